@@ -1,0 +1,305 @@
+"""Who can really connect to whom, and what the firewalls say about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses
+
+from doctor.api import (
+    HERE,
+    PLAN,
+    Backend,
+    Confidence,
+    Evidence,
+    Here,
+    JobPlan,
+    Place,
+    Problem,
+    Scope,
+    Severity,
+    Undecided,
+    check,
+    maybe,
+)
+from doctor.facts.firewall import RULES, Decision, Manager, Ruleset
+from doctor.facts.limits import PORTS, Ports
+from doctor.facts.network import ADDRESSES
+from doctor.facts.run import MESH, Blame, Link, MeshResult, culprits
+from doctor.inventory import fold
+from doctor.plan import GUESSES
+
+MATTERS = 0.01
+"""A rule that closes a smaller part of the ephemeral range (one service's port) is no fault."""
+
+_SEEN = {
+    "dropped": "get no answer (dropped)",
+    "refused": "are refused",
+    "no-route": "are answered with no route or a firewall's reject",
+    "reset": "are reset",
+    "silent": "are accepted and never answered",
+    "wrong-answer": "are answered by something else than this host",
+    "error": "fail",
+}
+_LISTENING = {
+    "not-here": "its data address is not on any of its interfaces",
+    "denied": "it may not bind the port",
+    "cannot-listen": "it has no Python 3.6 or later to listen with",
+    "error": "its listener could not be bound",
+}
+
+
+@check(
+    "port-unreachable",
+    MESH,
+    PLAN,
+    scope=Scope.CLUSTER,
+    several_hosts=True,
+    remedy="look-at-firewall",
+    causes=("firewall-blocks", "interface-missing", "names-disagree"),
+)
+def port_unreachable(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
+    """One host of the job cannot connect to another.
+
+    Why it matters: ranks connect to the head's master port and then to each other on ports that the kernel
+    chooses. Where one direction is closed the job hangs at start, and torch names no host, or the wrong one.
+
+    How it is known: an agent of ours listened on each host's data address, for a second, and every other host
+    connected to it, in both directions. The culprits are the fewest hosts that explain all that failed; where
+    two explanations are as good, both hosts are named and the finding says undecided.
+
+    What to do: let the cluster's addresses through the firewall of the named host, for all TCP ports. Dropped
+    without an answer is nearly always a firewall; refused is a firewall that rejects; no route is either.
+    """
+    for blame in culprits(mesh.links):
+        yield _problem(blame, mesh, plan)
+    doubtful: dict[str, str] = {left.host: left.reason for left in mesh.left_out}
+    doubtful |= {trouble.host: trouble.detail or trouble.kind for trouble in mesh.troubles}
+    for listener in mesh.listeners:
+        if listener.kind == "ephemeral" and listener.error in _LISTENING:
+            doubtful.setdefault(listener.host, f"{_LISTENING[listener.error]} {listener.detail}".strip())
+    if doubtful:
+        reasons = "; ".join(f"{host}: {reason}" for host, reason in list(doubtful.items())[:4])
+        raise Undecided(f"not proved in every direction ({reasons})", tuple(doubtful))
+
+
+def _problem(blame: Blame, mesh: MeshResult, plan: JobPlan) -> Problem:
+    outcome = Counter(link.outcome for link in blame.links).most_common(1)[0][0]
+    ports = _ports(blame, plan)
+    seen = _SEEN.get(outcome, outcome)
+    decided = blame.decided or blame.common
+    sources = {link.source for link in blame.links}
+    targets = {link.target for link in blame.links}
+    subject = f"{fold(sources)} -> {fold(targets)}"
+    if len(blame.links) == 1:
+        subject = f"{blame.links[0].source} -> {blame.links[0].target}:{blame.links[0].port}"
+    guessed = all(_guessed(plan, link.target) for link in blame.links)
+    return Problem(
+        _summary(blame, ports, seen),
+        expected="connections in both directions between all hosts, on the job's ports and on ephemeral ports",
+        actual=_actual(blame, mesh),
+        hosts=blame.hosts,
+        subject=subject,
+        where=tuple(Place(host=link.target, port=link.port, peer=link.source) for link in blame.links[:64]),
+        confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
+        severity=Severity.WARN if guessed else None,
+        evidence=tuple(_evidence(link) for link in blame.links[:8]),
+        values={"host": blame.hosts[0]} if blame.hosts else {},
+    )
+
+
+def _guessed(plan: JobPlan, host: str) -> bool:
+    data = plan.host(host).data
+    return data is not None and data.source in GUESSES
+
+
+def _ports(blame: Blame, plan: JobPlan) -> str:
+    words = {
+        "master": f"the master port {plan.master_port.value}",
+        "hccl": f"HCCL's port {plan.hccl_base_port.value}",
+        "ephemeral": "ephemeral ports",
+    }
+    return " and ".join(words[kind] for kind in blame.kinds)
+
+
+def _summary(blame: Blame, ports: str, seen: str) -> str:
+    if blame.common:
+        return (
+            f"nearly all connections between all hosts, to {ports}, {seen}: the cause is common to them all"
+        )
+    if blame.direction == "split":
+        return f"these hosts reach one another and not the rest: connections to {ports} {seen}"
+    if not blame.decided:
+        return f"connections to {ports} {seen} between these hosts; undecided which of them is at fault"
+    if blame.direction == "inbound":
+        return f"connections to its {ports.removeprefix('the ')} {seen}"
+    if blame.direction == "outbound":
+        return f"its own connections to others, to {ports}, {seen}"
+    return f"connections from it and to it, on {ports}, {seen}"
+
+
+def _actual(blame: Blame, mesh: MeshResult) -> str:
+    tested = [
+        link
+        for link in mesh.links
+        if link.tested and (blame.common or {link.source, link.target} & set(blame.hosts))
+    ]
+    fine = sum(not link.failed for link in tested)
+    return f"{len(blame.links)} connections failed, {fine} others {'there ' if blame.hosts else ''}worked"
+
+
+def _evidence(link: Link) -> Evidence:
+    tries = f" after {link.tries} tries" if link.tries > 1 else ""
+    detail = f" ({link.detail})" if link.detail else ""
+    return Evidence(
+        f"connect from {link.source}",
+        f"{link.target} {link.address}:{link.port} ({link.kind}): {link.outcome}{tries}{detail}",
+    )
+
+
+@check("firewall-blocks", RULES, ADDRESSES, PORTS, PLAN, HERE, maybe(MESH), several_hosts=True)
+def firewall_blocks(
+    rules: Ruleset,
+    addresses: Mapping[str, tuple[str, ...]],
+    ports: Ports,
+    plan: JobPlan,
+    here: Here,
+    mesh: MeshResult | None,
+) -> Iterator[Problem]:
+    """A firewall rule would stop the job's connections.
+
+    Why it matters: an active firewall is no fault as long as it lets the cluster's addresses through. What it
+    must let through is more than the master port: gloo and NCCL connect to ports that the kernel chooses, and
+    HCCL to 60000-60031.
+
+    How it is known: the rules of nftables and iptables (both back-ends), whoever wrote them (ufw, firewalld,
+    Docker, by hand), are followed for a new connection from each other host's data address. Where real
+    connections prove the contrary, this is a warning; where the rules cannot be decided, it is unknown.
+
+    What to do: let the other hosts' addresses through, instead of switching the firewall off.
+    """
+    own = plan.data_address(here.name)
+    peers = {
+        address: host.name
+        for host in plan.hosts
+        if host.name != here.name and (address := plan.data_address(host.name))
+    }
+    if own is None or not peers:
+        raise Undecided("the data addresses of this host and its peers are not known")
+    interface = next((name for name, held in addresses.items() if own in held), None)
+    doubts: list[str] = []
+    for inbound in (True, False):
+        stopped: dict[str, tuple[Decision, list[str]]] = {}
+        for group in rules.alike(peers):
+            for what, first, last in _wanted(plan, ports, here, inbound):
+                decision, share, span = _decide(rules, inbound, group[0], own, first, last, interface)
+                if decision is None:
+                    continue
+                if not decision.blocked:
+                    doubts.append(decision.reason)
+                elif share >= MATTERS:
+                    known = stopped.setdefault(f"{what} {span}", (decision, []))
+                    known[1].extend(peers[address] for address in group)
+        if stopped:
+            yield _blocked(stopped, inbound, plan, here, mesh)
+    if doubts:
+        raise Undecided(f"the rules cannot be decided: {doubts[0]}")
+
+
+def _wanted(plan: JobPlan, ports: Ports, here: Here, inbound: bool) -> list[tuple[str, int, int]]:
+    """The ports that this host must be reached on (inbound), or must reach."""
+    wanted = [("ephemeral ports", ports.ephemeral[0], ports.ephemeral[-1])] if ports.ephemeral else []
+    if plan.backend.value is Backend.HCCL:
+        wanted.append(("HCCL's ports", plan.hccl_ports[0], plan.hccl_ports[-1]))
+    if here.is_head == inbound:
+        wanted.append(("the master port", plan.master_port.value, plan.master_port.value))
+    return wanted
+
+
+def _decide(
+    rules: Ruleset, inbound: bool, peer: str, own: str, first: int, last: int, interface: str | None
+) -> tuple[Decision | None, float, str]:
+    """The worst decision in a range of ports, the share of the range that it holds for, and where."""
+    spans = (
+        rules.decide_in_ports(peer, own, first, last, interface)
+        if inbound
+        else rules.decide_out_ports(peer, first, last, own, interface)
+    )
+    blocked = [span for span in spans if span.decision.blocked]
+    if blocked:
+        share = sum(span.last - span.first + 1 for span in blocked) / (last - first + 1)
+        return blocked[0].decision, share, ", ".join(str(span) for span in blocked[:3])
+    unsure = [span for span in spans if span.decision.action.value == "unknown"]
+    return (unsure[0].decision, 1.0, str(unsure[0])) if unsure else (None, 0.0, "")
+
+
+def _blocked(
+    stopped: Mapping[str, tuple[Decision, list[str]]],
+    inbound: bool,
+    plan: JobPlan,
+    here: Here,
+    mesh: MeshResult | None,
+) -> Problem:
+    decision, _ = next(iter(stopped.values()))
+    blocked_peers = sorted({peer for _, hosts in stopped.values() for peer in hosts})
+    way = "from" if inbound else "to"
+    verb = "rejects" if decision.action.value == "reject" else "drops"
+    contrary = _proved_contrary(stopped, inbound, here, mesh)
+    sources = [a for peer in blocked_peers if (a := plan.data_address(peer))]
+    return Problem(
+        f"the firewall {verb} what the job needs {way} other hosts"
+        + ("; yet real connections got through" if contrary else ""),
+        expected=f"new TCP connections {way} the cluster's addresses accepted",
+        actual=f"{', '.join(stopped)}: {verb} {way} {fold(blocked_peers)}",
+        subject=next(iter(stopped)),
+        where=tuple(
+            Place(host=here.name, peer=peer, port=plan.master_port.value if "master" in what else None)
+            for what, (_, hosts) in stopped.items()
+            for peer in hosts[:16]
+        ),
+        severity=Severity.WARN if contrary else None,
+        evidence=tuple(
+            Evidence(
+                f"{d.table} {d.chain}".strip(), f"{what}: {d.rule}" + (f" ({d.reason})" if d.reason else "")
+            )
+            for what, (d, _) in stopped.items()
+        ),
+        remedy=_remedy(decision, inbound),
+        values={"peers": tuple(_networks(sources)), **_place(decision)},
+    )
+
+
+def _proved_contrary(
+    stopped: Mapping[str, tuple[Decision, list[str]]], inbound: bool, here: Here, mesh: MeshResult | None
+) -> bool:
+    """Whether every connection that the rules would stop was tried, in part at least, and got through."""
+    if mesh is None:
+        return False
+    kinds = {"the master port": "master", "HCCL's ports": "hccl", "ephemeral ports": "ephemeral"}
+    outcomes = [
+        link.failed
+        for what, (_, hosts) in stopped.items()
+        for link in mesh.links
+        if link.tested
+        and link.kind == next(kind for words, kind in kinds.items() if what.startswith(words))
+        and (link.target if inbound else link.source) == here.name
+        and (link.source if inbound else link.target) in hosts
+    ]
+    return bool(outcomes) and not any(outcomes)
+
+
+def _remedy(decision: Decision, inbound: bool) -> str:
+    manager = decision.manager or Manager.NFT
+    return f"allow-cluster-{manager.value}" if inbound else f"allow-cluster-out-{manager.value}"
+
+
+def _place(decision: Decision) -> dict[str, str | int]:
+    return {"table": decision.table, "chain": decision.chain} if decision.table and decision.chain else {}
+
+
+def _networks(sources: Sequence[str]) -> list[str]:
+    """The peers' addresses in the fewest networks that hold no other address."""
+    v4 = list(collapse_addresses(IPv4Network(source) for source in sources if ":" not in source))
+    v6 = list(collapse_addresses(IPv6Network(source) for source in sources if ":" in source))
+    networks: list[IPv4Network | IPv6Network] = [*v4, *v6]
+    return [str(n.network_address) if n.num_addresses == 1 else str(n) for n in networks]

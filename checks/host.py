@@ -1,0 +1,117 @@
+"""The host itself: what its kernel logged, and processes that an earlier job left behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from doctor.api import EXPECT, Evidence, Expect, Problem, Severity, check
+from doctor.facts.processes import KERNEL_LOG, PROCESSES, KernelLine, Process, Processes
+
+APPLICATION_XIDS = {13, 31, 43, 45}
+"""Xids that a faulty program causes: they say nothing about the host."""
+
+_KINDS = (
+    ("the kernel ended processes for lack of memory", r"out of memory|oom-kill"),
+    ("an NPU's heartbeat was lost", r"heart.*beat lost"),
+    ("the hardware reported errors", r"machine check|hardware error|edac"),
+    ("a network link went down", r"link is down|link down"),
+    ("a disk or file system reported errors", r"i/o error|ext4-fs error"),
+    ("the connection tracking table was full", r"nf_conntrack: table full"),
+    ("a GPU reported a fault", r"nvrm: xid|fallen off the bus"),
+    ("a CPU or task was stuck", r"soft lockup|blocked for more"),
+    ("a communication library crashed", r"segfault at .* in lib(?:nccl|hccl|torch|ascend)"),
+)
+
+
+@check("kernel-log", KERNEL_LOG, EXPECT, severity=Severity.WARN)
+def kernel_log(lines: tuple[KernelLine, ...], expect: Expect) -> Iterator[Problem]:
+    """The kernel log of the last 24 hours holds signs of trouble.
+
+    Why it matters: memory that ran out, a device that reset or a link that flapped explains a job that died
+    without a word.
+
+    What to do: read the lines in their place with `dmesg -T`. Xids that a faulty program causes (13, 31, 43,
+    45) are not counted against the host.
+    """
+    recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
+    for summary, pattern in _KINDS:
+        found = [
+            line for line in recent if re.search(pattern, line.text, re.IGNORECASE) and not _harmless(line)
+        ]
+        if found:
+            yield Problem(
+                f"kernel log: {summary}",
+                expected=f"nothing of the kind in {expect.kernel_log_hours} hours",
+                actual=f"{len(found)} times" if len(found) > 1 else "once",
+                subject="kernel log",
+                evidence=tuple(Evidence("dmesg", _when(line) + line.text[:300]) for line in found[-3:]),
+                commands=(f"dmesg -T | grep -iE {_shell(pattern)}",),
+            )
+
+
+def _harmless(line: KernelLine) -> bool:
+    xid = re.search(r"NVRM: Xid \([^)]*\): (\d+)", line.text)
+    return xid is not None and int(xid[1]) in APPLICATION_XIDS
+
+
+def _when(line: KernelLine) -> str:
+    return "" if line.age is None else f"{line.age / 3600:.1f} h ago: "
+
+
+def _shell(pattern: str) -> str:
+    return "'" + pattern.replace("(?:", "(") + "'"
+
+
+_WORKER = re.compile(
+    r"multiprocessing\.(?:spawn|forkserver|resource_tracker)|torch\.distributed\.(?:run|launch)|\btorchrun\b"
+    r"|\btorch_npu_run\b|\bmsrun\b"
+)
+_INIT = re.compile(r"(?:^|/)(?:systemd|init|tini|dumb-init|docker-init|s6-svscan|runit)\b")
+
+
+@check("stuck-process", PROCESSES, EXPECT, severity=Severity.WARN)
+def stuck_process(processes: Processes, expect: Expect) -> Iterator[Problem]:
+    """Processes hang in the kernel, are zombies, or were left behind by an earlier training.
+
+    Why it matters: a process in state D waits for a device or file system that does not answer, and so will
+    the next one; ranks whose launcher is gone still hold devices, ports and shared memory.
+
+    What to do: end leftovers; a process in state D goes only when what it waits for comes back, or with the
+    host. Only processes older than some minutes count.
+    """
+    old = [process for process in processes.shown if process.seconds >= 60 * expect.leftover_minutes]
+    stuck = [
+        process for process in old if process.state.startswith("D") and not process.command.startswith("[")
+    ]
+    zombies = [process for process in old if process.state.startswith("Z")]
+    left = [
+        process
+        for process in old
+        if process.parent == 1
+        and process not in zombies
+        and _WORKER.search(process.command)
+        and _INIT.search(processes.init.split(" ", 1)[0])
+    ]
+    yield from _group("processes hang in the kernel (state D)", stuck, "none", ("cat /proc/{pid}/stack",))
+    yield from _group(
+        "processes of a training were left behind by their launcher", left, "none", ("kill {pid}",)
+    )
+    if len(zombies) > 20:
+        yield from _group("many zombie processes", zombies, "at most 20", ("ps -o ppid= -p {pid}",))
+
+
+def _group(summary: str, found: list[Process], expected: str, commands: tuple[str, ...]) -> Iterator[Problem]:
+    if found:
+        first = found[0]
+        yield Problem(
+            summary,
+            expected=expected,
+            actual=f"{len(found)}: " + ", ".join(f"pid {p.pid} ({p.user})" for p in found[:5]),
+            subject=f"pid {first.pid}",
+            evidence=tuple(
+                Evidence("ps -eo pid,stat,etimes,args", f"{p.pid} {p.state} {p.seconds} s {p.command[:160]}")
+                for p in found[:5]
+            ),
+            commands=tuple(command.format(pid=first.pid) for command in commands),
+        )

@@ -1,0 +1,325 @@
+"""Kernel settings and limits that decide whether many ranks can connect at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor.api import (
+    EXPECT,
+    HERE,
+    PLAN,
+    Backend,
+    Evidence,
+    Expect,
+    Here,
+    JobPlan,
+    Place,
+    Problem,
+    Severity,
+    Skip,
+    check,
+)
+from doctor.facts.limits import (
+    INFINITE,
+    LIMITS,
+    NEIGHBOURS,
+    PACE,
+    PORTS,
+    RDMA,
+    Limits,
+    Neighbours,
+    Pace,
+    Ports,
+    Rdma,
+)
+from doctor.facts.memory import MB, SWAP, Swap
+from doctor.facts.network import LISTENERS, Listener
+from doctor.facts.system import KERNEL, Kernel
+
+
+def _on_head(here: Here) -> Severity:
+    """Only the head takes the connections of all ranks."""
+    return Severity.FAIL if here.is_head else Severity.WARN
+
+
+@check("somaxconn-low", PORTS, PLAN, HERE, EXPECT, remedy="raise-somaxconn")
+def somaxconn_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
+    """Fewer connections can wait to be accepted than ranks will connect at start.
+
+    Why it matters: at start every rank connects to the head at once. Connections beyond net.core.somaxconn
+    are dropped and tried again after seconds, or the start fails. The stock value is enough for a small job.
+
+    What to do: raise net.core.somaxconn, on the head above all. Huawei's advice for large clusters is 65535.
+    """
+    need = expect.somaxconn or plan.ranks
+    if ports.somaxconn < need:
+        yield Problem(
+            "fewer connections can wait than ranks will connect",
+            expected=f"net.core.somaxconn of {need} or more",
+            actual=str(ports.somaxconn),
+            severity=_on_head(here),
+            evidence=(Evidence("/proc/sys/net/core/somaxconn", str(ports.somaxconn)),),
+            values={"value": max(need, 65535)},
+        )
+
+
+@check("syn-backlog-low", PORTS, PLAN, HERE, EXPECT, remedy="raise-syn-backlog")
+def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
+    """Fewer half-open connections can be kept than ranks will connect at start.
+
+    Why it matters: as for somaxconn-low, one step earlier: first packets beyond
+    net.ipv4.tcp_max_syn_backlog are dropped while all ranks connect to the head.
+
+    What to do: raise net.ipv4.tcp_max_syn_backlog, on the head above all. Huawei's advice for large clusters
+    is 65535.
+    """
+    need = expect.syn_backlog or plan.ranks
+    if ports.syn_backlog < need:
+        yield Problem(
+            "fewer half-open connections can wait than ranks will connect",
+            expected=f"net.ipv4.tcp_max_syn_backlog of {need} or more",
+            actual=str(ports.syn_backlog),
+            severity=_on_head(here),
+            evidence=(Evidence("/proc/sys/net/ipv4/tcp_max_syn_backlog", str(ports.syn_backlog)),),
+            values={"value": max(need, 65535)},
+        )
+
+
+@check("ports-not-reserved", PORTS, PLAN, HERE, remedy="reserve-ports")
+def ports_not_reserved(ports: Ports, plan: JobPlan, here: Here) -> Iterator[Problem]:
+    """A port that the job needs may be given away by the kernel before the job binds it.
+
+    Why it matters: the ephemeral range of most systems, 32768-60999, overlaps HCCL's ports 60000-60031. Any
+    program that connects somewhere can get one of them as its source port, and HCCL then fails now and then
+    with "bind fail, error 98". The same holds for a master port inside the ephemeral range.
+
+    What to do: put the ports into net.ipv4.ip_local_reserved_ports: programs that name a port still get it,
+    the kernel no longer gives it away. Keep what is reserved already.
+    """
+    hccl = plan.hccl_ports if plan.backend.value is Backend.HCCL else range(0)
+    open_hccl = [port for port in hccl if port in ports.ephemeral and not ports.is_reserved(port)]
+    if open_hccl:
+        yield _unreserved(ports, f"{hccl[0]}-{hccl[-1]}", open_hccl[0], "HCCL's ports", None)
+    master = plan.master_port.value
+    if here.is_head and master in ports.ephemeral and not ports.is_reserved(master):
+        yield _unreserved(ports, str(master), master, "the master port", Severity.WARN)
+
+
+def _unreserved(ports: Ports, wanted: str, first: int, what: str, severity: Severity | None) -> Problem:
+    reserved = ",".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in ports.reserved if r)
+    span = f"{ports.ephemeral[0]}-{ports.ephemeral[-1]}" if ports.ephemeral else "empty"
+    return Problem(
+        f"the kernel may give {what} to any other program",
+        expected=f"{wanted} in net.ipv4.ip_local_reserved_ports",
+        actual=f"reserved: {reserved or 'nothing'}; the ephemeral range is {span}",
+        subject=f"port {wanted}",
+        where=(Place(port=first),),
+        severity=severity,
+        evidence=(
+            Evidence("/proc/sys/net/ipv4/ip_local_reserved_ports", reserved or "(empty)"),
+            Evidence("/proc/sys/net/ipv4/ip_local_port_range", span),
+        ),
+        values={"ports": f"{reserved},{wanted}" if reserved else wanted},
+    )
+
+
+@check("port-in-use", LISTENERS, PLAN, HERE, remedy="free-port")
+def port_in_use(listeners: tuple[Listener, ...], plan: JobPlan, here: Here) -> Iterator[Problem]:
+    """A port that the job will bind is already bound by another process.
+
+    Why it matters: the job fails at start with "address already in use", or its ranks join the rendezvous of
+    another job.
+
+    What to do: end the process if it is a leftover, or give the job another port (--master-port here,
+    MASTER_PORT or HCCL_IF_BASE_PORT in the launch). When nobody chose the port, this is a warning only.
+    """
+    own = plan.data_address(here.name)
+    wanted: dict[int, Severity] = {}
+    if plan.backend.value is Backend.HCCL:
+        wanted |= dict.fromkeys(plan.hccl_ports, Severity.FAIL)
+    if here.is_head:
+        guessed = plan.master_port.source == "default"
+        wanted[plan.master_port.value] = Severity.WARN if guessed else Severity.FAIL
+    told: set[int] = set()
+    for listener in listeners:
+        if listener.port not in wanted or listener.port in told or not listener.covers(own):
+            continue
+        told.add(listener.port)
+        by = f" by {listener.process}" if listener.process else ""
+        yield Problem(
+            f"port {listener.port}, which the job will bind, is taken{by}",
+            expected="a free port",
+            actual=f"{listener.address}:{listener.port} is bound{by}",
+            subject=f"port {listener.port}",
+            where=(Place(port=listener.port),),
+            severity=wanted[listener.port],
+            evidence=(
+                Evidence("ss -lntp", f"{listener.address}:{listener.port} {listener.process}".strip()),
+            ),
+            values={"port": listener.port},
+        )
+
+
+@check("nofile-low", LIMITS, PLAN, EXPECT, severity=Severity.WARN, remedy="raise-nofile")
+def nofile_low(limits: Limits, plan: JobPlan, expect: Expect) -> Iterator[Problem]:
+    """A login may open too few files for the job's connections.
+
+    Why it matters: every connection to another rank is an open file. Beyond the limit connections fail with
+    errno 24, "too many open files", often hours into a run when data loaders open theirs.
+
+    What to do: raise the limit for non-interactive logins (/etc/security/limits.d, LimitNOFILE of sshd or
+    slurmd), then log in again. Ascend asks for 2048 at least, and 100000 in large clusters.
+    """
+    least = 2048 if plan.backend.value is Backend.HCCL else 1024
+    need = expect.nofile or max(least, 4 * plan.ranks)
+    if limits.nofile < need:
+        yield _limit("open files", "Max open files", limits.nofile, need)
+
+
+@check("nproc-low", LIMITS, PLAN, HERE, EXPECT, severity=Severity.WARN, remedy="raise-nproc")
+def nproc_low(limits: Limits, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
+    """A login may start too few processes and threads for the ranks on the host.
+
+    Why it matters: each rank runs tens to hundreds of threads, and data loaders add processes. Beyond the
+    limit, fork fails with "Resource temporarily unavailable".
+
+    What to do: raise the limit for non-interactive logins (/etc/security/limits.d, TasksMax), log in again.
+    """
+    need = expect.nproc or 1024 + 256 * plan.ranks_on(here.name)
+    if limits.nproc < need:
+        yield _limit("processes", "Max processes", limits.nproc, need)
+
+
+@check("memlock-low", LIMITS, RDMA, EXPECT, severity=Severity.WARN, remedy="raise-memlock")
+def memlock_low(limits: Limits, rdma: Rdma, expect: Expect) -> Iterator[Problem]:
+    """A login may lock too little memory for RDMA.
+
+    Why it matters: InfiniBand and RoCE register memory by locking it. Under a small limit, ibv_reg_mr or
+    ibv_create_cq fails and NCCL falls back or stops.
+
+    What to do: set memlock to unlimited for non-interactive logins, or --ulimit memlock=-1 for a container.
+    """
+    if not rdma.devices:
+        raise Skip("the host has no RDMA device")
+    if limits.memlock < expect.memlock_mb * MB:
+        yield Problem(
+            "too little memory may be locked for RDMA",
+            expected=f"unlimited, or {expect.memlock_mb} MB at least",
+            actual=f"{limits.memlock // 1024} kB",
+            evidence=(
+                Evidence("/proc/self/limits", f"Max locked memory {limits.memlock}"),
+                Evidence("/sys/class/infiniband", " ".join(rdma.devices)),
+            ),
+        )
+
+
+def _limit(what: str, line: str, actual: int, need: int) -> Problem:
+    return Problem(
+        f"a login may have too few {what} for the job",
+        expected=f"{need} or more",
+        actual="unlimited" if actual >= INFINITE else str(actual),
+        evidence=(Evidence("/proc/self/limits", f"{line}: {actual}"),),
+        values={"value": max(need, 65535)},
+    )
+
+
+@check("arp-table-small", NEIGHBOURS, PLAN, EXPECT, severity=Severity.WARN, remedy="grow-arp-table")
+def arp_table_small(neighbours: Neighbours, plan: JobPlan, expect: Expect) -> Iterator[Problem]:
+    """The kernel's neighbour table is smaller than the cluster.
+
+    Why it matters: a host that talks to more neighbours than gc_thresh3 forgets some all the time: single
+    packets and new connections fail here and there ("neighbour table overflow").
+
+    What to do: raise net.ipv4.neigh.default.gc_thresh1, gc_thresh2 and gc_thresh3 together.
+    """
+    need = expect.arp_hosts or len(plan.hosts)
+    if neighbours.most is None:
+        raise Skip("the table's size is not shown in a container or network namespace")
+    if neighbours.most < need:
+        yield Problem(
+            "the neighbour (ARP) table is smaller than the cluster",
+            expected=f"net.ipv4.neigh.default.gc_thresh3 of {need} or more",
+            actual=str(neighbours.most),
+            evidence=(Evidence("/proc/sys/net/ipv4/neigh/default/gc_thresh3", str(neighbours.most)),),
+            values={"low": need, "middle": 2 * need, "high": 4 * need},
+        )
+
+
+@check("kernel-not-smp", KERNEL, backends=(Backend.HCCL,))
+def kernel_not_smp(kernel: Kernel) -> Iterator[Problem]:
+    """The kernel was built without SMP.
+
+    Why it matters: HCCL needs a kernel with symmetric multiprocessing.
+
+    What to do: boot the distribution's ordinary kernel.
+    """
+    if not kernel.version:
+        raise Skip("the kernel does not show how it was built")
+    if not kernel.smp:
+        yield Problem(
+            "the kernel was built without SMP, which HCCL needs",
+            expected="SMP in the kernel's version",
+            actual=kernel.version,
+            evidence=(Evidence("/proc/sys/kernel/version", kernel.version),),
+            commands=("uname -v",),
+        )
+
+
+@check("cpu-governor", PACE, EXPECT, severity=Severity.WARN, remedy="set-governor")
+def cpu_governor(pace: Pace, expect: Expect) -> Iterator[Problem]:
+    """CPUs save power instead of running at full speed.
+
+    Why it matters: one host that clocks its CPUs down makes every collective of the job wait for it.
+
+    What to do: set the governor to performance, and keep it there (cpupower service, tuned profile).
+    """
+    other = {name: count for name, count in pace.governors.items() if name != expect.cpu_governor}
+    if other:
+        yield Problem(
+            "CPUs are not kept at full speed",
+            expected=f"governor {expect.cpu_governor}",
+            actual=", ".join(f"{name} on {count} CPUs" for name, count in sorted(other.items())),
+            evidence=(
+                Evidence(
+                    "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+                    ", ".join(f"{name}: {count}" for name, count in sorted(pace.governors.items())),
+                ),
+            ),
+            values={"governor": expect.cpu_governor},
+        )
+
+
+@check("numa-balancing", PACE, severity=Severity.WARN, remedy="stop-numa-balancing")
+def numa_balancing(pace: Pace) -> Iterator[Problem]:
+    """The kernel moves memory between NUMA nodes on its own.
+
+    Why it matters: automatic NUMA balancing unmaps pages to see who uses them. The page faults show as jitter
+    in every step, and pinned ranks gain nothing from it.
+
+    What to do: switch it off on hosts that train.
+    """
+    if pace.numa_balancing and pace.numa_nodes > 1:
+        yield Problem(
+            "automatic NUMA balancing is on",
+            expected="kernel.numa_balancing = 0 on a host with several NUMA nodes",
+            actual=f"on, {pace.numa_nodes} NUMA nodes",
+            evidence=(Evidence("/proc/sys/kernel/numa_balancing", "not 0"),),
+        )
+
+
+@check("swap-active", SWAP, EXPECT, severity=Severity.WARN, remedy="stop-swap")
+def swap_active(swap: Swap, expect: Expect) -> Iterator[Problem]:
+    """Memory is being swapped out.
+
+    Why it matters: a rank whose pages are on disk stalls, and the whole job waits for it. Swap space that is
+    there and not used is no fault.
+
+    What to do: find what used up the memory, then switch swap off for the job.
+    """
+    if swap.used > expect.swap_used_mb * MB:
+        yield Problem(
+            "swap is in use",
+            expected=f"at most {expect.swap_used_mb} MB of swap used",
+            actual=f"{swap.used // MB} MB of {swap.total // MB} MB used",
+            evidence=(Evidence("/proc/swaps", f"{', '.join(swap.devices)}: {swap.used // MB} MB used"),),
+        )

@@ -1,0 +1,187 @@
+"""Memory and disk: whether the ranks on a host have room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor.api import (
+    EXPECT,
+    HERE,
+    PLAN,
+    Evidence,
+    Expect,
+    Here,
+    JobPlan,
+    Problem,
+    Severity,
+    Skip,
+    Undecided,
+    check,
+    maybe,
+)
+from doctor.facts.memory import MB, MEMORY, SEGMENTS, SPACES, Memory, Segment, Space, Spaces
+
+SHM = "/dev/shm"
+DOCKER_DEFAULT = 64 * MB
+CONNECTIONS_PER_RANK = 4
+"""Send and receive, towards two neighbours."""
+
+
+def _shm_need(plan: JobPlan, here: Here, expect: Expect) -> int:
+    """Bytes that the ranks on this host will ask of /dev/shm."""
+    mb = expect.shm_mb or plan.ranks_on(here.name) * CONNECTIONS_PER_RANK * expect.shm_mb_per_connection
+    return mb * MB
+
+
+def _shm(spaces: Spaces) -> Space:
+    shm = spaces.at(SHM)
+    if shm is None:
+        raise Undecided("/dev/shm could not be looked at")
+    return shm
+
+
+@check("shm-small", SPACES, PLAN, HERE, EXPECT, remedy="grow-shm")
+def shm_small(spaces: Spaces, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
+    """/dev/shm is too small for the ranks that will share it.
+
+    Why it matters: ranks on one host exchange data through /dev/shm: a NCCL connection takes about 10 MB, and
+    data loaders pass their batches there. Docker gives a container 64 MB unless told otherwise. A job then
+    fails with "No space left on device" or dies with a bus error, often only after the first steps.
+
+    What to do: give a container --shm-size or --ipc=host (in Kubernetes an emptyDir of medium Memory); on a
+    host, remount /dev/shm larger.
+    """
+    need = _shm_need(plan, here, expect)
+    if SHM in spaces.gone:
+        yield Problem(
+            "there is no /dev/shm",
+            expected=f"{need // MB} MB",
+            actual="no such directory",
+            values=_size(need),
+        )
+        return
+    shm = _shm(spaces)
+    if shm.total < need:
+        docker = shm.total == DOCKER_DEFAULT
+        yield Problem(
+            "/dev/shm is too small for the ranks on this host"
+            + (": it has Docker's default size" if docker else ""),
+            expected=f"{need // MB} MB for {plan.ranks_on(here.name)} ranks",
+            actual=f"{shm.total // MB} MB",
+            subject=SHM,
+            evidence=(
+                Evidence("df -kP /dev/shm", f"{shm.total // 1024} kB in all, {shm.free // 1024} kB free"),
+            ),
+            values=_size(need),
+        )
+
+
+def _size(need: int) -> dict[str, str | int]:
+    return {"size": f"{max(1024, 2 * need // MB)}m"}
+
+
+@check("shm-full", SPACES, maybe(SEGMENTS), PLAN, HERE, EXPECT, remedy="clear-shm")
+def shm_full(
+    spaces: Spaces, segments: tuple[Segment, ...] | None, plan: JobPlan, here: Here, expect: Expect
+) -> Iterator[Problem]:
+    """/dev/shm is large enough, but too little of it is free.
+
+    Why it matters: files that an earlier job left there (nccl-*, torch_*, psm_*) keep their memory until they
+    are deleted or the host restarts; the next job fails as with a small /dev/shm.
+
+    What to do: look who still uses the named files (fuser), and delete those that nobody does.
+    """
+    need = _shm_need(plan, here, expect)
+    if SHM in spaces.gone:
+        raise Skip("there is no /dev/shm")
+    shm = _shm(spaces)
+    if shm.total < need or shm.free >= need:
+        return
+    largest = (segments or ())[:5]
+    names = ", ".join(f"{segment.name} ({segment.size // MB} MB, {segment.owner})" for segment in largest)
+    yield Problem(
+        "/dev/shm is nearly full",
+        expected=f"{need // MB} MB free for {plan.ranks_on(here.name)} ranks",
+        actual=f"{shm.free // MB} MB free of {shm.total // MB} MB" + (f"; largest: {names}" if names else ""),
+        subject=SHM,
+        evidence=(
+            Evidence("df -kP /dev/shm", f"{shm.free // 1024} kB free"),
+            *(Evidence("ls -l /dev/shm", f"{s.size} {s.owner} {s.name}") for s in largest),
+        ),
+        values={"file": f"/dev/shm/{largest[0].name}"} if largest else {},
+    )
+
+
+@check("memory-low", MEMORY, PLAN, HERE, EXPECT, severity=Severity.WARN)
+def memory_low(memory: Memory, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
+    """Little memory is free for the ranks on the host.
+
+    Why it matters: a rank needs some hundred MB before it has loaded anything; the kernel ends the largest
+    process, usually a rank, when memory runs out, and the others hang.
+
+    What to do: find what holds the memory (a leftover of an earlier job, page cache is not counted).
+    """
+    ranks = plan.ranks_on(here.name)
+    need = ranks * expect.memory_mb_per_rank * MB
+    if memory.available < need:
+        yield Problem(
+            "little memory is free" + (" within the container's limit" if memory.limited else ""),
+            expected=f"{need // MB} MB for {ranks} ranks",
+            actual=f"{memory.available // MB} MB of {memory.total // MB} MB",
+            severity=Severity.FAIL if memory.available < need // 4 else None,
+            evidence=(Evidence("/proc/meminfo", f"available: {memory.available // 1024} kB"),),
+            commands=("ps -eo pid,user,rss,etime,args --sort=-rss | head",),
+        )
+
+
+@check("disk-full", SPACES, EXPECT, severity=Severity.WARN)
+def disk_full(spaces: Spaces, expect: Expect) -> Iterator[Problem]:
+    """A file system that jobs write to is nearly full.
+
+    Why it matters: logs, compiled kernels and checkpoints end up in /tmp and the home directory; a rank that
+    cannot write them stops alone, and the others wait for it.
+
+    What to do: find what fills it. File systems on the network are not looked at.
+    """
+    told: set[str] = set()
+    for space in spaces.places:
+        if space.path == SHM or space.mount in told or space.free >= expect.disk_free_mb * MB:
+            continue
+        told.add(space.mount)
+        yield Problem(
+            f"{space.path} is nearly full",
+            expected=f"{expect.disk_free_mb} MB free",
+            actual=f"{space.free // MB} MB free on {space.mount}",
+            subject=space.path,
+            severity=Severity.FAIL if space.free < expect.disk_fail_mb * MB else None,
+            evidence=(Evidence(f"df -kP {space.path}", f"{space.free // 1024} kB free on {space.mount}"),),
+            commands=(f"du -xh --max-depth=2 {space.mount} | sort -h | tail",),
+        )
+
+
+@check("tmp-not-writable", SPACES)
+def tmp_not_writable(spaces: Spaces) -> Iterator[Problem]:
+    """The login cannot write to /tmp, its home directory or /dev/shm.
+
+    Why it matters: Python, compilers and communication libraries put locks, sockets and compiled kernels
+    there, and fail at start when they cannot.
+
+    What to do: mend the permissions (/tmp and /dev/shm: 1777), or the file system that went read-only.
+    """
+    for path in spaces.gone:
+        if path != SHM:
+            yield _unwritable(path, "it does not exist")
+    for space in spaces.places:
+        if not space.writable:
+            yield _unwritable(space.path, "it cannot be written by this login, or is mounted read-only")
+
+
+def _unwritable(path: str, actual: str) -> Problem:
+    return Problem(
+        f"{path} cannot be written to",
+        expected="a directory that this login can write to",
+        actual=actual,
+        subject=path,
+        evidence=(Evidence(f"test -w {path}", actual),),
+        commands=(f"ls -ld {path}; findmnt -T {path}",),
+    )

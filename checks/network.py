@@ -1,0 +1,209 @@
+"""Interfaces and routes: whether the job's traffic goes where the job means it to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from doctor.api import (
+    EXPECT,
+    HERE,
+    PLAN,
+    Evidence,
+    Expect,
+    Here,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Skip,
+    check,
+)
+from doctor.facts.network import ADDRESSES, LINKS, ROUTES, Counters, Routes
+from doctor.plan import INTERFACE_VARIABLES, matching_interfaces
+
+
+@check("interface-missing", ADDRESSES, PLAN, HERE)
+def interface_missing(
+    addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
+) -> Iterator[Problem]:
+    """The launch names an interface or address that this host does not have.
+
+    Why it matters: GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, HCCL_SOCKET_IFNAME and HCCL_IF_IP are taken
+    literally. A host that calls its interface otherwise finds no address to bind, and its ranks stop at start.
+
+    What to do: use a name that fits every host (a prefix such as `eth`, or `^docker,lo` to exclude), or set
+    the variable per host.
+    """
+    shown = ", ".join(sorted(addresses))
+    for variable in INTERFACE_VARIABLES:
+        wish = plan.env.get(variable)
+        if wish and not matching_interfaces(wish, addresses):
+            yield _missing(variable, wish, shown, here)
+    ip = plan.env.get("HCCL_IF_IP")
+    if ip and not plan.several_hosts and not any(ip in held for held in addresses.values()):
+        yield _missing(
+            "HCCL_IF_IP", ip, ", ".join(sorted(a for held in addresses.values() for a in held)), here
+        )
+    data = plan.host(here.name).data
+    if data and data.source == "inventory" and not any(data.value in held for held in addresses.values()):
+        yield _missing("the inventory's data address", data.value, shown, here)
+
+
+def _missing(what: str, wish: str, shown: str, here: Here) -> Problem:
+    return Problem(
+        f"{what} names {wish}, which this host does not have",
+        expected=f"an interface or address that fits {wish}",
+        actual=f"there are {shown}",
+        subject=f"{what}={wish}" if what.isupper() else what,
+        evidence=(Evidence("ip -o addr show", shown),),
+        commands=(f"ssh {here.name} ip -br addr",),
+    )
+
+
+@check("route-wrong-interface", ROUTES, ADDRESSES, PLAN, HERE, severity=Severity.WARN, several_hosts=True)
+def route_wrong_interface(
+    routes: Routes, addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
+) -> Iterator[Problem]:
+    """Traffic to the head leaves by another interface than the job's.
+
+    Why it matters: ranks bind to the job's interface but packets take another way: a slow management network,
+    or one that a firewall closes.
+
+    What to do: look at the routes on this host, or name the right interface in the launch.
+    """
+    own, head = plan.data_address(here.name), plan.data_address(plan.head.value)
+    if here.is_head or own is None or head is None:
+        return
+    job = next((name for name, held in addresses.items() if own in held), None)
+    leaving = routes.towards(head)
+    if job and leaving and job != leaving:
+        yield Problem(
+            f"traffic to the head leaves by {leaving}, not by the job's interface {job}",
+            expected=f"{head} routed by {job}",
+            actual=f"routed by {leaving}",
+            subject=f"{here.name} -> {plan.head.value}",
+            evidence=(Evidence("/proc/net/route", f"{head} dev {leaving}; {own} is on {job}"),),
+            commands=(f"ip route get {head}",),
+        )
+
+
+@check(
+    "mtu-mismatch", LINKS, ADDRESSES, PLAN, scope=Scope.CLUSTER, severity=Severity.WARN, several_hosts=True
+)
+def mtu_mismatch(
+    links: Mapping[str, Mapping[str, Counters]],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    plan: JobPlan,
+) -> Iterator[Problem]:
+    """Hosts use different packet sizes on the job's network.
+
+    Why it matters: large packets of one host are dropped on their way to another while small ones pass:
+    connections open and then stall.
+
+    What to do: set the same MTU on the job's interface of every host, and on the switches between them.
+    """
+    values = {host: link.mtu for host, link in _job_links(links, addresses, plan).items() if link.mtu}
+    yield from _odd_ones(values, "MTU", "set-mtu", "/sys/class/net/*/mtu", plan, addresses)
+
+
+@check(
+    "link-speed-mismatch",
+    LINKS,
+    ADDRESSES,
+    PLAN,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    several_hosts=True,
+)
+def link_speed_mismatch(
+    links: Mapping[str, Mapping[str, Counters]],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    plan: JobPlan,
+) -> Iterator[Problem]:
+    """One host's link runs at another speed than its peers'.
+
+    Why it matters: a link that fell back to a lower speed (a bad cable, a wrong port) slows every collective.
+
+    What to do: look at cable, transceiver and switch port of the odd host out.
+    """
+    values = {host: link.speed for host, link in _job_links(links, addresses, plan).items() if link.speed}
+    yield from _odd_ones(values, "link speed", None, "/sys/class/net/*/speed", plan, addresses)
+
+
+def _job_links(
+    links: Mapping[str, Mapping[str, Counters]],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    plan: JobPlan,
+) -> dict[str, Counters]:
+    """Host -> the link that carries its data address."""
+    found = {}
+    for host, held in addresses.items():
+        interface = _job_interface(held, plan.data_address(host))
+        if interface and interface in links.get(host, {}):
+            found[host] = links[host][interface]
+    return found
+
+
+def _job_interface(held: Mapping[str, tuple[str, ...]], data: str | None) -> str | None:
+    return next((name for name, addresses in held.items() if data in addresses), None)
+
+
+def _odd_ones(
+    values: Mapping[str, int],
+    what: str,
+    remedy: str | None,
+    source: str,
+    plan: JobPlan,
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+) -> Iterator[Problem]:
+    """The hosts that differ from the majority; all of them, undecided, when there is none."""
+    votes = Counter(values.values()).most_common()
+    if len(votes) < 2:
+        return
+    tie = votes[0][1] == votes[1][1]
+    for value, _ in votes if tie else votes[1:]:
+        hosts = tuple(host for host, own in values.items() if own == value)
+        interface = _job_interface(addresses[hosts[0]], plan.data_address(hosts[0])) or ""
+        yield Problem(
+            f"its {what} differs from its peers'" + ("; undecided who is right" if tie else ""),
+            expected=" or ".join(str(v) for v, _ in votes)
+            if tie
+            else f"{votes[0][0]}, as on {votes[0][1]} hosts",
+            actual=f"{value} on {interface}",
+            hosts=hosts,
+            subject=f"interface {interface}",
+            evidence=(Evidence(source, f"{interface}: {value}"),),
+            remedy=remedy,
+            values={"interface": interface, "value": votes[0][0]},
+        )
+
+
+@check("nic-errors", LINKS, ADDRESSES, PLAN, HERE, EXPECT, severity=Severity.WARN)
+def nic_errors(
+    links: Mapping[str, Counters],
+    addresses: Mapping[str, tuple[str, ...]],
+    plan: JobPlan,
+    here: Here,
+    expect: Expect,
+) -> Iterator[Problem]:
+    """The job's network interface has counted errors.
+
+    Why it matters: damaged packets are sent again, which shows as single slow steps and timeouts.
+
+    What to do: look at cable, transceiver and switch port. The counters count since the driver was loaded:
+    run again and see whether they grow.
+    """
+    interface = _job_interface(addresses, plan.data_address(here.name))
+    if interface is None or interface not in links:
+        raise Skip("the job's interface is not known")
+    errors = links[interface].errors
+    if errors > expect.nic_errors:
+        yield Problem(
+            f"{interface} has counted transmission errors",
+            expected=f"at most {expect.nic_errors}",
+            actual=str(errors),
+            subject=f"interface {interface}",
+            evidence=(Evidence(f"/sys/class/net/{interface}/statistics", f"rx and tx errors: {errors}"),),
+            commands=(f"ip -s -s link show {interface}", f"ethtool -S {interface} | grep -iE 'err|crc|drop'"),
+        )

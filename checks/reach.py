@@ -1,0 +1,85 @@
+"""Hosts that could not be asked, or not to the end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, check
+from doctor.facts.run import CUT_OFF, UNREACHED, CutOff, Unreached
+
+NEARLY_ALL = 0.9
+
+
+@check("host-unreachable", UNREACHED, scope=Scope.CLUSTER)
+def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]:
+    """A host could not be asked.
+
+    Why it matters: a job that includes this host will not start, or will wait for it until a timeout.
+    Nothing else is known of the host: it counts as unexamined, not as healthy.
+
+    What to do: the finding says at which step it failed (name, TCP, SSH, host key, login, shell) and what to
+    type. When nearly all hosts fail alike, the cause is on the way to them: this machine, the jump host, DNS
+    or the network, and the finding says so instead of blaming every host.
+    """
+    failed = {host: why for host, why in reach.items() if why is not None}
+    common = _common(list(failed.values()), len(reach))
+    if common:
+        alike = [
+            host for host, why in failed.items() if (why.kind, why.summary) == (common.kind, common.summary)
+        ]
+        for host in alike:
+            del failed[host]
+        yield Problem(
+            f"{len(alike)} of {len(reach)} hosts fail alike: {common.summary}",
+            expected="hosts that answer",
+            actual="one failure common to them all: look at this machine, the jump host, DNS or the network first",
+            evidence=_evidence(common),
+            confidence=Confidence.STRONG,
+            where=tuple(Place(host=host) for host in alike),
+            commands=common.commands,
+        )
+    for host, why in failed.items():
+        yield Problem(
+            why.summary,
+            expected="a shell that answers over SSH",
+            actual=why.remedy,
+            hosts=(host,),
+            evidence=_evidence(why),
+            commands=why.commands,
+        )
+
+
+def _common(failures: Sequence[Unreached], hosts: int) -> Unreached | None:
+    """The failure that nearly all hosts share; two hosts are too few to tell."""
+    if hosts < 3 or not failures:
+        return None
+    (kind, summary), count = Counter((why.kind, why.summary) for why in failures).most_common(1)[0]
+    if count < 3 or count < NEARLY_ALL * hosts:
+        return None
+    return next(why for why in failures if (why.kind, why.summary) == (kind, summary))
+
+
+def _evidence(why: Unreached) -> tuple[Evidence, ...]:
+    return (Evidence("ssh", why.detail),) if why.detail else ()
+
+
+@check("probe-incomplete", CUT_OFF, severity=Severity.WARN, scope=Scope.CLUSTER)
+def probe_incomplete(cut: Mapping[str, CutOff | None]) -> Iterator[Problem]:
+    """A host's answer was cut off or damaged.
+
+    Why it matters: what is missing was not examined, and every check that needs it says unknown.
+
+    What to do: the finding says what is missing and why. Raise --timeout when the host is only slow; look at
+    the named command on that host when one hangs.
+    """
+    for host, lost in cut.items():
+        if lost is not None:
+            yield Problem(
+                f"its answer is not whole: {lost.reason}",
+                expected="the whole answer",
+                actual=f"missing: {', '.join(lost.facts)}"
+                if lost.facts
+                else "the end of the answer is missing",
+                hosts=(host,),
+            )

@@ -1,0 +1,198 @@
+"""Software: the same versions and variables everywhere, and versions that fit each other."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from doctor.api import (
+    EXPECT,
+    Confidence,
+    Evidence,
+    Expect,
+    Problem,
+    Scope,
+    Severity,
+    Skip,
+    check,
+)
+from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Python, Versions
+from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
+
+PER_HOST = re.compile(
+    r"HCCL_IF_IP|MS_WORKER_IP|RANK_ID|MS_NODE_ID|MS_ROLE|ASCEND_DEVICE_ID|(?:CUDA|NPU|ASCEND_RT)_VISIBLE_DEVICES"
+)
+"""Variables that are meant to differ from host to host."""
+NOT_THERE = "not installed"
+
+
+@check(
+    "version-drift",
+    KERNEL,
+    VERSIONS,
+    PYTHON,
+    DEVICES,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    several_hosts=True,
+)
+def version_drift(
+    kernels: Mapping[str, Kernel],
+    versions: Mapping[str, Versions],
+    pythons: Mapping[str, Python],
+    devices: Mapping[str, Devices],
+) -> Iterator[Problem]:
+    """Hosts run different versions of the kernel, the system, drivers, toolkits or Python packages.
+
+    Why it matters: a host that missed an upgrade is the usual reason why one node of many is slower or fails;
+    HCCL and NCCL refuse or misbehave between different versions (EI0008).
+
+    What to do: bring the outliers to the version of the majority. Without a majority both sides are shown.
+    Only hosts with the same product (the same kind of accelerator) are compared.
+    """
+    for product in dict.fromkeys(found.product for found in devices.values()):
+        alike = [host for host, found in devices.items() if found.product == product]
+        yield from _drift(
+            {host: kernels[host] for host in alike if host in kernels},
+            {host: versions[host] for host in alike if host in versions},
+            {host: pythons[host] for host in alike if host in pythons},
+        )
+
+
+def _drift(
+    kernels: Mapping[str, Kernel], versions: Mapping[str, Versions], pythons: Mapping[str, Python]
+) -> Iterator[Problem]:
+    things: dict[str, dict[str, str]] = {
+        "kernel": {host: kernel.release for host, kernel in kernels.items()},
+        "system": {host: kernel.distribution for host, kernel in kernels.items() if kernel.distribution},
+        "python": {host: python.version for host, python in pythons.items()},
+    }
+    for name in dict.fromkeys(name for found in versions.values() for name in found.installed):
+        things[name] = {host: found.installed.get(name, NOT_THERE) for host, found in versions.items()}
+    for name in dict.fromkeys(name for found in pythons.values() for name in found.packages):
+        things[name] = {host: found.packages.get(name, NOT_THERE) for host, found in pythons.items()}
+    for thing, values in things.items():
+        yield from _outliers(thing, values, "version")
+
+
+def _outliers(thing: str, values: Mapping[str, str], what: str) -> Iterator[Problem]:
+    votes = Counter(values.values()).most_common()
+    if len(votes) < 2:
+        return
+    if votes[0][1] == votes[1][1]:
+        sides = "; ".join(f"{value} on {count} hosts" for value, count in votes)
+        yield Problem(
+            f"{thing}: hosts differ, and no majority says which {what} is right",
+            expected=f"the same {what} on every host",
+            actual=sides,
+            hosts=tuple(values),
+            subject=thing,
+            confidence=Confidence.SUSPECT,
+            evidence=tuple(Evidence(thing, f"{host}: {value}") for host, value in list(values.items())[:8]),
+        )
+        return
+    majority, count = votes[0]
+    for value, _ in votes[1:]:
+        hosts = tuple(host for host, own in values.items() if own == value)
+        yield Problem(
+            f"{thing} differs from the other hosts'",
+            expected=f"{majority}, as on {count} hosts",
+            actual=value,
+            hosts=hosts,
+            subject=thing,
+            evidence=(Evidence(thing, value),),
+        )
+
+
+@check("env-drift", ENVIRONMENT, scope=Scope.CLUSTER, severity=Severity.WARN, several_hosts=True)
+def env_drift(environments: Mapping[str, Mapping[str, str]]) -> Iterator[Problem]:
+    """Variables that matter to the job differ between hosts.
+
+    Why it matters: a HCCL_ or NCCL_ variable that a start file sets on one host only gives its ranks another
+    timeout, buffer or interface than their peers'; they give up first, or never connect.
+
+    What to do: set it everywhere or nowhere; better in the job script than in a host's start files. Variables
+    that are meant to be per host (ranks, addresses, visible devices) are not compared.
+    """
+    names = sorted(
+        {name for found in environments.values() for name in found if not PER_HOST.fullmatch(name)}
+    )
+    for name in names:
+        values = {host: found.get(name, "(not set)") for host, found in environments.items()}
+        yield from _outliers(name, values, "value")
+
+
+@check("torch-missing", PYTHON, EXPECT, remedy="install-torch")
+def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
+    """The interpreter that the job would use has no torch, or another version than expected.
+
+    Why it matters: the ranks on this host stop at their first import, and the others wait for them.
+
+    What to do: name the right interpreter (in the inventory, `python:`), or install torch into this one. The
+    check applies when torch is expected: `--expect torch=any`, or a version such as `torch=2.7`.
+    """
+    if not expect.torch:
+        raise Skip("no torch is expected (--expect torch=any asks for it)")
+    version = python.packages.get("torch")
+    if version is None:
+        yield _torch(python, "no torch", expect)
+    elif expect.torch != "any" and not (version + ".").startswith(expect.torch.rstrip(".") + "."):
+        yield _torch(python, f"torch {version}", expect)
+
+
+def _torch(python: Python, actual: str, expect: Expect) -> Problem:
+    return Problem(
+        f"the job's interpreter has {actual}",
+        expected="torch" if expect.torch == "any" else f"torch {expect.torch}",
+        actual=f"{python.path} (Python {python.version}) has {actual}",
+        subject=python.path,
+        evidence=(Evidence(python.path, f"packages found: {_packages(python)}"),),
+        values={"python": python.path},
+    )
+
+
+def _packages(python: Python) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(python.packages.items())) or "none"
+
+
+@check("version-incompatible", PYTHON, VERSIONS)
+def version_incompatible(python: Python, versions: Versions) -> Iterator[Problem]:
+    """Versions on one host that do not work together.
+
+    Why it matters: torch_npu is built for one version of torch; with another, `import torch_npu` fails or
+    crashes later. A driver works with the range of firmware that it names itself.
+
+    What to do: install the torch_npu of the same base version as torch; upgrade the firmware.
+    """
+    torch, npu = python.packages.get("torch"), python.packages.get("torch-npu")
+    if torch and npu and _base(torch) != _base(npu):
+        yield Problem(
+            "torch_npu was built for another torch",
+            expected=f"torch {_base(npu)} for torch_npu {npu}",
+            actual=f"torch {torch}",
+            subject="torch_npu",
+            severity=Severity.FAIL,
+            evidence=(Evidence(python.path, _packages(python)),),
+            commands=(f"{python.path} -m pip install 'torch=={_base(npu)}'",),
+        )
+    firmware, span = versions.installed.get("firmware"), versions.firmware_range
+    if firmware and span and not _number(span[0]) <= _number(firmware) <= (*_number(span[1]), 1 << 30):
+        yield Problem(
+            "the NPU firmware is outside the range that the driver names",
+            expected=f"{span[0]} to {span[1]} for driver {versions.installed.get('driver', '?')}",
+            actual=firmware,
+            subject="firmware",
+            severity=Severity.WARN,
+            evidence=(Evidence("/usr/local/Ascend/driver/version.info", f"compatible_version_fw={span}"),),
+        )
+
+
+def _base(version: str) -> str:
+    """2.5.1.post1 and 2.5.1+cpu -> 2.5.1."""
+    match = re.match(r"\d+(?:\.\d+){0,2}", version)
+    return match[0] if match else version
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d{1,9}", version))

@@ -1,0 +1,43 @@
+"""The entry point: every way in which the tool itself can break becomes exit code 70, imports included."""
+
+from __future__ import annotations
+
+import sys
+
+EXIT_BROKEN = 70
+
+
+def main() -> None:
+    try:
+        from doctor.cli import run
+
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        code = 130
+    except SystemExit:
+        raise
+    except BaseException as error:
+        _apologise(error)
+        code = EXIT_BROKEN
+    sys.exit(code)
+
+
+def _apologise(error: BaseException) -> None:
+    """One sentence, and where it happened; DOCTOR_TRACEBACK=1 shows all of it."""
+    import os
+    import traceback
+
+    if os.environ.get("DOCTOR_TRACEBACK"):
+        traceback.print_exc()
+        return
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
+    print(
+        f"doctor: it broke itself: {type(error).__name__}: {error}{place}.\n"
+        "        No verdict was reached. Please report this; DOCTOR_TRACEBACK=1 shows more.",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,314 @@
+"""All that a check file may import, besides `doctor.facts`: facts, givens, checks and problems.
+
+A check is a function from typed facts to problems. It cannot reach a host, read a file or know the time;
+the engine collects what it needs, and says "unknown" in its place when a need could not be had.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
+
+from doctor.errors import NotUnderstood
+from doctor.expect import Expect
+from doctor.model import Backend, Capture, Confidence, Evidence, Place, Problem, Scope, Severity
+from doctor.plan import JobPlan
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = [
+    "EXPECT",
+    "HERE",
+    "PLAN",
+    "Ask",
+    "Backend",
+    "Capture",
+    "Check",
+    "Confidence",
+    "Evidence",
+    "Expect",
+    "Fact",
+    "Given",
+    "Here",
+    "JobPlan",
+    "Need",
+    "NotUnderstood",
+    "Place",
+    "Problem",
+    "Read",
+    "Run",
+    "Scope",
+    "Severity",
+    "Skip",
+    "Undecided",
+    "check",
+    "files",
+    "maybe",
+]
+
+T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+F = TypeVar("F")
+
+
+class Skip(Exception):
+    """Raised by a check that does not apply here; its text says why."""
+
+
+class Undecided(Exception):  # noqa: N818 - not an error
+    """Raised by a check that has the facts and still cannot tell: unknown for `hosts`, all when not given."""
+
+    def __init__(self, reason: str, hosts: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.hosts = hosts
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What the command of a fact may depend on, for one host."""
+
+    host: str
+    names: tuple[str, ...] = ()
+    python: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Files of the host, as shell patterns. All Reads of a probe together cost one process on the host."""
+
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A piece of POSIX shell; a function of `Ask` where it depends on the host or the job."""
+
+    shell: str | Callable[[Ask], str]
+
+    def text(self, ask: Ask) -> str:
+        return self.shell if isinstance(self.shell, str) else self.shell(ask)
+
+
+class Need(Generic[T]):
+    """Something a check can ask for; `T` is what its function gets."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(Need[T]):
+    """One thing to know of a host: how to get it and how to read it. `parse` raises only NotUnderstood.
+
+    `slow` facts may hang (network file systems, DNS, drivers): they run beside the others, so that one
+    that never ends costs only itself. `cap` bounds the output, in bytes; what was cut off there counts as
+    not had, unless `partial` says that the beginning is worth something too.
+    """
+
+    name: str
+    command: Read | Run
+    parse: Callable[[Capture], T]
+    timeout: int = 5
+    needs_root: bool = False
+    slow: bool = False
+    ok_rc: tuple[int, ...] = (0,)
+    cap: int | None = None
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Given(Need[T]):
+    """A value of the whole run, or of the host being judged, that is no host's output."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe(Need["T | None"], Generic[T]):
+    """A need that a check can do without: None when it could not be had."""
+
+    need: Fact[T] | Given[T]
+
+
+def maybe(need: Fact[T] | Given[T]) -> Need[T | None]:
+    return Maybe(need)
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """The host being judged."""
+
+    name: str
+    is_head: bool
+
+
+PLAN: Given[JobPlan] = Given("plan")
+EXPECT: Given[Expect] = Given("expect")
+HERE: Given[Here] = Given("here")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A fault that can be recognised. `causes` are the ids of checks whose findings explain this one's."""
+
+    id: str
+    title: str
+    severity: Severity
+    needs: tuple[Need[Any], ...]
+    scope: Scope
+    run: Callable[..., Iterator[Problem]]
+    doc: str
+    origin: str
+    remedy: str | None = None
+    causes: tuple[str, ...] = ()
+    backends: frozenset[Backend] = field(default_factory=frozenset)
+    several_hosts: bool = False
+
+
+class Options(TypedDict, total=False):
+    """What `check` takes beside the id, the needs and the scope; all have defaults."""
+
+    severity: Severity
+    remedy: str | None
+    causes: tuple[str, ...]
+    backends: tuple[Backend, ...]
+    several_hosts: bool
+
+
+Problems = Iterator[Problem]
+Host = Literal[Scope.HOST]
+Cluster = Literal[Scope.CLUSTER]
+
+
+@overload
+def check(
+    id: str, a: Need[A], /, *, scope: Host = ..., **options: Unpack[Options]
+) -> Callable[[Callable[[A], Problems]], Check]: ...
+@overload
+def check(
+    id: str, a: Need[A], b: Need[B], /, *, scope: Host = ..., **options: Unpack[Options]
+) -> Callable[[Callable[[A, B], Problems]], Check]: ...
+@overload
+def check(
+    id: str, a: Need[A], b: Need[B], c: Need[C], /, *, scope: Host = ..., **options: Unpack[Options]
+) -> Callable[[Callable[[A, B, C], Problems]], Check]: ...
+@overload
+def check(
+    id: str,
+    a: Need[A],
+    b: Need[B],
+    c: Need[C],
+    d: Need[D],
+    /,
+    *,
+    scope: Host = ...,
+    **options: Unpack[Options],
+) -> Callable[[Callable[[A, B, C, D], Problems]], Check]: ...
+@overload
+def check(
+    id: str,
+    a: Need[A],
+    b: Need[B],
+    c: Need[C],
+    d: Need[D],
+    e: Need[E],
+    /,
+    *,
+    scope: Host = ...,
+    **options: Unpack[Options],
+) -> Callable[[Callable[[A, B, C, D, E], Problems]], Check]: ...
+@overload
+def check(
+    id: str,
+    a: Need[A],
+    b: Need[B],
+    c: Need[C],
+    d: Need[D],
+    e: Need[E],
+    f: Need[F],
+    /,
+    *,
+    scope: Host = ...,
+    **options: Unpack[Options],
+) -> Callable[[Callable[[A, B, C, D, E, F], Problems]], Check]: ...
+@overload
+def check(
+    id: str, a: Fact[A], /, *, scope: Cluster, **options: Unpack[Options]
+) -> Callable[[Callable[[Mapping[str, A]], Problems]], Check]: ...
+@overload
+def check(
+    id: str, a: Fact[A], b: Given[B], /, *, scope: Cluster, **options: Unpack[Options]
+) -> Callable[[Callable[[Mapping[str, A], B], Problems]], Check]: ...
+@overload
+def check(
+    id: str, a: Fact[A], b: Given[B], c: Given[C], /, *, scope: Cluster, **options: Unpack[Options]
+) -> Callable[[Callable[[Mapping[str, A], B, C], Problems]], Check]: ...
+@overload
+def check(
+    id: str, a: Given[A], /, *, scope: Cluster, **options: Unpack[Options]
+) -> Callable[[Callable[[A], Problems]], Check]: ...
+@overload
+def check(
+    id: str, a: Given[A], b: Given[B], /, *, scope: Cluster, **options: Unpack[Options]
+) -> Callable[[Callable[[A, B], Problems]], Check]: ...
+@overload
+def check(
+    id: str,
+    a: Fact[A],
+    b: Fact[B],
+    c: Fact[C],
+    d: Fact[D],
+    /,
+    *,
+    scope: Cluster,
+    **options: Unpack[Options],
+) -> Callable[
+    [Callable[[Mapping[str, A], Mapping[str, B], Mapping[str, C], Mapping[str, D]], Problems]], Check
+]: ...
+@overload
+def check(
+    id: str, a: Fact[A], b: Fact[B], c: Given[C], /, *, scope: Cluster, **options: Unpack[Options]
+) -> Callable[[Callable[[Mapping[str, A], Mapping[str, B], C], Problems]], Check]: ...
+def check(
+    id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: Unpack[Options]
+) -> Callable[[Callable[..., Problems]], Check]:
+    """Make a `Check` of a function that yields a Problem for each fault; it registers nothing.
+
+    In cluster scope a fact arrives as a mapping host -> value, of the hosts where it could be had.
+    `backends` and `several_hosts` say to which jobs it applies (all, when not given). The docstring is the
+    check's manual: its first line is the title.
+    """
+
+    def make(function: Callable[..., Problems]) -> Check:
+        doc = inspect.getdoc(function) or ""
+        return Check(
+            id=id,
+            title=doc.partition("\n")[0].rstrip("."),
+            severity=options.get("severity", Severity.FAIL),
+            needs=needs,
+            scope=scope,
+            run=function,
+            doc=doc,
+            origin=inspect.getsourcefile(function) or "?",
+            remedy=options.get("remedy"),
+            causes=options.get("causes", ()),
+            backends=frozenset(options.get("backends", ())),
+            several_hosts=options.get("several_hosts", False),
+        )
+
+    return make
+
+
+def files(capture: Capture) -> dict[str, str]:
+    """The files of a Read, by path, without their last newline."""
+    found: dict[str, list[str]] = {}
+    for line in capture.stdout.splitlines():
+        path, _, text = line.partition(":")
+        found.setdefault(path, []).append(text)
+    return {path: "\n".join(lines) for path, lines in found.items()}

@@ -1,0 +1,164 @@
+"""Asks the hosts: probe, then mesh, into a recording. The only module that drives a transport.
+
+It keeps what it has at every moment, so that an interrupted run can still be judged.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any
+
+from doctor import __version__
+from doctor.api import Ask, Fact
+from doctor.examination import plan_of
+from doctor.inventory import JobWishes
+from doctor.mesh import MeshResult, mesh_script, plan_mesh, run_mesh
+from doctor.model import Backend, Host, Unreached
+from doctor.plan import draft
+from doctor.playbook import MeshMode
+from doctor.probe import Heard, read, script, through
+from doctor.recording import SCHEMA, Recording
+from doctor.transport import Transport
+
+ALL_NAMES = 16
+"""Up to so many hosts, each resolves the names of all; beyond, those of the head and a few others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to ask, of whom, and how long to wait."""
+
+    command: str
+    exam: str
+    hosts: tuple[Host, ...]
+    wishes: JobWishes
+    expect: Mapping[str, str]
+    facts: tuple[Fact[Any], ...]
+    sudo: bool = False
+    timeout: float = 60.0
+    deadline: float | None = None
+    mesh: MeshMode = "auto"
+
+
+Progress = Callable[[str, int, Sequence[str]], None]
+"""Called with what is going on, how many hosts are done, and who is outstanding."""
+
+
+@dataclass(slots=True)
+class Collection:
+    """One run over the hosts; `recording()` is what it has so far."""
+
+    order: Order
+    transport: Transport
+    progress: Progress
+    began: float = field(default_factory=time.monotonic)
+    started: str = field(default_factory=lambda: datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    heard: dict[str, Heard] = field(default_factory=dict)
+    unreached: dict[str, Unreached] = field(default_factory=dict)
+    mesh: MeshResult | None = None
+
+    def run(self) -> None:
+        self._probe()
+        self._mesh()
+
+    def recording(self) -> Recording:
+        order = self.order
+        names = [host.name for host in order.hosts]
+        return Recording(
+            schema=SCHEMA,
+            tool=__version__,
+            command=order.command,
+            exam=order.exam,
+            transport=self.transport.name,
+            started=self.started,
+            seconds=round(time.monotonic() - self.began, 2),
+            hosts=order.hosts,
+            wishes=order.wishes,
+            expect=order.expect,
+            heard={name: self.heard[name] for name in names if name in self.heard},
+            unreached={name: self.unreached[name] for name in names if name in self.unreached},
+            mesh=self.mesh,
+            mesh_mode=order.mesh,
+            unfinished=self._outstanding(),
+            notes=tuple(self.transport.warnings),
+        )
+
+    def _outstanding(self) -> tuple[str, ...]:
+        done = self.heard.keys() | self.unreached.keys()
+        return tuple(host.name for host in self.order.hosts if host.name not in done)
+
+    def _left(self) -> float:
+        """Seconds until the deadline of the whole run."""
+        if self.order.deadline is None:
+            return float("inf")
+        return self.order.deadline - (time.monotonic() - self.began)
+
+    def _probe(self) -> None:
+        order = self.order
+        token = secrets.token_hex(8)
+        names = _names_to_ask(order.hosts, draft(order.hosts, order.wishes).head.value)
+        scripts = {
+            host.name: through(
+                script(order.facts, Ask(host.name, names[host.name], host.python), token, sudo=order.sudo),
+                host,
+            )
+            for host in order.hosts
+        }
+        self.progress("asking the hosts", 0, self._outstanding())
+        for answer in self.transport.run(scripts, min(order.timeout, max(self._left(), 0.1))):
+            outcome = answer if isinstance(answer, Unreached) else read(answer, order.facts, token)
+            if isinstance(outcome, Unreached):
+                self.unreached[outcome.host] = outcome
+            else:
+                self.heard[outcome.host] = outcome
+            self.progress("asking the hosts", len(self.heard), self._outstanding())
+
+    def _mesh(self) -> None:
+        """Only hosts that answered take part, on their data addresses."""
+        order = self.order
+        plan = plan_of(self.recording())
+        if order.mesh == "none" or len(self.heard) < 2 or self._left() <= 0:
+            return
+        mesh = plan_mesh(
+            {host.name: plan.data_address(host.name) for host in order.hosts if host.name in self.heard},
+            shape=order.mesh,
+            head=plan.head.value,
+            master_port=plan.master_port.value,
+            hccl_port=plan.hccl_base_port.value if plan.backend.value is Backend.HCCL else None,
+        )
+        if len(mesh.nodes) < 2:
+            return
+        self.progress("connecting the hosts to each other", len(self.heard), ())
+        taking_part = {node.host for node in mesh.nodes}
+        session = self.transport.open(
+            {h.name: through(mesh_script(h.python), h) for h in order.hosts if h.name in taking_part}
+        )
+        self.mesh = run_mesh(session, mesh)
+
+
+def _names_to_ask(hosts: Sequence[Host], head: str) -> dict[str, tuple[str, ...]]:
+    """For each host the names that it is to resolve: all of a small cluster, else the head's and a few."""
+    names = [host.name for host in hosts]
+    askable = [name for name in names if not _is_address(name)]
+    if len(hosts) == 1:
+        return {name: () for name in names}
+    if len(askable) <= ALL_NAMES:
+        return {name: tuple(askable) for name in names}
+    wanted = {}
+    for i, name in enumerate(names):
+        ring = [names[(i + step) % len(names)] for n in range(4) for step in (1 << n, -(1 << n))]
+        wanted[name] = tuple(n for n in dict.fromkeys((name, head, *ring)) if not _is_address(n))
+    return wanted
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

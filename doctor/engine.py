@@ -1,0 +1,179 @@
+"""Checks x facts -> results. Pure: the same facts give the same results, in the same order.
+
+The engine, not the author of a check, says unknown when a need is missing, skip when a check does not apply,
+and crash when a check or parser breaks; nothing that goes wrong in one check touches another.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from doctor.api import EXPECT, HERE, Check, Fact, Given, Here, Maybe, Need, Skip, Undecided
+from doctor.errors import NotUnderstood
+from doctor.expect import Expect
+from doctor.model import Missing, Problem, Result, Scope, Severity, Status
+from doctor.plan import JobPlan
+from doctor.probe import Heard
+
+
+class Facts:
+    """The parsed facts of all hosts, parsed when first asked for, once."""
+
+    def __init__(self, heard: Mapping[str, Heard]) -> None:
+        self._heard = heard
+        self._parsed: dict[tuple[str, str], Any] = {}
+        self.hosts = tuple(heard)
+
+    def get(self, host: str, fact: Fact[Any]) -> Any:
+        """The value, or `Missing`."""
+        key = (host, fact.name)
+        if key not in self._parsed:
+            self._parsed[key] = self._parse(host, fact)
+        return self._parsed[key]
+
+    def all(self, fact: Fact[Any]) -> dict[str, Any]:
+        """Host -> value, of those that have one."""
+        found = {host: self.get(host, fact) for host in self.hosts}
+        return {host: value for host, value in found.items() if not isinstance(value, Missing)}
+
+    def _parse(self, host: str, fact: Fact[Any]) -> Any:
+        heard = self._heard[host]
+        if fact.name in heard.missing:
+            return heard.missing[fact.name]
+        capture = heard.captures.get(fact.name)
+        if capture is None:
+            return Missing(fact.name, "the recording does not hold it")
+        try:
+            return fact.parse(capture)
+        except NotUnderstood as error:
+            return Missing(fact.name, error.message)
+        except Exception as error:  # whatever a host printed must not stop the others
+            return Missing(
+                fact.name, f"its parser broke ({type(error).__name__}: {error}); please report this"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that checks may look at."""
+
+    plan: JobPlan
+    facts: Facts
+    expect: Mapping[str, Expect]
+    """Per host."""
+    common: Expect
+    givens: Mapping[str, Any]
+    severities: Mapping[str, Severity]
+
+
+def judge(checks: Sequence[Check], case: Case) -> list[Result]:
+    """Run every check; the order of results is the order of checks and hosts."""
+    return [result for check in checks for result in _judge(check, case)]
+
+
+def _judge(check: Check, case: Case) -> Iterator[Result]:
+    reason = _inapplicable(check, case.plan)
+    if reason:
+        yield Result(check.id, case.facts.hosts, Status.SKIP, reason)
+    elif check.scope is Scope.CLUSTER:
+        yield from _judge_cluster(check, case)
+    else:
+        for host in case.facts.hosts:
+            yield from _judge_host(check, host, case)
+
+
+def _inapplicable(check: Check, plan: JobPlan) -> str:
+    if check.backends and plan.backend.value not in check.backends:
+        wanted = " and ".join(sorted(backend.value for backend in check.backends))
+        return f"only for {wanted} jobs"
+    if check.several_hosts and not plan.several_hosts:
+        return "only for jobs of several hosts"
+    return ""
+
+
+def _judge_host(check: Check, host: str, case: Case) -> Iterator[Result]:
+    arguments = []
+    for need in check.needs:
+        value = _value(need, host, case)
+        if isinstance(value, Missing):
+            yield Result(check.id, (host,), Status.UNKNOWN, _unknown(value))
+            return
+        arguments.append(value)
+    yield from _run(check, (host,), arguments, case)
+
+
+def _value(need: Need[Any], host: str, case: Case) -> Any:
+    if isinstance(need, Maybe):
+        value = _value(need.need, host, case)
+        return None if isinstance(value, Missing) else value
+    if isinstance(need, Fact):
+        return case.facts.get(host, need)
+    if need is EXPECT:
+        return case.expect.get(host, case.common)
+    if need is HERE:
+        return Here(host, case.plan.head.value == host)
+    return _given(need, case)
+
+
+def _given(need: Need[Any], case: Case) -> Any:
+    assert isinstance(need, Given)
+    return case.common if need is EXPECT else case.givens[need.name]
+
+
+def _judge_cluster(check: Check, case: Case) -> Iterator[Result]:
+    arguments = []
+    seen: set[str] = set(case.facts.hosts)
+    absent: dict[str, list[str]] = {}
+    for need in check.needs:
+        if not isinstance(need, Fact):
+            value = _given(need, case)
+            if isinstance(value, Missing):
+                yield Result(check.id, case.facts.hosts, Status.UNKNOWN, _unknown(value))
+                return
+            arguments.append(value)
+            continue
+        arguments.append(case.facts.all(need))
+        for host in case.facts.hosts:
+            value = case.facts.get(host, need)
+            if isinstance(value, Missing):
+                seen.discard(host)
+                absent.setdefault(_unknown(value), []).append(host)
+    for reason, hosts in absent.items():
+        yield Result(check.id, tuple(hosts), Status.UNKNOWN, reason)
+    if seen or not absent:
+        looked_at = tuple(host for host in case.facts.hosts if host in seen)
+        yield from _run(check, looked_at, arguments, case)
+
+
+def _unknown(missing: Missing) -> str:
+    return f"{missing.fact}: {missing.reason}"
+
+
+def _run(check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Case) -> Iterator[Result]:
+    """One call of a check; the problems that it found before it gave up or broke are kept."""
+    problems: list[Problem] = []
+    try:
+        problems.extend(check.run(*arguments))
+    except Skip as skip:
+        yield Result(check.id, hosts, Status.SKIP, str(skip))
+        return
+    except Undecided as undecided:
+        doubtful = undecided.hosts or hosts
+        yield Result(check.id, doubtful, Status.UNKNOWN, str(undecided))
+        sure = tuple(host for host in hosts if host not in doubtful)
+        if sure and not problems:
+            yield Result(check.id, sure, Status.PASS)
+    except Exception as error:  # a broken check is a line in the report
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+        yield Result(check.id, hosts, Status.CRASH, reason)
+    else:
+        if not problems:
+            yield Result(check.id, hosts, Status.PASS)
+    for problem in problems:
+        culprits = problem.hosts if check.scope is Scope.CLUSTER else hosts
+        severity = case.severities.get(check.id) or problem.severity or check.severity
+        yield Result(check.id, culprits, Status(severity.value), problem=problem)

@@ -1,0 +1,59 @@
+"""The tree of our errors, and the one place where a low-level exception becomes a sentence.
+
+    DoctorError             something a person can act on: says what, where, and the next step
+    ├── UsageError          the command line, an inventory or another input file is wrong (exit 2)
+    │   └── InputErrors     all the mistakes of the input files at once, each with file and line
+    └── NotUnderstood       output of a host that a parser could not read; becomes "unknown"
+
+No message holds a secret or a traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+class DoctorError(Exception):
+    """`hint` is the next step, in the words of the person who will take it."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(DoctorError):
+    """Wrong options or input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake in an input file. `line` counts from 1; None means the file as a whole."""
+
+    file: str
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        place = self.file if self.line is None else f"{self.file}:{self.line}"
+        return f"{place}: {self.message}"
+
+
+class InputErrors(UsageError):
+    """Every mistake in the input files, reported together."""
+
+    def __init__(self, mistakes: Sequence[Mistake], hint: str = "") -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("\n".join(str(m) for m in self.mistakes), hint)
+
+
+class NotUnderstood(DoctorError):
+    """A host printed something that the parser of a fact cannot read."""
+
+
+def suggest(word: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'?` for a word that is probably a slip of one of `known`, else nothing."""
+    near = difflib.get_close_matches(word[:100], list(known)[:2000], n=1, cutoff=0.7)
+    return f"did you mean {near[0]!r}?" if near else ""

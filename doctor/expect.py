@@ -1,0 +1,59 @@
+"""What a healthy host must have: every threshold of the checks, in one place.
+
+Defaults stand here; an exam, the inventory and `--expect key=value` may change them, in that order.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from doctor.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """A value of 0 means "work it out from the job"."""
+
+    somaxconn: int = 0
+    syn_backlog: int = 0
+    nofile: int = 0
+    nproc: int = 0
+    memlock_mb: int = 64
+    arp_hosts: int = 0
+    shm_mb: int = 0
+    shm_mb_per_connection: int = 10
+    memory_mb_per_rank: int = 512
+    swap_used_mb: int = 64
+    disk_free_mb: int = 1024
+    disk_fail_mb: int = 64
+    clock_skew_s: float = 1.0
+    clock_skew_fail_s: float = 30.0
+    cpu_governor: str = "performance"
+    kernel_log_hours: int = 24
+    nic_errors: int = 1000
+    leftover_minutes: int = 5
+    devices: int = 0
+    torch: str = ""
+    """A version or its beginning; "any" for any; empty when the job may do without torch."""
+
+
+FIELDS = {field.name: field for field in fields(Expect)}
+
+
+def amend(expect: Expect, changes: Mapping[str, str], source: str) -> Expect:
+    """`expect` with some values replaced, each read as the type of its default."""
+    values: dict[str, int | float | str] = {}
+    for key, text in changes.items():
+        if key not in FIELDS:
+            near = difflib.get_close_matches(key, FIELDS, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(FIELDS))}."
+            raise UsageError(f"{source}: nothing is called {key!r} among the expectations.", hint)
+        kind = type(getattr(Expect(), key))
+        try:
+            values[key] = kind(text)
+        except ValueError:
+            wanted = {int: "a whole number", float: "a number"}.get(kind, "a text")
+            raise UsageError(f"{source}: {key} must be {wanted}, not {text!r}.") from None
+    return replace(expect, **values)  # type: ignore[arg-type]

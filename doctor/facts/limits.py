@@ -1,0 +1,150 @@
+"""Kernel settings and limits: sysctls, ulimits, neighbour table, CPU governor, NUMA balancing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from doctor.api import Capture, Fact, NotUnderstood, Read, files
+
+INFINITE = 1 << 62
+"""What "unlimited" counts as."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """What the kernel does with TCP ports and queues of new connections."""
+
+    somaxconn: int
+    syn_backlog: int
+    ephemeral: range
+    reserved: tuple[range, ...]
+
+    def is_reserved(self, port: int) -> bool:
+        return any(port in ports for ports in self.reserved)
+
+
+def _ranges(text: str) -> tuple[range, ...]:
+    """`60000-60031,29500` as the kernel writes it."""
+    found = []
+    for part in re.findall(r"\d{1,5}(?:-\d{1,5})?", text):
+        first, _, last = part.partition("-")
+        found.append(range(int(first), int(last or first) + 1))
+    return tuple(found)
+
+
+def _ports(capture: Capture) -> Ports:
+    found = files(capture)
+
+    def number(path: str) -> int:
+        text = found.get(path, "").strip()
+        if not re.fullmatch(r"\d{1,10}", text):
+            raise NotUnderstood(
+                f"{path} holds {text[:40]!r} instead of a number" if text else f"{path} is not there"
+            )
+        return int(text)
+
+    span = re.fullmatch(r"(\d{1,5})\s+(\d{1,5})", found.get(_RANGE, "").strip())
+    if not span:
+        raise NotUnderstood(f"{_RANGE} is not there or holds no two numbers")
+    return Ports(
+        number("/proc/sys/net/core/somaxconn"),
+        number("/proc/sys/net/ipv4/tcp_max_syn_backlog"),
+        range(int(span[1]), int(span[2]) + 1),
+        _ranges(found.get(_RESERVED, "")),
+    )
+
+
+_RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
+_RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
+PORTS = Fact(
+    "ports",
+    Read(("/proc/sys/net/core/somaxconn", "/proc/sys/net/ipv4/tcp_max_syn_backlog", _RANGE, _RESERVED)),
+    _ports,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Soft limits of a non-interactive login; `INFINITE` is unlimited. `memlock` is in bytes."""
+
+    nofile: int
+    nproc: int
+    memlock: int
+
+
+def _limits(capture: Capture) -> Limits:
+    text = files(capture).get("/proc/self/limits", "")
+
+    def soft(name: str) -> int:
+        match = re.search(rf"^{name}\s+(unlimited|\d{{1,20}})\s", text, re.MULTILINE)
+        if not match:
+            raise NotUnderstood(f"/proc/self/limits has no line {name!r}")
+        return INFINITE if match[1] == "unlimited" else int(match[1])
+
+    return Limits(soft("Max open files"), soft("Max processes"), soft("Max locked memory"))
+
+
+LIMITS = Fact("limits", Read(("/proc/self/limits",)), _limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The largest size of the IPv4 neighbour (ARP) table; None where the namespace does not show it."""
+
+    most: int | None
+
+
+def _neighbours(capture: Capture) -> Neighbours:
+    text = next(iter(files(capture).values()), "").strip()
+    return Neighbours(int(text) if re.fullmatch(r"\d{1,10}", text) else None)
+
+
+NEIGHBOURS = Fact("neighbours", Read(("/proc/sys/net/ipv4/neigh/default/gc_thresh3",)), _neighbours)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Settings that make a host slow: governor -> number of CPUs, NUMA balancing, RDMA devices aside."""
+
+    governors: Mapping[str, int]
+    numa_balancing: bool
+    numa_nodes: int
+
+
+def _pace(capture: Capture) -> Pace:
+    found = files(capture)
+    governors: dict[str, int] = {}
+    for path, text in found.items():
+        if path.endswith("/scaling_governor") and text.strip():
+            governors[text.strip()] = governors.get(text.strip(), 0) + 1
+    nodes = sum(len(part) for part in _ranges(found.get("/sys/devices/system/node/online", "0")))
+    return Pace(governors, found.get("/proc/sys/kernel/numa_balancing", "0").strip() not in ("", "0"), nodes)
+
+
+PACE = Fact(
+    "pace",
+    Read(
+        (
+            "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor",
+            "/proc/sys/kernel/numa_balancing",
+            "/sys/devices/system/node/online",
+        )
+    ),
+    _pace,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rdma:
+    """InfiniBand and RoCE devices of the host."""
+
+    devices: tuple[str, ...]
+
+
+def _rdma(capture: Capture) -> Rdma:
+    return Rdma(tuple(sorted({path.split("/")[4] for path in files(capture)})))
+
+
+RDMA = Fact("rdma", Read(("/sys/class/infiniband/*/node_type",)), _rdma)

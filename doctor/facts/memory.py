@@ -1,0 +1,158 @@
+"""Memory and file systems: what is free for the ranks, as the job sees it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from doctor.api import Capture, Fact, NotUnderstood, Read, Run, files
+
+MB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes. `limit` is the container's, when it has one below the host's memory."""
+
+    total: int
+    available: int
+    limited: bool
+
+
+def _memory(capture: Capture) -> Memory:
+    found = files(capture)
+    kilobytes = {
+        name: int(number) * 1024
+        for name, number in re.findall(
+            r"^(\w+):\s+(\d{1,15}) kB", found.get("/proc/meminfo", ""), re.MULTILINE
+        )
+    }
+    if "MemTotal" not in kilobytes:
+        raise NotUnderstood("/proc/meminfo has no line MemTotal")
+    total = kilobytes["MemTotal"]
+    available = kilobytes.get("MemAvailable", kilobytes.get("MemFree", 0))
+    for limit, used, stat in _CGROUPS:
+        text = found.get(limit, "").strip()
+        if text.isdecimal() and int(text) < total:
+            idle = re.search(r"^(?:total_)?inactive_file (\d{1,15})$", found.get(stat, ""), re.MULTILINE)
+            spent = found.get(used, "").strip()
+            taken = (int(spent) if spent.isdecimal() else 0) - (int(idle[1]) if idle else 0)
+            return Memory(int(text), min(available, int(text) - max(taken, 0)), True)
+    return Memory(total, available, False)
+
+
+_CGROUPS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat",
+    ),
+)
+MEMORY = Fact("memory", Read(("/proc/meminfo", *(path for paths in _CGROUPS for path in paths))), _memory)
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Bytes of swap space and of its use; compressed memory (zram) does not count."""
+
+    total: int
+    used: int
+    devices: tuple[str, ...]
+
+
+def _swap(capture: Capture) -> Swap:
+    rows = [
+        (row[0], int(row[2]) * 1024, int(row[3]) * 1024)
+        for row in (line.split() for line in files(capture).get("/proc/swaps", "").splitlines())
+        if len(row) >= 5 and row[2].isdecimal() and row[3].isdecimal() and "zram" not in row[0]
+    ]
+    return Swap(sum(r[1] for r in rows), sum(r[2] for r in rows), tuple(r[0] for r in rows))
+
+
+SWAP = Fact("swap", Read(("/proc/swaps",)), _swap)
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """One directory: the file system it is on, bytes, and whether this login may write there."""
+
+    path: str
+    mount: str
+    total: int
+    free: int
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Spaces:
+    """Directories by the part they play: tmp, home, shm. `remote` are those on network file systems."""
+
+    places: tuple[Space, ...]
+    remote: tuple[str, ...]
+    gone: tuple[str, ...]
+
+    def at(self, path: str) -> Space | None:
+        return next((space for space in self.places if space.path == path), None)
+
+
+_SPACES = r"""
+for p in /tmp "$HOME" /dev/shm; do
+  b= t=
+  while read -r _ m y _; do
+    case "$p/" in "${m%/}"/*) [ ${#m} -ge ${#b} ] && b=$m t=$y;; esac
+  done </proc/self/mounts
+  case $t in
+    nfs*|cifs|smb*|lustre|ceph|fuse*|gpfs|beegfs*|9p|afs|autofs|glusterfs|pvfs2|wekafs) echo "remote $t $p"; continue;;
+  esac
+  [ -d "$p" ] || { echo "gone $p"; continue; }
+  w=no; [ -w "$p" ] && w=yes
+  echo "path $w $p"
+  df -kP "$p" | tail -n 1
+done
+"""
+
+
+def _spaces(capture: Capture) -> Spaces:
+    places, remote, gone = [], [], []
+    lines = iter(capture.stdout.splitlines())
+    for line in lines:
+        word, _, rest = line.partition(" ")
+        if word == "remote":
+            remote.append(rest.partition(" ")[2])
+        elif word == "gone":
+            gone.append(rest)
+        elif word == "path":
+            writable, _, path = rest.partition(" ")
+            row = re.search(
+                r"\s(\d{1,18})\s+\d{1,18}\s+(-?\d{1,18})\s+(?:\d{1,3}%|-)\s+(/.*)$", next(lines, "")
+            )
+            if not row:
+                raise NotUnderstood(f"df printed no line for {path[:80]}")
+            places.append(Space(path, row[3], int(row[1]) * 1024, int(row[2]) * 1024, writable == "yes"))
+    if not places:
+        raise NotUnderstood("df printed nothing that can be read")
+    return Spaces(tuple(places), tuple(remote), tuple(gone))
+
+
+SPACES = Fact("spaces", Run(_SPACES), _spaces, slow=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One file in /dev/shm."""
+
+    name: str
+    size: int
+    owner: str
+
+
+def _segments(capture: Capture) -> tuple[Segment, ...]:
+    rows = re.findall(
+        r"^-\S{9}\S?\s+\d+\s+(\S+)\s+\S+\s+(\d{1,18})\s+.*?\s([^\s/]+)$", capture.stdout, re.MULTILINE
+    )
+    found = [Segment(name, int(size), owner) for owner, size, name in rows]
+    return tuple(sorted(found, key=lambda segment: -segment.size))
+
+
+SEGMENTS = Fact("shm-segments", Run("ls -l /dev/shm"), _segments, cap=65536, partial=True)

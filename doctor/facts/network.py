@@ -1,0 +1,189 @@
+"""The host's network as the host sees it: interfaces, addresses, routes, listeners, names."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """One network interface. `speed` is in Mb/s, None where the driver does not say."""
+
+    mtu: int
+    speed: int | None
+    errors: int
+
+
+def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
+    """`ip -o addr`: `3: eth0    inet 192.168.7.100/24 scope global eth0\\ ...`."""
+    found: dict[str, list[str]] = {}
+    for name, address, rest in re.findall(
+        r"^\d+:\s+(\S+?)(?:@\S+)?\s+inet6?\s+([0-9a-fA-F.:]+)(?:/\d+)?( .*)?$", capture.stdout, re.MULTILINE
+    ):
+        if _is_address(address) and "deprecated" not in rest:
+            found.setdefault(name, []).append(address)
+    if not found:
+        raise NotUnderstood("ip addr printed no address")
+    return {name: tuple(sorted(a, key=lambda x: ":" in x)) for name, a in found.items()}
+
+
+ADDRESSES = Fact("addresses", Run("ip -o addr show"), _addresses)
+
+
+def _links(capture: Capture) -> Mapping[str, Counters]:
+    values: dict[str, dict[str, str]] = {}
+    for path, text in files(capture).items():
+        parts = path.split("/")
+        values.setdefault(parts[4], {})[parts[-1]] = text.strip()
+    links = {}
+    for name, seen in values.items():
+        speed = seen.get("speed", "")
+        links[name] = Counters(
+            mtu=_number(seen.get("mtu", "")),
+            speed=int(speed) if re.fullmatch(r"[1-9]\d{0,7}", speed) else None,
+            errors=sum(_number(seen.get(key, "")) for key in ("rx_errors", "tx_errors", "rx_crc_errors")),
+        )
+    return links
+
+
+def _number(text: str) -> int:
+    return int(text) if re.fullmatch(r"\d{1,20}", text) else 0
+
+
+LINKS = Fact(
+    "links",
+    Read(
+        tuple(f"/sys/class/net/*/{name}" for name in ("mtu", "speed"))
+        + tuple(f"/sys/class/net/*/statistics/{name}" for name in ("rx_errors", "tx_errors", "rx_crc_errors"))
+    ),
+    _links,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One IPv4 route. The default route is 0.0.0.0/0."""
+
+    interface: str
+    target: ipaddress.IPv4Network
+    metric: int
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    routes: tuple[Route, ...]
+
+    def towards(self, address: str) -> str | None:
+        """The interface by which traffic to an IPv4 address leaves (main table; policy routing not seen)."""
+        try:
+            wanted = ipaddress.IPv4Address(address)
+        except ValueError:
+            return None
+        fitting = [route for route in self.routes if wanted in route.target]
+        best = min(fitting, key=lambda route: (-route.target.prefixlen, route.metric), default=None)
+        return best.interface if best else None
+
+    @property
+    def default_interface(self) -> str | None:
+        return self.towards("192.0.2.1")
+
+
+def _routes(capture: Capture) -> Routes:
+    text = files(capture).get("/proc/net/route", "")
+    routes = []
+    for row in (line.split() for line in text.splitlines()[1:]):
+        if len(row) < 8 or not all(re.fullmatch(r"[0-9A-Fa-f]{8}", row[i]) for i in (1, 7)):
+            continue
+        if not re.fullmatch(r"[0-9A-Fa-f]{4}", row[3]) or not int(row[3], 16) & 1:
+            continue
+        mask = int.from_bytes(bytes.fromhex(row[7])[::-1], "big")
+        prefix = bin(mask).count("1")
+        base = int.from_bytes(bytes.fromhex(row[1])[::-1], "big") & mask
+        target = ipaddress.IPv4Network((base, prefix), strict=False)
+        routes.append(Route(row[0], target, _number(row[6])))
+    return Routes(tuple(routes))
+
+
+ROUTES = Fact("routes", Read(("/proc/net/route",)), _routes)
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A bound TCP port; `process` is empty where only root may see it."""
+
+    address: str
+    port: int
+    process: str
+
+    def covers(self, address: str | None) -> bool:
+        """Whether binding `address` on the same port would collide."""
+        return self.address in ("0.0.0.0", "::", "*", address or "") or address is None
+
+
+def _listeners(capture: Capture) -> tuple[Listener, ...]:
+    found = []
+    for line in capture.stdout.splitlines():
+        match = re.match(
+            r"(?:tcp\s+)?LISTEN\s+\d+\s+\d+\s+(\S+):(\d{1,5})\s+\S+(?:\s+users:\((.*)\))?\s*$", line
+        )
+        if match and int(match[2]) <= 65535:
+            address = match[1].strip("[]").partition("%")[0]
+            owner = re.search(r'\("([^"]*)",pid=(\d+)', match[3] or "")
+            found.append(Listener(address, int(match[2]), f"{owner[1]} (pid {owner[2]})" if owner else ""))
+    if not found and "State" not in capture.stdout:
+        raise NotUnderstood("ss printed no table")
+    return tuple(found)
+
+
+LISTENERS = Fact("listeners", Run("ss -lntp"), _listeners, cap=524288)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What this host resolves names to, in the resolver's order; an empty tuple is "not found"."""
+
+    addresses: Mapping[str, tuple[str, ...]]
+    own: str
+
+
+def _ask_names(ask: Ask) -> str:
+    """The host's own name first: a dead DNS server may end the list early."""
+    asked = " ".join(shlex.quote(name) for name in ask.names)
+    return (
+        "command -v getent >/dev/null || exit 127; "
+        f'for n in "$(uname -n)" {asked}; do echo "? $n"; getent ahosts "$n"; done; :'
+    )
+
+
+def _names(capture: Capture) -> Names:
+    found: dict[str, list[str]] = {}
+    own = ""
+    current: list[str] | None = None
+    for line in capture.stdout.splitlines():
+        if line.startswith("? "):
+            own = own or line[2:].strip()
+            current = found.setdefault(line[2:].strip(), [])
+        elif current is not None:
+            word = line.split(None, 1)[0] if line.strip() else ""
+            if _is_address(word) and word not in current:
+                current.append(word)
+    if not own:
+        raise NotUnderstood("no name was looked up")
+    return Names({name: tuple(addresses) for name, addresses in found.items()}, own)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+NAMES = Fact("names", Run(_ask_names), _names, timeout=12, slow=True)

@@ -1,0 +1,90 @@
+"""Processes that stand in a job's way, and what the kernel logged."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from doctor.api import Capture, Fact, NotUnderstood, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    parent: int
+    state: str
+    user: str
+    seconds: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Only those worth a look: stuck, zombie, or looking like training. `init` is the command of process 1."""
+
+    init: str
+    shown: tuple[Process, ...]
+
+
+_PS = (
+    "ps -eo pid=,ppid=,stat=,user=,etimes=,args= | "
+    "awk '$1 == 1 || $3 ~ /^[DZ]/ || /torchrun|torch.distributed|multiprocessing.(spawn|fork|resource)|msrun"
+    "|deepspeed|accelerate|mpirun|orted|torch_npu_run/ {print substr($0, 1, 400)}'"
+)
+
+
+def _processes(capture: Capture) -> Processes:
+    rows = re.findall(
+        r"^\s*(\d{1,10})\s+(\d{1,10})\s+(\S{1,8})\s+(\S+)\s+(\d{1,12})\s+(.*)$", capture.stdout, re.MULTILINE
+    )
+    found = [Process(int(p), int(pp), st, user, int(t), args.strip()) for p, pp, st, user, t, args in rows]
+    if not found:
+        raise NotUnderstood("ps printed no process")
+    init = next((process.command for process in found if process.pid == 1), "")
+    return Processes(init, tuple(p for p in found if p.pid != 1 and "awk $1 == 1" not in p.command))
+
+
+PROCESSES = Fact("processes", Run(_PS), _processes, slow=True, cap=262144, partial=True)
+
+
+@dataclass(frozen=True, slots=True)
+class KernelLine:
+    """One line of the kernel log; `age` in seconds, None where the line has no time since boot."""
+
+    age: float | None
+    text: str
+
+
+WORTH_READING = (
+    "out of memory|oom-kill|NVRM: Xid|machine check|hardware error|heart.*beat lost|link is down|link down"
+    "|i/o error|ext4-fs error|nf_conntrack: table full|segfault|fallen off the bus|edac|soft lockup|blocked for more"
+)
+
+
+def _kernel_log(capture: Capture) -> tuple[KernelLine, ...]:
+    uptime = re.search(r"^uptime (\d{1,12}(?:\.\d+)?)", capture.stdout, re.MULTILINE)
+    now = float(uptime[1]) if uptime else None
+    lines = []
+    for line in capture.stdout.splitlines():
+        if line.startswith("uptime ") or not re.search(WORTH_READING, line, re.IGNORECASE):
+            continue
+        stamp = re.match(r"(?:<\d+>)?\[\s*(\d{1,12}\.\d+)\]\s*(.*)", line)
+        if stamp:
+            age = max(now - float(stamp[1]), 0.0) if now is not None else None
+            lines.append(KernelLine(age, stamp[2]))
+        else:
+            lines.append(KernelLine(None, line.strip()))
+    return tuple(lines)
+
+
+KERNEL_LOG = Fact(
+    "kernel-log",
+    Run(
+        "read -r u _ </proc/uptime; echo uptime $u; l=$(dmesg) || exit 1; printf '%s\\n' \"$l\" | "
+        f"grep -iE '{WORTH_READING}' | tail -n 200; :"
+    ),
+    _kernel_log,
+    needs_root=True,
+    cap=262144,
+    partial=True,
+)

@@ -1,0 +1,59 @@
+"""What is known of the run itself rather than of one host: who could not be asked, and the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from doctor.api import Given
+from doctor.mesh import Blame, Link, MeshResult, culprits
+from doctor.model import Unreached
+
+__all__ = [
+    "CLOCKS",
+    "CUT_OFF",
+    "MESH",
+    "UNREACHED",
+    "Blame",
+    "CutOff",
+    "Link",
+    "MeshResult",
+    "Offset",
+    "Unreached",
+    "culprits",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """An answer that is not whole: which facts it lacks, and why."""
+
+    facts: tuple[str, ...]
+    reason: str
+
+
+UNREACHED: Given[Mapping[str, Unreached | None]] = Given("unreached")
+"""Host -> why it could not be asked; None where it answered."""
+
+CUT_OFF: Given[Mapping[str, CutOff | None]] = Given("cut-off")
+
+MESH: Given[MeshResult] = Given("mesh")
+"""Missing when no mesh was run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """How far a host's clock is ahead of the controller's, in seconds: somewhere between the two."""
+
+    low: float
+    high: float
+
+    def beyond(self, reference: float) -> float:
+        """How far it is from `reference` for certain; negative when it is behind."""
+        if self.low > reference:
+            return self.low - reference
+        return min(self.high - reference, 0.0)
+
+
+CLOCKS: Given[Mapping[str, Offset]] = Given("clocks")
+"""Of the hosts whose clock could be read."""

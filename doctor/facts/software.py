@@ -1,0 +1,117 @@
+"""Software of a host: the job's Python and its packages, drivers, and the environment a job would inherit."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
+
+PACKAGES = ("torch", "torch-npu", "mindspore", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class Python:
+    """The interpreter that a job on this host would use, and the packages that it would import."""
+
+    path: str
+    version: str
+    packages: Mapping[str, str]
+
+
+_LOOK = (
+    "import os,re,sys;print('python',sys.version.split()[0],sys.executable);"
+    "[print('package',m.group(1).lower().replace('_','-'),m.group(2))"
+    " for p in sys.path if os.path.isdir(p or '.')"
+    r" for m in (re.match(r'(torch|torch_npu|mindspore|numpy)-(.+)\.(?:dist|egg)-info',n) for n in sorted(os.listdir(p or '.')))"
+    " if m]"
+)
+
+
+def _ask_python(ask: Ask) -> str:
+    """Finds packages by their metadata: importing torch would cost seconds. `-B`: nothing is written."""
+    if ask.python:
+        return f"exec {shlex.quote(ask.python)} -B -c {shlex.quote(_LOOK)}"
+    return (
+        "for p in python3 python; do command -v $p >/dev/null && "
+        f"exec $p -B -c {shlex.quote(_LOOK)}; done; exit 127"
+    )
+
+
+def _python(capture: Capture) -> Python:
+    head = re.search(r"^python (\d+\.\d+\S*) (.*)$", capture.stdout, re.MULTILINE)
+    if not head:
+        raise NotUnderstood("the interpreter did not say its version")
+    packages: dict[str, str] = {}
+    for name, version in re.findall(r"^package (\S+) (\S+)$", capture.stdout, re.MULTILINE):
+        packages.setdefault(name, version)
+    return Python(head[2], head[1], packages)
+
+
+PYTHON = Fact("python", Run(_ask_python), _python, timeout=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Drivers and toolkits, by name; what is not installed is not there.
+
+    `firmware_range` is what the Ascend driver says of the firmware that it works with: first and last version.
+    """
+
+    installed: Mapping[str, str]
+    firmware_range: tuple[str, str] | None
+
+
+_VERSION_FILES = {
+    "/usr/local/Ascend/driver/version.info": ("driver", r"^[Vv]ersion=(\S+)"),
+    "/usr/local/Ascend/firmware/version.info": ("firmware", r"^[Vv]ersion=(\S+)"),
+    "/usr/local/Ascend/ascend-toolkit/latest/*-linux/ascend_toolkit_install.info": (
+        "cann",
+        r"^version=(\S+)",
+    ),
+    "/usr/local/Ascend/nnae/latest/ascend_nnae_install.info": ("nnae", r"^version=(\S+)"),
+    "/proc/driver/nvidia/version": ("nvidia-driver", r"Module\s+(?:for \S+\s+)?(\d+\.\d+\S*)"),
+    "/usr/local/cuda/version.json": ("cuda", r'"cuda"[^}]*?"version"\s*:\s*"([^"]+)"'),
+}
+
+
+def _versions(capture: Capture) -> Versions:
+    found = files(capture)
+    installed = {}
+    for pattern, (name, form) in _VERSION_FILES.items():
+        known = re.escape(pattern).replace(r"\*", "[^/]*")
+        text = next((text for path, text in found.items() if re.fullmatch(known, path)), "")
+        match = re.search(form, text, re.MULTILINE | re.DOTALL)
+        if match:
+            installed[name] = match[1]
+    driver = found.get("/usr/local/Ascend/driver/version.info", "")
+    span = re.search(r"^compatible_version_fw=\[([^,\]]+),([^,\]]+)\]", driver, re.MULTILINE)
+    return Versions(installed, (span[1].strip(), span[2].strip()) if span else None)
+
+
+VERSIONS = Fact("versions", Read(tuple(_VERSION_FILES)), _versions)
+
+JOB_VARIABLES = re.compile(
+    r"(?:HCCL|NCCL|GLOO|ASCEND|MS|TORCH|TP|UCX|MINDSPORE|RANK_TABLE|RANK)_\w+"
+    r"|MASTER_(?:ADDR|PORT)|WORLD_SIZE|OMP_NUM_THREADS|(?:CUDA|NPU)_VISIBLE_DEVICES"
+    r"|LD_LIBRARY_PATH|PYTHONPATH|PYTHONHASHSEED"
+)
+
+
+def _environment(capture: Capture) -> Mapping[str, str]:
+    pairs = (line.partition("=") for line in capture.stdout.splitlines())
+    return {name: value for name, equals, value in pairs if equals and JOB_VARIABLES.fullmatch(name)}
+
+
+ENVIRONMENT = Fact(
+    "environment",
+    Run(
+        "env | grep -E '^(HCCL|NCCL|GLOO|ASCEND|MS|TORCH|TP|UCX|MINDSPORE|RANK|MASTER|WORLD|OMP|CUDA|NPU|LD_LIBRARY"
+        "|PYTHON)[A-Z_]*='"
+    ),
+    _environment,
+    ok_rc=(0, 1),
+    cap=65536,
+)

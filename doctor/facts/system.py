@@ -1,0 +1,129 @@
+"""Who a host says it is: kernel, operating system, own name, clock, accelerators, container or not."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from doctor.api import Capture, Fact, NotUnderstood, Read, Run, files
+from doctor.model import Backend, View
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """`uname -n -m`: the host's own name and its architecture."""
+
+    hostname: str
+    machine: str
+
+
+def _identity(capture: Capture) -> Identity:
+    words = capture.stdout.split()
+    if len(words) != 2:
+        raise NotUnderstood(f"uname printed {capture.stdout[:80]!r} instead of a name and an architecture")
+    return Identity(words[0], words[1])
+
+
+IDENTITY = Fact("identity", Run("uname -n -m"), _identity)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    release: str
+    version: str
+    distribution: str
+
+    @property
+    def smp(self) -> bool:
+        return "SMP" in self.version.split()
+
+
+def _kernel(capture: Capture) -> Kernel:
+    found = files(capture)
+    release = found.get("/proc/sys/kernel/osrelease", "")
+    if not release:
+        raise NotUnderstood("/proc/sys/kernel/osrelease is not readable")
+    pretty = re.search(r'^PRETTY_NAME="?([^"\n]*)', found.get("/etc/os-release", ""), re.MULTILINE)
+    return Kernel(release, found.get("/proc/sys/kernel/version", ""), pretty[1] if pretty else "")
+
+
+KERNEL = Fact(
+    "kernel", Read(("/proc/sys/kernel/osrelease", "/proc/sys/kernel/version", "/etc/os-release")), _kernel
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Seconds since the epoch, as the host's clock has it."""
+
+    now: float
+
+
+def _clock(capture: Capture) -> Clock:
+    match = re.fullmatch(r"(\d{9,11})(?:\.(\d{1,9}|%?N))?", capture.stdout.strip())
+    if not match:
+        raise NotUnderstood(f"date printed {capture.stdout[:80]!r} instead of seconds")
+    fraction = match[2] if match[2] and match[2].isdigit() else "5"  # busybox has no %N: half a second
+    return Clock(float(f"{match[1]}.{fraction}"))
+
+
+CLOCK = Fact("clock", Run("date +%s.%N"), _clock, timeout=2)
+CLOCK_END = Fact("clock-end", Run("date +%s.%N"), _clock, timeout=2)
+"""Read again by the last command of the probe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Accelerators as the device files and the PCI bus show them."""
+
+    npus: tuple[int, ...]
+    gpus: tuple[int, ...]
+    product: str
+
+    @property
+    def counts(self) -> dict[Backend, int]:
+        return {Backend.HCCL: len(self.npus), Backend.NCCL: len(self.gpus)}
+
+
+_ASCEND = {
+    "19e5d801": "atlas-training",
+    "19e5d802": "atlas-a2",
+    "19e5d803": "atlas-a3",
+    "19e5d806": "atlas-950",
+}
+
+
+def _devices(capture: Capture) -> Devices:
+    npus = tuple(
+        sorted({int(n) for n in re.findall(r"^/dev/davinci(\d{1,3})$", capture.stdout, re.MULTILINE)})
+    )
+    gpus = tuple(
+        sorted({int(n) for n in re.findall(r"^/dev/nvidia(\d{1,3})$", capture.stdout, re.MULTILINE)})
+    )
+    ids = set(re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t", capture.stdout, re.MULTILINE))
+    ascend = next((name for pci, name in _ASCEND.items() if pci in ids), None)
+    if npus or (ascend and not gpus):
+        return Devices(npus, gpus, ascend or "ascend")
+    return Devices(npus, gpus, "nvidia" if gpus else "cpu")
+
+
+DEVICES = Fact(
+    "devices",
+    Run(
+        "for d in /dev/davinci[0-9]* /dev/nvidia[0-9]*; do [ -e $d ] && echo $d; done; cat /proc/bus/pci/devices || :"
+    ),
+    _devices,
+    cap=262144,
+)
+
+
+def _view(capture: Capture) -> View:
+    marks = files(capture)
+    inside = "/run/.containerenv" in marks or re.search(
+        r"docker|kubepods|containerd|libpod|lxc", marks.get("/proc/1/cgroup", "")
+    )
+    overlay = re.search(r"^overlay / overlay", marks.get("/proc/self/mounts", ""), re.MULTILINE)
+    return View.CONTAINER if inside or overlay else View.HOST
+
+
+VIEW = Fact("view", Read(("/run/.containerenv", "/proc/1/cgroup", "/proc/self/mounts")), _view)

@@ -1,0 +1,130 @@
+"""Results -> findings: equal ones folded over hosts, symptoms linked to causes, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from doctor.api import Check
+from doctor.inventory import fold
+from doctor.model import Confidence, Finding, Place, Problem, Remedy, Result, Status, Values, View
+
+_ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
+Mend = Callable[[str, Values], Remedy | None]
+
+
+def findings(
+    results: Sequence[Result], checks: Mapping[str, Check], views: Mapping[str, View], mend: Mend
+) -> tuple[Finding, ...]:
+    """`mend` turns a remedy's name and values into what to type; `views` says where each host was seen from."""
+    made = [_finding(group, checks, views, mend) for group in _groups(results, views)]
+    linked = _link(made, checks)
+    ordered = _order(linked)
+    numbers = {finding.id: f"f{n}" for n, finding in enumerate(ordered, 1)}
+    return tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
+
+
+def _groups(results: Sequence[Result], views: Mapping[str, View]) -> list[list[Result]]:
+    groups: dict[object, list[Result]] = {}
+    for number, result in enumerate(results):
+        if result.status in (Status.PASS, Status.SKIP):
+            continue
+        groups.setdefault(_key(result, views) or number, []).append(result)
+    return list(groups.values())
+
+
+def _key(result: Result, views: Mapping[str, View]) -> object:
+    """Equal keys tell the same fault; a fault that names several culprits stays by itself."""
+    problem = result.problem
+    view = views.get(result.hosts[0]) if result.hosts else None
+    if problem is None:
+        return (result.check, result.status, result.reason)
+    if len(result.hosts) != 1:
+        return None
+    words = (problem.summary, problem.subject, problem.expected, problem.actual, problem.confidence)
+    return (result.check, result.status, view, words, tuple(sorted(problem.values.items())))
+
+
+def _finding(
+    group: Sequence[Result], checks: Mapping[str, Check], views: Mapping[str, View], mend: Mend
+) -> Finding:
+    first = group[0]
+    hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))
+    problem = first.problem or Problem(first.reason or "")
+    check = checks.get(first.check)
+    return Finding(
+        id=f"{first.check}/{hosts}/{problem.summary}/{problem.subject}/{problem.actual}/{first.status}",
+        check=first.check,
+        status=first.status,
+        hosts=hosts,
+        nodeset=fold(hosts),
+        subject=problem.subject,
+        where=tuple(place for result in group for place in _places(result)),
+        view=views.get(hosts[0], View.HOST) if hosts else View.HOST,
+        confidence=problem.confidence,
+        summary=problem.summary,
+        expected=problem.expected,
+        actual=problem.actual,
+        evidence=problem.evidence,
+        remedy=_remedy(problem, check, mend) if first.problem else None,
+        because=None,
+    )
+
+
+def _remedy(problem: Problem, check: Check | None, mend: Mend) -> Remedy | None:
+    if problem.commands:
+        return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
+    name = problem.remedy or (check.remedy if check else None)
+    return mend(name, problem.values) if name else None
+
+
+def _places(result: Result) -> tuple[Place, ...]:
+    if result.problem and result.problem.where:
+        lone = result.hosts[0] if len(result.hosts) == 1 else None
+        return tuple(p if p.host else replace(p, host=lone) for p in result.problem.where)
+    return tuple(Place(host=host) for host in result.hosts)
+
+
+def _link(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding]:
+    """Point each symptom at its cause. A cause that is sure of one host also clears the symptom's others."""
+    linked = []
+    for finding in found:
+        causes = checks[finding.check].causes if finding.check in checks else ()
+        cause = next((c for name in causes for c in found if c.check == name and _explains(c, finding)), None)
+        if cause is None:
+            linked.append(finding)
+            continue
+        hosts = finding.hosts
+        if finding.confidence is Confidence.SUSPECT and set(cause.hosts) < set(hosts):
+            hosts = cause.hosts
+        linked.append(replace(finding, because=cause.id, hosts=hosts, nodeset=fold(hosts)))
+    return linked
+
+
+def _explains(cause: Finding, symptom: Finding) -> bool:
+    if cause.status not in (Status.FAIL, Status.WARN) or symptom.status not in (Status.FAIL, Status.WARN):
+        return False
+    if cause.status is Status.WARN and symptom.status is Status.FAIL:
+        return False
+    return not symptom.hosts or bool(set(cause.hosts) & set(symptom.hosts))
+
+
+def _order(found: Sequence[Finding]) -> list[Finding]:
+    """Worst first; a common cause before culprits; each symptom right behind its cause."""
+    ranked = sorted(found, key=lambda f: (_ORDER[f.status], bool(f.hosts), -len(f.hosts)))
+    known = {finding.id for finding in found}
+    behind: dict[str, list[Finding]] = {}
+    for finding in ranked:
+        if finding.because in known:
+            behind.setdefault(finding.because or "", []).append(finding)
+    ordered: list[Finding] = []
+
+    def put(finding: Finding) -> None:
+        ordered.append(finding)
+        for symptom in behind.get(finding.id, ()):
+            put(symptom)
+
+    for finding in ranked:
+        if finding.because not in known:
+            put(finding)
+    return ordered

@@ -1,0 +1,24 @@
+"""Would this host's firewall let a connection stand, and which rule decides: pure, from what its tools print.
+
+rules = combine(parse_nft(nft_json), parse_iptables_save(save, "ip") + parse_iptables_save(save6, "ip6"))
+rules.decide_in("10.0.0.2", "10.0.0.1", 29500, "eth0").blocked
+"""
+
+from doctor.firewall.combine import combine
+from doctor.firewall.decide import PortSpan, Ruleset
+from doctor.firewall.decision import Action, Decision, Manager
+from doctor.firewall.iptables import parse_iptables_save
+from doctor.firewall.nft import parse_nft
+from doctor.firewall.rules import Table
+
+__all__ = [
+    "Action",
+    "Decision",
+    "Manager",
+    "PortSpan",
+    "Ruleset",
+    "Table",
+    "combine",
+    "parse_iptables_save",
+    "parse_nft",
+]

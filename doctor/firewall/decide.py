@@ -1,0 +1,224 @@
+"""The questions that a whole rule set answers: would this connection stand, and by which rule.
+
+All base chains have to let a packet through: nft's tables, iptables on either backend, every table of them.
+The three packets of the TCP handshake are followed: a connection whose answer is dropped fails as well.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from doctor.firewall.decision import Action, Decision, Manager, accepted, manager_of, stopped
+from doctor.firewall.evaluate import Budget, Fate, TooMuch, Way, pass_through
+from doctor.firewall.packet import EPHEMERAL, Address, Packet, State, canonical, journey
+from doctor.firewall.rules import Chain, Compare, Field, Hook, Interval, Kind, Rule, Spans, Table, VerdictMap
+
+MAX_RULES = 20_000
+PORTS = (Field.SPORT, Field.DPORT)
+ADDRESSES = (Field.SOURCE, Field.DEST)
+
+
+@dataclass(frozen=True, slots=True)
+class PortSpan:
+    """Neighbouring ports of which the same becomes."""
+
+    first: int
+    last: int
+    decision: Decision
+
+    def __str__(self) -> str:
+        return f"{self.first}" if self.first == self.last else f"{self.first}-{self.last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """All rules of one host. Make it with `combine`, so that no table counts twice."""
+
+    tables: tuple[Table, ...] = ()
+
+    def decide_in(
+        self,
+        source: Address,
+        dest: Address,
+        port: int,
+        interface: str | None = None,
+        ephemeral: Interval = EPHEMERAL,
+    ) -> Decision:
+        """A new connection from `source` to our own `dest`.
+
+        `interface` is where the peer's traffic passes in both directions; None is one that is not known, but
+        surely not the loopback. `ephemeral` are the ports from which the peer's own port comes.
+        """
+        return self._decide(journey(source, dest, port, interface, ephemeral, incoming=True))
+
+    def decide_out(
+        self,
+        source: Address,
+        dest: Address,
+        port: int,
+        interface: str | None = None,
+        ephemeral: Interval = EPHEMERAL,
+    ) -> Decision:
+        """A new connection from our own `source` to another host's `dest`; `ephemeral` is our own range."""
+        return self._decide(journey(source, dest, port, interface, ephemeral, incoming=False))
+
+    def decide_in_ports(
+        self,
+        source: Address,
+        dest: Address,
+        first: int,
+        last: int,
+        interface: str | None = None,
+        ephemeral: Interval = EPHEMERAL,
+    ) -> tuple[PortSpan, ...]:
+        """`decide_in` for every port of a range: exact, one question for each stretch no rule divides."""
+        return _joined(
+            PortSpan(low, high, self.decide_in(source, dest, low, interface, ephemeral))
+            for low, high in self._stretches(first, last)
+        )
+
+    def decide_out_ports(
+        self,
+        source: Address,
+        dest: Address,
+        first: int,
+        last: int,
+        interface: str | None = None,
+        ephemeral: Interval = EPHEMERAL,
+    ) -> tuple[PortSpan, ...]:
+        """`decide_out` for every port of a range."""
+        return _joined(
+            PortSpan(low, high, self.decide_out(source, dest, low, interface, ephemeral))
+            for low, high in self._stretches(first, last)
+        )
+
+    def alike(self, addresses: Iterable[Address]) -> tuple[tuple[str, ...], ...]:
+        """The addresses in groups that no rule tells apart: one question answers for a whole group."""
+        cuts = sorted(self._cuts(ADDRESSES))
+        groups: dict[tuple[int, int, bool], list[str]] = {}
+        for address in addresses:
+            one = canonical(address)
+            key = (one.version, bisect_right(cuts, int(one)), one.is_loopback)
+            groups.setdefault(key, []).append(str(one))
+        return tuple(tuple(group) for group in groups.values())
+
+    @property
+    def managers(self) -> frozenset[Manager]:
+        """Who keeps rules here; tables without a rule and with accepting policies count for nobody."""
+        return frozenset(
+            manager_of(table)
+            for table in self.tables
+            if any(
+                chain.rules or (chain.hook and chain.hook.policy is not Kind.ACCEPT)
+                for chain in table.chains.values()
+            )
+        )
+
+    @property
+    def rules(self) -> int:
+        return sum(len(chain.rules) for table in self.tables for chain in table.chains.values())
+
+    def _stretches(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        starts = sorted({first} | {cut for cut in self._cuts(PORTS) if first < cut <= last})
+        ends = [start - 1 for start in starts[1:]] + [last]
+        return zip(starts, ends, strict=True)
+
+    def _cuts(self, fields: Sequence[Field]) -> set[int]:
+        cuts: set[int] = set()
+        for table in self.tables:
+            for chain in table.chains.values():
+                for rule in chain.rules:
+                    cuts.update(_cuts(rule, fields))
+        return cuts
+
+    def _decide(self, packets: tuple[Packet, ...]) -> Decision:
+        if self.rules > MAX_RULES:
+            return Decision(
+                Action.UNKNOWN, reason=f"the rule set has {self.rules:,} rules, too many to follow"
+            )
+        budget = Budget()
+        states = {State(): Way()}
+        answer = Decision(Action.ACCEPT)
+        try:
+            for packet in packets:
+                fate = Fate(alive=states)
+                for side in _sides(packet):
+                    fate = self._travel(side, fate.alive, budget)
+                    if fate.ends:
+                        return stopped(fate, packet)
+                if packet is packets[0]:
+                    answer = accepted(fate)
+                states = {state.next_packet(): Way(way.doubt) for state, way in fate.alive.items()}
+        except TooMuch:
+            return Decision(Action.UNKNOWN, reason=f"the {self.rules:,} rules lead too far to be followed")
+        return answer
+
+    def _travel(self, packet: Packet, states: dict[State, Way], budget: Budget) -> Fate:
+        fate = Fate(alive=states)
+        for table, chain, hook, certain in self._base_chains(packet):
+            one = pass_through(table, chain, packet, fate.alive, budget)
+            if not certain and one.ends:
+                doubt = f"whether the packet passes the {hook.name} hook of table {table.title} is not known"
+                for kind, way in one.ends.items():
+                    fate.end(kind, replace(way, doubt=doubt))
+                for state, way in (*fate.alive.items(), *one.alive.items()):
+                    one.live(state, way)
+            else:
+                for kind, way in one.ends.items():
+                    fate.end(kind, way)
+            fate.alive = one.alive
+        return fate
+
+    def _base_chains(self, packet: Packet) -> list[tuple[Table, Chain, Hook, bool]]:
+        """The chains that see the packet, in their order, and whether it is certain that they do."""
+        found = []
+        order = ("ingress", "prerouting", "input") if packet.incoming else ("output", "postrouting", "egress")
+        family = "ip" if packet.family == 4 else "ip6"
+        for table in self.tables:
+            for chain in table.chains.values():
+                hook = chain.hook
+                if hook is None or hook.name not in order or (hook.nat and not packet.first):
+                    continue
+                device = hook.name in ("ingress", "egress")
+                if table.family in (family, "inet") and not device:
+                    found.append((table, chain, hook, True))
+                elif table.family == "bridge" and not packet.loopback:
+                    found.append((table, chain, hook, False))
+                elif table.family in ("netdev", "inet") and device and not packet.loopback:
+                    found.append((table, chain, hook, packet.interface in hook.devices))
+        return sorted(found, key=lambda one: (order.index(one[2].name), one[2].priority))
+
+
+def _sides(packet: Packet) -> Iterator[Packet]:
+    """A packet over the loopback leaves this host and enters it again."""
+    if packet.loopback:
+        yield replace(packet, incoming=False)
+        yield replace(packet, incoming=True)
+    else:
+        yield packet
+
+
+def _cuts(rule: Rule, fields: Sequence[Field]) -> Iterator[int]:
+    for step in rule.steps:
+        if isinstance(step, Compare):
+            elements = step.elements
+        elif isinstance(step, VerdictMap):
+            elements = tuple(element for element, _ in step.elements)
+        else:
+            continue
+        for element in elements:
+            for name, matcher in zip(step.fields, element, strict=True):
+                if name in fields and isinstance(matcher, Spans):
+                    yield from matcher.cuts()
+
+
+def _joined(spans: Iterable[PortSpan]) -> tuple[PortSpan, ...]:
+    joined: list[PortSpan] = []
+    for span in spans:
+        if joined and joined[-1].decision == span.decision:
+            joined[-1] = replace(joined[-1], last=span.last)
+        else:
+            joined.append(span)
+    return tuple(joined)

@@ -1,0 +1,95 @@
+"""What became of a connection, in the words of the person who owns the rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from doctor.firewall.evaluate import Fate, Way
+from doctor.firewall.packet import Packet
+from doctor.firewall.rules import Kind, Table
+
+
+class Action(str, Enum):
+    ACCEPT = "accept"
+    DROP = "drop"
+    REJECT = "reject"
+    UNKNOWN = "unknown"
+
+
+class Manager(str, Enum):
+    """Whose rules they are, and so whose command changes them for good."""
+
+    UFW = "ufw"
+    FIREWALLD = "firewalld"
+    NFT = "nft"
+    IPTABLES = "iptables"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of a connection, and the rule that says so: all names are empty where no rule spoke."""
+
+    action: Action
+    rule: str = ""
+    table: str = ""
+    chain: str = ""
+    manager: Manager | None = None
+    reason: str = ""
+
+    @property
+    def blocked(self) -> bool:
+        """Dropped or rejected, for certain."""
+        return self.action in (Action.DROP, Action.REJECT)
+
+
+def manager_of(table: Table, chain: str = "") -> Manager:
+    """Who wrote the rules of a table; with `chain`, who wrote those of that chain.
+
+    ufw and firewalld mark their chains by name. A rule that somebody put straight into a base chain beside
+    ufw's is not ufw's to remove, so the base chain counts as ufw's only for its policy (ask without a chain).
+    """
+    tool = Manager.IPTABLES if table.tool.startswith(("iptables", "ip6tables")) else Manager.NFT
+    if table.name == "firewalld" or {"INPUT_ZONES", "INPUT_direct"} & table.chains.keys():
+        return Manager.FIREWALLD
+    if any(_ufw(name) for name in table.chains) and (not chain or _ufw(chain)):
+        return Manager.UFW
+    return tool
+
+
+def accepted(fate: Fate) -> Decision:
+    """The decision for a packet that every chain let through, with the last rule that did so."""
+    ways = [way for way in fate.alive.values() if way.place is not None]
+    return _decision(Action.ACCEPT, ways[0], "") if ways else Decision(Action.ACCEPT)
+
+
+def stopped(fate: Fate, packet: Packet) -> Decision:
+    """The decision for a packet that some way, or every way, ends in something else than acceptance."""
+    which = "" if packet.first else _FOLLOWING[packet.reply]
+    sure = not fate.alive and Kind.UNKNOWN not in fate.ends
+    if sure and len(fate.ends) == 1:
+        kind, way = next(iter(fate.ends.items()))
+        return _decision(Action(kind.value), way, which)
+    if sure:
+        return _decision(
+            Action.DROP, fate.ends[Kind.DROP], " ".join(filter(None, (which, "dropped or rejected")))
+        )
+    way = fate.ends.get(Kind.UNKNOWN) or next(iter(fate.ends.values()))
+    doubts = [way.doubt, *(other.doubt for other in fate.alive.values())]
+    reason = next(filter(None, doubts), "the rules leave it open")
+    return _decision(Action.UNKNOWN, way, f"{which}: {reason}" if which else reason)
+
+
+_FOLLOWING = {True: "the answer to the first packet", False: "the packets after the first"}
+
+
+def _ufw(chain: str) -> bool:
+    return chain.startswith(("ufw-", "ufw6-"))
+
+
+def _decision(action: Action, way: Way, reason: str) -> Decision:
+    place = way.place
+    if place is None:
+        return Decision(action, reason=reason)
+    manager = manager_of(place.table, "" if place.rule.startswith("policy ") else place.chain)
+    return Decision(action, place.rule, place.table.title, place.chain, manager, reason)

@@ -1,0 +1,269 @@
+"""Sends one packet through the base chains of a hook, down every branch that cannot be excluded.
+
+A condition that is not decidable splits the way: with it and without it. Ways that end in the same state are
+one again at once, so the work grows with the rules and not with the number of doubts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from doctor.firewall.packet import Packet, State
+from doctor.firewall.rules import (
+    Bits,
+    Chain,
+    Compare,
+    Doubtful,
+    Field,
+    Hook,
+    Kind,
+    Masked,
+    Matcher,
+    Names,
+    Rule,
+    SetMark,
+    Step,
+    Table,
+    Truth,
+    Untrack,
+    Verdict,
+    VerdictMap,
+)
+
+MAX_DEPTH = 64
+MAX_STATES = 64
+
+
+class TooMuch(Exception):
+    """The evaluation went past its budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The rule (or the policy) that spoke."""
+
+    table: Table
+    chain: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a state was reached: the first doubt on the way, in words, and the last rule that spoke."""
+
+    doubt: str = ""
+    place: Place | None = None
+
+
+@dataclass(slots=True)
+class Fate:
+    """Where the packet can end: `ends` holds final outcomes, `alive` the states in which it travels on."""
+
+    alive: dict[State, Way] = field(default_factory=dict)
+    ends: dict[Kind, Way] = field(default_factory=dict)
+
+    def live(self, state: State, way: Way) -> None:
+        known = self.alive.get(state)
+        if known is None or (known.doubt and not way.doubt):
+            self.alive[state] = way
+
+    def end(self, kind: Kind, way: Way) -> None:
+        known = self.ends.get(kind)
+        if known is None or (known.doubt and not way.doubt):
+            self.ends[kind] = way
+
+
+@dataclass(slots=True)
+class Budget:
+    """Comparisons that one question may cost, so that hostile rules cannot stop the program."""
+
+    left: int = 3_000_000
+
+    def spend(self, amount: int = 1) -> None:
+        self.left -= amount
+        if self.left < 0:
+            raise TooMuch
+
+
+@dataclass(slots=True)
+class Walk:
+    """One packet in one base chain of one table."""
+
+    table: Table
+    hook: Hook
+    packet: Packet
+    budget: Budget
+    fate: Fate = field(default_factory=Fate)
+
+    def base(self, chain: Chain, states: dict[State, Way]) -> Fate:
+        """Runs the base chain; `fate.alive` are the states in which it accepts."""
+        policy = Place(self.table, chain.name, f"policy {self.hook.policy.value}")
+        for state, way in self.run(chain, states, 0).items():
+            self.settle(self.hook.policy, state, Way(way.doubt, policy))
+        return self.fate
+
+    def settle(self, kind: Kind, state: State, way: Way) -> None:
+        if kind is Kind.ACCEPT:
+            self.fate.live(state, way)
+        else:
+            self.fate.end(kind, way)
+
+    def run(self, chain: Chain, states: dict[State, Way], depth: int) -> dict[State, Way]:
+        """The states that come out at the end of the chain without a verdict."""
+        if depth > MAX_DEPTH:
+            raise TooMuch
+        back = Fate()
+        here = states
+        for rule in chain.rules:
+            after = Fate()
+            for state, way in here.items():
+                self.rule(chain, rule, state, way, depth, after, back)
+            here = after.alive
+            if len(here) > MAX_STATES:
+                here = {state.blurred(): way for state, way in here.items()}
+            if not here:
+                break
+        for state, way in here.items():
+            back.live(state, way)
+        return back.alive
+
+    def rule(
+        self, chain: Chain, rule: Rule, state: State, way: Way, depth: int, after: Fate, back: Fate
+    ) -> None:
+        """One rule on one state: what goes on to the next rule joins `after`, what leaves the chain `back`."""
+        place = Place(self.table, chain.name, rule.text)
+        for step in rule.steps:
+            self.budget.spend()
+            if isinstance(step, SetMark | Untrack):
+                state = self.change(step, state)
+                continue
+            onward: Way | None = None
+            for verdict, doubt in self.outcomes(step, state):
+                branch = (
+                    way if not doubt or way.doubt else Way(f"`{rule.text}` depends on {doubt}", way.place)
+                )
+                if verdict is None:
+                    after.live(state, branch)
+                elif verdict.kind is Kind.CONTINUE:
+                    onward = branch
+                else:
+                    self.follow(verdict, state, replace(branch, place=place), depth, after, back)
+            if onward is None:
+                return
+            way = onward
+        after.live(state, way)
+
+    def outcomes(self, step: Step, state: State) -> Iterator[tuple[Verdict | None, str]]:
+        """Each possible outcome of a step, with what it depends on; None leaves the rule."""
+        if isinstance(step, Verdict):
+            yield step, ""
+        elif isinstance(step, Doubtful):
+            yield None, step.why
+            yield Verdict(Kind.CONTINUE), step.why
+        elif isinstance(step, Compare):
+            truth = self.compare(step, state)
+            doubt = step.why if truth is None else ""
+            if truth is not True:
+                yield None, doubt
+            if truth is not False:
+                yield Verdict(Kind.CONTINUE), doubt
+        elif isinstance(step, VerdictMap):
+            yield from self.look_up(step, state)
+
+    def look_up(self, step: VerdictMap, state: State) -> Iterator[tuple[Verdict | None, str]]:
+        possible = []
+        for element, verdict in step.elements:
+            truth = self.holds(step.fields, element, state)
+            if truth is True:
+                yield verdict, ""
+                return
+            if truth is None:
+                possible.append(verdict)
+        default = None if step.otherwise.kind is Kind.CONTINUE else step.otherwise
+        for choice in (*possible, default):
+            yield choice, step.why if possible else ""
+
+    def follow(self, verdict: Verdict, state: State, way: Way, depth: int, after: Fate, back: Fate) -> None:
+        if verdict.kind is Kind.RETURN:
+            back.live(state, way)
+        elif verdict.kind in (Kind.JUMP, Kind.GOTO):
+            target = self.table.chains.get(verdict.target)
+            if target is None:
+                self.fate.end(Kind.UNKNOWN, replace(way, doubt=f"the chain {verdict.target} is not listed"))
+                return
+            joined = after if verdict.kind is Kind.JUMP else back
+            for left, came in self.run(target, {state: way}, depth + 1).items():
+                joined.live(left, came)
+        else:
+            doubt = way.doubt or verdict.why
+            self.settle(verdict.kind, state, replace(way, doubt=doubt))
+
+    def compare(self, step: Compare, state: State) -> Truth:
+        truth: Truth = False
+        for element in step.elements:
+            one = self.holds(step.fields, element, state)
+            if one is True:
+                truth = True
+                break
+            if one is None:
+                truth = None
+        return truth if truth is None else truth is not step.negate
+
+    def holds(self, fields: Sequence[Field], element: Sequence[Matcher], state: State) -> Truth:
+        """Whether every part of one element holds."""
+        truth: Truth = True
+        self.budget.spend()
+        for name, matcher in zip(fields, element, strict=True):
+            one = self.part(name, matcher, state)
+            if one is False:
+                return False
+            if one is None:
+                truth = None
+        return truth
+
+    def part(self, name: Field, matcher: Matcher, state: State) -> Truth:
+        if matcher is None:
+            return None
+        if isinstance(matcher, Names):
+            return matcher.holds(self.packet.name(name))
+        if isinstance(matcher, Masked):
+            return matcher.holds(self.bits(name, state))
+        if name in (Field.MARK, Field.CTMARK, Field.FLAGS):
+            return Masked(0xFFFFFFFF, matcher).holds(self.bits(name, state))
+        if name is Field.STATE:
+            return matcher.holds(state.connection(self.packet, self.hook.priority))
+        return matcher.holds(self.packet.number(name))
+
+    def bits(self, name: Field, state: State) -> Bits:
+        if name is Field.MARK:
+            return state.mark
+        if name is Field.CTMARK:
+            return state.ctmark
+        if name is Field.FLAGS:
+            return self.packet.flags
+        low, high = (
+            state.connection(self.packet, self.hook.priority)
+            if name is Field.STATE
+            else self.packet.number(name)
+        )
+        return Bits(low) if low == high else Bits(0, 0)
+
+    def change(self, step: SetMark | Untrack, state: State) -> State:
+        if isinstance(step, Untrack):
+            return replace(state, tracked=False) if self.hook.priority < -200 and state.tracked else state
+        old = state.mark if step.field is Field.MARK else state.ctmark
+        if step.clear is None:
+            new = Bits(0, 0)
+        else:
+            start = old if step.source is None else self.bits(step.source, state)
+            new = start.replace(step.clear, Bits(0)).flip(step.flip)
+        return replace(state, mark=new) if step.field is Field.MARK else replace(state, ctmark=new)
+
+
+def pass_through(
+    table: Table, chain: Chain, packet: Packet, states: dict[State, Way], budget: Budget
+) -> Fate:
+    """What one base chain does with a packet that arrives in any of the states."""
+    assert chain.hook is not None
+    return Walk(table, chain.hook, packet, budget).base(chain, states)

@@ -1,0 +1,181 @@
+"""What the match modules of iptables ask of a TCP packet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from doctor.firewall.iptables_words import Option, address_range, masked, network, number, ports
+from doctor.firewall.rules import (
+    ADDRESS_TYPES,
+    DIRECTIONS,
+    PACKET_TYPES,
+    STATES,
+    TCP,
+    TCP_FLAGS,
+    Compare,
+    Doubtful,
+    Field,
+    Masked,
+    Matcher,
+    Names,
+    Spans,
+    Step,
+)
+
+PROTOCOLS = {
+    "tcp": TCP, "udp": 17, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "dccp": 33, "udplite": 136,
+    "esp": 50, "ah": 51, "gre": 47, "igmp": 2, "vrrp": 112, "ospf": 89, "ipip": 4, "ipencap": 4, "ipv6": 41,
+}  # fmt: skip
+HARMLESS = ("comment",)
+REASONS = {
+    "limit": "a rate limit", "hashlimit": "a rate limit", "connlimit": "the number of connections",
+    "quota": "a quota", "recent": "who connected recently", "time": "the time of day", "statistic": "chance",
+    "owner": "the user who connects", "connbytes": "the traffic so far", "rateest": "the traffic so far",
+    "mac": "the hardware address of the sender",
+}  # fmt: skip
+
+
+def header(given: list[Option]) -> list[Step]:
+    """The matches before any -m: addresses, interfaces, protocol."""
+    return [_one(option, HEADER) for option in given]
+
+
+def match_module(name: str, given: list[Option]) -> list[Step]:
+    """The conditions of one `-m name …`: options that are not known make the match a doubt, never a guess."""
+    if name in HARMLESS:
+        return []
+    if name == "set":
+        return [Doubtful(f"the ipset {_name_of_set(given)}, which was not read")]
+    if name == "rpfilter":
+        return [Compare((), ((),), negate=any(option.name == "--invert" for option in given))]
+    known = MODULES.get(name)
+    if known is None:
+        return [Doubtful(REASONS.get(name, f"the match `{name}`"))]
+    steps = [_one(option, known) for option in given]
+    return steps or ([] if name in PROTOCOLS else [Doubtful(f"the match `{name}`")])
+
+
+Reader = Callable[[Option], "Step | None"]
+
+
+def _one(option: Option, known: dict[str, Reader]) -> Step:
+    read = known.get(option.name)
+    step = read(option) if read is not None else None
+    return step or Doubtful(f"the option `{option.name} {option.value}`".replace(" `", "`"))
+
+
+def _compare(field: Field, matcher: Matcher, option: Option) -> Step | None:
+    return None if matcher is None else Compare((field,), ((matcher,),), option.negated)
+
+
+def _spans(field: Field, read: Callable[[str], Spans | None]) -> Reader:
+    return lambda option: _compare(field, read(option.value), option)
+
+
+def _interface(field: Field) -> Reader:
+    def read(option: Option) -> Step | None:
+        name = option.value
+        names = Names(frozenset(), (name[:-1],)) if name.endswith("+") else Names(frozenset({name}))
+        return _compare(field, names, option)
+
+    return read
+
+
+def _protocol(option: Option) -> Step | None:
+    name = option.value.lower()
+    if name in ("all", "0"):
+        return Compare((), ((),), option.negated)
+    value = number(name) if name.isdigit() else PROTOCOLS.get(name)
+    return None if value is None else _compare(Field.PROTO, Spans.of([(value, value)]), option)
+
+
+def _listed(field: Field, numbers: dict[str, int]) -> Reader:
+    """A list of names of which the packet has to have one."""
+
+    def read(option: Option) -> Step | None:
+        wanted = [numbers.get(name.lower()) for name in option.value.split(",")]
+        if None in wanted:
+            return None
+        return _compare(field, Spans.of([(value, value) for value in wanted if value is not None]), option)
+
+    return read
+
+
+def _either_port(option: Option) -> Step | None:
+    spans = ports(option.value)
+    if spans is None:
+        return None
+    every = Spans.of([(0, 65535)])
+    fields = (Field.SPORT, Field.DPORT)
+    return Compare(fields, ((spans, every), (every, spans)), option.negated)
+
+
+def _mark(field: Field) -> Reader:
+    def read(option: Option) -> Step | None:
+        pair = masked(option.value)
+        if pair is None:
+            return None
+        return _compare(field, Masked(pair[1], Spans.of([(pair[0], pair[0])])), option)
+
+    return read
+
+
+def _flags(option: Option) -> Step | None:
+    if option.name == "--syn":
+        asked, wanted = 0x17, 0x02
+    elif len(option.values) == 2:
+        bits = [_flag_bits(names) for names in option.values]
+        if None in bits:
+            return None
+        asked, wanted = bits[0] or 0, bits[1] or 0
+    else:
+        return None
+    return _compare(Field.FLAGS, Masked(asked, Spans.of([(wanted, wanted)])), option)
+
+
+def _flag_bits(names: str) -> int | None:
+    if names in ("NONE", "ALL"):
+        return 0 if names == "NONE" else 0x3F
+    bits = [TCP_FLAGS.get(name.lower()) for name in names.split(",")]
+    return None if None in bits else sum({bit for bit in bits if bit is not None})
+
+
+def _direction(option: Option) -> Step | None:
+    value = DIRECTIONS.get(option.value.lower())
+    return None if value is None else _compare(Field.DIRECTION, Spans.of([(value, value)]), option)
+
+
+def _name_of_set(given: list[Option]) -> str:
+    return next((option.values[0] for option in given if option.name == "--match-set" and option.values), "")
+
+
+_TYPES = {name: at for at, name in enumerate(ADDRESS_TYPES)}
+_PORTS: dict[str, Reader] = {
+    "--dport": _spans(Field.DPORT, ports), "--destination-port": _spans(Field.DPORT, ports),
+    "--sport": _spans(Field.SPORT, ports), "--source-port": _spans(Field.SPORT, ports),
+}  # fmt: skip
+HEADER: dict[str, Reader] = {
+    "-s": _spans(Field.SOURCE, network), "-d": _spans(Field.DEST, network),
+    "-i": _interface(Field.IIF), "-o": _interface(Field.OIF), "-p": _protocol,
+    "-f": lambda option: Compare((), ((),), negate=not option.negated),
+}  # fmt: skip
+MODULES: dict[str, dict[str, Reader]] = {
+    "tcp": {**_PORTS, "--syn": _flags, "--tcp-flags": _flags},
+    **dict.fromkeys(("udp", "sctp", "dccp", "udplite"), _PORTS),
+    "icmp": {}, "icmp6": {}, "icmpv6": {},
+    "multiport": {
+        "--dports": _spans(Field.DPORT, ports), "--sports": _spans(Field.SPORT, ports),
+        "--ports": _either_port,
+    },
+    "state": {"--state": _listed(Field.STATE, STATES)},
+    "conntrack": {"--ctstate": _listed(Field.STATE, STATES), "--ctdir": _direction},
+    "addrtype": {
+        "--src-type": _listed(Field.SOURCE_TYPE, _TYPES), "--dst-type": _listed(Field.DEST_TYPE, _TYPES),
+    },
+    "iprange": {
+        "--src-range": _spans(Field.SOURCE, address_range), "--dst-range": _spans(Field.DEST, address_range),
+    },
+    "pkttype": {"--pkt-type": _listed(Field.PACKET_TYPE, PACKET_TYPES)},
+    "mark": {"--mark": _mark(Field.MARK)},
+    "connmark": {"--mark": _mark(Field.CTMARK)},
+}  # fmt: skip

@@ -1,0 +1,81 @@
+"""What the targets of iptables do with a packet."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from doctor.firewall.iptables_words import Option, masked, number
+from doctor.firewall.rules import WORD, Field, Kind, SetMark, Step, Untrack, Verdict
+
+FINAL = {
+    "ACCEPT": Kind.ACCEPT, "SNAT": Kind.ACCEPT, "MASQUERADE": Kind.ACCEPT,
+    "DROP": Kind.DROP, "REJECT": Kind.REJECT, "RETURN": Kind.RETURN,
+}  # fmt: skip
+PASSING = frozenset({
+    "LOG", "NFLOG", "ULOG", "TRACE", "AUDIT", "TCPMSS", "TOS", "DSCP", "ECN", "TTL", "HL", "CHECKSUM",
+    "CLASSIFY",
+    "SET", "SECMARK", "CONNSECMARK", "IDLETIMER", "LED", "RATEEST", "TCPOPTSTRIP", "TEE",
+})  # fmt: skip
+REWRITING = {
+    "DNAT": "sends the connection to another address",
+    "REDIRECT": "sends the connection to another port",
+    "NETMAP": "rewrites addresses", "TPROXY": "hands the connection to a proxy",
+    "SYNPROXY": "answers in the place of the listener", "QUEUE": "asks a program", "NFQUEUE": "asks a program",
+}  # fmt: skip
+
+
+def target_steps(name: str, given: list[Option], goto: bool, chains: Container[str]) -> list[Step]:
+    """The steps of one target. A chain of the table comes first: its name can be anything."""
+    if name in chains:
+        return [Verdict(Kind.GOTO if goto else Kind.JUMP, name)]
+    if name in FINAL:
+        return [Verdict(FINAL[name])]
+    if name in PASSING:
+        return []
+    if name == "MARK":
+        return [_mark(given, Field.MARK)]
+    if name == "CONNMARK":
+        return [_connmark(given)]
+    if name == "HMARK":
+        return [SetMark(Field.MARK, None)]
+    if name == "NOTRACK" or (name == "CT" and any(option.name == "--notrack" for option in given)):
+        return [Untrack()]
+    if name == "CT":
+        return []
+    why = REWRITING.get(name, "is not known")
+    return [Verdict(Kind.UNKNOWN, why=f"the target {name} {why}")]
+
+
+def _mark(given: list[Option], field: Field) -> SetMark:
+    """`--set-xmark value/mask` clears the mask and xors the value; the others are forms of it."""
+    if len(given) != 1:
+        return SetMark(field, None)
+    option = given[0]
+    pair, plain = masked(option.value), number(option.value)
+    if option.name == "--set-xmark" and pair is not None:
+        return SetMark(field, pair[1], pair[0])
+    if option.name == "--set-mark" and pair is not None:
+        return SetMark(field, pair[1] | pair[0], pair[0])
+    if option.name == "--and-mark" and plain is not None:
+        return SetMark(field, ~plain & WORD)
+    if option.name == "--or-mark" and plain is not None:
+        return SetMark(field, plain, plain)
+    if option.name == "--xor-mark" and plain is not None:
+        return SetMark(field, 0, plain)
+    return SetMark(field, None)
+
+
+def _connmark(given: list[Option]) -> SetMark:
+    """Copies between packet and connection; with masks only what is simple is followed, the rest forgotten."""
+    names = {option.name: option for option in given}
+    save, restore = "--save-mark" in names, "--restore-mark" in names
+    if not save and not restore:
+        return _mark(given, Field.CTMARK)
+    to, source = (Field.CTMARK, Field.MARK) if save else (Field.MARK, Field.CTMARK)
+    whole = all(number(names[mask].value) == WORD for mask in _MASKS if mask in names)
+    plain = whole and names.keys() <= {*_COPIES, *_MASKS}
+    return SetMark(to, 0, source=source) if plain else SetMark(to, None)
+
+
+_COPIES = ("--save-mark", "--restore-mark")
+_MASKS = ("--nfmask", "--ctmask", "--mask")

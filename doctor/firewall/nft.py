@@ -1,0 +1,162 @@
+"""Reads what `nft -j list ruleset` prints.
+
+    {"nftables": [{"metainfo": {…}}, {"table": {"family": "inet", "name": "filter", "handle": 1}},
+      {"chain": {"family": "inet", "table": "filter", "name": "input", "type": "filter",
+                 "hook": "input", "prio": 0, "policy": "drop"}},
+      {"rule": {"family": "inet", "table": "filter", "chain": "input",
+                "expr": [{"match": …}, {"accept": null}]}}]}
+
+What is not a rule set at all raises NotUnderstood. What is one, but holds a statement that is not known, keeps
+that statement as a doubt: one strange rule must not hide all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from doctor.errors import NotUnderstood
+from doctor.firewall.nft_match import NamedSet
+from doctor.firewall.nft_statement import statement_steps
+from doctor.firewall.nft_text import rule_text
+from doctor.firewall.rules import Chain, Hook, Kind, Rule, Table
+
+FAMILIES = frozenset({"ip", "ip6", "inet", "arp", "bridge", "netdev"})
+
+
+class _Table(msgspec.Struct):
+    family: str
+    name: str
+
+
+class _Chain(msgspec.Struct):
+    family: str
+    table: str
+    name: str
+    type: str | None = None
+    hook: str | None = None
+    prio: int = 0
+    policy: str = "accept"
+    dev: str | list[str] | None = None
+
+
+class _Rule(msgspec.Struct):
+    family: str
+    table: str
+    chain: str
+    expr: list[Any] = []
+
+
+class _Set(msgspec.Struct):
+    family: str
+    table: str
+    name: str
+    elem: list[Any] = []
+    flags: Any = ()
+    timeout: int | None = None
+
+
+class _Object(msgspec.Struct):
+    """One entry of the list: exactly one of these, or something that says nothing about packets."""
+
+    table: _Table | None = None
+    chain: _Chain | None = None
+    rule: _Rule | None = None
+    set: _Set | None = None
+    map: _Set | None = None
+
+
+class _Ruleset(msgspec.Struct):
+    nftables: list[_Object]
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A table while its objects are being gathered."""
+
+    hooks: dict[str, Hook | None] = field(default_factory=dict)
+    rules: dict[str, list[list[Any]]] = field(default_factory=dict)
+    sets: dict[str, NamedSet] = field(default_factory=dict)
+
+
+def parse_nft(text: str) -> tuple[Table, ...]:
+    """The tables of a rule set; no text is no tables."""
+    if not text.strip():
+        return ()
+    try:
+        objects = msgspec.json.decode(text, type=_Ruleset).nftables
+        drafts = _gather(objects)
+        return tuple(_table(family, name, draft) for (family, name), draft in drafts.items())
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise NotUnderstood(f"`nft -j list ruleset` printed something that is no rule set: {error}") from None
+
+
+def _gather(objects: list[_Object]) -> dict[tuple[str, str], _Draft]:
+    """Chains and sets by table: rules may name what comes after them."""
+    drafts: dict[tuple[str, str], _Draft] = {}
+    for one in objects:
+        if one.table is not None:
+            if one.table.family not in FAMILIES:
+                raise NotUnderstood(
+                    f"nft lists a table of the family {one.table.family[:40]!r}, which is not known"
+                )
+            drafts.setdefault((one.table.family, one.table.name), _Draft())
+        for part in (one.chain, one.set, one.map, one.rule):
+            if part is None:
+                continue
+            draft = drafts.get((part.family, part.table))
+            if draft is None:
+                raise NotUnderstood(f"nft lists a part of table {part.table[:40]!r} before the table itself")
+            _add(draft, part)
+    return drafts
+
+
+def _add(draft: _Draft, part: _Chain | _Set | _Rule) -> None:
+    if isinstance(part, _Chain):
+        draft.hooks[part.name] = _hook(part)
+        draft.rules.setdefault(part.name, [])
+    elif isinstance(part, _Set):
+        flags = part.flags if isinstance(part.flags, list | tuple) else (part.flags,)
+        draft.sets[part.name] = NamedSet(part.name, tuple(part.elem), "dynamic" in flags)
+    elif part.chain in draft.hooks:
+        draft.rules[part.chain].append(part.expr)
+    else:
+        raise NotUnderstood(f"nft lists a rule of the chain {part.chain[:40]!r} before the chain itself")
+
+
+def _hook(chain: _Chain) -> Hook | None:
+    if chain.hook is None:
+        return None
+    if chain.policy not in ("accept", "drop"):
+        raise NotUnderstood(f"the nft chain {chain.name[:40]!r} has the policy {chain.policy[:40]!r}")
+    devices = (chain.dev,) if isinstance(chain.dev, str) else tuple(chain.dev or ())
+    return Hook(chain.hook, chain.prio, chain.type == "nat", Kind(chain.policy), devices)
+
+
+def _table(family: str, name: str, draft: _Draft) -> Table:
+    for grown in {_set_that_grows(one) for rules in draft.rules.values() for rule in rules for one in rule}:
+        if grown in draft.sets:
+            draft.sets[grown] = replace(draft.sets[grown], changing=True)
+    chains = {
+        chain: Chain(chain, tuple(_rules(draft.rules[chain], draft.sets)), hook)
+        for chain, hook in draft.hooks.items()
+    }
+    return Table(family, name, "nft", chains)
+
+
+def _set_that_grows(statement: Any) -> str:
+    """The set or map that a rule itself fills: nft 1.0.6 leaves the flag `dynamic` out of its JSON."""
+    for name in ("set", "map"):
+        body = statement.get(name) if isinstance(statement, dict) else None
+        if isinstance(body, dict) and isinstance(body.get(name), str):
+            return str(body[name]).removeprefix("@")
+    return ""
+
+
+def _rules(expressions: list[list[Any]], sets: dict[str, NamedSet]) -> Iterator[Rule]:
+    for statements in expressions:
+        steps = tuple(step for statement in statements for step in statement_steps(statement, sets))
+        yield Rule(steps, rule_text(statements))

@@ -1,0 +1,177 @@
+"""What the statements of an nft rule do with a TCP packet, from their JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from doctor.firewall.nft_match import NamedSet, key_fields, key_guards, key_matchers, match_steps, members
+from doctor.firewall.rules import WORD, Doubtful, Field, Kind, SetMark, Step, Untrack, Verdict, VerdictMap
+
+VERDICTS = {"accept": Kind.ACCEPT, "drop": Kind.DROP, "reject": Kind.REJECT, "return": Kind.RETURN,
+            "continue": Kind.CONTINUE, "jump": Kind.JUMP, "goto": Kind.GOTO,
+            "snat": Kind.ACCEPT, "masquerade": Kind.ACCEPT}  # fmt: skip
+PASSING = frozenset(
+    {
+        "counter",
+        "log",
+        "comment",
+        "ct helper",
+        "ct timeout",
+        "ct expectation",
+        "flow",
+        "secmark",
+        "dup",
+        "last",
+    }
+)
+LIMITS = {"limit": "a rate limit", "quota": "a quota", "ct count": "the number of connections",
+          "meter": "a rate limit", "connlimit": "the number of connections"}  # fmt: skip
+REWRITING = {
+    "dnat": "sends the connection to another address", "redirect": "sends the connection to another port",
+    "tproxy": "hands the connection to a proxy", "synproxy": "answers in the place of the listener",
+    "queue": "asks a program", "fwd": "hands the packet to another interface",
+}  # fmt: skip
+XT_PASSING = frozenset(
+    {"comment", "LOG", "NFLOG", "TRACE", "AUDIT", "TCPMSS", "CHECKSUM", "CLASSIFY", "TOS", "DSCP", "SET"}
+)
+HARMLESS_PAYLOAD = ("dscp", "ecn", "ttl", "hoplimit")
+HARMLESS_META = ("nftrace", "priority", "pkttype", "secmark")
+
+
+def statement_steps(statement: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
+    """The steps of one statement. One that is not known may or may not match, and may do anything."""
+    if not isinstance(statement, dict) or len(statement) != 1:
+        return _anything("a statement that was not understood")
+    ((name, body),) = statement.items()
+    if name == "match":
+        return match_steps(body, sets)
+    if name in VERDICTS:
+        verdict = read_verdict(statement)
+        return [verdict] if verdict is not None else _anything(f"the statement `{name}`")
+    if name in PASSING:
+        return []
+    if name in LIMITS:
+        return [Doubtful(LIMITS[name])]
+    if name == "notrack":
+        return [Untrack()]
+    if name == "vmap":
+        return _verdict_map(body, sets)
+    if name == "mangle":
+        return _mangle(body)
+    if name == "set":
+        inner = body.get("stmt") if isinstance(body, dict) else None
+        return [Doubtful("a rate limit per address")] if inner else []
+    if name == "xt":
+        return _xt(body)
+    if name in REWRITING:
+        return [Verdict(Kind.UNKNOWN, why=f"`{name}` {REWRITING[name]}")]
+    return _anything(f"the statement `{name}`")
+
+
+def _anything(what: str) -> list[Step]:
+    return [Doubtful(what), Verdict(Kind.UNKNOWN, why=f"it depends on {what}")]
+
+
+def read_verdict(body: Any) -> Verdict | None:
+    """`{"accept": null}` or `{"jump": {"target": "chain"}}`."""
+    if not isinstance(body, dict) or len(body) != 1:
+        return None
+    ((name, inside),) = body.items()
+    kind = VERDICTS.get(name)
+    if kind in (Kind.JUMP, Kind.GOTO):
+        target = inside.get("target") if isinstance(inside, dict) else None
+        return Verdict(kind, target) if isinstance(target, str) else None
+    return None if kind is None else Verdict(kind)
+
+
+def _verdict_map(body: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
+    key, data = (body.get("key"), body.get("data")) if isinstance(body, dict) else (None, None)
+    fields, listed = key_fields(key), members(data, sets)
+    if fields is None or listed is None:
+        return _anything("a verdict map that was not understood")
+    elements = []
+    otherwise = Verdict(Kind.CONTINUE)
+    for member in listed.elements:
+        if not isinstance(member, list) or len(member) != 2:
+            return _anything("a verdict map that was not understood")
+        verdict = read_verdict(member[1])
+        if verdict is None:
+            return _anything("a verdict map that was not understood")
+        if member[0] == "*":
+            otherwise = verdict
+        else:
+            elements.append((key_matchers(fields, member[0]), verdict))
+    if listed.changing:
+        return _anything("a map that changes with the traffic")
+    return [*key_guards(key), VerdictMap(fields, tuple(elements), otherwise)]
+
+
+def _mangle(body: Any) -> list[Step]:
+    """`meta mark set …`: the mark is followed where the value is plain arithmetic on the mark itself."""
+    key = body.get("key") if isinstance(body, dict) else None
+    if not isinstance(key, dict):
+        return _anything("a statement that was not understood")
+    meta, ct = key.get("meta"), key.get("ct")
+    name = meta.get("key") if isinstance(meta, dict) else ct.get("key") if isinstance(ct, dict) else None
+    if name == "mark":
+        return [_set_mark(Field.MARK if meta else Field.CTMARK, body.get("value"))]
+    if ct is not None or name in HARMLESS_META:
+        return []
+    payload = key.get("payload")
+    if isinstance(payload, dict) and payload.get("field") in (
+        "dscp",
+        "ecn",
+        "ttl",
+        "hoplimit",
+        "priority",
+        "pcp",
+    ):
+        return []
+    if "tcp option" in key:
+        return []
+    return [Verdict(Kind.UNKNOWN, why="the rule rewrites the packet")]
+
+
+def _set_mark(target: Field, value: Any) -> SetMark:
+    unknown = SetMark(target, None)
+    if isinstance(value, int):
+        return SetMark(target, WORD, value & WORD)
+    source = _mark_of(value)
+    if source is not None:
+        return SetMark(target, 0, source=source)
+    if not isinstance(value, dict) or len(value) != 1:
+        return unknown
+    ((operator, operands),) = value.items()
+    if not isinstance(operands, list) or len(operands) != 2 or not isinstance(operands[1], int):
+        return unknown
+    inner, number = _set_mark(target, operands[0]), operands[1] & WORD
+    if inner.clear is None:
+        return unknown
+    if operator == "&":
+        return SetMark(target, inner.clear | (~number & WORD), inner.flip & number, inner.source)
+    if operator == "|":
+        return SetMark(target, inner.clear | number, inner.flip | number, inner.source)
+    if operator == "^":
+        return SetMark(target, inner.clear, inner.flip ^ number, inner.source)
+    return unknown
+
+
+def _mark_of(value: Any) -> Field | None:
+    if value == {"meta": {"key": "mark"}}:
+        return Field.MARK
+    return Field.CTMARK if value == {"ct": {"key": "mark"}} else None
+
+
+def _xt(body: Any) -> list[Step]:
+    """A part that only iptables understands: nft names it at most, older nft prints just null."""
+    kind, name = (body.get("type"), body.get("name")) if isinstance(body, dict) else (None, None)
+    if name in XT_PASSING:
+        return []
+    if kind == "match":
+        return [Doubtful(f"the iptables match `{name}`, which nft does not show")]
+    if kind == "target" and name == "REJECT":
+        return [Verdict(Kind.REJECT)]
+    if kind == "target":
+        return [Verdict(Kind.UNKNOWN, why=f"the iptables target `{name}` is not shown by nft")]
+    return _anything("a part that only iptables shows")

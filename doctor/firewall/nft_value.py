@@ -1,0 +1,108 @@
+"""Values in nft's JSON: numbers, names, prefixes, ranges and flags, as matchers of one field."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from doctor.firewall.rules import (
+    ADDRESS_TYPES,
+    DIRECTIONS,
+    PACKET_TYPES,
+    STATES,
+    TCP,
+    TCP_FLAGS,
+    Field,
+    Interval,
+    Masked,
+    Matcher,
+    Names,
+    Spans,
+)
+
+FIELD_BITS = {Field.STATE: STATES, Field.FLAGS: TCP_FLAGS, Field.MARK: {}, Field.CTMARK: {}}
+WORDS: dict[Field, dict[str, int]] = {
+    Field.STATE: STATES,
+    Field.DIRECTION: DIRECTIONS,
+    Field.PACKET_TYPE: PACKET_TYPES,
+    Field.FLAGS: TCP_FLAGS,
+    Field.FAMILY: {"ipv4": 4, "ipv6": 6, "ip": 4, "ip6": 6, "arp": 0, "vlan": 0, "bridge": 0},
+    Field.SOURCE_TYPE: {name: at for at, name in enumerate(ADDRESS_TYPES)},
+    Field.DEST_TYPE: {name: at for at, name in enumerate(ADDRESS_TYPES)},
+    Field.PROTO: {
+        "tcp": TCP, "udp": 17, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "dccp": 33,
+        "udplite": 136, "esp": 50, "ah": 51, "gre": 47, "igmp": 2, "vrrp": 112, "ospf": 89, "ipip": 4,
+        "comp": 108, "pim": 103, "hopopt": 0, "ipv6": 41, "l2tp": 115, "ipencap": 4,
+    },
+}  # fmt: skip
+ADDRESSES = (Field.SOURCE, Field.DEST)
+
+
+def element_matcher(field: Field, value: Any) -> Matcher:
+    """What one value stands for, or None where it was not understood."""
+    if field in (Field.IIF, Field.OIF):
+        return _names(value)
+    if isinstance(value, list) or (isinstance(value, dict) and "|" in value):
+        bits = flag_bits(field, value)
+        return None if bits is None else Spans.of([(bits, bits)])
+    interval = _interval(field, value)
+    if interval is None:
+        return None
+    spans = Spans.of([interval])
+    return Masked(0xFFFFFFFF, spans) if field in FIELD_BITS and field is not Field.STATE else spans
+
+
+def _names(value: Any) -> Matcher:
+    """An interface's name. A bare number is the index of one that is gone: who has it now is not known."""
+    if not isinstance(value, str) or not value or value.isdigit():
+        return None
+    return Names(frozenset(), (value[:-1],)) if value.endswith("*") else Names(frozenset({value}))
+
+
+def _interval(field: Field, value: Any) -> Interval | None:
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, inside),) = value.items()
+        if kind == "range" and isinstance(inside, list) and len(inside) == 2:
+            low, high = _interval(field, inside[0]), _interval(field, inside[1])
+            return None if low is None or high is None else (low[0], high[1])
+        if kind == "prefix" and isinstance(inside, dict) and field in ADDRESSES:
+            return _prefix(inside.get("addr"), inside.get("len"))
+        return None
+    if field in ADDRESSES:
+        return _prefix(value, None)
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return (value, value) if 0 <= value <= 0xFFFFFFFF and field is not Field.FAMILY else None
+    number = WORDS.get(field, {}).get(value) if isinstance(value, str) else None
+    return None if number is None else (number, number)
+
+
+def _prefix(address: Any, length: Any) -> Interval | None:
+    if not isinstance(address, str) or "/" in address or not (length is None or type(length) is int):
+        return None
+    try:
+        net = ipaddress.ip_network(address if length is None else f"{address}/{length}", strict=False)
+    except ValueError:
+        return None
+    return int(net.network_address), int(net.broadcast_address)
+
+
+def flag_bits(field: Field, value: Any) -> int | None:
+    """The bits of one flag, of a list of flags, of flags joined by `|`, or of a number."""
+    if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("|"), list):
+        value = value["|"]
+    total = 0
+    for one in value if isinstance(value, list) else [value]:
+        if isinstance(one, bool):
+            return None
+        if isinstance(one, dict):
+            bits = flag_bits(field, one) if "|" in one else None
+        elif isinstance(one, int):
+            bits = one if 0 <= one <= 0xFFFFFFFF else None
+        else:
+            bits = FIELD_BITS.get(field, {}).get(one) if isinstance(one, str) else None
+        if bits is None:
+            return None
+        total |= bits
+    return total

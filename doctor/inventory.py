@@ -1,0 +1,190 @@
+"""Who is examined: node sets, a hostfile, an inventory or the Slurm allocation -> hosts in rank order.
+
+Hosts are named in one way: node sets, a hostfile or --local. Without any of them the inventory's own hosts
+are taken, else the nodes of the Slurm allocation, else this machine. An inventory beside another way gives
+its settings to the hosts; if it lists hosts, a host that it does not list is a mistake, if it lists none, its
+`defaults` hold for all. What a hostfile says of a host (user, slots) goes over what the inventory says.
+The order in which hosts are named is the order of ranks; a host named twice counts once.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from doctor.errors import InputErrors, Mistake, UsageError, suggest
+from doctor.hostfile import read_hostfile
+from doctor.inventoryfile import Inventory, JobWishes, read_inventory
+from doctor.model import Host
+from doctor.nodeset import MOST_HOSTS, check_host, fold, unfold, unfold_users
+from doctor.textfile import refuse, shown
+
+__all__ = ["JobWishes", "Targets", "fold", "read_targets"]
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The hosts in rank order, who named them, and what the inventory wishes for the job."""
+
+    hosts: tuple[Host, ...]
+    source: str
+    local: bool
+    wishes: JobWishes
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Hosts as one source names them: only what that source says of them is set."""
+
+    hosts: tuple[Host, ...]
+    source: str
+    local: bool = False
+
+
+def read_targets(
+    nodesets: Sequence[str],
+    hostfile: Path | None,
+    inventory: Path | None,
+    local: bool,
+    exclude: Sequence[str],
+    environ: Mapping[str, str],
+) -> Targets:
+    """The hosts of this run. Raises UsageError; mistakes of all the input files come as one InputErrors."""
+    _refuse_two_ways(nodesets, hostfile, local)
+    stock, listed = _read_files(inventory, hostfile)
+    named = _named(nodesets, hostfile, listed, local, stock, environ)
+    hosts = named.hosts if named.source.startswith("inventory ") else _settled(named, stock)
+    if len(hosts) > MOST_HOSTS:
+        raise UsageError(f"{len(hosts):,} hosts are named, and {MOST_HOSTS:,} is the most")
+    left = _without(hosts, exclude, stock)
+    return Targets(left, named.source, named.local, _wishes(stock, hosts, left))
+
+
+def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool) -> None:
+    ways = [("node sets", bool(nodesets)), ("--hostfile", hostfile is not None), ("--local", local)]
+    used = [name for name, given in ways if given]
+    if len(used) > 1:
+        hint = "an inventory may stand beside any one of them"
+        raise UsageError(f"the hosts are named in {len(used)} ways: {' and '.join(used)}", hint)
+
+
+def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, tuple[Host, ...]]:
+    """Both files, even if the first has mistakes: a person mends them in one go."""
+    stock = Inventory()
+    listed: tuple[Host, ...] = ()
+    mistakes: list[Mistake] = []
+    try:
+        stock = read_inventory(inventory) if inventory is not None else stock
+    except InputErrors as error:
+        mistakes += error.mistakes
+    try:
+        listed = read_hostfile(hostfile) if hostfile is not None else listed
+    except InputErrors as error:
+        mistakes += error.mistakes
+    refuse(mistakes)
+    return stock, listed
+
+
+def _named(
+    nodesets: Sequence[str],
+    hostfile: Path | None,
+    listed: tuple[Host, ...],
+    local: bool,
+    stock: Inventory,
+    environ: Mapping[str, str],
+) -> _Named:
+    if nodesets:
+        groups = stock.groups if stock.file else None
+        return _Named(_of_nodesets(nodesets, groups), "the command line")
+    if hostfile is not None:
+        return _Named(listed, f"hostfile {hostfile}")
+    if not local and stock.hosts:
+        return _Named(tuple(stock.hosts.values()), f"inventory {stock.file}")
+    nodelist = environ.get("SLURM_JOB_NODELIST", "").strip()
+    if nodelist and not local:
+        try:
+            return _Named(tuple(Host(name, name) for name in unfold(nodelist)), "slurm")
+        except UsageError as error:
+            raise UsageError(f"SLURM_JOB_NODELIST: {error.message}", error.hint) from None
+    name = _own_name()
+    return _Named((Host(name, name),), "local", local=True)
+
+
+def _of_nodesets(nodesets: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> tuple[Host, ...]:
+    hosts: dict[str, Host] = {}
+    for text in nodesets:
+        for named in unfold_users(text, groups):
+            for name in named.hosts:
+                user = hosts[name].user if name in hosts else None
+                if user and named.user and user != named.user:
+                    raise UsageError(f"{shown(name)} has two users: {shown(user)} and {shown(named.user)}")
+                hosts[name] = Host(name, name, user=user or named.user)
+    return tuple(hosts.values())
+
+
+def _settled(named: _Named, stock: Inventory) -> tuple[Host, ...]:
+    """The named hosts with the inventory's settings under what was said where they were named."""
+    if named.local:
+        return tuple(_here(host.name, stock) for host in named.hosts)
+    strange = [host.name for host in named.hosts if stock.hosts and host.name not in stock.hosts]
+    if strange:
+        message = f"{shown(fold(strange), 200)} is not in the inventory {stock.file}"
+        raise UsageError(message, suggest(strange[0], stock.hosts))
+    return tuple(_over(host, stock) for host in named.hosts)
+
+
+def _over(host: Host, stock: Inventory) -> Host:
+    under = stock.hosts.get(host.name) or Host(host.name, host.address, **stock.defaults)
+    return replace(
+        under,
+        user=host.user or under.user,
+        ranks=host.ranks or under.ranks,
+        data=host.data or under.data,
+    )
+
+
+def _here(name: str, stock: Inventory) -> Host:
+    """This machine, with its settings if the inventory knows it; nothing is dialled."""
+    known = stock.hosts.get(name) or stock.hosts.get(name.partition(".")[0])
+    host = known or Host(name, name, **stock.defaults)
+    return replace(host, address="localhost", user=None, port=None, jump=None)
+
+
+def _own_name() -> str:
+    try:
+        return check_host(socket.gethostname())
+    except UsageError:
+        return "localhost"
+
+
+def _without(hosts: tuple[Host, ...], exclude: Sequence[str], stock: Inventory) -> tuple[Host, ...]:
+    """Hosts that the inventory lists may be excluded even if they are not of this run: a name is only
+    suspicious where nothing knows it."""
+    known = {host.name for host in hosts} | set(stock.hosts)
+    out: set[str] = set()
+    for text in exclude:
+        names = unfold(text, stock.groups if stock.file else None)
+        strange = [name for name in names if name not in known]
+        if strange:
+            message = f"--exclude: {shown(fold(strange), 200)} is not among the hosts"
+            raise UsageError(message, suggest(strange[0], sorted(known)))
+        out.update(names)
+    left = tuple(host for host in hosts if host.name not in out)
+    if not left:
+        raise UsageError("--exclude leaves no host to examine")
+    return left
+
+
+def _wishes(stock: Inventory, hosts: Iterable[Host], left: Iterable[Host]) -> JobWishes:
+    """A head that does not take part is no wish of this run; one that nobody knows is a mistake."""
+    head = stock.wishes.head
+    if head is None or head.value in {host.name for host in left}:
+        return stock.wishes
+    known = [host.name for host in hosts]
+    if not stock.hosts and head.value not in known:
+        raise UsageError(
+            f"{head.source}: head {shown(head.value)} is none of the hosts", suggest(head.value, known)
+        )
+    return replace(stock.wishes, head=None)

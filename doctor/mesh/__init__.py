@@ -1,0 +1,28 @@
+"""The mesh: who reaches whom, found out by really connecting.
+
+`plan_mesh` says who should try whom, `mesh_script` and `run_mesh` let agents on the hosts try it over a
+session, and `culprits` names the hosts that explain what failed. Only ports that our own agents bound are
+connected to.
+"""
+
+from doctor.mesh.culprits import Blame, culprits, widen
+from doctor.mesh.plan import MeshPlan, plan_mesh
+from doctor.mesh.result import Link, Listener, MeshResult, decode, encode
+from doctor.mesh.run import Patience, run_mesh
+from doctor.mesh.script import mesh_script
+
+__all__ = [
+    "Blame",
+    "Link",
+    "Listener",
+    "MeshPlan",
+    "MeshResult",
+    "Patience",
+    "culprits",
+    "decode",
+    "encode",
+    "mesh_script",
+    "plan_mesh",
+    "run_mesh",
+    "widen",
+]

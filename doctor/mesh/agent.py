@@ -1,0 +1,299 @@
+"""The mesh agent: listens and connects on behalf of one host.
+
+It reaches a host over stdin and nothing is installed: standard library only, Python 3.6 and later, one
+thread. It ends with its stdin, or when it has heard nothing for as long as its lease, and takes every socket
+with it.
+
+Commands are words, one command a line, so that bash can read them where there is no Python:
+
+    hello TOKEN NUMBER LEASE                          the run's secret, this host's number, seconds of silence
+    listen ID PORT ADDRESS                            port 0: the kernel chooses
+    connect ID LIMIT ANSWER TRIES PEER PORT ADDRESS   PEER is the number that the other side must answer with
+    beat, stop
+
+Answers are JSON lines: ready, listener, link, bye (the last one).
+"""
+
+import errno
+import json
+import os
+import selectors
+import signal
+import socket
+import struct
+import sys
+import time
+
+MOST = 256  # calls in flight, and visitors at a time
+VISIT_SECONDS = 7.0  # longer than any caller waits, so that the caller hangs up first
+LONGEST = 128
+
+OUTCOMES = {
+    errno.ECONNREFUSED: "refused",
+    errno.EHOSTUNREACH: "no-route",
+    errno.ENETUNREACH: "no-route",
+    errno.EHOSTDOWN: "no-route",
+    errno.ENETDOWN: "no-route",
+    errno.ECONNRESET: "reset",
+}
+LISTEN_ERRORS = {errno.EADDRINUSE: "in-use", errno.EADDRNOTAVAIL: "not-here", errno.EACCES: "denied"}
+
+
+class Wire:
+    """A socket under watch: `ready` when it can go on, `expired` when its time is up."""
+
+    def __init__(self, agent: "Agent", sock: socket.socket, events: int, seconds: float) -> None:
+        self.agent = agent
+        self.sock = sock
+        self.deadline = time.monotonic() + seconds
+        self.heard = b""
+        agent.wires.add(self)
+        agent.selector.register(sock, events, self)
+
+    def ready(self) -> None:
+        raise NotImplementedError
+
+    def expired(self) -> None:
+        self.close()
+
+    def read(self) -> "bool | None":
+        """Take what came: True for a whole line, False when more is to come, None when the peer is gone."""
+        try:
+            data = self.sock.recv(LONGEST)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        self.heard += data
+        return b"\n" in self.heard or len(self.heard) >= LONGEST if data else None
+
+    def close(self) -> None:
+        """Reset instead of FIN: on neither side is a port left in TIME_WAIT that a job may want to bind."""
+        if self in self.agent.wires:
+            self.agent.wires.discard(self)
+            self.agent.selector.unregister(self.sock)
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.sock.close()
+            self.agent.resume()
+
+
+class Visitor(Wire):
+    """Someone who connected to us. Whoever does not know the run's token gets no word."""
+
+    answered = False
+
+    def ready(self) -> None:
+        whole = self.read()
+        if whole is None or (whole and self.answered):
+            self.close()
+        elif whole:
+            words = self.heard.split()
+            if len(words) != 3 or words[:2] != [b"doctor-mesh", self.agent.token] or not words[2].isdigit():
+                self.close()
+                return
+            self.answered = True
+            self.deadline = time.monotonic() + VISIT_SECONDS
+            try:
+                self.sock.send(b"doctor-mesh OK %d\n" % self.agent.number)
+            except OSError:
+                self.close()
+
+
+class Caller(Wire):
+    """One try to reach a peer. It hangs up first, once it has heard the answer."""
+
+    connected = False
+
+    def __init__(self, agent: "Agent", sock: socket.socket, call: "list[str]", tries: int) -> None:
+        self.id = int(call[0])
+        self.call = call
+        self.tries = tries
+        self.began = time.monotonic()
+        self.ms = None  # type: float | None
+        Wire.__init__(self, agent, sock, selectors.EVENT_WRITE, float(call[1]))
+
+    def ready(self) -> None:
+        if not self.connected:
+            code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code == errno.ETIMEDOUT:
+                self.expired()
+                return
+            if code:
+                self.finish(OUTCOMES.get(code, "error"), os.strerror(code))
+                return
+            self.connected = True
+            self.ms = (time.monotonic() - self.began) * 1000
+            self.deadline = time.monotonic() + float(self.call[2])
+            self.agent.selector.modify(self.sock, selectors.EVENT_READ, self)
+            try:
+                self.sock.send(b"doctor-mesh %s %d\n" % (self.agent.token, self.agent.number))
+            except OSError as error:
+                self.finish("reset", str(error))
+            return
+        whole = self.read()
+        if whole is None:
+            self.finish("reset", "the connection was closed before any answer")
+        elif whole and self.heard == b"doctor-mesh OK %d\n" % int(self.call[4]):
+            self.finish("ok", "")
+        elif whole:
+            self.finish("wrong-answer", "something else answered: " + repr(self.heard[:60])[1:])
+
+    def expired(self) -> None:
+        if self.connected:
+            self.finish("silent", "connected, but nothing was heard within " + self.call[2] + " s")
+        elif self.tries < int(self.call[3]):
+            self.close()
+            self.agent.dial(self.call, self.tries + 1)
+        else:
+            self.finish("dropped", "no answer of any kind within " + self.call[1] + " s")
+
+    def finish(self, outcome: str, detail: str) -> None:
+        self.close()
+        self.agent.say(say="link", id=self.id, outcome=outcome, ms=self.ms, tries=self.tries, detail=detail)
+
+
+class Agent:
+    def __init__(self) -> None:
+        self.selector = selectors.PollSelector()
+        self.wires: set[Wire] = set()
+        self.listeners: list[socket.socket] = []
+        self.paused: list[socket.socket] = []
+        self.queue: list[list[str]] = []
+        self.token = b""
+        self.number = -1
+        self.lease = 10.0
+        self.commands = b""
+
+    def say(self, **words: "str | int | float | None") -> None:
+        line = json.dumps(words).encode("ascii") + b"\n"
+        while line:
+            line = line[os.write(1, line) :]
+
+    def serve(self) -> None:
+        # The kernel ends this process when the lease runs out, even while it is stuck writing to a full pipe.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+        self.selector.register(0, selectors.EVENT_READ, None)
+        signal.setitimer(signal.ITIMER_REAL, self.lease)
+        self.say(say="ready", agent="python " + sys.version.split()[0])
+        while True:
+            while self.queue and self.count(Caller) < MOST:
+                self.dial(self.queue.pop(0), 1)
+            now = time.monotonic()
+            nearest = min([wire.deadline for wire in self.wires] or [now + 60])
+            for key, _ in self.selector.select(max(0.0, nearest - now)):
+                if key.data is None:
+                    if not self.obey():
+                        return
+                elif isinstance(key.data, Wire):
+                    if key.data in self.wires:
+                        key.data.ready()
+                elif key.fileobj not in self.paused:
+                    self.accept(key.data)
+            # Only what was overdue before the kernel was asked: on a starved machine an answer may have come.
+            for wire in [wire for wire in self.wires if wire.deadline <= now]:
+                wire.expired()
+
+    def obey(self) -> bool:
+        """Carry out the commands that came. False when there will be no more."""
+        data = os.read(0, 65536)
+        lines = (self.commands + data).split(b"\n")
+        self.commands = lines.pop()
+        for line in lines:
+            words = line.decode("ascii").split() or ["beat"]
+            if words[0] == "stop":
+                return False
+            if words[0] == "hello":
+                self.token, self.number, self.lease = words[1].encode("ascii"), int(words[2]), float(words[3])
+            elif words[0] == "listen":
+                self.listen(int(words[1]), int(words[2]), words[3])
+            elif words[0] == "connect":
+                self.queue.append(words[1:])
+        self.resume()
+        signal.setitimer(signal.ITIMER_REAL, self.lease)
+        return bool(data)
+
+    def listen(self, id: int, port: int, address: str) -> None:
+        sock = None
+        try:
+            family, place = resolve(address, port)
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(place)
+            sock.listen(512)
+        except OSError as error:
+            if sock is not None:
+                sock.close()
+            self.say(
+                say="listener", id=id, error=LISTEN_ERRORS.get(error.errno or 0, "error"), detail=str(error)
+            )
+            return
+        self.listeners.append(sock)
+        self.selector.register(sock, selectors.EVENT_READ, sock)
+        self.say(say="listener", id=id, port=sock.getsockname()[1])
+
+    def accept(self, listener: socket.socket) -> None:
+        """Let visitors in, a bounded number at a time; the others wait in the kernel's queue."""
+        while True:
+            try:
+                if self.count(Visitor) >= MOST:
+                    raise OSError(errno.EMFILE, "enough visitors")
+                sock = listener.accept()[0]
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    self.paused.append(listener)
+                    self.selector.unregister(listener)
+                return
+            sock.setblocking(False)
+            Visitor(self, sock, selectors.EVENT_READ, VISIT_SECONDS)
+
+    def count(self, kind: type) -> int:
+        return sum(isinstance(wire, kind) for wire in self.wires)
+
+    def resume(self) -> None:
+        while self.paused:
+            listener = self.paused.pop()
+            self.selector.register(listener, selectors.EVENT_READ, listener)
+
+    def dial(self, call: "list[str]", tries: int) -> None:
+        try:
+            family, place = resolve(call[6], int(call[5]))
+            sock = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            self.say(say="link", id=int(call[0]), outcome="untested", tries=tries, detail=str(error))
+            return
+        sock.setblocking(False)
+        code = sock.connect_ex(place)
+        caller = Caller(self, sock, call, tries)
+        if code not in (0, errno.EINPROGRESS):
+            caller.finish(OUTCOMES.get(code, "error"), os.strerror(code))
+
+    def close(self) -> None:
+        for listener in self.listeners:
+            listener.close()
+        self.paused = []
+        for wire in list(self.wires):
+            wire.close()
+
+
+def resolve(address: str, port: int) -> "tuple[int, tuple[str, int]]":
+    """The socket family and address of a numeric address; never asks a name server."""
+    family, _, _, _, place = socket.getaddrinfo(address, port, 0, 1, 0, socket.AI_NUMERICHOST)[0]
+    return family, place  # type: ignore[return-value]
+
+
+def main() -> None:
+    agent = Agent()
+    try:
+        agent.serve()
+        agent.close()
+        agent.say(say="bye")
+    except (BrokenPipeError, KeyboardInterrupt):
+        pass  # The controller is gone, or wants us to be.
+
+
+if __name__ == "__main__":
+    main()

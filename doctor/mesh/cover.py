@@ -1,0 +1,130 @@
+"""The smallest set of hosts that covers all failing links: a minimum vertex cover, evidence as tie-break.
+
+Each group of links that share suspects is solved on its own: exactly up to `EXACT` hosts, greedily above.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from doctor.mesh.result import Kind, Link
+
+Way = Literal["inbound", "outbound"]
+Arm = tuple[str, Way, Kind]
+EXACT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A failing link and the arms that may be blamed for it, each with the share of what went well through
+    it.
+    """
+
+    link: Link
+    arms: Mapping[Arm, float]
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        return frozenset(arm[0] for arm in self.arms)
+
+
+Explanation = tuple[tuple[str, ...], set[Arm], list[Link], bool]
+
+
+def explain(faults: Sequence[Fault]) -> Iterator[Explanation]:
+    """(hosts, arms used, links, decided) for each culprit, or for a set of suspects who explain things
+    equally.
+    """
+    for group in _groups(faults):
+        covers = _best(group)
+        sure = frozenset.intersection(*covers)
+        used = _needed_arms(group, covers[0])
+        for host in sorted(sure):
+            arms = {arm for arm in used if arm[0] == host}
+            yield (host,), arms, [f.link for f in group if arms & f.arms.keys()], True
+        torn = frozenset.union(*covers) - sure
+        if torn:
+            sure_arms = {arm for arm in used if arm[0] in sure}
+            yield tuple(sorted(torn)), set(), [f.link for f in group if not sure_arms & f.arms.keys()], False
+
+
+def _groups(faults: Sequence[Fault]) -> list[list[Fault]]:
+    """Faults that share a suspect, directly or through others, belong together."""
+    leader: dict[str, str] = {}
+
+    def find(host: str) -> str:
+        while leader.setdefault(host, host) != host:
+            host = leader[host]
+        return host
+
+    for fault in faults:
+        first, *rest = sorted(fault.hosts)
+        for host in rest:
+            leader[find(host)] = find(first)
+    groups: dict[str, list[Fault]] = defaultdict(list)
+    for fault in faults:
+        groups[find(min(fault.hosts))].append(fault)
+    return list(groups.values())
+
+
+def _best(group: Sequence[Fault]) -> list[frozenset[str]]:
+    """Every cover that is smallest and, among those, least contradicted by what went well."""
+    edges = {fault.hosts for fault in group}
+    if len(frozenset.union(*edges)) > EXACT:
+        return [_greedy(group)]
+    size = 1
+    while not (covers := set(_covers(sorted(edges, key=len), size, frozenset()))):
+        size += 1
+    cost = {cover: round(sum(_least_doubt(f, cover) for f in group), 9) for cover in covers}
+    least = min(cost.values())
+    return sorted((c for c in covers if cost[c] == least), key=sorted)
+
+
+def _covers(edges: Sequence[frozenset[str]], size: int, chosen: frozenset[str]) -> Iterator[frozenset[str]]:
+    """Every cover of at most `size` hosts: some end of the first uncovered edge must be in it."""
+    bare = next((edge for edge in edges if not edge & chosen), None)
+    if bare is None:
+        yield chosen
+    elif len(chosen) < size:
+        for host in bare:
+            yield from _covers(edges, size, chosen | {host})
+
+
+def _greedy(group: Sequence[Fault]) -> frozenset[str]:
+    chosen = {next(iter(f.hosts)) for f in group if len(f.hosts) == 1}
+    left = [f for f in group if not f.hosts & chosen]
+    while left:
+        explains: Counter[str] = Counter(host for f in left for host in f.hosts)
+        doubt: dict[str, float] = defaultdict(float)
+        for fault in left:
+            for arm, share in fault.arms.items():
+                doubt[arm[0]] += share
+        host = max(sorted(explains), key=lambda h: (explains[h], -doubt[h]))
+        chosen.add(host)
+        left = [f for f in left if host not in f.hosts]
+    for host in sorted(chosen):
+        if all(f.hosts & (chosen - {host}) for f in group):
+            chosen.discard(host)
+    return frozenset(chosen)
+
+
+def _least_doubt(fault: Fault, cover: Iterable[str]) -> float:
+    return min((share for arm, share in fault.arms.items() if arm[0] in cover), default=1.0)
+
+
+def _needed_arms(group: Sequence[Fault], cover: frozenset[str]) -> set[Arm]:
+    """The arms of the cover that are really to blame.
+
+    A direction is blamed only when some link has no better or equal explanation in another host: a host that
+    nobody reaches is not also guilty of failing to reach another one that nobody reaches.
+    """
+    best_arms: list[set[Arm]] = []
+    for fault in group:
+        least = _least_doubt(fault, cover)
+        best_arms.append({arm for arm, share in fault.arms.items() if arm[0] in cover and share == least})
+    alone = {arm[:2] for arms in best_arms if len(arms) == 1 for arm in arms}
+    used = {arm for arms in best_arms for arm in arms if arm[:2] in alone}
+    return used.union(*(arms for arms in best_arms if not arms & used))

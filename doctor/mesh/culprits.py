@@ -1,0 +1,194 @@
+"""Failing pairs -> the smallest set of hosts that explains them. Pure.
+
+The vocabulary: an *arm* is one direction of one host for one kind of port. An arm is *strong* when more than
+half of what was tried through it failed. A failing link is explained by its source's outbound arm or its
+target's inbound arm, and only strong arms may be blamed: one failed pair among many good ones makes no host
+guilty.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from doctor.mesh.cover import Arm, Fault, Way, explain
+from doctor.mesh.result import Kind, Link
+
+Direction = Literal["inbound", "outbound", "both", "pair", "split"]
+NEARLY_ALL = 0.9
+MOST_SUSPECTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """One explanation of some failing links.
+
+    `pair`: any of these hosts (nearly always two), or the way between them. `split`: these hosts reach one
+    another and not the rest. `decided` is False when another explanation would do as well; `hosts` names
+    every suspect. `common`: (nearly) everything failed alike, so that the cause lies in none of the hosts,
+    and `hosts` is empty.
+    """
+
+    hosts: tuple[str, ...]
+    direction: Direction
+    kinds: tuple[Kind, ...]
+    links: tuple[Link, ...]
+    decided: bool
+    common: bool = False
+
+
+def culprits(links: Iterable[Link]) -> tuple[Blame, ...]:
+    """Explain the failing links: what is common first, then the hosts that explain the most."""
+    tested = [link for link in links if link.tested]
+    left = [link for link in tested if link.failed]
+    blames: list[Blame] = []
+    common = _common_kinds(tested)
+    if common:
+        alike = [link for link in left if link.kind in common]
+        blames.append(_blame((), "both", alike, decided=True, common=True))
+        left = [link for link in left if link.kind not in common]
+        tested = [link for link in tested if link.kind not in common]
+    for blame in _splits(tested):
+        blames.append(blame)
+        explained = set(blame.links)
+        left = [link for link in left if link not in explained]
+    blames += _guilty_hosts(tested, left)
+    return tuple(sorted(blames, key=lambda b: (not b.common, not b.decided, -len(b.links), b.hosts)))
+
+
+def widen(hosts: Sequence[str], links: Iterable[Link]) -> tuple[tuple[str, str], ...]:
+    """The untried pairs around those suspects whom `culprits` could not decide on; none when all is decided.
+
+    At most `MOST_SUSPECTS` hosts are tried in full, those with the most failing links first.
+    """
+    seen = list(links)
+    tried = {(link.source, link.target) for link in seen if link.kind != "master"}
+    failing: Counter[str] = Counter()
+    for blame in culprits(seen):
+        if not blame.decided:
+            for host in blame.hosts:
+                failing[host] += sum(host in (link.source, link.target) for link in blame.links)
+    pairs: dict[tuple[str, str], None] = {}
+    for suspect, _ in failing.most_common(MOST_SUSPECTS):
+        for other in hosts:
+            for pair in ((suspect, other), (other, suspect)):
+                if suspect != other and pair not in tried:
+                    pairs[pair] = None
+    return tuple(pairs)
+
+
+def _common_kinds(tested: Sequence[Link]) -> set[Kind]:
+    """The kinds of ports that (nearly) nobody reaches anywhere, with no one host in all those failures."""
+    common: set[Kind] = set()
+    for kind in ("ephemeral", "hccl"):
+        links = [link for link in tested if link.kind == kind]
+        failed = [link for link in links if link.failed]
+        hosts = {h for link in links for h in (link.source, link.target)}
+        everywhere = any(all(h in (link.source, link.target) for link in failed) for h in hosts)
+        if len(hosts) >= 3 and not everywhere and len(failed) >= NEARLY_ALL * len(links):
+            common.add(kind)
+    master = [link for link in tested if link.kind == "master"]
+    if "ephemeral" in common and master and sum(link.failed for link in master) >= NEARLY_ALL * len(master):
+        common.add("master")
+    return common
+
+
+def _splits(tested: Sequence[Link]) -> list[Blame]:
+    """Groups of two or more hosts that reach one another, and of whom none reaches another such group."""
+    groups = [g for g in _components(tested) if len(g) >= 2]
+    groups.sort(key=len, reverse=True)
+    blames: list[Blame] = []
+    for group in groups[1:]:
+        others = set().union(*(g for g in groups if g is not group))
+        across: list[Link] = []
+        cut_from: dict[str, set[str]] = defaultdict(set)
+        for link in tested:
+            for here, there in ((link.source, link.target), (link.target, link.source)):
+                if here in group and there in others:
+                    across.append(link)
+                    cut_from[here].add(there)
+        if all(cut_from[h] for h in group):
+            decided = len(group) < len(groups[0]) and all(len(cut_from[h]) >= 2 for h in group)
+            named = group if len(group) < len(groups[0]) else group | groups[0]
+            blames.append(_blame(sorted(named), "split", across, decided=decided))
+    return blames
+
+
+def _components(tested: Sequence[Link]) -> list[set[str]]:
+    """Hosts joined by links that work, in whichever direction."""
+    group: dict[str, set[str]] = {h: {h} for link in tested for h in (link.source, link.target)}
+    for link in tested:
+        here, there = group[link.source], group[link.target]
+        if not link.failed and here is not there:
+            here |= there
+            for host in there:
+                group[host] = here
+    return list({id(g): g for g in group.values()}.values())
+
+
+def _guilty_hosts(tested: Sequence[Link], left: Sequence[Link]) -> list[Blame]:
+    doubt = _doubts(tested)
+    faults: list[Fault] = []
+    weak: list[Link] = []
+    for link in left:
+        arms = {arm: doubt[arm] for arm in _arms(link) if doubt[arm] < 0.5}
+        if arms:
+            faults.append(Fault(link, arms))
+        else:
+            weak.append(link)
+    blames: list[Blame] = []
+    for hosts, arms_used, links, decided in explain(faults):
+        ways = {way for host, way, _ in arms_used if host in hosts}
+        blames.append(_blame(hosts, _direction(ways) if decided else "pair", links, decided=decided))
+    return blames + _suspicions(weak)
+
+
+def _suspicions(weak: Sequence[Link]) -> list[Blame]:
+    """Failures that no host's record explains: the host that several have in common, else the pair."""
+    blames: list[Blame] = []
+    left = list(weak)
+    while left:
+        peers: dict[str, set[str]] = defaultdict(set)
+        for link in left:
+            peers[link.source].add(link.target)
+            peers[link.target].add(link.source)
+        host = max(sorted(peers), key=lambda h: len(peers[h]))
+        if len(peers[host]) == 1:
+            break
+        mine = [link for link in left if host in (link.source, link.target)]
+        ways: set[Way] = {"outbound" if link.source == host else "inbound" for link in mine}
+        blames.append(_blame((host,), _direction(ways), mine, decided=False))
+        left = [link for link in left if link not in mine]
+    pairs: dict[tuple[str, ...], list[Link]] = defaultdict(list)
+    for link in left:
+        pairs[tuple(sorted((link.source, link.target)))].append(link)
+    return blames + [_blame(pair, "pair", links, decided=False) for pair, links in pairs.items()]
+
+
+def _doubts(tested: Iterable[Link]) -> dict[Arm, float]:
+    """For each arm the share of what went well: 0 is a perfect culprit."""
+    all_of: Counter[Arm] = Counter()
+    good: Counter[Arm] = Counter()
+    for link in tested:
+        for arm in _arms(link):
+            all_of[arm] += 1
+            good[arm] += not link.failed
+    return {arm: good[arm] / count for arm, count in all_of.items()}
+
+
+def _arms(link: Link) -> tuple[Arm, Arm]:
+    return (link.source, "outbound", link.kind), (link.target, "inbound", link.kind)
+
+
+def _direction(ways: set[Way]) -> Direction:
+    return "both" if len(ways) == 2 else next(iter(ways))
+
+
+def _blame(
+    hosts: Iterable[str], direction: Direction, links: Sequence[Link], *, decided: bool, common: bool = False
+) -> Blame:
+    order: tuple[Kind, ...] = ("master", "hccl", "ephemeral")
+    kinds = tuple(kind for kind in order if any(link.kind == kind for link in links))
+    return Blame(tuple(hosts), direction, kinds, tuple(links), decided, common)

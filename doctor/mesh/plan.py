@@ -1,0 +1,176 @@
+"""Who should try to reach whom, and on which ports: pure, no host is touched.
+
+Up to 32 hosts every ordered pair is tried. Above that each host meets those at ring distances 1, 2, 4, 8, …
+in both directions, about 2·log2(N) of them: enough to name a host that is cut off, at a cost that hardly
+grows.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from doctor.mesh.result import Kind, LeftOut, Listener, Shape
+
+FULL_UP_TO = 32
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A host that takes part. `number` is all of its name that travels over the network."""
+
+    number: int
+    host: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class MeshPlan:
+    """`pairs` are (source, target); besides them every host connects to the head's master port."""
+
+    shape: Shape
+    nodes: tuple[Node, ...]
+    pairs: tuple[Pair, ...]
+    head: str | None = None
+    master_port: int | None = None
+    hccl_port: int | None = None
+    left_out: tuple[LeftOut, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One connection to be tried."""
+
+    source: str
+    target: str
+    address: str
+    port: int
+    kind: Kind
+
+
+def plan_mesh(
+    addresses: Mapping[str, str | None],
+    *,
+    shape: str = "auto",
+    head: str | None = None,
+    master_port: int | None = None,
+    hccl_port: int | None = None,
+) -> MeshPlan:
+    """Plan for hosts (in rank order) and their data addresses; `shape` is auto, full, ring or none.
+
+    A host without an address of its own is left out with the reason: what it answered would prove nothing.
+    """
+    nodes, left_out = _nodes(addresses)
+    names = [node.host for node in nodes]
+    chosen: Shape
+    if shape == "auto":
+        chosen = "full" if len(names) <= FULL_UP_TO else "sparse"
+    elif shape == "full":
+        chosen = "full"
+    elif shape == "ring":
+        chosen = "ring"
+    elif shape == "none":
+        chosen = "none"
+    else:
+        raise ValueError(f"unknown mesh shape {shape!r}")
+    here = head if head in names else None
+    return MeshPlan(
+        shape=chosen,
+        nodes=nodes,
+        pairs=_pairs(names, chosen),
+        head=here,
+        master_port=master_port if here else None,
+        hccl_port=hccl_port,
+        left_out=left_out,
+    )
+
+
+def wanted_ports(plan: MeshPlan, node: Node) -> tuple[tuple[Kind, int], ...]:
+    """What a host should listen on. Job ports come first, lest the kernel choose one of them as ephemeral."""
+    if plan.shape == "none" or len(plan.nodes) < 2:
+        return ()
+    ports: list[tuple[Kind, int]] = []
+    if node.host == plan.head and plan.master_port is not None:
+        ports.append(("master", plan.master_port))
+    if plan.hccl_port is not None and all(plan.hccl_port != port for _, port in ports):
+        ports.append(("hccl", plan.hccl_port))
+    ports.append(("ephemeral", 0))
+    return tuple(ports)
+
+
+def attempts(plan: MeshPlan, pairs: Iterable[Pair], listeners: Iterable[Listener]) -> tuple[Attempt, ...]:
+    """The connections for these pairs. Only ports that our own agents bound are ever connected to."""
+    address = {node.host: node.address for node in plan.nodes}
+    bound: dict[str, list[tuple[Kind, int]]] = {}
+    for listener in listeners:
+        if listener.port is not None and listener.error is None:
+            bound.setdefault(listener.host, []).append((listener.kind, listener.port))
+    return tuple(
+        Attempt(source, target, address[target], port, kind)
+        for source, target in pairs
+        for kind, port in bound.get(target, ())
+        if kind != "master"
+    )
+
+
+def master_attempts(plan: MeshPlan, listeners: Iterable[Listener]) -> tuple[Attempt, ...]:
+    """Every host to the head's master port, if the head's agent could bind it."""
+    address = {node.host: node.address for node in plan.nodes}
+    return tuple(
+        Attempt(node.host, listener.host, address[listener.host], listener.port, "master")
+        for listener in listeners
+        if listener.kind == "master" and listener.port is not None and listener.error is None
+        for node in plan.nodes
+        if node.host != listener.host
+    )
+
+
+def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[Node, ...], tuple[LeftOut, ...]]:
+    left_out: list[LeftOut] = []
+    sharers: dict[ipaddress.IPv4Address | ipaddress.IPv6Address, list[str]] = {}
+    for host, text in addresses.items():
+        if not text:
+            left_out.append(LeftOut(host, "no data address is known for it"))
+            continue
+        try:
+            address = ipaddress.ip_address(text)
+        except ValueError:
+            left_out.append(LeftOut(host, f"its data address {text!r} is not an IP address"))
+            continue
+        if address.is_unspecified or address.is_multicast:
+            left_out.append(LeftOut(host, f"its data address {address} is not the address of a host"))
+        elif address.version == 6 and address.is_link_local:
+            left_out.append(
+                LeftOut(host, f"its data address {address} is link-local: other hosts cannot dial it")
+            )
+        else:
+            sharers.setdefault(address, []).append(host)
+    alone: dict[str, str] = {}
+    for address, hosts in sharers.items():
+        if len(hosts) == 1:
+            alone[hosts[0]] = str(address)
+        for host in hosts if len(hosts) > 1 else ():
+            others = ", ".join(h for h in hosts if h != host)
+            left_out.append(LeftOut(host, f"it shares the data address {address} with {others}"))
+    taking_part = (host for host in addresses if host in alone)
+    return tuple(Node(n, host, alone[host]) for n, host in enumerate(taking_part)), tuple(left_out)
+
+
+def _pairs(names: list[str], shape: Shape) -> tuple[Pair, ...]:
+    if shape == "none":
+        return ()
+    if shape == "full":
+        return tuple((a, b) for a in names for b in names if a != b)
+    count = len(names)
+    offsets = [1]
+    while shape == "sparse" and offsets[-1] * 2 <= count // 2:
+        offsets.append(offsets[-1] * 2)
+    seen: dict[Pair, None] = {}
+    for i, name in enumerate(names):
+        for offset in offsets:
+            for other in (names[(i + offset) % count], names[(i - offset) % count]):
+                if other != name:
+                    seen[name, other] = None
+    return tuple(seen)

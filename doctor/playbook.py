@@ -1,0 +1,166 @@
+"""Exams and remedies: what to examine, and what to type against a fault. Data in YAML, loaded and validated.
+
+playbooks/exams/NAME.yaml       one exam a file
+playbooks/remedies/SUBJECT.yaml remedy id -> title and commands; `{name}` is filled in, quoted
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from doctor.api import Check
+from doctor.errors import InputErrors, Mistake, UsageError, suggest
+from doctor.expect import FIELDS
+from doctor.model import Remedy, Severity, Values
+from doctor.registry import bundled
+from doctor.yamlfile import Document, plain, read_yaml, walk
+
+MeshMode = Literal["auto", "full", "ring", "none"]
+
+
+class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which checks an exam makes and what it expects. `checks` and `skip` are globs over ids."""
+
+    title: str
+    checks: tuple[str, ...] = ("*",)
+    skip: tuple[str, ...] = ()
+    essential: tuple[str, ...] = ()
+    mesh: MeshMode = "auto"
+    smoke: bool = False
+    severity: dict[str, Severity] = {}
+    expect: dict[str, str | int | float] = {}
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A remedy as its file has it."""
+
+    title: str
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Playbook:
+    """All remedies by id."""
+
+    recipes: Mapping[str, Recipe]
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def mend(self, name: str, values: Values) -> Remedy | None:
+        """What to type; a command whose values are not known is left out rather than shown with holes."""
+        recipe = self.recipes.get(name)
+        if recipe is None:
+            return None
+        commands = (c for command in recipe.commands for c in _filled(command, values))
+        return Remedy(name, tuple(dict.fromkeys(commands)))
+
+
+def placeholders(command: str) -> list[str]:
+    return re.findall(r"\{(\w+)\}", command)
+
+
+def _filled(command: str, values: Values) -> Iterator[str]:
+    """The command, once for each combination of values.
+
+    Every value is quoted. Inside quotes of the command's own, quoting would end them: there only values that
+    need no quoting are filled in, and the command is left out for any other.
+    """
+    names = list(dict.fromkeys(placeholders(command)))
+    if not set(names) <= set(values):
+        return
+    choices = [v if isinstance(v, tuple) else (v,) for v in (values[name] for name in names)]
+    for chosen in product(*choices):
+        quoted = {name: shlex.quote(str(value)) for name, value in zip(names, chosen, strict=True)}
+        plain_values = all(text == str(value) for text, value in zip(quoted.values(), chosen, strict=True))
+        if plain_values or not set("'\"") & set(command):
+            yield re.sub(r"\{(\w+)\}", lambda match, quoted=quoted: quoted[match[1]], command)  # type: ignore[misc]
+
+
+def exams() -> dict[str, Path]:
+    return {path.stem: path for path in sorted((bundled("playbooks") / "exams").glob("*.yaml"))}
+
+
+def load_exam(name: str, checks: Sequence[Check]) -> Exam:
+    """A bundled exam by name, or any exam by the path of its file."""
+    known = exams()
+    if name not in known and not re.search(r"[./]", name):
+        raise UsageError(
+            f"There is no exam {name!r}. {suggest(name, known)}".strip(), "`doctor list` shows them."
+        )
+    path = known.get(name, Path(name))
+    document = read_yaml(path)
+    exam: Exam = _convert(document, Exam, str(path))
+    _validate(exam, document, str(path), checks)
+    return exam
+
+
+def _convert(document: Document, kind: type[Any], file: str) -> Any:
+    if document.mistakes:
+        raise InputErrors(document.mistakes)
+    try:
+        return msgspec.convert(plain(document.root), kind, strict=True)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `")
+        lines = dict(walk(document.root))
+        raise InputErrors([Mistake(file, lines.get(path.rstrip("`"), 1), text)]) from None
+
+
+def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]) -> None:
+    """Names in an exam must be names of something; a glob must match a check."""
+    ids = [check.id for check in checks]
+    lines = dict(walk(document.root))
+    mistakes = []
+    for key in ("checks", "skip", "essential"):
+        for index, glob in enumerate(getattr(exam, key)):
+            if not any(fnmatchcase(id, glob) for id in ids):
+                place = lines.get(f"$.{key}[{index}]")
+                mistakes.append(
+                    Mistake(file, place, f"no check is called {glob!r} {suggest(glob, ids)}".strip())
+                )
+    for id in exam.severity:
+        if id not in ids:
+            place = lines.get(f"$.severity.{id}")
+            mistakes.append(Mistake(file, place, f"no check is called {id!r} {suggest(id, ids)}".strip()))
+    for key in exam.expect:
+        if key not in FIELDS:
+            place = lines.get(f"$.expect.{key}")
+            mistakes.append(Mistake(file, place, f"nothing is called {key!r} {suggest(key, FIELDS)}".strip()))
+    if mistakes:
+        raise InputErrors(mistakes)
+
+
+def load_remedies() -> Playbook:
+    recipes: dict[str, Recipe] = {}
+    origins: dict[str, str] = {}
+    for path in sorted((bundled("playbooks") / "remedies").glob("*.yaml")):
+        for name, recipe in _convert(read_yaml(path), dict[str, Recipe], str(path)).items():
+            recipes[name] = recipe
+            origins[name] = str(path)
+    return Playbook(recipes, origins)
+
+
+def select(
+    checks: Sequence[Check], exam: Exam, only: Sequence[str], skip: Sequence[str]
+) -> tuple[tuple[Check, ...], tuple[str, ...]]:
+    """The checks to make, and the ids that the person took out. A glob that matches nothing is a mistake."""
+    ids = [check.id for check in checks]
+    for glob in (*only, *skip):
+        if not any(fnmatchcase(id, glob) for id in ids):
+            raise UsageError(
+                f"No check is called {glob!r}. {suggest(glob, ids)}".strip(), "`doctor list` shows all."
+            )
+
+    def matches(id: str, globs: Sequence[str]) -> bool:
+        return any(fnmatchcase(id, glob) for glob in globs)
+
+    wanted = [c for c in checks if matches(c.id, exam.checks) and not matches(c.id, exam.skip)]
+    kept = [c for c in wanted if (not only or matches(c.id, only)) and not matches(c.id, skip)]
+    return tuple(kept), tuple(check.id for check in wanted if check not in kept)

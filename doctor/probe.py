@@ -1,0 +1,309 @@
+"""Facts -> one POSIX sh script for a host, and the host's answer -> captures. Pure both ways.
+
+The script prints frames, each headed by a random token, so that nothing else a login prints is taken for an
+answer. It runs in lanes joined by pipes: slow facts | root's facts | the rest. A later lane prints first and
+then passes on what the earlier ones said, so lanes run at once, need no temporary file, and never mix their
+output. A command that cannot be killed (a dead network file system) costs its own lane only.
+
+Stdin stays open while the script runs; when it ends before the script does, the controller is gone, and the
+script ends itself and everything it started.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from doctor.api import Ask, Fact, Read, Run
+from doctor.model import Answer, Capture, End, Host, Missing, Reach, Unreached
+from doctor.redact import redact
+from doctor.transport import Script
+
+FILES = "files"
+LAST = "clock-end"
+"""The fact to ask for when all others are in."""
+SLOW_LANE_SECONDS = 15
+NEEDS_ROOT = 125
+"""Printed as the exit code of a fact that only root can have, when the probe is not root."""
+
+_PRELUDE = r"""
+exec 3<&0 </dev/null
+LC_ALL=C; PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin; export LC_ALL PATH
+command -v timeout >/dev/null 2>&1 || timeout() { shift; "$@"; }
+renice -n 5 -p $$ >/dev/null 2>&1
+( while read -r _ <&3; do :; done
+  trap '' TERM; pkill -TERM -s 0 || kill -TERM 0; sleep 1; pkill -KILL -s 0 || kill -KILL 0
+) >/dev/null 2>&1 & W=$!
+exec 3<&-
+f() { # name cap seconds command...
+  n=$1 c=$2 s=$3; shift 3
+  { e=$( {
+      if [ "$c" -gt 0 ]; then
+        o=$( exec 7>&1; r=$( { { timeout "$s" "$@" 7>&- 8>&-; echo $? >&8; } | head -c "$c" >&7; } 8>&1 )
+             exit ${r:-1} )
+      else o=$(timeout "$s" "$@" 6>&-)
+      fi
+      printf '\n%s o %s %s %s\n%s\n' "$T" "$n" $? ${#o} "$o" >&5
+    } 2>&1 ); } 5>&1
+  [ -z "$e" ] || printf '\n%s e %s %s\n%s\n' "$T" "$n" ${#e} "$e"
+}
+""".strip("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a host's answer holds: a capture for each fact that it gave, and why the others are missing."""
+
+    host: str
+    captures: Mapping[str, Capture]
+    missing: Mapping[str, Missing]
+    complete: bool
+    started: float
+    ended: float
+    sudo: str = ""
+
+
+def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = False) -> Script:
+    """The whole probe of one host."""
+    reads = sorted({path for fact in facts if isinstance(fact.command, Read) for path in fact.command.paths})
+    runs = [fact for fact in facts if isinstance(fact.command, Run)]
+    slow = _calls((f for f in runs if f.slow and not f.needs_root), ask)
+    root = _calls((f for f in runs if f.needs_root), ask)
+    last = _calls((f for f in runs if f.name == LAST), ask)
+    rest = _calls((f for f in runs if not f.slow and not f.needs_root and f.name != LAST), ask)
+    lines = [
+        "{",
+        f"T={token}",
+        _PRELUDE,
+        "{",
+        *slow,
+        ":; } | {",
+        *_as_root(root, runs, token, sudo),
+        "timeout 20 cat <&0; } | {",
+        f"f {FILES} 0 10 grep -sH '' {' '.join(reads)}" if reads else ":",
+        *rest,
+        f"timeout {SLOW_LANE_SECONDS} cat; }}",
+        *last,
+        "kill $W",
+        f"printf '\\n%s done\\n' {token}",
+        "exit 0; }",
+        "",
+    ]
+    return Script("exec sh -s", "\n".join(lines).encode(), f"{token} done".encode())
+
+
+def _calls(facts: Iterable[Fact[Any]], ask: Ask) -> list[str]:
+    return [
+        f"f {fact.name} {fact.cap or 0} {fact.timeout} sh -c {shlex.quote(fact.command.text(ask))}"
+        if _needs_shell(fact.command.text(ask))
+        else f"f {fact.name} {fact.cap or 0} {fact.timeout} {fact.command.text(ask)}"
+        for fact in facts
+        if isinstance(fact.command, Run)
+    ]
+
+
+def _needs_shell(text: str) -> bool:
+    """A plain command is run as it is: one process less on the host."""
+    return re.fullmatch(r"[\w./+%:=, -]+", text) is None
+
+
+def _as_root(calls: list[str], runs: Sequence[Fact[Any]], token: str, sudo: bool) -> list[str]:
+    """Root's facts: plainly for root, through one `sudo -n` when asked for, else named as missing."""
+    if not calls:
+        return []
+    refused = [
+        f"printf '\\n%s o %s {NEEDS_ROOT} 0\\n\\n' {token} {fact.name}" for fact in runs if fact.needs_root
+    ]
+    lines = ['if [ "$(id -u)" = 0 ]; then', *calls]
+    if sudo:
+        # Asked once: the marker comes from inside, so its absence is the refusal.
+        inner = "\n".join([f"T={token}", _F_ONLY, f"printf '\\n%s sudo ok\\n' {token}", *calls])
+        lines += [
+            "else",
+            f"  s=$(sudo -n sh -c {shlex.quote(inner)} 2>&1)",
+            f"  case $s in *'{token} sudo ok'*) printf '%s\\n' \"$s\";;",
+            f"  *) printf '\\n%s sudo refused\\n' {token}",
+            *refused,
+            "  esac",
+        ]
+    else:
+        lines += ["else", *refused]
+    return [*lines, "fi"]
+
+
+_F_ONLY = (
+    "\n".join(line for line in _PRELUDE.splitlines() if line.startswith(("LC_ALL", "command -v timeout")))
+    + _PRELUDE[_PRELUDE.index("\nf() {") :]
+)
+
+
+def through(script: Script, host: Host) -> Script:
+    """The same script run inside what `--enter` enters (a container); the host's shell only passes it on."""
+    if not host.enter:
+        return script
+    return Script(f"exec {host.enter} {script.command.removeprefix('exec ')}", script.stdin, script.last_line)
+
+
+_FRAME = re.compile(rb"^(?P<kind>[oe]) (?P<name>[\w-]+) (?:(?P<rc>\d{1,3}) )?(?P<size>\d{1,9})$")
+
+
+def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> Heard | Unreached:
+    """Split an answer into captures. An answer without a single frame is no answer."""
+    out, err, sudo, done = _frames(answer.stdout, token.encode())
+    if not out:
+        return _no_answer(answer)
+    texts = {name: redact(payload.decode("utf-8", "replace")) for name, (_, payload, _) in out.items()}
+    contents = _files(texts.get(FILES, ""))
+    captures: dict[str, Capture] = {}
+    missing: dict[str, Missing] = {}
+    for fact in facts:
+        if isinstance(fact.command, Read):
+            if FILES not in out:
+                missing[fact.name] = Missing(fact.name, "the answer was cut off before it")
+            else:
+                captures[fact.name] = Capture(fact.name, 0, _select(contents, fact.command.paths))
+            continue
+        if fact.name not in out:
+            missing[fact.name] = Missing(fact.name, _why_absent(fact, answer, done))
+            continue
+        rc, payload, whole = out[fact.name]
+        stderr = redact(err.get(fact.name, b"").decode("utf-8", "replace"))
+        truncated = bool(fact.cap and len(payload) >= fact.cap)
+        reason = _why_unusable(fact, rc, whole, truncated, stderr, sudo)
+        if reason:
+            missing[fact.name] = Missing(fact.name, reason)
+        captures[fact.name] = Capture(fact.name, rc, texts[fact.name], stderr, truncated)
+    return Heard(
+        answer.host, captures, missing, done and answer.end is End.DONE, answer.started, answer.ended, sudo
+    )
+
+
+def _frames(
+    stdout: bytes, token: bytes
+) -> tuple[dict[str, tuple[int, bytes, bool]], dict[str, bytes], str, bool]:
+    out: dict[str, tuple[int, bytes, bool]] = {}
+    err: dict[str, bytes] = {}
+    sudo, done = "", False
+    head = b"\n" + token + b" "
+    position = stdout.find(head)
+    while position >= 0:
+        start = position + len(head)
+        end = stdout.find(b"\n", start)
+        if end < 0:
+            break
+        line = stdout[start:end]
+        match = _FRAME.match(line)
+        follow = end
+        if match:
+            size = int(match["size"])
+            payload = stdout[end + 1 : end + 1 + size]
+            whole = len(payload) == size and stdout[end + 1 + size : end + 2 + size] == b"\n"
+            name = match["name"].decode()
+            if match["kind"] == b"o":
+                out.setdefault(name, (int(match["rc"] or 0), payload, whole))
+            else:
+                err.setdefault(name, payload)
+            follow = end + 1 + size if whole else end
+        elif line == b"done":
+            done = True
+        elif line in (b"sudo ok", b"sudo refused"):
+            sudo = line.decode().removeprefix("sudo ")
+        position = stdout.find(head, follow)
+    return out, err, sudo, done
+
+
+def _files(text: str) -> dict[str, list[str]]:
+    contents: dict[str, list[str]] = {}
+    for line in text.split("\n"):
+        path, colon, _ = line.partition(":")
+        if colon and path.startswith("/"):
+            contents.setdefault(path, []).append(line)
+    return contents
+
+
+def _select(contents: Mapping[str, Sequence[str]], patterns: Sequence[str]) -> str:
+    lines: list[str] = []
+    for pattern in patterns:
+        if any(sign in pattern for sign in "*?["):
+            for path, found in contents.items():
+                if fnmatchcase(path, pattern) and path.count("/") == pattern.count("/"):
+                    lines += found
+        else:
+            lines += contents.get(pattern, ())
+    return "\n".join(lines)
+
+
+def _why_absent(fact: Fact[Any], answer: Answer, done: bool) -> str:
+    if fact.slow and done:
+        return f"its command did not end within {SLOW_LANE_SECONDS} s and could not be stopped"
+    if answer.end is End.TIMEOUT:
+        return "the host did not finish answering in time"
+    if answer.end is End.LOST:
+        return "the connection was lost before it came"
+    if answer.end is End.FLOOD:
+        return "the host printed too much; the rest was not read"
+    return "the answer does not hold it"
+
+
+def _why_unusable(fact: Fact[Any], rc: int, whole: bool, truncated: bool, stderr: str, sudo: str) -> str:
+    if not whole:
+        return "its output arrived damaged"
+    if truncated and not fact.partial:
+        return f"its output is larger than {fact.cap} bytes"
+    if rc in fact.ok_rc or truncated:
+        return ""
+    if rc == NEEDS_ROOT and fact.needs_root:
+        return "sudo was refused there" if sudo == "refused" else "needs root (--sudo uses sudo -n)"
+    if rc == 124:
+        return f"its command did not end within {fact.timeout} s"
+    if rc in (126, 127):
+        return "its command is not installed there"
+    last = stderr.strip().splitlines()[-1:] or [""]
+    return f"its command ended with {rc}" + (f": {last[0][:200]}" if last[0] else "")
+
+
+def _no_answer(answer: Answer) -> Unreached:
+    """The shell was reached and did not give one frame."""
+    first = redact((answer.stderr or answer.stdout)[:400].decode("utf-8", "replace")).strip()
+    detail = first.splitlines()[0] if first else ""
+    login = ("ssh", shlex.quote(answer.host), "true")
+    if answer.end is End.TIMEOUT:
+        return Unreached(
+            answer.host,
+            Reach.SILENT,
+            "the login works, but its shell never answers",
+            "Log in by hand: a start file of the shell may wait for a prompt or for a hung network home.",
+            (" ".join(login),),
+            detail,
+        )
+    if answer.end is End.FLOOD:
+        return Unreached(
+            answer.host,
+            Reach.FLOOD,
+            "the login shell prints without end instead of running the probe",
+            "Look at the start files of the shell (.profile, .bashrc) on that host.",
+            (" ".join(login),),
+            detail,
+        )
+    if answer.end is End.LOST:
+        return Unreached(
+            answer.host,
+            Reach.LOST,
+            "the connection was lost before the host answered",
+            "Look at the SSH server's log on that host and at the network in between.",
+            (f"ssh -v {shlex.quote(answer.host)} true",),
+            detail,
+        )
+    return Unreached(
+        answer.host,
+        Reach.NO_SHELL,
+        "the login works, but no POSIX shell ran there"
+        + (f" (it ended with {answer.rc})" if answer.rc is not None else ""),
+        "The account needs a login shell that can start sh.",
+        (f"ssh {shlex.quote(answer.host)} 'sh -c true'",),
+        detail,
+    )

@@ -1,0 +1,36 @@
+"""One line on stderr that says who is still outstanding; nothing at all where stderr is a log."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+
+from doctor.inventory import fold
+
+EVERY = 0.1
+
+
+class Line:
+    """Redraws itself in place; `clear` leaves nothing behind."""
+
+    def __init__(self, wanted: bool) -> None:
+        self._live = wanted and sys.stderr.isatty()
+        self._drawn = 0.0
+
+    def __call__(self, doing: str, done: int, outstanding: Sequence[str]) -> None:
+        now = time.monotonic()
+        if not self._live or (self._drawn and outstanding and now - self._drawn < EVERY):
+            return
+        self._drawn = now
+        waiting = f", waiting for {fold(outstanding)}" if outstanding else ""
+        text = f"{doing}: {done} answered{waiting}"
+        width = shutil.get_terminal_size().columns - 1
+        sys.stderr.write("\r\x1b[K" + (text if len(text) <= width else text[: width - 1] + "…"))
+        sys.stderr.flush()
+
+    def clear(self) -> None:
+        if self._live and self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()

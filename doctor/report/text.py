@@ -1,0 +1,232 @@
+"""The report for a person in a terminal or reading a log: worst first, then what was not examined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from doctor.inventory import fold
+from doctor.model import Backend, Finding, HostStatus, Sourced, Status, Verdict, View
+from doctor.plan import JobPlan
+from doctor.report.clean import clean
+from doctor.verdict import Report
+
+T = TypeVar("T")
+_STYLE = {
+    Status.FAIL: "bold red",
+    Status.WARN: "yellow",
+    Status.CRASH: "bold magenta",
+    Status.UNKNOWN: "cyan",
+}
+_LABEL = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "BROKEN", Status.UNKNOWN: "UNKNOWN"}
+_TROUBLE = (Status.FAIL, Status.CRASH, Status.WARN)
+_EVIDENCE = 6
+
+
+def print_report(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
+    """`verbose` adds evidence and what does not apply; `quiet` leaves only what is wrong and the last line."""
+    if not quiet:
+        console.print(Text(plan_line(report.plan), style="dim"))
+    known = {finding.id: finding for finding in report.findings}
+    for finding in report.findings:
+        if finding.status in _TROUBLE:
+            console.print()
+            _print_finding(finding, known, console, verbose)
+    if not quiet:
+        _print_unexamined(report, console, verbose)
+    if report.findings or not quiet:
+        console.print()
+    _print_end(report, console)
+
+
+def plan_line(plan: JobPlan) -> str:
+    """Who, how many, which ports, and who said so."""
+    per_host = {host.ranks for host in plan.hosts if host.ranks}
+    ranks = f"{plan.ranks} ranks"
+    if len(per_host) == 1:
+        one = next(iter(per_host))
+        ranks += f" ({one.value} a host, {one.source})"
+    return " · ".join(
+        (
+            _count(len(plan.hosts), "host"),
+            ranks,
+            f"backend {_sourced(plan.backend)}",
+            f"head {_sourced(plan.head)}",
+            f"master port {_sourced(plan.master_port)}",
+        )
+    )
+
+
+def _sourced(value: Sourced[T]) -> str:
+    shown = value.value.value if isinstance(value.value, Backend) else value.value
+    return f"{shown} ({value.source})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _print_finding(finding: Finding, known: dict[str, Finding], console: Console, verbose: bool) -> None:
+    cause = known.get(finding.because or "")
+    head = Text("  └ " if cause else "", style="dim")
+    head.append(_LABEL[finding.status], style=_STYLE[finding.status])
+    head.append("  ")
+    head.append(clean(finding.nodeset) or "no single host", style="bold")
+    head.append(f"  {finding.check}", style="dim")
+    if finding.view is View.CONTAINER:
+        head.append("  (seen from inside the container)", style="dim")
+    console.print(head)
+    indent = 8 if cause else 6
+    console.print(Padding(Text(_sentence(finding)), (0, 0, 0, indent)))
+    rows = [("because", f"of {cause.check} on {cause.nodeset or 'all'}")] if cause else []
+    rows += [("expected", finding.expected), ("found", finding.actual)]
+    if finding.subject and finding.subject not in finding.summary:
+        rows.insert(0, ("where", finding.subject))
+    if verbose:
+        rows += [("seen", f"{e.source}: {e.text}") for e in finding.evidence[:_EVIDENCE]]
+        rows += [("sure", finding.confidence.value)]
+    _print_rows(rows, console, indent)
+    if finding.remedy:
+        _print_commands(finding, console, indent)
+
+
+def _sentence(finding: Finding) -> str:
+    text = clean(finding.summary)
+    if finding.status is Status.CRASH:
+        text = f"the check itself broke, please report this: {text}"
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+def _print_rows(rows: Iterable[tuple[str, str]], console: Console, indent: int) -> None:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    shown = [(name, clean(text)) for name, text in rows if text]
+    for name, text in shown:
+        table.add_row(name, Text(text))
+    if shown:
+        console.print(Padding(table, (0, 0, 0, indent)))
+
+
+def _print_commands(finding: Finding, console: Console, indent: int) -> None:
+    """Commands are never wrapped: they are there to be copied."""
+    commands = finding.remedy.commands if finding.remedy else ()
+    if not commands:
+        return
+    here = not finding.hosts or all(command.startswith(("ssh", "kubectl", "docker")) for command in commands)
+    label = "type" if here else f"type on {clean(finding.nodeset)}"
+    console.print(Padding(Text(label, style="dim"), (0, 0, 0, indent)))
+    for command in commands:
+        line = Text(" " * (indent + 2) + clean(command), style="green")
+        console.print(line, soft_wrap=True)
+
+
+def _print_unexamined(report: Report, console: Console, verbose: bool) -> None:
+    """Always shown: what was not looked at is not healthy."""
+    rows = list(_unexamined(report))
+    if verbose:
+        rows += _skipped(report)
+    if not rows:
+        return
+    console.print()
+    console.print(Text("Not examined", style="bold"))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=False, overflow="fold", ratio=2)
+    table.add_column(overflow="fold", ratio=3)
+    for what, why in rows:
+        table.add_row(Text(clean(what)), Text(clean(why), style="dim"))
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
+    """What could not be looked at, and why: equal reasons in one row."""
+    if report.outstanding:
+        yield fold(report.outstanding), "had not answered when the run ended"
+    for host in report.hosts:
+        if host.status is HostStatus.UNEXAMINED and host.name not in report.outstanding:
+            yield host.name, f"everything: {host.reason}"
+    rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for finding in report.findings:
+        if finding.status is Status.UNKNOWN:
+            reason = finding.summary.partition(": ")[2] or finding.summary
+            rows.setdefault((reason, finding.hosts), []).append(finding.check)
+    for (reason, hosts), checks in rows.items():
+        where = "" if len(hosts) == len(report.hosts) else f" on {fold(hosts)}"
+        yield ", ".join(dict.fromkeys(checks)) + where, reason
+    for note in report.notes:
+        yield "note", note
+
+
+def _skipped(report: Report) -> list[tuple[str, str]]:
+    rows: dict[str, list[str]] = {}
+    for result in report.results:
+        if result.status is Status.SKIP:
+            rows.setdefault(result.reason or "", []).append(result.check)
+    return [
+        (", ".join(dict.fromkeys(checks)), f"does not apply: {reason}") for reason, checks in rows.items()
+    ]
+
+
+def _print_end(report: Report, console: Console) -> None:
+    counts = report.counts()
+    looked = f"{_count(len(report.scopes), 'check')}, {counts['pass']} passed"
+    for status, word in (
+        ("fail", "failed"),
+        ("warn", "warned"),
+        ("unknown", "not decided"),
+        ("crash", "broke"),
+    ):
+        if counts[status]:
+            looked += f", {counts[status]} {word}"
+    if counts["skip"]:
+        looked += f", {counts['skip']} do not apply"
+    line = Text()
+    line.append(_verdict(report), style=_VERDICT[report.verdict])
+    line.append(f" {_hosts(report)} {looked}; {report.run.seconds:.1f} s.")
+    console.print(line)
+    step = _next_step(report)
+    if step:
+        console.print(Text.assemble(("Next: ", "dim"), step), soft_wrap=True)
+
+
+_VERDICT = {Verdict.HEALTHY: "bold green", Verdict.FAULTY: "bold red", Verdict.INCONCLUSIVE: "bold cyan"}
+
+
+def _verdict(report: Report) -> str:
+    if report.stopped_by is not None:
+        return "Interrupted."
+    return {
+        Verdict.HEALTHY: "Healthy.",
+        Verdict.FAULTY: "Faulty.",
+        Verdict.INCONCLUSIVE: "Inconclusive: something essential could not be examined.",
+    }[report.verdict]
+
+
+def _hosts(report: Report) -> str:
+    parts = []
+    for status, word in (
+        (HostStatus.FAULTY, "faulty"),
+        (HostStatus.UNEXAMINED, "unexamined"),
+        (HostStatus.HEALTHY, "healthy"),
+    ):
+        names = [host.name for host in report.hosts if host.status is status]
+        if names:
+            shown = f" ({clean(fold(names))})" if status is not HostStatus.HEALTHY else ""
+            parts.append(f"{len(names)} {word}{shown}")
+    return f"{_count(len(report.hosts), 'host')}: {', '.join(parts)};"
+
+
+def _next_step(report: Report) -> str:
+    first = next((f for f in report.findings if f.status in (Status.FAIL, Status.WARN)), None)
+    if report.stopped_by is not None and report.outstanding:
+        return f"doctor {report.run.command} {fold(report.outstanding)}    (those that had not answered)"
+    if first is not None:
+        return f"doctor explain {first.check}"
+    if report.verdict is Verdict.INCONCLUSIVE:
+        return "see what was not examined, above; -v shows more"
+    return ""

@@ -1,0 +1,285 @@
+"""One examination from the command line to the exit code: targets, transport, recording, report, files."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from doctor.collect import Collection, Order
+from doctor.errors import UsageError
+from doctor.examination import Syllabus, examine
+from doctor.expect import Expect, amend
+from doctor.inventory import JobWishes, Targets, read_targets
+from doctor.model import Backend, Host, Sourced
+from doctor.nodeset import check_jump, check_user
+from doctor.playbook import MeshMode, load_exam, load_remedies, select
+from doctor.progress import Line
+from doctor.recording import Recording, load, save
+from doctor.registry import find
+from doctor.transport.settings import SshSettings
+from doctor.verdict import Report, Rules
+
+if TYPE_CHECKING:
+    from doctor.transport import Transport
+
+DEFAULT_EXAM = "preflight"
+SHAPES = ("auto", "full", "ring", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The command line, as typed."""
+
+    command: str
+    hosts: tuple[str, ...]
+    hostfile: Path | None
+    inventory: Path | None
+    local: bool
+    exclude: tuple[str, ...]
+    backend: str
+    master_port: int | None
+    ranks_per_host: int | None
+    user: str | None
+    port: int | None
+    identities: tuple[str, ...]
+    jump: str | None
+    ssh_config: str | None
+    accept_new: bool
+    sudo: bool
+    enter: str | None
+    transport: str
+    fanout: int
+    connect_timeout: float | None
+    timeout: float
+    deadline: float | None
+    exam: str | None
+    only: tuple[str, ...]
+    skip: tuple[str, ...]
+    checks: tuple[Path, ...]
+    expect: tuple[str, ...]
+    strict: bool
+    mesh: str | None
+    need_hosts: int | None
+    save: Path | None
+    replay: Path | None
+    json: str | None
+    healthy_hosts: Path | None
+    faulty_hosts: Path | None
+    quiet: bool
+    verbose: bool
+    no_color: bool
+
+
+def conduct(request: Request) -> int:
+    """Run the examination and show it; the exit code is the report's."""
+    for path in (request.save, request.healthy_hosts, request.faulty_hosts, _json_file(request)):
+        _refuse_unwritable(path)
+    playbook = load_remedies()
+    recorded = load(request.replay) if request.replay else None
+    syllabus = _syllabus(request, recorded)
+    stopped_by = None
+    if recorded is not None:
+        changed = _pairs(request.expect)
+        recording = replace(recorded, expect={**recorded.expect, **changed}) if changed else recorded
+    else:
+        recording, stopped_by = _collect(request, syllabus)
+    report = examine(recording, syllabus, playbook, stopped_by=stopped_by)
+    if request.save:
+        save(recording, request.save)
+    _deliver(report, request)
+    return report.exit_code
+
+
+def _syllabus(request: Request, recorded: Recording | None) -> Syllabus:
+    name = request.exam or (recorded.exam if recorded else DEFAULT_EXAM)
+    found = find(request.checks)
+    exam = load_exam(name, found.checks)
+    checks, left_out = select(found.checks, exam, request.only, request.skip)
+    return Syllabus(
+        name=name,
+        exam=exam,
+        checks=checks,
+        left_out=left_out,
+        expect=amend(Expect(), {key: str(value) for key, value in exam.expect.items()}, f"exam {name}"),
+        rules=Rules(frozenset(exam.essential), request.strict, request.need_hosts),
+        notes=tuple(f"{broken.origin} could not be used: {broken.reason}" for broken in found.broken),
+    )
+
+
+def _collect(request: Request, syllabus: Syllabus) -> tuple[Recording, int | None]:
+    """Ask the hosts; an interruption leaves what is known by then."""
+    targets = read_targets(
+        request.hosts, request.hostfile, request.inventory, request.local, request.exclude, os.environ
+    )
+    hosts = _over(targets.hosts, request)
+    wishes = _wishes(request, targets.wishes)
+    expect = {**wishes.expect, **_pairs(request.expect)}
+    amend(syllabus.expect, expect, "--expect")  # a typing error is told before any host is asked
+    for host in hosts:
+        amend(syllabus.expect, host.expected, f"inventory, {host.name}")
+    transport = _transport(request, targets, hosts)
+    line = Line(not request.quiet)
+    collection = Collection(
+        Order(
+            command=request.command,
+            exam=syllabus.name,
+            hosts=hosts,
+            wishes=wishes,
+            expect=expect,
+            facts=syllabus.facts,
+            sudo=request.sudo,
+            timeout=request.timeout,
+            deadline=request.deadline,
+            mesh=_shape(request.mesh or syllabus.exam.mesh),
+        ),
+        transport,
+        line,
+    )
+    stopped_by = None
+    _stop_on_signals()
+    try:
+        collection.run()
+    except KeyboardInterrupt as stop:
+        stopped_by = getattr(stop, "number", int(signal.SIGINT))
+    finally:
+        line.clear()
+        transport.close()
+    return collection.recording(), stopped_by
+
+
+def _transport(request: Request, targets: Targets, hosts: Sequence[Host]) -> Transport:
+    names = ("auto", "ssh", "local")
+    if request.transport not in names:
+        raise UsageError(f"--transport: there is no {request.transport!r}; there are {', '.join(names)}.")
+    if request.transport == "local" and not targets.local:
+        raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
+    if targets.local and request.transport != "ssh":
+        from doctor.transport.local import LocalTransport
+
+        return LocalTransport(hosts)
+    from doctor.transport.routed import RoutedTransport
+
+    return RoutedTransport(
+        hosts,
+        SshSettings(
+            user=check_user(request.user) if request.user else None,
+            port=request.port,
+            identities=request.identities,
+            jump=check_jump(request.jump) if request.jump else None,
+            config_file=request.ssh_config,
+            accept_new=request.accept_new,
+            fanout=request.fanout,
+            connect_timeout=request.connect_timeout,
+        ),
+    )
+
+
+def _over(hosts: tuple[Host, ...], request: Request) -> tuple[Host, ...]:
+    """Flags go over what the files say."""
+    if request.enter is None:
+        return hosts
+    return tuple(replace(host, enter=request.enter) for host in hosts)
+
+
+def _wishes(request: Request, wishes: JobWishes) -> JobWishes:
+    """Flags go over the inventory."""
+    if request.backend != "auto":
+        backends = [backend.value for backend in Backend]
+        if request.backend not in backends:
+            raise UsageError(
+                f"--backend: there is no {request.backend!r}; there are auto, {', '.join(backends)}."
+            )
+        wishes = replace(wishes, backend=Sourced(Backend(request.backend), "--backend"))
+    if request.master_port is not None:
+        wishes = replace(wishes, master_port=Sourced(request.master_port, "--master-port"))
+    if request.ranks_per_host is not None:
+        wishes = replace(wishes, ranks_per_host=Sourced(request.ranks_per_host, "--ranks-per-host"))
+    return wishes
+
+
+def _pairs(texts: Sequence[str]) -> Mapping[str, str]:
+    pairs = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--expect {text!r} is not KEY=VALUE.", "For example: --expect nofile=100000")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
+def _shape(name: str) -> MeshMode:
+    if name not in SHAPES:
+        near = difflib.get_close_matches(name, SHAPES, 1)
+        hint = f"Did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"--mesh: there is no {name!r}; there are {', '.join(SHAPES)}.", hint)
+    return cast('Literal["auto", "full", "ring", "none"]', name)
+
+
+class _Stopped(KeyboardInterrupt):
+    """A signal asked the run to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _stop_on_signals() -> None:
+    """SIGTERM and SIGHUP end a run as Ctrl-C does: with what is known, and nothing left behind."""
+
+    def stop(number: int, _frame: object) -> None:
+        raise _Stopped(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+
+
+def _json_file(request: Request) -> Path | None:
+    return Path(request.json) if request.json and request.json != "-" else None
+
+
+def _refuse_unwritable(path: Path | None) -> None:
+    """Before the run: a report that cannot be written at its end would be lost."""
+    if path is None:
+        return
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
+        raise UsageError(
+            f"{path}: cannot be written.", "Name a file in a folder that exists and is writable."
+        )
+
+
+def _deliver(report: Report, request: Request) -> None:
+    """The report in every form that was asked for."""
+    from rich.console import Console
+
+    from doctor.report.json import as_json
+    from doctor.report.text import print_report
+
+    if request.json == "-":
+        sys.stdout.buffer.write(as_json(report))
+        sys.stdout.buffer.flush()
+    elif request.json:
+        Path(request.json).write_bytes(as_json(report))
+    _write_names(request.healthy_hosts, () if report.stopped_by is not None else report.healthy_hosts)
+    _write_names(request.faulty_hosts, report.other_hosts)
+    out = sys.stderr if request.json == "-" else sys.stdout
+    width = None if out.isatty() or "COLUMNS" in os.environ else 100
+    console = Console(
+        file=out, no_color=request.no_color or None, width=width, highlight=False, markup=False, emoji=False
+    )
+    try:
+        print_report(report, console, verbose=request.verbose, quiet=request.quiet)
+        out.flush()
+    except BrokenPipeError:  # `doctor check | head`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
+
+
+def _write_names(path: Path | None, names: Sequence[str]) -> None:
+    if path is not None:
+        path.write_text("".join(f"{name}\n" for name in names))

@@ -1,0 +1,84 @@
+"""Reading a small text file that somebody else wrote: bounded, UTF-8, every complaint with its line.
+
+Owns what all readers of input files share; knows nothing of any format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from doctor.errors import InputErrors, Mistake, UsageError
+
+LIMIT = 10_000_000
+"""Bytes. 100,000 hosts with settings need less; more is the wrong file."""
+
+MOST_MISTAKES = 100
+"""Beyond these the file is of another kind, and the list helps nobody."""
+
+_SURROGATE = re.compile("[\udc80-\udcff]")
+
+
+def read_text(path: Path, limit: int = LIMIT) -> str:
+    """The file as text without a byte order mark; pipes such as `<(command)` work. Raises InputErrors."""
+    file = str(path)
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(limit + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise InputErrors([Mistake(file, None, _why(error))]) from None
+    if len(data) > limit:
+        message = f"is larger than {limit // 1_000_000} MB: is it the right file?"
+        raise InputErrors([Mistake(file, None, message)])
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputErrors([Mistake(file, None, "is UTF-16 text: save it as UTF-8")])
+    if b"\0" in data:
+        raise InputErrors([Mistake(file, None, "is a binary file, not text")])
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        refuse(Mistake(file, line, f"is not UTF-8 text: {byte}") for line, byte in _undecodable(data))
+        raise  # not reached: what cannot be decoded as a whole cannot be in each of its lines
+
+
+def refuse(mistakes: Iterable[Mistake], hint: str = "") -> None:
+    """Raise all mistakes as one error, in the order of the file; return if there are none."""
+    ordered = sorted(dict.fromkeys(mistakes), key=lambda m: (m.file, m.line or 0))
+    if not ordered:
+        return
+    more = len(ordered) - MOST_MISTAKES
+    if more > 0:
+        ordered[MOST_MISTAKES:] = [Mistake(ordered[0].file, None, f"… and {more} more mistakes")]
+    raise InputErrors(ordered, hint)
+
+
+def shown(text: str, most: int = 60) -> str:
+    """Text of an input file inside a message: quoted, short, and harmless to a terminal."""
+    cut = text if len(text) <= most else text[: most - 1] + "…"
+    return "'" + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut) + "'"
+
+
+def said(error: UsageError) -> str:
+    """What an error says and its hint, as the one sentence that a Mistake has room for."""
+    return f"{error.message}; {error.hint}" if error.hint else error.message
+
+
+def _undecodable(data: bytes) -> Iterable[tuple[int, str]]:
+    """The lines that are not UTF-8, and the first wrong byte of each."""
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        wrong = _SURROGATE.search(line.decode("utf-8", "surrogateescape"))
+        if wrong:
+            yield number, f"byte 0x{ord(wrong[0]) - 0xDC00:02x}"
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "does not exist"
+    if isinstance(error, IsADirectoryError):
+        return "is a directory, not a file"
+    if isinstance(error, PermissionError):
+        return "may not be read by this user (permission denied)"
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot be read: {error.strerror}"
+    return "cannot be read: that is not a file name"

@@ -1,0 +1,79 @@
+"""What every way to reach hosts offers. Implementations: ssh.py, local.py.
+
+A transport knows how to get a script to a shell on each host and its answer back. It never raises for a
+host's sake: what goes wrong with one host is an `Unreached` for that host, and the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from doctor.model import Answer, Host, Unreached
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What to run on one host: a command line for its login shell, and what to feed to its stdin.
+
+    Stdin stays open after `stdin` was sent, until a line equal to `last_line` (bytes, without newline) comes
+    out or the command ends: a script can therefore watch its stdin to notice that the controller is gone.
+    """
+
+    command: str
+    stdin: bytes
+    last_line: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line that a session's program printed on stdout, without its newline."""
+
+    host: str
+    text: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A session's program is gone. `unreached` is set when it never began or the connection broke."""
+
+    host: str
+    rc: int | None
+    stderr: bytes
+    unreached: Unreached | None = None
+
+
+class Session(Protocol):
+    """One program on each of several hosts, spoken to in lines. Closing it ends all of them."""
+
+    def send(self, host: str, line: bytes) -> None:
+        """Queue one line (without newline) for a host; a host that is gone ignores it."""
+
+    def receive(self, timeout: float) -> Line | Ended | None:
+        """The next thing that any host said; None after `timeout` seconds of silence."""
+
+    def close(self) -> None: ...
+
+
+class Transport(Protocol):
+    name: str
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What the person should know beside the hosts' outcomes."""
+
+    def run(self, scripts: Mapping[str, Script], timeout: float) -> Iterator[Answer | Unreached]:
+        """Run each host's script, all hosts at once; yield each host's outcome as it comes.
+
+        `timeout` is a host's whole time, from its start: connecting, running, answering.
+        """
+
+    def open(self, scripts: Mapping[str, Script]) -> Session:
+        """Start each host's program and keep talking to it."""
+
+    def close(self) -> None:
+        """Drop every connection. Safe to call twice, and from a signal's aftermath."""
+
+
+TransportFactory = Callable[[Sequence[Host]], Transport]

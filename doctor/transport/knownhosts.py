@@ -1,0 +1,219 @@
+"""The known_hosts files: read once, asked for each host, appended to when a new key is accepted.
+
+Keys are compared as bytes; which key a host proved to have is the wire's business.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import fcntl
+import hmac
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+# A host that is known by one of these must show one of them: what the wire offers is ordered by this.
+ALGORITHMS = {
+    "ssh-ed25519": ("ssh-ed25519",),
+    "ecdsa-sha2-nistp256": ("ecdsa-sha2-nistp256",),
+    "ecdsa-sha2-nistp384": ("ecdsa-sha2-nistp384",),
+    "ecdsa-sha2-nistp521": ("ecdsa-sha2-nistp521",),
+    "ssh-rsa": ("rsa-sha2-512", "rsa-sha2-256"),
+}
+
+
+class Mark(str, Enum):
+    NONE = ""
+    REVOKED = "@revoked"
+    AUTHORITY = "@cert-authority"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line. `names` is as written: a list of patterns, or one hash."""
+
+    names: str
+    kind: str
+    key: bytes
+    mark: Mark
+    file: str
+    line: int
+
+
+class Judgement(str, Enum):
+    KNOWN = "known"
+    UNKNOWN = "unknown"
+    CHANGED = "changed"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the files say about one host."""
+
+    entries: tuple[Entry, ...]
+
+    def algorithms(self) -> tuple[str, ...]:
+        """What to ask the host for first, so that it shows a key that is known."""
+        kinds = dict.fromkeys(e.kind for e in self.entries if e.mark is Mark.NONE)
+        order = [kind for kind in ALGORITHMS if kind in kinds]
+        return tuple(name for kind in order for name in ALGORITHMS[kind])
+
+    def judge(self, key: bytes) -> tuple[Judgement, Entry | None]:
+        for entry in self.entries:
+            if entry.mark is Mark.REVOKED and entry.key == key:
+                return Judgement.REVOKED, entry
+        plain = [e for e in self.entries if e.mark is Mark.NONE]
+        for entry in plain:
+            if entry.key == key:
+                return Judgement.KNOWN, entry
+        if plain:
+            kind = _kind_of(key)
+            return Judgement.CHANGED, next((e for e in plain if e.kind == kind), plain[0])
+        return Judgement.UNKNOWN, None
+
+    def only_authority(self) -> bool:
+        return any(e.mark is Mark.AUTHORITY for e in self.entries)
+
+
+class KnownHosts:
+    """Safe to use from many threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._books: dict[str, _Book] = {}
+
+    def known(self, names: Sequence[str], files: Iterable[str]) -> Known:
+        """What `files` say about a host that is known by any of `names` (as `known_as` writes them)."""
+        return Known(tuple(entry for file in files for entry in self._book(file).about(names)))
+
+    def add(self, name: str, kind: str, key: bytes, file: str, hashed: bool) -> None:
+        """Append a key, once. Raises OSError when it cannot be written."""
+        book = self._book(file)
+        with self._lock:
+            if any(e.key == key and e.mark is Mark.NONE for e in book.about([name])):
+                return
+            written = _hash(name) if hashed else name
+            line = f"{written} {kind} {base64.b64encode(key).decode()}\n"
+            book.add(Entry(written, kind, key, Mark.NONE, file, book.lines + 1))
+            _append(Path(file), line)
+
+    def _book(self, file: str) -> _Book:
+        with self._lock:
+            if file not in self._books:
+                self._books[file] = _Book(file)
+            return self._books[file]
+
+
+class _Book:
+    """One file. Plain names are found by one look-up, patterns and hashes by trying each."""
+
+    def __init__(self, file: str) -> None:
+        self._plain: dict[str, list[Entry]] = {}
+        self._patterns: list[Entry] = []
+        self._hashed: list[tuple[bytes, bytes, Entry]] = []
+        self.lines = 0
+        try:
+            text = Path(file).read_text("utf-8", "replace")
+        except OSError:
+            text = ""
+        for number, line in enumerate(text.splitlines(), 1):
+            self.lines = number
+            entry = _parse(line, file, number)
+            if entry is not None:
+                self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        if entry.names.startswith("|1|"):
+            try:
+                _, _, salt, digest = entry.names.split("|")
+                self._hashed.append((base64.b64decode(salt), base64.b64decode(digest), entry))
+            except (ValueError, binascii.Error):
+                return
+        elif any(sign in entry.names for sign in "*?!"):
+            self._patterns.append(entry)
+        else:
+            for name in entry.names.lower().split(","):
+                self._plain.setdefault(name, []).append(entry)
+
+    def about(self, names: Sequence[str]) -> list[Entry]:
+        found: dict[int, Entry] = {}
+        for name in (n.lower() for n in names):
+            found.update((id(e), e) for e in self._plain.get(name, ()))
+            found.update((id(e), e) for e in self._patterns if _matches(e.names.lower(), name))
+            raw = name.encode()
+            for salt, digest, entry in self._hashed:
+                if hmac.digest(salt, raw, "sha1") == digest:
+                    found[id(entry)] = entry
+        return sorted(found.values(), key=lambda e: e.line)
+
+
+def known_as(address: str, port: int) -> str:
+    """How known_hosts writes a host: [address]:port when the port is not 22."""
+    return address if port == 22 else f"[{address}]:{port}"
+
+
+def fingerprint(key: bytes) -> str:
+    from hashlib import sha256
+
+    return "SHA256:" + base64.b64encode(sha256(key).digest()).decode().rstrip("=")
+
+
+def _parse(line: str, file: str, number: int) -> Entry | None:
+    words = line.split()
+    if not words or words[0].startswith("#"):
+        return None
+    mark = Mark.NONE
+    if words[0].startswith("@"):
+        try:
+            mark = Mark(words.pop(0))
+        except ValueError:
+            return None
+    if len(words) < 3:
+        return None
+    try:
+        key = base64.b64decode(words[2], validate=True)
+    except (ValueError, binascii.Error):
+        return None
+    return Entry(words[0], words[1], key, mark, file, number)
+
+
+def _matches(patterns: str, name: str) -> bool:
+    matched = False
+    for pattern in patterns.split(","):
+        # [ and ] are literal in known_hosts, where they surround a host with a port.
+        glob = pattern.lstrip("!").replace("[", "[[]")
+        if fnmatchcase(name, glob):
+            if pattern.startswith("!"):
+                return False
+            matched = True
+    return matched
+
+
+def _kind_of(key: bytes) -> str:
+    length = int.from_bytes(key[:4], "big")
+    return key[4 : 4 + length].decode("ascii", "replace")
+
+
+def _hash(name: str) -> str:
+    salt = os.urandom(20)
+    digest = hmac.digest(salt, name.lower().encode(), "sha1")
+    return f"|1|{base64.b64encode(salt).decode()}|{base64.b64encode(digest).decode()}"
+
+
+def _append(path: Path, line: str) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "rb+", buffering=0) as file:
+        # Another doctor may be adding keys to the same file.
+        fcntl.flock(file, fcntl.LOCK_EX)
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(size - 1)
+            line = line if file.read(1) == b"\n" else "\n" + line
+        file.write(line.encode())

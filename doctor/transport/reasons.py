@@ -1,0 +1,300 @@
+"""Why a host could not be asked, as sentences: one function for each way of failing.
+
+Summaries leave out the host's own name, so that the same fault of many hosts folds into one line; commands
+name it. What a peer said is quoted only through `quoted`, which keeps it short and printable. No secret comes
+here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from doctor.model import Reach, Unreached
+
+NO_WAY_THERE = frozenset(
+    {
+        errno.ENETUNREACH,
+        errno.EHOSTUNREACH,
+        errno.EHOSTDOWN,
+        errno.ENETDOWN,
+        errno.EADDRNOTAVAIL,
+        errno.EINVAL,
+        errno.ENODEV,
+        # Routes of type "prohibit", and this machine's own firewall.
+        errno.EACCES,
+        errno.EPERM,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Who is dialled, for sentences and for commands to type. `options` are ready for an ssh command line."""
+
+    name: str
+    address: str
+    port: int
+    user: str
+    options: tuple[str, ...] = ()
+    via: str | None = None
+
+    def ssh(self, *more: str) -> str:
+        words = ["ssh", *self.options, *more]
+        return f"{shlex.join(words)} {shlex.quote(f'{self.user}@{self.name}')} true"
+
+
+class Failed(Exception):
+    """One destination cannot be asked. Becomes an `Unreached` for every host that it stands for."""
+
+    def __init__(
+        self, kind: Reach, summary: str, remedy: str, commands: Sequence[str] = (), detail: str = ""
+    ) -> None:
+        super().__init__(summary)
+        self.kind = kind
+        self.summary = summary
+        self.remedy = remedy
+        self.commands = tuple(commands)
+        self.detail = detail
+
+    def of(self, host: str) -> Unreached:
+        return Unreached(host, self.kind, self.summary, self.remedy, self.commands, self.detail)
+
+
+def quoted(text: bytes | str, limit: int = 120) -> str:
+    """What a peer said, as one short printable line."""
+    words = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    line = " ".join(words.split())
+    clean = "".join(letter if letter.isprintable() else "?" for letter in line)
+    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def _rounded(seconds: float) -> str:
+    """Equal for hosts whose time ran out a moment apart."""
+    return f"{round(seconds) if seconds >= 2 else round(seconds, 1):g}"
+
+
+def name_not_found(to: Destination, error: OSError) -> Failed:
+    temporary = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
+    how = "the name servers did not answer" if temporary else "no such name"
+    where = "looked up in /etc/hosts and DNS of this machine"
+    return Failed(
+        Reach.NAME,
+        f"The name cannot be resolved: {how} ({where}).",
+        "Correct the name, or give its address in /etc/hosts, in DNS, or as HostName in ~/.ssh/config.",
+        [f"getent ahosts {shlex.quote(to.address)}", "cat /etc/hosts"],
+        quoted(str(error)),
+    )
+
+
+def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
+    """TCP failed. Over several addresses of one name, `error` is that of the last."""
+    detail = quoted(str(error))
+    place = f"port {to.port}"
+    look = f"nc -vz -w 3 {shlex.quote(to.address)} {to.port}"
+    if isinstance(error, socket.gaierror):
+        return name_not_found(to, error)
+    if isinstance(error, TimeoutError):
+        return Failed(
+            Reach.TIMEOUT,
+            f"No answer from {place} within {_rounded(seconds)} s: the host is down or a firewall drops packets.",
+            "Check that the host is powered on and that no firewall stands between; "
+            "--connect-timeout waits longer.",
+            [f"ping -c 3 {shlex.quote(to.address)}", look],
+            detail,
+        )
+    if isinstance(error, ConnectionRefusedError):
+        return Failed(
+            Reach.REFUSED,
+            f"Connection refused: the host answers, but nothing listens on {place}.",
+            "Start the SSH server on the host, or give the port that it listens on (--port, or Port in "
+            "~/.ssh/config).",
+            [look, "systemctl status ssh sshd   # on the host itself"],
+            detail,
+        )
+    if error.errno in NO_WAY_THERE:
+        words = os.strerror(error.errno or 0)
+        return Failed(
+            Reach.NO_ROUTE,
+            f"No route to the host: {words}.",
+            "Check the address, the routes of this machine, and that the host is on the network.",
+            [f"ip route get {shlex.quote(to.address)}", "ip neigh show"],
+            detail,
+        )
+    return Failed(
+        Reach.OTHER,
+        f"Cannot connect to {place}: {quoted(str(error))}.",
+        "Try the same connection by hand.",
+        [to.ssh("-v")],
+        detail,
+    )
+
+
+def tunnel_refused(to: Destination, jump: str, code: int, words: str, seconds: float) -> Failed:
+    """The jump host is fine, but did not connect us onwards. Its own words say why."""
+    low = words.lower()
+    if code == 1:
+        return Failed(
+            Reach.JUMP,
+            f"The jump host {jump} does not forward connections: {quoted(words) or 'prohibited'}.",
+            "Allow it there (AllowTcpForwarding yes in sshd_config), or use another jump host.",
+            [f"ssh {shlex.quote(jump)} grep -ri AllowTcpForwarding /etc/ssh"],
+            quoted(words),
+        )
+    seen = f" (seen from the jump host {jump})"
+    look = f"ssh {shlex.quote(jump)} nc -vz -w 3 {shlex.quote(to.address)} {to.port}"
+    if "name" in low or "resol" in low or "not known" in low:
+        return Failed(
+            Reach.NAME,
+            f"The name cannot be resolved{seen}.",
+            "Correct the name, or give an address that the jump host can use.",
+            [f"ssh {shlex.quote(jump)} getent ahosts {shlex.quote(to.address)}"],
+            quoted(words),
+        )
+    if "refused" in low:
+        kind, what = Reach.REFUSED, f"Connection refused: nothing listens on port {to.port}{seen}."
+        remedy = "Start the SSH server on the host, or give the port that it listens on."
+    elif "route" in low or "unreachable" in low:
+        kind, what = Reach.NO_ROUTE, f"No route to the host{seen}."
+        remedy = "Check the address and the routes of the jump host."
+    elif "timed out" in low or not words:
+        kind, what = Reach.TIMEOUT, f"No answer from port {to.port} within {_rounded(seconds)} s{seen}."
+        remedy = "Check that the host is powered on and that no firewall stands between it and the jump host."
+    else:
+        kind, what = Reach.OTHER, f"Cannot connect to port {to.port}{seen}: {quoted(words)}."
+        remedy = "Try the same connection by hand from the jump host."
+    return Failed(kind, what, remedy, [look], quoted(words))
+
+
+def jump_failed(jump: str, why: Failed) -> Failed:
+    """Equal for every target behind the jump host, so that they fold into one finding."""
+    return Failed(
+        Reach.JUMP,
+        f"The jump host {jump} cannot be used: {why.summary}",
+        why.remedy,
+        why.commands,
+        why.detail,
+    )
+
+
+def proxy_failed(to: Destination, command: str, said: str) -> Failed:
+    because = f": {quoted(said)}" if said else " before an SSH server answered"
+    return Failed(
+        Reach.OTHER,
+        f"The ProxyCommand ended{because}.",
+        "Run the ProxyCommand by hand; it must print an SSH banner.",
+        [to.ssh("-v")],
+        quoted(command, 400),
+    )
+
+
+def no_banner(to: Destination, seconds: float, said: bytes) -> Failed:
+    if said:
+        what = f"Port {to.port} is not an SSH server: it says “{quoted(said, 60)}”."
+    else:
+        what = f"Port {to.port} accepts connections, but no SSH banner came within {_rounded(seconds)} s."
+    return Failed(
+        Reach.BANNER,
+        what,
+        "Check that the port is the SSH server's, and that the host is not out of memory or processes.",
+        [f"nc -w 5 {shlex.quote(to.address)} {to.port} </dev/null", to.ssh("-v")],
+    )
+
+
+def closed_at_once(to: Destination, tries: int, said: bytes) -> Failed:
+    words = f", saying “{quoted(said, 60)}”" if said else ""
+    return Failed(
+        Reach.BANNER,
+        f"The SSH server on port {to.port} closed the connection before its banner{words}, {tries} times.",
+        "It may have too many logins at once (MaxStartups, PerSourceMaxStartups, PerSourcePenalties) or "
+        "block this address (hosts.deny, fail2ban). Look at its log, or try a smaller --fanout.",
+        [to.ssh("-v"), "journalctl -u ssh -u sshd -n 50   # on the host itself"],
+        quoted(said),
+    )
+
+
+def not_ssh(to: Destination, words: str) -> Failed:
+    return Failed(
+        Reach.OTHER,
+        f"The SSH handshake failed: {quoted(words)}.",
+        "Compare with OpenSSH's own client, which shows what the server offers.",
+        [to.ssh("-v")],
+        quoted(words),
+    )
+
+
+def handshake_slow(to: Destination, seconds: float, what: str) -> Failed:
+    return Failed(
+        Reach.TIMEOUT,
+        f"The SSH server did not finish {what} within {_rounded(seconds)} s.",
+        "The host may be overloaded, out of memory, or waiting for a slow name or account service (DNS, "
+        "LDAP, PAM); --timeout waits longer.",
+        [to.ssh("-v")],
+    )
+
+
+def lost(to: Destination, what: str, words: str = "") -> Failed:
+    said = f": {quoted(words)}" if words else ""
+    return Failed(
+        Reach.LOST,
+        f"The connection broke during {what}{said}.",
+        "Try again; if it happens each time, look at the SSH server's log.",
+        [to.ssh("-v"), "journalctl -u ssh -u sshd -n 50   # on the host itself"],
+        quoted(words),
+    )
+
+
+def too_slow(seconds: float, doing: str) -> Failed:
+    return Failed(
+        Reach.TIMEOUT,
+        f"The host's {_rounded(seconds)} s were over while {doing}.",
+        "Try it by hand; --timeout gives each host more time.",
+    )
+
+
+def no_session(to: Destination, words: str) -> Failed:
+    said = f" ({quoted(words)})" if words else ""
+    return Failed(
+        Reach.NO_SHELL,
+        f"Logged in as {to.user}, but the server does not open a session{said}.",
+        "The server may allow none (MaxSessions 0, no-session keys) or be out of processes.",
+        [to.ssh("-v")],
+        quoted(words),
+    )
+
+
+def no_command(to: Destination) -> Failed:
+    return Failed(
+        Reach.NO_SHELL,
+        f"Logged in as {to.user}, but the server refuses to run a command: the account or key may be limited "
+        "to file transfer or to one command.",
+        "Use an account with a shell, or lift ForceCommand in sshd_config or command= and restrict in "
+        "authorized_keys.",
+        [to.ssh("-v")],
+    )
+
+
+def jump_loop(depth: int) -> Failed:
+    return Failed(
+        Reach.JUMP,
+        f"its own ProxyJump leads through more than {depth} jump hosts, or in a circle.",
+        "Correct ProxyJump in ~/.ssh/config.",
+    )
+
+
+def interrupted() -> Failed:
+    return Failed(Reach.OTHER, "Stopped before the host could be asked.", "Run it again.")
+
+
+def broken_tool(error: BaseException) -> Failed:
+    return Failed(
+        Reach.OTHER,
+        f"cluster-doctor itself failed on this host: {type(error).__name__}.",
+        "Please report this, with the detail.",
+        (),
+        quoted(f"{type(error).__name__}: {error}", 400),
+    )

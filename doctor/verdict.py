@@ -1,0 +1,141 @@
+"""The report, and the only place where a verdict and an exit code are computed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from doctor.model import Finding, Host, HostStatus, Result, Scope, Status, Unreached, Verdict
+from doctor.plan import JobPlan
+
+EXIT_OK, EXIT_FAULT, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_BROKEN = 0, 1, 2, 3, 70
+_WORST = (Status.FAIL, Status.CRASH, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
+
+
+@dataclass(frozen=True, slots=True)
+class HostReport:
+    name: str
+    address: str
+    product: str
+    status: HostStatus
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What differs between two runs over the same recording, and nothing else."""
+
+    command: str
+    exam: str
+    started: str
+    seconds: float
+    transport: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How strictly the outcome is judged."""
+
+    essential: frozenset[str] = frozenset()
+    strict: bool = False
+    need_hosts: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    run: RunInfo
+    plan: JobPlan
+    hosts: tuple[HostReport, ...]
+    findings: tuple[Finding, ...]
+    results: tuple[Result, ...]
+    scopes: Mapping[str, Scope]
+    rules: Rules
+    notes: tuple[str, ...] = ()
+    stopped_by: int | None = None
+    """The signal that ended the run early."""
+    outstanding: tuple[str, ...] = ()
+
+    @property
+    def healthy_hosts(self) -> tuple[str, ...]:
+        return tuple(host.name for host in self.hosts if host.status is HostStatus.HEALTHY)
+
+    @property
+    def other_hosts(self) -> tuple[str, ...]:
+        return tuple(host.name for host in self.hosts if host.status is not HostStatus.HEALTHY)
+
+    @property
+    def verdict(self) -> Verdict:
+        if any(finding.status is Status.FAIL for finding in self.findings):
+            return Verdict.FAULTY
+        if self.rules.strict and any(finding.status is Status.WARN for finding in self.findings):
+            return Verdict.FAULTY
+        if self.stopped_by is not None or self._undecided():
+            return Verdict.INCONCLUSIVE
+        return Verdict.HEALTHY
+
+    @property
+    def exit_code(self) -> int:
+        if self.stopped_by is not None:
+            return 128 + self.stopped_by
+        if self.rules.need_hosts is not None:
+            return EXIT_OK if self._enough_hosts(self.rules.need_hosts) else EXIT_FAULT
+        return {
+            Verdict.FAULTY: EXIT_FAULT,
+            Verdict.INCONCLUSIVE: EXIT_INCONCLUSIVE,
+            Verdict.HEALTHY: EXIT_OK,
+        }[self.verdict]
+
+    def _undecided(self) -> list[Finding]:
+        return [
+            finding
+            for finding in self.findings
+            if finding.status in (Status.UNKNOWN, Status.CRASH) and finding.check in self.rules.essential
+        ]
+
+    def _enough_hosts(self, needed: int) -> bool:
+        """A fault without culprits (a common cause) is everybody's."""
+        healthy = set(self.healthy_hosts)
+        failing = [
+            f for f in self.findings if f.status is Status.FAIL and (not f.hosts or set(f.hosts) & healthy)
+        ]
+        return len(healthy) >= needed and not failing
+
+    def counts(self) -> dict[str, int]:
+        """(check, host) pairs by status; a cluster check counts once, by its worst."""
+        pairs: dict[tuple[str, str], Status] = {}
+        for result in self.results:
+            cluster = self.scopes.get(result.check) is Scope.CLUSTER
+            for host in ("",) if cluster else result.hosts:
+                key = (result.check, host)
+                known = pairs.get(key)
+                if known is None or _WORST.index(result.status) < _WORST.index(known):
+                    pairs[key] = result.status
+        return {status.value: sum(found is status for found in pairs.values()) for status in Status}
+
+
+def host_reports(
+    hosts: Sequence[Host],
+    plan: JobPlan,
+    products: Mapping[str, str],
+    unreached: Mapping[str, Unreached],
+    outstanding: Sequence[str],
+    found: Sequence[Finding],
+) -> tuple[HostReport, ...]:
+    """Each host's own verdict: faulty when a failing finding names it, unexamined when it was not heard."""
+    blamed: dict[str, str] = {}
+    for finding in found:
+        if finding.status is Status.FAIL:
+            for name in finding.hosts:
+                blamed.setdefault(name, finding.check)
+    reports = []
+    for host in hosts:
+        status, reason = HostStatus.HEALTHY, None
+        if host.name in unreached:
+            status, reason = HostStatus.UNEXAMINED, unreached[host.name].summary
+        elif host.name in outstanding or host.name not in products:
+            status, reason = HostStatus.UNEXAMINED, "it had not answered when the run ended"
+        elif host.name in blamed:
+            status, reason = HostStatus.FAULTY, blamed[host.name]
+        address = plan.data_address(host.name) or host.address
+        reports.append(HostReport(host.name, address, products.get(host.name, "unknown"), status, reason))
+    return tuple(reports)

@@ -1,0 +1,34 @@
+"""`python -m tests.lab up` boots a lab for a person to play with; `sweep` removes what killed labs left."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+
+from .lab import Lab
+from .needs import sweep
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.lab", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    up = commands.add_parser("up", help="boot hosts and keep them until Ctrl-C")
+    up.add_argument("--hosts", type=int, default=4)
+    commands.add_parser("sweep", help="remove the labs whose owner is dead")
+    args = parser.parse_args()
+    if args.command == "sweep":
+        for directory in sweep():
+            print(f"removed {directory}")
+        return
+    with Lab(args.hosts) as lab, contextlib.suppress(KeyboardInterrupt):
+        print(f"{len(lab.hosts)} hosts are up: {', '.join(lab.names)}.\n")
+        print("Log in:        " + " ".join(lab.enter(["ssh", "-F", str(lab.ssh_config), lab.names[0]])))
+        print("Be there:      " + " ".join(lab.hosts[0].enter(["bash"])))
+        print("Examine them:  " + " ".join(lab.enter(lab.doctor_argv("check", *lab.names))))
+        print("\nCtrl-C ends them.", flush=True)
+        signal.pause()
+
+
+if __name__ == "__main__":
+    main()

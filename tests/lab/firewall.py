@@ -1,0 +1,44 @@
+"""Every firewall a host may run, each of them real and its own."""
+
+from __future__ import annotations
+
+from .machine import Machine
+
+BLACKHOLE = """
+table inet blackhole {
+  chain in { type filter hook input priority -300; policy drop; iif lo accept; }
+  chain out { type filter hook output priority -300; policy drop; oif lo accept; }
+}
+"""
+
+
+class Firewalls(Machine):
+    """The firewalls of a host; a host boots with none."""
+
+    def nft(self, rules: str) -> None:
+        """Load rules as `nft -f` reads them."""
+        self.do("nft -f -", stdin=rules)
+
+    def iptables(self, *rule: str, backend: str = "nft", family: int = 4) -> None:
+        """Run iptables, such as `iptables("-P", "INPUT", "DROP")`; the backend is nft or legacy."""
+        self.do('"$@"', f"ip{'6' if family == 6 else ''}tables-{backend}", *rule)
+
+    def ufw_enable(self, *rules: str) -> None:
+        """Switch ufw on; each rule is what one would type after `ufw`. SSH stays open."""
+        for rule in ("allow 22/tcp", *rules):
+            self.do(f"ufw {rule}")
+        self.do("ufw --force enable")
+
+    def firewalld_start(self, *rules: str) -> None:
+        """Start firewalld on a D-Bus of its own; each rule is an option of firewall-cmd. SSH stays open."""
+        self.do("mkdir -p /run/dbus /run/firewalld; dbus-daemon --system --fork")
+        self.spawn(["firewalld", "--nofork", "--nopid"])
+        self.await_that(
+            lambda: self.ask("firewall-cmd --state").stdout.strip() == "running", "running firewalld"
+        )
+        for rule in rules:
+            self.do(f"firewall-cmd {rule}")
+
+    def blackhole(self) -> None:
+        """Drop every packet in and out, SSH included: a connection is neither taken nor refused."""
+        self.nft(BLACKHOLE)

@@ -1,0 +1,91 @@
+"""What lies and runs on a host, seen from outside: the proof that a run left nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from .machine import Machine, listening
+
+# The file systems of a host's own beside its root disk.
+WATCHED = ("dev", "dev/shm", "home", "root", "run", "tmp", "var/tmp")
+# The descriptor of PID 1 that leads to the upper layer of the root disk (see boot.sh).
+ROOT_DISK = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process by its number on the host; its command line as a person would read it."""
+
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is there beyond the host's own init and the sshd that listens.
+
+    `files` are all that lie on file systems in memory, and all that were written on the root disk.
+    """
+
+    processes: frozenset[Running]
+    files: frozenset[str]
+    ports: frozenset[int]
+
+    def __sub__(self, before: Snapshot) -> Snapshot:
+        return Snapshot(
+            self.processes - before.processes, self.files - before.files, self.ports - before.ports
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.processes or self.files or self.ports)
+
+
+def snapshot(host: Machine) -> Snapshot:
+    """Look at a running host without starting anything on it."""
+    return Snapshot(
+        frozenset(_processes(host.pid)),
+        frozenset(_files(host.pid)),
+        frozenset(listening(host.pid)),
+    )
+
+
+def _processes(init: int) -> Iterator[Running]:
+    namespace = os.readlink(f"/proc/{init}/ns/pid")
+    for entry in os.listdir("/proc"):
+        # A process may end while we look at it.
+        with contextlib.suppress(OSError, IndexError):
+            if not entry.isdigit() or os.readlink(f"/proc/{entry}/ns/pid") != namespace:
+                continue
+            words = Path(f"/proc/{entry}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+            command = b" ".join(words).decode(errors="replace")
+            status = Path(f"/proc/{entry}/status").read_text().splitlines()
+            fields = dict(line.split(":", 1) for line in status if ":" in line)
+            if not _infrastructure(init, int(entry), int(fields["PPid"]), command):
+                inside = int(fields["NSpid"].split()[-1])
+                yield Running(inside, command or f"[{fields['Name'].strip()}]")
+
+
+def _infrastructure(init: int, pid: int, parent: int, command: str) -> bool:
+    """PID 1, its lifeline, and the sshd that listens; not the sessions of that sshd."""
+    if pid == init:
+        return True
+    return parent == init and (command == "cat" or (command.startswith("sshd: ") and "[listener]" in command))
+
+
+def _files(init: int) -> Iterator[str]:
+    yield from _below(f"/proc/{init}/fd/{ROOT_DISK}", "")
+    for watched in WATCHED:
+        yield from _below(f"/proc/{init}/root/{watched}", f"/{watched}")
+
+
+def _below(top: str, name: str) -> Iterator[str]:
+    """The files and folders under `top`, as paths under `name`; file systems mounted there left out."""
+    device = os.stat(top).st_dev
+    for folder, folders, files in os.walk(top):
+        folders[:] = [each for each in folders if os.lstat(f"{folder}/{each}").st_dev == device]
+        for each in (*folders, *files):
+            yield f"{name}{folder.removeprefix(top)}/{each}"

@@ -1,0 +1,445 @@
+"""Targets: the inventory file, and which way of naming hosts wins."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from doctor import inventory, inventoryfile
+from doctor.errors import InputErrors, UsageError
+from doctor.inventory import JobWishes, Targets, read_targets
+from doctor.inventoryfile import read_inventory
+from doctor.model import Backend, Host, Sourced
+
+WHOLE = """\
+hosts:
+  node[1-2]: {jump: 'root@bastion:2222', devices: 8, expect: {nofile: 65535}}
+  gpu7:
+    address: 10.0.0.7
+    user: anna
+    port: 2200
+    data: 192.168.1.7
+    enter: docker exec -i train
+    enter_from: host
+    ranks: 4
+    python: /opt/venv/bin/python
+  spare:
+groups:
+  train: node[1-2]
+  all: ['@train', gpu7]
+defaults: {user: root, python: python3, expect: {nofile: 1024, driver: 24.10}}
+backend: hccl
+head: node2
+master_port: 29501
+ranks_per_host: 8
+launch: {HCCL_IF_IP: 192.168.1.1, NCCL_IB_DISABLE: 1, GLOO: off}
+expect: {shm_mb: 1024}
+"""
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str], Path]:
+    def writing(text: str, name: str = "lab.yaml") -> Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return writing
+
+
+Write = Callable[..., Path]
+
+
+def targets(
+    *nodesets: str,
+    hostfile: Path | None = None,
+    stock: Path | None = None,
+    local: bool = False,
+    exclude: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> Targets:
+    return read_targets(nodesets, hostfile, stock, local, exclude, environ or {})
+
+
+def names(found: Targets) -> list[str]:
+    return [host.name for host in found.hosts]
+
+
+def mistakes(path: Path) -> list[str]:
+    with pytest.raises(InputErrors) as caught:
+        read_inventory(path)
+    return [str(m).removeprefix(str(path)) for m in caught.value.mistakes]
+
+
+def test_a_whole_inventory(write: Write) -> None:
+    path = write(WHOLE)
+    found = targets(stock=path)
+    common = {"nofile": "1024", "driver": "24.10"}
+    node = {"user": "root", "jump": "root@bastion:2222", "python": "python3"}
+    expected = {"nofile": "65535", "driver": "24.10", "devices": "8"}
+    assert found.hosts == (
+        Host("node1", "node1", expected=expected, **node),  # type: ignore[arg-type]
+        Host("node2", "node2", expected=expected, **node),  # type: ignore[arg-type]
+        Host(
+            name="gpu7",
+            address="10.0.0.7",
+            user="anna",
+            port=2200,
+            enter="docker exec -i train",
+            data="192.168.1.7",
+            ranks=4,
+            python="/opt/venv/bin/python",
+            expected=common,
+        ),
+        Host("spare", "spare", user="root", python="python3", expected=common),
+    )
+    assert (found.source, found.local) == (f"inventory {path}", False)
+    assert found.wishes == JobWishes(
+        backend=Sourced(Backend.HCCL, f"inventory {path}:17"),
+        head=Sourced("node2", f"inventory {path}:18"),
+        master_port=Sourced(29501, f"inventory {path}:19"),
+        ranks_per_host=Sourced(8, f"inventory {path}:20"),
+        env={"HCCL_IF_IP": "192.168.1.1", "NCCL_IB_DISABLE": "1", "GLOO": "off"},
+        expect={"shm_mb": "1024"},
+    )
+
+
+def test_the_example_of_the_manual_is_read(write: Write) -> None:
+    example = (inventoryfile.__doc__ or "").split("\n\n")[1]
+    found = targets(stock=write(textwrap.dedent(example)))
+    assert names(found) == ["node1", "node2", "node3", "node4", "gpu7"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hosts: node[1-3]",
+        "hosts:\n- node[1-2]\n- node3\n",
+        "hosts: [node1, node2, 'node[3]']",
+        "hosts:\n  node[1-2]:\n  node3: {}\n",
+        "hosts:\n  - node[1-2]\n  - node3: {}\n",
+        "hosts: node1,node2 node3",
+    ],
+)
+def test_forms_of_hosts(write: Write, text: str) -> None:
+    assert targets(stock=write(text)).hosts == tuple(Host(n, n) for n in ("node1", "node2", "node3"))
+
+
+def test_the_order_of_the_file_is_rank_order(write: Write) -> None:
+    assert names(targets(stock=write("hosts: [z, 'b[2,1]', a]"))) == ["z", "b2", "b1", "a"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", ": nothing stands where keys such as 'hosts:' are expected"),
+        ("node1\n", ":1: the text 'node1' stands where keys such as 'hosts:' are expected"),
+        ("- node1\n", ":1: a list stands where keys such as 'hosts:' are expected"),
+        ("hosts: a\nplan: x\n", ":2: unknown key 'plan'"),
+        ("hosts: a\nhosst: b\n", ":2: unknown key 'hosst'; did you mean 'hosts'?"),
+        ("hosts: a\nuser: root\n", ":2: unknown key 'user'; it belongs to a host, or under 'defaults:'"),
+        ("hosts:\n  a:\n    prot: 1\n", ":3: unknown key 'prot'; did you mean 'port'?"),
+        ("defaults: {address: b}\n", ":1: unknown key 'address'; it belongs to one host, not to 'defaults:'"),
+        ("hosts: a\nhead: a\nhead: a\n", ":3: 'head' is given twice, first on line 2"),
+        ("hosts:\n", ":1: 'hosts' names no host"),
+        ("hosts: []\n", ":1: 'hosts' names no host"),
+        ("hosts: [[a]]\n", ":1: a node set is expected, and here is a list"),
+        ("hosts:\n- a\n- node[3-1]\n", ":3: hosts: 'node[3-1]' is not a node set: '3-1' counts backwards"),
+        ("hosts:\n  -v:\n", ":2: hosts: '-v' is not a host name: it starts with '-', as an option does"),
+        ("hosts: root@a\n", ":1: hosts: 'root@a': a user has no place in front of a host here"),
+        ("hosts:\n- a\n- a\n", ":3: 'a' is defined twice, first on line 2"),
+        ("hosts:\n  node[1-9]:\n  node3:\n", ":3: 'node3' is defined twice, first on line 2"),
+        ("hosts:\n  a: b\n", ":2: settings such as 'user: root' are expected, and here is the text 'b'"),
+        ("hosts:\n  a: {enter_from: host}\n", ":2: 'a' has enter_from, but no enter"),
+        ("hosts:\n  a: [x]\n", ":2: settings such as 'user: root' are expected, and here is a list"),
+        ("hosts:\n  node[1-2]:\n    address: x\n", ":2: 'node[1-2]': 2 hosts cannot share one address"),
+        ("hosts:\n  node[1-2]:\n    data: 10.0.0.1\n", ":2: 'node[1-2]': 2 hosts cannot share one data"),
+        ("hosts:\n  a: {address: x}\n  b: {address: x}\n", ":3: 'b' and 'a' are one machine: x"),
+        ("hosts:\n  a:\n  b: {address: a, port: 22}\n", ":3: 'b' and 'a' are one machine: a"),
+        (
+            "hosts:\n  a: {data: 10.0.0.1}\n  b: {data: 10.0.0.1}\n",
+            ":3: 'b' and 'a' share the data address 10.0.0.1",
+        ),
+        ("expect: {'a b': 1}\n", ":1: 'a b' is not the name of an expectation"),
+        ("launch: {A-B: 1}\n", ":1: 'A-B' is not the name of a variable"),
+        ("launch: {A: \"x\\0\"}\n", r":1: A: 'x\x00' has control characters in it"),
+        ("defaults: root\n", ":1: settings such as 'user: root' are expected, and here is the text 'root'"),
+        ("backend: ncl\n", ":1: backend: 'ncl' is none of auto, gloo, nccl, hccl; did you mean 'nccl'?"),
+        ("backend: [hccl]\n", ":1: backend: one value is expected, and here is a list"),
+        ("master_port: 0\n", ":1: master_port: '0' is not a number from 1 to 65535"),
+        ("ranks_per_host: many\n", ":1: ranks_per_host: 'many' is not a number from 1 to 1024"),
+        ("hosts: [node1]\nhead: nod1\n", ":2: head: 'nod1' is none of the hosts; did you mean 'node1'?"),
+        ("groups: a\n", ":1: groups: names with node sets are expected, and here is the text 'a'"),
+        ("hosts: [a]\ngroups: {x: b}\n", ":2: x: 'b' is none of the hosts"),
+        ("groups:\n  x: '@y'\n  y: a\n", ":2: x: the inventory has no group 'y'; the groups are: 'none'"),
+        ("hosts: [a]\ngroups: {x: [[a]]}\n", ":2: x: one value is expected, and here is a list"),
+        ("hosts: [a]\ngroups: {'x y': a}\n", ":2: 'x y' is not the name of a group"),
+        ("hosts: &h [a]\n", ":1: &h is an anchor, and there are no references here: write it out"),
+    ],
+)  # fmt: skip
+def test_each_mistake_has_its_line(write: Write, text: str, said: str) -> None:
+    assert mistakes(write(text)) == [said]
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("port: 0", "port: '0' is not a number from 1 to 65535"),
+        ("port: 65536", "port: '65536' is not a number from 1 to 65535"),
+        ("port: ssh", "port: 'ssh' is not a number from 1 to 65535"),
+        ("port: 22.0", "port: '22.0' is not a number from 1 to 65535"),
+        ("port: [22]", "port: one value is expected, and here is a list"),
+        ("port:", "port: one value is expected, and here is nothing"),
+        ("ranks: 0", "ranks: '0' is not a number from 1 to 1024"),
+        ("devices: -1", "devices: '-1' is not a number from 0 to 1024"),
+        ("user: -oX", "user: '-oX' is not a user name"),
+        ("user: 'a b'", "user: 'a b' is not a user name"),
+        ("address: '-x'", "address: '-x' is not a host name: it starts with '-', as an option does"),
+        ("address: 10.0.0.{n}", "address: '10.0.0.{n}' is not a host name"),
+        ("data: 10.0.0.999", "data: '10.0.0.999' is not an IPv4 address"),
+        ("jump: b -o x", "jump: 'b -o x' is not a host name"),
+        ('enter: "docker \'x"', "enter: 'docker 'x' has a quote without its partner"),
+        ("enter: '  '", "enter: '  ' is not a command"),
+        ('enter: "x\\ny"', r"enter: 'x\ny' has control characters in it"),
+        ("enter_from: moon", "enter_from: 'moon' is neither 'host' nor 'controller'"),
+        ("python: -c", "python: '-c' is not the path of a program"),
+        ("expect: 3", "a mapping of names to values is expected, and here is the text '3'"),
+        ("expect: {x: [1]}", "x: one value is expected, and here is a list"),
+    ],
+)
+def test_settings_of_a_host_are_validated(write: Write, setting: str, said: str) -> None:
+    assert mistakes(write(f"hosts:\n  a:\n    {setting}\n")) == [f":3: {said}"]
+
+
+def test_all_mistakes_at_once_in_the_order_of_the_file(write: Write) -> None:
+    text = "head: c\nhosts:\n  a: {port: x, usr: y}\n  a:\n  b: {jump: '-J'}\n"
+    text += "backend: tpu\nhead: a\ncolor: red\n"
+    assert mistakes(write(text)) == [
+        ":1: head: 'c' is none of the hosts",
+        ":3: unknown key 'usr'; did you mean 'user'?",
+        ":3: port: 'x' is not a number from 1 to 65535",
+        ":4: 'a' is given twice, first on line 3",
+        ":5: jump: '-J' is not a host name: it starts with '-', as an option does",
+        ":6: backend: 'tpu' is none of auto, gloo, nccl, hccl",
+        ":7: 'head' is given twice, first on line 1",
+        ":8: unknown key 'color'",
+    ]
+
+
+def test_containers_and_jump_hosts_may_share_an_address(write: Write) -> None:
+    text = (
+        "hosts:\n"
+        "  c1: {address: big, enter: docker exec -i c1, data: 10.0.0.1}\n"
+        "  c2: {address: big, enter: docker exec -i c2, data: 10.0.0.1}\n"
+        "  r1: {address: 10.9.0.1, jump: rack1}\n"
+        "  r2: {address: 10.9.0.1, jump: rack2}\n"
+        "  pod[1-2]: {enter: kubectl exec -i pod --, enter_from: controller}\n"
+    )
+    assert names(targets(stock=write(text))) == ["c1", "c2", "r1", "r2", "pod1", "pod2"]
+
+
+def test_mistakes_of_both_files_together(write: Write) -> None:
+    with pytest.raises(InputErrors) as caught:
+        targets(stock=write("x: 1\n", "a.yaml"), hostfile=write("-x\n", "b.hosts"))
+    assert [Path(m.file).name for m in caught.value.mistakes] == ["a.yaml", "b.hosts"]
+
+
+@pytest.mark.parametrize(
+    ("nodesets", "expected"),
+    [
+        (["node2", "node1"], ["node2", "node1"]),
+        (["node[1-2],node1", "gpu7"], ["node1", "node2", "gpu7"]),
+        (["10.0.0.1 fd00::1"], ["10.0.0.1", "fd00::1"]),
+    ],
+)
+def test_the_command_line(nodesets: list[str], expected: list[str]) -> None:
+    found = targets(*nodesets, environ={"SLURM_JOB_NODELIST": "other"})
+    assert (names(found), found.source, found.local) == (expected, "the command line", False)
+    assert found.wishes == JobWishes()
+
+
+def test_users_on_the_command_line() -> None:
+    assert targets("root@a[1-2]", "a2", "b").hosts == (
+        Host("a1", "a1", user="root"),
+        Host("a2", "a2", user="root"),
+        Host("b", "b"),
+    )
+    with pytest.raises(UsageError, match="'a' has two users: 'x' and 'y'"):
+        targets("x@a", "y@a")
+
+
+def test_node_sets_and_groups_choose_from_the_inventory(write: Write) -> None:
+    path = write(WHOLE)
+    found = targets("gpu7", "@train", stock=path)
+    assert names(found) == ["gpu7", "node1", "node2"]
+    assert found.hosts[0].address == "10.0.0.7"
+    assert found.source == "the command line"
+    assert targets("bob@gpu7", stock=path).hosts[0].user == "bob"
+    assert names(targets("@all", stock=path)) == ["node1", "node2", "gpu7"]
+
+
+def test_a_host_that_the_inventory_does_not_list(write: Write) -> None:
+    path = write(WHOLE)
+    with pytest.raises(UsageError) as caught:
+        targets("node1", "node[3-4]", stock=path)
+    assert caught.value.message == f"'node[3-4]' is not in the inventory {path}"
+    assert caught.value.hint in {"did you mean 'node1'?", "did you mean 'node2'?"}
+    with pytest.raises(UsageError, match="no group 'trian'"):
+        targets("@trian", stock=path)
+
+
+def test_an_inventory_without_hosts_gives_its_defaults(write: Write) -> None:
+    path = write("defaults: {user: root, devices: 8}\nhead: node2\ngroups: {two: 'node[1-2]'}\n")
+    expected = tuple(Host(n, n, user="root", expected={"devices": "8"}) for n in ("node1", "node2"))
+    assert targets("@two", stock=path).hosts == expected
+    assert targets(stock=path, environ={"SLURM_JOB_NODELIST": "node[1-2]"}).hosts == expected
+    with pytest.raises(UsageError, match=r"lab.yaml:2: head 'node2' is none of the hosts"):
+        targets("node1", stock=path)
+
+
+def test_a_hostfile_over_an_inventory(write: Write) -> None:
+    path = write("gpu7 slots=2\nbob@node1\n", "hosts")
+    found = targets(hostfile=path, stock=write(WHOLE))
+    assert [(h.name, h.address, h.user, h.ranks) for h in found.hosts] == [
+        ("gpu7", "10.0.0.7", "anna", 2),
+        ("node1", "node1", "bob", None),
+    ]
+    assert found.source == f"hostfile {path}"
+
+
+def test_slurm() -> None:
+    found = targets(environ={"SLURM_JOB_NODELIST": "cn[01-03,07],gpu1"})
+    assert (names(found), found.source) == (["cn01", "cn02", "cn03", "cn07", "gpu1"], "slurm")
+    with pytest.raises(UsageError, match=r"SLURM_JOB_NODELIST: 'cn\[1' is not a node set"):
+        targets(environ={"SLURM_JOB_NODELIST": "cn[1"})
+
+
+def test_an_inventory_with_hosts_goes_before_slurm(write: Write) -> None:
+    assert names(targets(stock=write("hosts: a"), environ={"SLURM_JOB_NODELIST": "b"})) == ["a"]
+
+
+def test_local(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inventory.socket, "gethostname", lambda: "gpu7.lab.example")  # type: ignore[attr-defined]
+    this = Host("gpu7.lab.example", "localhost")
+    for found in (targets(), targets(local=True, environ={"SLURM_JOB_NODELIST": "a"})):
+        assert (found.hosts, found.source, found.local) == ((this,), "local", True)
+    known = targets(local=True, stock=write(WHOLE)).hosts[0]
+    assert (known.name, known.address, known.user, known.ranks) == ("gpu7", "localhost", None, 4)
+    other = targets(local=True, stock=write("hosts: a\ndefaults: {user: x, jump: y, devices: 2}"))
+    assert other.hosts == (dataclasses.replace(this, expected={"devices": "2"}),)
+    monkeypatch.setattr(inventory.socket, "gethostname", lambda: "my mac")  # type: ignore[attr-defined]
+    assert names(targets()) == ["localhost"]
+
+
+@pytest.mark.parametrize(
+    ("ways", "said"),
+    [
+        ({"nodesets": ["a"], "local": True}, "the hosts are named in 2 ways: node sets and --local"),
+        ({"hostfile": Path("x"), "local": True}, "the hosts are named in 2 ways: --hostfile and --local"),
+        (
+            {"nodesets": ["a"], "hostfile": Path("x"), "local": True},
+            "the hosts are named in 3 ways: node sets and --hostfile and --local",
+        ),
+    ],
+)
+def test_one_way_of_naming_hosts(ways: dict[str, object], said: str) -> None:
+    given_ways = {"nodesets": [], "hostfile": None, "inventory": None, "local": False, **ways}
+    with pytest.raises(UsageError) as caught:
+        read_targets(exclude=[], environ={}, **given_ways)  # type: ignore[arg-type]
+    assert caught.value.message == said
+    assert caught.value.hint
+
+
+def test_exclude(write: Write) -> None:
+    assert names(targets("n[1-5]", exclude=["n2", "n[4-5]"])) == ["n1", "n3"]
+    path = write(WHOLE)
+    assert names(targets(stock=path, exclude=["@train"])) == ["gpu7", "spare"]
+    assert names(targets("@train", stock=path, exclude=["gpu7"])) == ["node1", "node2"]
+
+
+@pytest.mark.parametrize(
+    ("exclude", "said", "hint"),
+    [
+        ("nodee3", "--exclude: 'nodee3' is not among the hosts", "did you mean 'node3'?"),
+        ("x[1-3]", "--exclude: 'x[1-3]' is not among the hosts", ""),
+        ("node[1-3]", "--exclude leaves no host to examine", ""),
+        ("node[1", "'node[1' is not a node set: a bracket has no partner", ""),
+        ("@train", "'@train' is a group, and no inventory is given", "name one with --inventory"),
+    ],
+)
+def test_what_cannot_be_excluded(exclude: str, said: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        targets("node[1-3]", exclude=[exclude])
+    assert (caught.value.message, caught.value.hint) == (said, hint)
+
+
+def test_a_head_that_takes_no_part_is_no_wish(write: Write) -> None:
+    path = write(WHOLE)
+    assert targets("gpu7", stock=path).wishes.head is None
+    assert targets(stock=path, exclude=["node2"]).wishes.head is None
+    assert targets(stock=path, exclude=["node1"]).wishes.head is not None
+
+
+def test_too_many_hosts_in_all() -> None:
+    with pytest.raises(UsageError, match="120,000 hosts are named, and 100,000 is the most"):
+        targets("a[1-60000]", "b[1-60000]")
+
+
+def test_ten_thousand_hosts_are_quick(write: Write) -> None:
+    lines = [f"  node{i}: {{address: 10.{i // 250}.0.{i % 250}, port: 22}}\n" for i in range(10_000)]
+    path = write("hosts:\n" + "".join(lines))
+    began = time.perf_counter()
+    assert len(targets(stock=path).hosts) == 10_000
+    assert time.perf_counter() - began < 1
+
+
+YAMLISH = st.recursive(
+    st.sampled_from(["node1", "'node[1-2]'", "'@g'", "22", "-1", "~", "'a b'", "docker exec x", "host"]),
+    lambda inner: st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
+    | st.dictionaries(
+        st.sampled_from(["a", "b", "address", "port", "user", "expect", "enter", "enter_from", "data", "g"]),
+        inner,
+        max_size=3,
+    ).map(lambda d: "{" + ", ".join(f"{k}: {v}" for k, v in d.items()) + "}"),
+    max_leaves=8,
+)  # fmt: skip
+TOP = st.sampled_from(
+    [
+        "hosts",
+        "groups",
+        "defaults",
+        "backend",
+        "head",
+        "master_port",
+        "ranks_per_host",
+        "launch",
+        "expect",
+        "x",
+    ]
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.binary(max_size=60)
+    | st.lists(st.tuples(TOP, YAMLISH), max_size=5).map(
+        lambda rows: "\n".join(f"{k}: {v}" for k, v in rows).encode()
+    )
+)
+def test_any_bytes_are_read_or_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "any.yaml"
+    path.write_bytes(data)
+    try:
+        assert targets(stock=path).hosts
+    except UsageError as error:
+        text = error.message
+    else:
+        text = ""
+    assert all(line.isprintable() for line in text.split("\n"))

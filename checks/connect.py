@@ -223,7 +223,7 @@ def _decide(
     spans = (
         rules.decide_in_ports(peer, own, first, last, interface)
         if inbound
-        else rules.decide_out_ports(peer, first, last, own, interface)
+        else rules.decide_out_ports(own, peer, first, last, interface)
     )
     blocked = [span for span in spans if span.decision.blocked]
     if blocked:

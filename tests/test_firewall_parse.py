@@ -1,4 +1,4 @@
-"""Whatever a host prints, the parsers answer with tables or with NotUnderstood, and questions are answered."""
+"""Whatever a host prints, the parsers answer with tables or NotUnderstood, and questions are answered."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ plain = (
     | st.text(max_size=8)
 )
 words = st.sampled_from(
-    ["match", "op", "left", "right", "==", "in", "payload", "protocol", "tcp", "field", "dport", "meta", "key", "mark",
-     "ct", "state", "new", "set", "vmap", "data", "@s", "accept", "jump", "target", "xt", "prefix", "addr", "len",
-     "range", "concat", "&", "|", "mangle", "value", "fib", "elem", "val", "limit", "ip", "saddr", "10.0.0.1"]
+    ["match", "op", "left", "right", "==", "in", "payload", "protocol", "tcp", "field", "dport", "meta", "key",
+     "mark", "ct", "state", "new", "set", "vmap", "data", "@s", "accept", "jump", "target", "xt", "prefix", "addr",
+     "len", "range", "concat", "&", "|", "mangle", "value", "fib", "elem", "val", "limit", "ip", "saddr", "10.0.0.1"]
 )  # fmt: skip
 statements = st.recursive(
     plain | words,
@@ -94,8 +94,10 @@ def test_recorded_saves_are_understood_and_cut_saves_are_not(name: str) -> None:
     ["[]", "{}", "null", "x", '{"nftables": 3}', '{"nftables": [{"table": {"family": "ip"}}]}', "[" * 100_000,
      '{"nftables": [{"rule": {"family": "ip", "table": "t", "chain": "c", "expr": []}}]}',
      '{"nftables": [{"table": {"family": "ipx", "name": "t"}}]}',
-     '{"nftables": [{"table": {"family": "ip", "name": "t"}}, {"rule": {"family": "ip", "table": "t", "chain": "c"}}]}',
-     '{"nftables": [{"table": {"family": "ip", "name": "t"}}, {"chain": {"family": "ip", "table": "t", "name": "c", "hook": "input", "policy": "?"}}]}'],
+     '{"nftables": [{"table": {"family": "ip", "name": "t"}},'
+     ' {"rule": {"family": "ip", "table": "t", "chain": "c"}}]}',
+     '{"nftables": [{"table": {"family": "ip", "name": "t"}},'
+     ' {"chain": {"family": "ip", "table": "t", "name": "c", "hook": "input", "policy": "?"}}]}'],
 )  # fmt: skip
 def test_json_that_is_no_rule_set(text: str) -> None:
     with pytest.raises(NotUnderstood):
@@ -104,9 +106,10 @@ def test_json_that_is_no_rule_set(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["hello", "-A INPUT -j DROP", "*filter\n-A INPUT -j DROP\nCOMMIT", "*filter\n:INPUT ACCEPT [0:0]", "*a b\nCOMMIT",
+    ["hello", "-A INPUT -j DROP", "*filter\n-A INPUT -j DROP\nCOMMIT", "*filter\n:INPUT ACCEPT [0:0]",
+     "*a b\nCOMMIT", "iptables: Permission denied",
      "*filter\n:INPUT MAYBE [0:0]\nCOMMIT", "*filter\n:a - [0:0]\n:a - [0:0]\nCOMMIT",
-     '*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m comment --comment "open -j DROP\nCOMMIT', "iptables: Permission denied"],
+     '*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m comment --comment "open -j DROP\nCOMMIT'],
 )  # fmt: skip
 def test_text_that_is_no_save(text: str) -> None:
     with pytest.raises(NotUnderstood):
@@ -125,7 +128,8 @@ def test_any_statement(expressions: list[Any], elements: list[Any]) -> None:
     place = {"family": "inet", "table": "t"}
     chain = {**place, "name": "c", "type": "filter", "hook": "input", "prio": 0, "policy": "drop"}
     objects = [
-        {"table": {"family": "inet", "name": "t"}}, {"chain": chain}, {"set": {**place, "name": "s", "elem": elements}},
+        {"table": {"family": "inet", "name": "t"}}, {"chain": chain},
+        {"set": {**place, "name": "s", "elem": elements}},
         {"rule": {**place, "chain": "c", "expr": expressions}},
     ]  # fmt: skip
     read_nft(json.dumps({"nftables": objects}))
@@ -138,9 +142,8 @@ def test_a_save_with_one_word_changed(name: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(lines) - 1))
     parts = lines[at].split()
     if parts:
-        parts[data.draw(st.integers(0, len(parts) - 1))] = data.draw(
-            st.text(max_size=6) | st.sampled_from(["!", "-m", "-j", '"'])
-        )
+        word = st.text(max_size=6) | st.sampled_from(["!", "-m", "-j", '"'])
+        parts[data.draw(st.integers(0, len(parts) - 1))] = data.draw(word)
     lines[at] = " ".join(parts)
     read_save("\n".join(lines))
 

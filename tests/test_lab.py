@@ -120,7 +120,7 @@ def test_sudo_only_where_granted(lab: Lab) -> None:
         (lambda host: host.names({"node4": "127.0.1.1"}), "getent hosts node4"),
         (lambda host: host.hostname("other"), "hostname"),
         (lambda host: host.do("touch /etc/new /tmp/new /run/new"), "ls -d /etc/new /tmp/new /run/new 2>&1"),
-        (lambda host: host.mtu(1400), "cat /sys/class/net/eth0/mtu"),
+        (lambda host: host.mtu(1234), "cat /sys/class/net/eth0/mtu"),
         (lambda host: host.link_down(), "cat /sys/class/net/eth0/operstate"),
         (lambda host: host.add_interface("ib0", "10.0.0.1/24"), "ls /sys/class/net"),
         (lambda host: host.kernel_log("NVRM: Xid 79\n"), "dmesg -T"),
@@ -144,11 +144,11 @@ def test_change_is_seen_on_one_host_only_until_reset(
 ) -> None:
     first, second = lab["node1"], lab["node2"]
     fine, neighbour = first.ask(look).stdout, second.ask(look).stdout
-    machine = subprocess.run(["sh", "-c", look], capture_output=True, text=True).stdout
     change(first)
-    assert first.ask(look).stdout != fine
+    changed = first.ask(look).stdout
+    assert changed != fine
     assert second.ask(look).stdout == neighbour
-    assert subprocess.run(["sh", "-c", look], capture_output=True, text=True).stdout == machine
+    assert subprocess.run(["sh", "-c", look], capture_output=True, text=True).stdout != changed
     lab.reset()
     assert first.ask(look).stdout == fine
 

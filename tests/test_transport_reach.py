@@ -142,12 +142,13 @@ def test_a_key_that_is_not_there(tmp_path: Path, server: Sshd) -> None:
     assert ".ssh/nothing (No such file or directory)" in why.summary
 
 
-def test_too_many_keys_end_before_the_server_hangs_up(tmp_path: Path, server: Sshd) -> None:
+def test_a_server_that_has_seen_too_many_keys(tmp_path: Path, server: Sshd) -> None:
     wrong = [make_key(tmp_path / f"wrong{n}") for n in range(7)]
     path = config(tmp_path, server, "\n".join(f"IdentityFile {key}" for key in wrong))
     why = failure(server.host(), SshSettings(config_file=path))
     assert why.kind is Reach.AUTH
-    assert "publickey" in why.summary
+    assert "Too many authentication failures" in why.summary
+    assert "IdentitiesOnly" in why.remedy
 
 
 def test_the_flag_wins_over_the_file(tmp_path: Path, server: Sshd) -> None:
@@ -269,7 +270,7 @@ def test_a_host_key_alias(tmp_path: Path, server: Sshd) -> None:
 
 
 def test_a_listener_that_never_greets(tmp_path: Path) -> None:
-    with listener(lambda conn: time.sleep(5)) as port:
+    with listener(lambda _: time.sleep(5)) as port:
         settings = SshSettings(config_file=config(tmp_path), connect_timeout=0.5)
         why = failure(Host("box", "127.0.0.1", port=port), settings)
     assert why.kind is Reach.BANNER

@@ -223,9 +223,7 @@ def test_a_session_that_breaks_says_so(server: Sshd, tmp_path: Path) -> None:
 
 
 def test_a_session_with_a_host_that_is_not_there(tmp_path: Path) -> None:
-    transport = SshTransport(
-        [Host("box", "127.0.0.1", port=1)], SshSettings(config_file=config(tmp_path, server))
-    )
+    transport = SshTransport([Host("box", "127.0.0.1", port=1)], SshSettings(config_file=config(tmp_path)))
     ended = transport.open({"box": Script("cat", b"", b"")}).receive(10)
     assert isinstance(ended, Ended)
     assert ended.unreached is not None

@@ -11,9 +11,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.firewall.decision import Action, Decision, Manager, accepted, manager_of, stopped
-from doctor.firewall.evaluate import Budget, Fate, TooMuch, Way, pass_through
+from doctor.firewall.evaluate import pass_through
+from doctor.firewall.fate import Budget, Fate, TooMuch, Way
 from doctor.firewall.packet import EPHEMERAL, Address, Packet, State, canonical, journey
-from doctor.firewall.rules import Chain, Compare, Field, Hook, Interval, Kind, Rule, Spans, Table, VerdictMap
+from doctor.firewall.rules import (
+    Chain,
+    Compare,
+    Field,
+    Hook,
+    Kind,
+    Rule,
+    Table,
+    VerdictMap,
+)
+from doctor.firewall.values import Interval, Spans
 
 MAX_RULES = 20_000
 PORTS = (Field.SPORT, Field.DPORT)

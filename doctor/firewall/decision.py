@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from doctor.firewall.evaluate import Fate, Way
+from doctor.firewall.fate import Fate, Way
 from doctor.firewall.packet import Packet
 from doctor.firewall.rules import Kind, Table
 

@@ -9,81 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from doctor.firewall.fate import Budget, Fate, Place, TooMuch, Way
 from doctor.firewall.packet import Packet, State
 from doctor.firewall.rules import (
-    Bits,
     Chain,
     Compare,
     Doubtful,
     Field,
     Hook,
     Kind,
-    Masked,
     Matcher,
-    Names,
     Rule,
     SetMark,
     Step,
     Table,
-    Truth,
     Untrack,
     Verdict,
     VerdictMap,
 )
+from doctor.firewall.values import Bits, Masked, Names, Truth
 
 MAX_DEPTH = 64
 MAX_STATES = 64
-
-
-class TooMuch(Exception):
-    """The evaluation went past its budget."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The rule (or the policy) that spoke."""
-
-    table: Table
-    chain: str
-    rule: str
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How a state was reached: the first doubt on the way, in words, and the last rule that spoke."""
-
-    doubt: str = ""
-    place: Place | None = None
-
-
-@dataclass(slots=True)
-class Fate:
-    """Where the packet can end: `ends` holds final outcomes, `alive` the states in which it travels on."""
-
-    alive: dict[State, Way] = field(default_factory=dict)
-    ends: dict[Kind, Way] = field(default_factory=dict)
-
-    def live(self, state: State, way: Way) -> None:
-        known = self.alive.get(state)
-        if known is None or (known.doubt and not way.doubt):
-            self.alive[state] = way
-
-    def end(self, kind: Kind, way: Way) -> None:
-        known = self.ends.get(kind)
-        if known is None or (known.doubt and not way.doubt):
-            self.ends[kind] = way
-
-
-@dataclass(slots=True)
-class Budget:
-    """Comparisons that one question may cost, so that hostile rules cannot stop the program."""
-
-    left: int = 3_000_000
-
-    def spend(self, amount: int = 1) -> None:
-        self.left -= amount
-        if self.left < 0:
-            raise TooMuch
 
 
 @dataclass(slots=True)
@@ -100,7 +47,8 @@ class Walk:
         """Runs the base chain; `fate.alive` are the states in which it accepts."""
         policy = Place(self.table, chain.name, f"policy {self.hook.policy.value}")
         for state, way in self.run(chain, states, 0).items():
-            self.settle(self.hook.policy, state, Way(way.doubt, policy))
+            spoke = way.place if self.hook.policy is Kind.ACCEPT and way.place else policy
+            self.settle(self.hook.policy, state, Way(way.doubt, spoke))
         return self.fate
 
     def settle(self, kind: Kind, state: State, way: Way) -> None:
@@ -131,7 +79,7 @@ class Walk:
     def rule(
         self, chain: Chain, rule: Rule, state: State, way: Way, depth: int, after: Fate, back: Fate
     ) -> None:
-        """One rule on one state: what goes on to the next rule joins `after`, what leaves the chain `back`."""
+        """One rule on one state: what goes on joins `after`, what leaves the chain, `back`."""
         place = Place(self.table, chain.name, rule.text)
         for step in rule.steps:
             self.budget.spend()
@@ -148,7 +96,7 @@ class Walk:
                 elif verdict.kind is Kind.CONTINUE:
                     onward = branch
                 else:
-                    self.follow(verdict, state, replace(branch, place=place), depth, after, back)
+                    self.follow(verdict, state, branch, place, depth, after, back)
             if onward is None:
                 return
             way = onward
@@ -184,20 +132,23 @@ class Walk:
         for choice in (*possible, default):
             yield choice, step.why if possible else ""
 
-    def follow(self, verdict: Verdict, state: State, way: Way, depth: int, after: Fate, back: Fate) -> None:
+    def follow(
+        self, verdict: Verdict, state: State, way: Way, place: Place, depth: int, after: Fate, back: Fate
+    ) -> None:
+        """Does what a verdict says; only a final one counts as the rule that spoke."""
         if verdict.kind is Kind.RETURN:
             back.live(state, way)
         elif verdict.kind in (Kind.JUMP, Kind.GOTO):
             target = self.table.chains.get(verdict.target)
             if target is None:
-                self.fate.end(Kind.UNKNOWN, replace(way, doubt=f"the chain {verdict.target} is not listed"))
+                self.fate.end(Kind.UNKNOWN, Way(f"the chain {verdict.target} is not listed", place))
                 return
             joined = after if verdict.kind is Kind.JUMP else back
             for left, came in self.run(target, {state: way}, depth + 1).items():
                 joined.live(left, came)
         else:
             doubt = way.doubt or verdict.why
-            self.settle(verdict.kind, state, replace(way, doubt=doubt))
+            self.settle(verdict.kind, state, Way(doubt, place))
 
     def compare(self, step: Compare, state: State) -> Truth:
         truth: Truth = False
@@ -251,7 +202,10 @@ class Walk:
 
     def change(self, step: SetMark | Untrack, state: State) -> State:
         if isinstance(step, Untrack):
-            return replace(state, tracked=False) if self.hook.priority < -200 and state.tracked else state
+            if self.hook.priority >= -200 or state.tracked is not True:
+                return state
+            # What comes over the loopback was tracked on its way out, and then notrack does nothing.
+            return replace(state, tracked=None if self.packet.loopback and self.packet.incoming else False)
         old = state.mark if step.field is Field.MARK else state.ctmark
         if step.clear is None:
             new = Bits(0, 0)

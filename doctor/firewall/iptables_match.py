@@ -15,17 +15,17 @@ from doctor.firewall.rules import (
     Compare,
     Doubtful,
     Field,
-    Masked,
     Matcher,
-    Names,
-    Spans,
     Step,
 )
+from doctor.firewall.values import Masked, Names, Spans
 
 PROTOCOLS = {
     "tcp": TCP, "udp": 17, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "dccp": 33, "udplite": 136,
     "esp": 50, "ah": 51, "gre": 47, "igmp": 2, "vrrp": 112, "ospf": 89, "ipip": 4, "ipencap": 4, "ipv6": 41,
 }  # fmt: skip
+EXTRA_HEADERS = ("rt", "frag", "hbh", "dst", "mh")
+"""Headers of IPv6 that a plain TCP packet does not have, and without which these modules never match."""
 HARMLESS = ("comment",)
 REASONS = {
     "limit": "a rate limit", "hashlimit": "a rate limit", "connlimit": "the number of connections",
@@ -48,6 +48,8 @@ def match_module(name: str, given: list[Option]) -> list[Step]:
         return [Doubtful(f"the ipset {_name_of_set(given)}, which was not read")]
     if name == "rpfilter":
         return [Compare((), ((),), negate=any(option.name == "--invert" for option in given))]
+    if name in EXTRA_HEADERS:
+        return [Compare((), ((),), negate=True)]
     known = MODULES.get(name)
     if known is None:
         return [Doubtful(REASONS.get(name, f"the match `{name}`"))]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 from doctor.firewall.iptables_words import Option, masked, number
-from doctor.firewall.rules import WORD, Field, Kind, SetMark, Step, Untrack, Verdict
+from doctor.firewall.rules import Field, Kind, SetMark, Step, Untrack, Verdict
+from doctor.firewall.values import WORD
 
 FINAL = {
     "ACCEPT": Kind.ACCEPT, "SNAT": Kind.ACCEPT, "MASQUERADE": Kind.ACCEPT,
@@ -20,7 +21,8 @@ REWRITING = {
     "DNAT": "sends the connection to another address",
     "REDIRECT": "sends the connection to another port",
     "NETMAP": "rewrites addresses", "TPROXY": "hands the connection to a proxy",
-    "SYNPROXY": "answers in the place of the listener", "QUEUE": "asks a program", "NFQUEUE": "asks a program",
+    "SYNPROXY": "answers in the place of the listener", "QUEUE": "asks a program",
+    "NFQUEUE": "asks a program",
 }  # fmt: skip
 
 
@@ -66,7 +68,7 @@ def _mark(given: list[Option], field: Field) -> SetMark:
 
 
 def _connmark(given: list[Option]) -> SetMark:
-    """Copies between packet and connection; with masks only what is simple is followed, the rest forgotten."""
+    """Copies between packet and connection; with masks only the simple is followed, the rest forgotten."""
     names = {option.name: option for option in given}
     save, restore = "--save-mark" in names, "--restore-mark" in names
     if not save and not restore:

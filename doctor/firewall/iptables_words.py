@@ -6,7 +6,7 @@ import ipaddress
 import re
 from dataclasses import dataclass
 
-from doctor.firewall.rules import Interval, Spans
+from doctor.firewall.values import Interval, Spans
 
 TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"(?=\s|$)|([^\s"]\S*)')
 OPTION = re.compile(r"-[^\d]")

@@ -6,8 +6,8 @@
       {"rule": {"family": "inet", "table": "filter", "chain": "input",
                 "expr": [{"match": …}, {"accept": null}]}}]}
 
-What is not a rule set at all raises NotUnderstood. What is one, but holds a statement that is not known, keeps
-that statement as a doubt: one strange rule must not hide all others.
+What is not a rule set at all raises NotUnderstood. A statement that is not known is kept as a doubt: one
+strange rule must not hide all others.
 """
 
 from __future__ import annotations

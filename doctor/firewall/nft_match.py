@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from doctor.firewall.nft_value import FIELD_BITS, element_matcher, flag_bits
-from doctor.firewall.rules import TCP, WORD, Compare, Doubtful, Field, Masked, Matcher, Spans, Step
+from doctor.firewall.rules import TCP, Compare, Doubtful, Field, Matcher, Step
+from doctor.firewall.values import WORD, Masked, Spans
 
 META = {
     "l4proto": Field.PROTO, "nfproto": Field.FAMILY, "protocol": Field.FAMILY, "mark": Field.MARK,
-    "pkttype": Field.PACKET_TYPE, "iifname": Field.IIF, "iif": Field.IIF, "oifname": Field.OIF, "oif": Field.OIF,
+    "pkttype": Field.PACKET_TYPE, "iifname": Field.IIF, "iif": Field.IIF,
+    "oifname": Field.OIF, "oif": Field.OIF,
 }  # fmt: skip
 PAYLOAD = {
     ("ip", "saddr"): Field.SOURCE, ("ip6", "saddr"): Field.SOURCE,
@@ -28,7 +30,8 @@ OTHER_PROTOCOLS = frozenset(
 )
 REASONS = {
     "skuid": "the user who connects", "skgid": "the user who connects", "cgroup": "the program that connects",
-    "random": "chance", "numgen": "chance", "time": "the time of day", "hour": "the time of day", "day": "the day",
+    "random": "chance", "numgen": "chance", "time": "the time of day", "hour": "the time of day",
+    "day": "the day",
 }  # fmt: skip
 
 
@@ -121,6 +124,10 @@ def _special(operator: Any, left: Any, right: Any) -> Step | None:
         if mask is None or value is None or operator not in ("==", "!="):
             return Doubtful("a mask that was not understood")
         return Compare(fields, ((Masked(mask, Spans.of([(value, value)])),),), operator == "!=")
+    if name == "exthdr" and isinstance(inside, dict):
+        # A plain TCP packet has none of IPv6's extra headers: their fields never match, they do not exist.
+        exists = "field" in inside or right is True
+        return Compare((), ((),), negate=exists == (operator != "!=") or "field" in inside)
     if name == "fib" and isinstance(inside, dict) and str(inside.get("result", "")).startswith("oif"):
         # The check against forged sources: an honest peer's packet comes in where the route to it goes out.
         missing = right is False or right in (0, "0")

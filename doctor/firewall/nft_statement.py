@@ -6,7 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from doctor.firewall.nft_match import NamedSet, key_fields, key_guards, key_matchers, match_steps, members
-from doctor.firewall.rules import WORD, Doubtful, Field, Kind, SetMark, Step, Untrack, Verdict, VerdictMap
+from doctor.firewall.rules import (
+    Doubtful,
+    Field,
+    Kind,
+    SetMark,
+    Step,
+    Untrack,
+    Verdict,
+    VerdictMap,
+)
+from doctor.firewall.values import WORD
 
 VERDICTS = {"accept": Kind.ACCEPT, "drop": Kind.DROP, "reject": Kind.REJECT, "return": Kind.RETURN,
             "continue": Kind.CONTINUE, "jump": Kind.JUMP, "goto": Kind.GOTO,

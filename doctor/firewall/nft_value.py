@@ -13,12 +13,9 @@ from doctor.firewall.rules import (
     TCP,
     TCP_FLAGS,
     Field,
-    Interval,
-    Masked,
     Matcher,
-    Names,
-    Spans,
 )
+from doctor.firewall.values import Interval, Masked, Names, Spans
 
 FIELD_BITS = {Field.STATE: STATES, Field.FLAGS: TCP_FLAGS, Field.MARK: {}, Field.CTMARK: {}}
 WORDS: dict[Field, dict[str, int]] = {

@@ -6,7 +6,8 @@ import ipaddress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from doctor.firewall.rules import ADDRESS_TYPES, STATES, TCP, WORD, Bits, Field, Interval
+from doctor.firewall.rules import ADDRESS_TYPES, STATES, TCP, Field
+from doctor.firewall.values import WORD, Bits, Interval
 
 Address: TypeAlias = "str | ipaddress.IPv4Address | ipaddress.IPv6Address"
 

@@ -14,7 +14,7 @@ from paramiko.ssh_exception import PartialAuthentication
 from doctor.transport import reasons, trust
 from doctor.transport.knownhosts import Judgement, Known, KnownHosts, fingerprint, known_as
 from doctor.transport.sshconfig import HostSettings, default_known_hosts
-from doctor.transport.sshkeys import MOST_OFFERS, KeyRing, Offer
+from doctor.transport.sshkeys import KeyRing, Offer
 from doctor.transport.wire import Wire
 
 
@@ -90,7 +90,8 @@ def log_in(wire: Wire, settings: HostSettings, keys: KeyRing, left: Callable[[],
     offered: list[Offer] = []
     allowed: list[str] = []
     for offer in keys.offers(settings, unusable):
-        if len(offered) == MOST_OFFERS or not wire.is_active():
+        if not wire.is_active():
+            # It hangs up after so many refused keys (MaxAuthTries).
             break
         offered.append(offer)
         error = _ask(wire, to, partial(wire.auth_publickey, settings.user, offer.key), left)

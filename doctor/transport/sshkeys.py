@@ -20,8 +20,6 @@ from doctor.transport.sshconfig import HostSettings
 DEFAULTS = ("id_ed25519", "id_ecdsa", "id_rsa")
 PUBLIC = (b"ssh-", b"ecdsa-", b"sk-")
 AGENT_SECONDS = 3.0
-# sshd hangs up after six refused keys (MaxAuthTries); the last try is kept for asking what it allows.
-MOST_OFFERS = 5
 
 
 @dataclass(frozen=True, slots=True)

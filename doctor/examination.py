@@ -161,15 +161,13 @@ def _cut_off(heard: Heard) -> CutOff | None:
 def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:
     if not plan.several_hosts:
         return "there is one host only"
-    if recording.mesh_mode == "none":
-        return "not asked for (--mesh none)"
     return "fewer than two hosts could take part"
 
 
 def _notes(syllabus: Syllabus, recording: Recording) -> tuple[str, ...]:
     notes: list[str] = [*syllabus.notes, *recording.notes]
     if syllabus.left_out:
-        notes.append(f"left out by --only or --skip: {_short(syllabus.left_out)}")
+        notes.append(f"left out as asked for: {_short(syllabus.left_out)}")
     refused = [host for host, heard in recording.heard.items() if heard.sudo == "refused"]
     if refused:
         notes.append(f"sudo -n was refused on {len(refused)} of {len(recording.heard)} hosts")

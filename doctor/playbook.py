@@ -20,6 +20,7 @@ import msgspec
 from doctor.api import Check
 from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.expect import FIELDS
+from doctor.facts.run import MESH
 from doctor.model import Remedy, Severity, Values
 from doctor.registry import bundled
 from doctor.yamlfile import Document, plain, read_yaml, walk
@@ -148,9 +149,12 @@ def load_remedies() -> Playbook:
 
 
 def select(
-    checks: Sequence[Check], exam: Exam, only: Sequence[str], skip: Sequence[str]
+    checks: Sequence[Check], exam: Exam, only: Sequence[str], skip: Sequence[str], *, mesh: bool = True
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """The checks to make, and the ids that the person took out. A glob that matches nothing is a mistake."""
+    """The checks to make, and the ids that the person took out; without a mesh its checks are out too.
+
+    A glob that matches nothing is a mistake.
+    """
     ids = [check.id for check in checks]
     for glob in (*only, *skip):
         if not any(fnmatchcase(id, glob) for id in ids):
@@ -162,5 +166,9 @@ def select(
         return any(fnmatchcase(id, glob) for glob in globs)
 
     wanted = [c for c in checks if matches(c.id, exam.checks) and not matches(c.id, exam.skip)]
-    kept = [c for c in wanted if (not only or matches(c.id, only)) and not matches(c.id, skip)]
+    kept = [
+        c
+        for c in wanted
+        if (not only or matches(c.id, only)) and not matches(c.id, skip) and (mesh or MESH not in c.needs)
+    ]
     return tuple(kept), tuple(check.id for check in wanted if check not in kept)

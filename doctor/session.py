@@ -100,7 +100,8 @@ def _syllabus(request: Request, recorded: Recording | None) -> Syllabus:
     name = request.exam or (recorded.exam if recorded else DEFAULT_EXAM)
     found = find(request.checks)
     exam = load_exam(name, found.checks)
-    checks, left_out = select(found.checks, exam, request.only, request.skip)
+    shape = _shape(request.mesh or (recorded.mesh_mode if recorded else exam.mesh))
+    checks, left_out = select(found.checks, exam, request.only, request.skip, mesh=shape != "none")
     return Syllabus(
         name=name,
         exam=exam,

@@ -246,7 +246,16 @@ def test_recorded_rule_sets(lab: Lab, name: str) -> None:
     assert Action.ACCEPT in actions
 
 
-UNDECIDED = ("limit", "dynamic", "ingress", "untracked", "flags", "invalid_before_tracking", "doubts")
+UNDECIDED = (
+    "limit",
+    "dynamic",
+    "ingress",
+    "untracked",
+    "untracked_first",
+    "flags",
+    "invalid_before_tracking",
+    "doubts",
+)
 """A SYN may ask for ECN: `tcp flags != syn` is open. What follows an untracked packet may be tracked."""
 
 

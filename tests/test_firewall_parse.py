@@ -31,8 +31,9 @@ plain = (
 )
 words = st.sampled_from(
     ["match", "op", "left", "right", "==", "in", "payload", "protocol", "tcp", "field", "dport", "meta", "key",
-     "mark", "ct", "state", "new", "set", "vmap", "data", "@s", "accept", "jump", "target", "xt", "prefix", "addr",
-     "len", "range", "concat", "&", "|", "mangle", "value", "fib", "elem", "val", "limit", "ip", "saddr", "10.0.0.1"]
+     "mark", "ct", "state", "new", "set", "vmap", "data", "@s", "accept", "jump", "target", "xt", "prefix",
+     "addr", "len", "range", "concat", "&", "|", "mangle", "value", "fib", "elem", "val", "limit", "ip",
+     "saddr", "10.0.0.1"]
 )  # fmt: skip
 statements = st.recursive(
     plain | words,

@@ -1,18 +1,70 @@
 """The rule sets of the host's firewall, as one rule set that can be asked.
 
 Reading must not change the host: legacy iptables is only listed where its tables are already loaded, because
-listing them would load them.
+listing them would load them; iptables' own view of nft tables only where nft shows such tables.
 """
 
 from __future__ import annotations
-
-import re
-from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, NotUnderstood, Run
 from doctor.firewall import Decision, Manager, Ruleset, combine, parse_iptables_save, parse_nft
 
 __all__ = ["RULES", "Decision", "Manager", "Ruleset"]
 
-RULES_COMMAND = "echo placeholder"
-RULES: Fact[Ruleset] = Fact("firewall", Run(RULES_COMMAND), lambda capture: Ruleset())
+# Sections, each headed by "== NAME" and ended by "== end RC".
+_RULES = r"""
+part() { echo "== $1"; shift; "$@"; echo "== end $?"; }
+have() { command -v "$1" >/dev/null 2>&1; }
+have nft || have iptables-save || exit 127
+n=
+if have nft; then
+  n=$(nft -j list ruleset); r=$?
+  printf '== nft\n%s\n== end %s\n' "$n" "$r"
+fi
+for t in iptables ip6tables; do
+  f=ip; [ $t = iptables ] || f=ip6
+  case $n in
+    ''|*'{"table": {"family": "'$f'",'*) have $t-nft-save && part $t-nft $t-nft-save;;
+  esac
+  if [ -s /proc/net/${f}_tables_names ]; then
+    s=$t-legacy-save; have $s || s=$t-save
+    part $t-legacy $s
+  fi
+done
+:
+"""
+
+
+def _rules(capture: Capture) -> Ruleset:
+    sections = _sections(capture.stdout)
+    saved = [
+        table
+        for name, text in sections.items()
+        if name != "nft"
+        for table in parse_iptables_save(
+            text, "ip6" if name.startswith("ip6") else "ip", f"iptables-{name.rpartition('-')[2]}"
+        )
+    ]
+    return combine(parse_nft(sections.get("nft", "")), saved)
+
+
+def _sections(text: str) -> dict[str, str]:
+    """A section that failed makes all of it unreadable: half a rule set decides nothing."""
+    found: dict[str, str] = {}
+    name, lines = "", list[str]()
+    for line in text.splitlines():
+        if line.startswith("== end "):
+            if line != "== end 0":
+                raise NotUnderstood(f"{name} could not list its rules (it ended with {line[7:20]})")
+            found[name] = "\n".join(lines)
+            name = ""
+        elif line.startswith("== ") and not name:
+            name, lines = line[3:], []
+        else:
+            lines.append(line)
+    if name:
+        raise NotUnderstood("the list of rules is not whole")
+    return found
+
+
+RULES: Fact[Ruleset] = Fact("firewall", Run(_RULES), _rules, needs_root=True, cap=2 << 20)

@@ -1,7 +1,7 @@
 """The questions that a whole rule set answers: would this connection stand, and by which rule.
 
 All base chains have to let a packet through: nft's tables, iptables on either backend, every table of them.
-The three packets of the TCP handshake are followed: a connection whose answer is dropped fails as well.
+The packets of the handshake and the data are followed: a connection whose answer is dropped fails as well.
 """
 
 from __future__ import annotations

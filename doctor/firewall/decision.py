@@ -80,7 +80,7 @@ def stopped(fate: Fate, packet: Packet) -> Decision:
     return _decision(Action.UNKNOWN, way, f"{which}: {reason}" if which else reason)
 
 
-_FOLLOWING = {True: "the answer to the first packet", False: "the packets after the first"}
+_FOLLOWING = {True: "the answers to the first packet", False: "the packets after the first"}
 
 
 def _ufw(chain: str) -> bool:

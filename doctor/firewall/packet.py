@@ -108,7 +108,7 @@ class State:
 
 def journey(
     source: Address, dest: Address, port: int, interface: str | None, ephemeral: Interval, incoming: bool
-) -> tuple[Packet, Packet, Packet]:
+) -> tuple[Packet, ...]:
     """The three packets without which no TCP connection stands: SYN, its answer, and the answer to that."""
     here, there = canonical(source), canonical(dest)
     if here.version != there.version:
@@ -125,4 +125,4 @@ def journey(
         syn, incoming=not incoming, first=False, reply=True, source=syn.dest, dest=syn.source,
         sport=syn.dport, dport=syn.sport, flags=SYN_ACK,
     )  # fmt: skip
-    return syn, answer, replace(syn, first=False, flags=ACK)
+    return syn, answer, replace(syn, first=False, flags=ACK), replace(answer, flags=ACK)

@@ -82,7 +82,7 @@ def _print_finding(finding: Finding, known: dict[str, Finding], console: Console
         head.append("  (seen from inside the container)", style="dim")
     console.print(head)
     indent = 8 if cause else 6
-    console.print(Padding(Text(_sentence(finding)), (0, 0, 0, indent)))
+    console.print(Padding(Text(_sentence(finding)), (0, 0, 0, indent), expand=False))
     rows = [("because", f"of {cause.check} on {cause.nodeset or 'all'}")] if cause else []
     rows += [("expected", finding.expected), ("found", finding.actual)]
     if finding.subject and finding.subject not in finding.summary:
@@ -110,7 +110,7 @@ def _print_rows(rows: Iterable[tuple[str, str]], console: Console, indent: int) 
     for name, text in shown:
         table.add_row(name, Text(text))
     if shown:
-        console.print(Padding(table, (0, 0, 0, indent)))
+        console.print(Padding(table, (0, 0, 0, indent), expand=False))
 
 
 def _print_commands(finding: Finding, console: Console, indent: int) -> None:
@@ -120,7 +120,7 @@ def _print_commands(finding: Finding, console: Console, indent: int) -> None:
         return
     here = not finding.hosts or all(command.startswith(("ssh", "kubectl", "docker")) for command in commands)
     label = "type" if here else f"type on {clean(finding.nodeset)}"
-    console.print(Padding(Text(label, style="dim"), (0, 0, 0, indent)))
+    console.print(Padding(Text(label, style="dim"), (0, 0, 0, indent), expand=False))
     for command in commands:
         line = Text(" " * (indent + 2) + clean(command), style="green")
         console.print(line, soft_wrap=True)
@@ -140,7 +140,7 @@ def _print_unexamined(report: Report, console: Console, verbose: bool) -> None:
     table.add_column(overflow="fold", ratio=3)
     for what, why in rows:
         table.add_row(Text(clean(what)), Text(clean(why), style="dim"))
-    console.print(Padding(table, (0, 0, 0, 2)))
+    console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 
 def _unexamined(report: Report) -> Iterator[tuple[str, str]]:

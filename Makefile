@@ -1,0 +1,42 @@
+# `make demo` examines this machine; `make test` runs every test. Both make .venv and install what they need.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTEST_ARGS ?=
+
+.PHONY: demo test lint check lab bench clean
+
+demo: $(VENV)/.installed
+	$(BIN)/doctor preflight --local
+
+test: $(VENV)/.ready
+	@scripts/system-packages
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_ARGS)
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# The whole gate; the tests build the wheel and try it in a clean environment.
+check: lint test
+
+lab: $(VENV)/.ready
+	@scripts/system-packages
+	$(BIN)/python -m tests.lab demo
+
+bench: $(VENV)/.ready
+	@scripts/system-packages bench
+	$(BIN)/python -m benchmarks
+
+$(VENV)/.installed: pyproject.toml constraints.txt scripts/venv
+	scripts/venv $(VENV)
+	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.ready: $(VENV)/.installed
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import IPv4Network, IPv6Network, collapse_addresses
 
 from doctor.api import (
+    GUESSES,
     HERE,
     PLAN,
     Backend,
@@ -20,14 +21,13 @@ from doctor.api import (
     Severity,
     Undecided,
     check,
+    fold,
     maybe,
 )
 from doctor.facts.firewall import RULES, Decision, Manager, Ruleset
 from doctor.facts.limits import PORTS, Ports
 from doctor.facts.network import ADDRESSES
 from doctor.facts.run import MESH, Blame, Link, MeshResult, culprits
-from doctor.inventory import fold
-from doctor.plan import GUESSES
 
 MATTERS = 0.01
 """A rule that closes a smaller part of the ephemeral range (one service's port) is no fault."""
@@ -96,7 +96,7 @@ def _problem(blame: Blame, mesh: MeshResult, plan: JobPlan) -> Problem:
     guessed = all(_guessed(plan, link.target) for link in blame.links)
     return Problem(
         _summary(blame, ports, seen),
-        expected="connections in both directions between all hosts, on the job's ports and on ephemeral ports",
+        expected="connections both ways between all hosts, on the job's ports and ephemeral ones",
         actual=_actual(blame, mesh),
         hosts=blame.hosts,
         subject=subject,
@@ -250,7 +250,7 @@ def _blocked(
         f"the firewall {verb} what the job needs {way} other hosts"
         + ("; yet real connections got through" if contrary else ""),
         expected=f"new TCP connections {way} the cluster's addresses accepted",
-        actual=f"{', '.join(stopped)}: {verb} {way} {fold(blocked_peers)}",
+        actual=f"{', '.join(stopped)}: {verb} {way} {fold(blocked_peers)}, by {_rule(decision)}",
         subject=next(iter(stopped)),
         where=tuple(
             Place(host=here.name, peer=peer, port=plan.master_port.value if "master" in what else None)
@@ -267,6 +267,12 @@ def _blocked(
         remedy=_remedy(decision, inbound),
         values={"peers": tuple(_networks(sources)), **_place(decision)},
     )
+
+
+def _rule(decision: Decision) -> str:
+    """The rule that decides, and where it stands."""
+    place = f"{decision.table} {decision.chain}".strip()
+    return f"{decision.rule!r} in {place}" if place else decision.rule or "its rules"
 
 
 def _proved_contrary(

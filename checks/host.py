@@ -13,7 +13,7 @@ APPLICATION_XIDS = {13, 31, 43, 45}
 
 _KINDS = (
     ("the kernel ended processes for lack of memory", r"out of memory|oom-kill"),
-    ("an NPU's heartbeat was lost", r"heart.*beat lost"),
+    ("an NPU's heartbeat was lost", r"heart.?beat lost"),
     ("the hardware reported errors", r"machine check|hardware error|edac"),
     ("a network link went down", r"link is down|link down"),
     ("a disk or file system reported errors", r"i/o error|ext4-fs error"),

@@ -21,11 +21,11 @@ from doctor.api import (
     Severity,
     Skip,
     check,
+    is_loopback,
 )
 from doctor.facts.network import NAMES, Names
 from doctor.facts.run import CLOCKS, Offset
 from doctor.facts.system import IDENTITY, Identity
-from doctor.plan import is_loopback
 
 
 @check("hostname-loopback", NAMES, PLAN, HERE, several_hosts=True, remedy="own-name-in-hosts")

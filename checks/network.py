@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from doctor.api import (
     EXPECT,
     HERE,
+    INTERFACE_VARIABLES,
     PLAN,
     Evidence,
     Expect,
@@ -18,9 +19,9 @@ from doctor.api import (
     Severity,
     Skip,
     check,
+    matching_interfaces,
 )
 from doctor.facts.network import ADDRESSES, LINKS, ROUTES, Counters, Routes
-from doctor.plan import INTERFACE_VARIABLES, matching_interfaces
 
 
 @check("interface-missing", ADDRESSES, PLAN, HERE)

@@ -37,16 +37,16 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
             evidence=_evidence(common),
             confidence=Confidence.STRONG,
             where=tuple(Place(host=host) for host in alike),
-            commands=common.commands,
+            commands=_steps(common),
         )
     for host, why in failed.items():
         yield Problem(
             why.summary,
             expected="a shell that answers over SSH",
-            actual=why.remedy,
+            actual=why.kind.value.replace("-", " "),
             hosts=(host,),
             evidence=_evidence(why),
-            commands=why.commands,
+            commands=_steps(why),
         )
 
 
@@ -62,6 +62,11 @@ def _common(failures: Sequence[Unreached], hosts: int) -> Unreached | None:
 
 def _evidence(why: Unreached) -> tuple[Evidence, ...]:
     return (Evidence("ssh", why.detail),) if why.detail else ()
+
+
+def _steps(why: Unreached) -> tuple[str, ...]:
+    """The next step in words, then what to type, on the machine that asked."""
+    return (f"# {why.remedy}", *why.commands)
 
 
 @check("probe-incomplete", CUT_OFF, severity=Severity.WARN, scope=Scope.CLUSTER)

@@ -1,4 +1,4 @@
-"""All that a check file may import, besides `doctor.facts`: facts, givens, checks and problems.
+"""All that a check file may import, besides `doctor.facts`: facts, givens, checks, problems, names and plans.
 
 A check is a function from typed facts to problems. It cannot reach a host, read a file or know the time;
 the engine collects what it needs, and says "unknown" in its place when a need could not be had.
@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, ove
 from doctor.errors import NotUnderstood
 from doctor.expect import Expect
 from doctor.model import Backend, Capture, Confidence, Evidence, Place, Problem, Scope, Severity
-from doctor.plan import JobPlan
+from doctor.nodeset import fold
+from doctor.plan import GUESSES, INTERFACE_VARIABLES, JobPlan, is_loopback, matching_interfaces
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
     "EXPECT",
+    "GUESSES",
     "HERE",
+    "INTERFACE_VARIABLES",
     "PLAN",
     "Ask",
     "Backend",
@@ -46,6 +49,9 @@ __all__ = [
     "Undecided",
     "check",
     "files",
+    "fold",
+    "is_loopback",
+    "matching_interfaces",
     "maybe",
 ]
 

@@ -9,7 +9,7 @@ import ipaddress
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
@@ -23,6 +23,7 @@ from doctor.plan import draft
 from doctor.playbook import MeshMode
 from doctor.probe import Heard, read, script, through
 from doctor.recording import SCHEMA, Recording
+from doctor.redact import redact, redact_values
 from doctor.transport import Transport
 
 ALL_NAMES = 16
@@ -77,8 +78,8 @@ class Collection:
             transport=self.transport.name,
             started=self.started,
             seconds=round(time.monotonic() - self.began, 2),
-            hosts=order.hosts,
-            wishes=order.wishes,
+            hosts=tuple(replace(h, enter=redact(h.enter)) if h.enter else h for h in order.hosts),
+            wishes=replace(order.wishes, env=redact_values(order.wishes.env)),
             expect=order.expect,
             heard={name: self.heard[name] for name in names if name in self.heard},
             unreached={name: self.unreached[name] for name in names if name in self.unreached},

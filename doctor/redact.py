@@ -1,33 +1,51 @@
-"""Secrets out of text, before anything is parsed, stored or printed."""
+"""Secrets out of text, before anything is parsed, stored or printed.
+
+A secret is known by the name it is given (`HF_TOKEN=…`, `--password …`, `"api_key": …`) or by its own shape
+(AWS, GitHub, Hugging Face, JSON web tokens, private keys). Names that merely look alike (`tokenizer`,
+`max_tokens`) are left alone. Every pattern is bounded, so that hostile text costs linear time.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
-_WORDS = "token|passwd|password|secret|api[_-]?key|access[_-]?key|private[_-]?key|credential"
-_NAME = rf"(?:[A-Za-z0-9_.-]*(?:{_WORDS})[A-Za-z0-9_]*)"
+HIDDEN = "[hidden]"
+
+_WORD = (
+    r"(?:token|passw(?:or)?d|passphrase|secret|credential|(?:api|access|private|account|encryption)[_-]?key)"
+    r"(?:s(?<!tokens))?(?:[_-](?:id|key|value|access[_-]?key))?\d{0,3}"
+)
+_VALUE = r"""(?:"(?:[^"\\\n]|\\.){0,4096}"|'[^'\n]{0,4096}'|["']?[^\s"'&]+)"""
 _SECRETS = re.compile(
     rf"""
-    (?P<key>{_NAME}["']?\s*(?:=|:\s|\s(?=[^-\s])))["']?(?P<value>[^\s"'&;,]+)
-    | (?P<scheme>(?:Bearer|Basic)\s+)(?P<blob>[A-Za-z0-9+/=._~-]{{8,}})
-    | (?P<user>://[^\s:/@]+:)(?P<pass>[^\s@/]+)(?=@)
-    | (?P<known>\b(?:hf_|ghp_|gho_|glpat-|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{{8,}})
+    (?P<pem>-----BEGIN[ ][A-Z ]{{0,40}}PRIVATE[ ]KEY-----)[\s\S]*?(?=-----END|\Z)
+    | (?P<scheme>\bauthorization["']?[ \t]{{0,4}}[:=][ \t]{{0,4}}["']?(?:\w{{1,16}}[ ])?)[^\s"']+
+    | (?P<flag>(?<!\S)--?(?:[\w-]{{0,64}}[_-])?{_WORD}[ \t]{{1,4}})(?!-){_VALUE}
+    | (?P<key>{_WORD}["']?[ \t]{{0,4}}[=:][ \t]{{0,4}}){_VALUE}
+    | (?P<user>://[^\s:/@]{{0,256}}:)[^\s/]{{1,1024}}(?=@)
+    | (?P<bearer>\bbearer[ ])[A-Za-z0-9+/=._~-]{{16,}}
+    | \b(?:hf_[A-Za-z0-9]{{16,}}|gh[pousr]_[A-Za-z0-9]{{16,}}|github_pat_\w{{16,}}|glpat-[\w-]{{16,}}
+        |sk-[\w-]{{20,}}|xox[abeprs]-[\w-]{{10,}}|(?-i:AKIA|ASIA)[A-Z0-9]{{12,}}|eyJ[\w-]{{10,}}\.[\w.-]{{10,}})
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 _HINT = re.compile(
-    r"token|passw|secret|key|credential|bearer|basic|://|hf_|gh[po]_|glpat|sk-|xox|AKIA", re.IGNORECASE
+    r"token|passw|passph|secret|credential|key|authorization|bearer|://|hf_|gh[pousr]_|github_pat|glpat|sk-|xox"
+    r"|AKIA|ASIA|eyJ",
+    re.IGNORECASE,
 )
-HIDDEN = "[hidden]"
 
 
 def redact(text: str) -> str:
     """The same text with passwords, tokens and keys replaced; most text has none and passes unscanned."""
-    if not _HINT.search(text):
-        return text
-    return _SECRETS.sub(_hide, text)
+    return _SECRETS.sub(_hide, text) if _HINT.search(text) else text
+
+
+def redact_values(variables: Mapping[str, str]) -> dict[str, str]:
+    """The same variables; the values of those whose name or value says so are hidden."""
+    return {name: redact(f"{name}={value}").removeprefix(f"{name}=") for name, value in variables.items()}
 
 
 def _hide(match: re.Match[str]) -> str:
-    kept = match["key"] or match["scheme"] or match["user"] or ""
-    return kept + HIDDEN
+    return (match[match.lastgroup] if match.lastgroup else "") + HIDDEN

@@ -29,12 +29,10 @@ plain = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8)
 )
-words = st.sampled_from(
-    ["match", "op", "left", "right", "==", "in", "payload", "protocol", "tcp", "field", "dport", "meta", "key",
-     "mark", "ct", "state", "new", "set", "vmap", "data", "@s", "accept", "jump", "target", "xt", "prefix",
-     "addr", "len", "range", "concat", "&", "|", "mangle", "value", "fib", "elem", "val", "limit", "ip",
-     "saddr", "10.0.0.1"]
-)  # fmt: skip
+WORDS = """match op left right == in payload protocol tcp field dport meta key mark ct state new set vmap
+    data @s accept jump target xt prefix addr len range concat & | mangle value fib elem val limit ip saddr
+    10.0.0.1"""
+words = st.sampled_from(WORDS.split())
 statements = st.recursive(
     plain | words,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),

@@ -196,6 +196,15 @@ def test_a_very_large_rule_set_is_left_open_in_words() -> None:
     assert "41,233 rules" in decision.reason
 
 
+def test_very_many_boundaries_end_soon_and_leave_the_rest_open() -> None:
+    many = "\n".join(f"-A INPUT -p tcp -m tcp --dport {2 * n + 20_001} -j ACCEPT" for n in range(19_000))
+    rules = combine(iptables=parse_iptables_save(f"*filter\n:INPUT DROP [0:0]\n{many}\nCOMMIT\n", "ip"))
+    spans = rules.decide_in_ports(PEER, HERE, 20_000, 60_000, "eth0")
+    assert [span.decision.action for span in spans[:2]] == [Action.DROP, Action.ACCEPT]
+    assert spans[-1].decision.action is Action.UNKNOWN
+    assert spans[-1].last == 60_000
+
+
 def test_wrong_questions_are_errors_of_the_caller() -> None:
     for source, dest, port in ((PEER, "fd00::1", 1), (PEER, HERE, 0), ("nowhere", HERE, 1)):
         with pytest.raises(ValueError, match=r"."):

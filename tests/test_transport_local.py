@@ -61,7 +61,7 @@ def test_a_command_that_kills_itself(transport: LocalTransport) -> None:
     assert one(transport, Script("kill -9 $$", b"", DONE)).rc == 137
 
 
-def test_a_large_stdin_and_a_talkative_reader(transport: LocalTransport) -> None:
+def test_a_large_stdin_and_a_talkative_reader() -> None:
     roomy = LocalTransport([HERE])
     text = b"x" * 99 + b"\n"
     got = one(roomy, Script("cat", text * 60_000 + DONE + b"\n", DONE))

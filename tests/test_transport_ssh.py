@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Generator, Iterator
@@ -28,6 +31,8 @@ from tests.transport_servers import (
 )
 
 pytestmark = pytest.mark.skipif(not SSHD.exists(), reason="needs an SSH server to talk to")
+
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +147,7 @@ def test_one_connection_serves_every_later_channel(server: Sshd, transport: SshT
     assert server.log.read_text().count("Accepted publickey") == before + 1
 
 
-def test_a_connection_that_died_is_made_again(server: Sshd, transport: SshTransport) -> None:
+def test_a_connection_that_died_is_made_again(transport: SshTransport) -> None:
     [first] = transport.run({"box": Script("kill -9 $(ps -o ppid= -p $$)", b"", DONE)}, 15)
     assert isinstance(first, Answer)
     assert first.end is End.LOST
@@ -311,3 +316,47 @@ def test_a_hosts_own_time_does_not_begin_while_it_waits_for_its_turn(
     hosts = [server.host(f"box{n}") for n in range(8)]
     got = outcomes(hosts, narrow, timeout=3)
     assert not [u for u in got.values() if isinstance(u, Unreached)]
+
+
+INTERRUPTED = """
+import sys, time
+from doctor.model import Host
+from doctor.transport import Script
+from doctor.transport.settings import SshSettings
+from doctor.transport.ssh import SshTransport
+config, port, mute = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+hosts = [Host("runs", "127.0.0.1", port=port), Host("greets", "127.0.0.1", port=mute)]
+transport = SshTransport(hosts, SshSettings(config_file=config))
+try:
+    print("ready", flush=True)
+    for _ in transport.run({h.name: Script("sleep 30", b"", b"DONE") for h in hosts}, 30):
+        pass
+except KeyboardInterrupt:
+    begun = time.monotonic()
+    transport.close()
+    print("closed", time.monotonic() - begun < 0.5, flush=True)
+"""
+
+
+def test_an_interrupt_is_heard_at_once(server: Sshd, tmp_path: Path) -> None:
+    with listener(lambda _: time.sleep(10)) as mute:
+        command = [sys.executable, "-c", INTERRUPTED, config(tmp_path, server), str(server.port), str(mute)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(0.7)
+        begun = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=10)
+    assert (out, err, child.returncode) == (b"closed True\n", b"", 0)
+    assert time.monotonic() - begun < 1.5
+
+
+def test_a_host_costs_little(server: Sshd, settings: SshSettings) -> None:
+    hosts = [server.host(f"box{n}") for n in range(32)]
+    outcomes(hosts[:1], settings)
+    begun = time.process_time()
+    got = outcomes(hosts, settings)
+    spent = (time.process_time() - begun) / len(hosts)
+    assert [type(a) for a in got.values()] == [Answer] * 32
+    assert spent < 0.015

@@ -144,7 +144,8 @@ class Rdma:
 
 
 def _rdma(capture: Capture) -> Rdma:
-    return Rdma(tuple(sorted({path.split("/")[4] for path in files(capture)})))
+    places = (re.fullmatch(r"/sys/class/infiniband/([^/]+)/node_type", path) for path in files(capture))
+    return Rdma(tuple(sorted({place[1] for place in places if place})))
 
 
 RDMA = Fact("rdma", Read(("/sys/class/infiniband/*/node_type",)), _rdma)

@@ -33,14 +33,18 @@ def _memory(capture: Capture) -> Memory:
     available = kilobytes.get("MemAvailable", kilobytes.get("MemFree", 0))
     for limit, used, stat in _CGROUPS:
         text = found.get(limit, "").strip()
-        if text.isdecimal() and int(text) < total:
-            idle = re.search(r"^(?:total_)?inactive_file (\d{1,15})$", found.get(stat, ""), re.MULTILINE)
+        if re.fullmatch(_BYTES, text) and int(text) < total:
+            idle = dict(
+                re.findall(rf"^((?:total_)?inactive_file) ({_BYTES})$", found.get(stat, ""), re.MULTILINE)
+            )
+            cache = int(idle.get("total_inactive_file") or idle.get("inactive_file") or 0)
             spent = found.get(used, "").strip()
-            taken = (int(spent) if spent.isdecimal() else 0) - (int(idle[1]) if idle else 0)
+            taken = (int(spent) if re.fullmatch(_BYTES, spent) else 0) - cache
             return Memory(int(text), min(available, int(text) - max(taken, 0)), True)
     return Memory(total, available, False)
 
 
+_BYTES = r"\d{1,18}"
 _CGROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"),
     (
@@ -65,7 +69,7 @@ def _swap(capture: Capture) -> Swap:
     rows = [
         (row[0], int(row[2]) * 1024, int(row[3]) * 1024)
         for row in (line.split() for line in files(capture).get("/proc/swaps", "").splitlines())
-        if len(row) >= 5 and row[2].isdecimal() and row[3].isdecimal() and "zram" not in row[0]
+        if len(row) >= 5 and all(re.fullmatch(_BYTES, size) for size in row[2:4]) and "zram" not in row[0]
     ]
     return Swap(sum(r[1] for r in rows), sum(r[2] for r in rows), tuple(r[0] for r in rows))
 
@@ -130,7 +134,7 @@ def _spaces(capture: Capture) -> Spaces:
             if not row:
                 raise NotUnderstood(f"df printed no line for {path[:80]}")
             places.append(Space(path, row[3], int(row[1]) * 1024, int(row[2]) * 1024, writable == "yes"))
-    if not places:
+    if not (places or remote or gone):
         raise NotUnderstood("df printed nothing that can be read")
     return Spaces(tuple(places), tuple(remote), tuple(gone))
 

@@ -39,8 +39,9 @@ ADDRESSES = Fact("addresses", Run("ip -o addr show"), _addresses)
 def _links(capture: Capture) -> Mapping[str, Counters]:
     values: dict[str, dict[str, str]] = {}
     for path, text in files(capture).items():
-        parts = path.split("/")
-        values.setdefault(parts[4], {})[parts[-1]] = text.strip()
+        place = re.fullmatch(r"/sys/class/net/([^/]+)/(?:statistics/)?(\w+)", path)
+        if place:
+            values.setdefault(place[1], {})[place[2]] = text.strip()
     links = {}
     for name, seen in values.items():
         speed = seen.get("speed", "")

@@ -35,7 +35,7 @@ _PS = (
 
 def _processes(capture: Capture) -> Processes:
     rows = re.findall(
-        r"^\s*(\d{1,10})\s+(\d{1,10})\s+(\S{1,8})\s+(\S+)\s+(\d{1,12})\s+(.*)$", capture.stdout, re.MULTILINE
+        r"^ *(\d{1,10}) +(\d{1,10}) +(\S{1,8}) +(\S+) +(\d{1,12}) +(.*)$", capture.stdout, re.MULTILINE
     )
     found = [Process(int(p), int(pp), st, user, int(t), args.strip()) for p, pp, st, user, t, args in rows]
     if not found:
@@ -56,16 +56,20 @@ class KernelLine:
 
 
 WORTH_READING = (
-    "out of memory|oom-kill|NVRM: Xid|machine check|hardware error|heart.*beat lost|link is down|link down"
+    "out of memory|oom-kill|NVRM: Xid|machine check|hardware error|heart.?beat lost|link is down|link down"
     "|i/o error|ext4-fs error|nf_conntrack: table full|segfault|fallen off the bus|edac|soft lockup|blocked for more"
 )
+
+
+LONGEST = 1000
+"""Characters of a line that are looked at."""
 
 
 def _kernel_log(capture: Capture) -> tuple[KernelLine, ...]:
     uptime = re.search(r"^uptime (\d{1,12}(?:\.\d+)?)", capture.stdout, re.MULTILINE)
     now = float(uptime[1]) if uptime else None
     lines = []
-    for line in capture.stdout.splitlines():
+    for line in (line[:LONGEST] for line in capture.stdout.splitlines()):
         if line.startswith("uptime ") or not re.search(WORTH_READING, line, re.IGNORECASE):
             continue
         stamp = re.match(r"(?:<\d+>)?\[\s*(\d{1,12}\.\d+)\]\s*(.*)", line)

@@ -73,7 +73,7 @@ _VERSION_FILES = {
     ),
     "/usr/local/Ascend/nnae/latest/ascend_nnae_install.info": ("nnae", r"^version=(\S+)"),
     "/proc/driver/nvidia/version": ("nvidia-driver", r"Module\s+(?:for \S+\s+)?(\d+\.\d+\S*)"),
-    "/usr/local/cuda/version.json": ("cuda", r'"cuda"[^}]*?"version"\s*:\s*"([^"]+)"'),
+    "/usr/local/cuda/version.json": ("cuda", r'"cuda"[^}]{0,200}?"version"\s*:\s*"([^"]+)"'),
 }
 
 

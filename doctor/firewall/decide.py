@@ -27,6 +27,7 @@ from doctor.firewall.rules import (
 from doctor.firewall.values import Interval, Spans
 
 MAX_RULES = 20_000
+RANGE_BUDGET = 2_000_000
 PORTS = (Field.SPORT, Field.DPORT)
 ADDRESSES = (Field.SOURCE, Field.DEST)
 
@@ -62,7 +63,7 @@ class Ruleset:
         `interface` is where the peer's traffic passes in both directions; None is one that is not known, but
         surely not the loopback. `ephemeral` are the ports from which the peer's own port comes.
         """
-        return self._decide(journey(source, dest, port, interface, ephemeral, incoming=True))
+        return self._decide(journey(source, dest, port, interface, ephemeral, incoming=True), Budget())
 
     def decide_out(
         self,
@@ -73,7 +74,7 @@ class Ruleset:
         ephemeral: Interval = EPHEMERAL,
     ) -> Decision:
         """A new connection from our own `source` to another host's `dest`; `ephemeral` is our own range."""
-        return self._decide(journey(source, dest, port, interface, ephemeral, incoming=False))
+        return self._decide(journey(source, dest, port, interface, ephemeral, incoming=False), Budget())
 
     def decide_in_ports(
         self,
@@ -85,10 +86,7 @@ class Ruleset:
         ephemeral: Interval = EPHEMERAL,
     ) -> tuple[PortSpan, ...]:
         """`decide_in` for every port of a range: exact, one question for each stretch no rule divides."""
-        return _joined(
-            PortSpan(low, high, self.decide_in(source, dest, low, interface, ephemeral))
-            for low, high in self._stretches(first, last)
-        )
+        return self._decide_ports(first, last, (source, dest), interface, ephemeral, incoming=True)
 
     def decide_out_ports(
         self,
@@ -100,10 +98,7 @@ class Ruleset:
         ephemeral: Interval = EPHEMERAL,
     ) -> tuple[PortSpan, ...]:
         """`decide_out` for every port of a range."""
-        return _joined(
-            PortSpan(low, high, self.decide_out(source, dest, low, interface, ephemeral))
-            for low, high in self._stretches(first, last)
-        )
+        return self._decide_ports(first, last, (source, dest), interface, ephemeral, incoming=False)
 
     def alike(self, addresses: Iterable[Address]) -> tuple[tuple[str, ...], ...]:
         """The addresses in groups that no rule tells apart: one question answers for a whole group."""
@@ -131,6 +126,22 @@ class Ruleset:
     def rules(self) -> int:
         return sum(len(chain.rules) for table in self.tables for chain in table.chains.values())
 
+    def _decide_ports(
+        self,
+        first: int,
+        last: int,
+        ends: tuple[Address, Address],
+        interface: str | None,
+        ephemeral: Interval,
+        incoming: bool,
+    ) -> tuple[PortSpan, ...]:
+        """One budget for the whole range, so that thousands of boundaries cost seconds and not hours."""
+        budget = Budget(RANGE_BUDGET)
+        return _joined(
+            PortSpan(low, high, self._decide(journey(*ends, low, interface, ephemeral, incoming), budget))
+            for low, high in self._stretches(first, last)
+        )
+
     def _stretches(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         starts = sorted({first} | {cut for cut in self._cuts(PORTS) if first < cut <= last})
         ends = [start - 1 for start in starts[1:]] + [last]
@@ -144,12 +155,11 @@ class Ruleset:
                     cuts.update(_cuts(rule, fields))
         return cuts
 
-    def _decide(self, packets: tuple[Packet, ...]) -> Decision:
+    def _decide(self, packets: tuple[Packet, ...], budget: Budget) -> Decision:
         if self.rules > MAX_RULES:
             return Decision(
                 Action.UNKNOWN, reason=f"the rule set has {self.rules:,} rules, too many to follow"
             )
-        budget = Budget()
         states = {State(): Way()}
         answer = Decision(Action.ACCEPT)
         try:

@@ -51,7 +51,7 @@ class Fate:
 class Budget:
     """Comparisons that one question may cost, so that hostile rules cannot stop the program."""
 
-    left: int = 3_000_000
+    left: int = 1_000_000
 
     def spend(self, amount: int = 1) -> None:
         self.left -= amount

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from doctor.inventory import fold
@@ -31,12 +29,13 @@ _EVIDENCE = 6
 def print_report(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
     """`verbose` adds evidence and what does not apply; `quiet` leaves only what is wrong and the last line."""
     if not quiet:
-        console.print(Text(plan_line(report.plan), style="dim"))
+        _print_wrapped(Text(clean(plan_line(report.plan)), style="dim"), console)
     known = {finding.id: finding for finding in report.findings}
+    unheard = {host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED}
     for finding in report.findings:
         if finding.status in _TROUBLE:
             console.print()
-            _print_finding(finding, known, console, verbose)
+            _print_finding(finding, known, unheard, console, verbose)
     if not quiet:
         _print_unexamined(report, console, verbose)
     if report.findings or not quiet:
@@ -71,7 +70,9 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _print_finding(finding: Finding, known: dict[str, Finding], console: Console, verbose: bool) -> None:
+def _print_finding(
+    finding: Finding, known: dict[str, Finding], unheard: set[str], console: Console, verbose: bool
+) -> None:
     cause = known.get(finding.because or "")
     head = Text("  └ " if cause else "", style="dim")
     head.append(_LABEL[finding.status], style=_STYLE[finding.status])
@@ -82,17 +83,17 @@ def _print_finding(finding: Finding, known: dict[str, Finding], console: Console
         head.append("  (seen from inside the container)", style="dim")
     console.print(head)
     indent = 8 if cause else 6
-    console.print(Padding(Text(_sentence(finding)), (0, 0, 0, indent), expand=False))
+    _print_wrapped(Text(_sentence(finding)), console, indent, indent)
     rows = [("because", f"of {cause.check} on {cause.nodeset or 'all'}")] if cause else []
     rows += [("expected", finding.expected), ("found", finding.actual)]
-    if finding.subject and finding.subject not in finding.summary:
+    if finding.subject and finding.subject not in finding.summary + finding.actual:
         rows.insert(0, ("where", finding.subject))
     if verbose:
         rows += [("seen", f"{e.source}: {e.text}") for e in finding.evidence[:_EVIDENCE]]
         rows += [("sure", finding.confidence.value)]
     _print_rows(rows, console, indent)
-    if finding.remedy:
-        _print_commands(finding, console, indent)
+    if cause is None:  # what mends the cause mends the symptom
+        _print_commands(finding, unheard, console, indent)
 
 
 def _sentence(finding: Finding) -> str:
@@ -102,28 +103,38 @@ def _sentence(finding: Finding) -> str:
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
 
 
-def _print_rows(rows: Iterable[tuple[str, str]], console: Console, indent: int) -> None:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    shown = [(name, clean(text)) for name, text in rows if text]
-    for name, text in shown:
-        table.add_row(name, Text(text))
-    if shown:
-        console.print(Padding(table, (0, 0, 0, indent), expand=False))
+def _print_wrapped(text: Text, console: Console, first: int = 0, rest: int = 0) -> None:
+    """Indented, and wrapped without blanks at line ends, so that logs stay clean."""
+    for number, line in enumerate(text.wrap(console, max(console.width - rest, 20))):
+        line.rstrip()
+        console.print(Text(" " * (first if number == 0 else rest)) + line, soft_wrap=True)
 
 
-def _print_commands(finding: Finding, console: Console, indent: int) -> None:
-    """Commands are never wrapped: they are there to be copied."""
+def _print_rows(rows: Iterable[tuple[str, str]], console: Console, indent: int, first: int = 8) -> None:
+    """Two columns, the second wrapped."""
+    for name, text in rows:
+        if not text:
+            continue
+        lines = Text(clean(text)).wrap(console, max(console.width - indent - first - 2, 20))
+        for number, line in enumerate(lines):
+            line.rstrip()
+            head = clean(name) if number == 0 else ""
+            console.print(
+                Text.assemble(" " * indent, (f"{head:<{first}}", "dim"), "  ", line), soft_wrap=True
+            )
+
+
+def _print_commands(finding: Finding, unheard: set[str], console: Console, indent: int) -> None:
+    """Commands are never wrapped: they are there to be copied. Nothing can be typed on a host out of reach."""
     commands = finding.remedy.commands if finding.remedy else ()
     if not commands:
         return
-    here = not finding.hosts or all(command.startswith(("ssh", "kubectl", "docker")) for command in commands)
+    here = not finding.hosts or unheard & set(finding.hosts) or all(c.startswith("ssh ") for c in commands)
     label = "type" if here else f"type on {clean(finding.nodeset)}"
-    console.print(Padding(Text(label, style="dim"), (0, 0, 0, indent), expand=False))
+    console.print(Text(" " * indent + label, style="dim"), soft_wrap=True)
     for command in commands:
-        line = Text(" " * (indent + 2) + clean(command), style="green")
-        console.print(line, soft_wrap=True)
+        style = "dim" if command.startswith("#") else "green"
+        console.print(Text(" " * (indent + 2) + clean(command), style=style), soft_wrap=True)
 
 
 def _print_unexamined(report: Report, console: Console, verbose: bool) -> None:
@@ -135,21 +146,21 @@ def _print_unexamined(report: Report, console: Console, verbose: bool) -> None:
         return
     console.print()
     console.print(Text("Not examined", style="bold"))
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(no_wrap=False, overflow="fold", ratio=2)
-    table.add_column(overflow="fold", ratio=3)
     for what, why in rows:
-        table.add_row(Text(clean(what)), Text(clean(why), style="dim"))
-    console.print(Padding(table, (0, 0, 0, 2), expand=False))
+        _print_wrapped(Text(f"{clean(what)}: {clean(why)}"), console, 2, 4)
 
 
 def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
     """What could not be looked at, and why: equal reasons in one row."""
     if report.outstanding:
         yield fold(report.outstanding), "had not answered when the run ended"
-    for host in report.hosts:
-        if host.status is HostStatus.UNEXAMINED and host.name not in report.outstanding:
-            yield host.name, f"everything: {host.reason}"
+    unheard = {
+        host.name
+        for host in report.hosts
+        if host.status is HostStatus.UNEXAMINED and host.name not in report.outstanding
+    }
+    if unheard:
+        yield f"everything on {fold(unheard)}", "out of reach, see above"
     rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for finding in report.findings:
         if finding.status is Status.UNKNOWN:
@@ -188,7 +199,7 @@ def _print_end(report: Report, console: Console) -> None:
     line = Text()
     line.append(_verdict(report), style=_VERDICT[report.verdict])
     line.append(f" {_hosts(report)} {looked}; {report.run.seconds:.1f} s.")
-    console.print(line)
+    _print_wrapped(line, console)
     step = _next_step(report)
     if step:
         console.print(Text.assemble(("Next: ", "dim"), step), soft_wrap=True)

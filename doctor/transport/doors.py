@@ -58,7 +58,7 @@ class Jumps:
 
         `begin` starts the host's time, and is called when its turn has come on the jump host, too.
         """
-        return self._onwards(door, door.settings.jumps, begin, 0)
+        return self._onwards(door, door.settings.jumps, begin)
 
     def drop(self) -> None:
         with self._lock:
@@ -66,38 +66,48 @@ class Jumps:
         for jump in jumps:
             jump.door.drop()
 
-    def _onwards(self, door: Door, hops: tuple[str, ...], begin: Begin, depth: int) -> Link:
+    def _onwards(self, door: Door, hops: tuple[str, ...], begin: Begin) -> Link:
         if not hops:
             return door.connect(self._shared, None, begin())
-        jump = self._jump(hops, begin, depth)
+        jump = self._jump(hops, begin)
         with jump.room:
             return door.connect(self._shared, jump.door.link, begin())
 
-    def _jump(self, hops: tuple[str, ...], begin: Begin, depth: int) -> _Jump:
+    def _jump(self, hops: tuple[str, ...], begin: Begin) -> _Jump:
         """The last of `hops`, connected. Raises Failed (JUMP), in the same words for everyone."""
-        if depth > DEEPEST_JUMP:
-            raise reasons.jump_failed(hops[-1], reasons.jump_loop(DEEPEST_JUMP))
-        with self._lock:
-            jump = self._jumps.get(hops)
-            if jump is None:
-                jump = self._jumps[hops] = _Jump(self._config.jump(hops[-1]))
+        jump = self._known(hops)
         with jump.lock:
             if jump.failed is not None:
                 raise jump.failed
             link = jump.door.link
             if link is None or not link.alive():
-                before = hops[:-1] or jump.door.settings.jumps
                 try:
-                    self._onwards(jump.door, before, begin, depth + 1)
+                    self._onwards(jump.door, jump.before, begin)
                 except Failed as why:
                     jump.failed = why if why.kind is Reach.JUMP else reasons.jump_failed(hops[-1], why)
                     raise jump.failed from None
         return jump
 
+    def _known(self, hops: tuple[str, ...]) -> _Jump:
+        """The last of `hops`, and all before it are looked up, too. Raises Failed for a way without end.
+
+        Before any lock is held: in a circle, each would wait for the other.
+        """
+        with self._lock:
+            chain = hops
+            for _ in range(DEEPEST_JUMP):
+                if chain not in self._jumps:
+                    self._jumps[chain] = _Jump(chain, self._config.jump(chain[-1]))
+                chain = self._jumps[chain].before
+                if not chain:
+                    return self._jumps[hops]
+        raise reasons.jump_failed(hops[-1], reasons.jump_loop(DEEPEST_JUMP))
+
 
 class _Jump:
-    def __init__(self, settings: HostSettings) -> None:
+    def __init__(self, hops: tuple[str, ...], settings: HostSettings) -> None:
         self.door = Door(settings)
+        self.before = hops[:-1] or settings.jumps
         self.lock = threading.Lock()
         # sshd on a jump host counts each onward login among its own work.
         self.room = threading.Semaphore(HANDSHAKES_PER_JUMP)

@@ -98,7 +98,7 @@ class KnownHosts:
         with self._lock:
             if any(e.key == key and e.mark is Mark.NONE for e in book.about([name])):
                 return
-            written = _hash(name) if hashed else name
+            written = _hash(name) if hashed else name.lower()
             line = f"{written} {kind} {base64.b64encode(key).decode()}\n"
             book.add(Entry(written, kind, key, Mark.NONE, file, book.lines + 1))
             _append(Path(file), line)

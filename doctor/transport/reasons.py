@@ -101,7 +101,7 @@ def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
     if isinstance(error, TimeoutError):
         return Failed(
             Reach.TIMEOUT,
-            f"No answer from {place} within {_rounded(seconds)} s: the host is down or a firewall drops packets.",
+            f"No answer from {place} within {_rounded(seconds)} s: the host is down, or packets are dropped.",
             "Check that the host is powered on and that no firewall stands between; "
             "--connect-timeout waits longer.",
             [f"ping -c 3 {shlex.quote(to.address)}", look],
@@ -281,7 +281,7 @@ def no_command(to: Destination) -> Failed:
 def jump_loop(depth: int) -> Failed:
     return Failed(
         Reach.JUMP,
-        f"its own ProxyJump leads through more than {depth} jump hosts, or in a circle.",
+        f"Its own ProxyJump leads through more than {depth} jump hosts, or in a circle.",
         "Correct ProxyJump in ~/.ssh/config.",
     )
 

@@ -65,3 +65,4 @@ class SshTransport(ThreadedTransport):
         for door in self._doors.values():
             door.drop()
         self._jumps.drop()
+        self._shared.keys.close()

@@ -50,12 +50,20 @@ class KeyRing:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._files: dict[tuple[str, tuple[str, ...]], KeyFile] = {}
-        self._agents: dict[str, tuple[Offer, ...]] = {}
+        self._agents: dict[str, _Agent | None] = {}
         self._worked: paramiko.PKey | None = None
 
     def worked(self, offer: Offer) -> None:
         """Clusters have one key for all hosts: the one that worked is tried first on the next."""
         self._worked = offer.key
+
+    def close(self) -> None:
+        with self._lock:
+            agents = list(self._agents.values())
+            self._agents.clear()
+        for agent in agents:
+            if agent is not None:
+                agent.hang_up()
 
     def offers(self, settings: HostSettings, unusable: dict[str, str]) -> Iterator[Offer]:
         """Keys in the order to try; nothing is read before it is asked for. Fills `unusable` (file: why)."""
@@ -123,8 +131,9 @@ class KeyRing:
             return ()
         with self._lock:
             if path not in self._agents:
-                self._agents[path] = _agent_offers(path)
-            return self._agents[path]
+                self._agents[path] = _reach_agent(path)
+            agent = self._agents[path]
+        return () if agent is None else agent.offers
 
 
 class _Agent(AgentSSH):
@@ -138,9 +147,14 @@ class _Agent(AgentSSH):
             conn.settimeout(AGENT_SECONDS)
             conn.connect(path)
             self._connect(conn)  # type: ignore[attr-defined]
+            self.offers = tuple(Offer(f"{_comment(key)} (agent)", key) for key in self.get_keys())
         except BaseException:
             conn.close()
             raise
+        self._socket = conn
+
+    def hang_up(self) -> None:
+        self._socket.close()
 
     def _send_message(self, msg: Message | bytes) -> tuple[int, Message]:
         with self._lock:
@@ -151,13 +165,12 @@ class _Agent(AgentSSH):
             return answer
 
 
-def _agent_offers(path: str) -> tuple[Offer, ...]:
+def _reach_agent(path: str) -> _Agent | None:
     try:
-        keys = _Agent(path).get_keys()
+        return _Agent(path)
     except (OSError, paramiko.SSHException, ValueError, IndexError):
         # A dead or foreign agent offers nothing; a login that fails for want of keys says so.
-        return ()
-    return tuple(Offer(f"{_comment(key)} (agent)", key) for key in keys)
+        return None
 
 
 def _comment(key: AgentKey) -> str:

@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import signal
 
+from . import demo
 from .lab import Lab
 from .needs import sweep
 
@@ -15,8 +16,15 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="boot hosts and keep them until Ctrl-C")
     up.add_argument("--hosts", type=int, default=4)
+    commands.add_parser("demo", help="examine four hosts, two of them sick")
     commands.add_parser("sweep", help="remove the labs whose owner is dead")
     args = parser.parse_args()
+    if args.command == "demo":
+        code, shown = demo.examine()
+        print(shown, end="")
+        if code != 1:
+            raise SystemExit("the two sick hosts were not found")
+        return
     if args.command == "sweep":
         for directory in sweep():
             print(f"removed {directory}")

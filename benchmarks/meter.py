@@ -1,0 +1,97 @@
+"""Measures one command on the controller: its time, its own work, and the work that it made for the hosts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.lab import Host, Lab
+
+TICKS = os.sysconf("SC_CLK_TCK")
+LOOK = """
+read -r p </run/sshd.pid; read -r a </proc/1/stat; read -r b <"/proc/$p/stat"; read -r c </proc/loadavg
+printf '%s\\n' "$a" "$b" "$c"
+"""
+"""PID 1 and sshd with all their dead children (a session ends as a child of one of them), and the number
+of the newest process, which are given one after another. The kernel keeps the times exactly and shows them
+in hundredths of a second: they are of use as a sum over many hosts. It is one process itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One run. Times in seconds; `peak` in bytes, of the largest process; the hosts' work is all hosts' sum.
+
+    What a program left running (a ControlPersist master) is in no sample: it was not waited for.
+    """
+
+    wall: float
+    cpu: float
+    peak: int
+    hosts_cpu: float
+    hosts_processes: int
+    rc: int
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """CPU seconds and processes that hosts have spent since they were booted."""
+
+    cpu: float
+    processes: int
+
+
+def work(hosts: Sequence[Host]) -> Work:
+    """The sum over the hosts. Looking costs each of them one process, see `LOOK`."""
+    ticks = processes = 0
+    for host in hosts:
+        init, sshd, load = host.ask(LOOK).stdout.splitlines()
+        ticks += sum(sum(map(int, stat.rpartition(")")[2].split()[11:15])) for stat in (init, sshd))
+        processes += int(load.split()[4])
+    return Work(ticks / TICKS, processes)
+
+
+def measure(
+    lab: Lab,
+    argv: Sequence[str],
+    hosts: Sequence[Host],
+    *,
+    env: Mapping[str, str] | None = None,
+    timeout: float = 120,
+) -> Sample:
+    """Run `argv` on the controller and wait for it and its children."""
+    before = work(hosts)
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        began = time.monotonic()
+        process = subprocess.Popen(
+            ["timeout", "-k", "1", str(timeout), *lab.enter(argv)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=lab.environment(env),
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.monotonic() - began
+        process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, not by Popen
+        output.seek(0)
+        text = output.read()
+    _settle()
+    after = work(hosts)
+    return Sample(
+        wall=wall,
+        cpu=usage.ru_utime + usage.ru_stime,
+        peak=usage.ru_maxrss * 1024,
+        hosts_cpu=after.cpu - before.cpu,
+        hosts_processes=after.processes - before.processes - len(hosts),
+        rc=process.returncode,
+        output=text,
+    )
+
+
+def _settle() -> None:
+    """Sessions end a moment after their client: their work counts only when they are gone."""
+    time.sleep(0.3)

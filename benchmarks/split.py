@@ -1,0 +1,83 @@
+"""Runs `doctor ARGS` as its users do and says at the end, on stderr, where its time went.
+
+Run by `benchmarks.peers` on the controller; its clock starts when the interpreter does.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+MARK = "split: "
+
+
+def main() -> None:
+    began = time.time() - _age()
+    from doctor import collect, session
+    from doctor.cli import run
+    from doctor.transport.routed import RoutedTransport
+
+    clock = Clock()
+    clock.around(RoutedTransport, "program", "connect")
+    clock.around(collect.Collection, "_probe", "probe")
+    clock.around(collect.Collection, "_mesh", "mesh")
+    clock.around(session, "examine", "judge")
+    clock.around(session, "_deliver", "report")
+    loaded = time.time()
+    code = run(sys.argv[1:])
+    ended = time.time()
+    spent = clock.spent()
+    spent["probe"] -= spent["connect"]
+    spent["start"] = loaded - began
+    spent["rest"] = ended - began - sum(spent.values())
+    print(MARK + json.dumps(spent), file=sys.stderr)
+    sys.exit(code)
+
+
+class Clock:
+    """When each step was under way. A step of many threads lasts from its first start to its last end."""
+
+    def __init__(self) -> None:
+        self._spans: dict[str, list[tuple[float, float]]] = {}
+        self._lock = threading.Lock()
+
+    def around(self, owner: Any, name: str, step: str) -> None:
+        inner: Callable[..., Any] = getattr(owner, name)
+
+        @functools.wraps(inner)
+        def timed(*args: Any, **kwargs: Any) -> Any:
+            began = time.time()
+            try:
+                return inner(*args, **kwargs)
+            finally:
+                with self._lock:
+                    self._spans.setdefault(step, []).append((began, time.time()))
+
+        setattr(owner, name, timed)
+
+    def spent(self) -> dict[str, float]:
+        """Connections that the mesh makes or uses are the mesh's own time."""
+        total = {}
+        mesh = min((began for began, _ in self._spans.get("mesh", ())), default=float("inf"))
+        for step in ("connect", "probe", "mesh", "judge", "report"):
+            spans = [span for span in self._spans.get(step, ()) if step != "connect" or span[0] < mesh]
+            total[step] = max(e for _, e in spans) - min(b for b, _ in spans) if spans else 0.0
+        return total
+
+
+def _age() -> float:
+    """How long ago the kernel started this process."""
+    ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+    uptime = float(Path("/proc/uptime").read_text().split()[0])
+    return uptime - ticks / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,15 @@
+"""Four hosts, two of them sick in different ways, and what `doctor check` says about them."""
+
+from __future__ import annotations
+
+from .lab import Lab
+
+
+def examine() -> tuple[int, str]:
+    """The exit code of the examination, and what a person would see in a terminal of 90 columns."""
+    with Lab(4) as lab:
+        lab["node2"].shm("64m")
+        lab["node3"].ufw_enable("allow 22/tcp")
+        done = lab.doctor("check", "node[1-4]", env={"COLUMNS": "90"})
+        shown = f"$ doctor check node[1-4]\n{done.stdout}{done.stderr}$ echo $?\n{done.returncode}\n"
+        return done.returncode, shown

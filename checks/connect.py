@@ -192,7 +192,7 @@ def firewall_blocks(
         stopped: dict[str, tuple[Decision, list[str]]] = {}
         for group in rules.alike(peers):
             for what, first, last in _wanted(plan, ports, here, inbound):
-                decision, share, span = _decide(rules, inbound, group[0], own, first, last, interface)
+                decision, share, span = _decide(rules, inbound, (group[0], own), (first, last), interface, ports)
                 if decision is None:
                     continue
                 if not decision.blocked:
@@ -217,13 +217,24 @@ def _wanted(plan: JobPlan, ports: Ports, here: Here, inbound: bool) -> list[tupl
 
 
 def _decide(
-    rules: Ruleset, inbound: bool, peer: str, own: str, first: int, last: int, interface: str | None
+    rules: Ruleset,
+    inbound: bool,
+    ends: tuple[str, str],
+    wanted: tuple[int, int],
+    interface: str | None,
+    ports: Ports,
 ) -> tuple[Decision | None, float, str]:
-    """The worst decision in a range of ports, the share of the range that it holds for, and where."""
+    """The worst decision in a range of ports, the share of the range that it holds for, and where.
+
+    `ends` are the peer's address and our own.
+    """
+    peer, own = ends
+    first, last = wanted
+    ephemeral = (ports.ephemeral[0], ports.ephemeral[-1]) if ports.ephemeral else (0, 0)
     spans = (
-        rules.decide_in_ports(peer, own, first, last, interface)
+        rules.decide_in_ports(peer, own, first, last, interface, ephemeral)
         if inbound
-        else rules.decide_out_ports(own, peer, first, last, interface)
+        else rules.decide_out_ports(own, peer, first, last, interface, ephemeral)
     )
     blocked = [span for span in spans if span.decision.blocked]
     if blocked:

@@ -61,15 +61,8 @@ def _main(
 
 Hosts = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[HOSTS]...", help="Node sets: node[01-16,20] gpu7. None: Slurm, else here."),
+    typer.Argument(metavar="HOSTS", help="Node sets: node[01-16,20] gpu7. None: Slurm, else here."),
 ]
-
-
-def _opt(*names: str, help: str, panel: str, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, **more)
-
-
-TARGETS, JOB, SSH, WHAT, OUT = "Targets", "The job", "SSH", "What to examine", "Output"
 
 
 def _examine(
@@ -77,95 +70,103 @@ def _examine(
     hosts: Hosts = None,
     hostfile: Annotated[
         Path | None,
-        _opt("-F", "--hostfile", help="Hosts from a file (plain, OpenMPI, MPICH).", panel=TARGETS),
+        typer.Option("-F", "--hostfile", metavar="FILE", help="Hosts from a file (plain, OpenMPI, MPICH)."),
     ] = None,
-    inventory: Annotated[Path | None, _opt("--inventory", help="Inventory in YAML.", panel=TARGETS)] = None,
-    local: Annotated[bool, _opt("--local", help="This machine only.", panel=TARGETS)] = False,
+    inventory: Annotated[
+        Path | None, typer.Option("--inventory", metavar="FILE", help="Inventory in YAML.")
+    ] = None,
+    local: Annotated[bool, typer.Option("--local", help="This machine only.")] = False,
     exclude: Annotated[
-        list[str] | None, _opt("--exclude", metavar="NODESET", help="Take hosts out.", panel=TARGETS)
+        list[str] | None, typer.Option("--exclude", metavar="NODESET", help="Take hosts out.")
     ] = None,
     backend: Annotated[
-        str, _opt("--backend", help="auto, gloo, nccl or hccl.", metavar="NAME", panel=JOB)
+        str, typer.Option("--backend", help="auto, gloo, nccl or hccl.", metavar="NAME")
     ] = "auto",
     master_port: Annotated[
-        int | None, _opt("--master-port", min=1, max=65535, help="The port of the rendezvous.", panel=JOB)
+        int | None,
+        typer.Option("--master-port", metavar="PORT", min=1, max=65535, help="The port of the rendezvous."),
     ] = None,
     ranks_per_host: Annotated[
-        int | None, _opt("--ranks-per-host", min=1, max=1024, help="Default: one a device.", panel=JOB)
+        int | None,
+        typer.Option("--ranks-per-host", metavar="N", min=1, max=1024, help="Default: one a device."),
     ] = None,
-    user: Annotated[str | None, _opt("--user", help="Log in as.", panel=SSH)] = None,
-    port: Annotated[int | None, _opt("--port", min=1, max=65535, help="SSH port.", panel=SSH)] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="Log in as.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", metavar="PORT", min=1, max=65535, help="SSH port.")
+    ] = None,
     identity: Annotated[
-        list[str] | None, _opt("-i", "--identity", metavar="FILE", help="Private key.", panel=SSH)
+        list[str] | None, typer.Option("-i", "--identity", metavar="FILE", help="Private key.")
     ] = None,
     jump: Annotated[
-        str | None, _opt("-J", "--jump", metavar="HOST", help="Jump host, or several: a,b.", panel=SSH)
+        str | None, typer.Option("-J", "--jump", metavar="HOST", help="Jump host, or several: a,b.")
     ] = None,
     ssh_config: Annotated[
-        str | None, _opt("--ssh-config", metavar="FILE", help="Default: ~/.ssh/config.", panel=SSH)
+        str | None, typer.Option("--ssh-config", metavar="FILE", help="Default: ~/.ssh/config.")
     ] = None,
     accept_new: Annotated[
-        bool, _opt("--accept-new", help="Trust unknown host keys once; never changed ones.", panel=SSH)
+        bool, typer.Option("--accept-new", help="Trust unknown host keys once; never changed ones.")
     ] = False,
-    sudo: Annotated[
-        bool, _opt("--sudo", help="Read what only root may read, by sudo -n.", panel=SSH)
-    ] = False,
+    sudo: Annotated[bool, typer.Option("--sudo", help="Read what only root may read, by sudo -n.")] = False,
     enter: Annotated[
         str | None,
-        _opt("--enter", metavar="COMMAND", help="Look inside: 'docker exec -i NAME'.", panel=SSH),
+        typer.Option("--enter", metavar="COMMAND", help="Look inside: 'docker exec -i NAME'."),
     ] = None,
     transport: Annotated[
-        str, _opt("--transport", metavar="NAME", help="auto, ssh or local.", panel=SSH)
+        str, typer.Option("--transport", metavar="NAME", help="auto, ssh or local.")
     ] = "auto",
     fanout: Annotated[
-        int, _opt("--fanout", min=1, max=4096, help="Connections being made at once.", panel=SSH)
+        int, typer.Option("--fanout", metavar="N", min=1, max=4096, help="Connections being made at once.")
     ] = 64,
     connect_timeout: Annotated[
-        float | None, _opt("--connect-timeout", min=0.1, metavar="S", help="Default: 10 s.", panel=SSH)
+        float | None, typer.Option("--connect-timeout", min=0.1, metavar="S", help="Default: 10 s.")
     ] = None,
-    timeout: Annotated[float, _opt("--timeout", min=0.1, metavar="S", help="For a host.", panel=SSH)] = 60.0,
+    timeout: Annotated[float, typer.Option("--timeout", min=0.1, metavar="S", help="For a host.")] = 60.0,
     deadline: Annotated[
-        float | None, _opt("--deadline", min=0.1, metavar="S", help="For the whole run.", panel=SSH)
+        float | None, typer.Option("--deadline", min=0.1, metavar="S", help="For the whole run.")
     ] = None,
     exam: Annotated[
-        str | None, _opt("--exam", metavar="NAME|FILE", help="What to examine (doctor list).", panel=WHAT)
+        str | None, typer.Option("--exam", metavar="NAME|FILE", help="What to examine (doctor list).")
     ] = None,
     only: Annotated[
-        list[str] | None, _opt("--only", metavar="GLOB", help="Only these checks.", panel=WHAT)
+        list[str] | None, typer.Option("--only", metavar="GLOB", help="Only these checks.")
     ] = None,
     skip: Annotated[
-        list[str] | None, _opt("--skip", metavar="GLOB", help="Not these checks.", panel=WHAT)
+        list[str] | None, typer.Option("--skip", metavar="GLOB", help="Not these checks.")
     ] = None,
     checks: Annotated[
-        list[Path] | None, _opt("--checks", metavar="DIR", help="More checks, from a folder.", panel=WHAT)
+        list[Path] | None, typer.Option("--checks", metavar="DIR", help="More checks, from a folder.")
     ] = None,
     expect: Annotated[
-        list[str] | None, _opt("--expect", metavar="KEY=VALUE", help="What must be there.", panel=WHAT)
+        list[str] | None, typer.Option("--expect", metavar="KEY=VALUE", help="What must be there.")
     ] = None,
-    strict: Annotated[bool, _opt("--strict", help="A warning counts as a fault.", panel=WHAT)] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="A warning counts as a fault.")] = False,
     mesh: Annotated[
         str | None,
-        _opt("--mesh", metavar="SHAPE", help="Who connects to whom: auto, full, ring, none.", panel=WHAT),
+        typer.Option("--mesh", metavar="SHAPE", help="Who connects to whom: auto, full, ring, none."),
     ] = None,
     need_hosts: Annotated[
-        int | None, _opt("--need-hosts", min=1, help="0 if so many healthy hosts remain.", panel=WHAT)
+        int | None,
+        typer.Option("--need-hosts", metavar="N", min=1, help="0 if so many healthy hosts remain."),
     ] = None,
-    save: Annotated[Path | None, _opt("--save", help="Keep a recording of the run.", panel=WHAT)] = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE", help="Keep a recording of the run.")
+    ] = None,
     replay: Annotated[
-        Path | None, _opt("--replay", help="Judge a recording; touches no host.", panel=WHAT)
+        Path | None, typer.Option("--replay", metavar="FILE", help="Judge a recording; touches no host.")
     ] = None,
     json: Annotated[
-        str | None, _opt("--json", metavar="FILE", help="The report as JSON; - is stdout.", panel=OUT)
+        str | None, typer.Option("--json", metavar="FILE", help="The report as JSON; - is stdout.")
     ] = None,
     healthy_hosts: Annotated[
-        Path | None, _opt("--healthy-hosts", help="Write the healthy hosts' names.", panel=OUT)
+        Path | None, typer.Option("--healthy-hosts", metavar="FILE", help="Write the healthy hosts' names.")
     ] = None,
     faulty_hosts: Annotated[
-        Path | None, _opt("--faulty-hosts", help="Write the names of all other hosts.", panel=OUT)
+        Path | None,
+        typer.Option("--faulty-hosts", metavar="FILE", help="Write the names of all other hosts."),
     ] = None,
-    quiet: Annotated[bool, _opt("-q", "--quiet", help="Only what is wrong.", panel=OUT)] = False,
-    verbose: Annotated[bool, _opt("-v", "--verbose", help="With evidence.", panel=OUT)] = False,
-    no_color: Annotated[bool, _opt("--no-color", help="As NO_COLOR does.", panel=OUT)] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Only what is wrong.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="With evidence.")] = False,
+    no_color: Annotated[bool, typer.Option("--no-color", help="As NO_COLOR does.")] = False,
 ) -> int:
     from doctor.session import Request, conduct
 

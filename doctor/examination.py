@@ -161,6 +161,8 @@ def _cut_off(heard: Heard) -> CutOff | None:
 def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:
     if not plan.several_hosts:
         return "there is one host only"
+    if recording.unfinished:
+        return "the run ended before it"
     return "fewer than two hosts could take part"
 
 

@@ -24,6 +24,11 @@ def print_list(folders: Sequence[Path]) -> int:
     _say("\nEXAMS")
     for name in exams():
         _say(f"  {name:<{width}}  {load_exam(name, found.checks).title}")
+    _say("\nREMEDIES")
+    playbook = load_remedies()
+    width = max(map(len, playbook.recipes))
+    for name, recipe in playbook.recipes.items():
+        _say(f"  {name:<{width}}  {recipe.title}")
     for broken in found.broken:
         _say(f"\ncould not be used: {broken.origin}: {broken.reason}")
     return 0

@@ -68,9 +68,7 @@ class Examiner:
         files = ("--json", str(report), "--save", str(recording))
         done = self.lab.doctor("check", *hosts.split(), *args, *files, user=user, timeout=timeout)
         assert report.exists(), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return Outcome(
-            done.returncode, json.loads(report.read_bytes()), done.stdout, done.stderr, recording
-        )
+        return Outcome(done.returncode, json.loads(report.read_bytes()), done.stdout, done.stderr, recording)
 
 
 def replay(outcome: Outcome, *args: str) -> tuple[int, dict[str, Any]]:

@@ -71,7 +71,9 @@ def timeless(text: str) -> str:
 
 def test_make_targets_of_the_docs_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
-    named = {target for page in PAGES for target in re.findall(r"^make (\w+)", page.read_text(), re.MULTILINE)}
+    named = {
+        target for page in PAGES for target in re.findall(r"^make (\w+)", page.read_text(), re.MULTILINE)
+    }
     assert named
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in named)
 

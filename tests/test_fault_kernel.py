@@ -152,9 +152,7 @@ HCCL_FAULTS = {
         lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60015"),
         says=("60016", "60000-60015"),
     ),
-    "port taken": Fault(
-        "port-in-use", lambda host: host.listen(60017), says=("port 60017", r"\(pid \d+\)")
-    ),
+    "port taken": Fault("port-in-use", lambda host: host.listen(60017), says=("port 60017", r"\(pid \d+\)")),
     "kernel without SMP": Fault(
         "kernel-not-smp",
         lambda host: host.shadow("/proc/sys/kernel/version", "#1 Mon Jan 1 00:00:00 UTC 2024\n"),
@@ -181,9 +179,7 @@ def test_other_ports_of_hccl_are_known_from_the_launch(
     host.listen(50031)
     outcome = examine(*ascend, "--inventory", str(inventory))
     (found,) = assert_only(outcome, "port-in-use", [host.name])
-    assert found["where"] == [
-        {"host": host.name, "rank": None, "device": None, "port": 50031, "peer": None}
-    ]
+    assert found["where"] == [{"host": host.name, "rank": None, "device": None, "port": 50031, "peer": None}]
 
 
 def test_stock_values_are_no_fault_for_a_small_job(lab: Lab, examine: Examiner) -> None:

@@ -70,7 +70,9 @@ def test_found(name: str, examine: Examiner) -> None:
 @pytest.mark.parametrize("name", ["own name is Debian's 127.0.1.1", "the head's name is unknown"])
 def test_found_by_an_ordinary_user_while_hosts_connect(name: str, examine: Examiner) -> None:
     fault = FAULTS[name]
-    prove(Fault(fault.check, fault.inject, says=fault.says, args=(), on=fault.on, user="trainee"), name, examine)
+    prove(
+        Fault(fault.check, fault.inject, says=fault.says, args=(), on=fault.on, user="trainee"), name, examine
+    )
 
 
 def test_two_hosts_with_one_name_are_both_named(lab: Lab, examine: Examiner) -> None:
@@ -80,9 +82,7 @@ def test_two_hosts_with_one_name_are_both_named(lab: Lab, examine: Examiner) -> 
     assert found["subject"] == "hostname node2"
 
 
-def test_a_loopback_name_is_no_fault_where_the_job_names_its_interface(
-    lab: Lab, examine: Examiner
-) -> None:
+def test_a_loopback_name_is_no_fault_where_the_job_names_its_interface(lab: Lab, examine: Examiner) -> None:
     inventory = examine.folder / "inventory.yaml"
     inventory.write_text("launch: {GLOO_SOCKET_IFNAME: eth0}\n")
     host = lab["node2"]

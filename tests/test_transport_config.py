@@ -278,3 +278,7 @@ def test_commands_are_quoted(home: Path) -> None:
     why = key_changed(to, Presented("k", "f", "[x;y]:1"), "old", "/a b", 1, False)
     assert why.commands[0] == "ssh-keygen -f '/a b' -R '[x;y]:1'"
     assert why.commands[1].endswith("'me@a b' true")
+
+
+def test_known_hosts_may_be_dev_null() -> None:
+    KnownHosts().add("node1", "ssh-ed25519", ED, "/dev/null", False)

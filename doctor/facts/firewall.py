@@ -1,7 +1,8 @@
 """The rule sets of the host's firewall, as one rule set that can be asked.
 
-Reading must not change the host: legacy iptables is only listed where its tables are already loaded, because
-listing them would load them; iptables' own view of nft tables only where nft shows such tables.
+Reading must not change the host, and listing the rules of a kernel module loads it: nft is asked only where
+nf_tables is there already, legacy iptables only where its tables are. Where they are not, there are no rules.
+iptables' own view of nft tables is asked for only where nft shows such tables.
 """
 
 from __future__ import annotations
@@ -16,10 +17,19 @@ _RULES = r"""
 part() { echo "== $1"; shift; "$@"; echo "== end $?"; }
 have() { command -v "$1" >/dev/null 2>&1; }
 have nft || have iptables-save || exit 127
-n=
-if have nft; then
-  n=$(nft -j list ruleset); r=$?
-  printf '== nft\n%s\n== end %s\n' "$n" "$r"
+there() {
+  [ -e /proc/modules ] || return 0
+  grep -q '^nf_tables ' /proc/modules && return
+  b=/lib/modules/$(uname -r)/modules.builtin
+  if [ -e $b ]; then grep -q '/nf_tables\.ko' $b; else grep -q nf_tables_newtable /proc/kallsyms; fi
+}
+n=none
+if there; then
+  n=
+  if have nft; then
+    n=$(nft -j list ruleset); r=$?
+    printf '== nft\n%s\n== end %s\n' "$n" "$r"
+  fi
 fi
 for t in iptables ip6tables; do
   f=ip; [ $t = iptables ] || f=ip6

@@ -47,6 +47,7 @@ class Link:
 
     def start(self, command: str, seconds: float) -> ChannelProgram:
         """Run a command. Raises ChannelException when the server opens no (further) session, else Failed."""
+        until = time.monotonic() + seconds
         watch = threading.Timer(seconds, self.wire.hang_up)
         watch.daemon = True
         watch.start()
@@ -57,6 +58,8 @@ class Link:
         except paramiko.ChannelException:
             raise
         except (paramiko.SSHException, EOFError, OSError) as error:
+            if time.monotonic() >= until:
+                raise reasons.handshake_slow(self.to, seconds, "the start of the command") from error
             if self.wire.is_active():
                 raise reasons.no_command(self.to) from error
             raise reasons.lost(self.to, "the start of the command", str(error)) from error

@@ -13,6 +13,7 @@ import time
 from collections.abc import Sequence
 
 from doctor.model import Host
+from doctor.transport import reasons
 from doctor.transport.settings import MIB
 from doctor.transport.threads import ThreadedTransport, Turn
 
@@ -170,7 +171,10 @@ class LocalTransport(ThreadedTransport):
 
     def program(self, host: str, command: str, turn: Turn) -> LocalProgram:
         turn.begin()
-        begun = LocalProgram(command)
+        try:
+            begun = LocalProgram(command)
+        except OSError as error:
+            raise reasons.not_started(error) from None
         self._programs.setdefault(host, []).append(begun)
         return begun
 

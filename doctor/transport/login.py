@@ -68,7 +68,7 @@ class HostIdentity:
         try:
             self._shared.known_hosts.add(name, kind, blob, file, self._settings.hash_known_hosts)
         except OSError as error:
-            self._shared.warn(f"{file}: the new host key of {name} was not saved: {error.strerror}")
+            self._shared.warn(f"{file}: new host keys were not saved: {error.strerror}")
 
     def _names(self) -> list[str]:
         settings = self._settings

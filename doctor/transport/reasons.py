@@ -286,6 +286,15 @@ def jump_loop(depth: int) -> Failed:
     )
 
 
+def not_started(error: OSError) -> Failed:
+    return Failed(
+        Reach.NO_SHELL,
+        f"This machine cannot start a shell: {quoted(error.strerror or str(error))}.",
+        "Check /bin/sh and the limits of this account.",
+        ["ls -l /bin/sh", "ulimit -a"],
+    )
+
+
 def interrupted() -> Failed:
     return Failed(Reach.OTHER, "Stopped before the host could be asked.", "Run it again.")
 

@@ -29,7 +29,7 @@ class SshTransport(ThreadedTransport):
     def __init__(self, hosts: Sequence[Host], settings: SshSettings) -> None:
         super().__init__(settings.output_cap)
         config = SshConfig(settings)
-        self._shared = Shared(warn=self._warnings.append)
+        self._shared = Shared(warn=self._warn)
         self._doors = {host.name: Door(config.of(host)) for host in hosts}
         self._jumps = Jumps(config, self._shared)
         self._starts = threading.Semaphore(max(1, settings.fanout))
@@ -53,6 +53,10 @@ class SshTransport(ThreadedTransport):
                 return link.start(command, turn.left())
             except paramiko.ChannelException as refused:
                 raise reasons.no_session(link.to, refused.text) from None
+
+    def _warn(self, warning: str) -> None:
+        if warning not in self._warnings:
+            self._warnings.append(warning)
 
     def give_up(self, host: str) -> str:
         door = self._doors[host]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from .errors import LabError
-from .spec import CONTROLLER, CONTROLLER6
+from .spec import CONTROLLER, CONTROLLER6, Cable
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("controller.sh")
@@ -121,6 +122,18 @@ class Controller:
         done = self.run(command, input="\n".join(lines) + "\n")
         if done.returncode and not force:
             raise LabError(f"ip: {done.stderr.strip()}")
+
+    def await_cables(self, cables: Sequence[Cable]) -> None:
+        """Wait until the switch forwards on all of them: a busy kernel may take seconds to see that one is in."""
+        waiting = {cable.port for cable in cables}
+        deadline = time.monotonic() + 15
+        while waiting:
+            if time.monotonic() > deadline:
+                raise LabError(f"no link on {', '.join(sorted(waiting))} after 15 s")
+            for line in self.run(["ip", "-br", "link"]).stdout.splitlines():
+                name, state, *_ = line.split()
+                if state == "UP":
+                    waiting.discard(name.partition("@")[0])
 
     def _switch_on(self) -> None:
         self._holder = subprocess.Popen(

@@ -121,6 +121,7 @@ class Lab(Controller):
             host.plugged_in()
         for host in hosts:
             host.await_sshd()
+        self.await_cables([cable for host in hosts for cable in host.spec.cables])
 
 
 def _halt(hosts: Sequence[Host]) -> None:

@@ -1,0 +1,92 @@
+"""The probe's script, really run by a shell of this machine."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from doctor.api import Ask, Fact
+from doctor.model import Answer, End
+from doctor.probe import Heard, read, script
+
+TOKEN = "0123456789abcdef"
+SHELLS = {"dash": ("dash", "-s"), "bash": ("bash", "-s"), "busybox": ("busybox", "sh", "-s")}
+HERE = [name for name, command in SHELLS.items() if shutil.which(command[0])]
+
+
+def start(
+    facts: Sequence[Fact[Any]], shell: str, env: Mapping[str, str] | None = None, *, sudo: bool = False
+) -> subprocess.Popen[bytes]:
+    """The probe, running, its stdin still open."""
+    text = script(facts, Ask("here"), TOKEN, sudo=sudo).stdin
+    process = subprocess.Popen(
+        SHELLS[shell],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, **(env or {})},
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write(text)
+    process.stdin.flush()
+    return process
+
+
+def answer(process: subprocess.Popen[bytes], seconds: float = 20) -> Answer:
+    """All that it prints until its last line, as a transport hears it; then its stdin is closed."""
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    began = time.time()
+    heard = {process.stdout.fileno(): b"", process.stderr.fileno(): b""}
+    end = End.TIMEOUT
+    with selectors.DefaultSelector() as selector:
+        for descriptor in heard:
+            selector.register(descriptor, selectors.EVENT_READ)
+        while selector.get_map() and time.time() - began < seconds:
+            for key, _ in selector.select(0.2):
+                data = os.read(key.fd, 65536)
+                heard[key.fd] += data
+                if not data:
+                    selector.unregister(key.fd)
+            if f"{TOKEN} done\n".encode() in heard[process.stdout.fileno()]:
+                end = End.DONE
+                break
+    process.stdin.close()
+    try:
+        rc = process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        rc = process.wait()
+    out, err = heard.values()
+    process.stdout.close()
+    process.stderr.close()
+    return Answer("here", out, err, rc, end, began, time.time())
+
+
+def ask(
+    facts: Sequence[Fact[Any]], shell: str, env: Mapping[str, str] | None = None, *, sudo: bool = False
+) -> Heard:
+    heard = read(answer(start(facts, shell, env, sudo=sudo)), facts, TOKEN)
+    assert isinstance(heard, Heard), heard
+    return heard
+
+
+def session(leader: int) -> list[int]:
+    """The processes of a session, zombies aside."""
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="ascii", errors="replace") as stat:
+                fields = stat.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == leader and fields[0] != "Z":
+            found.append(int(name))
+    return found

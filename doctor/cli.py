@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Examine a training cluster: which host, device, port or rank is at fault, how it is known, what to type.",
+    help="Examine a training cluster: which host, port or pair is at fault, how it is known, what to type.",
 )
 
 

@@ -147,7 +147,7 @@ def _names_to_ask(hosts: Sequence[Host], head: str) -> dict[str, tuple[str, ...]
     names = [host.name for host in hosts]
     askable = [name for name in names if not _is_address(name)]
     if len(hosts) == 1:
-        return {name: () for name in names}
+        return dict.fromkeys(names, ())
     if len(askable) <= ALL_NAMES:
         return {name: tuple(askable) for name in names}
     wanted = {}

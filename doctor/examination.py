@@ -1,4 +1,4 @@
-"""A recording -> a report. Pure: no host is touched, no clock is read; the same recording gives the same report."""
+"""A recording -> a report. Pure: touches no host, reads no clock; the same recording, the same report."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from doctor.findings import findings
 from doctor.model import Missing, View
 from doctor.plan import JobPlan, Sight, draft, settle
 from doctor.playbook import Exam, Playbook
-from doctor.probe import Heard
+from doctor.probe import DAMAGED, Heard
 from doctor.recording import Recording
 from doctor.verdict import Report, Rules, RunInfo, host_reports
 
@@ -147,9 +147,7 @@ def _views(recording: Recording, facts: Facts) -> Mapping[str, View]:
 
 
 def _cut_off(heard: Heard) -> CutOff | None:
-    damaged = [
-        fact for fact, missing in heard.missing.items() if missing.reason == "its output arrived damaged"
-    ]
+    damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
     if heard.complete and not damaged:
         return None
     reasons = [missing.reason for missing in heard.missing.values() if missing.fact not in heard.captures]

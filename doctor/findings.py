@@ -16,7 +16,7 @@ Mend = Callable[[str, Values], Remedy | None]
 def findings(
     results: Sequence[Result], checks: Mapping[str, Check], views: Mapping[str, View], mend: Mend
 ) -> tuple[Finding, ...]:
-    """`mend` turns a remedy's name and values into what to type; `views` says where each host was seen from."""
+    """`mend` makes what to type of a remedy's name and values; `views` says where hosts were seen from."""
     made = [_finding(group, checks, views, mend) for group in _groups(results, views)]
     linked = _link(made, checks)
     ordered = _order(linked)

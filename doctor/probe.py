@@ -3,7 +3,8 @@
 The script prints frames, each headed by a random token, so that nothing else a login prints is taken for an
 answer. It runs in lanes joined by pipes: slow facts | root's facts | the rest. A later lane prints first and
 then passes on what the earlier ones said, so lanes run at once, need no temporary file, and never mix their
-output. A command that cannot be killed (a dead network file system) costs its own lane only.
+output. A command that cannot be killed (a dead network file system) costs its own lane only: the last lane
+says that the answer is whole, while the shell still waits for the first.
 
 Stdin stays open while the script runs; when it ends before the script does, the controller is gone, and the
 script ends itself and everything it started.
@@ -24,6 +25,8 @@ from doctor.redact import redact
 from doctor.transport import Script
 
 FILES = "files"
+FILES_SECONDS = 10
+DAMAGED = "its output arrived damaged"
 LAST = "clock-end"
 """The fact to ask for when all others are in."""
 SLOW_LANE_SECONDS = 15
@@ -33,7 +36,7 @@ NEEDS_ROOT = 125
 _PRELUDE = r"""
 exec 3<&0 </dev/null
 LC_ALL=C; PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin; export LC_ALL PATH
-command -v timeout >/dev/null 2>&1 || timeout() { shift; "$@"; }
+command -v timeout >/dev/null 2>&1 || timeout() { shift 3; "$@"; }
 renice -n 5 -p $$ >/dev/null 2>&1
 ( while read -r _ <&3; do :; done
   trap '' TERM; pkill -TERM -s 0 || kill -TERM 0; sleep 1; pkill -KILL -s 0 || kill -KILL 0
@@ -43,9 +46,9 @@ f() { # name cap seconds command...
   n=$1 c=$2 s=$3; shift 3
   { e=$( {
       if [ "$c" -gt 0 ]; then
-        o=$( exec 7>&1; r=$( { { timeout "$s" "$@" 7>&- 8>&-; echo $? >&8; } | head -c "$c" >&7; } 8>&1 )
+        o=$( exec 7>&1; r=$( { { timeout -s KILL "$s" "$@" 7>&- 8>&-; echo $? >&8; } | head -c "$c" >&7; } 8>&1 )
              exit ${r:-1} )
-      else o=$(timeout "$s" "$@" 6>&-)
+      else o=$(timeout -s KILL "$s" "$@")
       fi
       printf '\n%s o %s %s %s\n%s\n' "$T" "$n" $? ${#o} "$o" >&5
     } 2>&1 ); } 5>&1
@@ -84,12 +87,12 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         ":; } | {",
         *_as_root(root, runs, token, sudo),
         "timeout 20 cat <&0; } | {",
-        f"f {FILES} 0 10 grep -sH '' {' '.join(reads)}" if reads else ":",
+        f"f {FILES} 0 {FILES_SECONDS} grep -sH '' {' '.join(reads)}" if reads else ":",
         *rest,
-        f"timeout {SLOW_LANE_SECONDS} cat; }}",
+        f"timeout {SLOW_LANE_SECONDS} cat",
         *last,
+        f"printf '\\n%s done\\n' {token}; }}",
         "kill $W",
-        f"printf '\\n%s done\\n' {token}",
         "exit 0; }",
         "",
     ]
@@ -148,6 +151,12 @@ def through(script: Script, host: Host) -> Script:
     return Script(f"exec {host.enter} {script.command.removeprefix('exec ')}", script.stdin, script.last_line)
 
 
+_TIMED_OUT = (124, 137)
+"""`timeout` kills outright, since a command may ignore anything less; some versions then say 128 + 9."""
+
+_CUT_SHORT = 141
+"""128 + SIGPIPE: it printed on beyond its cap. (A line end at the very cap is not counted by the shell.)"""
+
 _FRAME = re.compile(rb"^(?P<kind>[oe]) (?P<name>[\w-]+) (?:(?P<rc>\d{1,3}) )?(?P<size>\d{1,9})$")
 
 
@@ -158,12 +167,13 @@ def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> Heard | Unre
         return _no_answer(answer)
     texts = {name: redact(payload.decode("utf-8", "replace")) for name, (_, payload, _) in out.items()}
     contents = _files(texts.get(FILES, ""))
+    no_files = _why_no_files(out.get(FILES))
     captures: dict[str, Capture] = {}
     missing: dict[str, Missing] = {}
     for fact in facts:
         if isinstance(fact.command, Read):
-            if FILES not in out:
-                missing[fact.name] = Missing(fact.name, "the answer was cut off before it")
+            if no_files:
+                missing[fact.name] = Missing(fact.name, no_files)
             else:
                 captures[fact.name] = Capture(fact.name, 0, _select(contents, fact.command.paths))
             continue
@@ -172,7 +182,7 @@ def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> Heard | Unre
             continue
         rc, payload, whole = out[fact.name]
         stderr = redact(err.get(fact.name, b"").decode("utf-8", "replace"))
-        truncated = bool(fact.cap and len(payload) >= fact.cap)
+        truncated = bool(fact.cap and (len(payload) >= fact.cap - 1 or rc == _CUT_SHORT))
         reason = _why_unusable(fact, rc, whole, truncated, stderr, sudo)
         if reason:
             missing[fact.name] = Missing(fact.name, reason)
@@ -237,6 +247,16 @@ def _select(contents: Mapping[str, Sequence[str]], patterns: Sequence[str]) -> s
     return "\n".join(lines)
 
 
+def _why_no_files(frame: tuple[int, bytes, bool] | None) -> str:
+    """Half of the files would look like a host that lacks the others."""
+    if frame is None:
+        return "the answer was cut off before it"
+    rc, _, whole = frame
+    if not whole:
+        return DAMAGED
+    return f"reading files did not end within {FILES_SECONDS} s" if rc in _TIMED_OUT else ""
+
+
 def _why_absent(fact: Fact[Any], answer: Answer, done: bool) -> str:
     if fact.slow and done:
         return f"its command did not end within {SLOW_LANE_SECONDS} s and could not be stopped"
@@ -251,14 +271,14 @@ def _why_absent(fact: Fact[Any], answer: Answer, done: bool) -> str:
 
 def _why_unusable(fact: Fact[Any], rc: int, whole: bool, truncated: bool, stderr: str, sudo: str) -> str:
     if not whole:
-        return "its output arrived damaged"
+        return DAMAGED
     if truncated and not fact.partial:
         return f"its output is larger than {fact.cap} bytes"
     if rc in fact.ok_rc or truncated:
         return ""
     if rc == NEEDS_ROOT and fact.needs_root:
         return "sudo was refused there" if sudo == "refused" else "needs root (--sudo uses sudo -n)"
-    if rc == 124:
+    if rc in _TIMED_OUT:
         return f"its command did not end within {fact.timeout} s"
     if rc in (126, 127):
         return "its command is not installed there"

@@ -150,7 +150,7 @@ HCCL_FAULTS = {
     "half of the ports reserved": Fault(
         "ports-not-reserved",
         lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60015"),
-        says=("60016", "60000-60015"),
+        says=("reserved: 60000-60015;", "60000-60031"),
     ),
     "port taken": Fault("port-in-use", lambda host: host.listen(60017), says=("port 60017", r"\(pid \d+\)")),
     "kernel without SMP": Fault(

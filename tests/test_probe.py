@@ -69,10 +69,11 @@ def test_what_could_not_be_had_says_why(shell: str) -> None:
     facts = [
         fact("unknown", "nosuch-command-of-ours -x"),
         fact("failed", "echo half; echo reason >&2; exit 4"),
-        fact("silent", "exit 5"),
+        fact("silent", "(exit 5)"),
         fact("hangs", "sleep 60", timeout=1),
         fact("stubborn", "trap '' TERM; sleep 60", timeout=1),
         fact("flood", "yes", cap=1000),
+        fact("flood-cut-at-a-line", "yes", cap=1001),
         fact("flood-read", "yes", cap=1000, partial=True),
         fact("capped", "printf 12345", cap=1000),
         fact("after", "echo still here"),
@@ -87,6 +88,7 @@ def test_what_could_not_be_had_says_why(shell: str) -> None:
         "hangs": "its command did not end within 1 s",
         "stubborn": "its command did not end within 1 s",
         "flood": "its output is larger than 1000 bytes",
+        "flood-cut-at-a-line": "its output is larger than 1001 bytes",
     }
     assert heard.captures["flood-read"].truncated
     assert heard.captures["capped"] == Capture("capped", 0, "12345")
@@ -99,7 +101,7 @@ def test_a_slow_fact_that_cannot_be_stopped_costs_only_itself(
 ) -> None:
     monkeypatch.setattr(probe, "SLOW_LANE_SECONDS", 1)
     facts = [
-        fact("dead", "setsid sleep 8", slow=True),  # out of reach of any signal of the probe
+        fact("dead", "setsid sleep 7 & exit", slow=True),  # out of reach of any signal of the probe
         fact("names", "echo names", slow=True),
         fact("quick", "echo quick"),
         fact(probe.LAST, "echo last"),
@@ -132,7 +134,9 @@ def test_sudo_is_asked_once(shell: str, allowed: bool, tmp_path: Path) -> None:
     program(tmp_path, "id", "echo 1000")
     asked = tmp_path / "asked"
     refusal = 'echo "sudo: a password is required" >&2; exit 1'
-    program(tmp_path, "sudo", f'echo "$1" >>{asked}; shift; ' + ('exec "$@"' if allowed else refusal))
+    program(
+        tmp_path, "sudo", f"printf '%s\\n' \"$1\" >>{asked}; shift; " + ('exec "$@"' if allowed else refusal)
+    )
     facts = [
         fact("one", "printf 'it'\"'\"'s one'", needs_root=True),
         fact("two", "echo two; echo why >&2; exit 7", needs_root=True),

@@ -90,11 +90,11 @@ def test_an_exec_that_is_refused(serve: Callable[..., SshTransport]) -> None:
 
 def test_an_exec_that_is_never_answered(serve: Callable[..., SshTransport]) -> None:
     begun = time.monotonic()
-    got = one(serve(None, stall=6), 1)
+    got = one(serve(None, stall=8), 2)
     assert isinstance(got, Unreached)
     assert got.kind is Reach.TIMEOUT
     assert "start of the command" in got.summary
-    assert time.monotonic() - begun < 2.5
+    assert time.monotonic() - begun < 5
 
 
 def test_a_channel_closed_without_a_word(serve: Callable[..., SshTransport]) -> None:
@@ -113,7 +113,7 @@ def test_a_peer_that_ignores_the_window(serve: Callable[..., SshTransport]) -> N
             for _ in range(3000):
                 channel.out_window_size = 1 << 30
                 channel.send(b"x" * 30_000)
-        except OSError:
+        except (OSError, EOFError, paramiko.SSHException):
             return
 
     got = one(serve(flood), 10)
@@ -123,7 +123,7 @@ def test_a_peer_that_ignores_the_window(serve: Callable[..., SshTransport]) -> N
 
 def test_a_peer_that_never_reads(serve: Callable[..., SshTransport]) -> None:
     transport = serve(lambda _: None)
-    [got] = transport.run({"box": Script("x", b"y" * 8_000_000, DONE)}, 1.5)
+    [got] = transport.run({"box": Script("x", b"y" * 8_000_000, DONE)}, 2.5)
     assert isinstance(got, Answer)
     assert got.end is End.TIMEOUT
 

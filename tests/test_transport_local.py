@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -138,3 +140,8 @@ def test_no_descriptor_is_left_open(transport: LocalTransport) -> None:
     for _ in range(5):
         one(transport, sh("echo hi"))
     assert len(os.listdir("/proc/self/fd")) <= before
+
+
+def test_without_ssh_hosts_paramiko_is_not_imported() -> None:
+    program = "import sys, doctor.transport.routed; sys.exit('paramiko' in sys.modules)"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[1])

@@ -81,13 +81,13 @@ def test_many_hosts_at_once(server: Sshd, settings: SshSettings) -> None:
 
 def test_the_deadline_keeps_what_was_said(server: Sshd, settings: SshSettings) -> None:
     begun = time.monotonic()
-    got = answer(server.host(), settings, sh("echo first; sleep 30"), timeout=1.5)
+    got = answer(server.host(), settings, sh("echo first; sleep 30"), timeout=2.5)
     assert (got.stdout, got.end) == (b"first\n", End.TIMEOUT)
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 5
 
 
 def test_a_silent_shell_ends_at_the_deadline(server: Sshd, settings: SshSettings) -> None:
-    got = answer(server.host(), settings, Script("exec sleep 30", b"", DONE), timeout=1)
+    got = answer(server.host(), settings, Script("exec sleep 30", b"", DONE), timeout=2.5)
     assert (got.stdout, got.stderr, got.end) == (b"", b"", End.TIMEOUT)
 
 

@@ -27,10 +27,13 @@ class Processes:
 
 
 _PS = (
-    "ps -eo pid=,ppid=,stat=,user=,etimes=,args= | "
-    "awk '$1 == 1 || $3 ~ /^[DZ]/ || /torchrun|torch.distributed|multiprocessing.(spawn|fork|resource)|msrun"
-    "|deepspeed|accelerate|mpirun|orted|torch_npu_run/ {print substr($0, 1, 400)}'"
+    # The probe's own session is left out: its shells hang in state D for an instant whenever they fork.
+    "read -r _ _ _ _ _ own _ </proc/self/stat; ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
+    "awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || /torchrun|torch.distributed"
+    "|multiprocessing.(spawn|fork|resource)|msrun|deepspeed|accelerate|mpirun|orted|torch_npu_run/)"
+    ' {sub(/^ *[0-9]+ +/, ""); print substr($0, 1, 400)}\''
 )
+_OURSELVES = re.compile(r"awk (?:-v own=\S* )?\$[12] == 1 ")
 
 
 def _processes(capture: Capture) -> Processes:
@@ -41,7 +44,7 @@ def _processes(capture: Capture) -> Processes:
     if not found:
         raise NotUnderstood("ps printed no process")
     init = next((process.command for process in found if process.pid == 1), "")
-    return Processes(init, tuple(p for p in found if p.pid != 1 and "awk $1 == 1" not in p.command))
+    return Processes(init, tuple(p for p in found if p.pid != 1 and not _OURSELVES.match(p.command)))
 
 
 PROCESSES = Fact("processes", Run(_PS), _processes, slow=True, cap=262144, partial=True)

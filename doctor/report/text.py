@@ -27,7 +27,7 @@ _EVIDENCE = 6
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
-    """`verbose` adds evidence and what does not apply; `quiet` leaves only what is wrong and the last line."""
+    """`verbose` adds evidence and what does not apply; `quiet` leaves what is wrong and the last line."""
     if not quiet:
         _print_wrapped(Text(clean(plan_line(report.plan)), style="dim"), console)
     known = {finding.id: finding for finding in report.findings}
@@ -125,7 +125,7 @@ def _print_rows(rows: Iterable[tuple[str, str]], console: Console, indent: int, 
 
 
 def _print_commands(finding: Finding, unheard: set[str], console: Console, indent: int) -> None:
-    """Commands are never wrapped: they are there to be copied. Nothing can be typed on a host out of reach."""
+    """Never wrapped: commands are there to be copied. Nothing can be typed on a host out of reach."""
     commands = finding.remedy.commands if finding.remedy else ()
     if not commands:
         return

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from doctor.model import Reach
-from doctor.transport import reasons
+from doctor.transport import detours
 from doctor.transport.link import Dial, Link
 from doctor.transport.login import Shared
 from doctor.transport.reasons import Failed
@@ -84,7 +84,7 @@ class Jumps:
                 try:
                     self._onwards(jump.door, jump.before, begin)
                 except Failed as why:
-                    jump.failed = why if why.kind is Reach.JUMP else reasons.jump_failed(hops[-1], why)
+                    jump.failed = why if why.kind is Reach.JUMP else detours.jump_failed(hops[-1], why)
                     raise jump.failed from None
         return jump
 
@@ -101,7 +101,7 @@ class Jumps:
                 chain = self._jumps[chain].before
                 if not chain:
                     return self._jumps[hops]
-        raise reasons.jump_failed(hops[-1], reasons.jump_loop(DEEPEST_JUMP))
+        raise detours.jump_failed(hops[-1], detours.jump_loop(DEEPEST_JUMP))
 
 
 class _Jump:

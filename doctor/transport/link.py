@@ -12,7 +12,7 @@ from typing import Any
 
 import paramiko
 
-from doctor.transport import reasons
+from doctor.transport import detours, reasons
 from doctor.transport.channel import ChannelProgram
 from doctor.transport.login import HostIdentity, Shared, log_in
 from doctor.transport.reasons import Destination, Failed
@@ -157,11 +157,11 @@ class Dial:
             channel = jump.wire.tunnel(settings.address, settings.port, seconds)
         except (paramiko.SSHException, EOFError, OSError) as error:
             if not jump.alive():
-                raise reasons.jump_failed(
+                raise detours.jump_failed(
                     jump.to.name, reasons.lost(jump.to, "the connection onwards")
                 ) from None
             code, words = jump.wire.refusal() or (2, "" if "imeout" in str(error) else str(error))
-            raise reasons.tunnel_refused(self._to, jump.to.name, code, words, seconds) from None
+            raise detours.tunnel_refused(self._to, jump.to.name, code, words, seconds) from None
         self._undo.append(channel.close)
         return channel
 
@@ -197,8 +197,9 @@ class Dial:
             if error is None or isinstance(error, (EOFError, OSError)):
                 return reasons.lost(self._to, "the key exchange", (wire.farewell or (0, ""))[1])
             return reasons.not_ssh(self._to, str(error))
-        if isinstance(packets.broke, (EOFError, ConnectionError)) and not timed_out:
+        # Without `broke`, it was our own greeting that could not be sent any more.
+        if isinstance(packets.broke or error, (EOFError, ConnectionError)) and not timed_out:
             if self._proxy is not None and self._proxy.failed():
-                return reasons.proxy_failed(self._to, self._proxy.command, self._proxy.said())
+                return detours.proxy_failed(self._to, self._proxy.command, self._proxy.said())
             return TooManyStarts(packets.said_first)
         return reasons.no_banner(self._to, seconds, packets.said_first)

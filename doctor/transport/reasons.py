@@ -73,7 +73,7 @@ def quoted(text: bytes | str, limit: int = 120) -> str:
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
-def _rounded(seconds: float) -> str:
+def rounded(seconds: float) -> str:
     """Equal for hosts whose time ran out a moment apart."""
     return f"{round(seconds) if seconds >= 2 else round(seconds, 1):g}"
 
@@ -101,7 +101,7 @@ def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
     if isinstance(error, TimeoutError):
         return Failed(
             Reach.TIMEOUT,
-            f"No answer from {place} within {_rounded(seconds)} s: the host is down, or packets are dropped.",
+            f"No answer from {place} within {rounded(seconds)} s: the host is down, or packets are dropped.",
             "Check that the host is powered on and that no firewall stands between; "
             "--connect-timeout waits longer.",
             [f"ping -c 3 {shlex.quote(to.address)}", look],
@@ -134,69 +134,11 @@ def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
     )
 
 
-def tunnel_refused(to: Destination, jump: str, code: int, words: str, seconds: float) -> Failed:
-    """The jump host is fine, but did not connect us onwards. Its own words say why."""
-    low = words.lower()
-    if code == 1:
-        return Failed(
-            Reach.JUMP,
-            f"The jump host {jump} does not forward connections: {quoted(words) or 'prohibited'}.",
-            "Allow it there (AllowTcpForwarding yes in sshd_config), or use another jump host.",
-            [f"ssh {shlex.quote(jump)} grep -ri AllowTcpForwarding /etc/ssh"],
-            quoted(words),
-        )
-    seen = f" (seen from the jump host {jump})"
-    look = f"ssh {shlex.quote(jump)} nc -vz -w 3 {shlex.quote(to.address)} {to.port}"
-    if "name" in low or "resol" in low or "not known" in low:
-        return Failed(
-            Reach.NAME,
-            f"The name cannot be resolved{seen}.",
-            "Correct the name, or give an address that the jump host can use.",
-            [f"ssh {shlex.quote(jump)} getent ahosts {shlex.quote(to.address)}"],
-            quoted(words),
-        )
-    if "refused" in low:
-        kind, what = Reach.REFUSED, f"Connection refused: nothing listens on port {to.port}{seen}."
-        remedy = "Start the SSH server on the host, or give the port that it listens on."
-    elif "route" in low or "unreachable" in low:
-        kind, what = Reach.NO_ROUTE, f"No route to the host{seen}."
-        remedy = "Check the address and the routes of the jump host."
-    elif "timed out" in low or not words:
-        kind, what = Reach.TIMEOUT, f"No answer from port {to.port} within {_rounded(seconds)} s{seen}."
-        remedy = "Check that the host is powered on and that no firewall stands between it and the jump host."
-    else:
-        kind, what = Reach.OTHER, f"Cannot connect to port {to.port}{seen}: {quoted(words)}."
-        remedy = "Try the same connection by hand from the jump host."
-    return Failed(kind, what, remedy, [look], quoted(words))
-
-
-def jump_failed(jump: str, why: Failed) -> Failed:
-    """Equal for every target behind the jump host, so that they fold into one finding."""
-    return Failed(
-        Reach.JUMP,
-        f"The jump host {jump} cannot be used: {why.summary}",
-        why.remedy,
-        why.commands,
-        why.detail,
-    )
-
-
-def proxy_failed(to: Destination, command: str, said: str) -> Failed:
-    because = f": {quoted(said)}" if said else " before an SSH server answered"
-    return Failed(
-        Reach.OTHER,
-        f"The ProxyCommand ended{because}.",
-        "Run the ProxyCommand by hand; it must print an SSH banner.",
-        [to.ssh("-v")],
-        quoted(command, 400),
-    )
-
-
 def no_banner(to: Destination, seconds: float, said: bytes) -> Failed:
     if said:
         what = f"Port {to.port} is not an SSH server: it says “{quoted(said, 60)}”."
     else:
-        what = f"Port {to.port} accepts connections, but no SSH banner came within {_rounded(seconds)} s."
+        what = f"Port {to.port} accepts connections, but no SSH banner came within {rounded(seconds)} s."
     return Failed(
         Reach.BANNER,
         what,
@@ -230,7 +172,7 @@ def not_ssh(to: Destination, words: str) -> Failed:
 def handshake_slow(to: Destination, seconds: float, what: str) -> Failed:
     return Failed(
         Reach.TIMEOUT,
-        f"The SSH server did not finish {what} within {_rounded(seconds)} s.",
+        f"The SSH server did not finish {what} within {rounded(seconds)} s.",
         "The host may be overloaded, out of memory, or waiting for a slow name or account service (DNS, "
         "LDAP, PAM); --timeout waits longer.",
         [to.ssh("-v")],
@@ -251,7 +193,7 @@ def lost(to: Destination, what: str, words: str = "") -> Failed:
 def too_slow(seconds: float, doing: str) -> Failed:
     return Failed(
         Reach.TIMEOUT,
-        f"The host's {_rounded(seconds)} s were over while {doing}.",
+        f"The host's {rounded(seconds)} s were over while {doing}.",
         "Try it by hand; --timeout gives each host more time.",
     )
 
@@ -275,14 +217,6 @@ def no_command(to: Destination) -> Failed:
         "Use an account with a shell, or lift ForceCommand in sshd_config or command= and restrict in "
         "authorized_keys.",
         [to.ssh("-v")],
-    )
-
-
-def jump_loop(depth: int) -> Failed:
-    return Failed(
-        Reach.JUMP,
-        f"Its own ProxyJump leads through more than {depth} jump hosts, or in a circle.",
-        "Correct ProxyJump in ~/.ssh/config.",
     )
 
 

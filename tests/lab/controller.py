@@ -124,7 +124,7 @@ class Controller:
             raise LabError(f"ip: {done.stderr.strip()}")
 
     def await_cables(self, cables: Sequence[Cable]) -> None:
-        """Wait until the switch forwards on all of them: a busy kernel may take seconds to see that one is in."""
+        """Wait until the switch forwards on all of them: a busy kernel may take seconds to see a plug."""
         waiting = {cable.port for cable in cables}
         deadline = time.monotonic() + 15
         while waiting:

@@ -44,6 +44,10 @@ class Machine:
         """Start PID 1 and return at once; it waits for its cable."""
         spec = self.spec
         (spec.directory / "disk").mkdir(exist_ok=True)
+        # PID 1 is called as on a real host: that tells it from a container whose PID 1 is the job.
+        init = spec.directory / "init"
+        if not init.is_symlink():
+            init.symlink_to("/bin/sh")
         environment = {
             "PATH": PATH,
             "DISK": spec.disk,
@@ -56,7 +60,7 @@ class Machine:
         unshare = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--net", "--fork", "--kill-child"]
         with (spec.directory / "console").open("w") as console:
             self._outer = subprocess.Popen(
-                [*unshare, "--", "sh", str(BOOT), str(spec.directory), spec.name],
+                [*unshare, "--", str(init), str(BOOT), str(spec.directory), spec.name],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=console,

@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.lab import Host, Lab
@@ -62,8 +62,12 @@ def measure(
     *,
     env: Mapping[str, str] | None = None,
     timeout: float = 120,
+    tidy: Callable[[], None] | None = None,
 ) -> Sample:
-    """Run `argv` on the controller and wait for it and its children."""
+    """Run `argv` on the controller and wait for it and its children.
+
+    `tidy` ends the sessions that it left open, untimed: the hosts' work is known when they end.
+    """
     before = work(hosts)
     with tempfile.TemporaryFile("w+", errors="replace") as output:
         began = time.monotonic()
@@ -79,6 +83,8 @@ def measure(
         process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, not by Popen
         output.seek(0)
         text = output.read()
+    if tidy is not None:
+        tidy()
     _settle()
     after = work(hosts)
     return Sample(

@@ -85,7 +85,8 @@ def probe_alone(lab: Lab) -> list[tuple[str, str, str]]:
 
 def _run(argv: Sequence[str], asked: Script) -> float:
     """CPU seconds of one run. Its stdin stays open until the last line, as a transport keeps it."""
-    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    # In a session of its own: when its stdin ends early, the probe ends its whole session.
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(asked.stdin)

@@ -10,6 +10,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from statistics import median
 
 from benchmarks import contenders
@@ -33,6 +34,7 @@ def main() -> int:
         return 2
     with Lab(args.hosts) as lab:
         _offer_sftp(lab)
+        _introduce(lab)
         nodeset = f"node[1-{args.hosts}]"
         print(conditions(args.hosts), end="\n\n", flush=True)
         peers = contenders.peers(lab, nodeset)
@@ -73,8 +75,9 @@ def _rounds(lab: Lab, entrants: Sequence[Contender], rounds: int) -> dict[str, l
     for number in range(rounds):
         shift = number % len(entrants)
         for entrant in (*entrants[shift:], *entrants[:shift]):
-            contenders.forget_masters(lab)
-            sample = measure(lab, entrant.argv, lab.hosts, env=entrant.env)
+            sample = measure(
+                lab, entrant.argv, lab.hosts, env=entrant.env, tidy=partial(contenders.forget_masters, lab)
+            )
             if trouble := entrant.trouble(sample, len(lab.hosts)):
                 print(f"{entrant.name}: {trouble}", file=sys.stderr)
             taken[entrant.name].append(sample)
@@ -87,10 +90,27 @@ def _rounds(lab: Lab, entrants: Sequence[Contender], rounds: int) -> dict[str, l
 def _offer_sftp(lab: Lab) -> None:
     """As any sshd does: ansible copies its modules by sftp first, and would lose time without it."""
     for host in lab:
-        host.do(
-            'echo "Subsystem sftp internal-sftp" >>/etc/ssh/sshd_config; kill -HUP "$(cat /run/sshd.pid)"'
-        )
+        host.do("""
+            echo "Subsystem sftp internal-sftp" >>/etc/ssh/sshd_config
+            kill -HUP "$(cat /run/sshd.pid)"
+        """)
         host.await_sshd()
+
+
+def _introduce(lab: Lab) -> None:
+    """Tell every host the others' hardware addresses.
+
+    One kernel has all hosts' ARP tables, and by default room for 1024 entries in all of them together: 32
+    hosts that each talk to 31 others overflow it, and what is lost then costs whole seconds. Fixed entries
+    do not count.
+    """
+    for host in lab:
+        others = (other.spec for other in lab if other is not host)
+        lines = (
+            f"neigh replace {spec.address} lladdr {spec.cables[0].mac} dev eth0 nud permanent\n"
+            for spec in others
+        )
+        host.do("ip -batch -", stdin="".join(lines))
 
 
 if __name__ == "__main__":

@@ -192,7 +192,9 @@ def firewall_blocks(
         stopped: dict[str, tuple[Decision, list[str]]] = {}
         for group in rules.alike(peers):
             for what, first, last in _wanted(plan, ports, here, inbound):
-                decision, share, span = _decide(rules, inbound, (group[0], own), (first, last), interface, ports)
+                decision, share, span = _decide(
+                    rules, inbound, (group[0], own), (first, last), interface, ports
+                )
                 if decision is None:
                     continue
                 if not decision.blocked:
@@ -256,12 +258,15 @@ def _blocked(
     way = "from" if inbound else "to"
     verb = "rejects" if decision.action.value == "reject" else "drops"
     contrary = _proved_contrary(stopped, inbound, here, mesh)
-    sources = [a for peer in blocked_peers if (a := plan.data_address(peer))]
+    everybody = len(blocked_peers) == len(plan.hosts) - 1
+    # Its own address among the others does no harm, and hosts that drop alike then fold into one finding.
+    allowed = [host.name for host in plan.hosts] if everybody else blocked_peers
+    whom = "all other hosts" if everybody else fold(blocked_peers)
     return Problem(
         f"the firewall {verb} what the job needs {way} other hosts"
         + ("; yet real connections got through" if contrary else ""),
         expected=f"new TCP connections {way} the cluster's addresses accepted",
-        actual=f"{', '.join(stopped)}: {verb} {way} {fold(blocked_peers)}, by {_rule(decision)}",
+        actual=f"{', '.join(stopped)}: {verb} {way} {whom}, by {_rule(decision)}",
         subject=next(iter(stopped)),
         where=tuple(
             Place(host=here.name, peer=peer, port=plan.master_port.value if "master" in what else None)
@@ -276,7 +281,7 @@ def _blocked(
             for what, (d, _) in stopped.items()
         ),
         remedy=_remedy(decision, inbound),
-        values={"peers": tuple(_networks(sources)), **_place(decision)},
+        values={**_peers([a for peer in allowed if (a := plan.data_address(peer))]), **_place(decision)},
     )
 
 
@@ -306,17 +311,23 @@ def _proved_contrary(
 
 
 def _remedy(decision: Decision, inbound: bool) -> str:
-    manager = decision.manager or Manager.NFT
-    return f"allow-cluster-{manager.value}" if inbound else f"allow-cluster-out-{manager.value}"
+    manager = (decision.manager or Manager.NFT).value
+    if decision.manager is Manager.IPTABLES and decision.tool.endswith("-legacy"):
+        manager += "-legacy"
+    return f"allow-cluster-{manager}" if inbound else f"allow-cluster-out-{manager}"
 
 
 def _place(decision: Decision) -> dict[str, str | int]:
-    return {"table": decision.table, "chain": decision.chain} if decision.table and decision.chain else {}
+    family, _, table = decision.table.partition(" ")
+    return {"family": family, "table": table, "chain": decision.chain} if table and decision.chain else {}
 
 
-def _networks(sources: Sequence[str]) -> list[str]:
-    """The peers' addresses in the fewest networks that hold no other address."""
+def _peers(sources: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The addresses in the fewest networks that hold no other address: all, and those of each family."""
     v4 = list(collapse_addresses(IPv4Network(source) for source in sources if ":" not in source))
     v6 = list(collapse_addresses(IPv6Network(source) for source in sources if ":" in source))
-    networks: list[IPv4Network | IPv6Network] = [*v4, *v6]
-    return [str(n.network_address) if n.num_addresses == 1 else str(n) for n in networks]
+    peers4, peers6 = (
+        tuple(str(n.network_address) if n.num_addresses == 1 else str(n) for n in networks)
+        for networks in (v4, v6)
+    )
+    return {"peers": (*peers4, *peers6), "peers4": peers4, "peers6": peers6}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from shlex import quote
 
 from doctor.api import (
     EXPECT,
@@ -155,7 +156,7 @@ def disk_full(spaces: Spaces, expect: Expect) -> Iterator[Problem]:
             subject=space.path,
             severity=Severity.FAIL if space.free < expect.disk_fail_mb * MB else None,
             evidence=(Evidence(f"df -kP {space.path}", f"{space.free // 1024} kB free on {space.mount}"),),
-            commands=(f"du -xh --max-depth=2 {space.mount} | sort -h | tail",),
+            commands=(f"du -xh --max-depth=2 {quote(space.mount)} | sort -h | tail",),
         )
 
 
@@ -183,5 +184,5 @@ def _unwritable(path: str, actual: str) -> Problem:
         actual=actual,
         subject=path,
         evidence=(Evidence(f"test -w {path}", actual),),
-        commands=(f"ls -ld {path}; findmnt -T {path}",),
+        commands=(f"ls -ld {quote(path)}; findmnt -T {quote(path)}",),
     )

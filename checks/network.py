@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from shlex import quote
 
 from doctor.api import (
     EXPECT,
@@ -58,7 +59,7 @@ def _missing(what: str, wish: str, shown: str, here: Here) -> Problem:
         actual=f"there are {shown}",
         subject=f"{what}={wish}" if what.isupper() else what,
         evidence=(Evidence("ip -o addr show", shown),),
-        commands=(f"ssh {here.name} ip -br addr",),
+        commands=(f"ssh {quote(here.name)} ip -br addr",),
     )
 
 
@@ -206,5 +207,8 @@ def nic_errors(
             actual=str(errors),
             subject=f"interface {interface}",
             evidence=(Evidence(f"/sys/class/net/{interface}/statistics", f"rx and tx errors: {errors}"),),
-            commands=(f"ip -s -s link show {interface}", f"ethtool -S {interface} | grep -iE 'err|crc|drop'"),
+            commands=(
+                f"ip -s -s link show {quote(interface)}",
+                f"ethtool -S {quote(interface)} | grep -iE 'err|crc|drop'",
+            ),
         )

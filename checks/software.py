@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from shlex import quote
 
 from doctor.api import (
     EXPECT,
@@ -174,7 +175,7 @@ def version_incompatible(python: Python, versions: Versions) -> Iterator[Problem
             subject="torch_npu",
             severity=Severity.FAIL,
             evidence=(Evidence(python.path, _packages(python)),),
-            commands=(f"{python.path} -m pip install 'torch=={_base(npu)}'",),
+            commands=(f"{quote(python.path)} -m pip install {quote(f'torch=={_base(npu)}')}",),
         )
     firmware, span = versions.installed.get("firmware"), versions.firmware_range
     if firmware and span and not _number(span[0]) <= _number(firmware) <= (*_number(span[1]), 1 << 30):

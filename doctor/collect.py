@@ -122,9 +122,9 @@ class Collection:
     def _mesh(self) -> None:
         """Only hosts that answered take part, on their data addresses."""
         order = self.order
-        plan = plan_of(self.recording())
         if order.mesh == "none" or len(self.heard) < 2 or self._left() <= 0:
             return
+        plan = plan_of(self.recording())
         mesh = plan_mesh(
             {host.name: plan.data_address(host.name) for host in order.hosts if host.name in self.heard},
             shape=order.mesh,

@@ -156,7 +156,10 @@ def _run(check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Case)
     """One call of a check; the problems that it found before it gave up or broke are kept."""
     problems: list[Problem] = []
     try:
-        problems.extend(check.run(*arguments))
+        for problem in check.run(*arguments):
+            if not isinstance(problem, Problem):
+                raise TypeError(f"it yielded {problem!r:.80} instead of a Problem")
+            problems.append(problem)
     except Skip as skip:
         yield Result(check.id, hosts, Status.SKIP, str(skip))
         return

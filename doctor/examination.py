@@ -109,7 +109,9 @@ def examine(
             recording.command, syllabus.name, recording.started, recording.seconds, recording.transport
         ),
         plan=plan,
-        hosts=host_reports(recording.hosts, plan, products, recording.unreached, recording.unfinished, found),
+        hosts=host_reports(
+            recording.hosts, plan, products, recording.unreached, recording.unfinished, found, syllabus.rules
+        ),
         findings=found,
         results=tuple(results),
         scopes={check.id: check.scope for check in syllabus.checks},
@@ -152,7 +154,10 @@ def _cut_off(heard: Heard) -> CutOff | None:
         return None
     reasons = [missing.reason for missing in heard.missing.values() if missing.fact not in heard.captures]
     lost = [fact for fact in heard.missing if fact not in heard.captures] + damaged
-    reason = "part of it arrived damaged" if damaged else (reasons[0] if reasons else "the end is missing")
+    if reasons and (not heard.complete or not damaged):
+        reason = reasons[0]
+    else:
+        reason = "part of it arrived damaged" if damaged else "the end is missing"
     return CutOff(tuple(sorted(set(lost))), reason)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from doctor.api import Check
@@ -17,7 +17,10 @@ def findings(
     results: Sequence[Result], checks: Mapping[str, Check], views: Mapping[str, View], mend: Mend
 ) -> tuple[Finding, ...]:
     """`mend` makes what to type of a remedy's name and values; `views` says where hosts were seen from."""
-    made = [_finding(group, checks, views, mend) for group in _groups(results, views)]
+    made = [
+        _finding(str(number), group, checks, views, mend)
+        for number, group in enumerate(_groups(results, views))
+    ]
     linked = _link(made, checks)
     ordered = _order(linked)
     numbers = {finding.id: f"f{n}" for n, finding in enumerate(ordered, 1)}
@@ -46,14 +49,14 @@ def _key(result: Result, views: Mapping[str, View]) -> object:
 
 
 def _finding(
-    group: Sequence[Result], checks: Mapping[str, Check], views: Mapping[str, View], mend: Mend
+    id: str, group: Sequence[Result], checks: Mapping[str, Check], views: Mapping[str, View], mend: Mend
 ) -> Finding:
     first = group[0]
     hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))
     problem = first.problem or Problem(first.reason or "")
     check = checks.get(first.check)
     return Finding(
-        id=f"{first.check}/{hosts}/{problem.summary}/{problem.subject}/{problem.actual}/{first.status}",
+        id=id,
         check=first.check,
         status=first.status,
         hosts=hosts,
@@ -88,17 +91,27 @@ def _places(result: Result) -> tuple[Place, ...]:
 def _link(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding]:
     """Point each symptom at its cause. A cause that is sure of one host also clears the symptom's others."""
     linked = []
+    because: dict[str, str] = {}
     for finding in found:
         causes = checks[finding.check].causes if finding.check in checks else ()
-        cause = next((c for name in causes for c in found if c.check == name and _explains(c, finding)), None)
+        fitting = (c for name in causes for c in found if c.check == name and _explains(c, finding))
+        cause = next((c for c in fitting if finding.id not in _chain(c.id, because)), None)
         if cause is None:
             linked.append(finding)
             continue
+        because[finding.id] = cause.id
         hosts = finding.hosts
         if finding.confidence is Confidence.SUSPECT and set(cause.hosts) < set(hosts):
             hosts = cause.hosts
         linked.append(replace(finding, because=cause.id, hosts=hosts, nodeset=fold(hosts)))
     return linked
+
+
+def _chain(id: str | None, because: Mapping[str, str]) -> Iterator[str]:
+    """A finding, its cause, that one's cause and so on: without end if a check led back to itself."""
+    while id is not None:
+        yield id
+        id = because.get(id)
 
 
 def _explains(cause: Finding, symptom: Finding) -> bool:

@@ -7,6 +7,7 @@ say of themselves. Everything later reads the settled plan and nothing else.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -102,7 +103,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         head=wishes.head or Sourced(hosts[0].name, "first host"),
         master_port=wishes.master_port or Sourced(DEFAULT_MASTER_PORT, "default"),
         hccl_base_port=Sourced(int(base), "HCCL_IF_BASE_PORT")
-        if base.isdigit() and 1024 <= int(base) <= 65520
+        if re.fullmatch(r"[0-9]{4,5}", base) and 1024 <= int(base) <= 65520
         else Sourced(HCCL_BASE_PORT, "default"),
         env=wishes.env,
     )
@@ -113,7 +114,7 @@ def _said_ranks(host: Host) -> Sourced[int] | None:
     if host.ranks:
         return Sourced(host.ranks, "hosts file")
     devices = host.expected.get("devices", "")
-    return Sourced(int(devices), "inventory") if devices.isdecimal() and int(devices) else None
+    return Sourced(int(devices), "inventory") if re.fullmatch(r"0*[1-9][0-9]{0,5}", devices) else None
 
 
 def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:

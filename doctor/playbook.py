@@ -68,11 +68,14 @@ def placeholders(command: str) -> list[str]:
     return re.findall(r"\{(\w+)\}", command)
 
 
+_INERT = re.compile(r"[A-Za-z0-9_.:,@%+-]+")
+
+
 def _filled(command: str, values: Values) -> Iterator[str]:
     """The command, once for each combination of values.
 
-    Every value is quoted. Inside quotes of the command's own, quoting would end them: there only values that
-    need no quoting are filled in, and the command is left out for any other.
+    Every value is quoted. Inside quotes of the command's own, quoting would end them: there only values without
+    any meaning to a shell, sed or the like are filled in, and the command is left out for any other.
     """
     names = list(dict.fromkeys(placeholders(command)))
     if not set(names) <= set(values):
@@ -80,8 +83,7 @@ def _filled(command: str, values: Values) -> Iterator[str]:
     choices = [v if isinstance(v, tuple) else (v,) for v in (values[name] for name in names)]
     for chosen in product(*choices):
         quoted = {name: shlex.quote(str(value)) for name, value in zip(names, chosen, strict=True)}
-        plain_values = all(text == str(value) for text, value in zip(quoted.values(), chosen, strict=True))
-        if plain_values or not set("'\"") & set(command):
+        if not set("'\"") & set(command) or all(_INERT.fullmatch(str(value)) for value in chosen):
             yield re.sub(r"\{(\w+)\}", lambda match, quoted=quoted: quoted[match[1]], command)  # type: ignore[misc]
 
 

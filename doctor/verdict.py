@@ -40,6 +40,10 @@ class Rules:
     strict: bool = False
     need_hosts: int | None = None
 
+    def faults(self, finding: Finding) -> bool:
+        """Whether a finding decides the verdict."""
+        return finding.status is Status.FAIL or (self.strict and finding.status is Status.WARN)
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -65,9 +69,7 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        if any(finding.status is Status.FAIL for finding in self.findings):
-            return Verdict.FAULTY
-        if self.rules.strict and any(finding.status is Status.WARN for finding in self.findings):
+        if any(self.rules.faults(finding) for finding in self.findings):
             return Verdict.FAULTY
         if self.stopped_by is not None or self._undecided():
             return Verdict.INCONCLUSIVE
@@ -93,12 +95,13 @@ class Report:
         ]
 
     def _enough_hosts(self, needed: int) -> bool:
-        """A fault without culprits (a common cause) is everybody's."""
+        """A fault without culprits is that of the hosts where it shows, everybody's when none is named."""
         healthy = set(self.healthy_hosts)
-        failing = [
-            f for f in self.findings if f.status is Status.FAIL and (not f.hosts or set(f.hosts) & healthy)
-        ]
-        return len(healthy) >= needed and not failing
+        for finding in self.findings:
+            struck = set(finding.hosts) or {place.host for place in finding.where if place.host}
+            if self.rules.faults(finding) and (not struck or struck & healthy):
+                return False
+        return len(healthy) >= needed
 
     def counts(self) -> dict[str, int]:
         """(check, host) pairs by status; a cluster check counts once, by its worst."""
@@ -120,11 +123,12 @@ def host_reports(
     unreached: Mapping[str, Unreached],
     outstanding: Sequence[str],
     found: Sequence[Finding],
+    rules: Rules,
 ) -> tuple[HostReport, ...]:
-    """Each host's own verdict: faulty when a failing finding names it, unexamined when it was not heard."""
+    """Each host's own verdict: faulty when a deciding finding names it, unexamined when it was not heard."""
     blamed: dict[str, str] = {}
     for finding in found:
-        if finding.status is Status.FAIL:
+        if rules.faults(finding):
             for name in finding.hosts:
                 blamed.setdefault(name, finding.check)
     reports = []

@@ -127,7 +127,7 @@ def assert_only(
     status: str = "fail",
     also: Collection[str] = (),
 ) -> list[Found]:
-    """Exactly `hosts` are at fault, by `check`; whatever else is said follows from that. Returns its findings."""
+    """Exactly `hosts` are at fault, by `check`; all else that is said follows. Returns its findings."""
     mine = [found for found in outcome.trouble if found["check"] == check]
     assert mine, f"no {check}; found: {_shown(outcome.trouble)}\n{outcome.text}{outcome.errors}"
     assert {found["status"] for found in mine} == {status}, _shown(mine)
@@ -138,12 +138,20 @@ def assert_only(
         assert follows, f"beside {check}: {_shown([other])}"
         assert set(other["hosts"]) <= set(hosts), _shown([other])
     assert_consistent(outcome)
-    healthy = {host["name"] for host in outcome.report["hosts"]} - (set(hosts) if status == "fail" else set())
+    blamed = set(hosts) if status == "fail" else set()
+    healthy = {host["name"] for host in outcome.report["hosts"]} - blamed
     assert outcome.hosts("healthy") == healthy
     assert outcome.report["verdict"] == ("faulty" if status == "fail" else "healthy")
     assert outcome.code == (1 if status == "fail" else 0)
     assert replay(outcome, "--strict")[0] == 1
     return mine
+
+
+def mend(lab: Lab, found: Found) -> None:
+    """Type what the finding says, on the hosts that it names."""
+    for host in found["hosts"]:
+        for command in found["remedy"]["commands"]:
+            lab[host].do(command)
 
 
 def assert_healthy(outcome: Outcome, unknown: Iterable[str] = ()) -> None:
@@ -162,7 +170,8 @@ def assert_consistent(outcome: Outcome) -> None:
     assert "Traceback" not in outcome.text + outcome.errors
     for found in outcome.trouble:
         assert found["check"] in outcome.text
-        assert found["id"] and found["summary"] and (found["actual"] or found["evidence"]), found
+        assert found["summary"]
+        assert found["actual"] or found["evidence"], found
     code, again = replay(outcome)
     assert code == outcome.code
     assert {**again, "run": None} == {**outcome.report, "run": None}

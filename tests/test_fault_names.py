@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, prove, victim
+from tests.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, prove
 from tests.lab import Host, Lab
 
 pytestmark = pytest.mark.lab

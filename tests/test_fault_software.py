@@ -176,7 +176,8 @@ time.sleep(600)
 HANGS = """
 import os
 os.mkfifo("/tmp/fifo")
-os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, "/tmp/fifo", os.O_RDONLY, 0)])
+wait = (os.POSIX_SPAWN_OPEN, 0, "/tmp/fifo", os.O_RDONLY, 0)
+os.posix_spawn("/bin/true", ["true"], {}, file_actions=[wait])
 """
 
 

@@ -36,7 +36,7 @@ for t in iptables ip6tables; do
   case $n in
     ''|*'{"table": {"family": "'$f'",'*) have $t-nft-save && part $t-nft $t-nft-save;;
   esac
-  if [ -s /proc/net/${f}_tables_names ]; then
+  if grep -qs . /proc/net/${f}_tables_names; then
     s=$t-legacy-save; have $s || s=$t-save
     part $t-legacy $s
   fi

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
 
@@ -153,13 +154,33 @@ class Names:
     own: str
 
 
+_LOOK_UP = r"""
+command -v getent >/dev/null || exit 127
+read -r h </proc/sys/kernel/hostname || h=$(uname -n)
+set -- "$h" NAMES
+IFS='
+'; set -f
+if o=$(timeout 2 getent ahosts "$@" 2>/dev/null); then
+  k=$# r=
+  for l in $o; do
+    case $l in
+      *' STREAM '?*) k=$((k - 1)) r="$r? $1$IFS${l%% *}$IFS"; [ $# = 1 ] || shift;;
+      *' STREAM'*) r="$r${l%% *}$IFS";;
+    esac
+  done
+  [ $k != 0 ] || { printf '%s' "$r"; exit 0; }
+  set -- "$h" NAMES
+fi
+for n in "$@"; do echo "? $n"; getent ahosts "$n"; done
+:
+"""
+"""All names in one process: only the first line of each ends with a name. When one cannot be resolved or that
+takes long, one by one: the output does not tell which it was."""
+
+
 def _ask_names(ask: Ask) -> str:
     """The host's own name first: a dead DNS server may end the list early."""
-    asked = " ".join(shlex.quote(name) for name in ask.names)
-    return (
-        "command -v getent >/dev/null || exit 127; "
-        f'for n in "$(uname -n)" {asked}; do echo "? $n"; getent ahosts "$n"; done; :'
-    )
+    return _LOOK_UP.replace("NAMES", " ".join(shlex.quote(name) for name in ask.names))
 
 
 def _names(capture: Capture) -> Names:
@@ -179,6 +200,7 @@ def _names(capture: Capture) -> Names:
     return Names({name: tuple(addresses) for name, addresses in found.items()}, own)
 
 
+@lru_cache(4096)
 def _is_address(text: str) -> bool:
     try:
         ipaddress.ip_address(text)

@@ -36,6 +36,8 @@ class Decision:
     chain: str = ""
     manager: Manager | None = None
     reason: str = ""
+    tool: str = ""
+    """What listed the rule, as `Table.tool`: iptables-legacy, for one, must also change it."""
 
     @property
     def blocked(self) -> bool:
@@ -92,4 +94,4 @@ def _decision(action: Action, way: Way, reason: str) -> Decision:
     if place is None:
         return Decision(action, reason=reason)
     manager = manager_of(place.table, "" if place.rule.startswith("policy ") else place.chain)
-    return Decision(action, place.rule, place.table.title, place.chain, manager, reason)
+    return Decision(action, place.rule, place.table.title, place.chain, manager, reason, place.table.tool)

@@ -1,0 +1,181 @@
+"""Results folded into findings: what is grouped, what explains what, and what comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from doctor.api import Check, Scope
+from doctor.findings import findings
+from doctor.model import Confidence, Finding, Place, Problem, Remedy, Result, Severity, Status, Values, View
+
+FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
+
+
+def made(id: str, *causes: str, remedy: str | None = None) -> Check:
+    nothing: Any = lambda: iter(())  # noqa: E731
+    return Check(id, id, Severity.FAIL, (), Scope.HOST, nothing, "", "", remedy, causes)
+
+
+CHECKS = {
+    c.id: c
+    for c in (
+        made("cause"),
+        made("symptom", "cause"),
+        made("echo", "symptom"),
+        made("plain", remedy="mend-it"),
+    )
+}
+
+
+def result(check: str, hosts: str, status: Status = FAIL, **problem: Any) -> Result:
+    """`hosts` are letters. A problem when it failed, else a reason."""
+    if status in (FAIL, WARN):
+        return Result(check, tuple(hosts), status, problem=Problem(problem.pop("summary", "sad"), **problem))
+    return Result(check, tuple(hosts), status, problem.get("reason", "because"))
+
+
+def mend(name: str, values: Values) -> Remedy | None:
+    return Remedy(name, (f"{name} {dict(values)}",))
+
+
+def folded(results: Iterable[Result], views: Mapping[str, View] | None = None) -> tuple[Finding, ...]:
+    return findings(list(results), CHECKS, views or {}, mend)
+
+
+def shown(found: Iterable[Finding]) -> list[tuple[str, str, str | None]]:
+    return [(f.check, "".join(f.hosts), f.because) for f in found]
+
+
+def test_passes_and_skips_are_no_findings() -> None:
+    assert folded([result("plain", "a", Status.PASS), result("plain", "b", Status.SKIP)]) == ()
+
+
+def test_equal_faults_fold_over_hosts() -> None:
+    (one,) = folded(Result("plain", (h,), FAIL, problem=Problem("sad")) for h in ("n1", "n2", "n4"))
+    assert (one.hosts, one.nodeset) == (("n1", "n2", "n4"), "n[1-2,4]")
+    assert one.where == tuple(Place(host=host) for host in one.hosts)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"summary": "sadder"},
+        {"actual": "6"},
+        {"expected": "7"},
+        {"subject": "port 1"},
+        {"values": {"port": 1}},
+        {"confidence": Confidence.SUSPECT},
+    ],
+)
+def test_different_faults_do_not(other: dict[str, Any]) -> None:
+    assert len(folded([result("plain", "a"), result("plain", "b", **other)])) == 2
+
+
+def test_what_is_seen_from_a_container_stays_apart() -> None:
+    views = {"a": View.HOST, "b": View.CONTAINER}
+    found = folded([result("plain", "a"), result("plain", "b")], views)
+    assert [(f.hosts, f.view) for f in found] == [(("a",), View.HOST), (("b",), View.CONTAINER)]
+
+
+def test_a_fault_of_several_culprits_stays_by_itself() -> None:
+    assert len(folded([result("plain", "ab"), result("plain", "ab"), result("plain", "")])) == 3
+
+
+def test_unknowns_fold_by_reason() -> None:
+    rows = [result("plain", host, UNKNOWN, reason=reason) for host, reason in zip("abc", "xyx", strict=True)]
+    assert [("".join(f.hosts), f.summary, f.remedy) for f in folded(rows)] == [
+        ("ac", "x", None),
+        ("b", "y", None),
+    ]
+
+
+def test_places_get_the_host() -> None:
+    (lone,) = folded([result("plain", "a", where=(Place(port=5), Place(host="b", peer="a")))])
+    assert lone.where == (Place(host="a", port=5), Place(host="b", peer="a"))
+    (several,) = folded([result("plain", "ab", where=(Place(port=5),))])
+    assert several.where == (Place(port=5),)
+
+
+@pytest.mark.parametrize(
+    ("problem", "remedy"),
+    [
+        ({}, Remedy("mend-it", ("mend-it {}",))),
+        ({"values": {"x": 1}}, Remedy("mend-it", ("mend-it {'x': 1}",))),
+        ({"remedy": "other"}, Remedy("other", ("other {}",))),
+        ({"commands": ("ls",), "remedy": "other"}, Remedy("by-hand-plain", ("ls",))),
+    ],
+)
+def test_remedies(problem: dict[str, Any], remedy: Remedy) -> None:
+    (found,) = folded([result("plain", "a", **problem)])
+    assert found.remedy == remedy
+
+
+def test_worst_first_and_symptoms_right_behind_their_cause() -> None:
+    found = folded(
+        [
+            result("echo", "a"),
+            result("plain", "d", UNKNOWN),
+            result("plain", "c", WARN),
+            result("plain", "b", CRASH),
+            result("symptom", "a"),
+            result("plain", "a"),
+            result("plain", "ab", summary="of two"),
+            result("plain", "", summary="common to all"),
+            result("cause", "a"),
+        ]
+    )
+    assert shown(found) == [
+        ("plain", "", None),
+        ("plain", "ab", None),
+        ("plain", "a", None),
+        ("cause", "a", None),
+        ("symptom", "a", "f4"),
+        ("echo", "a", "f5"),
+        ("plain", "b", None),
+        ("plain", "c", None),
+        ("plain", "d", None),
+    ]
+    assert [f.id for f in found] == [f"f{n}" for n in range(1, 10)]
+
+
+@pytest.mark.parametrize(
+    ("cause", "symptom", "linked"),
+    [
+        (result("cause", "a"), result("symptom", "a"), True),
+        (result("cause", "ab"), result("symptom", "bc"), True),
+        (result("cause", "a"), result("symptom", "b"), False),
+        (result("cause", "a"), result("symptom", ""), True),
+        (result("cause", "a", WARN), result("symptom", "a", WARN), True),
+        (result("cause", "a"), result("symptom", "a", WARN), True),
+        (result("cause", "a", WARN), result("symptom", "a"), False),
+        (result("cause", "a", UNKNOWN), result("symptom", "a"), False),
+        (result("cause", "a"), result("symptom", "a", UNKNOWN), False),
+        (result("cause", "a", CRASH), result("symptom", "a"), False),
+    ],
+)
+def test_what_explains_what(cause: Result, symptom: Result, linked: bool) -> None:
+    found = {f.check: f for f in folded([symptom, cause])}
+    assert (found["symptom"].because == found["cause"].id) is linked
+    assert found["cause"].because is None
+
+
+def test_a_sure_cause_clears_the_other_suspects() -> None:
+    suspects = result("symptom", "ab", confidence=Confidence.SUSPECT)
+    narrowed = folded([suspects, result("cause", "b")])[1]
+    assert (narrowed.hosts, narrowed.nodeset) == (("b",), "b")
+    certain = folded([result("symptom", "ab"), result("cause", "b")])
+    assert {f.check: f.hosts for f in certain}["symptom"] == ("a", "b")
+
+
+def test_checks_that_explain_each_other_all_stay() -> None:
+    circle = {"x": made("x", "y"), "y": made("y", "x")}
+    found = findings([result("x", "a"), result("y", "a")], circle, {}, mend)
+    assert sorted(f.check for f in found) == ["x", "y"]
+
+
+def test_every_finding_has_an_id_of_its_own() -> None:
+    found = folded(result("plain", "a", expected=expected) for expected in "xyz")
+    assert [f.id for f in found] == ["f1", "f2", "f3"]

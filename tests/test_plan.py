@@ -1,0 +1,170 @@
+"""The plan of the job: who said what, and what is worked out from the hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from doctor.inventory import JobWishes
+from doctor.model import Backend, Host, Sourced
+from doctor.plan import GUESSES, JobPlan, Sight, draft, is_loopback, matching_interfaces, settle
+
+OWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.1", "fd00::1"), "ib0": ("10.1.0.1",)}
+
+
+def sight(**more: Any) -> Sight:
+    return Sight(**{"addresses": OWN, "default_interface": "eth0", **more})
+
+
+def settled(
+    sights: Mapping[str, Sight], hosts: Sequence[Host] = (), wishes: JobWishes | None = None
+) -> JobPlan:
+    return settle(draft(hosts or [Host(name, name) for name in ("a", "b")], wishes or JobWishes()), sights)
+
+
+def env(**variables: str) -> JobWishes:
+    return JobWishes(env=variables)
+
+
+def test_defaults() -> None:
+    plan = draft([Host("b", "b"), Host("a", "a")], JobWishes())
+    assert (plan.backend, plan.head) == (Sourced(Backend.GLOO, "default"), Sourced("b", "first host"))
+    assert (plan.master_port, plan.ranks) == (Sourced(29500, "default"), 0)
+    assert (plan.hccl_ports[0], plan.hccl_ports[-1]) == (60000, 60031)
+
+
+def test_wishes_go_over_defaults() -> None:
+    wishes = JobWishes(
+        backend=Sourced(Backend.NCCL, "--backend"),
+        head=Sourced("a", "inventory"),
+        master_port=Sourced(1234, "--master-port"),
+        ranks_per_host=Sourced(8, "--ranks-per-host"),
+    )
+    plan = settled({}, [Host("b", "b"), Host("a", "a", ranks=2)], wishes)
+    assert (plan.backend, plan.head, plan.master_port) == (wishes.backend, wishes.head, wishes.master_port)
+    assert [host.ranks for host in plan.hosts] == [Sourced(8, "--ranks-per-host"), Sourced(2, "hosts file")]
+    assert plan.ranks == 10
+
+
+@pytest.mark.parametrize(
+    ("host", "devices", "ranks"),
+    [
+        (Host("a", "a", ranks=4, expected={"devices": "8"}), {Backend.NCCL: 2}, Sourced(4, "hosts file")),
+        (Host("a", "a", expected={"devices": "8"}), {Backend.NCCL: 2}, Sourced(8, "inventory")),
+        (Host("a", "a", expected={"devices": "0"}), {Backend.NCCL: 2}, Sourced(2, "devices found")),
+        (Host("a", "a", expected={"devices": "many"}), {Backend.NCCL: 2}, Sourced(2, "devices found")),
+        (Host("a", "a"), {}, Sourced(2, "default")),
+    ],
+)
+def test_ranks_of_a_host(host: Host, devices: dict[Backend, int], ranks: Sourced[int]) -> None:
+    assert settled({"a": sight(devices=devices)}, [host]).hosts[0].ranks == ranks
+
+
+@pytest.mark.parametrize(
+    ("base", "first"),
+    [("61000", 61000), ("", 60000), ("abc", 60000), ("80", 60000), ("65530", 60000), ("²", 60000)],
+)
+def test_hccl_ports(base: str, first: int) -> None:
+    plan = draft([Host("a", "a")], env(HCCL_IF_BASE_PORT=base))
+    assert plan.hccl_ports == range(first, first + 32)
+
+
+@pytest.mark.parametrize(
+    ("counts", "backend"),
+    [
+        ([{}, {}], Sourced(Backend.GLOO, "no accelerator found")),
+        ([{}, {Backend.NCCL: 1}], Sourced(Backend.NCCL, "devices found")),
+        ([{Backend.NCCL: 8}, {Backend.HCCL: 8}], Sourced(Backend.HCCL, "devices found")),
+    ],
+)
+def test_backend_auto(counts: list[dict[Backend, int]], backend: Sourced[Backend]) -> None:
+    sights = {name: sight(devices=found) for name, found in zip("ab", counts, strict=True)}
+    assert settled(sights).backend == backend
+    assert settled({}).backend == Sourced(Backend.GLOO, "default")
+
+
+def by_peers(*addresses: str) -> Sight:
+    return Sight(names={"a": addresses})
+
+
+@pytest.mark.parametrize(
+    ("host", "wishes", "peer", "own", "data"),
+    [
+        # From the strongest source to the weakest.
+        (Host("a", "a", data="10.9.9.9"), env(HCCL_IF_IP="10.1.0.1"), by_peers(), sight(), ("10.9.9.9", "inventory")),
+        (Host("a", "a"), env(HCCL_IF_IP="10.1.0.1", GLOO_SOCKET_IFNAME="eth0"), by_peers(), sight(), ("10.1.0.1", "HCCL_IF_IP")),
+        (Host("a", "a"), env(HCCL_IF_IP="10.7.7.7"), by_peers(), sight(), ("10.0.0.1", "default route")),
+        (Host("a", "a"), env(GLOO_SOCKET_IFNAME="ib"), by_peers("10.0.0.1"), sight(), ("10.1.0.1", "GLOO_SOCKET_IFNAME")),
+        (Host("a", "a"), env(NCCL_SOCKET_IFNAME="eth", GLOO_SOCKET_IFNAME="ib"), by_peers(), sight(), ("10.0.0.1", "NCCL_SOCKET_IFNAME")),
+        (Host("a", "a"), env(GLOO_SOCKET_IFNAME="none0"), by_peers("10.1.0.1"), sight(), ("10.1.0.1", "its name, as its peers resolve it")),
+        (Host("a", "a"), env(), by_peers("fd00::1"), sight(), ("fd00::1", "its name, as its peers resolve it")),
+        (Host("a", "a"), env(), by_peers("127.0.1.1"), sight(), ("10.0.0.1", "default route")),
+        (Host("a", "a"), env(), by_peers("10.7.7.7"), sight(), ("10.0.0.1", "default route")),
+        (Host("10.1.0.1", "x"), env(), by_peers(), sight(), ("10.1.0.1", "the address given")),
+        (Host("a", "a"), env(), by_peers(), sight(default_interface="ib0"), ("10.1.0.1", "default route")),
+        (Host("a", "a"), env(), by_peers(), sight(default_interface=None), ("10.0.0.1", "only address")),
+        (Host("a", "a"), env(), by_peers(), sight(default_interface=None, addresses={"lo": ("127.0.0.1",), "eth0": ("fe80::1",)}), None),
+        (Host("a", "a"), env(), by_peers(), None, None),
+    ],
+)  # fmt: skip
+def test_data_address(
+    host: Host, wishes: JobWishes, peer: Sight, own: Sight | None, data: tuple[str, str] | None
+) -> None:
+    sights = {"b": peer} | ({host.name: own} if own else {})
+    plan = settled(sights, [host, Host("b", "b")], wishes)
+    found = plan.hosts[0].data
+    assert (found and (found.value, found.source)) == data
+    assert plan.data_address(host.name) == (data and data[0])
+
+
+def test_a_host_does_not_vote_for_its_own_address() -> None:
+    own = sight(names={"a": ("127.0.1.1",)})
+    assert settled({"a": own, "b": by_peers("10.1.0.1")}).data_address("a") == "10.1.0.1"
+
+
+def test_only_what_nobody_chose_is_a_guess() -> None:
+    guessed = settled({"a": sight(), "b": by_peers()}).hosts[0].data
+    resolved = settled({"a": sight(), "b": by_peers("10.1.0.1")}).hosts[0].data
+    assert guessed is not None
+    assert resolved is not None
+    assert (guessed.source in GUESSES, resolved.source in GUESSES) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("wish", "chosen"),
+    [
+        ("eth", ["eth0", "eth1"]),
+        ("eth0", ["eth0", "eth01"]),
+        ("=eth0", ["eth0"]),
+        ("=eth0,ib0", ["eth0", "ib0"]),
+        ("ib,eth1", ["eth1", "ib0"]),
+        ("^docker", ["eth0", "eth1", "eth01", "ib0"]),
+        ("^docker,eth", ["ib0"]),
+        ("^=eth0,docker0", ["eth1", "eth01", "ib0"]),
+        ("bond", []),
+        ("lo", ["lo"]),
+        (",,", []),
+    ],
+)
+def test_interface_wishes(wish: str, chosen: list[str]) -> None:
+    interfaces = dict.fromkeys(["lo", "eth0", "eth1", "eth01", "ib0", "docker0"])
+    if wish == "eth":
+        del interfaces["eth01"]
+    assert matching_interfaces(wish, interfaces) == chosen
+
+
+@pytest.mark.parametrize(
+    ("address", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.0.1.1", True),
+        ("::1", True),
+        ("10.0.0.1", False),
+        ("fe80::1%lo", False),
+        ("x", False),
+    ],
+)
+def test_loopback(address: str, loopback: bool) -> None:
+    assert is_loopback(address) is loopback

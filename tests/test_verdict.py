@@ -1,0 +1,130 @@
+"""The verdict, each host's status, the counts, and every row of the table of exit codes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from doctor.inventory import JobWishes
+from doctor.model import Confidence, Finding, Host, HostStatus, Place, Reach, Result, Scope, Status
+from doctor.model import Unreached, Verdict, View
+from doctor.plan import draft
+from doctor.verdict import Report, Rules, RunInfo, host_reports
+
+FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
+NAMES = "abcd"
+LOST = {"d": Unreached("d", Reach.REFUSED, "no SSH server listens", "start it")}
+
+
+def finding(check: str, status: Status, hosts: str, where: str = "") -> Finding:
+    places = tuple(Place(host=host) for host in where)
+    names = tuple(hosts)
+    sure = Confidence.CERTAIN
+    return Finding(
+        "f", check, status, names, hosts, None, places, View.HOST, sure, "s", "", "", (), None, None
+    )
+
+
+def made(*found: Finding, stopped_by: int | None = None, unreached: bool = False, **rules: Any) -> Report:
+    """A report over four hosts; `port` is an essential check."""
+    hosts = [Host(name, name) for name in NAMES]
+    lost = LOST if unreached else {}
+    products = {name: "cpu" for name in NAMES if name not in lost}
+    judged_by = Rules(frozenset({"port"}), **rules)
+    plan = draft(hosts, JobWishes())
+    return Report(
+        run=RunInfo("check", "preflight", "", 0.0, "ssh"),
+        plan=plan,
+        hosts=host_reports(hosts, plan, products, lost, (), found, judged_by),
+        findings=found,
+        results=(),
+        scopes={},
+        rules=judged_by,
+        stopped_by=stopped_by,
+    )
+
+
+UNREACHED_D = finding("host-unreachable", FAIL, "d")
+
+
+@pytest.mark.parametrize(
+    ("report", "code", "verdict"),
+    [
+        (made(), 0, "healthy"),
+        (made(finding("x", WARN, "a")), 0, "healthy"),
+        (made(finding("x", WARN, "a"), strict=True), 1, "faulty"),
+        (made(finding("x", FAIL, "a")), 1, "faulty"),
+        (made(finding("x", FAIL, "")), 1, "faulty"),
+        (made(UNREACHED_D, unreached=True), 1, "faulty"),
+        (made(finding("x", UNKNOWN, "a")), 0, "healthy"),
+        (made(finding("x", CRASH, "a")), 0, "healthy"),
+        (made(finding("x", UNKNOWN, "a"), strict=True), 0, "healthy"),
+        (made(finding("port", UNKNOWN, "a")), 3, "inconclusive"),
+        (made(finding("port", CRASH, "a")), 3, "inconclusive"),
+        (made(finding("port", WARN, "a")), 0, "healthy"),
+        (made(finding("port", UNKNOWN, "a"), finding("x", FAIL, "b")), 1, "faulty"),
+        (made(finding("port", UNKNOWN, "a"), finding("x", WARN, "b"), strict=True), 1, "faulty"),
+        (made(stopped_by=2), 130, "inconclusive"),
+        (made(stopped_by=15), 143, "inconclusive"),
+        (made(stopped_by=1), 129, "inconclusive"),
+        (made(finding("x", FAIL, "a"), stopped_by=2), 130, "faulty"),
+        (made(stopped_by=2, need_hosts=1), 130, "inconclusive"),
+        (made(need_hosts=4), 0, "healthy"),
+        (made(need_hosts=5), 1, "healthy"),
+        (made(finding("x", FAIL, "a"), need_hosts=3), 0, "faulty"),
+        (made(finding("x", FAIL, "a"), need_hosts=4), 1, "faulty"),
+        (made(UNREACHED_D, unreached=True, need_hosts=3), 0, "faulty"),
+        (made(UNREACHED_D, unreached=True, need_hosts=4), 1, "faulty"),
+        (made(finding("port", UNKNOWN, "a"), need_hosts=4), 0, "inconclusive"),
+        (made(finding("x", WARN, "a"), need_hosts=4), 0, "healthy"),
+        (made(finding("x", WARN, "a"), need_hosts=4, strict=True), 1, "faulty"),
+        (made(finding("x", WARN, "a"), need_hosts=3, strict=True), 0, "faulty"),
+        # A common cause names no culprits: it is of the hosts where it shows, else of all.
+        (made(finding("x", FAIL, ""), need_hosts=1), 1, "faulty"),
+        (made(finding("x", FAIL, "", where="abcd"), need_hosts=1), 1, "faulty"),
+        (made(finding("x", FAIL, "", where="d"), unreached=True, need_hosts=3), 0, "faulty"),
+    ],
+)
+def test_exit_codes(report: Report, code: int, verdict: str) -> None:
+    assert (report.exit_code, report.verdict) == (code, Verdict(verdict))
+
+
+def test_each_host_has_its_own_status() -> None:
+    report = made(finding("x", FAIL, "ab"), finding("y", FAIL, "b"), finding("z", WARN, "c"), unreached=True)
+    assert [(h.name, h.status, h.reason) for h in report.hosts] == [
+        ("a", HostStatus.FAULTY, "x"),
+        ("b", HostStatus.FAULTY, "x"),
+        ("c", HostStatus.HEALTHY, None),
+        ("d", HostStatus.UNEXAMINED, "no SSH server listens"),
+    ]
+    assert (report.healthy_hosts, report.other_hosts) == (("c",), ("a", "b", "d"))
+
+
+def test_a_host_that_was_not_heard_is_never_healthy() -> None:
+    hosts = [Host("a", "a"), Host("b", "b")]
+    reports = host_reports(hosts, draft(hosts, JobWishes()), {"b": "cpu"}, {}, ("b",), (), Rules())
+    assert [h.status for h in reports] == [HostStatus.UNEXAMINED] * 2
+
+
+def test_counts_are_pairs_and_cluster_checks_count_once() -> None:
+    def result(check: str, hosts: str, status: Status) -> Result:
+        return Result(check, tuple(hosts), status)
+
+    report = made()
+    results = (
+        result("each", "a", Status.PASS),
+        result("each", "b", FAIL),
+        result("each", "b", FAIL),
+        result("each", "c", UNKNOWN),
+        result("each", "d", CRASH),
+        result("part", "a", UNKNOWN),
+        result("part", "a", WARN),
+        result("all", "ab", FAIL),
+        result("all", "c", FAIL),
+        result("all", "d", UNKNOWN),
+        result("skipped", "abcd", Status.SKIP),
+    )
+    scopes = {"each": Scope.HOST, "part": Scope.HOST, "skipped": Scope.HOST, "all": Scope.CLUSTER}
+    counted = Report(report.run, report.plan, report.hosts, (), results, scopes, Rules()).counts()
+    assert counted == {"pass": 1, "fail": 2, "warn": 0, "unknown": 2, "skip": 4, "crash": 1}

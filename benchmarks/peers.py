@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from statistics import median
 
@@ -46,8 +46,9 @@ def main() -> int:
         fewer = contenders.examinations(lab, f"node[1-{few}]")[0]
         print(
             rows(
-                "doctor itself",
+                "against the targets",
                 [
+                    *_beside(peers, host, taken),
                     (
                         f"controller CPU, from {few} to {args.hosts} hosts",
                         f"{1000 * marginal(lab, fewer, host, few, args.hosts):.1f} ms a host",
@@ -66,6 +67,18 @@ def main() -> int:
         )
         print(split(lab, nodeset))
     return 0
+
+
+def _beside(
+    peers: Sequence[Contender], host: Contender, taken: Mapping[str, Sequence[Sample]]
+) -> Iterator[tuple[str, str, str]]:
+    """Both ratios of wall times that have a target; what is not installed has none."""
+    clush, *_, ansible = (taken.get(peer.name) for peer in peers)
+    ours = median(s.wall for s in taken[host.name])
+    if clush:
+        yield f"`{host.name}` beside clush", f"{ours / median(s.wall for s in clush):.2f} ×", "about 1 ×"
+    if ansible:
+        yield f"ansible beside `{host.name}`", f"{median(s.wall for s in ansible) / ours:.1f} ×", "10 ×"
 
 
 def _rounds(lab: Lab, entrants: Sequence[Contender], rounds: int) -> dict[str, list[Sample]]:

@@ -20,6 +20,7 @@ from doctor.api import (
     Scope,
     Severity,
     Skip,
+    Undecided,
     check,
     is_loopback,
 )
@@ -168,7 +169,7 @@ def clock_skew(offsets: Mapping[str, Offset], expect: Expect) -> Iterator[Proble
     """
     middles = [(offset.low + offset.high) / 2 for offset in offsets.values()]
     if not middles:
-        return
+        raise Undecided("no clock could be read")
     reference = statistics.median([*middles, *([0.0] if len(middles) == 2 else [])])
     for host, offset in offsets.items():
         skew = offset.beyond(reference)

@@ -50,7 +50,7 @@ class Facts:
             return fact.parse(capture)
         except NotUnderstood as error:
             return Missing(fact.name, error.message)
-        except Exception as error:  # whatever a host printed must not stop the others
+        except (Exception, SystemExit) as error:  # whatever a host printed must not stop the others
             return Missing(
                 fact.name, f"its parser broke ({type(error).__name__}: {error}); please report this"
             )
@@ -124,6 +124,9 @@ def _given(need: Need[Any], case: Case) -> Any:
 
 
 def _judge_cluster(check: Check, case: Case) -> Iterator[Result]:
+    if not case.facts.hosts and any(isinstance(need, Fact) for need in check.needs):
+        yield Result(check.id, (), Status.UNKNOWN, "no host answered")
+        return
     arguments = []
     seen: set[str] = set(case.facts.hosts)
     absent: dict[str, list[str]] = {}
@@ -169,7 +172,7 @@ def _run(check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Case)
         sure = tuple(host for host in hosts if host not in doubtful)
         if sure and not problems:
             yield Result(check.id, sure, Status.PASS)
-    except Exception as error:  # a broken check is a line in the report
+    except (Exception, SystemExit) as error:  # a broken check is a line in the report
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
         yield Result(check.id, hosts, Status.CRASH, reason)

@@ -7,7 +7,7 @@ output. A command that cannot be killed (a dead network file system) costs its o
 says that the answer is whole, while the shell still waits for the first.
 
 Stdin stays open while the script runs; when it ends before the script does, the controller is gone, and the
-script ends itself and everything it started.
+script ends its whole session: itself and everything it started, also what `timeout` put into other groups.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ exec 3<&0 </dev/null
 LC_ALL=C; PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin; export LC_ALL PATH
 command -v timeout >/dev/null 2>&1 || timeout() { shift 3; "$@"; }
 renice -n 5 -p $$ >/dev/null 2>&1
-( while read -r _ <&3; do :; done
-  trap '' TERM; pkill -TERM -s 0 || kill -TERM 0; sleep 1; pkill -KILL -s 0 || kill -KILL 0
-) >/dev/null 2>&1 & W=$!
+end() { pkill -KILL -s 0 || kill -KILL 0; }
+trap end TERM HUP
+( while read -r _ <&3; do :; done; end ) >/dev/null 2>&1 & W=$!
 exec 3<&-
 f() { # name cap seconds command...
   n=$1 c=$2 s=$3; shift 3
@@ -87,7 +87,7 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         *slow,
         ":; } | {",
         *_as_root(root, runs, token, sudo),
-        "timeout 20 cat <&0; } | {",
+        "timeout 20 cat <&0; :; } | {",  # the `:` keeps a shell here, which a signal to the group ends
         f"f {FILES} 0 {FILES_SECONDS} grep -sH '' {' '.join(reads)}" if reads else ":",
         *rest,
         f"timeout {SLOW_LANE_SECONDS} cat",

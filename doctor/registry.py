@@ -49,14 +49,14 @@ def find(folders: Iterable[Path] = ()) -> Found:
         for path in sorted(folder.glob("*.py")):
             try:
                 module = _load(path, f"_doctor_checks_{number}_{path.stem}")
-            except Exception as error:  # a plug-in may fail in any way
+            except (Exception, SystemExit) as error:  # a plug-in may fail in any way
                 broken.append(Broken(str(path), f"{type(error).__name__}: {error}"))
                 continue
             _take(_checks_of(module), str(path), checks, broken)
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
         try:
             loaded = entry.load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             broken.append(Broken(f"entry point {entry.name}", f"{type(error).__name__}: {error}"))
             continue
         found = [loaded] if isinstance(loaded, Check) else _checks_of(loaded)

@@ -68,7 +68,7 @@ FILES = {
 }
 
 
-def heard(number: int, names: Sequence[str], **changed: str | Mapping[str, str] | Missing) -> Heard:
+def heard(number: int, names: Sequence[str], /, **changed: str | Mapping[str, str] | Missing) -> Heard:
     """What a healthy host 10.0.0.NUMBER answers, but for what is changed: text, files or a Missing."""
     name = names[number - 1]
     texts: dict[str, Any] = dict(HEALTHY)
@@ -99,7 +99,7 @@ def mesh(names: Sequence[str], *failed: tuple[str, str]) -> MeshResult:
     return MeshResult("full", names[0], tuple(listeners), tuple(links), (), (), 0.5)
 
 
-def recording(names: Sequence[str], **changed: Any) -> Recording:
+def recording(names: Sequence[str], /, **changed: Any) -> Recording:
     """A run over healthy hosts; `heard` gives the answers of some of them."""
     answers = {name: heard(n, names) for n, name in enumerate(names, 1)} | changed.pop("heard", {})
     plain = Recording(

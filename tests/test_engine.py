@@ -247,3 +247,12 @@ def test_the_same_facts_give_the_same_results() -> None:
 
     assert judged() == judged()
     assert [result.hosts for result in judged()] == [("b",), ("a",)], "in the order of the hosts"
+
+
+def test_nobody_answered_is_not_healthy() -> None:
+    plan = draft([Host("a", "a"), Host("b", "b")], JobWishes())
+    nobody = Case(plan, Facts({}), {}, Expect(), {"sun": "up"}, {})
+    by_fact = cluster_check(lambda words: iter(()))
+    by_given = check("it", SUN, scope=Scope.CLUSTER)(lambda sun: iter(()))
+    assert outcomes(by_fact, nobody) == [("unknown", (), "no host answered")]
+    assert outcomes(by_given, nobody) == [("pass", (), None)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,13 @@ shells = pytest.mark.parametrize("shell", HERE)
 
 def fact(name: str, shell: str, **more: object) -> Fact[str]:
     return Fact(name, Run(shell), lambda capture: capture.stdout, **more)  # type: ignore[arg-type]
+
+
+def until(condition: Callable[[], bool], seconds: float = 5) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.02)
 
 
 def program(folder: Path, name: str, text: str) -> None:
@@ -163,25 +172,29 @@ def test_nobody_at_the_other_end_ends_everything(shell: str) -> None:
         fact("stubborn", "trap '' TERM; sleep 62", timeout=90),
     ]
     process = start(facts, shell)
-    deadline = time.monotonic() + 5
-    while len(session(process.pid)) < 6 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert len(session(process.pid)) >= 6, "lanes and their commands run"
+    until(lambda: len(session(process.pid)) >= 6)  # lanes and their commands run
     process.communicate()  # closes its stdin
-    deadline = time.monotonic() + 5
-    while session(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert session(process.pid) == []
+    until(lambda: not session(process.pid))
+
+
+@shells
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_asked_to_end_it_ends_everything(shell: str, number: signal.Signals) -> None:
+    """Also what `timeout` put into groups of their own."""
+    process = start(
+        [fact("slow", "sleep 63", slow=True, timeout=90), fact("one", "sleep 64", timeout=90)], shell
+    )
+    until(lambda: len(session(process.pid)) >= 6)
+    os.killpg(process.pid, number)
+    until(lambda: not session(process.pid))
+    process.communicate()
 
 
 @shells
 def test_nothing_is_left_after_a_whole_answer(shell: str) -> None:
     process = start(list(every_fact().values()), shell)
     listen(process)
-    deadline = time.monotonic() + 3
-    while session(process.pid) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert session(process.pid) == []
+    until(lambda: not session(process.pid))
 
 
 @shells

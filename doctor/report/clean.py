@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
-
-# Control characters, and the marks that turn the direction of writing round or show nothing at all.
-_UNSAFE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
+_BLANKS = "\t\u00a0\u3000"
 
 
 def clean(text: str) -> str:
     """The same text with every such character written out; tabs and line ends stay."""
-    return _UNSAFE.sub(_written, text)
+    return "\n".join(map(clean_line, text.split("\n")))
 
 
-def _written(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
+def clean_line(text: str) -> str:
+    """For names and commands, which are one line: an end of line is written out as well."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() or sign in _BLANKS else _written(ord(sign)) for sign in text)
+
+
+def _written(code: int) -> str:
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

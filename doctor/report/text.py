@@ -11,7 +11,7 @@ from rich.text import Text
 from doctor.inventory import fold
 from doctor.model import Backend, Finding, HostStatus, Sourced, Status, Verdict, View
 from doctor.plan import JobPlan
-from doctor.report.clean import clean
+from doctor.report.clean import clean, clean_line
 from doctor.verdict import Report
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ _EVIDENCE = 6
 def print_report(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
     """`verbose` adds evidence and what does not apply; `quiet` leaves what is wrong and the last line."""
     if not quiet:
-        _print_wrapped(Text(clean(plan_line(report.plan)), style="dim"), console)
+        _print_wrapped(Text(clean_line(plan_line(report.plan)), style="dim"), console)
     known = {finding.id: finding for finding in report.findings}
     unheard = {host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED}
     for finding in report.findings:
@@ -77,7 +77,7 @@ def _print_finding(
     head = Text("  └ " if cause else "", style="dim")
     head.append(_LABEL[finding.status], style=_STYLE[finding.status])
     head.append("  ")
-    head.append(clean(finding.nodeset) or "no single host", style="bold")
+    head.append(clean_line(finding.nodeset) or "no single host", style="bold")
     head.append(f"  {finding.check}", style="dim")
     if finding.view is View.CONTAINER:
         head.append("  (seen from inside the container)", style="dim")
@@ -130,11 +130,11 @@ def _print_commands(finding: Finding, unheard: set[str], console: Console, inden
     if not commands:
         return
     here = not finding.hosts or unheard & set(finding.hosts) or all(c.startswith("ssh ") for c in commands)
-    label = "type" if here else f"type on {clean(finding.nodeset)}"
+    label = "type" if here else f"type on {clean_line(finding.nodeset)}"
     console.print(Text(" " * indent + label, style="dim"), soft_wrap=True)
     for command in commands:
         style = "dim" if command.startswith("#") else "green"
-        console.print(Text(" " * (indent + 2) + clean(command), style=style), soft_wrap=True)
+        console.print(Text(" " * (indent + 2) + clean_line(command), style=style), soft_wrap=True)
 
 
 def _print_unexamined(report: Report, console: Console, verbose: bool) -> None:
@@ -147,7 +147,7 @@ def _print_unexamined(report: Report, console: Console, verbose: bool) -> None:
     console.print()
     console.print(Text("Not examined", style="bold"))
     for what, why in rows:
-        _print_wrapped(Text(f"{clean(what)}: {clean(why)}"), console, 2, 4)
+        _print_wrapped(Text(f"{clean_line(what)}: {clean(why)}"), console, 2, 4)
 
 
 def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
@@ -167,7 +167,7 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
             reason = finding.summary.partition(": ")[2] or finding.summary
             rows.setdefault((reason, finding.hosts), []).append(finding.check)
     for (reason, hosts), checks in rows.items():
-        where = "" if len(hosts) == len(report.hosts) else f" on {fold(hosts)}"
+        where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"
         yield ", ".join(dict.fromkeys(checks)) + where, reason
     for note in report.notes:
         yield "note", note
@@ -202,7 +202,7 @@ def _print_end(report: Report, console: Console) -> None:
     _print_wrapped(line, console)
     step = _next_step(report)
     if step:
-        console.print(Text.assemble(("Next: ", "dim"), step), soft_wrap=True)
+        console.print(Text.assemble(("Next: ", "dim"), clean_line(step)), soft_wrap=True)
 
 
 _VERDICT = {Verdict.HEALTHY: "bold green", Verdict.FAULTY: "bold red", Verdict.INCONCLUSIVE: "bold cyan"}
@@ -227,7 +227,7 @@ def _hosts(report: Report) -> str:
     ):
         names = [host.name for host in report.hosts if host.status is status]
         if names:
-            shown = f" ({clean(fold(names))})" if status is not HostStatus.HEALTHY else ""
+            shown = f" ({clean_line(fold(names))})" if status is not HostStatus.HEALTHY else ""
             parts.append(f"{len(names)} {word}{shown}")
     return f"{_count(len(report.hosts), 'host')}: {', '.join(parts)};"
 

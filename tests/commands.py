@@ -1,0 +1,29 @@
+"""The command line, run as a person runs it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+DOCTOR = (sys.executable, "-m", "doctor")
+
+
+def doctor(
+    *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*DOCTOR, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=cwd,
+        env=environment(env),
+        check=False,
+    )
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    return {**os.environ, "COLUMNS": "100", **(more or {})}

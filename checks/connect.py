@@ -56,7 +56,7 @@ _LISTENING = {
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="look-at-firewall",
-    causes=("firewall-blocks", "interface-missing", "names-disagree"),
+    causes=("firewall-blocks",),
 )
 def port_unreachable(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
     """One host of the job cannot connect to another.
@@ -78,6 +78,9 @@ def port_unreachable(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
     for listener in mesh.listeners:
         if listener.kind == "ephemeral" and listener.error in _LISTENING:
             doubtful.setdefault(listener.host, f"{_LISTENING[listener.error]} {listener.detail}".strip())
+    for link in mesh.links:
+        if not link.tested and not {link.source, link.target} & doubtful.keys():
+            doubtful[link.source] = f"{link.source} -> {link.target}: {link.detail}"
     if doubtful:
         reasons = "; ".join(f"{host}: {reason}" for host, reason in list(doubtful.items())[:4])
         raise Undecided(f"not proved in every direction ({reasons})", tuple(doubtful))
@@ -268,11 +271,9 @@ def _blocked(
         expected=f"new TCP connections {way} the cluster's addresses accepted",
         actual=f"{', '.join(stopped)}: {verb} {way} {whom}, by {_rule(decision)}",
         subject=next(iter(stopped)),
-        where=tuple(
-            Place(host=here.name, peer=peer, port=plan.master_port.value if "master" in what else None)
-            for what, (_, hosts) in stopped.items()
-            for peer in hosts[:16]
-        ),
+        where=(Place(host=here.name),)
+        if everybody
+        else tuple(Place(host=here.name, peer=peer) for peer in blocked_peers),
         severity=Severity.WARN if contrary else None,
         evidence=tuple(
             Evidence(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from doctor.api import EXPECT, Evidence, Expect, Problem, Severity, check
 from doctor.facts.processes import KERNEL_LOG, PROCESSES, KernelLine, Process, Processes
@@ -14,8 +14,8 @@ APPLICATION_XIDS = {13, 31, 43, 45}
 _KINDS = (
     ("the kernel ended processes for lack of memory", r"out of memory|oom-kill"),
     ("an NPU's heartbeat was lost", r"heart.?beat lost"),
-    ("the hardware reported errors", r"machine check|hardware error|edac"),
-    ("a network link went down", r"link is down|link down"),
+    ("the hardware reported errors", r"machine check|hardware error|edac [^:]*: \d+ [cu]e "),
+    ("a network link went down", r"link is down"),
     ("a disk or file system reported errors", r"i/o error|ext4-fs error"),
     ("the connection tracking table was full", r"nf_conntrack: table full"),
     ("a GPU reported a fault", r"nvrm: xid|fallen off the bus"),
@@ -37,7 +37,9 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect) -> Iterator[Proble
     recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
     for summary, pattern in _KINDS:
         found = [
-            line for line in recent if re.search(pattern, line.text, re.IGNORECASE) and not _harmless(line)
+            line
+            for line in recent
+            if re.search(pattern, line.text, re.IGNORECASE) and not _harmless(line, lines)
         ]
         if found:
             yield Problem(
@@ -50,9 +52,17 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect) -> Iterator[Proble
             )
 
 
-def _harmless(line: KernelLine) -> bool:
+def _harmless(line: KernelLine, log: Sequence[KernelLine]) -> bool:
+    """A program's own Xid, or a link that was not up before in this log: a port without a cable."""
     xid = re.search(r"NVRM: Xid \([^)]*\): (\d+)", line.text)
-    return xid is not None and int(xid[1]) in APPLICATION_XIDS
+    if xid:
+        return int(xid[1]) in APPLICATION_XIDS
+    down = _LINK.search(line.text)
+    earlier = (_LINK.search(other.text) for other in log[: log.index(line)])
+    return down is not None and not any(up and up[1] == down[1] and up[2].lower() == "up" for up in earlier)
+
+
+_LINK = re.compile(r"(\S+?):? (?:NIC )?link is (up|down)", re.IGNORECASE)
 
 
 def _when(line: KernelLine) -> str:
@@ -63,10 +73,8 @@ def _shell(pattern: str) -> str:
     return "'" + pattern.replace("(?:", "(") + "'"
 
 
-_WORKER = re.compile(
-    r"multiprocessing\.(?:spawn|forkserver|resource_tracker)|torch\.distributed\.(?:run|launch)|\btorchrun\b"
-    r"|\btorch_npu_run\b|\bmsrun\b"
-)
+_WORKER = re.compile(r"multiprocessing\.(?:spawn|forkserver|resource_tracker)")
+"""Only what a launcher starts: the launcher itself may well be a service, or have been started with nohup."""
 _INIT = re.compile(r"(?:^|/)(?:systemd|init|tini|dumb-init|docker-init|s6-svscan|runit)\b")
 
 

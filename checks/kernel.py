@@ -142,7 +142,8 @@ def port_in_use(listeners: tuple[Listener, ...], plan: JobPlan, here: Here) -> I
         wanted[plan.master_port.value] = Severity.WARN if guessed else Severity.FAIL
     told: set[int] = set()
     for listener in listeners:
-        if listener.port not in wanted or listener.port in told or not listener.covers(own):
+        everywhere = here.is_head and listener.port == plan.master_port.value  # torch binds every address
+        if listener.port not in wanted or listener.port in told or not (everywhere or listener.covers(own)):
             continue
         told.add(listener.port)
         by = f" by {listener.process}" if listener.process else ""

@@ -158,6 +158,8 @@ def disk_full(spaces: Spaces, expect: Expect) -> Iterator[Problem]:
             evidence=(Evidence(f"df -kP {space.path}", f"{space.free // 1024} kB free on {space.mount}"),),
             commands=(f"du -xh --max-depth=2 {quote(space.mount)} | sort -h | tail",),
         )
+    if spaces.remote:
+        raise Undecided(f"{', '.join(spaces.remote)} is on a network file system, which is not looked at")
 
 
 @check("tmp-not-writable", SPACES)
@@ -175,6 +177,8 @@ def tmp_not_writable(spaces: Spaces) -> Iterator[Problem]:
     for space in spaces.places:
         if not space.writable:
             yield _unwritable(space.path, "it cannot be written by this login, or is mounted read-only")
+    if spaces.remote:
+        raise Undecided(f"{', '.join(spaces.remote)} is on a network file system, which is not looked at")
 
 
 def _unwritable(path: str, actual: str) -> Problem:
@@ -183,6 +187,7 @@ def _unwritable(path: str, actual: str) -> Problem:
         expected="a directory that this login can write to",
         actual=actual,
         subject=path,
+        severity=None if path in ("/tmp", SHM) else Severity.WARN,  # a container may do without a home
         evidence=(Evidence(f"test -w {path}", actual),),
         commands=(f"ls -ld {quote(path)}; findmnt -T {quote(path)}",),
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 
 from doctor.api import (
     EXPECT,
@@ -24,18 +24,30 @@ from doctor.api import (
     check,
     is_loopback,
 )
-from doctor.facts.network import NAMES, Names
+from doctor.facts.network import ADDRESSES, NAMES, Names
 from doctor.facts.run import CLOCKS, Offset
 from doctor.facts.system import IDENTITY, Identity
 
 
-@check("hostname-loopback", NAMES, PLAN, HERE, several_hosts=True, remedy="own-name-in-hosts")
-def hostname_loopback(names: Names, plan: JobPlan, here: Here) -> Iterator[Problem]:
-    """The host's own name resolves to a loopback address.
+@check(
+    "hostname-loopback",
+    NAMES,
+    ADDRESSES,
+    PLAN,
+    HERE,
+    several_hosts=True,
+    remedy="own-name-in-hosts",
+    causes=("hostname-duplicate",),
+)
+def hostname_loopback(
+    names: Names, addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
+) -> Iterator[Problem]:
+    """The host's own name resolves to a loopback address, or to none of the host's own.
 
     Why it matters: gloo, HCCL and MindSpore ask for the address of the host's own name and bind to it. Bound
     to 127.x, no other host can connect, and the job hangs at start. Debian and Ubuntu write such a line,
-    127.0.1.1, into /etc/hosts at installation.
+    127.0.1.1, into /etc/hosts at installation. A name that does not resolve, or only to addresses that the
+    host does not have, makes gloo fall back to loopback as well.
 
     What to do: give the name the host's own data address in /etc/hosts, or name the interface for the job
     with GLOO_SOCKET_IFNAME, HCCL_SOCKET_IFNAME or HCCL_IF_IP.
@@ -43,16 +55,20 @@ def hostname_loopback(names: Names, plan: JobPlan, here: Here) -> Iterator[Probl
     if plan.interface_wish() or plan.env.get("HCCL_IF_IP"):
         raise Skip("the job names its interface")
     own = names.addresses.get(names.own, ())
-    if own and is_loopback(own[0]):
-        address = plan.data_address(here.name)
-        values: dict[str, str | int] = {"name": names.own, "loopback": own[0]}
-        yield Problem(
-            "its own name resolves to a loopback address",
-            expected=f"the address that peers connect to{f', {address}' if address else ''}",
-            actual=f"{names.own} is {own[0]}",
-            evidence=(Evidence(f"getent ahosts {names.own}", ", ".join(own)),),
-            values=values | ({"address": address} if address else {}),
-        )
+    held = {address for addresses in addresses.values() for address in addresses}
+    usable = [address for address in own if is_loopback(address) or address in held]
+    if usable and not is_loopback(usable[0]):
+        return
+    address = plan.data_address(here.name)
+    yield Problem(
+        "its own name resolves to a loopback address"
+        if usable
+        else "its own name resolves to no address of its own",
+        expected=f"the address that peers connect to{f', {address}' if address else ''}",
+        actual=f"{names.own} is {', '.join(own) or 'not found'}",
+        evidence=(Evidence(f"getent ahosts {names.own}", ", ".join(own) or "not found"),),
+        values={"name": names.own} | ({"address": address} if address else {}),
+    )
 
 
 @check("hostname-duplicate", IDENTITY, scope=Scope.CLUSTER, several_hosts=True, remedy="set-hostname")
@@ -80,54 +96,81 @@ def hostname_duplicate(identities: Mapping[str, Identity]) -> Iterator[Problem]:
             )
 
 
-@check("names-disagree", NAMES, PLAN, scope=Scope.CLUSTER, several_hosts=True, remedy="name-in-hosts")
-def names_disagree(views: Mapping[str, Names], plan: JobPlan) -> Iterator[Problem]:
+@check(
+    "names-disagree", NAMES, ADDRESSES, PLAN, scope=Scope.CLUSTER, several_hosts=True, remedy="name-in-hosts"
+)
+def names_disagree(
+    views: Mapping[str, Names], addresses: Mapping[str, Mapping[str, tuple[str, ...]]], plan: JobPlan
+) -> Iterator[Problem]:
     """A name of the job resolves to different addresses on different hosts, or not at all on some.
 
     Why it matters: ranks find the head by its name. The host that resolves it to another address connects to
     the wrong machine, or waits for one that does not exist.
 
+    How it is known: an answer is right when the host of that name has the address. Where that host could not
+    be asked, the majority of the answers counts.
+
     What to do: mend /etc/hosts or DNS on the odd host out. When no host resolves a name that the person gave,
     that name is only known to this machine: nothing is wrong as long as the job uses addresses.
     """
-    wrong: dict[str, list[str]] = {}
-    right: dict[str, str] = {}
+    wrong: dict[str, list[tuple[str, str, str]]] = {}
     for name in (host.name for host in plan.hosts):
         seen = {
             viewer: frozenset(names.addresses[name])
             for viewer, names in views.items()
             if viewer != name and name in names.addresses
         }
-        answers = Counter(seen.values())
-        if len(seen) < 2 or len(answers) < 2:
+        if not any(seen.values()):
             continue
-        (common, votes), *others = answers.most_common()
-        own = views[name].addresses.get(name, ()) if name in views else ()
-        truth = frozenset(address for address in own if not is_loopback(address))
-        if truth in answers:
-            common = truth
-        elif votes == others[0][1]:
+        held = frozenset(a for found in addresses.get(name, {}).values() for a in found if not is_loopback(a))
+        truth = held if any(answer & held for answer in seen.values()) else _majority(seen)
+        if truth is None:
             yield _undecided(name, seen)
-            continue
-        right[name] = _words(common)
-        for viewer, addresses in seen.items():
-            if addresses != common and not addresses & common:
-                wrong.setdefault(viewer, []).append(
-                    f"{name} is {_words(addresses)}, elsewhere {_words(common)}"
-                )
+        elif held and not truth & held:
+            yield _stale(name, truth, seen)
+        else:
+            right = frozenset(address for answer in seen.values() for address in answer & truth)
+            for viewer, answer in seen.items():
+                if not answer & truth:
+                    wrong.setdefault(viewer, []).append((name, _words(answer), _words(right)))
     for viewer, errors in wrong.items():
-        first = errors[0].split(" ", 1)[0]
+        name, found, truth_words = errors[0]
+        more = f" and {len(errors) - 1} more names" if len(errors) > 1 else ""
         yield Problem(
-            f"resolves {len(errors)} of the job's names otherwise than its peers"
-            if len(errors) > 1
-            else f"resolves {first} otherwise than its peers",
-            expected=f"{first} is {right[first]}",
-            actual=errors[0].partition(",")[0],
+            f"resolves {name}{more} otherwise than its peers",
+            expected=f"{name} is {truth_words}",
+            actual=f"{name} is {found}",
             hosts=(viewer,),
-            subject=f"name {first}" if len(errors) == 1 else None,
-            evidence=(Evidence("getent ahosts", "\n".join(errors[:8])),),
-            values={"name": first, "address": right[first].partition(",")[0]},
+            subject=f"name {name}",
+            evidence=tuple(
+                Evidence(f"getent ahosts {n}", f"{found}; elsewhere {truth}")
+                for n, found, truth in errors[:8]
+            ),
+            values={"name": name, "address": truth_words.partition(",")[0]},
         )
+
+
+def _majority(seen: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
+    """The answer that most hosts give; "not found" is no answer. None when two are as frequent."""
+    votes = Counter(answer for answer in seen.values() if answer).most_common(2)
+    if len(votes) == 2 and votes[0][1] == votes[1][1]:
+        return None
+    return votes[0][0]
+
+
+def _stale(name: str, answer: frozenset[str], seen: Mapping[str, frozenset[str]]) -> Problem:
+    """Everybody is sent to an address that the host of that name does not have: DNS, or a translation of addresses."""
+    return Problem(
+        f"{name} resolves to an address that {name} does not have",
+        expected="an address of one of its interfaces",
+        actual=f"{name} is {_words(answer)} on {len(seen)} hosts",
+        where=tuple(Place(host=viewer) for viewer in seen),
+        subject=f"name {name}",
+        severity=Severity.WARN,
+        confidence=Confidence.STRONG,
+        evidence=(Evidence(f"getent ahosts {name}", _words(answer)),),
+        commands=(f"getent ahosts {quote(name)}", f"ssh {quote(name)} ip -br addr"),
+    )
 
 
 def _undecided(name: str, seen: Mapping[str, frozenset[str]]) -> Problem:
@@ -158,30 +201,29 @@ def _words(addresses: frozenset[str]) -> str:
     several_hosts=True,
     remedy="set-clock",
 )
-def clock_skew(offsets: Mapping[str, Offset], expect: Expect) -> Iterator[Problem]:
+def clock_skew(offsets: Mapping[str, Offset | None], expect: Expect) -> Iterator[Problem]:
     """Clocks of hosts differ.
 
     Why it matters: logs of ranks cannot be put on one time line, and TLS between NPUs refuses a certificate
     that is not yet valid on a host whose clock is behind.
 
-    What to do: run a time service (chrony, systemd-timesyncd) on every host. A difference counts only as far
-    as it is larger than the time that the question and the answer took.
+    How it is known: each host's clock is known as far as the time that question and answer took allows. What
+    most hosts agree on is the right time, this machine's clock counting as one of them; a host is only blamed
+    for what lies beyond its own uncertainty.
+
+    What to do: run a time service (chrony, systemd-timesyncd) on every host.
     """
-    middles = [(offset.low + offset.high) / 2 for offset in offsets.values()]
-    if not middles:
-        raise Undecided("no clock could be read")
-    reference = statistics.median([*middles, *([0.0] if len(middles) == 2 else [])])
-    for host, offset in offsets.items():
-        skew = offset.beyond(reference)
+    known = {host: offset for host, offset in offsets.items() if offset is not None}
+    right = _agreed([*known.values(), Offset(0.0, 0.0)])
+    for host, offset in known.items():
+        skew = offset.apart(right)
         if abs(skew) > expect.clock_skew_s:
+            size = f"{abs(skew):.0f}" if abs(skew) >= 10 else f"{abs(skew):.1f}"
             yield Problem(
-                f"its clock is {abs(skew):.0f} s {'ahead' if skew > 0 else 'behind'}"
-                if abs(skew) >= 10
-                else f"its clock is {abs(skew):.1f} s {'ahead' if skew > 0 else 'behind'}",
+                f"its clock is {size} s {'ahead' if skew > 0 else 'behind'}",
                 expected=f"within {expect.clock_skew_s:g} s of the other hosts",
                 actual=f"{skew:+.1f} s",
                 hosts=(host,),
-                where=(Place(host=host),),
                 severity=Severity.FAIL if abs(skew) > expect.clock_skew_fail_s else None,
                 evidence=(
                     Evidence(
@@ -190,3 +232,19 @@ def clock_skew(offsets: Mapping[str, Offset], expect: Expect) -> Iterator[Proble
                     ),
                 ),
             )
+    unread = tuple(host for host, offset in offsets.items() if offset is None)
+    if unread:
+        raise Undecided("its clock could not be read", unread)
+
+
+def _agreed(offsets: Sequence[Offset]) -> Offset:
+    """The stretch that most offsets have in common (Marzullo); of several the one nearest to this machine."""
+    best: tuple[int, float] = (0, 0.0)
+    found = Offset(0.0, 0.0)
+    for low in {offset.low for offset in offsets}:
+        sharing = [offset for offset in offsets if offset.low <= low <= offset.high]
+        high = min(offset.high for offset in sharing)
+        rank = (len(sharing), -min(abs(low), abs(high)))
+        if rank > best:
+            best, found = rank, Offset(low, high)
+    return found

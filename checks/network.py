@@ -18,7 +18,7 @@ from doctor.api import (
     Problem,
     Scope,
     Severity,
-    Skip,
+    Undecided,
     check,
     matching_interfaces,
 )
@@ -34,13 +34,13 @@ def interface_missing(
     Why it matters: GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, HCCL_SOCKET_IFNAME and HCCL_IF_IP are taken
     literally. A host that calls its interface otherwise finds no address to bind, and its ranks stop at start.
 
-    What to do: use a name that fits every host (a prefix such as `eth`, or `^docker,lo` to exclude), or set
-    the variable per host.
+    What to do: use a name that fits every host, or set the variable per host. HCCL and NCCL also take a prefix
+    (`eth`) or what to exclude (`^docker,lo`); gloo takes the exact name only.
     """
     shown = ", ".join(sorted(addresses))
     for variable in INTERFACE_VARIABLES:
         wish = plan.env.get(variable)
-        if wish and not matching_interfaces(wish, addresses):
+        if wish and not matching_interfaces(variable, wish, addresses):
             yield _missing(variable, wish, shown, here)
     ip = plan.env.get("HCCL_IF_IP")
     if ip and not plan.several_hosts and not any(ip in held for held in addresses.values()):
@@ -75,8 +75,12 @@ def route_wrong_interface(
     What to do: look at the routes on this host, or name the right interface in the launch.
     """
     own, head = plan.data_address(here.name), plan.data_address(plan.head.value)
-    if here.is_head or own is None or head is None:
+    if here.is_head:
         return
+    if own is None or head is None:
+        raise Undecided("the data addresses of this host and the head are not known")
+    if ":" in head:
+        raise Undecided("routes of IPv6 are not looked at")
     job = next((name for name, held in addresses.items() if own in held), None)
     leaving = routes.towards(head)
     if job and leaving and job != leaving:
@@ -107,6 +111,9 @@ def mtu_mismatch(
     """
     values = {host: link.mtu for host, link in _job_links(links, addresses, plan).items() if link.mtu}
     yield from _odd_ones(values, "MTU", "set-mtu", "/sys/class/net/*/mtu", plan, addresses)
+    blind = tuple(host for host in links if host not in values)
+    if blind:
+        raise Undecided("the job's interface is not known", blind)
 
 
 @check(
@@ -198,7 +205,7 @@ def nic_errors(
     """
     interface = _job_interface(addresses, plan.data_address(here.name))
     if interface is None or interface not in links:
-        raise Skip("the job's interface is not known")
+        raise Undecided("the job's interface is not known")
     errors = links[interface].errors
     if errors > expect.nic_errors:
         yield Problem(

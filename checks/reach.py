@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, check
+from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check
 from doctor.facts.run import CUT_OFF, UNREACHED, CutOff, Unreached
 
 NEARLY_ALL = 0.9
@@ -88,3 +88,6 @@ def probe_incomplete(cut: Mapping[str, CutOff | None]) -> Iterator[Problem]:
                 else "the end of the answer is missing",
                 hosts=(host,),
             )
+    damaged = tuple(host for host, lost in cut.items() if lost is not None)
+    if damaged:
+        raise Undecided("what is missing of the answer was not examined", damaged)

@@ -133,13 +133,14 @@ class Collection:
             hccl_port=plan.hccl_base_port.value if plan.backend.value is Backend.HCCL else None,
         )
         if len(mesh.nodes) < 2:
+            self.mesh = MeshResult(mesh.shape, mesh.head, (), (), (), mesh.left_out, 0.0)
             return
         self.progress("connecting the hosts to each other", len(self.heard), ())
         taking_part = {node.host for node in mesh.nodes}
         session = self.transport.open(
             {h.name: through(mesh_script(h.python), h) for h in order.hosts if h.name in taking_part}
         )
-        self.mesh = run_mesh(session, mesh)
+        self.mesh = run_mesh(session, mesh, until=time.monotonic() + self._left())
 
 
 def _names_to_ask(hosts: Sequence[Host], head: str) -> dict[str, tuple[str, ...]]:

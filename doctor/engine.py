@@ -146,7 +146,10 @@ def _judge_cluster(check: Check, case: Case) -> Iterator[Result]:
                 absent.setdefault(_unknown(value), []).append(host)
     for reason, hosts in absent.items():
         yield Result(check.id, tuple(hosts), Status.UNKNOWN, reason)
-    if seen or not absent:
+    compares = check.several_hosts and any(isinstance(need, Fact) for need in check.needs)
+    if compares and len(seen) < 2:
+        yield Result(check.id, tuple(seen), Status.UNKNOWN, "no two hosts could be compared")
+    elif seen or not absent:
         looked_at = tuple(host for host in case.facts.hosts if host in seen)
         yield from _run(check, looked_at, arguments, case)
 

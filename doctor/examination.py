@@ -122,12 +122,13 @@ def examine(
     )
 
 
-def _clocks(recording: Recording, facts: Facts) -> Mapping[str, Offset]:
+def _clocks(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
     """The host's time was read once near the start of its answer and once at its end."""
-    offsets = {}
+    offsets: dict[str, Offset | None] = {}
     for host, heard in recording.heard.items():
         first, last = facts.get(host, CLOCK), facts.get(host, CLOCK_END)
         if isinstance(first, Missing):
+            offsets[host] = None
             continue
         end = first if isinstance(last, Missing) else last
         offsets[host] = Offset(end.now - heard.ended, first.now - heard.started)

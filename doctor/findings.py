@@ -9,6 +9,7 @@ from doctor.api import Check
 from doctor.inventory import fold
 from doctor.model import Confidence, Finding, Place, Problem, Remedy, Result, Status, Values, View
 
+NEARLY_ALL = 0.9
 _ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
 Mend = Callable[[str, Values], Remedy | None]
 
@@ -101,8 +102,8 @@ def _link(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding
             continue
         because[finding.id] = cause.id
         hosts = finding.hosts
-        if finding.confidence is Confidence.SUSPECT and set(cause.hosts) < set(hosts):
-            hosts = cause.hosts
+        if finding.confidence is Confidence.SUSPECT and _covers(cause, finding):
+            hosts = tuple(host for host in hosts if host in cause.hosts)
         linked.append(replace(finding, because=cause.id, hosts=hosts, nodeset=fold(hosts)))
     return linked
 
@@ -119,7 +120,25 @@ def _explains(cause: Finding, symptom: Finding) -> bool:
         return False
     if cause.status is Status.WARN and symptom.status is Status.FAIL:
         return False
-    return not symptom.hosts or bool(set(cause.hosts) & set(symptom.hosts))
+    if symptom.hosts:
+        return bool(set(cause.hosts) & set(symptom.hosts)) and any(_at(cause, p) for p in symptom.where)
+    struck = {place.host for place in symptom.where}
+    return len(struck & set(cause.hosts)) >= NEARLY_ALL * len(struck) > 0
+
+
+def _covers(cause: Finding, symptom: Finding) -> bool:
+    """Whether the cause explains every place of the symptom, so that no other host is needed."""
+    return bool(set(cause.hosts) & set(symptom.hosts)) and all(_at(cause, place) for place in symptom.where)
+
+
+def _at(cause: Finding, place: Place) -> bool:
+    """Whether the cause is at one end of this place, and towards the other end where it says so."""
+    for end, other in ((place.host, place.peer), (place.peer, place.host)):
+        if end in cause.hosts:
+            towards = {p.peer for p in cause.where if p.host == end}
+            if other is None or not towards or None in towards or other in towards:
+                return True
+    return False
 
 
 def _order(found: Sequence[Finding]) -> list[Finding]:

@@ -22,15 +22,18 @@ HCCL_PORTS = 32
 """HCCL takes 32 ports from its base (16 in CANN 8.0)."""
 
 INTERFACE_VARIABLES = ("HCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
-GUESSES = ("default route", "only address")
+VIRTUAL = ("lo", "docker", "br-", "veth", "virbr", "cni", "cali", "flannel", "kube", "tunl", "lxc")
+"""Beginnings of interface names that no other host can reach."""
+GUESSES = ("default route", "only interface")
 """Sources of a data address that nobody chose: what rests on them alone is a warning."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedHost:
-    """One host of the job. `ranks` is None until the devices were counted."""
+    """One host of the job. `ranks` is None until the devices were counted; `given` is what SSH dials."""
 
     name: str
+    given: str
     ranks: Sourced[int] | None
     data: Sourced[str] | None
 
@@ -91,6 +94,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
     planned = tuple(
         PlannedHost(
             host.name,
+            host.address,
             _said_ranks(host) or wishes.ranks_per_host,
             Sourced(host.data, "inventory") if host.data else None,
         )
@@ -124,7 +128,7 @@ def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:
         replace(
             host,
             ranks=host.ranks or _ranks(sights.get(host.name), backend.value),
-            data=host.data or _data_address(host.name, plan, sights),
+            data=host.data or _data_address(host, plan, sights),
         )
         for host in plan.hosts
     )
@@ -143,8 +147,8 @@ def _ranks(sight: Sight | None, backend: Backend) -> Sourced[int]:
     return Sourced(devices, "devices found") if devices else Sourced(DEFAULT_CPU_RANKS, "default")
 
 
-def _data_address(name: str, plan: JobPlan, sights: Mapping[str, Sight]) -> Sourced[str] | None:
-    sight = sights.get(name)
+def _data_address(host: PlannedHost, plan: JobPlan, sights: Mapping[str, Sight]) -> Sourced[str] | None:
+    name, sight = host.name, sights.get(host.name)
     if sight is None:
         return None
     own = {address for addresses in sight.addresses.values() for address in addresses}
@@ -153,7 +157,7 @@ def _data_address(name: str, plan: JobPlan, sights: Mapping[str, Sight]) -> Sour
         return Sourced(wanted, "HCCL_IF_IP")
     wish = plan.interface_wish()
     if wish:
-        for interface in matching_interfaces(wish[1], sight.addresses):
+        for interface in matching_interfaces(*wish, sight.addresses):
             for address in sight.addresses[interface]:
                 return Sourced(address, wish[0])
     resolved = Counter(
@@ -166,16 +170,27 @@ def _data_address(name: str, plan: JobPlan, sights: Mapping[str, Sight]) -> Sour
     for address, _ in resolved.most_common():
         if address in own:
             return Sourced(address, "its name, as its peers resolve it")
-    if name in own:
-        return Sourced(name, "the address given")
+    for given in (host.given, name):
+        if given in own and not is_loopback(given):
+            return Sourced(given, "the address given")
     for address in sight.addresses.get(sight.default_interface or "", ()):
         return Sourced(address, "default route")
-    outward = [a for a in sorted(own) if not is_loopback(a) and not ipaddress.ip_address(a).is_link_local]
-    return Sourced(outward[0], "only address") if outward else None
+    outward = [
+        [a for a in addresses if not is_loopback(a) and not ipaddress.ip_address(a).is_link_local]
+        for interface, addresses in sight.addresses.items()
+        if not interface.startswith(VIRTUAL)
+    ]
+    reachable = [addresses[0] for addresses in outward if addresses]
+    return Sourced(reachable[0], "only interface") if len(reachable) == 1 else None
 
 
-def matching_interfaces(wish: str, interfaces: Mapping[str, object]) -> list[str]:
-    """Interfaces chosen by a *_SOCKET_IFNAME value: prefix list, `=exact`, `^excluded`, in host order."""
+def matching_interfaces(variable: str, wish: str, interfaces: Mapping[str, object]) -> list[str]:
+    """Interfaces chosen by a *_SOCKET_IFNAME variable, in host order.
+
+    HCCL and NCCL take prefixes, `=exact` and `^excluded`; gloo takes names as they are.
+    """
+    if variable.startswith("GLOO"):
+        return [interface for interface in interfaces if interface in wish.split(",")]
     negated = wish.startswith("^")
     pattern = wish.removeprefix("^")
     exact = pattern.startswith("=")

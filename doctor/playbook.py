@@ -74,8 +74,8 @@ _INERT = re.compile(r"[A-Za-z0-9_.:,@%+-]+")
 def _filled(command: str, values: Values) -> Iterator[str]:
     """The command, once for each combination of values.
 
-    Every value is quoted. Inside quotes of the command's own, quoting would end them: there only values without
-    any meaning to a shell, sed or the like are filled in, and the command is left out for any other.
+    Every value is quoted. Inside quotes of the command's own, quoting would end them: there only values
+    without any meaning to a shell or sed are filled in, and the command is left out for any other.
     """
     names = list(dict.fromkeys(placeholders(command)))
     if not set(names) <= set(values):

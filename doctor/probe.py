@@ -47,8 +47,9 @@ f() { # name cap seconds command...
   n=$1 c=$2 s=$3; shift 3
   { e=$( {
       if [ "$c" -gt 0 ]; then
-        o=$( exec 7>&1; r=$( { { timeout -s KILL "$s" "$@" 7>&- 8>&-; echo $? >&8; } | head -c "$c" >&7; } 8>&1 )
-             exit ${r:-1} )
+        o=$( exec 7>&1
+          r=$( { { timeout -s KILL "$s" "$@" 7>&- 8>&-; echo $? >&8; } | head -c "$c" >&7; } 8>&1 )
+          exit ${r:-1} )
       else o=$(timeout -s KILL "$s" "$@")
       fi
       printf '\n%s o %s %s %s\n%s\n' "$T" "$n" $? ${#o} "$o" >&5

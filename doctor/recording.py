@@ -6,6 +6,7 @@ captured, so that a replay sees exactly what the first run saw.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,8 +48,11 @@ class Recording:
 
 
 def save(recording: Recording, path: Path) -> None:
-    path.write_bytes(msgspec.json.encode(recording))
-    path.chmod(0o600)
+    """Readable by its owner only, from the first byte on."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        if os.fstat(file.fileno()).st_uid == os.geteuid() and path.is_file():
+            os.fchmod(file.fileno(), 0o600)
+        file.write(msgspec.json.encode(recording))
 
 
 def load(path: Path) -> Recording:

@@ -83,7 +83,7 @@ def conduct(request: Request) -> int:
     if request.replay and (request.hosts or request.hostfile or request.local or request.exclude):
         raise UsageError("--replay touches no host, and hosts are named.", "The recording has its own hosts.")
     playbook = load_remedies()
-    recorded = load(request.replay) if request.replay else None
+    recorded = _load(request)
     syllabus = _syllabus(request, recorded)
     stopped_by = None
     if recorded is not None:
@@ -98,6 +98,31 @@ def conduct(request: Request) -> int:
     return report.exit_code
 
 
+def _load(request: Request) -> Recording | None:
+    """The recording to judge again; what would change what was asked has no place beside it."""
+    if request.replay is None:
+        return None
+    asks = {
+        "HOSTS": request.hosts,
+        "--hostfile": request.hostfile,
+        "--inventory": request.inventory,
+        "--local": request.local,
+        "--exclude": request.exclude,
+        "--backend": request.backend != "auto",
+        "--master-port": request.master_port,
+        "--ranks-per-host": request.ranks_per_host,
+        "--sudo": request.sudo,
+        "--enter": request.enter,
+    }
+    given = [name for name, value in asks.items() if value]
+    if given:
+        raise UsageError(
+            f"--replay judges what was recorded; {', '.join(given)} cannot change it.",
+            "--exam, --only, --skip, --expect and --strict can.",
+        )
+    return load(request.replay)
+
+
 def _syllabus(request: Request, recorded: Recording | None) -> Syllabus:
     name = request.exam or (recorded.exam if recorded else DEFAULT_EXAM)
     found = find(request.checks)
@@ -110,7 +135,12 @@ def _syllabus(request: Request, recorded: Recording | None) -> Syllabus:
         checks=checks,
         left_out=left_out,
         expect=amend(Expect(), {key: str(value) for key, value in exam.expect.items()}, f"exam {name}"),
-        rules=Rules(frozenset(exam.essential), request.strict, request.need_hosts),
+        # What somebody asks for by name is essential to them.
+        rules=Rules(
+            frozenset((*exam.essential, *(check.id for check in checks if request.only))),
+            request.strict,
+            request.need_hosts,
+        ),
         notes=tuple(f"{broken.origin} could not be used: {broken.reason}" for broken in found.broken),
     )
 
@@ -239,7 +269,8 @@ def _stop_on_signals() -> None:
         raise _Stopped(number)
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, stop)
 
 
 def _json_file(request: Request) -> Path | None:

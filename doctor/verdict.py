@@ -9,7 +9,7 @@ from doctor.model import Finding, Host, HostStatus, Result, Scope, Status, Unrea
 from doctor.plan import JobPlan
 
 EXIT_OK, EXIT_FAULT, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_BROKEN = 0, 1, 2, 3, 70
-_WORST = (Status.FAIL, Status.CRASH, Status.UNKNOWN, Status.WARN, Status.PASS, Status.SKIP)
+_WORST = (Status.FAIL, Status.CRASH, Status.WARN, Status.UNKNOWN, Status.PASS, Status.SKIP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,10 @@ class Rules:
         """Whether a finding decides the verdict."""
         return finding.status is Status.FAIL or (self.strict and finding.status is Status.WARN)
 
+    def open(self, finding: Finding) -> bool:
+        """Whether a finding leaves something essential undecided."""
+        return finding.status in (Status.UNKNOWN, Status.CRASH) and finding.check in self.essential
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -71,7 +75,7 @@ class Report:
     def verdict(self) -> Verdict:
         if any(self.rules.faults(finding) for finding in self.findings):
             return Verdict.FAULTY
-        if self.stopped_by is not None or self._undecided():
+        if self.stopped_by is not None or self.outstanding or self._undecided():
             return Verdict.INCONCLUSIVE
         return Verdict.HEALTHY
 
@@ -88,11 +92,7 @@ class Report:
         }[self.verdict]
 
     def _undecided(self) -> list[Finding]:
-        return [
-            finding
-            for finding in self.findings
-            if finding.status in (Status.UNKNOWN, Status.CRASH) and finding.check in self.rules.essential
-        ]
+        return [finding for finding in self.findings if self.rules.open(finding)]
 
     def _enough_hosts(self, needed: int) -> bool:
         """A fault without culprits is that of the hosts where it shows, everybody's when none is named."""
@@ -125,12 +125,15 @@ def host_reports(
     found: Sequence[Finding],
     rules: Rules,
 ) -> tuple[HostReport, ...]:
-    """Each host's own verdict: faulty when a deciding finding names it, unexamined when it was not heard."""
+    """Each host's own verdict: faulty when a deciding finding names it, healthy when nothing essential is open."""
     blamed: dict[str, str] = {}
+    doubtful: dict[str, str] = {}
     for finding in found:
-        if rules.faults(finding):
-            for name in finding.hosts:
+        for name in finding.hosts:
+            if rules.faults(finding):
                 blamed.setdefault(name, finding.check)
+            elif rules.open(finding):
+                doubtful.setdefault(name, f"{finding.check} could not be decided: {finding.summary}")
     reports = []
     for host in hosts:
         status, reason = HostStatus.HEALTHY, None
@@ -140,6 +143,8 @@ def host_reports(
             status, reason = HostStatus.UNEXAMINED, "it had not answered when the run ended"
         elif host.name in blamed:
             status, reason = HostStatus.FAULTY, blamed[host.name]
+        elif host.name in doubtful:
+            status, reason = HostStatus.UNEXAMINED, doubtful[host.name]
         address = plan.data_address(host.name) or host.address
         reports.append(HostReport(host.name, address, products.get(host.name, "unknown"), status, reason))
     return tuple(reports)

@@ -25,7 +25,7 @@ def start(
     """The probe, running, its stdin still open."""
     text = script(facts, Ask("here"), TOKEN, sudo=sudo).stdin
     process = subprocess.Popen(
-        SHELLS[shell],
+        (str(shutil.which(SHELLS[shell][0])), *SHELLS[shell][1:]),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

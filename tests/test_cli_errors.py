@@ -1,4 +1,4 @@
-"""A mistake of the person is a sentence or two and exit 2; a break of the tool is 70; nobody sees a traceback."""
+"""A mistake of the person is a sentence or two and exit 2, a break of the tool is 70, never a traceback."""
 
 from __future__ import annotations
 

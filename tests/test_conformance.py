@@ -91,8 +91,10 @@ def texts(file: Path) -> Iterator[re.Pattern[str]]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield re.compile(re.escape(node.value))
         elif isinstance(node, ast.JoinedStr):
-            parts = (re.escape(p.value) if isinstance(p, ast.Constant) else "[a-z-]+" for p in node.values)
-            yield re.compile("".join(map(str, parts)))
+            parts = (
+                re.escape(str(p.value)) if isinstance(p, ast.Constant) else "[a-z-]+" for p in node.values
+            )
+            yield re.compile("".join(parts))
 
 
 def users(remedy: str) -> list[Path]:

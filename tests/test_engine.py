@@ -8,8 +8,27 @@ from typing import Any
 
 import pytest
 
-from doctor.api import EXPECT, HERE, PLAN, Capture, Check, Fact, Given, Run, check, maybe
-from doctor.api import Expect, Here, JobPlan, NotUnderstood, Problem, Scope, Severity, Skip, Undecided
+from doctor.api import (
+    EXPECT,
+    HERE,
+    PLAN,
+    Capture,
+    Check,
+    Expect,
+    Fact,
+    Given,
+    Here,
+    JobPlan,
+    NotUnderstood,
+    Problem,
+    Run,
+    Scope,
+    Severity,
+    Skip,
+    Undecided,
+    check,
+    maybe,
+)
 from doctor.engine import Case, Facts, judge
 from doctor.inventory import JobWishes
 from doctor.model import Backend, Host, Missing, Result, Status
@@ -19,10 +38,14 @@ from doctor.probe import Heard
 HOSTS = ("a", "b", "c")
 
 
+def nothing(*_: object) -> Iterator[Problem]:
+    return iter(())
+
+
 def parse(capture: Capture) -> str:
     if capture.stdout == "garbage":
         raise NotUnderstood("it printed garbage")
-    return capture.stdout.upper() + "!" * (1 // len(capture.stdout)) * 0
+    return capture.stdout.upper()[: 1 // len(capture.stdout) + 99]
 
 
 WORD: Fact[str] = Fact("word", Run("echo"), parse)
@@ -49,11 +72,12 @@ def outcomes(made: Check, given: Case) -> list[tuple[str, tuple[str, ...], str |
 
 
 def host_check(function: Callable[[str], Iterator[Problem]], **options: Any) -> Check:
-    return check("it", WORD, **options)(function)
+    make: Callable[[Callable[[str], Iterator[Problem]]], Check] = check("it", WORD, **options)
+    return make(function)
 
 
 def test_yielding_nothing_is_a_pass() -> None:
-    made = host_check(lambda word: iter(()))
+    made = host_check(nothing)
     assert outcomes(made, case()) == [("pass", (host,), None) for host in HOSTS]
 
 
@@ -69,7 +93,7 @@ def test_a_problem_is_of_the_host_that_has_it() -> None:
 
 
 def test_a_need_that_is_missing_makes_it_unknown_with_the_reason() -> None:
-    made = host_check(lambda word: iter(()))
+    made = host_check(nothing)
     assert outcomes(made, case({"a": None, "b": "garbage", "c": "x"})) == [
         ("unknown", ("a",), "word: it hid"),
         ("unknown", ("b",), "word: it printed garbage"),
@@ -78,7 +102,7 @@ def test_a_need_that_is_missing_makes_it_unknown_with_the_reason() -> None:
 
 
 def test_a_parser_that_breaks_is_a_reason_and_stops_nothing() -> None:
-    made = host_check(lambda word: iter(()))
+    made = host_check(nothing)
     (broken, fine) = outcomes(made, case({"a": "", "b": "x"}))
     assert broken[:2] == ("unknown", ("a",))
     assert broken[2] is not None
@@ -87,7 +111,7 @@ def test_a_parser_that_breaks_is_a_reason_and_stops_nothing() -> None:
 
 
 def test_a_fact_that_the_recording_lacks() -> None:
-    made = check("it", OTHER)(lambda word: iter(()))
+    made = check("it", OTHER)(nothing)
     assert outcomes(made, case({"a": "x"})) == [("unknown", ("a",), "other: the recording does not hold it")]
 
 
@@ -99,7 +123,7 @@ def test_a_fact_is_parsed_once() -> None:
         return "x"
 
     fact = Fact("word", Run("echo"), count)
-    made = [check(f"it{n}", fact)(lambda word: iter(())) for n in range(3)]
+    made = [check(f"it{n}", fact)(nothing) for n in range(3)]
     judge(made, case({"a": "x", "b": "y"}))
     assert calls == ["x", "y"]
 
@@ -109,7 +133,7 @@ def test_a_crash_names_its_place_and_stops_nothing() -> None:
         yield Problem("found before it broke")
         raise KeyError(word)
 
-    fine = check("fine", WORD)(lambda word: iter(()))
+    fine = check("fine", WORD)(nothing)
     results = judge([host_check(breaks), fine], case({"a": "x"}))
     assert [(r.check, r.status) for r in results] == [
         ("it", Status.CRASH),
@@ -121,12 +145,12 @@ def test_a_crash_names_its_place_and_stops_nothing() -> None:
 
 
 def test_a_check_that_yields_something_else_crashes() -> None:
-    made = host_check(lambda word: iter(["text"]))  # type: ignore[list-item]
+    made = host_check(lambda _: iter(["text"]))  # type: ignore[list-item]
     assert [status for status, _, _ in outcomes(made, case({"a": "x"}))] == ["crash"]
 
 
 def test_skip() -> None:
-    def skips(word: str) -> Iterator[Problem]:
+    def skips(_: str) -> Iterator[Problem]:
         raise Skip("no such device")
         yield
 
@@ -141,12 +165,12 @@ def test_skip() -> None:
     ],
 )
 def test_a_check_that_does_not_apply(options: dict[str, Any], hosts: tuple[str, ...], reason: str) -> None:
-    made = host_check(lambda word: iter(()), **options)
+    made = host_check(nothing, **options)
     assert outcomes(made, case(dict.fromkeys(hosts, "x"))) == [("skip", hosts, reason)]
 
 
 def test_undecided_keeps_what_was_found() -> None:
-    def doubts(word: str) -> Iterator[Problem]:
+    def doubts(_: str) -> Iterator[Problem]:
         yield Problem("one thing is sure")
         raise Undecided("the other is not")
 
@@ -175,7 +199,7 @@ def test_a_cluster_check_gets_the_hosts_that_have_the_fact() -> None:
 
 
 def test_a_cluster_check_without_any_fact_is_not_run() -> None:
-    def never(words: Mapping[str, str]) -> Iterator[Problem]:
+    def never(_: Mapping[str, str]) -> Iterator[Problem]:
         raise AssertionError
 
     assert outcomes(cluster_check(never), case({"a": None, "b": None})) == [
@@ -184,7 +208,7 @@ def test_a_cluster_check_without_any_fact_is_not_run() -> None:
 
 
 def test_undecided_for_some_hosts_of_a_cluster() -> None:
-    def doubts(words: Mapping[str, str]) -> Iterator[Problem]:
+    def doubts(_: Mapping[str, str]) -> Iterator[Problem]:
         raise Undecided("not seen", ("c",))
         yield
 
@@ -195,7 +219,7 @@ def test_undecided_for_some_hosts_of_a_cluster() -> None:
 
 
 def test_a_given_that_is_missing() -> None:
-    made = check("it", SUN, scope=Scope.CLUSTER)(lambda sun: iter(()))
+    made = check("it", SUN, scope=Scope.CLUSTER)(nothing)
     given = case(givens={"sun": Missing("sun", "it is night")})
     assert outcomes(made, given) == [("unknown", HOSTS, "sun: it is night")]
 
@@ -236,7 +260,7 @@ def test_givens_are_of_the_host_being_judged() -> None:
 def test_severity_exam_over_problem_over_check(
     exam: Severity | None, problem: Severity | None, own: Severity, status: str
 ) -> None:
-    made = host_check(lambda word: iter([Problem("p", severity=problem)]), severity=own)
+    made = host_check(lambda _: iter([Problem("p", severity=problem)]), severity=own)
     given = case({"a": "x"}, severities={"it": exam} if exam else {})
     assert outcomes(made, given) == [(status, ("a",), None)]
 
@@ -252,7 +276,7 @@ def test_the_same_facts_give_the_same_results() -> None:
 def test_nobody_answered_is_not_healthy() -> None:
     plan = draft([Host("a", "a"), Host("b", "b")], JobWishes())
     nobody = Case(plan, Facts({}), {}, Expect(), {"sun": "up"}, {})
-    by_fact = cluster_check(lambda words: iter(()))
-    by_given = check("it", SUN, scope=Scope.CLUSTER)(lambda sun: iter(()))
+    by_fact = cluster_check(nothing)
+    by_given = check("it", SUN, scope=Scope.CLUSTER)(nothing)
     assert outcomes(by_fact, nobody) == [("unknown", (), "no host answered")]
     assert outcomes(by_given, nobody) == [("pass", (), None)]

@@ -28,8 +28,8 @@ def test_versions() -> None:
                 "version/ascend_toolkit_install_8.3.RC2.info"
             ),
             f"{ASCEND}/nnae/latest/ascend_nnae_install.info": sample("version/ascend_nnae_install.info"),
-            "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19",
-            "/usr/local/cuda/version.json": '{\n "cuda" : {\n  "name" : "CUDA SDK",\n  "version" : "12.2.2"\n }\n}',
+            "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat",
+            "/usr/local/cuda/version.json": '{\n "cuda" : {\n  "name" : "SDK",\n  "version" : "12.2.2"\n }\n}',
         },
     )
     assert versions.installed == {

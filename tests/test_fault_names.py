@@ -51,7 +51,7 @@ FAULTS = {
     "no peer's name is known": Fault(
         "names-disagree",
         lambda host: host.names({f"node{n}": None for n in range(1, 5) if host.name != f"node{n}"}),
-        says=("resolves 3 of the job's names otherwise",),
+        says=(r"resolves node[12] and 2 more names otherwise",),
     ),
     "five seconds ahead": clock(5, "warn", r"its clock is [45]\.\d s ahead"),
     "five seconds behind": clock(-5, "warn", r"its clock is [45]\.\d s behind"),

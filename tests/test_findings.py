@@ -147,7 +147,9 @@ def test_worst_first_and_symptoms_right_behind_their_cause() -> None:
         (result("cause", "a"), result("symptom", "a"), True),
         (result("cause", "ab"), result("symptom", "bc"), True),
         (result("cause", "a"), result("symptom", "b"), False),
-        (result("cause", "a"), result("symptom", ""), True),
+        (result("cause", "a"), result("symptom", ""), False),
+        (result("cause", "ab"), result("symptom", "", where=(Place(host="a"), Place(host="b"))), True),
+        (result("cause", "a"), result("symptom", "", where=(Place(host="a"), Place(host="b"))), False),
         (result("cause", "a", WARN), result("symptom", "a", WARN), True),
         (result("cause", "a"), result("symptom", "a", WARN), True),
         (result("cause", "a", WARN), result("symptom", "a"), False),
@@ -163,10 +165,14 @@ def test_what_explains_what(cause: Result, symptom: Result, linked: bool) -> Non
 
 
 def test_a_sure_cause_clears_the_other_suspects() -> None:
-    suspects = result("symptom", "ab", confidence=Confidence.SUSPECT)
+    """If it is at one end of every link that failed, and says nothing of another end."""
+    failed = Place(host="b", peer="a")
+    suspects = result("symptom", "ab", confidence=Confidence.SUSPECT, where=(failed,))
     narrowed = folded([suspects, result("cause", "b")])[1]
     assert (narrowed.hosts, narrowed.nodeset) == (("b",), "b")
-    certain = folded([result("symptom", "ab"), result("cause", "b")])
+    elsewhere = folded([suspects, result("cause", "b", where=(Place(host="b", peer="c"),))])
+    assert {f.check: f.hosts for f in elsewhere}["symptom"] == ("a", "b")
+    certain = folded([result("symptom", "ab", where=(failed,)), result("cause", "b")])
     assert {f.check: f.hosts for f in certain}["symptom"] == ("a", "b")
 
 

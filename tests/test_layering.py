@@ -34,7 +34,7 @@ session
 cli
 __main__
 """
-"""From the ground up. A module imports from the lines above its own; within a line, only the ones to its left."""
+"""From the ground up: a module imports from the lines above its own, and in its line from those to the left."""
 
 ORDER = LAYERS.split()
 

@@ -93,22 +93,74 @@ def by_peers(*addresses: str) -> Sight:
     ("host", "wishes", "peer", "own", "data"),
     [
         # From the strongest source to the weakest.
-        (Host("a", "a", data="10.9.9.9"), env(HCCL_IF_IP="10.1.0.1"), by_peers(), sight(), ("10.9.9.9", "inventory")),
-        (Host("a", "a"), env(HCCL_IF_IP="10.1.0.1", GLOO_SOCKET_IFNAME="eth0"), by_peers(), sight(), ("10.1.0.1", "HCCL_IF_IP")),
+        (
+            Host("a", "a", data="10.9.9.9"),
+            env(HCCL_IF_IP="10.1.0.1"),
+            by_peers(),
+            sight(),
+            ("10.9.9.9", "inventory"),
+        ),
+        (
+            Host("a", "a"),
+            env(HCCL_IF_IP="10.1.0.1", GLOO_SOCKET_IFNAME="eth0"),
+            by_peers(),
+            sight(),
+            ("10.1.0.1", "HCCL_IF_IP"),
+        ),
         (Host("a", "a"), env(HCCL_IF_IP="10.7.7.7"), by_peers(), sight(), ("10.0.0.1", "default route")),
-        (Host("a", "a"), env(GLOO_SOCKET_IFNAME="ib"), by_peers("10.0.0.1"), sight(), ("10.1.0.1", "GLOO_SOCKET_IFNAME")),
-        (Host("a", "a"), env(NCCL_SOCKET_IFNAME="eth", GLOO_SOCKET_IFNAME="ib"), by_peers(), sight(), ("10.0.0.1", "NCCL_SOCKET_IFNAME")),
-        (Host("a", "a"), env(GLOO_SOCKET_IFNAME="none0"), by_peers("10.1.0.1"), sight(), ("10.1.0.1", "its name, as its peers resolve it")),
-        (Host("a", "a"), env(), by_peers("fd00::1"), sight(), ("fd00::1", "its name, as its peers resolve it")),
+        (
+            Host("a", "a"),
+            env(HCCL_SOCKET_IFNAME="ib"),
+            by_peers("10.0.0.1"),
+            sight(),
+            ("10.1.0.1", "HCCL_SOCKET_IFNAME"),
+        ),
+        (
+            Host("a", "a"),
+            env(NCCL_SOCKET_IFNAME="eth", GLOO_SOCKET_IFNAME="ib"),
+            by_peers(),
+            sight(),
+            ("10.0.0.1", "NCCL_SOCKET_IFNAME"),
+        ),
+        (
+            Host("a", "a"),
+            env(GLOO_SOCKET_IFNAME="none0"),
+            by_peers("10.1.0.1"),
+            sight(),
+            ("10.1.0.1", "its name, as its peers resolve it"),
+        ),
+        (
+            Host("a", "a"),
+            env(),
+            by_peers("fd00::1"),
+            sight(),
+            ("fd00::1", "its name, as its peers resolve it"),
+        ),
         (Host("a", "a"), env(), by_peers("127.0.1.1"), sight(), ("10.0.0.1", "default route")),
         (Host("a", "a"), env(), by_peers("10.7.7.7"), sight(), ("10.0.0.1", "default route")),
         (Host("10.1.0.1", "x"), env(), by_peers(), sight(), ("10.1.0.1", "the address given")),
         (Host("a", "a"), env(), by_peers(), sight(default_interface="ib0"), ("10.1.0.1", "default route")),
-        (Host("a", "a"), env(), by_peers(), sight(default_interface=None), ("10.0.0.1", "only address")),
-        (Host("a", "a"), env(), by_peers(), sight(default_interface=None, addresses={"lo": ("127.0.0.1",), "eth0": ("fe80::1",)}), None),
+        (Host("a", "a"), env(), by_peers(), sight(default_interface=None), None),
+        (
+            Host("a", "a"),
+            env(),
+            by_peers(),
+            sight(
+                default_interface=None, addresses={"docker0": ("172.17.0.1",), "ib0": ("10.1.0.1", "fd00::1")}
+            ),
+            ("10.1.0.1", "only interface"),
+        ),
+        (Host("a", "10.1.0.1"), env(), by_peers(), sight(), ("10.1.0.1", "the address given")),
+        (
+            Host("a", "a"),
+            env(),
+            by_peers(),
+            sight(default_interface=None, addresses={"lo": ("127.0.0.1",), "eth0": ("fe80::1",)}),
+            None,
+        ),
         (Host("a", "a"), env(), by_peers(), None, None),
     ],
-)  # fmt: skip
+)
 def test_data_address(
     host: Host, wishes: JobWishes, peer: Sight, own: Sight | None, data: tuple[str, str] | None
 ) -> None:
@@ -152,7 +204,12 @@ def test_interface_wishes(wish: str, chosen: list[str]) -> None:
     interfaces = dict.fromkeys(["lo", "eth0", "eth1", "eth01", "ib0", "docker0"])
     if wish == "eth":
         del interfaces["eth01"]
-    assert matching_interfaces(wish, interfaces) == chosen
+    assert matching_interfaces("NCCL_SOCKET_IFNAME", wish, interfaces) == chosen
+
+
+@pytest.mark.parametrize(("wish", "chosen"), [("eth", []), ("eth0", ["eth0"]), ("ib0,eth0", ["eth0", "ib0"])])
+def test_gloo_takes_names_as_they_are(wish: str, chosen: list[str]) -> None:
+    assert matching_interfaces("GLOO_SOCKET_IFNAME", wish, dict.fromkeys(["eth0", "ib0"])) == chosen
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def test_an_unknown_exam(name: str, message: str) -> None:
 
 
 def test_an_exam_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputErrors, match="no such file|does not exist|cannot"):
+    with pytest.raises(InputErrors, match=r"no such file|does not exist|cannot"):
         load_exam(str(tmp_path / "none.yaml"), CHECKS)
 
 
@@ -147,16 +147,13 @@ def test_a_value_cannot_leave_its_place(value: str) -> None:
                 assert shlex.split(filled) == [word.replace("HARMLESS", value) for word in words]
 
 
-@given(value=NASTY)
+@given(value=NASTY | st.from_regex(r"[\w./&;=-]{1,9}", fullmatch=True))
 def test_what_sed_reads_is_never_more_than_text(value: str) -> None:
-    remedy = REMEDIES.mend(
-        "own-name-in-hosts", {"loopback": "127.0.1.1", "address": "10.0.0.1", "name": value}
-    )
+    """A `/` or `&` in a host's own name would end or change the pattern, and sed can run commands."""
+    remedy = REMEDIES.mend("own-name-in-hosts", dict.fromkeys(("loopback", "address", "name"), value))
     assert remedy is not None
-    for command in remedy.commands:
-        if "sed" in command:
-            assert shlex.split(command)[3] == f"s/^127.0.1.1[[:space:]].*/10.0.0.1 {value}/"
-            assert not set(value) & set("/&\\\n ;")
+    if any("sed" in command for command in remedy.commands):
+        assert not set(value) & set("/&\\\n ;|'$`*[]()")
 
 
 def test_commands_that_checks_write_themselves_are_quoted() -> None:

@@ -96,7 +96,7 @@ def test_a_recording_cut_anywhere_is_told_apart(file: Path) -> None:
     whole = file.read_bytes()
     for end in range(0, len(whole), 997):
         file.write_bytes(whole[:end])
-        with pytest.raises(UsageError, match="is no recording|is a damaged recording"):
+        with pytest.raises(UsageError, match=r"is no recording|is a damaged recording"):
             load(file)
 
 

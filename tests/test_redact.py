@@ -90,10 +90,20 @@ def test_twice_hides_no_less_and_breaks_nothing(text: str) -> None:
     assert redact(once).count("\n") == once.count("\n") == text.count("\n")
 
 
-@pytest.mark.parametrize(
-    "unit",
-    ["token", "a", "password ", "://a:", "--a-", "secret=", "'", '\\"', "-----BEGIN PRIVATE KEY-----", "eyJ"]
-    + [
+UNITS = (
+    *(
+        "token",
+        "a",
+        "password ",
+        "://a:",
+        "--a-",
+        "secret=",
+        "'",
+        '\\"',
+        "-----BEGIN PRIVATE KEY-----",
+        "eyJ",
+    ),
+    *(
         "authorization: ",
         "bearer ",
         'password="\\',
@@ -104,8 +114,11 @@ def test_twice_hides_no_less_and_breaks_nothing(text: str) -> None:
         "x@",
         "\t",
         "key",
-    ],
+    ),
 )
+
+
+@pytest.mark.parametrize("unit", UNITS)
 def test_linear_time(unit: str) -> None:
     began = time.monotonic()
     redact("password " + unit * (400_000 // len(unit)))

@@ -7,8 +7,20 @@ from typing import Any
 import pytest
 
 from doctor.inventory import JobWishes
-from doctor.model import Confidence, Finding, Host, HostStatus, Place, Reach, Result, Scope, Status
-from doctor.model import Unreached, Verdict, View
+from doctor.model import (
+    Confidence,
+    Finding,
+    Host,
+    HostStatus,
+    Place,
+    Reach,
+    Result,
+    Scope,
+    Status,
+    Unreached,
+    Verdict,
+    View,
+)
 from doctor.plan import draft
 from doctor.verdict import Report, Rules, RunInfo, host_reports
 
@@ -26,7 +38,13 @@ def finding(check: str, status: Status, hosts: str, where: str = "") -> Finding:
     )
 
 
-def made(*found: Finding, stopped_by: int | None = None, unreached: bool = False, **rules: Any) -> Report:
+def made(
+    *found: Finding,
+    stopped_by: int | None = None,
+    unreached: bool = False,
+    outstanding: tuple[str, ...] = (),
+    **rules: Any,
+) -> Report:
     """A report over four hosts; `port` is an essential check."""
     hosts = [Host(name, name) for name in NAMES]
     lost = LOST if unreached else {}
@@ -36,12 +54,13 @@ def made(*found: Finding, stopped_by: int | None = None, unreached: bool = False
     return Report(
         run=RunInfo("check", "preflight", "", 0.0, "ssh"),
         plan=plan,
-        hosts=host_reports(hosts, plan, products, lost, (), found, judged_by),
+        hosts=host_reports(hosts, plan, products, lost, outstanding, found, judged_by),
         findings=found,
         results=(),
         scopes={},
         rules=judged_by,
         stopped_by=stopped_by,
+        outstanding=outstanding,
     )
 
 
@@ -76,7 +95,12 @@ UNREACHED_D = finding("host-unreachable", FAIL, "d")
         (made(finding("x", FAIL, "a"), need_hosts=4), 1, "faulty"),
         (made(UNREACHED_D, unreached=True, need_hosts=3), 0, "faulty"),
         (made(UNREACHED_D, unreached=True, need_hosts=4), 1, "faulty"),
-        (made(finding("port", UNKNOWN, "a"), need_hosts=4), 0, "inconclusive"),
+        # A host of which something essential is not known is not healthy.
+        (made(finding("port", UNKNOWN, "a"), need_hosts=4), 1, "inconclusive"),
+        (made(finding("port", UNKNOWN, "a"), need_hosts=3), 0, "inconclusive"),
+        (made(finding("x", UNKNOWN, "a"), need_hosts=4), 0, "healthy"),
+        (made(outstanding=("d",)), 3, "inconclusive"),
+        (made(outstanding=("d",), need_hosts=3), 0, "inconclusive"),
         (made(finding("x", WARN, "a"), need_hosts=4), 0, "healthy"),
         (made(finding("x", WARN, "a"), need_hosts=4, strict=True), 1, "faulty"),
         (made(finding("x", WARN, "a"), need_hosts=3, strict=True), 0, "faulty"),
@@ -91,7 +115,8 @@ def test_exit_codes(report: Report, code: int, verdict: str) -> None:
 
 
 def test_each_host_has_its_own_status() -> None:
-    report = made(finding("x", FAIL, "ab"), finding("y", FAIL, "b"), finding("z", WARN, "c"), unreached=True)
+    found = (finding("x", FAIL, "ab"), finding("y", FAIL, "b"), finding("z", WARN, "c"))
+    report = made(*found, unreached=True)
     assert [(h.name, h.status, h.reason) for h in report.hosts] == [
         ("a", HostStatus.FAULTY, "x"),
         ("b", HostStatus.FAULTY, "x"),
@@ -99,6 +124,16 @@ def test_each_host_has_its_own_status() -> None:
         ("d", HostStatus.UNEXAMINED, "no SSH server listens"),
     ]
     assert (report.healthy_hosts, report.other_hosts) == (("c",), ("a", "b", "d"))
+
+
+def test_a_host_with_something_essential_undecided_is_unexamined() -> None:
+    report = made(finding("port", UNKNOWN, "ab"), finding("x", FAIL, "b"), finding("x", UNKNOWN, "c"))
+    assert [(h.status.value, h.reason) for h in report.hosts] == [
+        ("unexamined", "port could not be decided: s"),
+        ("faulty", "x"),
+        ("healthy", None),
+        ("healthy", None),
+    ]
 
 
 def test_a_host_that_was_not_heard_is_never_healthy() -> None:
@@ -127,4 +162,4 @@ def test_counts_are_pairs_and_cluster_checks_count_once() -> None:
     )
     scopes = {"each": Scope.HOST, "part": Scope.HOST, "skipped": Scope.HOST, "all": Scope.CLUSTER}
     counted = Report(report.run, report.plan, report.hosts, (), results, scopes, Rules()).counts()
-    assert counted == {"pass": 1, "fail": 2, "warn": 0, "unknown": 2, "skip": 4, "crash": 1}
+    assert counted == {"pass": 1, "fail": 2, "warn": 1, "unknown": 1, "skip": 4, "crash": 1}

@@ -26,6 +26,7 @@ there() {
 n=none
 if there; then
   n=
+  have nft || have iptables-nft-save || exit 127
   if have nft; then
     n=$(nft -j list ruleset); r=$?
     printf '== nft\n%s\n== end %s\n' "$n" "$r"

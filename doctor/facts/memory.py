@@ -103,9 +103,11 @@ class Spaces:
 _SPACES = r"""
 n='
 '
-IFS=$n; set -f
+IFS=$n d=; set -f
 mounts=$(cat /proc/self/mounts)
-for p in /tmp "$HOME" /dev/shm; do
+for p in /tmp "${HOME:-/tmp}" /dev/shm; do
+  [ "$p" != "$d" ] || continue
+  d=$p
   b= t=
   for l in $mounts; do
     l=${l#* }; m=${l%% *}
@@ -117,8 +119,8 @@ for p in /tmp "$HOME" /dev/shm; do
   [ -d "$p" ] || { echo "gone $p"; continue; }
   w=no; [ -w "$p" ] && w=yes
   echo "path $w $p"
-  d=$(df -kP "$p")
-  echo "${d##*$n}"
+  r=$(df -kP "$p")
+  echo "${r##*$n}"
 done
 """
 """`read` would take each byte of the mounts by a system call of its own: a container host has very many."""

@@ -48,12 +48,12 @@ class Offset:
     low: float
     high: float
 
-    def beyond(self, reference: float) -> float:
-        """How far it is from `reference` for certain; negative when it is behind."""
-        if self.low > reference:
-            return self.low - reference
-        return min(self.high - reference, 0.0)
+    def apart(self, other: Offset) -> float:
+        """How far the two are apart for certain; negative when this one is behind."""
+        if self.low > other.high:
+            return self.low - other.high
+        return min(self.high - other.low, 0.0)
 
 
-CLOCKS: Given[Mapping[str, Offset]] = Given("clocks")
-"""Of the hosts whose clock could be read."""
+CLOCKS: Given[Mapping[str, Offset | None]] = Given("clocks")
+"""None where the clock could not be read."""

@@ -1,9 +1,9 @@
 """Failing pairs -> the smallest set of hosts that explains them. Pure.
 
 The vocabulary: an *arm* is one direction of one host for one kind of port. An arm is *strong* when more than
-half of what was tried through it failed. A failing link is explained by its source's outbound arm or its
-target's inbound arm, and only strong arms may be blamed: one failed pair among many good ones makes no host
-guilty.
+half of what was tried through it failed, and more than one thing was tried. A failing link is explained by
+its source's outbound arm or its target's inbound arm, and only strong arms may be blamed: one failed pair
+among many good ones makes no host guilty.
 """
 
 from __future__ import annotations
@@ -132,8 +132,9 @@ def _guilty_hosts(tested: Sequence[Link], left: Sequence[Link]) -> list[Blame]:
     doubt = _doubts(tested)
     faults: list[Fault] = []
     weak: list[Link] = []
+    strong = _strong_arms(tested)
     for link in left:
-        arms = {arm: doubt[arm] for arm in _arms(link) if doubt[arm] < 0.5}
+        arms = {arm: doubt[arm] for arm in _arms(link) if arm in strong}
         if arms:
             faults.append(Fault(link, arms))
         else:
@@ -176,6 +177,19 @@ def _doubts(tested: Iterable[Link]) -> dict[Arm, float]:
             all_of[arm] += 1
             good[arm] += not link.failed
     return {arm: good[arm] / count for arm, count in all_of.items()}
+
+
+def _strong_arms(tested: Sequence[Link]) -> set[Arm]:
+    """A host tries the head's master port once: what that one link proves is read off its other kinds too."""
+    tried = Counter(arm for link in tested for arm in _arms(link))
+    sides = Counter((host, way) for link in tested for host, way, _ in _arms(link))
+    failed = Counter((host, way) for link in tested if link.failed for host, way, _ in _arms(link))
+
+    def strong(arm: Arm, doubt: float) -> bool:
+        side = arm[:2]
+        return doubt < 0.5 and (tried[arm] > 1 or 2 * failed[side] > sides[side] > 1)
+
+    return {arm for arm, doubt in _doubts(tested).items() if strong(arm, doubt)}
 
 
 def _arms(link: Link) -> tuple[Arm, Arm]:

@@ -58,9 +58,13 @@ def run_mesh(
     plan: MeshPlan,
     patience: Patience = Patience(),
     progress: Callable[[str], None] | None = None,
+    until: float = math.inf,
 ) -> MeshResult:
-    """Run the plan over a session whose hosts were started with `mesh_script`. Always closes the session."""
-    run = _Run(session, plan, patience, progress or (lambda _: None))
+    """Run the plan over a session whose hosts were started with `mesh_script`. Always closes the session.
+
+    What was not tried by `until` (of time.monotonic) stays untested.
+    """
+    run = _Run(session, plan, patience, progress or (lambda _: None), until)
     try:
         return run.all_rounds()
     finally:
@@ -72,8 +76,14 @@ def run_mesh(
 
 class _Run:
     def __init__(
-        self, session: Session, plan: MeshPlan, patience: Patience, progress: Callable[[str], None]
+        self,
+        session: Session,
+        plan: MeshPlan,
+        patience: Patience,
+        progress: Callable[[str], None],
+        until: float,
     ) -> None:
+        self.until = until
         self.session = session
         self.plan = plan
         self.patience = patience
@@ -93,7 +103,9 @@ class _Run:
         self.progress(f"{len(todo)} connections between {len(plan.nodes)} hosts")
         links = self._connect(todo, patience.connect, patience.answer)
         failed = [link for link in links if link.failed]
-        if failed:
+        if failed and time.monotonic() >= self.until:
+            links = [_undone(link) if link.failed else link for link in links]
+        elif failed:
             self.progress(f"{len(failed)} failed; trying those once more")
             second = self._connect(map(_attempt, failed), patience.again, patience.answer_again)
             links = _merge(links, second)
@@ -128,7 +140,7 @@ class _Run:
             for kind, port in wanted_ports(self.plan, peer.node):
                 peer.ports[self._next()] = (kind, port)
                 self._send(host, "listen", self.serial, port, peer.node.address)
-        deadline = time.monotonic() + self.patience.start
+        deadline = min(time.monotonic() + self.patience.start, self.until)
         while any(peer.ports or not peer.ready for peer in self._live()) and time.monotonic() < deadline:
             self._hear(deadline)
         for host, peer in self.peers.items():
@@ -157,7 +169,9 @@ class _Run:
             call = (self.serial, limit, answer, tries, number, attempt.port, attempt.address)
             self._send(attempt.source, "connect", *call)
         batches = math.ceil(most / IN_FLIGHT)
-        deadline = time.monotonic() + batches * (limit * tries + answer) + self.patience.slack
+        deadline = min(
+            time.monotonic() + batches * (limit * tries + answer) + self.patience.slack, self.until
+        )
         while any(peer.calls for peer in self._live()) and time.monotonic() < deadline:
             self._hear(deadline)
         for host, peer in self.peers.items():
@@ -254,6 +268,11 @@ class _Run:
                 peer.node.host, "noise", f"it printed more than {MOST_NOISE} lines that are no answer"
             )
             peer.gone = True
+
+
+def _undone(link: Link) -> Link:
+    """One failure is not enough to blame anybody."""
+    return replace(link, outcome="untested", detail="the deadline came before it could be tried again")
 
 
 def _attempt(link: Link) -> Attempt:

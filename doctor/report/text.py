@@ -31,7 +31,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, qui
     if not quiet:
         _print_wrapped(Text(clean_line(plan_line(report.plan)), style="dim"), console)
     known = {finding.id: finding for finding in report.findings}
-    unheard = {host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED}
+    unheard = _unheard(report)
     for finding in report.findings:
         if finding.status in _TROUBLE:
             console.print()
@@ -154,11 +154,7 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
     """What could not be looked at, and why: equal reasons in one row."""
     if report.outstanding:
         yield fold(report.outstanding), "had not answered when the run ended"
-    unheard = {
-        host.name
-        for host in report.hosts
-        if host.status is HostStatus.UNEXAMINED and host.name not in report.outstanding
-    }
+    unheard = _unheard(report)
     if unheard:
         yield f"everything on {fold(unheard)}", "out of reach, see above"
     rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
@@ -171,6 +167,12 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
         yield ", ".join(dict.fromkeys(checks)) + where, reason
     for note in report.notes:
         yield "note", note
+
+
+def _unheard(report: Report) -> set[str]:
+    """Hosts that could not be asked at all."""
+    places = (place for f in report.findings if f.check == "host-unreachable" for place in f.where)
+    return {place.host for place in places if place.host}
 
 
 def _skipped(report: Report) -> list[tuple[str, str]]:

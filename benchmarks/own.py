@@ -63,7 +63,7 @@ def probe_alone(lab: Lab) -> list[tuple[str, str, str]]:
     exam = load_exam("host", found := find().checks)
     chosen, _ = select(found, exam, (), ())
     syllabus = Syllabus("host", exam, chosen, (), Expect(), Rules(frozenset(), False, None))
-    asked = script(syllabus.facts, Ask(host.name, lab.names, None), token)
+    asked = script(syllabus.facts, Ask(host.name, lab.names, (29500,)), token)
     before, began, cpu = work([host]), time.monotonic(), 0.0
     for _ in range(PROBES):
         cpu += _run(host.enter(["sh", "-s"]), asked)

@@ -155,7 +155,7 @@ def port_in_use(listeners: tuple[Listener, ...], plan: JobPlan, here: Here) -> I
             where=(Place(port=listener.port),),
             severity=wanted[listener.port],
             evidence=(
-                Evidence("ss -lntp", f"{listener.address}:{listener.port} {listener.process}".strip()),
+                Evidence("/proc/net/tcp", f"{listener.address}:{listener.port} {listener.process}".strip()),
             ),
             values={"port": listener.port},
         )

@@ -82,6 +82,7 @@ class Ask:
 
     host: str
     names: tuple[str, ...] = ()
+    ports: tuple[int, ...] = ()
     python: str | None = None
 
 

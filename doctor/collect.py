@@ -102,10 +102,14 @@ class Collection:
     def _probe(self) -> None:
         order = self.order
         token = secrets.token_hex(8)
-        names = _names_to_ask(order.hosts, draft(order.hosts, order.wishes).head.value)
+        plan = draft(order.hosts, order.wishes)
+        names = _names_to_ask(order.hosts, plan.head.value)
+        ports = (plan.master_port.value, *plan.hccl_ports)
         scripts = {
             host.name: through(
-                script(order.facts, Ask(host.name, names[host.name], host.python), token, sudo=order.sudo),
+                script(
+                    order.facts, Ask(host.name, names[host.name], ports, host.python), token, sudo=order.sudo
+                ),
                 host,
             )
             for host in order.hosts

@@ -18,7 +18,7 @@ from doctor.transport.settings import MIB
 from doctor.transport.threads import ThreadedTransport, Turn
 
 PIECE = 256 * 1024
-TERM_GRACE = 0.2
+TERM_GRACE = 1.0
 
 
 class LocalProgram:

@@ -34,7 +34,6 @@ def main() -> int:
         return 2
     with Lab(args.hosts) as lab:
         _offer_sftp(lab)
-        _introduce(lab)
         nodeset = f"node[1-{args.hosts}]"
         print(conditions(args.hosts), end="\n\n", flush=True)
         peers = contenders.peers(lab, nodeset)
@@ -108,22 +107,6 @@ def _offer_sftp(lab: Lab) -> None:
             kill -HUP "$(cat /run/sshd.pid)"
         """)
         host.await_sshd()
-
-
-def _introduce(lab: Lab) -> None:
-    """Tell every host the others' hardware addresses.
-
-    One kernel has all hosts' ARP tables, and by default room for 1024 entries in all of them together: 32
-    hosts that each talk to 31 others overflow it, and what is lost then costs whole seconds. Fixed entries
-    do not count.
-    """
-    for host in lab:
-        others = (other.spec for other in lab if other is not host)
-        lines = (
-            f"neigh replace {spec.address} lladdr {spec.cables[0].mac} dev eth0 nud permanent\n"
-            for spec in others
-        )
-        host.do("ip -batch -", stdin="".join(lines))
 
 
 if __name__ == "__main__":

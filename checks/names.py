@@ -159,7 +159,7 @@ def _majority(seen: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
 
 
 def _stale(name: str, answer: frozenset[str], seen: Mapping[str, frozenset[str]]) -> Problem:
-    """Everybody is sent to an address that the host of that name does not have: DNS, or a translation of addresses."""
+    """Everybody is sent to an address that the host of that name does not have."""
     return Problem(
         f"{name} resolves to an address that {name} does not have",
         expected="an address of one of its interfaces",

@@ -22,7 +22,7 @@ from doctor.api import (
     check,
     matching_interfaces,
 )
-from doctor.facts.network import ADDRESSES, LINKS, ROUTES, Counters, Routes
+from doctor.facts.network import ADDRESSES, LINKS, ROUTES, UNNAMED, Counters, Routes
 
 
 @check("interface-missing", ADDRESSES, PLAN, HERE)
@@ -32,11 +32,13 @@ def interface_missing(
     """The launch names an interface or address that this host does not have.
 
     Why it matters: GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, HCCL_SOCKET_IFNAME and HCCL_IF_IP are taken
-    literally. A host that calls its interface otherwise finds no address to bind, and its ranks stop at start.
+    literally. A host that calls its interface otherwise finds no address to bind, and its ranks stop.
 
-    What to do: use a name that fits every host, or set the variable per host. HCCL and NCCL also take a prefix
-    (`eth`) or what to exclude (`^docker,lo`); gloo takes the exact name only.
+    What to do: use a name that fits every host, or set the variable per host. HCCL and NCCL also take a
+    prefix (`eth`) or what to exclude (`^docker,lo`); gloo takes the exact name only.
     """
+    if UNNAMED in addresses:
+        raise Undecided("the names of the interfaces are not known: ip is not installed there")
     shown = ", ".join(sorted(addresses))
     for variable in INTERFACE_VARIABLES:
         wish = plan.env.get(variable)
@@ -77,8 +79,8 @@ def route_wrong_interface(
     own, head = plan.data_address(here.name), plan.data_address(plan.head.value)
     if here.is_head:
         return
-    if own is None or head is None:
-        raise Undecided("the data addresses of this host and the head are not known")
+    if own is None or head is None or UNNAMED in addresses:
+        raise Undecided("the data addresses of this host and the head, or their interfaces, are not known")
     if ":" in head:
         raise Undecided("routes of IPv6 are not looked at")
     job = next((name for name, held in addresses.items() if own in held), None)

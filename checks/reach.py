@@ -33,7 +33,7 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
         yield Problem(
             f"{len(alike)} of {len(reach)} hosts fail alike: {common.summary}",
             expected="hosts that answer",
-            actual="one failure common to them all: look at this machine, the jump host, DNS or the network first",
+            actual="one failure common to them all: look at this machine, the jump host, DNS or the network",
             evidence=_evidence(common),
             confidence=Confidence.STRONG,
             where=tuple(Place(host=host) for host in alike),

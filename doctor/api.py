@@ -68,7 +68,7 @@ class Skip(Exception):
     """Raised by a check that does not apply here; its text says why."""
 
 
-class Undecided(Exception):  # noqa: N818 - not an error
+class Undecided(Exception):
     """Raised by a check that has the facts and still cannot tell: unknown for `hosts`, all when not given."""
 
     def __init__(self, reason: str, hosts: tuple[str, ...] = ()) -> None:
@@ -88,9 +88,13 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Files of the host, as shell patterns. All Reads of a probe together cost one process on the host."""
+    """Files of the host, as shell patterns. All Reads of a probe together cost one process on the host.
+
+    Of `there` only the names of those that exist are told, without a line of text.
+    """
 
     paths: tuple[str, ...]
+    there: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from doctor.transport import Script
 
 FILES = "files"
 FILES_SECONDS = 10
+THERE = "there"
 DAMAGED = "its output arrived damaged"
 LAST = "clock-end"
 """The fact to ask for when all others are in."""
@@ -45,16 +46,20 @@ trap end TERM HUP
 exec 3<&-
 f() { # name cap seconds command...
   n=$1 c=$2 s=$3; shift 3
-  { e=$( {
-      if [ "$c" -gt 0 ]; then
-        o=$( exec 7>&1
-          r=$( { { timeout -s KILL "$s" "$@" 7>&- 8>&-; echo $? >&8; } | head -c "$c" >&7; } 8>&1 )
-          exit ${r:-1} )
-      else o=$(timeout -s KILL "$s" "$@")
-      fi
-      printf '\n%s o %s %s %s\n%s\n' "$T" "$n" $? ${#o} "$o" >&5
-    } 2>&1 ); } 5>&1
-  [ -z "$e" ] || printf '\n%s e %s %s\n%s\n' "$T" "$n" ${#e} "$e"
+  printf '\n%s n %s\n' "$T" "$n" >&2
+  if [ "$c" -gt 0 ]; then
+    o=$( exec 7>&1
+         r=$( { { timeout -s KILL "$s" "$@" </dev/null 7>&- 8>&-; echo $? >&8; } | head -c "$c" >&7; } 8>&1 )
+         exit ${r:-1} )
+  else o=$(timeout -s KILL "$s" "$@" </dev/null)
+  fi
+  printf '\n%s o %s %s %s\n%s\n' "$T" "$n" $? ${#o} "$o"
+}
+there() { # patterns: those that name something
+  o=
+  for p; do [ ! -e "$p" ] || o="$o$p:
+"; done
+  printf '\n%s o there 0 %s\n%s\n' "$T" ${#o} "$o"
 }
 """.strip("\n")
 
@@ -74,7 +79,9 @@ class Heard:
 
 def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = False) -> Script:
     """The whole probe of one host."""
-    reads = sorted({path for fact in facts if isinstance(fact.command, Read) for path in fact.command.paths})
+    files = [fact.command for fact in facts if isinstance(fact.command, Read)]
+    reads = sorted({path for command in files for path in command.paths})
+    names = sorted({path for command in files for path in command.there})
     runs = [fact for fact in facts if isinstance(fact.command, Run)]
     slow = _calls((f for f in runs if f.slow and not f.needs_root), ask)
     root = _calls((f for f in runs if f.needs_root), ask)
@@ -85,20 +92,30 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         f"T={token}",
         _PRELUDE,
         "{",
-        *slow,
-        ":; } | {",
-        *_as_root(root, runs, token, sudo),
-        "timeout 20 cat <&0; :; } | {",  # the `:` keeps a shell here, which a signal to the group ends
-        f"f {FILES} 0 {FILES_SECONDS} grep -sH '' {' '.join(reads)}" if reads else ":",
-        *rest,
-        f"timeout {SLOW_LANE_SECONDS} cat",
-        *last,
+        *_lane(slow),
+        "} | {",
+        *_lane([*_as_root(root, runs, token, sudo), "timeout 20 cat <&0"]),
+        "} | {",
+        *_lane(
+            [
+                f"f {FILES} 0 {FILES_SECONDS} grep -sH '' {' '.join(reads)}" if reads else ":",
+                f"there {' '.join(names)}",
+                *rest,
+                f"timeout {SLOW_LANE_SECONDS} cat",
+                *last,
+            ]
+        ),
         f"printf '\\n%s done\\n' {token}; }}",
         "kill $W",
         "exit 0; }",
         "",
     ]
     return Script("exec sh -s", "\n".join(lines).encode(), f"{token} done".encode())
+
+
+def _lane(lines: Sequence[str]) -> list[str]:
+    """Frames go straight out; what the commands printed on stderr comes behind them, by fact."""
+    return ["{ e=$( {", *lines, ":; } 2>&1 >&5 ); } 5>&1", "printf '\\n%s e %s\\n%s\\n' $T ${#e} \"$e\""]
 
 
 def _calls(facts: Iterable[Fact[Any]], ask: Ask) -> list[str]:
@@ -126,12 +143,12 @@ def _as_root(calls: list[str], runs: Sequence[Fact[Any]], token: str, sudo: bool
     lines = ['if [ "$(id -u)" = 0 ]; then', *calls]
     if sudo:
         # Asked once: the marker comes from inside, so its absence is the refusal.
-        inner = "\n".join([f"T={token}", _F_ONLY, f"printf '\\n%s sudo ok\\n' {token}", *calls])
+        inner = "\n".join([f"T={token}", _F_ONLY, f"printf '\\n%s sudo ok\\n' {token}", *_lane(calls)])
         lines += [
             "else",
             f"  s=$(sudo -n sh -c {shlex.quote(inner)} 2>&1)",
-            f"  case $s in *'{token} sudo ok'*) printf '%s\\n' \"$s\";;",
-            f"  *) printf '\\n%s sudo refused\\n' {token}",
+            f"  case $s in (*'{token} sudo ok'*) printf '%s\\n' \"$s\";;",
+            f"  (*) printf '\\n%s sudo refused\\n' {token}",
             *refused,
             "  esac",
         ]
@@ -159,7 +176,7 @@ _TIMED_OUT = (124, 137)
 _CUT_SHORT = 141
 """128 + SIGPIPE: it printed on beyond its cap. (A line end at the very cap is not counted by the shell.)"""
 
-_FRAME = re.compile(rb"^(?P<kind>[oe]) (?P<name>[\w-]+) (?:(?P<rc>\d{1,3}) )?(?P<size>\d{1,9})$")
+_FRAME = re.compile(rb"^(?:o (?P<name>[\w-]+) (?P<rc>\d{1,3})|e) (?P<size>\d{1,9})$")
 
 
 def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> Heard | Unreached:
@@ -168,7 +185,7 @@ def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> Heard | Unre
     if not out:
         return _no_answer(answer)
     texts = {name: redact(payload.decode("utf-8", "replace")) for name, (_, payload, _) in out.items()}
-    contents = _files(texts.get(FILES, ""))
+    contents = _files("\n".join((texts.get(FILES, ""), texts.get(THERE, ""))))
     no_files = _why_no_files(out.get(FILES))
     captures: dict[str, Capture] = {}
     missing: dict[str, Missing] = {}
@@ -177,7 +194,9 @@ def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> Heard | Unre
             if no_files:
                 missing[fact.name] = Missing(fact.name, no_files)
             else:
-                captures[fact.name] = Capture(fact.name, 0, _select(contents, fact.command.paths))
+                captures[fact.name] = Capture(
+                    fact.name, 0, _select(contents, (*fact.command.paths, *fact.command.there))
+                )
             continue
         if fact.name not in out:
             missing[fact.name] = Missing(fact.name, _why_absent(fact, answer, done))
@@ -214,11 +233,12 @@ def _frames(
             size = int(match["size"])
             payload = stdout[end + 1 : end + 1 + size]
             whole = len(payload) == size and stdout[end + 1 + size : end + 2 + size] == b"\n"
-            name = match["name"].decode()
-            if match["kind"] == b"o":
-                out.setdefault(name, (int(match["rc"] or 0), payload, whole))
+            if match["name"]:
+                out.setdefault(match["name"].decode(), (int(match["rc"]), payload, whole))
             else:
-                err.setdefault(name, payload)
+                for part in payload.split(head + b"n ")[1:]:
+                    name, _, text = part.partition(b"\n")
+                    err.setdefault(name.decode("ascii", "replace"), text.rstrip(b"\n"))
             follow = end + 1 + size if whole else end
         elif line == b"done":
             done = True

@@ -125,7 +125,7 @@ def host_reports(
     found: Sequence[Finding],
     rules: Rules,
 ) -> tuple[HostReport, ...]:
-    """Each host's own verdict: faulty when a deciding finding names it, healthy when nothing essential is open."""
+    """Each host's own verdict: faulty when a fault names it, healthy when nothing essential is open."""
     blamed: dict[str, str] = {}
     doubtful: dict[str, str] = {}
     for finding in found:

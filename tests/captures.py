@@ -29,7 +29,10 @@ def held(fact: Fact[T], contents: Mapping[str, str]) -> T:
 
 
 def as_read(contents: Mapping[str, str]) -> str:
-    return "\n".join(f"{path}:{line}" for path, text in contents.items() for line in text.splitlines())
+    """A path without text is one that only exists."""
+    return "\n".join(
+        f"{path}:{line}" for path, text in contents.items() for line in text.splitlines() or [""]
+    )
 
 
 def every_fact() -> dict[str, Fact[Any]]:

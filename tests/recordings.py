@@ -25,7 +25,7 @@ HEALTHY = {
     "clock-end": f"{NOW + 0.5:.3f}",
     "devices": "",
     "processes": "1 0 Ss root 90000 /sbin/init\n",
-    "listeners": "State Recv-Q Send-Q Local Address:Port Peer Address:Port\n",
+    "listeners": "listeners\n",
     "python": "python 3.11.2 /usr/bin/python3\n",
     "environment": "",
     "firewall": "",
@@ -73,7 +73,7 @@ def heard(number: int, names: Sequence[str], /, **changed: str | Mapping[str, st
     name = names[number - 1]
     texts: dict[str, Any] = dict(HEALTHY)
     texts |= {fact: as_read(files) for fact, files in FILES.items()}
-    texts["identity"] = f"{name} x86_64"
+    texts["identity"] = as_read({"/proc/sys/kernel/hostname": name})
     texts["addresses"] = f"1: lo inet 127.0.0.1/8 scope\n2: eth0 inet 10.0.0.{number}/24 scope global"
     texts["names"] = "\n".join(
         f"? {peer}\n10.0.0.{n} STREAM {peer}"

@@ -195,7 +195,6 @@ def test_broken_plug_ins_are_lines_of_the_report(tmp_path: Path) -> None:
     ):
         assert line in shown, shown
     assert ran.returncode == 1
-    assert sorted(path.suffix for path in more.iterdir()) == [".py"] * 5, "no bytecode is left there"
 
 
 def test_a_plug_in_that_crashes_is_named(tmp_path: Path) -> None:
@@ -203,7 +202,7 @@ def test_a_plug_in_that_crashes_is_named(tmp_path: Path) -> None:
     ran = doctor("check", "--local", "--checks", str(tmp_path), "--only", "plug-in", "--json", "-")
     (found,) = json.loads(ran.stdout)["findings"]
     assert (found["status"], found["summary"]) == ("crash", "ValueError: of theirs (good.py:8)")
-    assert ran.returncode == 0, "a plug-in is not essential"
+    assert ran.returncode == 3, "what is asked for by name is essential"
 
 
 def test_checks_of_the_working_directory_are_not_loaded(tmp_path: Path) -> None:

@@ -150,7 +150,9 @@ def test_a_library_that_is_broken(module: str, tmp_path: Path) -> None:
 )
 def test_a_break_of_ours(broken: str, code: int, word: str) -> None:
     program = (
-        "import doctor.session, sys; from doctor.errors import DoctorError; from doctor.__main__ import main\n"
+        "import doctor.session, sys\n"
+        "from doctor.errors import DoctorError\n"
+        "from doctor.__main__ import main\n"
         f"def conduct(request):\n    {broken}\n"
         "doctor.session.conduct = conduct; sys.argv[1:] = ['check', '--local']; main()"
     )

@@ -58,7 +58,8 @@ def test_data_addresses_need_not_be_those_of_ssh(make_lab: object, tmp_path: Pat
     inventory.write_text(
         "hosts:\n" + "".join(f"  {host.name}: {{data: {host.data_address}}}\n" for host in lab)
     )
-    rules = "table inet f {{\n chain i {{\n type filter hook input priority 0\n iif {} tcp dport != 22 drop\n }}\n}}\n"
+    chain = "chain i {{\n type filter hook input priority 0\n iif {} tcp dport != 22 drop\n }}\n"
+    rules = "table inet f {{\n" + chain + "}}\n"
     lab["node2"].nft(rules.format("eth0"))
     done = lab.doctor("check", "--inventory", str(inventory))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -138,3 +138,9 @@ def test_names() -> None:
 def test_no_names() -> None:
     with pytest.raises(NotUnderstood, match="no name"):
         printed(NAMES, "getent: not found\n")
+
+
+def test_addresses_without_ip() -> None:
+    assert printed(ADDRESSES, "no ip: 10.0.0.1 fd00::1 \n") == {"?": ("10.0.0.1", "fd00::1")}
+    with pytest.raises(NotUnderstood, match="no address"):
+        printed(ADDRESSES, "no ip: \n")

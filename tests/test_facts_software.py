@@ -29,7 +29,7 @@ def test_versions() -> None:
             ),
             f"{ASCEND}/nnae/latest/ascend_nnae_install.info": sample("version/ascend_nnae_install.info"),
             "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat",
-            "/usr/local/cuda/version.json": '{\n "cuda" : {\n  "name" : "SDK",\n  "version" : "12.2.2"\n }\n}',
+            "/usr/local/cuda/version.json": '{\n "cuda" : {\n  "version" : "12.2.2"\n }\n}',
         },
     )
     assert versions.installed == {

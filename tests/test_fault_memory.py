@@ -72,7 +72,8 @@ FAULTS = {
     "no home": Fault(
         "tmp-not-writable",
         lambda host: host.do("rmdir /home/trainee"),
-        says=("/home/trainee cannot be written to", "does not exist"),
+        "warn",
+        ("/home/trainee cannot be written to", "does not exist"),
         user="trainee",
     ),
 }

@@ -100,4 +100,4 @@ def test_a_data_address_that_is_not_on_the_host(examine: Examiner) -> None:
 
 def test_a_pattern_of_names_fits_every_host(examine: Examiner) -> None:
     renamed(examine.lab["node3"])
-    assert_healthy(examine(*inventory(examine, "launch: {GLOO_SOCKET_IFNAME: '^lo,docker'}\n")))
+    assert_healthy(examine(*inventory(examine, "launch: {NCCL_SOCKET_IFNAME: '^lo,docker'}\n")))

@@ -131,7 +131,7 @@ def test_when_all_fail_alike_no_host_is_blamed(lab: Lab, examine: Examiner) -> N
 def test_three_of_four_are_three_faults_of_one_kind(lab: Lab, examine: Examiner) -> None:
     for name in ("node1", "node2", "node4"):
         lab[name].kill_sshd()
-    outcome = examine()
+    outcome = examine(*ALONE)
     (found,) = outcome.trouble
     assert (found["check"], found["hosts"]) == ("host-unreachable", ["node1", "node2", "node4"])
     assert found["nodeset"] == "node[1-2,4]"

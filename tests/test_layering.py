@@ -34,7 +34,7 @@ session
 cli
 __main__
 """
-"""From the ground up: a module imports from the lines above its own, and in its line from those to the left."""
+"""From the ground up: a module imports from the lines above its own, in its line from those to the left."""
 
 ORDER = LAYERS.split()
 

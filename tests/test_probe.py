@@ -41,6 +41,7 @@ def program(folder: Path, name: str, text: str) -> None:
 @shells
 def test_output_and_exit_code_arrive_as_they_are(shell: str) -> None:
     facts = [
+        fact("slow", "sleep 0.2; echo later", slow=True),  # in the pipe that is no command's stdin
         fact("plain", "echo hello"),
         fact("quoted", "echo 'it'\"'\"'s' \"$((1 + 1))\" \\$HOME; printf '%s\\n' 'a  b'"),
         fact("no-newline", "printf abc"),
@@ -59,6 +60,7 @@ def test_output_and_exit_code_arrive_as_they_are(shell: str) -> None:
     texts = {name: capture.stdout for name, capture in heard.captures.items()}
     assert texts.pop("big") == "\n".join(["0123456789"] * 9000)
     assert texts == {
+        "slow": "later",
         "plain": "hello",
         "quoted": "it's 2 $HOME\na  b",
         "no-newline": "abc",

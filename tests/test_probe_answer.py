@@ -33,7 +33,9 @@ def out(name: str, text: str, rc: int = 0, *, token: str = T, size: int | None =
 
 
 def err(name: str, text: str) -> bytes:
-    return f"\n{T} e {name} {len(text)}\n{text}\n".encode()
+    """What a lane's commands printed on stderr, each behind its name."""
+    blob = f"\n{T} n before\nnot of this one\n{T} n {name}\n{text}\n\n{T} n behind"
+    return f"\n{T} e {len(blob)}\n{blob}\n".encode()
 
 
 LINES = "/proc/a:1\n/proc/a:2\n/sys/x/b:3\n/sys/x/y/b:4\n/etc/z:5"

@@ -30,7 +30,14 @@ FULL = recording(
     ),
     wishes=JobWishes(Sourced(Backend.NCCL, "--backend"), Sourced("node1", "x"), None, None, {"A": "1"}, {}),
     expect={"somaxconn": "70000"},
-    heard={"node2": heard(2, NAMES, firewall=Missing("firewall", "needs root"), identity="node1 x86_64")},
+    heard={
+        "node2": heard(
+            2,
+            NAMES,
+            firewall=Missing("firewall", "needs root"),
+            identity={"/proc/sys/kernel/hostname": "node1"},
+        )
+    },
     unreached={"node3": Unreached("node3", Reach.AUTH, "refused", "add the key", ("ssh-add",), "denied")},
     mesh=mesh(NAMES[:2], ("node1", "node2")),
     unfinished=(),

@@ -28,7 +28,7 @@ def hostile_report(evil: str) -> Report:
         "node1": heard(
             1,
             names,
-            identity=f"same{evil.split()[0] if evil.split() else ''} x86_64",
+            identity={"/proc/sys/kernel/hostname": evil},
             spaces=SMALL_SHM.replace("/dev/vda", evil),
             kernel_log=f"[1.0] Out of memory: Killed {evil}",
             python=f"python 3.9 {evil}",

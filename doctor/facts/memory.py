@@ -114,7 +114,8 @@ for p in /tmp "${HOME:-/tmp}" /dev/shm; do
     case "$p/" in "${m%/}"/*) [ ${#m} -ge ${#b} ] && { b=$m; t=${l#* }; t=${t%% *}; };; esac
   done
   case $t in
-    nfs*|cifs|smb*|lustre|ceph|fuse*|gpfs|beegfs*|9p|afs|autofs|glusterfs|pvfs2|wekafs) echo "remote $t $p"; continue;;
+    nfs*|cifs|smb*|lustre|ceph|fuse*|gpfs|beegfs*|9p|afs|autofs|glusterfs|pvfs2|wekafs)
+      echo "remote $t $p"; continue;;
   esac
   [ -d "$p" ] || { echo "gone $p"; continue; }
   w=no; [ -w "$p" ] && w=yes

@@ -29,12 +29,21 @@ def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
     ):
         if _is_address(address) and "deprecated" not in rest:
             found.setdefault(name, []).append(address)
-    if not found:
+    plain = re.match(r"no ip: (.*)", capture.stdout)
+    if plain:
+        found = {UNNAMED: [word for word in plain[1].split() if _is_address(word)]}
+    if not any(found.values()):
         raise NotUnderstood("ip addr printed no address")
     return {name: tuple(sorted(a, key=lambda x: ":" in x)) for name, a in found.items()}
 
 
-ADDRESSES = Fact("addresses", Run("ip -o addr show"), _addresses)
+UNNAMED = "?"
+"""The interface of addresses where `ip` is not installed, as in slim containers."""
+ADDRESSES = Fact(
+    "addresses",
+    Run("command -v ip >/dev/null && exec ip -o addr show; a=$(hostname -I) && echo no ip: $a"),
+    _addresses,
+)
 
 
 def _links(capture: Capture) -> Mapping[str, Counters]:

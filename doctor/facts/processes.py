@@ -20,7 +20,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Only those worth a look: stuck, zombie, or looking like training. `init` is the command of process 1."""
+    """Only those worth a look: stuck, zombie, or like training. `init` is the command of process 1."""
 
     init: str
     shown: tuple[Process, ...]
@@ -60,7 +60,8 @@ class KernelLine:
 
 WORTH_READING = (
     "out of memory|oom-kill|NVRM: Xid|machine check|hardware error|heart.?beat lost|link is (up|down)"
-    "|i/o error|ext4-fs error|nf_conntrack: table full|segfault|fallen off the bus|edac|soft lockup|blocked for more"
+    "|i/o error|ext4-fs error|nf_conntrack: table full|segfault|fallen off the bus|edac|soft lockup"
+    "|blocked for more"
 )
 
 

@@ -59,7 +59,7 @@ PYTHON = Fact("python", Run(_ask_python), _python, timeout=10)
 class Versions:
     """Drivers and toolkits, by name; what is not installed is not there.
 
-    `firmware_range` is what the Ascend driver says of the firmware that it works with: first and last version.
+    `firmware_range` is what the Ascend driver names as the firmware that it works with: first and last.
     """
 
     installed: Mapping[str, str]
@@ -110,8 +110,8 @@ def _environment(capture: Capture) -> Mapping[str, str]:
 ENVIRONMENT = Fact(
     "environment",
     Run(
-        "env | grep -E '^(HCCL|NCCL|GLOO|ASCEND|MS|TORCH|TP|UCX|MINDSPORE|RANK|MASTER|WORLD|OMP|CUDA|NPU|LD_LIBRARY"
-        "|PYTHON)[A-Z_]*='"
+        "env | grep -E '^(HCCL|NCCL|GLOO|ASCEND|MS|TORCH|TP|UCX|MINDSPORE|RANK|MASTER|WORLD|OMP|CUDA|NPU"
+        "|LD_LIBRARY|PYTHON)[A-Z_]*='"
     ),
     _environment,
     ok_rc=(0, 1),

@@ -11,20 +11,19 @@ from doctor.model import Backend, View
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`uname -n -m`: the host's own name and its architecture."""
+    """What the host calls itself."""
 
     hostname: str
-    machine: str
 
 
 def _identity(capture: Capture) -> Identity:
-    words = capture.stdout.split()
-    if len(words) != 2:
-        raise NotUnderstood(f"uname printed {capture.stdout[:80]!r} instead of a name and an architecture")
-    return Identity(words[0], words[1])
+    name = files(capture).get("/proc/sys/kernel/hostname", "").strip()
+    if not name or len(name) > 255:
+        raise NotUnderstood("the host does not say its name")
+    return Identity(name)
 
 
-IDENTITY = Fact("identity", Run("uname -n -m"), _identity)
+IDENTITY = Fact("identity", Read(("/proc/sys/kernel/hostname",)), _identity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,36 +93,34 @@ _ASCEND = {
 
 
 def _devices(capture: Capture) -> Devices:
-    npus = tuple(
-        sorted({int(n) for n in re.findall(r"^/dev/davinci(\d{1,3})$", capture.stdout, re.MULTILINE)})
+    found = files(capture)
+    npus, gpus = (
+        tuple(
+            sorted(int(number[1]) for path in found if (number := re.fullmatch(rf"{name}(\d{{1,3}})", path)))
+        )
+        for name in ("/dev/davinci", "/dev/nvidia")
     )
-    gpus = tuple(
-        sorted({int(n) for n in re.findall(r"^/dev/nvidia(\d{1,3})$", capture.stdout, re.MULTILINE)})
-    )
-    ids = set(re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t", capture.stdout, re.MULTILINE))
+    ids = set(re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t", found.get(_PCI, ""), re.MULTILINE))
     ascend = next((name for pci, name in _ASCEND.items() if pci in ids), None)
     if npus or (ascend and not gpus):
         return Devices(npus, gpus, ascend or "ascend")
     return Devices(npus, gpus, "nvidia" if gpus else "cpu")
 
 
-DEVICES = Fact(
-    "devices",
-    Run(
-        "for d in /dev/davinci[0-9]* /dev/nvidia[0-9]*; do [ -e $d ] && echo $d; done; cat /proc/bus/pci/devices || :"
-    ),
-    _devices,
-    cap=262144,
-)
+_PCI = "/proc/bus/pci/devices"
+DEVICES = Fact("devices", Read((_PCI,), there=("/dev/davinci[0-9]*", "/dev/nvidia[0-9]*")), _devices)
 
 
 def _view(capture: Capture) -> View:
-    marks = files(capture)
-    inside = "/run/.containerenv" in marks or re.search(
-        r"docker|kubepods|containerd|libpod|lxc", marks.get("/proc/1/cgroup", "")
-    )
-    overlay = re.search(r"^overlay / overlay", marks.get("/proc/self/mounts", ""), re.MULTILINE)
-    return View.CONTAINER if inside or overlay else View.HOST
+    """A root file system of layers alone is no container: diskless hosts have one too."""
+    found = files(capture)
+    layers = re.search(r"^overlay / overlay .*", found.get("/proc/self/mounts", ""), re.MULTILINE)
+    engine = re.compile(r"docker|kubepods|kubelet|containerd|containers/storage|libpod|/lxc")
+    inside = engine.search(found.get("/proc/1/cgroup", "")) or (layers and engine.search(layers[0]))
+    marked = {"/.dockerenv", "/run/.containerenv"} & found.keys()
+    return View.CONTAINER if marked or inside else View.HOST
 
 
-VIEW = Fact("view", Read(("/run/.containerenv", "/proc/1/cgroup", "/proc/self/mounts")), _view)
+VIEW = Fact(
+    "view", Read(("/proc/1/cgroup", "/proc/self/mounts"), there=("/.dockerenv", "/run/.containerenv")), _view
+)

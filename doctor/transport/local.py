@@ -10,7 +10,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from doctor.model import Host
 from doctor.transport import reasons
@@ -18,7 +18,7 @@ from doctor.transport.settings import MIB
 from doctor.transport.threads import ThreadedTransport, Turn
 
 PIECE = 256 * 1024
-TERM_GRACE = 1.0
+TERM_GRACE = 0.2
 
 
 class LocalProgram:
@@ -129,7 +129,7 @@ class LocalProgram:
                 self._process.stdin.close()
 
     def end(self) -> None:
-        """End the whole group: kindly, then not. What has left the group on purpose is out of reach."""
+        """End the group kindly, then the session. What has left the session on purpose is out of reach."""
         with self._lock:
             if self._ended:
                 return
@@ -156,6 +156,19 @@ class LocalProgram:
     def _signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._pid, number)
+        if number is signal.SIGKILL:  # `timeout` gives what it runs a group of its own
+            for pid in _session(self._pid):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+
+
+def _session(leader: int) -> Iterator[int]:
+    """Its processes; none where /proc does not show them."""
+    with contextlib.suppress(OSError):
+        for name in filter(str.isdecimal, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                if os.getsid(int(name)) == leader:
+                    yield int(name)
 
 
 class LocalTransport(ThreadedTransport):

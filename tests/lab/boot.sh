@@ -21,6 +21,8 @@ mkdir "$dir/disk/upper" "$dir/disk/work" "$top"
 cp -a "$dir/files/." "$dir/disk/upper"
 mount -t overlay -o "lowerdir=/,upperdir=$dir/disk/upper,workdir=$dir/disk/work" root "$top"
 
+rm -f "$top/.dockerenv" # whatever the machine is, the host is no container
+
 mount -t proc proc "$top/proc"
 # The network's settings are the host's own; the rest are the machine's, and not to be written from here.
 mount --bind "$top/proc/sys" "$top/proc/sys"

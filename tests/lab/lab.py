@@ -16,6 +16,9 @@ from .needs import missing, new_directory, sweep
 from .spec import Spec
 from .ssh import known_hosts, make_keys, public_key, ssh_config
 
+ARP_ROOM = 16
+"""Up to so many hosts find each other by themselves."""
+
 
 class Lab(Controller):
     """Boots on `with` (or `start`), and leaves nothing behind on the way out.
@@ -122,6 +125,23 @@ class Lab(Controller):
         for host in hosts:
             host.await_sshd()
         self.await_cables([cable for host in hosts for cable in host.spec.cables])
+        if len(self.hosts) > ARP_ROOM:
+            self._introduce(hosts)
+
+    def _introduce(self, hosts: Sequence[Host]) -> None:
+        """Tell hosts the others' hardware addresses.
+
+        One kernel keeps all hosts' ARP tables, with room for 1024 entries in all of them together: 32 hosts
+        that each talk to 31 others overflow it, and what is lost costs whole seconds. Fixed entries do not
+        count.
+        """
+        for host in hosts:
+            others = (other.spec for other in self.hosts if other is not host)
+            lines = (
+                f"neigh replace {spec.address} lladdr {spec.cables[0].mac} dev eth0 nud permanent\n"
+                for spec in others
+            )
+            host.ask("ip -batch -", stdin="".join(lines))
 
 
 def _halt(hosts: Sequence[Host]) -> None:

@@ -164,7 +164,6 @@ class Capture:
     stdout: str
     stderr: str = ""
     truncated: bool = False
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

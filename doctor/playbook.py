@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
@@ -36,7 +36,6 @@ class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skip: tuple[str, ...] = ()
     essential: tuple[str, ...] = ()
     mesh: MeshMode = "auto"
-    smoke: bool = False
     severity: dict[str, Severity] = {}
     expect: dict[str, str | int | float] = {}
 
@@ -53,7 +52,6 @@ class Playbook:
     """All remedies by id."""
 
     recipes: Mapping[str, Recipe]
-    files: Mapping[str, str] = field(default_factory=dict)
 
     def mend(self, name: str, values: Values) -> Remedy | None:
         """What to type; a command whose values are not known is left out rather than shown with holes."""
@@ -61,7 +59,8 @@ class Playbook:
         if recipe is None:
             return None
         commands = (c for command in recipe.commands for c in _filled(command, values))
-        return Remedy(name, tuple(dict.fromkeys(commands)))
+        found = tuple(dict.fromkeys(commands))
+        return Remedy(name, found) if found else None
 
 
 def placeholders(command: str) -> list[str]:
@@ -141,13 +140,9 @@ def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]
 
 
 def load_remedies() -> Playbook:
-    recipes: dict[str, Recipe] = {}
-    origins: dict[str, str] = {}
-    for path in sorted((bundled("playbooks") / "remedies").glob("*.yaml")):
-        for name, recipe in _convert(read_yaml(path), dict[str, Recipe], str(path)).items():
-            recipes[name] = recipe
-            origins[name] = str(path)
-    return Playbook(recipes, origins)
+    paths = sorted((bundled("playbooks") / "remedies").glob("*.yaml"))
+    files = [_convert(read_yaml(path), dict[str, Recipe], str(path)) for path in paths]
+    return Playbook({name: recipe for file in files for name, recipe in file.items()})
 
 
 def select(

@@ -1,10 +1,10 @@
 """Facts -> one POSIX sh script for a host, and the host's answer -> captures. Pure both ways.
 
 The script prints frames, each headed by a random token, so that nothing else a login prints is taken for an
-answer. It runs in lanes joined by pipes: slow facts | root's facts | the rest. A later lane prints first and
-then passes on what the earlier ones said, so lanes run at once, need no temporary file, and never mix their
-output. A command that cannot be killed (a dead network file system) costs its own lane only: the last lane
-says that the answer is whole, while the shell still waits for the first.
+answer. It runs in lanes joined by pipes: the slowest fact | other slow facts | root's facts | the rest. A
+later lane prints first and then passes on what the earlier ones said, so lanes run at once, need no temporary
+file, and never mix their output. A command that cannot be killed (a dead network file system) costs its own
+lane only: the last lane says that the answer is whole, while the shell still waits for the first.
 
 Stdin stays open while the script runs; when it ends before the script does, the controller is gone, and the
 script ends its whole session: itself and everything it started, also what `timeout` put into other groups.
@@ -83,7 +83,7 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
     reads = sorted({path for command in files for path in command.paths})
     names = sorted({path for command in files for path in command.there})
     runs = [fact for fact in facts if isinstance(fact.command, Run)]
-    slow = _calls((f for f in runs if f.slow and not f.needs_root), ask)
+    slow = sorted((f for f in runs if f.slow and not f.needs_root), key=lambda f: -f.timeout)
     root = _calls((f for f in runs if f.needs_root), ask)
     last = _calls((f for f in runs if f.name == LAST), ask)
     rest = _calls((f for f in runs if not f.slow and not f.needs_root and f.name != LAST), ask)
@@ -92,9 +92,11 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         f"T={token}",
         _PRELUDE,
         "{",
-        *_lane(slow),
+        *_lane(_calls(slow[:1], ask)),
         "} | {",
-        *_lane([*_as_root(root, runs, token, sudo), "timeout 20 cat <&0"]),
+        *_lane([*_calls(slow[1:], ask), "timeout 20 cat"]),
+        "} | {",
+        *_lane([*_as_root(root, runs, token, sudo), "timeout 20 cat"]),
         "} | {",
         *_lane(
             [

@@ -95,7 +95,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         PlannedHost(
             host.name,
             host.address,
-            _said_ranks(host) or wishes.ranks_per_host,
+            _said_ranks(host, wishes) or wishes.ranks_per_host,
             Sourced(host.data, "inventory") if host.data else None,
         )
         for host in hosts
@@ -113,12 +113,12 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
     )
 
 
-def _said_ranks(host: Host) -> Sourced[int] | None:
-    """What the hostfile or the inventory says: slots or ranks, else one rank for each device expected."""
+def _said_ranks(host: Host, wishes: JobWishes) -> Sourced[int] | None:
+    """What the hostfile or the inventory says: slots or ranks, else a rank for each device expected."""
     if host.ranks:
         return Sourced(host.ranks, "hosts file")
-    devices = host.expected.get("devices", "")
-    return Sourced(int(devices), "inventory") if re.fullmatch(r"0*[1-9][0-9]{0,5}", devices) else None
+    devices = host.expected.get("devices") or wishes.expect.get("devices", "")
+    return Sourced(int(devices), "devices expected") if re.fullmatch(r"0*[1-9][0-9]{0,5}", devices) else None
 
 
 def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:

@@ -188,13 +188,13 @@ def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> Heard | Unre
         return _no_answer(answer)
     texts = {name: redact(payload.decode("utf-8", "replace")) for name, (_, payload, _) in out.items()}
     contents = _files("\n".join((texts.get(FILES, ""), texts.get(THERE, ""))))
-    no_files = _why_no_files(out.get(FILES))
     captures: dict[str, Capture] = {}
     missing: dict[str, Missing] = {}
     for fact in facts:
         if isinstance(fact.command, Read):
-            if no_files:
-                missing[fact.name] = Missing(fact.name, no_files)
+            reason = _why_no_files(fact.command, out)
+            if reason:
+                missing[fact.name] = Missing(fact.name, reason)
             else:
                 captures[fact.name] = Capture(
                     fact.name, 0, _select(contents, (*fact.command.paths, *fact.command.there))
@@ -277,14 +277,17 @@ def _fits(path: str, pattern: str) -> bool:
     return fnmatchcase(path, pattern) and path.count("/") == pattern.count("/")
 
 
-def _why_no_files(frame: tuple[int, bytes, bool] | None) -> str:
+def _why_no_files(wanted: Read, frames: Mapping[str, tuple[int, bytes, bool]]) -> str:
     """Half of the files would look like a host that lacks the others."""
-    if frame is None:
-        return "the answer was cut off before it"
-    rc, _, whole = frame
-    if not whole:
-        return DAMAGED
-    return f"reading files did not end within {FILES_SECONDS} s" if rc in _TIMED_OUT else ""
+    for name in (FILES, THERE) if wanted.there else (FILES,):
+        if name not in frames:
+            return "the answer was cut off before it"
+        rc, _, whole = frames[name]
+        if not whole:
+            return DAMAGED
+        if rc in _TIMED_OUT:
+            return f"reading files did not end within {FILES_SECONDS} s"
+    return ""
 
 
 def _why_absent(fact: Fact[Any], answer: Answer, done: bool) -> str:

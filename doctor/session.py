@@ -152,7 +152,7 @@ def _collect(request: Request, syllabus: Syllabus) -> tuple[Recording, int | Non
     )
     hosts = _over(targets.hosts, request)
     wishes = _wishes(request, targets.wishes)
-    expect = {**wishes.expect, **_pairs(request.expect)}
+    expect = wishes.expect
     amend(syllabus.expect, expect, "--expect")  # a typing error is told before any host is asked
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
@@ -233,7 +233,7 @@ def _wishes(request: Request, wishes: JobWishes) -> JobWishes:
         wishes = replace(wishes, master_port=Sourced(request.master_port, "--master-port"))
     if request.ranks_per_host is not None:
         wishes = replace(wishes, ranks_per_host=Sourced(request.ranks_per_host, "--ranks-per-host"))
-    return wishes
+    return replace(wishes, expect={**wishes.expect, **_pairs(request.expect)})
 
 
 def _pairs(texts: Sequence[str]) -> Mapping[str, str]:

@@ -52,7 +52,7 @@ def test_wishes_go_over_defaults() -> None:
     ("host", "devices", "ranks"),
     [
         (Host("a", "a", ranks=4, expected={"devices": "8"}), {Backend.NCCL: 2}, Sourced(4, "hosts file")),
-        (Host("a", "a", expected={"devices": "8"}), {Backend.NCCL: 2}, Sourced(8, "inventory")),
+        (Host("a", "a", expected={"devices": "8"}), {Backend.NCCL: 2}, Sourced(8, "devices expected")),
         (Host("a", "a", expected={"devices": "0"}), {Backend.NCCL: 2}, Sourced(2, "devices found")),
         (Host("a", "a", expected={"devices": "many"}), {Backend.NCCL: 2}, Sourced(2, "devices found")),
         (Host("a", "a"), {}, Sourced(2, "default")),

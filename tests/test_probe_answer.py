@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from doctor.api import Fact, Read, Run
 from doctor.model import Answer, Capture, End, Host, Reach, Status, Unreached
-from doctor.probe import FILES, Heard, read, through
+from doctor.probe import FILES, THERE, Heard, read, through
 from doctor.transport import Script
 from tests.recordings import heard as healthy
 from tests.recordings import recording, report
@@ -120,6 +120,9 @@ def test_half_of_the_files_are_none() -> None:
     text = "/proc/a:1\n/sys/x/b:2"
     assert reasons(got(out(FILES, text) + DONE, [FILE])) == {}
     assert reasons(got(out(FILES, text, rc=2) + DONE, [FILE])) == {}, "grep did not find some of them"
+    names = Fact("names", Read((), there=("/dev/x",)), lambda capture: capture.stdout)
+    assert "cut off" in reasons(got(out(FILES, text) + DONE, [names]))["names"]
+    assert reasons(got(out(FILES, text) + out(THERE, "/dev/x:") + DONE, [names])) == {}
     damaged = got(out(FILES, text, size=99) + DONE, [FILE])
     assert reasons(damaged) == {"file": "its output arrived damaged"}
     assert damaged.captures == {}

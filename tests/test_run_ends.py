@@ -39,7 +39,9 @@ def slow_probe(lab: Lab, slow: Host) -> None:
     """Every host notes that it was asked; one of them then hangs in a command."""
     for host in lab:
         host.write(MARK, "")
-        host.program("dmesg", f"echo asked >>{MARK}" + ("; exec sleep 4711" if host is slow else ""))
+        host.program(
+            "dmesg", f"echo asked >>{MARK}" + ("; trap '' TERM; exec sleep 4711" if host is slow else "")
+        )
 
 
 def in_mid_probe(host: Host, slow: Host) -> bool:

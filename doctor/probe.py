@@ -38,7 +38,7 @@ NEEDS_ROOT = 125
 _PRELUDE = r"""
 exec 3<&0 </dev/null
 LC_ALL=C; PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin; export LC_ALL PATH
-command -v timeout >/dev/null 2>&1 || timeout() { shift 3; "$@"; }
+command -v timeout >/dev/null 2>&1 || timeout() { [ "$1" = -s ] && shift 2; shift; "$@"; }
 renice -n 5 -p $$ >/dev/null 2>&1
 end() { pkill -KILL -s 0 || kill -KILL 0; }
 trap end TERM HUP

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults import Examiner, assert_healthy
+from tests.faults import ALONE, Examiner, assert_healthy
 from tests.lab import Lab
 
 pytestmark = pytest.mark.lab
@@ -65,3 +65,10 @@ def test_healthy_where_the_hosts_have_no_python(lab: Lab, examine: Examiner) -> 
         "version-incompatible",
         "torch-missing",
     }
+
+
+def test_healthy_where_hosts_lack_what_only_helps(lab: Lab, examine: Examiner) -> None:
+    lab["node2"].no_tool("timeout", "pkill", "renice")
+    before = lab["node2"].snapshot()
+    assert_healthy(examine(*ALONE))
+    lab["node2"].await_that(lambda: not lab["node2"].leftovers(before), "clean end")

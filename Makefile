@@ -27,7 +27,7 @@ lab: $(VENV)/.ready
 
 bench: $(VENV)/.ready
 	@scripts/system-packages bench
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.peers
 
 $(VENV)/.installed: pyproject.toml constraints.txt scripts/venv
 	scripts/venv $(VENV)

@@ -94,9 +94,9 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         "{",
         *_lane(_calls(slow[:1], ask)),
         "} | {",
-        *_lane([*_calls(slow[1:], ask), "timeout 20 cat"]),
+        *_lane([*_calls(slow[1:], ask), "cat"]),
         "} | {",
-        *_lane([*_as_root(root, runs, token, sudo), "timeout 20 cat"]),
+        *_lane([*_as_root(root, runs, token, sudo), "cat"]),
         "} | {",
         *_lane(
             [

@@ -184,7 +184,7 @@ def _unpacked(text: str) -> str:
     return str(getattr(address, "ipv4_mapped", None) or address)
 
 
-LISTENERS = Fact("listeners", Run(_ask_listeners), _listeners, cap=524288)
+LISTENERS = Fact("listeners", Run(_ask_listeners), _listeners)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ _PS = (
     "read -r _ _ _ _ _ own _ </proc/self/stat; ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
     "awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || /torchrun|torch.distributed"
     "|multiprocessing.(spawn|fork|resource)|msrun|deepspeed|accelerate|mpirun|orted|torch_npu_run/)"
-    ' {sub(/^ *[0-9]+ +/, ""); print substr($0, 1, 400)}\''
+    ' {sub(/^ *[0-9]+ +/, ""); if (n++ < 300) print substr($0, 1, 400)}\''
 )
 _OURSELVES = re.compile(r"awk (?:-v own=\S* )?\$[12] == 1 ")
 
@@ -47,7 +47,7 @@ def _processes(capture: Capture) -> Processes:
     return Processes(init, tuple(p for p in found if p.pid != 1 and not _OURSELVES.match(p.command)))
 
 
-PROCESSES = Fact("processes", Run(_PS), _processes, slow=True, cap=262144, partial=True)
+PROCESSES = Fact("processes", Run(_PS), _processes, slow=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,4 @@ KERNEL_LOG = Fact(
     ),
     _kernel_log,
     needs_root=True,
-    cap=262144,
-    partial=True,
 )

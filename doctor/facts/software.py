@@ -115,5 +115,4 @@ ENVIRONMENT = Fact(
     ),
     _environment,
     ok_rc=(0, 1),
-    cap=65536,
 )

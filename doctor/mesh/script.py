@@ -47,7 +47,8 @@ def mesh_script(python: str | None = None) -> Script:
     candidates = " ".join(shlex.quote(p) for p in ((python,) if python else ()) + PYTHONS)
     shell = (
         # What the login shell printed may lack its line end.
-        f'echo; for p in {candidates}; do x=$("$p" -ISBc {_quoted(_WHICH)} 2>/dev/null </dev/null) && [ -x "$x" ] '
+        f"echo; for p in {candidates}; do "
+        f'x=$("$p" -ISBc {_quoted(_WHICH)} 2>/dev/null </dev/null) && [ -x "$x" ] '
         f'&& exec "$x" -ISBc {_quoted(_PYTHON.format(**sizes))}; done; '
         "command -v bash >/dev/null 2>&1 "
         f"&& exec bash --norc --noprofile -c {shlex.quote(_BASH.format(**sizes))}; "

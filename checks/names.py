@@ -214,6 +214,8 @@ def clock_skew(offsets: Mapping[str, Offset | None], expect: Expect) -> Iterator
     What to do: run a time service (chrony, systemd-timesyncd) on every host.
     """
     known = {host: offset for host, offset in offsets.items() if offset is not None}
+    if len(known) < 2:
+        raise Undecided("no two clocks could be compared")
     right = _agreed([*known.values(), Offset(0.0, 0.0)])
     for host, offset in known.items():
         skew = offset.apart(right)

@@ -80,8 +80,6 @@ def conduct(request: Request) -> int:
     """Run the examination and show it; the exit code is the report's."""
     for path in (request.save, request.healthy_hosts, request.faulty_hosts, _json_file(request)):
         _refuse_unwritable(path)
-    if request.replay and (request.hosts or request.hostfile or request.local or request.exclude):
-        raise UsageError("--replay touches no host, and hosts are named.", "The recording has its own hosts.")
     playbook = load_remedies()
     recorded = _load(request)
     syllabus = _syllabus(request, recorded)

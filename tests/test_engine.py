@@ -275,8 +275,10 @@ def test_the_same_facts_give_the_same_results() -> None:
 
 def test_nobody_answered_is_not_healthy() -> None:
     plan = draft([Host("a", "a"), Host("b", "b")], JobWishes())
-    nobody = Case(plan, Facts({}), {}, Expect(), {"sun": "up"}, {})
+    nobody = Case(plan, Facts({}), {}, Expect(), {"sun": "up", UNREACHED.name: {}}, {})
     by_fact = cluster_check(nothing)
     by_given = check("it", SUN, scope=Scope.CLUSTER)(nothing)
     assert outcomes(by_fact, nobody) == [("unknown", (), "no host answered")]
-    assert outcomes(by_given, nobody) == [("pass", (), None)]
+    assert outcomes(by_given, nobody) == [("unknown", (), "no host answered")]
+    by_reach = check("it", UNREACHED, scope=Scope.CLUSTER)(nothing)
+    assert outcomes(by_reach, nobody) == [("pass", (), None)], "that one judges just this"

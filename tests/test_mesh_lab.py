@@ -158,7 +158,7 @@ def test_fault_is_named(lab: Lab, fault: str) -> None:
     assert named(result) == expected
     failed = {link.outcome for link in result.links if link.failed}
     assert failed == {outcome} if outcome else failed <= {"dropped", "no-route"}
-    assert time.monotonic() - began < 12
+    assert time.monotonic() - began < 30
     assert result.troubles == ()
 
 

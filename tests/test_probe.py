@@ -91,7 +91,7 @@ def test_what_could_not_be_had_says_why(shell: str) -> None:
     ]
     began = time.monotonic()
     heard = ask(facts, shell)
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 15
     assert {name: missing.reason for name, missing in heard.missing.items()} == {
         "unknown": "its command is not installed there",
         "failed": "its command ended with 4: reason",

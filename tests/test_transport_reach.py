@@ -88,7 +88,7 @@ def test_no_answer_to_tcp(tmp_path: Path) -> None:
             sock.close()
     assert why.kind is Reach.TIMEOUT
     assert "within 1 s" in why.summary
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 8
 
 
 def test_a_name_server_that_never_answers_does_not_hold_up_the_run(
@@ -101,7 +101,7 @@ def test_a_name_server_that_never_answers_does_not_hold_up_the_run(
     stuck.set()
     assert why.kind is Reach.TIMEOUT
     assert "name" in why.summary
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 8
 
 
 def test_a_key_that_the_host_does_not_take(tmp_path: Path, server: Sshd) -> None:

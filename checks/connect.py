@@ -10,6 +10,7 @@ from doctor.api import (
     GUESSES,
     HERE,
     PLAN,
+    UNDECIDED,
     Backend,
     Confidence,
     Evidence,
@@ -93,7 +94,9 @@ def _problem(blame: Blame, mesh: MeshResult, plan: JobPlan) -> Problem:
     decided = blame.decided or blame.common
     sources = {link.source for link in blame.links}
     targets = {link.target for link in blame.links}
-    subject = f"{fold(sources)} -> {fold(targets)}"
+    subject = f"{fold(sources)} {'<->' if sources == targets else '->'} {fold(targets)}"
+    if sources == targets and len(sources) == 2:
+        subject = " <-> ".join(sorted(sources))
     if len(blame.links) == 1:
         subject = f"{blame.links[0].source} -> {blame.links[0].target}:{blame.links[0].port}"
     guessed = all(_guessed(plan, link.target) for link in blame.links)
@@ -133,7 +136,7 @@ def _summary(blame: Blame, ports: str, seen: str) -> str:
     if blame.direction == "split":
         return f"these hosts reach one another and not the rest: connections to {ports} {seen}"
     if not blame.decided:
-        return f"connections to {ports} {seen} between these hosts; undecided which of them is at fault"
+        return f"connections to {ports} {seen} between these hosts{UNDECIDED}"
     if blame.direction == "inbound":
         return f"connections to its {ports.removeprefix('the ')} {seen}"
     if blame.direction == "outbound":
@@ -148,7 +151,8 @@ def _actual(blame: Blame, mesh: MeshResult) -> str:
         if link.tested and (blame.common or {link.source, link.target} & set(blame.hosts))
     ]
     fine = sum(not link.failed for link in tested)
-    return f"{len(blame.links)} connections failed, {fine} others {'there ' if blame.hosts else ''}worked"
+    where = " to or from it" if len(blame.hosts) == 1 else ""
+    return f"{len(blame.links)} connections failed, {fine} others{where} worked"
 
 
 def _evidence(link: Link) -> Evidence:
@@ -191,6 +195,7 @@ def firewall_blocks(
         raise Undecided("the data addresses of this host and its peers are not known")
     interface = next((name for name, held in addresses.items() if own in held), None)
     doubts: list[str] = []
+    ways: dict[bool, dict[str, tuple[Decision, list[str]]]] = {}
     for inbound in (True, False):
         stopped: dict[str, tuple[Decision, list[str]]] = {}
         for group in rules.alike(peers):
@@ -206,9 +211,17 @@ def firewall_blocks(
                     known = stopped.setdefault(f"{what} {span}", (decision, []))
                     known[1].extend(peers[address] for address in group)
         if stopped:
+            ways[inbound] = stopped
+    for inbound, stopped in ways.items():
+        if not _only_answers(stopped) or not ways.get(not inbound):
             yield _blocked(stopped, inbound, plan, here, mesh)
     if doubts:
         raise Undecided(f"the rules cannot be decided: {doubts[0]}")
+
+
+def _only_answers(stopped: Mapping[str, tuple[Decision, list[str]]]) -> bool:
+    """Whether it is the answers that are stopped: by a rule of the other direction, and mended there."""
+    return all(decision.reason.startswith("the answers") for decision, _ in stopped.values())
 
 
 def _wanted(plan: JobPlan, ports: Ports, here: Here, inbound: bool) -> list[tuple[str, int, int]]:
@@ -242,10 +255,10 @@ def _decide(
         else rules.decide_out_ports(own, peer, first, last, interface, ephemeral)
     )
     blocked = [span for span in spans if span.decision.blocked]
-    if blocked:
-        share = sum(span.last - span.first + 1 for span in blocked) / (last - first + 1)
-        return blocked[0].decision, share, ", ".join(str(span) for span in blocked[:3])
     unsure = [span for span in spans if span.decision.action.value == "unknown"]
+    share = sum(span.last - span.first + 1 for span in blocked) / (last - first + 1)
+    if blocked and (share >= MATTERS or not unsure):
+        return blocked[0].decision, share, ", ".join(str(span) for span in blocked[:3])
     return (unsure[0].decision, 1.0, str(unsure[0])) if unsure else (None, 0.0, "")
 
 
@@ -281,7 +294,7 @@ def _blocked(
             )
             for what, (d, _) in stopped.items()
         ),
-        remedy=_remedy(decision, inbound),
+        remedy=_remedy(decision, inbound != _only_answers(stopped)),
         values={**_peers([a for peer in allowed if (a := plan.data_address(peer))]), **_place(decision)},
     )
 

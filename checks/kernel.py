@@ -123,6 +123,9 @@ def _unreserved(ports: Ports, wanted: str, first: int, what: str, severity: Seve
     )
 
 
+_ONLY_DEFAULT = " (it is only the default: with --master-port this would be a fault)"
+
+
 @check("port-in-use", LISTENERS, PLAN, HERE, remedy="free-port")
 def port_in_use(listeners: tuple[Listener, ...], plan: JobPlan, here: Here) -> Iterator[Problem]:
     """A port that the job will bind is already bound by another process.
@@ -149,7 +152,7 @@ def port_in_use(listeners: tuple[Listener, ...], plan: JobPlan, here: Here) -> I
         by = f" by {listener.process}" if listener.process else ""
         yield Problem(
             f"port {listener.port}, which the job will bind, is taken{by}",
-            expected="a free port",
+            expected="a free port" + ("" if wanted[listener.port] is Severity.FAIL else _ONLY_DEFAULT),
             actual=f"{listener.address}:{listener.port} is bound{by}",
             subject=f"port {listener.port}",
             where=(Place(port=listener.port),),

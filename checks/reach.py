@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check
-from doctor.facts.run import CUT_OFF, UNREACHED, CutOff, Unreached
+from doctor.facts.run import CUT_OFF, UNREACHED, CutOff, Reach, Unreached
 
 NEARLY_ALL = 0.9
 
@@ -33,7 +33,9 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
         yield Problem(
             f"{len(alike)} of {len(reach)} hosts fail alike: {common.summary}",
             expected="hosts that answer",
-            actual="one failure common to them all: look at this machine, the jump host, DNS or the network",
+            actual="this machine knows the keys of none of them"
+            if common.kind is Reach.KEY_UNKNOWN
+            else "one failure common to them all: look at this machine, the jump host, DNS or the network",
             evidence=_evidence(common),
             confidence=Confidence.STRONG,
             where=tuple(Place(host=host) for host in alike),

@@ -149,7 +149,10 @@ def _torch(python: Python, actual: str, expect: Expect) -> Problem:
         actual=f"{python.path} (Python {python.version}) has {actual}",
         subject=python.path,
         evidence=(Evidence(python.path, f"packages found: {_packages(python)}"),),
-        values={"python": python.path},
+        values={
+            "python": python.path,
+            "torch": "torch" if expect.torch == "any" else f"torch=={expect.torch.rstrip('.')}.*",
+        },
     )
 
 

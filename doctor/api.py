@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, ove
 
 from doctor.errors import NotUnderstood
 from doctor.expect import Expect
-from doctor.model import Backend, Capture, Confidence, Evidence, Place, Problem, Scope, Severity
+from doctor.model import UNDECIDED, Backend, Capture, Confidence, Evidence, Place, Problem, Scope, Severity
 from doctor.nodeset import fold
 from doctor.plan import GUESSES, INTERFACE_VARIABLES, JobPlan, is_loopback, matching_interfaces
 
@@ -26,6 +26,7 @@ __all__ = [
     "HERE",
     "INTERFACE_VARIABLES",
     "PLAN",
+    "UNDECIDED",
     "Ask",
     "Backend",
     "Capture",

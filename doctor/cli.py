@@ -128,10 +128,10 @@ def _examine(
         str | None, typer.Option("--exam", metavar="NAME|FILE", help="What to examine (doctor list).")
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option("--only", metavar="GLOB", help="Only these checks.")
+        list[str] | None, typer.Option("--only", metavar="GLOB,...", help="Only these checks.")
     ] = None,
     skip: Annotated[
-        list[str] | None, typer.Option("--skip", metavar="GLOB", help="Not these checks.")
+        list[str] | None, typer.Option("--skip", metavar="GLOB,...", help="Not these checks.")
     ] = None,
     checks: Annotated[
         list[Path] | None, typer.Option("--checks", metavar="DIR", help="More checks, from a folder.")
@@ -195,10 +195,10 @@ def _examine(
             timeout=timeout,
             deadline=deadline,
             exam=exam,
-            only=tuple(only or ()),
-            skip=tuple(skip or ()),
+            only=_words(only),
+            skip=_words(skip),
             checks=tuple(checks or ()),
-            expect=tuple(expect or ()),
+            expect=_words(expect),
             strict=strict,
             mesh=mesh,
             need_hosts=need_hosts,
@@ -212,6 +212,11 @@ def _examine(
             no_color=no_color,
         )
     )
+
+
+def _words(texts: list[str] | None) -> tuple[str, ...]:
+    """An option given several times, or once with commas."""
+    return tuple(word.strip() for text in texts or () for word in text.split(",") if word.strip())
 
 
 app.command("check", help="Ask every host, judge, report.")(_examine)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from doctor.api import Ask, Fact
 from doctor.examination import plan_of
 from doctor.inventory import JobWishes
 from doctor.mesh import MeshResult, mesh_script, plan_mesh, run_mesh
-from doctor.model import Backend, Host, Unreached
+from doctor.model import Backend, Host, Reach, Unreached
 from doctor.plan import draft
 from doctor.playbook import MeshMode
 from doctor.probe import Heard, read, script, through
@@ -117,6 +118,8 @@ class Collection:
         self.progress("asking the hosts", 0, self._outstanding())
         for answer in self.transport.run(scripts, min(order.timeout, max(self._left(), 0.1))):
             outcome = answer if isinstance(answer, Unreached) else read(answer, order.facts, token)
+            if isinstance(outcome, Unreached) and outcome.kind is Reach.NO_SHELL:
+                outcome = _not_entered(outcome, next(h for h in order.hosts if h.name == outcome.host))
             if isinstance(outcome, Unreached):
                 self.unreached[outcome.host] = outcome
             else:
@@ -145,6 +148,22 @@ class Collection:
             {h.name: through(mesh_script(h.python), h) for h in order.hosts if h.name in taking_part}
         )
         self.mesh = run_mesh(session, mesh, until=time.monotonic() + self._left())
+
+
+def _not_entered(why: Unreached, host: Host) -> Unreached:
+    """The login worked and the command that enters did not."""
+    if not host.enter:
+        return why
+    entry = redact(host.enter)
+    by_hand = (
+        entry if host.enter_from == "controller" else f"ssh {shlex.quote(host.name)} {shlex.quote(entry)}"
+    )
+    return replace(
+        why,
+        summary=f"{entry!r} did not enter: {why.detail or 'it said nothing'}",
+        remedy="Run the same by hand, with a command such as `true` behind it. It needs -i and no -t.",
+        commands=(f"{by_hand} true" if host.enter_from == "controller" else by_hand,),
+    )
 
 
 def _names_to_ask(hosts: Sequence[Host], head: str) -> dict[str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, CutOff, Offset
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
 from doctor.findings import findings
-from doctor.model import Missing, View
+from doctor.model import Backend, Missing, View
 from doctor.plan import JobPlan, Sight, draft, settle
 from doctor.playbook import Exam, Playbook
 from doctor.probe import DAMAGED, Heard
@@ -174,6 +174,9 @@ def _notes(syllabus: Syllabus, recording: Recording) -> tuple[str, ...]:
     notes: list[str] = [*syllabus.notes, *recording.notes]
     if syllabus.left_out:
         notes.append(f"left out as asked for: {_short(syllabus.left_out)}")
+    plan = plan_of(recording)
+    if plan.backend.value is not Backend.GLOO or any("devices" in host.expected for host in recording.hosts):
+        notes.append("accelerators, their fabric and rank tables: this version does not look at them")
     refused = [host for host, heard in recording.heard.items() if heard.sudo == "refused"]
     if refused:
         notes.append(f"sudo -n was refused on {len(refused)} of {len(recording.heard)} hosts")

@@ -43,17 +43,23 @@ FIELDS = {field.name: field for field in fields(Expect)}
 
 
 def amend(expect: Expect, changes: Mapping[str, str], source: str) -> Expect:
-    """`expect` with some values replaced, each read as the type of its default."""
-    values: dict[str, int | float | str] = {}
-    for key, text in changes.items():
-        if key not in FIELDS:
-            near = difflib.get_close_matches(key, FIELDS, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(FIELDS))}."
-            raise UsageError(f"{source}: nothing is called {key!r} among the expectations.", hint)
-        kind = type(getattr(Expect(), key))
-        try:
-            values[key] = kind(text)
-        except ValueError:
-            wanted = {int: "a whole number", float: "a number"}.get(kind, "a text")
-            raise UsageError(f"{source}: {key} must be {wanted}, not {text!r}.") from None
-    return replace(expect, **values)  # type: ignore[arg-type]
+    """`expect` with some values replaced; `source` says in an error who asked for it."""
+    try:
+        return replace(expect, **{key: read_value(key, text) for key, text in changes.items()})  # type: ignore[arg-type]
+    except UsageError as error:
+        raise UsageError(f"{source}: {error.message}", error.hint) from None
+
+
+def read_value(key: str, text: str) -> int | float | str:
+    """An expectation's value, of the type of its default."""
+    if key not in FIELDS:
+        near = difflib.get_close_matches(key, FIELDS, 1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(sorted(FIELDS))}."
+        raise UsageError(f"nothing is called {key!r} among the expectations.", hint)
+    kind = type(getattr(Expect(), key))
+    try:
+        value: int | float | str = kind(text)
+    except ValueError:
+        wanted = {int: "a whole number", float: "a number"}.get(kind, "a text")
+        raise UsageError(f"{key} must be {wanted}, not {text!r}.") from None
+    return value

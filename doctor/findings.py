@@ -7,9 +7,11 @@ from dataclasses import replace
 
 from doctor.api import Check
 from doctor.inventory import fold
-from doctor.model import Confidence, Finding, Place, Problem, Remedy, Result, Status, Values, View
+from doctor.model import UNDECIDED, Confidence, Finding, Place, Problem, Remedy, Result, Status, Values, View
 
 NEARLY_ALL = 0.9
+IN_CONTAINER = "-in-container"
+"""Ends the id of a remedy that is to be used instead when a container is short."""
 _ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
 Mend = Callable[[str, Values], Remedy | None]
 
@@ -56,6 +58,7 @@ def _finding(
     hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))
     problem = first.problem or Problem(first.reason or "")
     check = checks.get(first.check)
+    view = views.get(hosts[0], View.HOST) if hosts else View.HOST
     return Finding(
         id=id,
         check=first.check,
@@ -64,22 +67,25 @@ def _finding(
         nodeset=fold(hosts),
         subject=problem.subject,
         where=tuple(place for result in group for place in _places(result)),
-        view=views.get(hosts[0], View.HOST) if hosts else View.HOST,
+        view=view,
         confidence=problem.confidence,
         summary=problem.summary,
         expected=problem.expected,
         actual=problem.actual,
         evidence=problem.evidence,
-        remedy=_remedy(problem, check, mend) if first.problem else None,
+        remedy=_remedy(problem, check, view, mend) if first.problem else None,
         because=None,
     )
 
 
-def _remedy(problem: Problem, check: Check | None, mend: Mend) -> Remedy | None:
+def _remedy(problem: Problem, check: Check | None, view: View, mend: Mend) -> Remedy | None:
     if problem.commands:
         return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
     name = problem.remedy or (check.remedy if check else None)
-    return mend(name, problem.values) if name else None
+    if name is None:
+        return None
+    inside = mend(f"{name}{IN_CONTAINER}", problem.values) if view is View.CONTAINER else None
+    return inside or mend(name, problem.values)
 
 
 def _places(result: Result) -> tuple[Place, ...]:
@@ -101,11 +107,18 @@ def _link(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding
             linked.append(finding)
             continue
         because[finding.id] = cause.id
-        hosts = finding.hosts
-        if finding.confidence is Confidence.SUSPECT and _covers(cause, finding):
-            hosts = tuple(host for host in hosts if host in cause.hosts)
-        linked.append(replace(finding, because=cause.id, hosts=hosts, nodeset=fold(hosts)))
+        finding = replace(finding, because=cause.id)
+        linked.append(_decided(finding, cause) if _covers(cause, finding) else finding)
     return linked
+
+
+def _decided(finding: Finding, cause: Finding) -> Finding:
+    """Of several suspects those that the cause names."""
+    if finding.confidence is not Confidence.SUSPECT:
+        return finding
+    hosts = tuple(host for host in finding.hosts if host in cause.hosts)
+    summary = finding.summary.removesuffix(UNDECIDED)
+    return replace(finding, hosts=hosts, nodeset=fold(hosts), summary=summary, confidence=Confidence.STRONG)
 
 
 def _chain(id: str | None, because: Mapping[str, str]) -> Iterator[str]:

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from doctor.errors import Mistake, UsageError, suggest
+from doctor.expect import read_value
 from doctor.hostsettings import (
     HOST_KEYS,
     OF_ONE_HOST,
@@ -113,7 +114,7 @@ class _Reader:
             master_port=self._wish(top, "master_port", check_port),
             ranks_per_host=self._wish(top, "ranks_per_host", check_ranks),
             env=self._texts(top.get("launch"), _VARIABLE, "the name of a variable"),
-            expect=self._texts(top.get("expect"), _EXPECTATION, "the name of an expectation"),
+            expect=self._expectations(top.get("expect")),
         )
         return Inventory(self.file, hosts, groups, defaults, wishes)
 
@@ -156,7 +157,9 @@ class _Reader:
         if node is None or _is_null(node):
             return {}
         if not isinstance(node, Table):
-            self._say(node.line, f"a mapping of names to values is expected, and here is {_kind(node)}")
+            self._say(
+                node.line, f"names with values are expected, as in 'name: value', and here is {_kind(node)}"
+            )
             return {}
         texts: dict[str, str] = {}
         for key, value in node.rows:
@@ -166,6 +169,20 @@ class _Reader:
                 texts[key.text] = text
         return texts
 
+    def _expectations(self, node: Node | None) -> dict[str, str]:
+        """Thresholds of checks, by name; each must be one, of the right kind."""
+        texts = self._texts(node, _EXPECTATION, "the name of an expectation")
+        lines = {key.text: key.line for key, _ in node.rows} if isinstance(node, Table) else {}
+        for name, text in texts.items():
+            self._judge(name, text, lines[name])
+        return texts
+
+    def _judge(self, name: str, text: str, line: int) -> None:
+        try:
+            read_value(name, text)
+        except UsageError as error:
+            self._say(line, f"{error.message} {error.hint}".strip())
+
     def _settings(self, node: Node | None, keys: Collection[str]) -> dict[str, Any]:
         """Fields of Host; `devices` is an expectation under a short name."""
         if node is None or _is_null(node):
@@ -174,7 +191,7 @@ class _Reader:
             self._say(node.line, f"settings such as 'user: root' are expected, and here is {_kind(node)}")
             return {}
         known = self._known(node, keys)
-        expected = self._texts(known.pop("expect", None), _EXPECTATION, "the name of an expectation")
+        expected = self._expectations(known.pop("expect", None))
         values = {key: self._value(key, value, SETTINGS[key]) for key, value in known.items()}
         settings = {key: value for key, value in values.items() if value is not None}
         if "devices" in settings:

@@ -40,7 +40,13 @@ def _origin(check: Check) -> str:
 
 
 def print_page(id: str, folders: Sequence[Path]) -> int:
-    """The docstring is the page; the rest is what the check's declaration says."""
+    """The docstring is the page; the rest is what the check's declaration says. Remedies have a page too."""
+    recipes = load_remedies().recipes
+    if id in recipes:
+        _say(f"{id}: a remedy. {recipes[id].title}:")
+        for command in recipes[id].commands:
+            _say(f"  {command}")
+        return 0
     check = _named(id, find(folders))
     kind = "a fault" if check.severity is Severity.FAIL else "a warning"
     scope = "compares all hosts" if check.scope is Scope.CLUSTER else "judges each host by itself"
@@ -48,7 +54,7 @@ def print_page(id: str, folders: Sequence[Path]) -> int:
     if check.backends:
         _say(f"Only for jobs with {' or '.join(sorted(backend.value for backend in check.backends))}.")
     _say(f"\n{check.doc}")
-    recipe = load_remedies().recipes.get(check.remedy or "")
+    recipe = recipes.get(check.remedy or "")
     if recipe:
         _say(f"\n{recipe.title}:")
         for command in recipe.commands:

@@ -46,6 +46,10 @@ class Confidence(str, Enum):
     SUSPECT = "suspect"
 
 
+UNDECIDED = "; undecided which of them is at fault"
+"""Ends the summary of a fault that names every suspect; it goes when a cause decides."""
+
+
 class View(str, Enum):
     """Whose /dev/shm, limits and processes the facts show."""
 

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from doctor.inventory import fold
 
 EVERY = 0.1
+FEW = 32
+"""So few outstanding hosts are always shown: no later word would correct a stale line."""
 
 
 class Line:
@@ -21,7 +23,7 @@ class Line:
 
     def __call__(self, doing: str, done: int, outstanding: Sequence[str]) -> None:
         now = time.monotonic()
-        if not self._live or (self._drawn and outstanding and now - self._drawn < EVERY):
+        if not self._live or (len(outstanding) > FEW and now - self._drawn < EVERY):
             return
         self._drawn = now
         waiting = f", waiting for {fold(outstanding)}" if outstanding else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import io
 import os
 import signal
 import sys
@@ -127,6 +128,8 @@ def _syllabus(request: Request, recorded: Recording | None) -> Syllabus:
     exam = load_exam(name, found.checks)
     shape = _shape(request.mesh or (recorded.mesh_mode if recorded else exam.mesh))
     checks, left_out = select(found.checks, exam, request.only, request.skip, mesh=shape != "none")
+    if not checks:
+        raise UsageError("No check is left to make.", "--only, --skip and --mesh none leave nothing.")
     return Syllabus(
         name=name,
         exam=exam,
@@ -149,6 +152,8 @@ def _collect(request: Request, syllabus: Syllabus) -> tuple[Recording, int | Non
         request.hosts, request.hostfile, request.inventory, request.local, request.exclude, os.environ
     )
     hosts = _over(targets.hosts, request)
+    if request.need_hosts is not None and request.need_hosts > len(hosts):
+        raise UsageError(f"--need-hosts {request.need_hosts}: only {len(hosts)} hosts are named.")
     wishes = _wishes(request, targets.wishes)
     expect = wishes.expect
     amend(syllabus.expect, expect, "--expect")  # a typing error is told before any host is asked
@@ -184,6 +189,14 @@ def _collect(request: Request, syllabus: Syllabus) -> tuple[Recording, int | Non
     return collection.recording(), stopped_by
 
 
+def _identities(paths: Sequence[str]) -> tuple[str, ...]:
+    """A key that is named and not there is a mistake, not something to go on without."""
+    for path in paths:
+        if not Path(path).expanduser().is_file():
+            raise UsageError(f"--identity: there is no file {path!r}.")
+    return tuple(paths)
+
+
 def _transport(request: Request, targets: Targets, hosts: Sequence[Host]) -> Transport:
     names = ("auto", "ssh", "local")
     if request.transport not in names:
@@ -201,7 +214,7 @@ def _transport(request: Request, targets: Targets, hosts: Sequence[Host]) -> Tra
         SshSettings(
             user=check_user(request.user) if request.user else None,
             port=request.port,
-            identities=request.identities,
+            identities=_identities(request.identities),
             jump=check_jump(request.jump) if request.jump else None,
             config_file=request.ssh_config,
             accept_new=request.accept_new,
@@ -279,6 +292,8 @@ def _refuse_unwritable(path: Path | None) -> None:
     """Before the run: a report that cannot be written at its end would be lost."""
     if path is None:
         return
+    if str(path) == "-":
+        raise UsageError("Only --json can write to stdout; name a file here.")
     folder = path.parent
     if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
         raise UsageError(
@@ -301,6 +316,8 @@ def _deliver(report: Report, request: Request) -> None:
     _write_names(request.healthy_hosts, () if report.stopped_by is not None else report.healthy_hosts)
     _write_names(request.faulty_hosts, report.other_hosts)
     out = sys.stderr if request.json == "-" else sys.stdout
+    if isinstance(out, io.TextIOWrapper):
+        out.reconfigure(errors="replace")  # where the terminal's encoding lacks a sign of ours
     width = None if out.isatty() or "COLUMNS" in os.environ else 100
     console = Console(
         file=out, no_color=request.no_color or None, width=width, highlight=False, markup=False, emoji=False

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from doctor.api import Given
 from doctor.mesh import Blame, Link, MeshResult, culprits
-from doctor.model import Unreached
+from doctor.model import Reach, Unreached
 
 __all__ = [
     "CLOCKS",
@@ -19,6 +19,7 @@ __all__ = [
     "Link",
     "MeshResult",
     "Offset",
+    "Reach",
     "Unreached",
     "culprits",
 ]

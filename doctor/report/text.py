@@ -36,7 +36,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, qui
         if finding.status in _TROUBLE:
             console.print()
             _print_finding(finding, known, unheard, console, verbose)
-    if not quiet:
+    if not quiet or report.verdict is Verdict.INCONCLUSIVE:
         _print_unexamined(report, console, verbose)
     if report.findings or not quiet:
         console.print()
@@ -90,7 +90,7 @@ def _print_finding(
         rows.insert(0, ("where", finding.subject))
     if verbose:
         rows += [("seen", f"{e.source}: {e.text}") for e in finding.evidence[:_EVIDENCE]]
-        rows += [("sure", finding.confidence.value)]
+        rows += [("certainty", finding.confidence.value)]
     _print_rows(rows, console, indent)
     if cause is None:  # what mends the cause mends the symptom
         _print_commands(finding, unheard, console, indent)
@@ -100,7 +100,9 @@ def _sentence(finding: Finding) -> str:
     text = clean(finding.summary)
     if finding.status is Status.CRASH:
         text = f"the check itself broke, please report this: {text}"
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+    if text.partition(" ")[0].isalpha():  # not the name of a host or an interface
+        text = text[:1].upper() + text[1:]
+    return text + ("" if text.endswith((".", "?", "!")) else ".")
 
 
 def _print_wrapped(text: Text, console: Console, first: int = 0, rest: int = 0) -> None:
@@ -110,7 +112,7 @@ def _print_wrapped(text: Text, console: Console, first: int = 0, rest: int = 0) 
         console.print(Text(" " * (first if number == 0 else rest)) + line, soft_wrap=True)
 
 
-def _print_rows(rows: Iterable[tuple[str, str]], console: Console, indent: int, first: int = 8) -> None:
+def _print_rows(rows: Iterable[tuple[str, str]], console: Console, indent: int, first: int = 9) -> None:
     """Two columns, the second wrapped."""
     for name, text in rows:
         if not text:
@@ -187,7 +189,8 @@ def _skipped(report: Report) -> list[tuple[str, str]]:
 
 def _print_end(report: Report, console: Console) -> None:
     counts = report.counts()
-    looked = f"{_count(len(report.scopes), 'check')}, {counts['pass']} passed"
+    made = _count(sum(counts.values()), "result")
+    looked = f"{_count(len(report.scopes), 'check')}, {made}: {counts['pass']} passed"
     for status, word in (
         ("fail", "failed"),
         ("warn", "warned"),
@@ -202,6 +205,9 @@ def _print_end(report: Report, console: Console) -> None:
     line.append(_verdict(report), style=_VERDICT[report.verdict])
     line.append(f" {_hosts(report)} {looked}; {report.run.seconds:.1f} s.")
     _print_wrapped(line, console)
+    if report.rules.need_hosts is not None:
+        enough = f"{len(report.healthy_hosts)} healthy hosts remain, {report.rules.need_hosts} are needed"
+        console.print(Text(f"{enough}: {'go' if report.exit_code == 0 else 'no go'}.", style="bold"))
     step = _next_step(report)
     if step:
         console.print(Text.assemble(("Next: ", "dim"), clean_line(step)), soft_wrap=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from doctor.model import Reach
-from doctor.transport.reasons import Destination, Failed, quoted, rounded
+from doctor.transport.reasons import Destination, Failed, knock, quoted, rounded
 
 
 def tunnel_refused(to: Destination, jump: str, code: int, words: str, seconds: float) -> Failed:
@@ -20,7 +20,7 @@ def tunnel_refused(to: Destination, jump: str, code: int, words: str, seconds: f
             quoted(words),
         )
     seen = f" (seen from the jump host {jump})"
-    look = f"ssh {shlex.quote(jump)} nc -vz -w 3 {shlex.quote(to.address)} {to.port}"
+    look = f"ssh {shlex.quote(jump)} {shlex.quote(knock(to))}"
     if "name" in low or "resol" in low or "not known" in low:
         return Failed(
             Reach.NAME,

@@ -95,7 +95,7 @@ def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
     """TCP failed. Over several addresses of one name, `error` is that of the last."""
     detail = quoted(str(error))
     place = f"port {to.port}"
-    look = f"nc -vz -w 3 {shlex.quote(to.address)} {to.port}"
+    look = knock(to)
     if isinstance(error, socket.gaierror):
         return name_not_found(to, error)
     if isinstance(error, TimeoutError):
@@ -143,8 +143,14 @@ def no_banner(to: Destination, seconds: float, said: bytes) -> Failed:
         Reach.BANNER,
         what,
         "Check that the port is the SSH server's, and that the host is not out of memory or processes.",
-        [f"nc -w 5 {shlex.quote(to.address)} {to.port} </dev/null", to.ssh("-v")],
+        [to.ssh("-v")],
     )
+
+
+def knock(to: Destination) -> str:
+    """Connect and hang up, with what every host has."""
+    place = shlex.quote(f"</dev/tcp/{to.address}/{to.port}")
+    return f"timeout 3 bash -c {place} && echo open"
 
 
 def closed_at_once(to: Destination, tries: int, said: bytes) -> Failed:

@@ -29,6 +29,10 @@ def main() -> None:
         for directory in sweep():
             print(f"removed {directory}")
         return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # also where a script started this in the background
     with Lab(args.hosts) as lab, contextlib.suppress(KeyboardInterrupt):
         print(f"{len(lab.hosts)} hosts are up: {', '.join(lab.names)}.\n")
         print("Log in:        " + " ".join(lab.enter(["ssh", "-F", str(lab.ssh_config), lab.names[0]])))

@@ -82,6 +82,12 @@ def port_unreachable(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
     for link in mesh.links:
         if not link.tested and not {link.source, link.target} & doubtful.keys():
             doubtful[link.source] = f"{link.source} -> {link.target}: {link.detail}"
+    tested = [link for link in mesh.links if link.tested]
+    for listener in mesh.listeners:
+        if all(link.source != listener.host for link in tested):
+            doubtful.setdefault(listener.host, "there was nobody that it could connect to")
+        if all(link.target != listener.host for link in tested):
+            doubtful.setdefault(listener.host, "there was nobody that could connect to it")
     if doubtful:
         reasons = "; ".join(f"{host}: {reason}" for host, reason in list(doubtful.items())[:4])
         raise Undecided(f"not proved in every direction ({reasons})", tuple(doubtful))

@@ -15,8 +15,8 @@ _KINDS = (
     ("the kernel ended processes for lack of memory", r"out of memory|oom-kill"),
     ("an NPU's heartbeat was lost", r"heart.?beat lost"),
     ("the hardware reported errors", r"machine check|hardware error|edac [^:]*: \d+ [cu]e "),
-    ("a network link went down", r"link is down"),
-    ("a disk or file system reported errors", r"i/o error|ext4-fs error"),
+    ("a network link went down", r"(?<!sata )link (?:is )?down"),
+    ("a disk or file system reported errors", r"i/o error(?!.* dev (?:fd|sr)\d)|ext4-fs error"),
     ("the connection tracking table was full", r"nf_conntrack: table full"),
     ("a GPU reported a fault", r"nvrm: xid|fallen off the bus"),
     ("a CPU or task was stuck", r"soft lockup|blocked for more"),
@@ -62,7 +62,7 @@ def _harmless(line: KernelLine, log: Sequence[KernelLine]) -> bool:
     return down is not None and not any(up and up[1] == down[1] and up[2].lower() == "up" for up in earlier)
 
 
-_LINK = re.compile(r"(\S+?):? (?:NIC )?link is (up|down)", re.IGNORECASE)
+_LINK = re.compile(r"(\S+?):? (?:NIC |HINIC_)?link (?:is )?(up|down)", re.IGNORECASE)
 
 
 def _when(line: KernelLine) -> str:
@@ -70,7 +70,11 @@ def _when(line: KernelLine) -> str:
 
 
 def _shell(pattern: str) -> str:
-    return "'" + pattern.replace("(?:", "(") + "'"
+    return (
+        "'"
+        + pattern.replace("(?<!sata )", "").replace(r"(?!.* dev (?:fd|sr)\d)", "").replace("(?:", "(")
+        + "'"
+    )
 
 
 _WORKER = re.compile(r"multiprocessing\.(?:spawn|forkserver|resource_tracker)")

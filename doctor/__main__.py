@@ -12,8 +12,8 @@ def main() -> None:
         from doctor.cli import run
 
         code = run(sys.argv[1:])
-    except KeyboardInterrupt:
-        code = 130
+    except KeyboardInterrupt as stop:
+        code = 128 + getattr(stop, "number", 2)
     except SystemExit:
         raise
     except BaseException as error:

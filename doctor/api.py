@@ -119,8 +119,8 @@ class Fact(Need[T]):
     """One thing to know of a host: how to get it and how to read it. `parse` raises only NotUnderstood.
 
     `slow` facts may hang (network file systems, DNS, drivers): they run beside the others, so that one
-    that never ends costs only itself. `cap` bounds the output, in bytes; what was cut off there counts as
-    not had, unless `partial` says that the beginning is worth something too.
+    that never ends costs only itself. `cap` bounds the output, in bytes; what was cut off there, or by the
+    timeout, counts as not had, unless `partial` says that the beginning is worth something too.
     """
 
     name: str

@@ -11,6 +11,7 @@ import typer
 
 from doctor import __version__
 from doctor.errors import DoctorError, UsageError
+from doctor.terminal import prepare
 
 EXIT_USAGE, EXIT_BROKEN = 2, 70
 
@@ -26,6 +27,7 @@ app = typer.Typer(
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command line; errors of ours become sentences here and nowhere else."""
+    prepare()
     try:
         code = app(list(arguments), prog_name="doctor", standalone_mode=False)
     except DoctorError as error:

@@ -63,10 +63,15 @@ class Collection:
     heard: dict[str, Heard] = field(default_factory=dict)
     unreached: dict[str, Unreached] = field(default_factory=dict)
     mesh: MeshResult | None = None
+    no_mesh: str = ""
+    stopped_by: int | None = None
 
     def run(self) -> None:
         self._probe()
         self._mesh()
+
+    def _meshing(self, doing: str) -> None:
+        self.progress(f"connecting the hosts to each other, {doing}", len(self.heard), ())
 
     def recording(self) -> Recording:
         order = self.order
@@ -87,6 +92,8 @@ class Collection:
             mesh=self.mesh,
             mesh_mode=order.mesh,
             unfinished=self._outstanding(),
+            stopped_by=self.stopped_by,
+            no_mesh=self.no_mesh or ("the run was interrupted before it ended" if self.stopped_by else ""),
             notes=tuple(self.transport.warnings),
         )
 
@@ -129,7 +136,10 @@ class Collection:
     def _mesh(self) -> None:
         """Only hosts that answered take part, on their data addresses."""
         order = self.order
-        if order.mesh == "none" or len(self.heard) < 2 or self._left() <= 0:
+        if order.mesh == "none" or len(self.heard) < 2:
+            return
+        if self._left() <= 0:
+            self.no_mesh = "the deadline came before it"
             return
         plan = plan_of(self.recording())
         mesh = plan_mesh(
@@ -142,12 +152,12 @@ class Collection:
         if len(mesh.nodes) < 2:
             self.mesh = MeshResult(mesh.shape, mesh.head, (), (), (), mesh.left_out, 0.0)
             return
-        self.progress("connecting the hosts to each other", len(self.heard), ())
+        self._meshing("starting")
         taking_part = {node.host for node in mesh.nodes}
         session = self.transport.open(
             {h.name: through(mesh_script(h.python), h) for h in order.hosts if h.name in taking_part}
         )
-        self.mesh = run_mesh(session, mesh, until=time.monotonic() + self._left())
+        self.mesh = run_mesh(session, mesh, progress=self._meshing, until=time.monotonic() + self._left())
 
 
 def _not_entered(why: Unreached, host: Host) -> Unreached:

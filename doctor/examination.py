@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from doctor.api import Check, Fact, Maybe
+from doctor.api import Check, Fact, Maybe, Need
 from doctor.engine import Case, Facts, judge
 from doctor.expect import Expect, amend
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
@@ -35,6 +35,11 @@ class Syllabus:
     expect: Expect
     rules: Rules
     notes: tuple[str, ...] = ()
+
+    def asks(self, wanted: Need[Any]) -> bool:
+        """Whether some check can use it."""
+        needs = (need for check in self.checks for need in check.needs)
+        return any((need.need if isinstance(need, Maybe) else need) is wanted for need in needs)
 
     @property
     def facts(self) -> tuple[Fact[Any], ...]:
@@ -72,7 +77,7 @@ def _sight(host: str, facts: Facts) -> Sight:
 
 
 def examine(
-    recording: Recording, syllabus: Syllabus, playbook: Playbook, *, stopped_by: int | None = None
+    recording: Recording, syllabus: Syllabus, playbook: Playbook, *, replayed: bool = False
 ) -> Report:
     """Judge what was heard."""
     facts = Facts(recording.heard)
@@ -117,7 +122,8 @@ def examine(
         scopes={check.id: check.scope for check in syllabus.checks},
         rules=syllabus.rules,
         notes=_notes(syllabus, recording),
-        stopped_by=stopped_by,
+        stopped_by=recording.stopped_by,
+        replayed=replayed,
         outstanding=recording.unfinished,
     )
 
@@ -165,9 +171,7 @@ def _cut_off(heard: Heard) -> CutOff | None:
 def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:
     if not plan.several_hosts:
         return "there is one host only"
-    if recording.unfinished:
-        return "the run ended before it"
-    return "fewer than two hosts could take part"
+    return recording.no_mesh or "fewer than two hosts could take part"
 
 
 def _notes(syllabus: Syllabus, recording: Recording) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ Defaults stand here; an exam, the inventory and `--expect key=value` may change 
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
@@ -62,4 +63,6 @@ def read_value(key: str, text: str) -> int | float | str:
     except ValueError:
         wanted = {int: "a whole number", float: "a number"}.get(kind, "a text")
         raise UsageError(f"{key} must be {wanted}, not {text!r}.") from None
+    if not isinstance(value, str) and not (math.isfinite(value) and value >= 0):
+        raise UsageError(f"{key} must be 0 or more, not {text!r}.")
     return value

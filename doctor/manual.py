@@ -11,6 +11,7 @@ from doctor.errors import UsageError, suggest
 from doctor.model import Scope, Severity
 from doctor.playbook import exams, load_exam, load_remedies
 from doctor.registry import Found, bundled, find
+from doctor.terminal import put
 
 
 def print_list(folders: Sequence[Path]) -> int:
@@ -75,4 +76,4 @@ def _named(id: str, found: Found) -> Check:
 
 
 def _say(text: str) -> None:
-    sys.stdout.write(text + "\n")
+    put(text + "\n", sys.stdout)

@@ -48,6 +48,10 @@ class JobPlan:
     master_port: Sourced[int]
     hccl_base_port: Sourced[int]
     env: Mapping[str, str]
+    _by_name: Mapping[str, PlannedHost] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {host.name: host for host in self.hosts})
 
     @property
     def ranks(self) -> int:
@@ -62,7 +66,7 @@ class JobPlan:
         return range(self.hccl_base_port.value, self.hccl_base_port.value + HCCL_PORTS)
 
     def host(self, name: str) -> PlannedHost:
-        return next(host for host in self.hosts if host.name == name)
+        return self._by_name[name]
 
     def ranks_on(self, name: str) -> int:
         ranks = self.host(name).ranks

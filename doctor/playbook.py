@@ -20,7 +20,7 @@ import msgspec
 from doctor.api import Check
 from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.expect import FIELDS
-from doctor.facts.run import MESH
+from doctor.facts.run import CUT_OFF, MESH, UNREACHED
 from doctor.model import Remedy, Severity, Values
 from doctor.registry import bundled
 from doctor.yamlfile import Document, plain, read_yaml, walk
@@ -163,9 +163,13 @@ def select(
         return any(fnmatchcase(id, glob) for glob in globs)
 
     wanted = [c for c in checks if matches(c.id, exam.checks) and not matches(c.id, exam.skip)]
-    kept = [
-        c
+    chosen = [
+        c.id
         for c in wanted
         if (not only or matches(c.id, only)) and not matches(c.id, skip) and (mesh or MESH not in c.needs)
     ]
+    if not chosen:
+        raise UsageError("No check is left to make.", "--only, --skip and --mesh none leave nothing.")
+    # Whether a host could be asked at all is never out of the question.
+    kept = [c for c in wanted if c.id in chosen or {UNREACHED, CUT_OFF} & set(c.needs)]
     return tuple(kept), tuple(check.id for check in wanted if check not in kept)

@@ -206,7 +206,7 @@ def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> Heard | Unre
         rc, payload, whole = out[fact.name]
         stderr = redact(err.get(fact.name, b"").decode("utf-8", "replace"))
         truncated = bool(fact.cap and (len(payload) >= fact.cap - 1 or rc == _CUT_SHORT))
-        reason = _why_unusable(fact, rc, whole, truncated, stderr, sudo)
+        reason = _why_unusable(fact, rc, len(payload), whole, truncated, stderr, sudo)
         if reason:
             missing[fact.name] = Missing(fact.name, reason)
         captures[fact.name] = Capture(fact.name, rc, texts[fact.name], stderr, truncated)
@@ -302,7 +302,9 @@ def _why_absent(fact: Fact[Any], answer: Answer, done: bool) -> str:
     return "the answer does not hold it"
 
 
-def _why_unusable(fact: Fact[Any], rc: int, whole: bool, truncated: bool, stderr: str, sudo: str) -> str:
+def _why_unusable(
+    fact: Fact[Any], rc: int, size: int, whole: bool, truncated: bool, stderr: str, sudo: str
+) -> str:
     if not whole:
         return DAMAGED
     if truncated and not fact.partial:
@@ -311,8 +313,10 @@ def _why_unusable(fact: Fact[Any], rc: int, whole: bool, truncated: bool, stderr
         return ""
     if rc == NEEDS_ROOT and fact.needs_root:
         return "sudo was refused there" if sudo == "refused" else "needs root (--sudo uses sudo -n)"
-    if rc in _TIMED_OUT:
+    if rc in _TIMED_OUT and not (fact.partial and size):
         return f"its command did not end within {fact.timeout} s"
+    if rc in _TIMED_OUT:
+        return ""
     if rc in (126, 127):
         return "its command is not installed there"
     last = stderr.strip().splitlines()[-1:] or [""]

@@ -7,7 +7,7 @@ captured, so that a replay sees exactly what the first run saw.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,9 +18,12 @@ from doctor.errors import UsageError
 from doctor.inventory import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Host, Unreached
+from doctor.nodeset import check_host
 from doctor.probe import Heard
 
 SCHEMA = 1
+MOST_RANKS = 1_000_000
+"""On one host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,10 @@ class Recording:
     mesh_mode: str = "auto"
     unfinished: tuple[str, ...] = ()
     """Hosts still outstanding when the run was interrupted or its deadline came."""
+    stopped_by: int | None = None
+    """The signal that ended the run early."""
+    no_mesh: str = ""
+    """Why no mesh was run, when one was wanted."""
     notes: tuple[str, ...] = ()
     """What the transport had to say, such as a known_hosts file that could not be written."""
 
@@ -71,6 +78,42 @@ def load(path: Path) -> Recording:
             f"{path}: is a recording of form {schema}; this version ({__version__}) reads form {SCHEMA}."
         )
     try:
-        return msgspec.json.decode(raw, type=Recording)
+        recording = msgspec.json.decode(raw, type=Recording)
     except (msgspec.DecodeError, RecursionError) as error:
         raise UsageError(f"{path}: is a damaged recording: {error}.") from None
+    for nonsense in _nonsense(recording):
+        raise UsageError(f"{path}: is a damaged recording: {nonsense}.")
+    return recording
+
+
+def _is_host(name: str) -> bool:
+    try:
+        return bool(check_host(name))
+    except UsageError:
+        return False
+
+
+def _nonsense(recording: Recording) -> Iterator[str]:
+    """What no run would have recorded: a recording may come from anywhere, and its names go into files."""
+    names = [host.name for host in recording.hosts]
+    known = set(names)
+    if not names or len(known) < len(names):
+        yield "its hosts are none, or named twice"
+    if not all(map(_is_host, names)):
+        yield "a host has a name that is none"
+    mesh = recording.mesh
+    links = [host for link in mesh.links for host in (link.source, link.target)] if mesh else []
+    parts = [p.host for part in (mesh.listeners, mesh.troubles, mesh.left_out) for p in part] if mesh else []
+    if not known >= {*recording.heard, *recording.unreached, *recording.unfinished, *links, *parts}:
+        yield "it speaks of hosts that it does not name"
+    wishes = recording.wishes
+    if wishes.head and wishes.head.value not in known:
+        yield "its head is none of its hosts"
+    ranks = [host.ranks for host in recording.hosts if host.ranks is not None]
+    ranks += [wishes.ranks_per_host.value] if wishes.ranks_per_host else []
+    if not all(0 < number <= MOST_RANKS for number in ranks):
+        yield "a number of ranks is out of range"
+    if wishes.master_port and not 0 < wishes.master_port.value < 65536:
+        yield "its master port is out of range"
+    if not 0 <= recording.seconds < 1e6:
+        yield "its time is out of range"

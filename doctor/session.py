@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import difflib
-import io
 import os
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
 from doctor.collect import Collection, Order
+from doctor.deliver import Outputs, deliver, refuse_unwritable
 from doctor.errors import UsageError
 from doctor.examination import Syllabus, examine
 from doctor.expect import Expect, amend
+from doctor.facts.run import MESH
 from doctor.inventory import JobWishes, Targets, read_targets
 from doctor.model import Backend, Host, Sourced
 from doctor.nodeset import check_jump, check_user
-from doctor.playbook import MeshMode, load_exam, load_remedies, select
+from doctor.playbook import MeshMode, exams, load_exam, load_remedies, select
 from doctor.progress import Line
-from doctor.recording import Recording, load, save
+from doctor.recording import Recording, load
 from doctor.registry import find
 from doctor.transport.settings import SshSettings
-from doctor.verdict import Report, Rules
+from doctor.verdict import Rules
 
 if TYPE_CHECKING:
     from doctor.transport import Transport
@@ -79,21 +79,25 @@ class Request:
 
 def conduct(request: Request) -> int:
     """Run the examination and show it; the exit code is the report's."""
-    for path in (request.save, request.healthy_hosts, request.faulty_hosts, _json_file(request)):
-        _refuse_unwritable(path)
+    outputs = Outputs(
+        request.save,
+        request.json,
+        request.healthy_hosts,
+        request.faulty_hosts,
+        request.quiet,
+        request.verbose,
+        request.no_color,
+    )
+    refuse_unwritable(outputs)
     playbook = load_remedies()
     recorded = _load(request)
     syllabus = _syllabus(request, recorded)
-    stopped_by = None
-    if recorded is not None:
-        changed = _pairs(request.expect)
-        recording = replace(recorded, expect={**recorded.expect, **changed}) if changed else recorded
+    if recorded is None:
+        recording = _collect(request, syllabus)
     else:
-        recording, stopped_by = _collect(request, syllabus)
-    report = examine(recording, syllabus, playbook, stopped_by=stopped_by)
-    if request.save:
-        save(recording, request.save)
-    _deliver(report, request)
+        recording = replace(recorded, expect={**recorded.expect, **_pairs(request.expect)})
+    report = examine(recording, syllabus, playbook, replayed=recorded is not None)
+    deliver(report, recording, outputs)
     return report.exit_code
 
 
@@ -112,6 +116,14 @@ def _load(request: Request) -> Recording | None:
         "--ranks-per-host": request.ranks_per_host,
         "--sudo": request.sudo,
         "--enter": request.enter,
+        "--transport": request.transport != "auto",
+        "--user": request.user,
+        "--port": request.port,
+        "--identity": request.identities,
+        "--jump": request.jump,
+        "--ssh-config": request.ssh_config,
+        "--accept-new": request.accept_new,
+        "--deadline": request.deadline,
     }
     given = [name for name, value in asks.items() if value]
     if given:
@@ -124,12 +136,12 @@ def _load(request: Request) -> Recording | None:
 
 def _syllabus(request: Request, recorded: Recording | None) -> Syllabus:
     name = request.exam or (recorded.exam if recorded else DEFAULT_EXAM)
+    if recorded and not request.exam and name not in exams():
+        raise UsageError(f"It was recorded with the exam {name!r}.", "Name it again with --exam.")
     found = find(request.checks)
     exam = load_exam(name, found.checks)
     shape = _shape(request.mesh or (recorded.mesh_mode if recorded else exam.mesh))
     checks, left_out = select(found.checks, exam, request.only, request.skip, mesh=shape != "none")
-    if not checks:
-        raise UsageError("No check is left to make.", "--only, --skip and --mesh none leave nothing.")
     return Syllabus(
         name=name,
         exam=exam,
@@ -146,7 +158,7 @@ def _syllabus(request: Request, recorded: Recording | None) -> Syllabus:
     )
 
 
-def _collect(request: Request, syllabus: Syllabus) -> tuple[Recording, int | None]:
+def _collect(request: Request, syllabus: Syllabus) -> Recording:
     """Ask the hosts; an interruption leaves what is known by then."""
     targets = read_targets(
         request.hosts, request.hostfile, request.inventory, request.local, request.exclude, os.environ
@@ -172,21 +184,20 @@ def _collect(request: Request, syllabus: Syllabus) -> tuple[Recording, int | Non
             sudo=request.sudo,
             timeout=request.timeout,
             deadline=request.deadline,
-            mesh=_shape(request.mesh or syllabus.exam.mesh),
+            mesh=_shape(request.mesh or syllabus.exam.mesh) if syllabus.asks(MESH) else "none",
         ),
         transport,
         line,
     )
-    stopped_by = None
     _stop_on_signals()
     try:
         collection.run()
     except KeyboardInterrupt as stop:
-        stopped_by = getattr(stop, "number", int(signal.SIGINT))
+        collection.stopped_by = getattr(stop, "number", int(signal.SIGINT))
     finally:
         line.clear()
         transport.close()
-    return collection.recording(), stopped_by
+    return collection.recording()
 
 
 def _identities(paths: Sequence[str]) -> tuple[str, ...]:
@@ -282,53 +293,3 @@ def _stop_on_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, stop)
-
-
-def _json_file(request: Request) -> Path | None:
-    return Path(request.json) if request.json and request.json != "-" else None
-
-
-def _refuse_unwritable(path: Path | None) -> None:
-    """Before the run: a report that cannot be written at its end would be lost."""
-    if path is None:
-        return
-    if str(path) == "-":
-        raise UsageError("Only --json can write to stdout; name a file here.")
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-        raise UsageError(
-            f"{path}: cannot be written.", "Name a file in a folder that exists and is writable."
-        )
-
-
-def _deliver(report: Report, request: Request) -> None:
-    """The report in every form that was asked for."""
-    from rich.console import Console
-
-    from doctor.report.json import as_json
-    from doctor.report.text import print_report
-
-    if request.json == "-":
-        sys.stdout.buffer.write(as_json(report))
-        sys.stdout.buffer.flush()
-    elif request.json:
-        Path(request.json).write_bytes(as_json(report))
-    _write_names(request.healthy_hosts, () if report.stopped_by is not None else report.healthy_hosts)
-    _write_names(request.faulty_hosts, report.other_hosts)
-    out = sys.stderr if request.json == "-" else sys.stdout
-    if isinstance(out, io.TextIOWrapper):
-        out.reconfigure(errors="replace")  # where the terminal's encoding lacks a sign of ours
-    width = None if out.isatty() or "COLUMNS" in os.environ else 100
-    console = Console(
-        file=out, no_color=request.no_color or None, width=width, highlight=False, markup=False, emoji=False
-    )
-    try:
-        print_report(report, console, verbose=request.verbose, quiet=request.quiet)
-        out.flush()
-    except BrokenPipeError:  # `doctor check | head`: the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
-
-
-def _write_names(path: Path | None, names: Sequence[str]) -> None:
-    if path is not None:
-        path.write_text("".join(f"{name}\n" for name in names))

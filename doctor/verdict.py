@@ -61,6 +61,7 @@ class Report:
     notes: tuple[str, ...] = ()
     stopped_by: int | None = None
     """The signal that ended the run early."""
+    replayed: bool = False
     outstanding: tuple[str, ...] = ()
 
     @property
@@ -75,13 +76,15 @@ class Report:
     def verdict(self) -> Verdict:
         if any(self.rules.faults(finding) for finding in self.findings):
             return Verdict.FAULTY
-        if self.stopped_by is not None or self.outstanding or self._undecided():
+        if self.stopped_by is not None or any(h.status is HostStatus.UNEXAMINED for h in self.hosts):
+            return Verdict.INCONCLUSIVE
+        if any(self.rules.open(finding) for finding in self.findings):
             return Verdict.INCONCLUSIVE
         return Verdict.HEALTHY
 
     @property
     def exit_code(self) -> int:
-        if self.stopped_by is not None:
+        if self.stopped_by is not None and not self.replayed:
             return 128 + self.stopped_by
         if self.rules.need_hosts is not None:
             return EXIT_OK if self._enough_hosts(self.rules.need_hosts) else EXIT_FAULT
@@ -90,9 +93,6 @@ class Report:
             Verdict.INCONCLUSIVE: EXIT_INCONCLUSIVE,
             Verdict.HEALTHY: EXIT_OK,
         }[self.verdict]
-
-    def _undecided(self) -> list[Finding]:
-        return [finding for finding in self.findings if self.rules.open(finding)]
 
     def _enough_hosts(self, needed: int) -> bool:
         """A fault without culprits is that of the hosts where it shows, everybody's when none is named."""

@@ -128,4 +128,4 @@ def syllabus(checks: Sequence[Check] | None = None, exam: Exam | None = None, **
 
 
 def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
-    return examine(of, syllabus(**rules), load_remedies(), stopped_by=stopped_by)
+    return examine(replace(of, stopped_by=stopped_by), syllabus(**rules), load_remedies())

@@ -106,7 +106,7 @@ def test_a_truncated_recording(tmp_path: Path) -> None:
 def test_a_replay_asks_nobody(tmp_path: Path, extra: list[str]) -> None:
     file = tmp_path / "x.json"
     save(recording(["node1", "node2"]), file)
-    told(["check", "--replay", str(file), *extra], "--replay touches no host")
+    told(["check", "--replay", str(file), *extra], "--replay judges what was recorded")
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from doctor import plan
 from doctor.api import Check
 from doctor.expect import FIELDS, Expect
+from doctor.findings import IN_CONTAINER
 from doctor.playbook import exams, load_exam, load_remedies, placeholders
 from doctor.registry import bundled, find
 
@@ -103,7 +104,7 @@ def users(remedy: str) -> list[Path]:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_remedy_is_used_and_its_holes_can_be_filled(name: str) -> None:
-    files = users(name)
+    files = users(name.removesuffix(IN_CONTAINER))
     assert files, "no check names it"
     sources = "".join(file.read_text() for file in files)
     for command in RECIPES[name].commands:

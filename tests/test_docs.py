@@ -55,6 +55,7 @@ def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None
 
 
 @pytest.mark.lab
+@pytest.mark.usefixtures("lab4")  # it skips where there can be no lab
 def test_the_picture_in_the_readme_is_what_the_lab_shows() -> None:
     code, shown = examine()
     assert code == 1

@@ -34,7 +34,7 @@ hosts:
 groups:
   train: node[1-2]
   all: ['@train', gpu7]
-defaults: {user: root, python: python3, expect: {nofile: 1024, driver: 24.10}}
+defaults: {user: root, python: python3, expect: {nofile: 1024, torch: 2.10}}
 backend: hccl
 head: node2
 master_port: 29501
@@ -81,9 +81,9 @@ def mistakes(path: Path) -> list[str]:
 def test_a_whole_inventory(write: Write) -> None:
     path = write(WHOLE)
     found = targets(stock=path)
-    common = {"nofile": "1024", "driver": "24.10"}
+    common = {"nofile": "1024", "torch": "2.10"}
     node = {"user": "root", "jump": "root@bastion:2222", "python": "python3"}
-    expected = {"nofile": "65535", "driver": "24.10", "devices": "8"}
+    expected = {"nofile": "65535", "torch": "2.10", "devices": "8"}
     assert found.hosts == (
         Host("node1", "node1", expected=expected, **node),  # type: ignore[arg-type]
         Host("node2", "node2", expected=expected, **node),  # type: ignore[arg-type]
@@ -168,6 +168,12 @@ def test_the_order_of_the_file_is_rank_order(write: Write) -> None:
             ":3: 'b' and 'a' share the data address 10.0.0.1",
         ),
         ("expect: {'a b': 1}\n", ":1: 'a b' is not the name of an expectation"),
+        ("expect:\n  nofile: many\n", ":2: nofile must be a whole number, not 'many'."),
+        ("expect:\n  nofile: -1\n", ":2: nofile must be 0 or more, not '-1'."),
+        (
+            "expect:\n  shm_mb: 1\n  nofiles: 3\n",
+            ":3: nothing is called 'nofiles' among the expectations. Did you mean 'nofile'?",
+        ),
         ("launch: {A-B: 1}\n", ":1: 'A-B' is not the name of a variable"),
         ("launch: {A: \"x\\0\"}\n", r":1: A: 'x\x00' has control characters in it"),
         ("defaults: root\n", ":1: settings such as 'user: root' are expected, and here is the text 'root'"),
@@ -210,7 +216,7 @@ def test_each_mistake_has_its_line(write: Write, text: str, said: str) -> None:
         ('enter: "x\\ny"', r"enter: 'x\ny' has control characters in it"),
         ("enter_from: moon", "enter_from: 'moon' is neither 'host' nor 'controller'"),
         ("python: -c", "python: '-c' is not the path of a program"),
-        ("expect: 3", "a mapping of names to values is expected, and here is the text '3'"),
+        ("expect: 3", "names with values are expected, as in 'name: value', and here is the text '3'"),
         ("expect: {x: [1]}", "x: one value is expected, and here is a list"),
     ],
 )

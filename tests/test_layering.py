@@ -15,12 +15,13 @@ import doctor
 ROOT = Path(doctor.__file__).parent
 LAYERS = """
 model       errors
+expect      terminal
 textfile    redact
 nodeset     yamlfile
 hostfile    hostsettings
 inventoryfile
 inventory
-plan        expect
+plan
 api
 transport
 probe       mesh        firewall
@@ -30,6 +31,7 @@ engine      findings
 playbook    verdict
 examination
 collect     manual      report      progress
+deliver
 session
 cli
 __main__

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from getpass import getuser
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ def test_a_chain_of_jump_hosts_with_user_and_port(tmp_path: Path, server: Sshd, 
         with (tmp_path / "known_hosts").open("a") as known:
             known.write(second.known() + "\n")
         settings = SshSettings(
-            config_file=path, jump=f"gate,root@127.0.0.1:{second.port}", identities=(str(second.key),)
+            config_file=path, jump=f"gate,{getuser()}@127.0.0.1:{second.port}", identities=(str(second.key),)
         )
         answer(server.host(), settings)
         assert logins(second) == 1
@@ -260,16 +261,16 @@ def test_a_certificate(tmp_path: Path) -> None:
     with sshd(tmp_path / "sshd", f"TrustedUserCAKeys {authority}.pub") as trusting:
         mine = make_key(tmp_path / "mine")
         subprocess.run(
-            ["ssh-keygen", "-q", "-s", authority, "-I", "me", "-n", "root", f"{mine}.pub"], check=True
+            ["ssh-keygen", "-q", "-s", authority, "-I", "me", "-n", getuser(), f"{mine}.pub"], check=True
         )
         path = Path(config(tmp_path, trusting))
         path.write_text(path.read_text().replace(str(trusting.key), str(mine)))
-        answer(trusting.host(), SshSettings(config_file=str(path), user="root"))
+        answer(trusting.host(), SshSettings(config_file=str(path), user=getuser()))
         moved = tmp_path / "elsewhere"
         os.rename(f"{mine}-cert.pub", moved)
-        assert failure(trusting.host(), SshSettings(config_file=str(path), user="root")).kind is Reach.AUTH
+        assert failure(trusting.host(), SshSettings(config_file=str(path), user=getuser())).kind is Reach.AUTH
         path.write_text(f"CertificateFile {moved}\n{path.read_text()}")
-        answer(trusting.host(), SshSettings(config_file=str(path), user="root"))
+        answer(trusting.host(), SshSettings(config_file=str(path), user=getuser()))
 
 
 def test_default_identities(tmp_path: Path, server: Sshd) -> None:

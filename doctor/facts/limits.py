@@ -106,7 +106,7 @@ NEIGHBOURS = Fact("neighbours", Read(("/proc/sys/net/ipv4/neigh/default/gc_thres
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Settings that make a host slow: governor -> number of CPUs, NUMA balancing, RDMA devices aside."""
+    """Settings that make a host slow: governor -> number of CPUs, and NUMA balancing."""
 
     governors: Mapping[str, int]
     numa_balancing: bool

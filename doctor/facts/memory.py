@@ -12,7 +12,7 @@ MB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes. `limit` is the container's, when it has one below the host's memory."""
+    """Bytes. `limited`: a container's limit, below the host's memory."""
 
     total: int
     available: int

@@ -59,7 +59,7 @@ class KernelLine:
 
 
 WORTH_READING = (
-    "out of memory|oom-kill|NVRM: Xid|machine check|hardware error|heart.?beat lost|link is (up|down)"
+    "out of memory|oom-kill|NVRM: Xid|machine check|hardware error|heart.?beat lost|link (is )?(up|down)"
     "|i/o error|ext4-fs error|nf_conntrack: table full|segfault|fallen off the bus|edac|soft lockup"
     "|blocked for more"
 )

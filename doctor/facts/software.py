@@ -96,7 +96,7 @@ def _versions(capture: Capture) -> Versions:
 VERSIONS = Fact("versions", Read(tuple(_VERSION_FILES)), _versions)
 
 JOB_VARIABLES = re.compile(
-    r"(?:HCCL|NCCL|GLOO|ASCEND|MS|TORCH|TP|UCX|MINDSPORE|RANK_TABLE|RANK)_\w+"
+    r"(?:HCCL|NCCL|GLOO|ASCEND|MS|TORCH|PYTORCH|TP|UCX|MINDSPORE|RANK_TABLE|RANK)_\w+"
     r"|MASTER_(?:ADDR|PORT)|WORLD_SIZE|OMP_NUM_THREADS|(?:CUDA|NPU)_VISIBLE_DEVICES"
     r"|LD_LIBRARY_PATH|PYTHONPATH|PYTHONHASHSEED"
 )
@@ -111,7 +111,7 @@ ENVIRONMENT = Fact(
     "environment",
     Run(
         "env | grep -E '^(HCCL|NCCL|GLOO|ASCEND|MS|TORCH|TP|UCX|MINDSPORE|RANK|MASTER|WORLD|OMP|CUDA|NPU"
-        "|LD_LIBRARY|PYTHON)[A-Z_]*='"
+        "|LD_LIBRARY|PYTHON|PYTORCH)[A-Z0-9_]*='"
     ),
     _environment,
     ok_rc=(0, 1),

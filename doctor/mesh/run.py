@@ -140,13 +140,15 @@ class _Run:
             for kind, port in wanted_ports(self.plan, peer.node):
                 peer.ports[self._next()] = (kind, port)
                 self._send(host, "listen", self.serial, port, peer.node.address)
-        deadline = min(time.monotonic() + self.patience.start, self.until)
+        began = time.monotonic()
+        deadline = min(began + self.patience.start, self.until)
         while any(peer.ports or not peer.ready for peer in self._live()) and time.monotonic() < deadline:
             self._hear(deadline)
+        waited = time.monotonic() - began
         for host, peer in self.peers.items():
             if not peer.ready and not peer.gone:
                 heard = f"; it printed: {' | '.join(peer.noise[:3])}" if peer.noise else ""
-                self._trouble(host, "no-agent", f"no agent within {self.patience.start:g} s{heard}")
+                self._trouble(host, "no-agent", f"no agent within {round(waited, 1):g} s{heard}")
             for kind, port in peer.ports.values():
                 self.listeners.append(Listener(host, kind, port, None, "no-agent"))
             peer.ports.clear()
@@ -262,6 +264,8 @@ class _Run:
 
     def _noise(self, peer: _Peer, text: bytes) -> None:
         """A greeting printed by the host's shell is ignored; a flood of lines is not."""
+        if not text.strip():
+            return
         peer.noise.append(short(text.decode("utf-8", "replace")))
         if len(peer.noise) > MOST_NOISE:
             self._trouble(

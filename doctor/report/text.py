@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
@@ -162,7 +163,7 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
     rows: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for finding in report.findings:
         if finding.status is Status.UNKNOWN:
-            reason = finding.summary.partition(": ")[2] or finding.summary
+            reason = re.sub(r"^[\w-]+: ", "", finding.summary)  # the fact that is missing
             rows.setdefault((reason, finding.hosts), []).append(finding.check)
     for (reason, hosts), checks in rows.items():
         where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"

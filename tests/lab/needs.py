@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -36,6 +37,8 @@ def missing() -> str | None:
     for program in PROGRAMS:
         if without(program):
             return f"the lab needs the program {program!r}"
+    if subprocess.run(["unshare", "--mount", "--net", "true"], capture_output=True).returncode:
+        return "the lab needs the right to make namespaces, which this container lacks"
     if "\toverlay" not in Path("/proc/filesystems").read_text():
         return "the lab needs the overlay file system"
     return None

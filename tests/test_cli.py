@@ -116,12 +116,18 @@ def test_exit_codes_of_a_replay(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["list"], ["explain", "shm-small"], ["--help"], ["check", "--replay", "X"]]
+    "arguments",
+    [
+        ["list"],
+        ["explain", "shm-small"],
+        ["check", "--replay", "X"],
+        ["check", "--replay", "X", "--json", "-"],
+    ],
 )
 def test_a_reader_that_has_seen_enough(arguments: list[str], tmp_path: Path) -> None:
     """As in `doctor list | head -1`, with the reader gone before the first word."""
     file = tmp_path / "x.json"
-    save(SICK, file)
+    save(recording(NAMES), file)
     arguments = [str(file) if word == "X" else word for word in arguments]
     ear, mouth = os.pipe()
     os.close(ear)
@@ -130,7 +136,35 @@ def test_a_reader_that_has_seen_enough(arguments: list[str], tmp_path: Path) -> 
     )
     os.close(mouth)
     assert ran.stderr == ""
-    assert ran.returncode in (0, 1)
+    assert ran.returncode == 0, "healthy, whoever reads it"
+
+
+@pytest.mark.parametrize("option", ["--json", "--save", "--healthy-hosts"])
+def test_a_file_on_a_full_disk_loses_only_itself(
+    option: str, replay: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    ran = replay(SICK, option, "/dev/full")
+    assert "FAIL  node2  shm-small" in ran.stdout
+    assert "/dev/full could not be written: No space left on device." in ran.stderr
+    assert "The verdict was: faulty." in ran.stderr
+    assert (ran.returncode, "report this" in ran.stderr) == (70, False)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_that_lacks_our_signs(encoding: str, tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    save(SICK, file)
+    env = environment() | {"PYTHONIOENCODING": encoding}
+    for arguments in (["check", "--replay", str(file)], ["explain", "grow-shm"], ["list"]):
+        ran = subprocess.run([*DOCTOR, *arguments], capture_output=True, env=env, check=False)
+        assert ran.returncode in (0, 1), ran.stderr
+        assert ran.stderr == b""
+
+
+def test_one_file_for_two_outputs_is_refused(tmp_path: Path) -> None:
+    both = str(tmp_path / "x")
+    ran = doctor("check", "--local", "--json", both, "--save", both)
+    assert (ran.returncode, "name the same file" in ran.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from ipaddress import IPv4Network
 
 import pytest
 
+from doctor.api import Capture
 from doctor.errors import NotUnderstood
 from doctor.facts.network import ADDRESSES, LINKS, LISTENERS, NAMES, ROUTES, Counters, Listener, Route
 from tests.captures import held, printed, sample
@@ -144,3 +145,12 @@ def test_addresses_without_ip() -> None:
     assert printed(ADDRESSES, "no ip: 10.0.0.1 fd00::1 \n") == {"?": ("10.0.0.1", "fd00::1")}
     with pytest.raises(NotUnderstood, match="no address"):
         printed(ADDRESSES, "no ip: \n")
+
+
+def test_names_as_far_as_the_time_went() -> None:
+    """A name whose look-up was ended half-way was not looked up, and is not "not found"."""
+    text = "? node1\n10.0.0.1 STREAM node1\n? gone\n? node2\n"
+    found = NAMES.parse(Capture("names", 137, text)).addresses
+    assert found == {"node1": ("10.0.0.1",), "gone": ()}
+    with pytest.raises(NotUnderstood, match="did not end in time"):
+        NAMES.parse(Capture("names", 137, "? node1\n"))

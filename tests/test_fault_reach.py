@@ -84,6 +84,13 @@ def test_a_shell_that_greets_is_fine(lab: Lab, examine: Examiner) -> None:
     assert_healthy(examine())
 
 
+def test_a_dead_host_does_not_hide_behind_a_choice_of_checks(lab: Lab, examine: Examiner) -> None:
+    lab["node3"].kill_sshd()
+    outcome = examine("--only", "shm-small")
+    assert outcome.code == 1
+    assert outcome.hosts("unexamined") == {"node3"}
+
+
 def test_a_name_that_nobody_knows(examine: Examiner) -> None:
     outcome = examine(*ALONE, hosts="node[1-4] nosuch")
     (found,) = assert_only(outcome, "host-unreachable", ["nosuch"])

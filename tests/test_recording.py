@@ -124,6 +124,29 @@ def test_a_recording_with_a_wrong_part(file: Path, change: dict[str, Any]) -> No
         load(file)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hosts": []},
+        {"hosts": [{"name": "x\n/etc", "address": "a"}]},
+        {"hosts": [{"name": "\x1b[31mx", "address": "a"}]},
+        {"hosts": [{"name": "x", "address": "a"}, {"name": "x", "address": "b"}]},
+        {"hosts": [{"name": "x", "address": "a", "ranks": -1}]},
+        {"unfinished": ["stranger"]},
+        {"seconds": 1e308},
+        {"wishes": {"master_port": {"value": 70000, "source": "x"}}},
+        {"wishes": {"head": {"value": "stranger", "source": "x"}}},
+    ],
+)
+def test_a_recording_that_no_run_would_make(file: Path, change: dict[str, Any]) -> None:
+    """Its types are right. It may come from anywhere, and its names end up in lists of hosts."""
+    save(FULL, file)
+    told = json.loads(file.read_bytes()) | {"heard": {}, "unreached": {}, "mesh": None} | change
+    file.write_text(json.dumps(told))
+    with pytest.raises(UsageError, match="damaged recording"):
+        load(file)
+
+
 class Nobody:
     """A transport that was never asked; a collection needs one."""
 

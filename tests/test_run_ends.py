@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,8 @@ def test_ended_by_a_signal(stage: str, number: signal.Signals, lab: Lab, tmp_pat
     before = {host.name: host.snapshot() for host in lab}
     report = tmp_path / "report.json"
     healthy = tmp_path / "healthy"
-    files = ("--json", str(report), "--healthy-hosts", str(healthy))
+    recording = tmp_path / "recording.json"
+    files = ("--json", str(report), "--healthy-hosts", str(healthy), "--save", str(recording))
     run = lab.popen(lab.doctor_argv("check", HOSTS, *at.args, *files))
     for host in lab:
         host.await_that(lambda host=host: at.reached(host, slow), f"run in mid-{stage}")  # type: ignore[misc]
@@ -121,6 +123,9 @@ def test_ended_by_a_signal(stage: str, number: signal.Signals, lab: Lab, tmp_pat
         assert re.search(rf"{slow.name}\s.*\bnot answered", out), out
         assert f"doctor check {slow.name}" in out
     assert healthy.read_text() == "", "an unfinished run vouches for nobody"
+    again = tmp_path / "again.json"
+    lab.run([sys.executable, "-m", "doctor", "check", "--replay", str(recording), "--json", str(again)])
+    assert json.loads(again.read_bytes()) == told
 
 
 def test_ended_by_faults(lab: Lab, examine: Examiner) -> None:

@@ -1,0 +1,33 @@
+"""What the kernel log says of links, in the words of many drivers: facts in, problems out."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.expect import Expect
+from doctor.facts.processes import KernelLine
+from doctor.model import Problem
+from doctor.registry import find
+
+(KERNEL_LOG_CHECK,) = (check for check in find().checks if check.id == "kernel-log")
+# As the drivers mlx5_core, hns3, hinic and igb write it.
+LINKS = (
+    ("mlx5_core 0000:3b:00.0 ens1f0: Link up", "mlx5_core 0000:3b:00.0 ens1f0: Link down"),
+    ("hns3 0000:7d:00.0 eth0: link up", "hns3 0000:7d:00.0 eth0: link down"),
+    ("hinic 0000:19:00.0 eth2: HINIC_Link is UP", "hinic 0000:19:00.0 eth2: HINIC_Link is DOWN"),
+    (
+        "igb 0000:01:00.0 eno1: igb: eno1 NIC Link is Up 1000 Mbps",
+        "igb 0000:01:00.0 eno1: igb: eno1 NIC Link is Down",
+    ),
+)
+QUIET = ("ata1: SATA link up 6.0 Gbps", "ata3: SATA link down (SStatus 0)", "EDAC MC: Ver: 3.0.0")
+
+
+@pytest.mark.parametrize(("up", "down"), LINKS)
+def test_a_link_that_went_down(up: str, down: str) -> None:
+    def found(*lines: str) -> list[Problem]:
+        return list(KERNEL_LOG_CHECK.run(tuple(KernelLine(60.0, line) for line in lines), Expect()))
+
+    (problem,) = found(*QUIET, up, down)
+    assert "link went down" in problem.summary
+    assert found(*QUIET, down) == [], "it was never up: a port without a cable"

@@ -40,7 +40,10 @@ exec 3<&0 </dev/null
 LC_ALL=C; PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin; export LC_ALL PATH
 command -v timeout >/dev/null 2>&1 || timeout() { [ "$1" = -s ] && shift 2; shift; "$@"; }
 renice -n 5 -p $$ >/dev/null 2>&1
-end() { pkill -KILL -s 0 || kill -KILL 0; }
+end() { # a session whose leader is outside our PID namespace has the number 0, as have those of strangers
+  read -r _ _ _ _ _ s _ </proc/self/stat
+  [ "${s:-0}" != 0 ] && pkill -KILL -s "$s" || kill -KILL 0
+}
 trap end TERM HUP
 ( while read -r _ <&3; do :; done; end ) >/dev/null 2>&1 & W=$!
 exec 3<&-

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from doctor.api import Ask
+from doctor.examination import ALWAYS
+from doctor.probe import script
 from tests.lab import Lab
 
 pytestmark = pytest.mark.lab
@@ -48,6 +52,19 @@ def test_the_controller_can_be_the_one_that_enters(lab: Lab, tmp_path: Path) -> 
     done = lab.doctor("check", "--inventory", str(inventory))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 hosts: 2 healthy" in done.stdout
+
+
+def test_an_entry_without_a_session_of_its_own_harms_nobody(lab: Lab) -> None:
+    """nsenter keeps the session of outside: inside it has no number, like that of the host's init.
+
+    The probe's stdin ends at once, and so it ends itself, all that it started, and nothing else.
+    """
+    host = lab["node1"]
+    text = script(ALWAYS, Ask("node1"), "0123456789abcdef").stdin
+    enter = ["nsenter", "-m", "-u", "-n", "-p", "-t", str(host.pid), "sh", "-s"]
+    subprocess.run(enter, input=text, capture_output=True, start_new_session=True, timeout=20, check=False)
+    assert host.running
+    assert lab.ssh("node1", "true").returncode == 0
 
 
 def test_data_addresses_need_not_be_those_of_ssh(make_lab: object, tmp_path: Path) -> None:

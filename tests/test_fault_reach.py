@@ -31,7 +31,7 @@ def unreachable(inject: Callable[[Host], object], *says: str, args: tuple[str, .
 FAULTS = {
     "switched off": unreachable(lambda host: host.power_off(), "No route to the host", "ip route get"),
     "sshd killed": unreachable(
-        lambda host: host.kill_sshd(), "Connection refused", "nothing listens on port 22", "nc -vz"
+        lambda host: host.kill_sshd(), "Connection refused", "nothing listens on port 22", "/dev/tcp/"
     ),
     "frozen": unreachable(lambda host: host.freeze(), "no SSH banner came within 3 s", args=HASTY),
     "packets dropped": unreachable(

@@ -170,6 +170,7 @@ def _examine(
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="With evidence.")] = False,
     no_color: Annotated[bool, typer.Option("--no-color", help="As NO_COLOR does.")] = False,
 ) -> int:
+    from doctor.deliver import Outputs
     from doctor.session import Request, conduct
 
     return conduct(
@@ -204,14 +205,8 @@ def _examine(
             strict=strict,
             mesh=mesh,
             need_hosts=need_hosts,
-            save=save,
             replay=replay,
-            json=json,
-            healthy_hosts=healthy_hosts,
-            faulty_hosts=faulty_hosts,
-            quiet=quiet,
-            verbose=verbose,
-            no_color=no_color,
+            outputs=Outputs(save, json, healthy_hosts, faulty_hosts, quiet, verbose, no_color),
         )
     )
 

@@ -67,28 +67,13 @@ class Request:
     strict: bool
     mesh: str | None
     need_hosts: int | None
-    save: Path | None
     replay: Path | None
-    json: str | None
-    healthy_hosts: Path | None
-    faulty_hosts: Path | None
-    quiet: bool
-    verbose: bool
-    no_color: bool
+    outputs: Outputs
 
 
 def conduct(request: Request) -> int:
     """Run the examination and show it; the exit code is the report's."""
-    outputs = Outputs(
-        request.save,
-        request.json,
-        request.healthy_hosts,
-        request.faulty_hosts,
-        request.quiet,
-        request.verbose,
-        request.no_color,
-    )
-    refuse_unwritable(outputs)
+    refuse_unwritable(request.outputs)
     playbook = load_remedies()
     recorded = _load(request)
     syllabus = _syllabus(request, recorded)
@@ -97,7 +82,7 @@ def conduct(request: Request) -> int:
     else:
         recording = replace(recorded, expect={**recorded.expect, **_pairs(request.expect)})
     report = examine(recording, syllabus, playbook, replayed=recorded is not None)
-    deliver(report, recording, outputs)
+    deliver(report, recording, request.outputs)
     return report.exit_code
 
 
@@ -172,7 +157,7 @@ def _collect(request: Request, syllabus: Syllabus) -> Recording:
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
     transport = _transport(request, targets, hosts)
-    line = Line(not request.quiet)
+    line = Line(not request.outputs.quiet)
     collection = Collection(
         Order(
             command=request.command,

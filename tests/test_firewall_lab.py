@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from doctor.firewall import Action, Decision, Ruleset, combine, parse_iptables_save, parse_nft
+from tests.lab.needs import missing, without
 
 SAMPLES = Path(__file__).parent / "samples" / "firewall"
 WRITTEN = SAMPLES / "written"
@@ -29,13 +29,8 @@ HOST_MAC, PEER_MAC = "02:00:00:00:00:01", "02:00:00:00:00:02"
 EPHEMERAL = (32768, 59999)
 PEERS, PEER6 = ("198.18.0.2", "198.18.0.66", "10.1.2.3"), "fd00::2"
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(
-        not hasattr(os, "geteuid") or os.geteuid() != 0 or not all(map(shutil.which, TOOLS)),
-        reason="needs root, ip, nft and iptables",
-    ),
-]
+WHY_NOT = missing() or next((f"the lab needs the program {tool!r}" for tool in TOOLS if without(tool)), None)
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 
 AGENT = r"""
 import json, selectors, socket, sys, threading, time

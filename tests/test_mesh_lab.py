@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -11,13 +10,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from doctor.mesh import Blame, MeshResult, culprits, mesh_script, plan_mesh, run_mesh
+from tests.lab.needs import missing
 from tests.mesh_session import LocalSession
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root"),
-    pytest.mark.skipif(not (shutil.which("ip") and shutil.which("nft")), reason="needs ip and nft"),
-]
+WHY_NOT = missing()
+pytestmark = [pytest.mark.lab, pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))]
 MASTER = 29500
 HCCL = 60000
 SYN = "tcp flags & (syn | ack) == syn"

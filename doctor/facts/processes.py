@@ -28,7 +28,8 @@ class Processes:
 
 _PS = (
     # The probe's own session is left out: its shells hang in state D for an instant whenever they fork.
-    "command -v ps >/dev/null || exit 127; read -r _ _ _ _ _ own _ </proc/self/stat; ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
+    "command -v ps >/dev/null || exit 127; read -r _ _ _ _ _ own _ </proc/self/stat; "
+    "ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
     "awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || /torchrun|torch.distributed"
     "|multiprocessing.(spawn|fork|resource)|msrun|deepspeed|accelerate|mpirun|orted|torch_npu_run/)"
     ' {sub(/^ *[0-9]+ +/, ""); if (n++ < 300) print substr($0, 1, 400)}\''

@@ -33,6 +33,9 @@ from doctor.facts.run import MESH, Blame, Link, MeshResult, culprits
 MATTERS = 0.01
 """A rule that closes a smaller part of the ephemeral range (one service's port) is no fault."""
 
+SHOWN = 4
+"""Of many suspects so many are looked at."""
+
 _SEEN = {
     "dropped": "get no answer (dropped)",
     "refused": "are refused",
@@ -116,7 +119,7 @@ def _problem(blame: Blame, mesh: MeshResult, plan: JobPlan) -> Problem:
         confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
         severity=Severity.WARN if guessed else None,
         evidence=tuple(_evidence(link) for link in blame.links[:8]),
-        values={"host": blame.hosts[0]} if blame.hosts else {},
+        values={"host": blame.hosts[:SHOWN]} if blame.hosts else {},
     )
 
 

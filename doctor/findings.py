@@ -141,7 +141,7 @@ def _explains(cause: Finding, symptom: Finding) -> bool:
 
 def _covers(cause: Finding, symptom: Finding) -> bool:
     """Whether the cause explains every place of the symptom, so that no other host is needed."""
-    return bool(set(cause.hosts) & set(symptom.hosts)) and all(_at(cause, place) for place in symptom.where)
+    return all(_at(cause, place) for place in symptom.where)
 
 
 def _at(cause: Finding, place: Place) -> bool:

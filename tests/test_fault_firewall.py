@@ -129,6 +129,14 @@ def test_one_pair_one_way(lab: Lab, examine: Examiner) -> None:
     assert seen["subject"].startswith("node4 -> node2")
 
 
+def test_a_rule_that_stops_answers_too_is_one_fault(lab: Lab, examine: Examiner) -> None:
+    """Without connection tracking it stops the answers to the host's own connections as well."""
+    peer = lab["node4"].address
+    lab["node2"].iptables("-I", "INPUT", "-s", peer, "-p", "tcp", "--dport", "1024:", "-j", "REJECT")
+    (found,) = assert_only(examine(*ALONE), "firewall-blocks", ["node2"])
+    assert found["remedy"]["commands"] == [f"sudo iptables -I INPUT -p tcp -s {peer} -j ACCEPT"]
+
+
 def test_ports_of_hccl(lab: Lab, examine: Examiner) -> None:
     """The same rule stops a job over HCCL, and hardly anything else."""
     for host in lab:

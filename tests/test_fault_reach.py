@@ -29,7 +29,7 @@ def unreachable(inject: Callable[[Host], object], *says: str, args: tuple[str, .
 
 
 FAULTS = {
-    "switched off": unreachable(lambda host: host.power_off(), "No route to the host", "ip route get"),
+    "switched off": unreachable(lambda host: host.power_off(), "No route to host", "ip route get"),
     "sshd killed": unreachable(
         lambda host: host.kill_sshd(), "Connection refused", "nothing listens on port 22", "/dev/tcp/"
     ),

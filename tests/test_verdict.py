@@ -81,6 +81,7 @@ UNREACHED_D = finding("host-unreachable", FAIL, "d")
         (made(finding("x", UNKNOWN, "a"), strict=True), 0, "healthy"),
         (made(finding("port", UNKNOWN, "a")), 3, "inconclusive"),
         (made(finding("port", CRASH, "a")), 3, "inconclusive"),
+        (made(finding("port", UNKNOWN, "")), 3, "inconclusive"),  # of no host in particular
         (made(finding("port", WARN, "a")), 0, "healthy"),
         (made(finding("port", UNKNOWN, "a"), finding("x", FAIL, "b")), 1, "faulty"),
         (made(finding("port", UNKNOWN, "a"), finding("x", WARN, "b"), strict=True), 1, "faulty"),

@@ -120,7 +120,7 @@ def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
         words = os.strerror(error.errno or 0)
         return Failed(
             Reach.NO_ROUTE,
-            f"No route to the host: {words}.",
+            f"{words}: the host is off, or no route of this machine leads there.",
             "Check the address, the routes of this machine, and that the host is on the network.",
             [f"ip route get {shlex.quote(to.address)}", "ip neigh show"],
             detail,

@@ -1,0 +1,145 @@
+"""The nouns of rank tables: what a table says, and what can be wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from doctor.model import Severity
+
+Form = Literal["1.0", "1.2", "2.0", "group-list", "board-id"]
+"""The version that the table states; or, of those without one: `group-list` names its pods and leaves the
+ranks to HCCL (Atlas training, containers), `board-id` is the oldest (MindSpore 0.x)."""
+
+FlawCheck = Literal["rank-table-invalid", "rank-table-ranks", "rank-table-grouping"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Spot:
+    """A place in the file. Both count from 1, columns in characters."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One rank. What the file does not say, or says wrongly, is None.
+
+    `address` is the device's, as it is written; in form 2.0 the first that is IPv4 or IPv6. In a group list
+    `rank` is the one that HCCL will give: servers in the order of their ids, devices ascending.
+    """
+
+    rank: int | None
+    server: str
+    device: int | None
+    address: str | None
+    super_device: int | None
+    local: int | None
+    spot: Spot
+    addresses: tuple[str, ...] = ()
+    eids: tuple[str, ...] = ()
+    backup: str | None = None
+    ports: tuple[Port, ...] = ()
+
+    def port(self, name: str) -> int | None:
+        return next((port.number for port in self.ports if port.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """The ranks of one server, in the order of the file. `id` is empty where the file gives none.
+
+    Form 2.0 knows no servers: there it is the instance of network layer 0, which lies within one server.
+    """
+
+    id: str
+    host_ip: str | None
+    entries: tuple[Entry, ...]
+    spot: Spot
+    super_pod: str | None = None
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        return tuple(sorted({entry.device for entry in self.entries if entry.device is not None}))
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A number that the file states about itself, and what there is."""
+
+    name: str
+    said: int
+    found: int
+    things: str
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class SuperPod:
+    id: str
+    servers: tuple[str, ...]
+    spot: Spot
+
+
+@dataclass(frozen=True, slots=True)
+class RankTable:
+    """What a rank table says. `status` is empty where it states none; `nics` are para_plane_nic_name."""
+
+    form: Form
+    status: str
+    servers: tuple[Server, ...]
+    board_id: str | None
+    text: str
+    counts: tuple[Count, ...] = ()
+    super_pods: tuple[SuperPod, ...] = ()
+    nics: tuple[str, ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        return sum(len(server.entries) for server in self.servers)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """In rank order; those without a rank come last."""
+        return tuple(sorted(self._all(), key=lambda entry: (entry.rank is None, entry.rank or 0)))
+
+    @property
+    def server_ids(self) -> tuple[str, ...]:
+        """In the order of their lowest rank."""
+        return tuple(dict.fromkeys(entry.server for entry in self.entries if entry.server))
+
+    def hosts(self) -> tuple[tuple[str, str | None, tuple[int, ...]], ...]:
+        """Server id, host address and devices of each server, in the order of `server_ids`."""
+        addresses: dict[str, str | None] = {}
+        devices: dict[str, set[int]] = {}
+        for server in self.servers:
+            addresses[server.id] = addresses.get(server.id) or server.host_ip
+            devices.setdefault(server.id, set()).update(server.devices)
+        return tuple((id, addresses[id], tuple(sorted(devices[id]))) for id in self.server_ids)
+
+    def _all(self) -> Iterator[Entry]:
+        for server in self.servers:
+            yield from server.entries
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """One thing that is wrong, and where. `message` names no server; `actual` is bounded and harmless."""
+
+    check: FlawCheck
+    message: str
+    expected: str
+    actual: str
+    spot: Spot | None
+    server: str | None = None
+    rank: int | None = None
+    device: int | None = None
+    severity: Severity = Severity.FAIL

@@ -1,0 +1,204 @@
+"""The parallel plan as it is read: --plan and the inventory's `plan:`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from doctor.errors import UsageError
+from doctor.layout import DTYPES, KEYS, LONGEST, Layout, layout_of, read_key, read_layout
+
+
+@pytest.mark.parametrize(
+    ("texts", "layout"),
+    [
+        (["dp=4,tp=2,pp=1"], Layout(dp=4, tp=2, pp=1)),
+        (["dp=4", "tp=2"], Layout(dp=4, tp=2)),
+        ([" dp = 4 ,, tp=2, "], Layout(dp=4, tp=2)),
+        (["strategy=((6,4),(4,6)),dp=8"], Layout(strategy=((6, 4), (4, 6)), dp=8)),
+        (["dp=8,strategy=[[6, 4], [4, 6]]"], Layout(strategy=((6, 4), (4, 6)), dp=8)),
+        (["strategy=((8,),)"], Layout(strategy=((8,),))),
+        (["strategy=((8),())"], Layout(strategy=((8,), ()))),
+        (["framework=mindspore,mode=graph"], Layout(framework="mindspore", mode="graph")),
+        (["framework=PyTorch"], Layout(framework="torch")),
+        (["mode=mindspore.PYNATIVE_MODE"], Layout(mode="pynative")),
+        (["parallel_mode=ParallelMode.AUTO_PARALLEL"], Layout(parallel_mode="ParallelMode.AUTO_PARALLEL")),
+        (["dtype=torch.bfloat16"], Layout(dtype="bfloat16")),
+        (["dtype=BF16"], Layout(dtype="bfloat16")),
+        (["dtype=half"], Layout(dtype="float16")),
+        (["lr=1e-4,batch=32,batch_per=global"], Layout(lr=0.0001, batch=32, batch_per="global")),
+        (["lr=.1"], Layout(lr=0.1)),
+        (
+            ["devices_before=8,lr=0.025,lr_before=0.1,batch=32,batch_before=32"],
+            Layout(devices_before=8, lr=0.025, lr_before=0.1, batch=32, batch_before=32),
+        ),
+    ],
+)
+def test_what_is_said(texts: Sequence[str], layout: Layout) -> None:
+    assert read_layout(texts) == layout
+
+
+@pytest.mark.parametrize(
+    ("texts", "message", "hint"),
+    [
+        (["dpp=4"], "--plan: unknown key 'dpp'", "did you mean 'pp'?"),
+        (["paralel_mode=x"], "--plan: unknown key 'paralel_mode'", "did you mean 'parallel_mode'?"),
+        (["colour=red"], "--plan: unknown key 'colour'", f"known are {', '.join(KEYS)}"),
+        (["dp=four"], "--plan: dp must be a whole number, 1 or more, not 'four'", ""),
+        (["tp=0"], "--plan: tp must be a whole number, 1 or more, not '0'", ""),
+        (["tp=-2"], "--plan: tp must be a whole number, 1 or more, not '-2'", ""),
+        (["tp=2.5"], "--plan: tp must be a whole number, 1 or more, not '2.5'", ""),
+        (["tp=٣"], "--plan: tp must be a whole number, 1 or more, not '٣'", ""),
+        (["lr=0"], "--plan: lr must be a number above 0, not '0'", ""),
+        (["lr=nan"], "--plan: lr must be a number above 0, not 'nan'", ""),
+        (
+            ["mode=pynativ"],
+            "--plan: mode must be graph or pynative, not 'pynativ'",
+            "did you mean 'pynative'?",
+        ),
+        (["framework=jax"], "--plan: framework must be torch or mindspore, not 'jax'", ""),
+        (["dtype=bfloat61"], "--plan: dtype must be a data type, not 'bfloat61'", "did you mean 'bfloat16'?"),
+        (["dtype=tf32"], "--plan: dtype must be a data type, not 'tf32'", f"known are {', '.join(DTYPES)}"),
+        (["parallel_mode=a b"], "--plan: parallel_mode must be one word, not 'a b'", ""),
+        (
+            ["strategy=(6,4)"],
+            "--plan: strategy must be tuples of numbers such as ((4,2),(2,1)), or ((4,2),) for one input, "
+            "not '(6,4)'",
+            "",
+        ),
+        (["strategy=((0,4),)"], "--plan: strategy must split each dimension into 1 or more", ""),
+        (["dp=4", "dp=4"], "--plan: dp is said twice", ""),
+        (["dp=4,dp=2"], "--plan: dp is said twice", ""),
+        (["dp"], "--plan: 'dp' is not key=value", "such as dp=4,tp=2"),
+        ([""], "--plan: it says nothing", "such as dp=4,tp=2"),
+        (["x" * (LONGEST + 1)], f"--plan: '{'x' * 59}…' is longer than {LONGEST} characters", ""),
+        (["framework=torch,mode=graph"], "--plan: mode belongs to MindSpore, and framework is torch", ""),
+        (["batch_before=8,devices_before=8"], "--plan: batch_before says nothing without batch", ""),
+        (["lr=1,lr_before=2"], "--plan: lr_before says nothing without devices_before", ""),
+    ],
+)
+def test_what_is_no_plan(texts: Sequence[str], message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_layout(texts)
+    assert (caught.value.message, caught.value.hint) == (message, hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("strategy=((6,4),dp=2", r"strategy must be .* not '\(\(6,4\),dp=2'"),
+        ("dp=4),tp=2", r"dp must be .* not '4\)'"),
+        ("dp=4],strategy=((6,4),)", r"dp must be .* not '4\]'"),
+    ],
+)
+def test_a_lone_bracket_is_no_mistake_of_another_key(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read_layout([text])
+
+
+def test_the_inventory_says_the_same_in_texts_and_in_values() -> None:
+    plan = Layout(dp=4, lr=0.1, strategy=((4, 2), (2, 1)), dtype="float32")
+    assert layout_of({"dp": "4", "lr": "0.1", "strategy": "((4,2),(2,1))", "dtype": "fp32"}) == plan
+    assert layout_of({"dp": 4, "lr": 0.1, "strategy": [[4, 2], [2, 1]], "dtype": "fp32"}) == plan
+
+
+@pytest.mark.parametrize("value", [True, None, {}, [1, 2], 2.0])
+def test_values_of_the_wrong_kind(value: object) -> None:
+    with pytest.raises(UsageError, match=r"^dp must be a whole number, 1 or more, not "):
+        layout_of({"dp": value})
+
+
+def test_the_inventory_says_nothing() -> None:
+    with pytest.raises(UsageError, match=r"^it says nothing$"):
+        layout_of({})
+
+
+def test_every_key_is_explained_and_every_part_of_a_plan_has_a_key() -> None:
+    assert set(KEYS) == {field.name for field in fields(Layout)}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_no_key_takes_anything(key: str) -> None:
+    with pytest.raises(UsageError, match=rf"^{key} must be "):
+        read_key(key, "\x1b[31m, (")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tp": 0},
+        {"dp": -4},
+        {"world": 10**12},
+        {"strategy": ((4, 0),)},
+        {"lr": float("nan")},
+        {"lr": float("inf")},
+        {"lr": -1.0},
+    ],
+)
+def test_a_recording_cannot_hold_what_no_command_line_says(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        Layout(**wrong)
+
+
+def test_the_factors_are_those_that_were_said() -> None:
+    assert Layout(tp=2, dp=4, ep=8).factors == {"dp": 4, "tp": 2}
+
+
+def attempt(texts: Sequence[str]) -> Layout | str:
+    """The plan, or what is said against it."""
+    try:
+        return read_layout(texts)
+    except UsageError as error:
+        return error.message
+
+
+@given(st.lists(st.text(max_size=60), max_size=4))
+def test_any_text_is_a_plan_or_a_mistake(texts: list[str]) -> None:
+    said = attempt(texts)
+    assert isinstance(said, Layout) or said.startswith("--plan: ")
+
+
+@given(st.sampled_from(list(KEYS)), st.text("0123456789(),[].eE-=abp ", max_size=80))
+def test_any_value_is_understood_or_refused(key: str, text: str) -> None:
+    said = attempt([f"{key}={text}"])
+    if isinstance(said, Layout):
+        assert attempt([str(said)]) == said
+    else:
+        assert said.startswith("--plan: ")
+
+
+COUNTS = st.none() | st.integers(1, 10**12 - 1)
+PLANS = st.builds(
+    Layout,
+    dp=st.integers(1, 10**12 - 1),
+    tp=COUNTS,
+    pp=COUNTS,
+    cp=COUNTS,
+    ep=COUNTS,
+    world=COUNTS,
+    framework=st.just("mindspore"),
+    mode=st.sampled_from([None, "graph", "pynative"]),
+    parallel_mode=st.none() | st.from_regex(r"[a-z_.]{1,20}", fullmatch=True),
+    strategy=st.none()
+    | st.lists(st.lists(st.integers(1, 64), max_size=4).map(tuple), min_size=1, max_size=3).map(tuple),
+    dtype=st.sampled_from([None, *DTYPES]),
+    batch=COUNTS,
+    batch_per=st.sampled_from(["device", "global"]),
+    lr=st.none() | st.floats(1e-9, 10),
+    devices_before=COUNTS,
+)
+
+
+@given(PLANS)
+def test_a_plan_is_written_as_it_is_read(plan: Layout) -> None:
+    assert read_layout([str(plan)]) == plan
+
+
+def test_a_default_is_not_written() -> None:
+    assert str(replace(Layout(dp=4), batch_per="device")) == "dp=4"
+    assert str(Layout(dp=4, batch_per="global")) == "dp=4,batch_per=global"

@@ -1,0 +1,161 @@
+"""Ranks and node ranks that are doubled, not set, or cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+from doctor.launch.crew import Crew, remark
+from doctor.launch.ranks import ranks_of
+from doctor.launch.seats import (
+    TORCH,
+    Number,
+    is_standalone,
+    launcher,
+    local_world_of,
+    node_rank_of,
+    nodes_of,
+    rank_of,
+    said_by,
+    spelled,
+    world_of,
+)
+from doctor.launch.told import Told
+from doctor.model import Evidence, Problem
+
+
+def impossible_ranks(crew: Crew) -> Iterator[Problem]:
+    for told in ranks_of(crew.launch):
+        rank, world = rank_of(told), world_of(told)
+        if rank is None:
+            continue
+        size = world.value if world else None
+        if rank.value is not None and rank.value >= 0 and (size is None or rank.value < size):
+            continue
+        if rank.value is None and rank.said == "MS_NODE_ID":
+            continue  # a name, by which MindSpore numbers its ranks
+        limit = f"0 to {size - 1} ({world.said}={size})" if size and world else "a number from 0 on"
+        yield Problem(
+            f"{rank.said} is out of range" if rank.value is not None else f"{rank.said} is no number",
+            expected=limit,
+            actual=f"{rank.said}={rank.text[:100]}, for {told.source}",
+            subject=crew.subject(rank.said),
+            hosts=crew.hosts([told]),
+            where=crew.places([told]),
+            evidence=crew.evidence([told], rank.said),
+            commands=(f"export {rank.said}=$i  # $i: {limit}",),
+        )
+
+
+def doubled_ranks(crew: Crew) -> Iterator[Problem]:
+    """The same number twice; or none where the others have one."""
+    present = ranks_of(crew.launch)
+    yield from _twice_each(crew, [(rank_of(told), told) for told in present])
+    without = [told for told in present if rank_of(told) is None]
+    numbered = [number for told in present if (number := rank_of(told)) is not None]
+    automatic = any("MS_ROLE" in told.env for told in present)
+    if crew.launch.complete and without and len(numbered) > len(without) and not automatic:
+        name = numbered[0].said
+        yield Problem(
+            f"{name} is not set",
+            expected=f"{name}, as for the other {len(numbered)} ranks",
+            actual=f"not set for {crew.labels(without)}",
+            subject=crew.subject(name),
+            hosts=crew.hosts(without),
+            where=crew.places(without),
+            evidence=crew.evidence(without, name),
+            commands=(f"export {name}=$i  # $i: another number for each rank",),
+        )
+
+
+def _twice_each(crew: Crew, said: Sequence[tuple[Number | None, Told]]) -> Iterator[Problem]:
+    """One problem for each number that several have."""
+    groups: dict[Hashable, list[tuple[Number, Told]]] = {}
+    for number, told in said:
+        if number is not None:
+            groups.setdefault(number.text if number.value is None else number.value, []).append(
+                (number, told)
+            )
+    for same in groups.values():
+        if len(same) > 1:
+            yield _twice(crew, same[0][0], [told for _, told in same])
+
+
+def _twice(crew: Crew, number: Number, told: Sequence[Told]) -> Problem:
+    where = [f"{each.source} on {each.host}" if each.host else each.source for each in told]
+    more = f" and {len(told) - 6} more" if len(told) > 6 else ""
+    return Problem(
+        f"{number.said}={number.text[:100]} is given {len(told)} times",
+        expected="every number once",
+        actual=f"{', '.join(where[:6])}{more}",
+        subject=crew.subject(f"{number.said}={number.text[:100]}"),
+        hosts=crew.hosts(told),
+        where=crew.places(told),
+        evidence=_said(crew, told, number),
+        commands=(
+            remark(f"start with another {number.said} on each host")
+            if number.said.startswith("--")
+            else f"export {number.said}=$i  # $i: another number for each",
+        ),
+    )
+
+
+def _said(crew: Crew, told: Sequence[Told], number: Number) -> tuple[Evidence, ...]:
+    if number.said in told[0].env:
+        return crew.evidence(told, number.said)
+    return tuple(Evidence(crew.label(each), " ".join(each.command)[:300]) for each in told[:6])
+
+
+def node_ranks(crew: Crew) -> Iterator[Problem]:
+    """Each host its own, where the launcher goes by them."""
+    fixed = [told for told in crew.launch.told if not told.loop and _goes_by_node_rank(told)]
+    yield from _twice_each(crew, [(_node_rank(told), told) for told in fixed])
+    for told in fixed:
+        number, nodes = node_rank_of(told), nodes_of(told)
+        size = nodes[1] if nodes else None
+        if number is None or not size or (number.value is not None and 0 <= number.value < size):
+            continue
+        yield Problem(
+            f"{number.said} is out of range",
+            expected=f"0 to {size - 1} ({size} nodes)",
+            actual=f"{number.said}={number.text[:100]}, for {told.source}",
+            subject=crew.subject(number.said),
+            hosts=crew.hosts([told]),
+            where=crew.places([told]),
+            evidence=_said(crew, [told], number),
+            commands=(remark(f"give each host another {number.said} from 0 to {size - 1}"),),
+        )
+
+
+def no_node_rank(crew: Crew) -> str:
+    """Why one script cannot be right for every host: it makes each of them node 0."""
+    told = crew.launch.told
+    if crew.launch.live or len(told) != 1 or not _goes_by_node_rank(told[0]):
+        return ""
+    if node_rank_of(told[0]) is not None or _node_rank(told[0]) is None or told[0].loop:
+        return ""
+    return f"{told[0].source}: --node_rank is not given, which is right on one host only"
+
+
+def _goes_by_node_rank(told: Told) -> bool:
+    """c10d and one-host jobs do not; MindSpore numbers its ranks itself where msrun was told nothing."""
+    command, nodes = launcher(told), nodes_of(told)
+    if command is None:
+        return node_rank_of(told) is not None
+    if command.way == "msrun":
+        world, local = world_of(told), local_world_of(told)
+        number = node_rank_of(told)
+        differ = world is not None and local is not None and world.value != local.value
+        return differ and number is not None and number.value != -1
+    if nodes is None or nodes[1] < 2 or is_standalone(told):
+        return False
+    static = said_by(told, "rdzv_backend") in (None, "static") or command.way == "torch_npu_run"
+    return command.way == "accelerate" or (command.way in TORCH and static)
+
+
+def _node_rank(told: Told) -> Number | None:
+    """torchrun's is 0 when it is not given."""
+    command, number = launcher(told), node_rank_of(told)
+    if number is not None or command is None or command.way not in TORCH:
+        return number
+    unknown = command.partly or command.options.get("node_rank")
+    return None if unknown else Number(spelled(command, "node_rank"), "0")

@@ -1,0 +1,290 @@
+"""Shell text -> words and the marks between commands. Nothing is run, and nothing is looked up.
+
+Understood as far as launch scripts need it: quotes, line continuations, comments, here-documents, variables
+with and without braces, arrays. Whatever else a shell would work out (`$(…)`, arithmetic, `${x%…}`) becomes a
+part that stays as it is written.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["text", "variable", "list", "dynamic"]
+
+
+class ShellError(Exception):
+    """A line that no shell would take either."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a word. `text` is the piece itself or the name of a variable; `raw` is how it is written.
+
+    `default` is what stands behind `:-`, for a variable that is empty.
+    """
+
+    kind: Kind
+    text: str
+    raw: str
+    quoted: bool = False
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    parts: tuple[Part, ...]
+    line: int
+
+    @property
+    def plain(self) -> str | None:
+        """The word, when nothing in it is quoted or has to be looked up."""
+        literal = all(part.kind == "text" and not part.quoted for part in self.parts)
+        return "".join(part.text for part in self.parts) if literal else None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What ends a command: `;` `;;` `&` `&&` `||` `|` `(` `)`, a line end, or a redirection."""
+
+    text: str
+    line: int
+
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,199}"
+_VARIABLE = re.compile(rf"\$(?:({_NAME})|\{{({_NAME})\}})")
+_DEFAULT = re.compile(rf"\$\{{({_NAME}):?[-=]")
+_LIST = re.compile(rf"\$\{{({_NAME})\[[@*]\]\}}")
+_PLAIN = re.compile(r"""[^\s'"\\$`;&|()<>#]+""")
+_IN_QUOTES = re.compile(r'[^"\\$`]+')
+_OPERATOR = re.compile(r";;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\||[()]")
+_REDIRECTION = re.compile(r"&?(?:<<<|<<-?|<>|>>|>\||>&|<&|<|>)")
+_SPECIAL = re.compile(r"\$[0-9@*#?$!-]")
+
+
+def tokens(text: str) -> list[Word | Mark]:
+    """All words and marks of a file. Raises ShellError."""
+    return _Reader(text).all()
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text.replace("\r\n", "\n")
+        self.at = 0
+        self.line = 1
+        self.found: list[Word | Mark] = []
+        self.documents: list[tuple[str, bool]] = []
+
+    def all(self) -> list[Word | Mark]:
+        while self.at < len(self.text):
+            char = self.text[self.at]
+            if char == "\n":
+                self._mark("\n", 1)
+                self._skip_documents()
+            elif char.isspace():
+                self.at += 1
+            elif self.text.startswith("\\\n", self.at):
+                self._over(2)
+            elif char == "#":
+                self._over(_until(self.text, "\n", self.at) - self.at)
+            elif self.text.startswith("((", self.at):
+                self._arithmetic()
+            elif not self._redirection() and not self._operator():
+                before = self.at
+                self._word()
+                self._over(1 if self.at == before else 0)
+        return self.found
+
+    def _over(self, length: int) -> str:
+        piece = self.text[self.at : self.at + length]
+        self.at += len(piece)
+        self.line += piece.count("\n")
+        return piece
+
+    def _mark(self, text: str, length: int) -> None:
+        self.found.append(Mark(text, self.line))
+        self._over(length)
+
+    def _operator(self) -> bool:
+        match = _OPERATOR.match(self.text, self.at)
+        if match:
+            self._mark(match[0], len(match[0]))
+        return match is not None
+
+    def _redirection(self) -> bool:
+        """The file, or the end of the here-document, is the word behind the mark."""
+        if self.text.startswith(("<(", ">("), self.at):
+            return False
+        match = _REDIRECTION.match(self.text, self.at)
+        if match is None:
+            return False
+        before = self.found[-1] if self.found else None
+        glued = self.at and self.text[self.at - 1].isdigit()
+        if glued and isinstance(before, Word) and (before.plain or "").isdigit():
+            self.found.pop()  # the 2 of 2>
+        if match[0] in ("<<", "<<-"):
+            end = re.compile(r"<<-?[ \t]*[\\'\"]?([\w.-]{1,100})['\"]?").match(self.text, self.at)
+            if end:
+                self.documents.append((end[1], match[0] == "<<-"))
+                self._over(len(end[0]))
+                return True
+        self._mark("redirection", len(match[0]))
+        return True
+
+    def _skip_documents(self) -> None:
+        for end, tabs in self.documents:
+            before = r"[ \t]*" if tabs else ""
+            pattern = re.compile(rf"^{before}{re.escape(end)}[ \t]*$", re.MULTILINE)
+            match = pattern.search(self.text, self.at)
+            self._over((match.end() if match else len(self.text)) - self.at)
+        self.documents = []
+
+    def _arithmetic(self) -> None:
+        """`((…))`, also the head of a for loop: one word that is not worked out."""
+        line, end = self.line, self.text.find("))", self.at)
+        if end < 0:
+            raise ShellError(line, "'((' is opened here and never closed")
+        raw = self._over(end + 2 - self.at)
+        self.found.append(Word((Part("dynamic", raw, raw),), line))
+
+    def _word(self, in_list: bool = False) -> None:
+        line = self.line
+        parts: list[Part] = []
+        while self.at < len(self.text):
+            plain = _PLAIN.match(self.text, self.at)
+            char = self.text[self.at]
+            if plain:
+                parts.append(_text(self._over(len(plain[0]))))
+            elif char == "\\":
+                escaped = self._over(2)[1:]
+                parts += [_text(escaped, quoted=True)] if escaped and escaped != "\n" else []
+            elif char == "'":
+                parts.append(_text(self._quoted("'"), quoted=True))
+            elif char == '"':
+                parts += self._double_quotes()
+            elif self.text.startswith("$'", self.at):
+                self.at += 1
+                parts.append(_text(self._quoted("'"), quoted=True))
+            elif char in "$`":
+                parts.append(self._expansion(quoted=False))
+            elif char == "#" and parts:
+                parts.append(_text(self._over(1)))
+            elif self.text.startswith(("<(", ">("), self.at):
+                parts.append(_dynamic("$" + self._nested("(", ")")))
+            elif char == "(" and not in_list and _opens_list(parts):
+                self._list(parts, line)
+                return
+            else:
+                break
+        self.found.append(Word(tuple(parts), line))
+
+    def _list(self, parts: list[Part], line: int) -> None:
+        """`NAME=(a b c)`: the words up to the bracket become a command of their own, called `NAME=(`."""
+        self.at += 1
+        self.found.append(Word((_text("".join(part.text for part in parts) + "("),), line))
+        while self.at < len(self.text) and self.text[self.at] != ")":
+            if self.text[self.at].isspace() or self.text.startswith("\\\n", self.at):
+                self._over(2 if self.text[self.at] == "\\" else 1)
+            elif self.text[self.at] == "#":
+                self._over(_until(self.text, "\n", self.at) - self.at)
+            else:
+                before = self.at
+                self._word(in_list=True)
+                if self.at == before:
+                    self._over(1)
+                    self.found.pop()
+        if self.at >= len(self.text):
+            raise ShellError(line, "'(' is opened here and never closed")
+        self._mark(")list", 1)
+
+    def _quoted(self, quote: str) -> str:
+        line, end = self.line, self.text.find(quote, self.at + 1)
+        if end < 0:
+            raise ShellError(line, f"a quote ({quote}) is opened here and never closed")
+        return self._over(end + 1 - self.at)[1:-1]
+
+    def _double_quotes(self) -> list[Part]:
+        line = self.line
+        parts = [_text("", quoted=True)]
+        self.at += 1
+        while self.at < len(self.text):
+            plain = _IN_QUOTES.match(self.text, self.at)
+            char = self.text[self.at]
+            if plain:
+                parts.append(_text(self._over(len(plain[0])), quoted=True))
+            elif char == '"':
+                self.at += 1
+                return parts
+            elif char == "\\":
+                pair = self._over(2)
+                kept = pair[1:] if pair[1:] in ('"', "\\", "$", "`") else pair
+                parts += [_text(kept, quoted=True)] if pair != "\\\n" else []
+            else:
+                parts.append(self._expansion(quoted=True))
+        raise ShellError(line, 'a quote (") is opened here and never closed')
+
+    def _expansion(self, quoted: bool) -> Part:
+        if self.text[self.at] == "`":
+            line, end = self.line, self.text.find("`", self.at + 1)
+            if end < 0:
+                raise ShellError(line, "a quote (`) is opened here and never closed")
+            return _dynamic(self._over(end + 1 - self.at), quoted)
+        simple = _VARIABLE.match(self.text, self.at)
+        if simple:
+            return Part("variable", simple[1] or simple[2], self._over(len(simple[0])), quoted)
+        listed = _LIST.match(self.text, self.at)
+        if listed:
+            return Part("list", listed[1], self._over(len(listed[0])), quoted)
+        default = _DEFAULT.match(self.text, self.at)
+        if default:
+            raw = self._nested("{", "}")
+            when_empty = raw[len(default[0]) : -1] if ":" in default[0] else None
+            return Part("variable", default[1], raw, quoted, when_empty)
+        for opening, closing in (("{", "}"), ("(", ")"), ("[", "]")):
+            if self.text.startswith("$" + opening, self.at):
+                return _dynamic(self._nested(opening, closing), quoted)
+        special = _SPECIAL.match(self.text, self.at)
+        return _dynamic(self._over(2), quoted) if special else _text(self._over(1), quoted)
+
+    def _nested(self, opening: str, closing: str) -> str:
+        """From here to the bracket that closes the next one; quotes may hide brackets."""
+        line, at, depth = self.line, self.at, 0
+        while at < len(self.text):
+            char = self.text[at]
+            if char == "\\":
+                at += 1
+            elif char in "'\"" and depth:
+                end = self.text.find(char, at + 1)
+                at = end if end > 0 else at
+            elif char == opening:
+                depth += 1
+            elif char == closing:
+                depth -= 1
+                if not depth:
+                    return self._over(at + 1 - self.at)
+            at += 1
+        raise ShellError(line, f"'{opening}' is opened here and never closed")
+
+
+def _opens_list(parts: list[Part]) -> bool:
+    written = "".join(part.text for part in parts if part.kind == "text" and not part.quoted)
+    return len(parts) > 0 and re.fullmatch(rf"{_NAME}\+?=", written) is not None
+
+
+def _text(text: str, quoted: bool = False) -> Part:
+    return Part("text", text, text, quoted)
+
+
+def _dynamic(raw: str, quoted: bool = False) -> Part:
+    return Part("dynamic", raw, raw, quoted)
+
+
+def _until(text: str, end: str, start: int) -> int:
+    found = text.find(end, start)
+    return found if found >= 0 else len(text)

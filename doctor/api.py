@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXPECT",
+    "EXPECTS",
     "GUESSES",
     "HERE",
     "INTERFACE_VARIABLES",
@@ -36,6 +37,7 @@ __all__ = [
     "Expect",
     "Fact",
     "Given",
+    "Group",
     "Here",
     "JobPlan",
     "Need",
@@ -85,6 +87,23 @@ class Ask:
     names: tuple[str, ...] = ()
     ports: tuple[int, ...] = ()
     python: str | None = None
+    tables: tuple[str, ...] = ()
+    """Paths of rank tables."""
+    pings: tuple[tuple[int, str], ...] = ()
+    """Own NPU and the address of another's, for each ping."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Facts of one tool, which may hang and may bear one call at a time.
+
+    They are asked one after another, all of them within `seconds`, and only where one of the files `where`
+    exists; elsewhere there is no `thing` and a check that needs one of them does not apply.
+    """
+
+    thing: str
+    where: tuple[str, ...]
+    seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +139,8 @@ class Fact(Need[T]):
 
     `slow` facts may hang (network file systems, DNS, drivers): they run beside the others, so that one
     that never ends costs only itself. `cap` bounds the output, in bytes; what was cut off there, or by the
-    timeout, counts as not had, unless `partial` says that the beginning is worth something too.
+    timeout, counts as not had, unless `partial` says that the beginning is worth something too. A `later`
+    fact depends on what all hosts said at first, and is asked in a second round.
     """
 
     name: str
@@ -132,13 +152,19 @@ class Fact(Need[T]):
     ok_rc: tuple[int, ...] = (0,)
     cap: int | None = None
     partial: bool = False
+    group: Group | None = None
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Given(Need[T]):
-    """A value of the whole run, or of the host being judged, that is no host's output."""
+    """A value of the whole run, or of the host being judged, that is no host's output.
+
+    `of_hosts`: it is worked out of what hosts said, and worth nothing when none did.
+    """
 
     name: str
+    of_hosts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +188,8 @@ class Here:
 
 PLAN: Given[JobPlan] = Given("plan")
 EXPECT: Given[Expect] = Given("expect")
+EXPECTS: Given[Mapping[str, Expect]] = Given("expects")
+"""Host -> what is expected of it, for checks that compare hosts."""
 HERE: Given[Here] = Given("here")
 
 
@@ -271,28 +299,15 @@ def check(
 ) -> Callable[[Callable[[A, B], Problems]], Check]: ...
 @overload
 def check(
-    id: str,
-    a: Fact[A],
-    b: Fact[B],
-    c: Fact[C],
-    d: Fact[D],
-    /,
-    *,
-    scope: Cluster,
-    **options: Unpack[Options],
-) -> Callable[
-    [Callable[[Mapping[str, A], Mapping[str, B], Mapping[str, C], Mapping[str, D]], Problems]], Check
-]: ...
-@overload
-def check(
-    id: str, a: Fact[A], b: Fact[B], c: Given[C], /, *, scope: Cluster, **options: Unpack[Options]
-) -> Callable[[Callable[[Mapping[str, A], Mapping[str, B], C], Problems]], Check]: ...
+    id: str, /, *needs: Need[Any], scope: Cluster, **options: Unpack[Options]
+) -> Callable[[Callable[..., Problems]], Check]: ...
 def check(
     id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: Unpack[Options]
 ) -> Callable[[Callable[..., Problems]], Check]:
     """Make a `Check` of a function that yields a Problem for each fault; it registers nothing.
 
-    In cluster scope a fact arrives as a mapping host -> value, of the hosts where it could be had.
+    In cluster scope a fact arrives as a mapping host -> value, of the hosts where it could be had; only those
+    that are no `maybe` make the result unknown where they could not.
     `backends` and `several_hosts` say to which jobs it applies (all, when not given). The docstring is the
     check's manual: its first line is the title.
     """

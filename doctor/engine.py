@@ -14,7 +14,6 @@ from typing import Any
 from doctor.api import EXPECT, HERE, Check, Fact, Given, Here, Maybe, Need, Skip, Undecided
 from doctor.errors import NotUnderstood
 from doctor.expect import Expect
-from doctor.facts.run import UNREACHED
 from doctor.model import Missing, Problem, Result, Scope, Severity, Status
 from doctor.plan import JobPlan
 from doctor.probe import Heard
@@ -100,10 +99,17 @@ def _judge_host(check: Check, host: str, case: Case) -> Iterator[Result]:
     for need in check.needs:
         value = _value(need, host, case)
         if isinstance(value, Missing):
-            yield Result(check.id, (host,), Status.UNKNOWN, _unknown(value))
+            yield _without(check, (host,), value)
             return
         arguments.append(value)
     yield from _run(check, (host,), arguments, case)
+
+
+def _without(check: Check, hosts: tuple[str, ...], missing: Missing) -> Result:
+    """What is not there need not be looked at; what is there and could not be had makes unknown."""
+    if missing.absent:
+        return Result(check.id, hosts, Status.SKIP, missing.reason)
+    return Result(check.id, hosts, Status.UNKNOWN, f"{missing.fact}: {missing.reason}")
 
 
 def _value(need: Need[Any], host: str, case: Case) -> Any:
@@ -125,38 +131,43 @@ def _given(need: Need[Any], case: Case) -> Any:
 
 
 def _judge_cluster(check: Check, case: Case) -> Iterator[Result]:
-    if not case.facts.hosts and UNREACHED not in check.needs:
+    if not case.facts.hosts and any(_of_hosts(need) for need in check.needs):
         yield Result(check.id, (), Status.UNKNOWN, "no host answered")
         return
     arguments = []
     seen: set[str] = set(case.facts.hosts)
-    absent: dict[str, list[str]] = {}
+    lacking: dict[Missing, list[str]] = {}
     for need in check.needs:
-        if not isinstance(need, Fact):
-            value = _given(need, case)
-            if isinstance(value, Missing):
-                yield Result(check.id, case.facts.hosts, Status.UNKNOWN, _unknown(value))
+        fact = need.need if isinstance(need, Maybe) else need
+        if not isinstance(fact, Fact):
+            value = _given(fact, case)
+            if isinstance(value, Missing) and need is fact:
+                yield _without(check, case.facts.hosts, value)
                 return
-            arguments.append(value)
+            arguments.append(None if isinstance(value, Missing) else value)
             continue
-        arguments.append(case.facts.all(need))
-        for host in case.facts.hosts:
-            value = case.facts.get(host, need)
+        arguments.append(case.facts.all(fact))
+        for host in case.facts.hosts if need is fact else ():
+            value = case.facts.get(host, fact)
             if isinstance(value, Missing):
                 seen.discard(host)
-                absent.setdefault(_unknown(value), []).append(host)
-    for reason, hosts in absent.items():
-        yield Result(check.id, tuple(hosts), Status.UNKNOWN, reason)
+                lacking.setdefault(value, []).append(host)
+    for missing, hosts in lacking.items():
+        yield _without(check, tuple(hosts), missing)
+    unknown = [missing for missing in lacking if not missing.absent]
     compares = check.several_hosts and any(isinstance(need, Fact) for need in check.needs)
     if compares and len(seen) < 2:
-        yield Result(check.id, tuple(seen), Status.UNKNOWN, "no two hosts could be compared")
-    elif seen or not absent:
+        if unknown:
+            yield Result(check.id, tuple(seen), Status.UNKNOWN, "no two hosts could be compared")
+        else:
+            yield Result(check.id, tuple(seen), Status.SKIP, "there are no two hosts to compare")
+    elif seen or not lacking:
         looked_at = tuple(host for host in case.facts.hosts if host in seen)
         yield from _run(check, looked_at, arguments, case)
 
 
-def _unknown(missing: Missing) -> str:
-    return f"{missing.fact}: {missing.reason}"
+def _of_hosts(need: Need[Any]) -> bool:
+    return isinstance(need, Fact) or (isinstance(need, Given) and need.of_hosts)
 
 
 def _run(check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Case) -> Iterator[Result]:

@@ -148,10 +148,17 @@ def _at(cause: Finding, place: Place) -> bool:
     """Whether the cause is at one end of this place, and towards the other end where it says so."""
     for end, other in ((place.host, place.peer), (place.peer, place.host)):
         if end in cause.hosts:
-            towards = {p.peer for p in cause.where if p.host == end}
-            if other is None or not towards or None in towards or other in towards:
+            here = [p for p in cause.where if p.host == end and _same_device(p, place)]
+            towards = {p.peer for p in here}
+            if not any(p.host == end for p in cause.where):
+                return True
+            if here and (other is None or None in towards or other in towards):
                 return True
     return False
+
+
+def _same_device(cause: Place, symptom: Place) -> bool:
+    return cause.device is None or symptom.device is None or cause.device == symptom.device
 
 
 def _order(found: Sequence[Finding]) -> list[Finding]:

@@ -126,6 +126,14 @@ class Sourced(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class TableFile:
+    """A rank table as its file has it."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Unreached:
     """A host that could not be asked, in words for a person."""
 
@@ -172,10 +180,11 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A fact that could not be had from a host, and why."""
+    """A fact that could not be had from a host, and why. `absent`: there is nothing to be looked at."""
 
     fact: str
     reason: str
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def parse(capture: Capture) -> str:
 
 WORD: Fact[str] = Fact("word", Run("echo"), parse)
 OTHER: Fact[str] = Fact("other", Run("echo"), parse)
-SUN: Given[str] = Given("sun")
+SUN: Given[str] = Given("sun", of_hosts=True)
 
 
 def heard(host: str, word: str | None) -> Heard:

@@ -282,6 +282,7 @@ def test_whose_an_address_is(where: str, owners: set[str]) -> None:
 def test_a_name_that_several_hosts_have_means_none() -> None:
     twins = Directory(("a", "b"), {"a": frozenset({"twin.x.org"}), "b": frozenset({"twin.y.org"})}, {}, {})
     assert (twins.host("twin"), twins.host("twin.x.org"), twins.host("A")) == (None, "a", "a")
+    assert Directory(("10",), {}, {}, {}).host("10.0.0.2") is None, "an address has no short form"
 
 
 def test_two_ways_to_write_one_host() -> None:

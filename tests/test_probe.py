@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from doctor import probe
-from doctor.api import Ask, Capture, Fact, Read, Run
+from doctor.api import Ask, Capture, Fact, Group, Read, Run
 from doctor.engine import Facts
 from doctor.model import Missing
+from doctor.probe import LAST, script
 from tests.captures import every_fact
 from tests.probing import HERE, TOKEN, ask, session, start
 from tests.probing import answer as listen
@@ -110,14 +110,15 @@ def test_what_could_not_be_had_says_why(shell: str) -> None:
 def test_a_slow_fact_that_cannot_be_stopped_costs_only_itself(
     shell: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probe, "SLOW_LANE_SECONDS", 1)
+    for module in ("ask", "answer"):
+        monkeypatch.setattr(f"doctor.probe.{module}.SLOW_LANE_SECONDS", 1)
     facts = [
         fact(
             "dead", "setsid sleep 7 & exit", slow=True, timeout=9
         ),  # out of reach of any signal of the probe
         fact("names", "echo names", slow=True),
         fact("quick", "echo quick"),
-        fact(probe.LAST, "echo last"),
+        fact(LAST, "echo last"),
     ]
     began = time.monotonic()
     heard = ask([fact("early", "echo early", slow=True), *facts], shell)
@@ -127,7 +128,7 @@ def test_a_slow_fact_that_cannot_be_stopped_costs_only_itself(
         "early": "early",
         "names": "names",
         "quick": "quick",
-        probe.LAST: "last",
+        LAST: "last",
     }
     assert "could not be stopped" in heard.missing["dead"].reason
 
@@ -220,12 +221,39 @@ def test_nothing_is_written_and_every_fact_is_read(shell: str, tmp_path: Path) -
 
 
 def test_files_are_asked_for_in_one_go() -> None:
-    facts = [Fact(f"f{n}", Read((f"/proc/{n}", "/proc/uptime")), lambda c: c.stdout) for n in range(9)]
-    text = probe.script(facts, Ask("h"), TOKEN).stdin.decode()
+    facts = [Fact(f"f{n}", Read((f"/proc/{n}", "/proc/version")), lambda c: c.stdout) for n in range(9)]
+    text = script(facts, Ask("h"), TOKEN).stdin.decode()
     assert text.count("grep ") == 1
-    assert text.count("/proc/uptime") == 1
+    assert text.count("/proc/version") == 1
 
 
 def test_the_command_line_suits_every_login_shell() -> None:
     """csh and fish read it too: no quotes, no variables, no redirections."""
-    assert probe.script([], Ask("h"), TOKEN).command == "exec sh -s"
+    assert script([], Ask("h"), TOKEN).command == "exec sh -s"
+
+
+@shells
+def test_facts_of_a_tool_share_their_time_and_are_absent_where_it_has_nothing_to_do(
+    shell: str, tmp_path: Path
+) -> None:
+    (tmp_path / "device0").touch()
+    here = Group("device", (f"{tmp_path}/device[0-9]*",), 3)
+    elsewhere = Group("other device", (f"{tmp_path}/other[0-9]*",), 3)
+    heard = ask(
+        [
+            fact("first", "echo first", group=here),
+            fact("greedy", "sleep 9", group=here, timeout=9),
+            fact("late", "echo late", group=here),
+            fact("nothing", "echo nothing", group=elsewhere),
+            fact("plain", "echo plain"),
+        ],
+        shell,
+    )
+    assert heard.complete
+    assert heard.captures["first"].stdout == "first"
+    assert heard.captures["plain"].stdout == "plain"
+    assert {name: (m.reason, m.absent) for name, m in heard.missing.items()} == {
+        "greedy": ("its command did not end within 3 s", False),
+        "late": ("the 3 s for its tool were used up before it", False),
+        "nothing": ("there is no other device", True),
+    }

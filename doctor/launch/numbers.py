@@ -24,25 +24,29 @@ from doctor.model import Evidence, Problem
 
 
 def impossible_ranks(crew: Crew) -> Iterator[Problem]:
+    """One problem for all that are wrong in the same way."""
+    wrong: dict[tuple[str, str, str], list[Told]] = {}
     for told in ranks_of(crew.launch):
         rank, world = rank_of(told), world_of(told)
-        if rank is None:
-            continue
         size = world.value if world else None
-        if rank.value is not None and rank.value >= 0 and (size is None or rank.value < size):
-            continue
-        if rank.value is None and rank.said == "MS_NODE_ID":
-            continue  # a name, by which MindSpore numbers its ranks
-        limit = f"0 to {size - 1} ({world.said}={size})" if size and world else "a number from 0 on"
+        if rank is None or (rank.value is None and rank.said == "MS_NODE_ID"):
+            continue  # MindSpore takes a name as well, and numbers its ranks by it
+        if rank.value is None or rank.value < 0 or (size is not None and rank.value >= size):
+            limit = f"0 to {size - 1} ({world.said}={size})" if size and world else "a number from 0 on"
+            how = "is no number" if rank.value is None else "is out of range"
+            wrong.setdefault((rank.said, how, limit), []).append(told)
+    for (said, how, limit), told_so in wrong.items():
+        texts = ", ".join(f"{said}={each.env[said][:100]} ({each.source})" for each in told_so[:4])
+        more = f" and {len(told_so) - 4} more" if len(told_so) > 4 else ""
         yield Problem(
-            f"{rank.said} is out of range" if rank.value is not None else f"{rank.said} is no number",
+            f"{said} {how}",
             expected=limit,
-            actual=f"{rank.said}={rank.text[:100]}, for {told.source}",
-            subject=crew.subject(rank.said),
-            hosts=crew.hosts([told]),
-            where=crew.places([told]),
-            evidence=crew.evidence([told], rank.said),
-            commands=(f"export {rank.said}=$i  # $i: {limit}",),
+            actual=texts + more,
+            subject=crew.subject(said),
+            hosts=crew.hosts(told_so),
+            where=crew.places(told_so),
+            evidence=crew.evidence(told_so, said),
+            commands=(f"export {said}=$i  # $i: {limit}",),
         )
 
 
@@ -53,7 +57,7 @@ def doubled_ranks(crew: Crew) -> Iterator[Problem]:
     without = [told for told in present if rank_of(told) is None]
     numbered = [number for told in present if (number := rank_of(told)) is not None]
     automatic = any("MS_ROLE" in told.env for told in present)
-    if crew.launch.complete and without and len(numbered) > len(without) and not automatic:
+    if without and len(numbered) > len(without) and not automatic:
         name = numbered[0].said
         yield Problem(
             f"{name} is not set",

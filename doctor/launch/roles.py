@@ -13,19 +13,22 @@ from doctor.model import Confidence, Problem
 
 def wrong_roles(crew: Crew) -> Iterator[Problem]:
     launch = crew.launch
+    wrong: dict[str, list[Told]] = {}
     for told in launch.told:
         role = told.env.get("MS_ROLE")
         if role is not None and role not in MINDSPORE_ROLES:
-            yield Problem(
-                "MS_ROLE is none that MindSpore knows: it stops with `Role name is invalid`",
-                expected=", ".join(MINDSPORE_ROLES),
-                actual=f"MS_ROLE={role[:100] or 'nothing'}, for {told.source}",
-                subject=crew.subject("MS_ROLE"),
-                hosts=crew.hosts([told]),
-                where=crew.places([told]),
-                evidence=crew.evidence([told], "MS_ROLE"),
-                commands=("export MS_ROLE=MS_WORKER",),
-            )
+            wrong.setdefault(role, []).append(told)
+    for role, told_so in wrong.items():
+        yield Problem(
+            "MS_ROLE is none that MindSpore knows: it stops with `Role name is invalid`",
+            expected=", ".join(MINDSPORE_ROLES),
+            actual=f"MS_ROLE={role[:100] or 'nothing'}, for {crew.labels(told_so)}",
+            subject=crew.subject("MS_ROLE"),
+            hosts=crew.hosts(told_so),
+            where=crew.places(told_so),
+            evidence=crew.evidence(told_so, "MS_ROLE"),
+            commands=("export MS_ROLE=MS_WORKER",),
+        )
     schedulers = [told for told in launch.told if role_of(told) == "scheduler"]
     workers = [told for told in launch.told if role_of(told) == "rank" and told.env.get("MS_ROLE")]
     if len(schedulers) > 1:

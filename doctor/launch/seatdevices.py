@@ -43,6 +43,7 @@ def devices_beyond(crew: Crew, devices: Mapping[str, frozenset[int]]) -> Iterato
     visible: dict[str | None, set[str | None]] = {}
     for told in ranks_of(crew.launch):
         visible.setdefault(crew.host(told), set()).add(visible_devices(told))
+    beyond: dict[tuple[str, str, int, str | None], list[Told]] = {}
     for told in ranks_of(crew.launch):
         host, device = crew.host(told), _device(told)
         if host is None or not devices.get(host) or device is None or device.value is None:
@@ -50,16 +51,19 @@ def devices_beyond(crew: Crew, devices: Mapping[str, frozenset[int]]) -> Iterato
         (seen,) = visible[host] if len(visible[host]) == 1 else ("differs",)
         limit = len(devices[host]) if seen is None else _listed(seen)
         physical = device.said == "DEVICE_ID" and device.value in devices[host]
-        if limit is None or physical or 0 <= device.value < limit:
-            continue
+        if limit is not None and not physical and not 0 <= device.value < limit:
+            beyond.setdefault((host, device.said, limit, seen), []).append(told)
+    for (host, said, limit, seen), told_so in beyond.items():
+        texts = ", ".join(f"{said}={each.env[said]} ({crew.label(each)})" for each in told_so[:4])
+        places = (_places(crew, [each], int(each.env[said])) for each in told_so)
         yield Problem(
-            f"{device.said} is beyond the devices of the host",
-            expected=f"0 to {limit - 1}: the host has {limit} devices" if seen is None else f"one of {seen}",
-            actual=f"{device.said}={device.text} for {crew.label(told)}",
-            subject=crew.subject(f"{device.said}={device.text}"),
+            f"{said} is beyond the devices of the host",
+            expected=f"0 to {limit - 1}: {limit} devices" + (f" are visible ({seen})" if seen else ""),
+            actual=texts + (f" and {len(told_so) - 4} more" if len(told_so) > 4 else ""),
+            subject=crew.subject(said),
             hosts=(host,),
-            where=_places(crew, [told], device.value),
-            evidence=crew.evidence([told], device.said),
+            where=tuple(place for each in places for place in each),
+            evidence=crew.evidence(told_so, said),
             commands=(f"ssh {quote(host)} 'ls -d /dev/davinci[0-9]* /dev/nvidia[0-9]*'",),
         )
 

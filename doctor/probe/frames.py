@@ -1,0 +1,15 @@
+"""What the script and the reader of its answer agree on: names of frames, exit codes of our own."""
+
+FILES = "files"
+FILES_SECONDS = 10
+THERE = "there"
+DAMAGED = "its output arrived damaged"
+LAST = "clock-end"
+"""The fact to ask for when all others are in."""
+SLOW_LANE_SECONDS = 15
+NEEDS_ROOT = 125
+"""Printed as the exit code of a fact that only root can have, when the probe is not root."""
+NOT_HERE = 123
+"""Printed as the exit code of a group's facts where there is nothing for them to look at."""
+NO_TIME = 122
+"""Printed as the exit code of a fact for which its group left no time."""

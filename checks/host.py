@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from doctor.api import EXPECT, Evidence, Expect, Problem, Severity, check
+from doctor.api import EXPECT, PLAN, Backend, Evidence, Expect, JobPlan, Problem, Severity, check
 from doctor.facts.processes import KERNEL_LOG, PROCESSES, KernelLine, Process, Processes
 
 APPLICATION_XIDS = {13, 31, 43, 45}
 """Xids that a faulty program causes: they say nothing about the host."""
 
+XID = "a GPU reported a fault"
 _KINDS = (
     ("the kernel ended processes for lack of memory", r"out of memory|oom-kill"),
     ("an NPU's heartbeat was lost", r"heart.?beat lost"),
@@ -18,14 +19,14 @@ _KINDS = (
     ("a network link went down", r"(?<!sata )link (?:is )?down"),
     ("a disk or file system reported errors", r"i/o error(?!.* dev (?:fd|sr)\d)|ext4-fs error"),
     ("the connection tracking table was full", r"nf_conntrack: table full"),
-    ("a GPU reported a fault", r"nvrm: xid|fallen off the bus"),
+    (XID, r"nvrm: xid|fallen off the bus"),
     ("a CPU or task was stuck", r"soft lockup|blocked for more"),
     ("a communication library crashed", r"segfault at .* in lib(?:nccl|hccl|torch|ascend)"),
 )
 
 
-@check("kernel-log", KERNEL_LOG, EXPECT, severity=Severity.WARN)
-def kernel_log(lines: tuple[KernelLine, ...], expect: Expect) -> Iterator[Problem]:
+@check("kernel-log", KERNEL_LOG, EXPECT, PLAN, severity=Severity.WARN)
+def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> Iterator[Problem]:
     """The kernel log of the last 24 hours holds signs of trouble.
 
     Why it matters: memory that ran out, a device that reset or a link that flapped explains a job that died
@@ -36,6 +37,8 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect) -> Iterator[Proble
     """
     recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
     for summary, pattern in _KINDS:
+        if summary == XID and plan.backend.value is Backend.NCCL:
+            continue  # gpu-xid tells it
         found = [
             line
             for line in recent

@@ -36,8 +36,13 @@ class Expect:
     nic_errors: int = 1000
     leftover_minutes: int = 5
     devices: int = 0
+    npu_idle_percent: int = 15
+    link_flaps: int = 2
+    link_errors: int = 1000
     torch: str = ""
     """A version or its beginning; "any" for any; empty when the job may do without torch."""
+    gpu_idle_mb: int = 1024
+    """Memory that may be in use on a GPU that no job uses."""
 
 
 FIELDS = {field.name: field for field in fields(Expect)}

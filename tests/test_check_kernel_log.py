@@ -6,7 +6,9 @@ import pytest
 
 from doctor.expect import Expect
 from doctor.facts.processes import KernelLine
-from doctor.model import Problem
+from doctor.inventory import JobWishes
+from doctor.model import Backend, Host, Problem, Sourced
+from doctor.plan import draft
 from doctor.registry import find
 
 (KERNEL_LOG_CHECK,) = (check for check in find().checks if check.id == "kernel-log")
@@ -23,11 +25,22 @@ LINKS = (
 QUIET = ("ata1: SATA link up 6.0 Gbps", "ata3: SATA link down (SStatus 0)", "EDAC MC: Ver: 3.0.0")
 
 
+XID = "NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+
+
+def found(*lines: str, backend: Backend = Backend.GLOO) -> list[Problem]:
+    plan = draft([Host("a", "a")], JobWishes(backend=Sourced(backend, "test")))
+    return list(KERNEL_LOG_CHECK.run(tuple(KernelLine(60.0, line) for line in lines), Expect(), plan))
+
+
 @pytest.mark.parametrize(("up", "down"), LINKS)
 def test_a_link_that_went_down(up: str, down: str) -> None:
-    def found(*lines: str) -> list[Problem]:
-        return list(KERNEL_LOG_CHECK.run(tuple(KernelLine(60.0, line) for line in lines), Expect()))
-
     (problem,) = found(*QUIET, up, down)
     assert "link went down" in problem.summary
     assert found(*QUIET, down) == [], "it was never up: a port without a cable"
+
+
+def test_an_xid_is_told_once() -> None:
+    (problem,) = found(XID)
+    assert "a GPU reported a fault" in problem.summary
+    assert found(XID, backend=Backend.NCCL) == [], "gpu-xid tells it"

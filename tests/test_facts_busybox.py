@@ -16,7 +16,16 @@ from tests.probing import TOKEN, ask
 
 pytestmark = pytest.mark.skipif(shutil.which("busybox") is None, reason="needs busybox")
 FACTS = every_fact()
-CHANGES = {"clock", "clock-end", "memory", "processes", "kernel-log", "listeners", "shm-segments"}
+CHANGES = {
+    "clock",
+    "clock-end",
+    "job-processes",
+    "kernel-log",
+    "listeners",
+    "memory",
+    "processes",
+    "shm-segments",
+}
 """Not the same a moment later."""
 
 

@@ -36,9 +36,9 @@ class CutOff:
 UNREACHED: Given[Mapping[str, Unreached | None]] = Given("unreached")
 """Host -> why it could not be asked; None where it answered."""
 
-CUT_OFF: Given[Mapping[str, CutOff | None]] = Given("cut-off")
+CUT_OFF: Given[Mapping[str, CutOff | None]] = Given("cut-off", of_hosts=True)
 
-MESH: Given[MeshResult] = Given("mesh")
+MESH: Given[MeshResult] = Given("mesh", of_hosts=True)
 """Missing when no mesh was run."""
 
 
@@ -56,5 +56,5 @@ class Offset:
         return min(self.high - other.low, 0.0)
 
 
-CLOCKS: Given[Mapping[str, Offset | None]] = Given("clocks")
+CLOCKS: Given[Mapping[str, Offset | None]] = Given("clocks", of_hosts=True)
 """None where the clock could not be read."""

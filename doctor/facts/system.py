@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from doctor.api import Capture, Fact, NotUnderstood, Read, Run, files
 from doctor.model import Backend, View
@@ -73,11 +74,18 @@ CLOCK_END = Fact("clock-end", Run("date +%s.%N"), _clock, timeout=2)
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """Accelerators as the device files and the PCI bus show them."""
+    """Accelerators as the device files and the PCI bus show them.
+
+    `on_bus` counts what is plugged in, with or without a driver: "npu", and "nvidia" with its switches.
+    """
 
     npus: tuple[int, ...]
     gpus: tuple[int, ...]
     product: str
+    on_bus: Mapping[str, int] = field(default_factory=dict)
+    nvidia_driver: str = ""
+    emulated: bool = False
+    """In the test lab hosts have devices that nobody has."""
 
     @property
     def counts(self) -> dict[Backend, int]:
@@ -90,6 +98,9 @@ _ASCEND = {
     "19e5d803": "atlas-a3",
     "19e5d806": "atlas-950",
 }
+_PCI = "/proc/bus/pci/devices"
+_NVIDIA = "/proc/driver/nvidia/version"
+_LAB = "/run/cluster-doctor-lab/emulated"
 
 
 def _devices(capture: Capture) -> Devices:
@@ -100,15 +111,27 @@ def _devices(capture: Capture) -> Devices:
         )
         for name in ("/dev/davinci", "/dev/nvidia")
     )
-    ids = set(re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t", found.get(_PCI, ""), re.MULTILINE))
-    ascend = next((name for pci, name in _ASCEND.items() if pci in ids), None)
+    plugged = re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t", found.get(_PCI, ""), re.MULTILINE)
+    ascend = next((name for pci, name in _ASCEND.items() if pci in plugged), None)
+    driver = re.search(r"Module\s+(?:for \S+\s+)?(\d+\.\d+\S*)", found.get(_NVIDIA, ""))
+    on_bus = {
+        "npu": sum(pci in _ASCEND for pci in plugged),
+        "nvidia": sum(pci.startswith("10de") for pci in plugged),
+    }
+    return Devices(
+        npus, gpus, _product(npus, gpus, ascend), on_bus, driver[1] if driver else "", _LAB in found
+    )
+
+
+def _product(npus: tuple[int, ...], gpus: tuple[int, ...], ascend: str | None) -> str:
     if npus or (ascend and not gpus):
-        return Devices(npus, gpus, ascend or "ascend")
-    return Devices(npus, gpus, "nvidia" if gpus else "cpu")
+        return ascend or "ascend"
+    return "nvidia" if gpus else "cpu"
 
 
-_PCI = "/proc/bus/pci/devices"
-DEVICES = Fact("devices", Read((_PCI,), there=("/dev/davinci[0-9]*", "/dev/nvidia[0-9]*")), _devices)
+DEVICES = Fact(
+    "devices", Read((_PCI, _NVIDIA), there=("/dev/davinci[0-9]*", "/dev/nvidia[0-9]*", _LAB)), _devices
+)
 
 
 def _view(capture: Capture) -> View:

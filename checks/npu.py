@@ -1,0 +1,273 @@
+"""Ascend devices themselves: all there, healthy, and free for the job."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from doctor.api import (
+    EXPECT,
+    EXPECTS,
+    PLAN,
+    Backend,
+    Confidence,
+    Evidence,
+    Expect,
+    JobPlan,
+    Place,
+    Problem,
+    Scope,
+    Severity,
+    Skip,
+    Undecided,
+    check,
+    maybe,
+)
+from doctor.facts.hccntool import devices as named
+from doctor.facts.npu import NPU_ECC, NPUS, Ecc, Npu
+from doctor.facts.seats import VISIBLE, alike, chosen, problem_of, used
+from doctor.facts.system import DEVICES, VIEW, Devices
+
+NEARLY_ALL = 0.9
+SHOWN = 8
+MOST = 256
+"""Devices of a host: whoever expects more of them made a slip."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How many NPUs a host must have, and who says so."""
+
+    count: int
+    why: str
+    summary: str = "NPUs are missing"
+    confidence: Confidence = Confidence.CERTAIN
+
+
+@check(
+    "device-missing",
+    DEVICES,
+    EXPECTS,
+    PLAN,
+    maybe(VIEW),
+    scope=Scope.CLUSTER,
+    remedy="find-npu",
+    backends=(Backend.HCCL,),
+)
+def device_missing(
+    devices: Mapping[str, Devices],
+    expects: Mapping[str, Expect],
+    plan: JobPlan,
+    views: Mapping[str, str],
+) -> Iterator[Problem]:
+    """A host has fewer NPUs than it should have.
+
+    Why it matters: the rank that was to use the NPU stops at its start (or takes another rank's), and all
+    others wait for it. A card that dropped off the bus is the usual reason; in a container, a device that was
+    not handed in.
+
+    How it is known: /dev/davinci* against what is expected (--expect devices=8), the ranks of the host, the
+    accelerators on its PCI bus, and the other hosts of the job. ASCEND_RT_VISIBLE_DEVICES is honoured.
+
+    What to do: where `lspci -d 19e5:` misses the card too, reseat it or power the host off and on; where it
+    shows it, the driver could not bring it up: see the kernel log. Start containers with every device.
+    """
+    for host, own in devices.items():
+        wanted = _wanted(host, devices, expects.get(host, Expect()), plan, views.get(host))
+        if wanted.count > len(own.npus):
+            yield _missing(host, own, wanted)
+
+
+def _wanted(
+    host: str, devices: Mapping[str, Devices], expect: Expect, plan: JobPlan, view: str | None
+) -> Wanted:
+    own, ids, ranks = devices[host], chosen(plan), plan.host(host).ranks
+    there, on_bus = len(own.npus), own.on_bus.get("npu", 0)
+    if expect.devices:
+        return Wanted(expect.devices, "as expected of this host")
+    if ids is not None:
+        return Wanted(max(ids, default=0) + 1, f"for {VISIBLE}={plan.env[VISIBLE]}")
+    if view == "host" and on_bus > there:
+        lost = (
+            "the driver made no device for NPUs on the PCI bus" if there else "the NPU driver is not loaded"
+        )
+        return Wanted(on_bus, "as many as on the PCI bus", lost)
+    if ranks and ranks.source not in ("devices found", "default"):
+        return Wanted(ranks.value, f"one for each rank ({ranks.source})")
+    peers = [len(d.npus) for name, d in devices.items() if name != host and _comparable(d, own)]
+    more = [count for count in peers if count > there]
+    if more and len(more) >= NEARLY_ALL * len(peers):
+        count, votes = Counter(more).most_common(1)[0]
+        others = f"as on {votes} other host{'s' if votes > 1 else ''} of the job"
+        return Wanted(count, others, confidence=Confidence.STRONG)
+    return Wanted(1, "at least one, for an hccl job")
+
+
+def _comparable(other: Devices, own: Devices) -> bool:
+    return other.product == own.product or not own.npus
+
+
+def _missing(host: str, own: Devices, wanted: Wanted) -> Problem:
+    lost = sorted(set(range(min(wanted.count, MOST))) - set(own.npus))
+    known = len(lost) == wanted.count - len(own.npus)
+    shown = named(list(own.npus)) if own.npus else "none"
+    return Problem(
+        wanted.summary if own.npus or own.on_bus.get("npu") else "there is no NPU",
+        expected=f"{wanted.count}, {wanted.why}",
+        actual=f"{len(own.npus)}: {shown}" if own.npus else "none",
+        subject=named(lost) if known else None,
+        hosts=(host,),
+        where=tuple(Place(host=host, device=device) for device in lost) if known else (),
+        confidence=wanted.confidence,
+        evidence=(
+            Evidence("/dev/davinci*", shown),
+            Evidence("/proc/bus/pci/devices", f"{own.on_bus.get('npu', 0)} Huawei accelerators"),
+        ),
+        values={"device": tuple(f"/dev/davinci{device}" for device in lost)} if known else {},
+    )
+
+
+@check("device-unhealthy", NPUS, DEVICES, PLAN, maybe(NPU_ECC), maybe(VIEW), backends=(Backend.HCCL,))
+def device_unhealthy(
+    npus: tuple[Npu, ...],
+    devices: Devices,
+    plan: JobPlan,
+    ecc: Mapping[int, Ecc] | None,
+    view: str | None,
+) -> Iterator[Problem]:
+    """npu-smi does not call an NPU healthy, or does not show it at all.
+
+    Why it matters: a device in Alarm or Critical fails or hangs in the middle of a step, and the other ranks
+    report timeouts in its stead. Warning means that it still works; memory errors announce a failure.
+
+    What to do: stop the jobs on it and reset it (`npu-smi set -t reset -i CARD -c CHIP`); where the fault
+    comes back, collect logs with `msnpureport` and have the card replaced. The codes are those of Huawei's
+    fault dictionary.
+    """
+    judged, hidden = _judged(npus, devices, plan)
+    sick = {device: npu for device, npu in judged.items() if npu.health.upper() != "OK"}
+    for (health, codes, errors), numbers in alike(
+        {device: (npu.health, npu.codes, npu.errors) for device, npu in sick.items()}
+    ):
+        yield _unhealthy(health, codes, errors, [sick[number] for number in numbers])
+    cards = {device: npu.card for device, npu in judged.items()}
+    hurt = {d: ecc[card].double_bit for d, card in cards.items() if ecc and card in ecc}
+    for count, numbers in alike({device: errors for device, errors in hurt.items() if errors > 0}):
+        yield _corrupted(count, numbers, [cards[number] for number in numbers])
+    if hidden and view == "host" and len(npus) < len(devices.npus):
+        yield _hidden(hidden, len(npus), len(devices.npus))
+    elif hidden:
+        raise Undecided(f"npu-smi does not show {named(hidden)}")
+
+
+def _judged(npus: Sequence[Npu], devices: Devices, plan: JobPlan) -> tuple[dict[int, Npu], list[int]]:
+    """The job's NPUs as npu-smi shows them, and those that it does not show.
+
+    A container may number its devices otherwise than npu-smi does: as many are taken for the same ones.
+    """
+    shown = {npu.device: npu for npu in npus}
+    mine = used(shown if len(shown) == len(devices.npus) else devices.npus, plan)
+    if not mine:
+        raise Skip("the job uses no NPU here")
+    return {n: shown[n] for n in mine if n in shown}, [n for n in mine if n not in shown]
+
+
+def _unhealthy(health: str, codes: tuple[str, ...], errors: tuple[str, ...], sick: list[Npu]) -> Problem:
+    numbers = [npu.device for npu in sick]
+    told = "; ".join((*codes[:SHOWN], *errors[:3]))
+    return problem_of(
+        numbers,
+        f"npu-smi calls its health {health}",
+        Evidence("npu-smi info", f"{named(numbers)}: {health}"),
+        *(Evidence("npu-smi info -t health", text) for text in (*codes[:SHOWN], *errors[:SHOWN])),
+        expected="OK",
+        actual=f"{health} ({told})" if told else f"{health}, without an error code",
+        severity=Severity.WARN if health.lower() == "warning" else None,
+        remedy="look-into-npu",
+        values={"card": tuple(dict.fromkeys(str(npu.card) for npu in sick))},
+    )
+
+
+def _corrupted(count: int, numbers: list[int], cards: list[int]) -> Problem:
+    return problem_of(
+        numbers,
+        "its memory had errors that could not be corrected",
+        Evidence("npu-smi info -t ecc", f"Double Bit Error Count: {count}"),
+        expected="no double-bit error",
+        actual=f"{count} double-bit ECC error{'s' if count > 1 else ''}",
+        severity=Severity.WARN,
+        remedy="look-at-npu-memory",
+        values={"card": tuple(dict.fromkeys(str(card) for card in cards))},
+    )
+
+
+def _hidden(hidden: list[int], shown: int, there: int) -> Problem:
+    return problem_of(
+        hidden,
+        "npu-smi does not show it although its device file is there",
+        Evidence("npu-smi info", f"{named(hidden)} not shown"),
+        expected=f"{there} NPUs, as many as /dev/davinci* files",
+        actual=f"npu-smi shows {shown}",
+        confidence=Confidence.STRONG,
+        remedy="find-npu",
+        values={},
+    )
+
+
+@check("device-busy", NPUS, DEVICES, PLAN, EXPECT, remedy="free-npu", backends=(Backend.HCCL,))
+def device_busy(npus: tuple[Npu, ...], devices: Devices, plan: JobPlan, expect: Expect) -> Iterator[Problem]:
+    """An NPU is in use by another job, or keeps the memory of one.
+
+    Why it matters: two jobs on one NPU run out of its memory or of its communication resources
+    (EJ0001, EI0004), or slow each other down; a process that was left over holds the device for ever.
+
+    How it is known: the processes that npu-smi shows; where it shows none, more than 15 % of the device's
+    memory in use (npu_idle_percent): it hides the processes of other containers.
+
+    What to do: see whose processes these are, and end what is left over. If they are the job's own, run the
+    examination before it starts.
+    """
+    judged, hidden = _judged(npus, devices, plan)
+    for who, numbers in alike({device: _occupants(npu, expect) for device, npu in judged.items()}):
+        if who is not None:
+            yield _busy(who, [judged[number] for number in numbers], expect)
+    if hidden:
+        raise Undecided(f"npu-smi does not show {named(hidden)}")
+
+
+def _occupants(npu: Npu, expect: Expect) -> tuple[str, ...] | None:
+    """The names of its processes, blank for one that is hidden; None for an idle device."""
+    names = tuple(sorted({process.name.strip() for process in npu.processes}))
+    full = 100 * npu.hbm_used_mb > expect.npu_idle_percent * npu.hbm_total_mb > 0
+    return names or (("",) if full else None)
+
+
+def _busy(who: tuple[str, ...], busy: list[Npu], expect: Expect) -> Problem:
+    numbers = [npu.device for npu in busy]
+    names = [name for name in who if name]
+    counted = [process for npu in busy for process in npu.processes]
+    if names:
+        summary, actual = "processes of another job are on it", ", ".join(names)
+    elif counted:
+        summary, actual = "processes of another container are on it", "not visible by name from here"
+    else:
+        summary, actual = "its memory is in use", "the process is not visible from here"
+    if names and len(names) < len(who):
+        actual += ", and others not visible by name from here"
+    return problem_of(
+        numbers,
+        summary,
+        *(_uses(npu) for npu in busy[:SHOWN]),
+        expected="no process" if counted else f"at most {expect.npu_idle_percent} % of its memory in use",
+        actual=actual,
+        confidence=Confidence.CERTAIN if names else Confidence.STRONG,
+        values={"device": tuple(f"/dev/davinci{number}" for number in numbers)},
+    )
+
+
+def _uses(npu: Npu) -> Evidence:
+    text = f"device {npu.device}: {npu.hbm_used_mb} of {npu.hbm_total_mb} MB in use"
+    for process in npu.processes[:SHOWN]:
+        text += f"; pid {process.pid} {process.name.strip() or '(no name)'} {process.memory_mb} MB"
+    return Evidence("npu-smi info", text)

@@ -1,0 +1,229 @@
+"""Addresses of Ascend devices: there, as configured, and each held by one device only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+
+from doctor.api import (
+    PLAN,
+    Backend,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Undecided,
+    check,
+    maybe,
+)
+from doctor.facts.hccn import HCCN_CONF, NPU_ADDRESSES, NPU_DETECT, NPU_GATEWAYS, Address, PerDevice
+from doctor.facts.hccntool import told
+from doctor.facts.seats import Odd, Seat, doubt, named, of_cluster, of_host, problem_of
+from doctor.facts.segments import in_rail, in_sequence
+from doctor.facts.system import DEVICES, Devices
+
+CONF = "/etc/hccn.conf"
+SHOWN = 8
+Conf = Mapping[int, Mapping[str, str]]
+
+
+@check(
+    "device-ip-missing",
+    NPU_ADDRESSES,
+    DEVICES,
+    PLAN,
+    remedy="look-at-npu-address",
+    causes=("device-ip-not-applied",),
+    backends=(Backend.HCCL,),
+)
+def device_ip_missing(
+    addresses: PerDevice[Address | None], devices: Devices, plan: JobPlan
+) -> Iterator[Problem]:
+    """An NPU has no IP address on the training network.
+
+    Why it matters: HCCL connects NPUs of different hosts by these addresses, and rank tables name them.
+    Without one the connection to this device fails or is never tried (EI0006, timeouts on all other ranks).
+
+    What to do: give it the address that the network plan has for it
+    (`hccn_tool -i N -ip -s address A netmask M`), or apply /etc/hccn.conf if that has one. It is a warning
+    where no NPU of the host has an address and the job may do without: on one host (but for Atlas training
+    servers, whose rank tables ask for addresses), and on Atlas A3, whose super pod has a network of its own.
+    """
+    known, why = of_host(addresses, plan)
+    lost = [device for device, address in known.items() if address is None]
+    if lost:
+        may_do_without = devices.product == "atlas-a3" or (
+            not plan.several_hosts and devices.product != "atlas-training"
+        )
+        yield problem_of(
+            lost,
+            "it has no IP address",
+            *(Evidence(f"hccn_tool -i {n} -ip -g", "no ip was preset there") for n in lost[:SHOWN]),
+            expected="an address on the training network",
+            actual="none is set",
+            severity=Severity.WARN if may_do_without and not why and len(lost) == len(known) else None,
+            values={"device": tuple(str(device) for device in lost[:SHOWN])},
+        )
+    if why:
+        raise Undecided(why)
+
+
+@check(
+    "device-ip-not-applied",
+    NPU_ADDRESSES,
+    HCCN_CONF,
+    PLAN,
+    maybe(NPU_GATEWAYS),
+    maybe(NPU_DETECT),
+    remedy="apply-hccn-conf",
+    backends=(Backend.HCCL,),
+)
+def device_ip_not_applied(
+    addresses: PerDevice[Address | None],
+    conf: Conf,
+    plan: JobPlan,
+    gateways: PerDevice[str | None] | None,
+    detect: PerDevice[str | None] | None,
+) -> Iterator[Problem]:
+    """An NPU uses other network settings than /etc/hccn.conf says.
+
+    Why it matters: the file is what was planned, and what rank tables are made from. A reset or a driver
+    upgrade loses the settings of the device; its peers then call an address that nobody has.
+
+    What to do: apply the file (`hccn_tool -i N -cfg recovery`), with no job on the device. Where the file is
+    what is wrong, set the right value with hccn_tool, which also writes the file.
+    """
+    known, why = of_host(addresses, plan)
+    ways = told(gateways)[0] if gateways else {}
+    detected = told(detect)[0] if detect else {}
+    wrong = {
+        device: found
+        for device, address in known.items()
+        if (found := _differences(conf.get(device, {}), address, ways.get(device), detected.get(device)))
+    }
+    if wrong:
+        yield _not_applied(wrong, conf)
+    if why:
+        raise Undecided(why)
+
+
+def _differences(
+    conf: Mapping[str, str], address: Address | None, gateway: str | None, detect: str | None
+) -> tuple[tuple[str, str, str], ...]:
+    """What the file says and the device does not use: key, the file's value, the device's."""
+    pairs = []
+    if "address" in conf:
+        pairs.append(("address", conf["address"], address.ip if address else "none"))
+    if "netmask" in conf and address and ":" not in address.ip:
+        pairs.append(("netmask", conf["netmask"], address.netmask))
+    if "gateway" in conf and gateway:
+        pairs.append(("gateway", conf["gateway"], gateway))
+    if "netdetect" in conf and detect:
+        pairs.append(("netdetect", conf["netdetect"], detect))
+    return tuple(pair for pair in pairs if _plain(pair[1]) != _plain(pair[2]))
+
+
+def _plain(address: str) -> str:
+    try:
+        return str(ip_address(address.strip()))
+    except ValueError:
+        return address.strip()
+
+
+def _not_applied(wrong: Mapping[int, tuple[tuple[str, str, str], ...]], conf: Conf) -> Problem:
+    lines = [(device, *one) for device, found in wrong.items() for one in found]
+
+    def listed(column: int) -> str:
+        shown = [f"device {line[0]}: {line[1]} {line[column]}" for line in lines[:SHOWN]]
+        more = len(lines) - len(shown)
+        return "; ".join(shown) + (f"; and {more} more" if more else "")
+
+    only = next(iter(wrong)) if len(wrong) == 1 else None
+    settings = conf.get(only, {}) if only is not None else {}
+    values: dict[str, str | int | tuple[str, ...]] = {"device": tuple(str(device) for device in wrong)}
+    if {"address", "netmask"} <= settings.keys() and any(
+        key in ("address", "netmask") for _, key, *_ in lines
+    ):
+        values |= {"ip": settings["address"], "netmask": settings["netmask"]}
+    return problem_of(
+        list(wrong),
+        f"it does not use what {CONF} says",
+        *(
+            Evidence(CONF, f"{key}_{device}={ours}; hccn_tool says {theirs}")
+            for device, key, ours, theirs in lines[:SHOWN]
+        ),
+        expected=f"{listed(2)} ({CONF})",
+        actual=f"{listed(3)} (hccn_tool)",
+        values=values,
+    )
+
+
+@check(
+    "device-ip-duplicate",
+    NPU_ADDRESSES,
+    PLAN,
+    maybe(HCCN_CONF),
+    scope=Scope.CLUSTER,
+    remedy="look-at-npu-address",
+    causes=("device-ip-not-applied",),
+    backends=(Backend.HCCL,),
+)
+def device_ip_duplicate(
+    addresses: Mapping[str, PerDevice[Address | None]], plan: JobPlan, confs: Mapping[str, Conf]
+) -> Iterator[Problem]:
+    """Two NPUs have the same IP address.
+
+    Why it matters: packets for one reach the other, now and then: connections open and stall, or time out on
+    ranks that have nothing to do with it (EI0006). Addresses must be unique in the whole cluster.
+
+    How it is known who is wrong: the device whose own /etc/hccn.conf has another address, or that breaks the
+    sequence of addresses of its host or the segment of its number. Where nothing tells, all are named.
+
+    What to do: give the wrong one the address that the network plan has for it.
+    """
+    known, silent = of_cluster(addresses, plan)
+    held = {seat: address for seat, address in known.items() if address is not None}
+    holders: dict[str, list[Seat]] = {}
+    for seat, address in held.items():
+        holders.setdefault(_plain(address.ip), []).append(seat)
+    doubled = {ip: tuple(seats) for ip, seats in holders.items() if len(seats) > 1}
+    groups: dict[object, list[str]] = {}
+    wrong = {ip: _wrong(seats, held, confs) for ip, seats in doubled.items()}
+    for ip, seats in doubled.items():
+        at_fault = wrong[ip] or seats
+        groups.setdefault((tuple(host for host, _ in at_fault), bool(wrong[ip])), []).append(ip)
+    for ips in groups.values():
+        decided = bool(wrong[ips[0]])
+        seats = tuple(seat for ip in ips for seat in wrong[ip] or doubled[ip])
+        shown = [f"{ip} on {named(doubled[ip])}" for ip in ips[:SHOWN]]
+        more = f"; and {len(ips) - SHOWN} more" if len(ips) > SHOWN else ""
+        expected = "an address of its own for every device of the cluster"
+        yield _duplicate(Odd(seats, decided, expected, "; ".join(shown) + more), held)
+    doubt(silent)
+
+
+def _wrong(
+    seats: tuple[Seat, ...], held: Mapping[Seat, Address], confs: Mapping[str, Conf]
+) -> tuple[Seat, ...]:
+    """All holders of one address but the one that it belongs to; empty when nothing tells."""
+    configured = {s: confs.get(s[0], {}).get(s[1], {}).get("address", "") for s in seats}
+    by_file = {s: _plain(ip) == _plain(held[s].ip) for s, ip in configured.items() if ip}
+    for fits in (by_file, {s: in_sequence(s, held) for s in seats}, {s: in_rail(s, held) for s in seats}):
+        strays = tuple(seat for seat in seats if fits.get(seat) is False)
+        if len(strays) == len(seats) - 1:
+            return strays
+    return ()
+
+
+def _duplicate(odd: Odd, held: Mapping[Seat, Address]) -> Problem:
+    return odd.problem(
+        "another device has its IP address too" if odd.decided else "they have the same IP address",
+        *(
+            Evidence(f"{seat[0]}: hccn_tool -i {seat[1]} -ip -g", f"ipaddr:{held[seat].ip}")
+            for seat in odd.seats[:SHOWN]
+        ),
+        values={"device": odd.numbers},
+        confidence=Confidence.STRONG,
+    )

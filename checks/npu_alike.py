@@ -1,0 +1,85 @@
+"""Settings of Ascend links that must be the same on every device of the job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, Undecided, check, maybe
+from doctor.facts.hccn import NPU_LINKS, NPU_SPEEDS, NPU_TLS, PerDevice, Tls, told
+from doctor.facts.seats import Odd, alike_on_host, doubt, odd_ones, of_cluster
+from doctor.facts.segments import by_product
+from doctor.facts.system import DEVICES, Devices
+
+SHOWN = 4
+
+
+@check(
+    "device-tls-mismatch", NPU_TLS, PLAN, scope=Scope.CLUSTER, remedy="same-npu-tls", backends=(Backend.HCCL,)
+)
+def device_tls_mismatch(said: Mapping[str, PerDevice[Tls]], plan: JobPlan) -> Iterator[Problem]:
+    """TLS is on for some NPUs and off for others, or on with a certificate that has expired.
+
+    Why it matters: a device with TLS cannot connect to one without; both ends report a connect timeout
+    (EI0006) and neither says why. With an expired certificate nothing connects.
+
+    What to do: set the switch alike on every device of every host: `hccn_tool -i N -tls -s enable 0` for off,
+    `... enable 1` for on. Which of them is a matter of the site. Replace certificates that have expired.
+    """
+    known, silent = of_cluster(said, plan)
+    for odd in odd_ones({seat: "TLS on" if tls.on else "TLS off" for seat, tls in known.items()}):
+        yield odd.problem(
+            "its TLS switch differs from the others'"
+            if odd.decided
+            else "TLS is on for some and off for others",
+            Evidence("hccn_tool -tls -g", f"{odd.subject}: {odd.actual}"),
+            values={"device": odd.numbers},
+        )
+    expired = {seat: tls.expired for seat, tls in known.items() if tls.on and tls.expired}
+    for host, end, numbers in alike_on_host(expired):
+        odd = Odd(tuple((host, n) for n in numbers), True, "a certificate that is valid", f"ended {end[:80]}")
+        yield odd.problem(
+            "TLS is on and its certificate has expired",
+            Evidence("hccn_tool -tls -g", f"end_time[{end[:80]}]"),
+            values={"device": odd.numbers[:SHOWN]},
+            remedy="look-at-npu-tls",
+        )
+    doubt(silent)
+
+
+@check(
+    "device-speed-mismatch",
+    NPU_SPEEDS,
+    DEVICES,
+    PLAN,
+    maybe(NPU_LINKS),
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    remedy="look-at-npu-link",
+    backends=(Backend.HCCL,),
+)
+def device_speed_mismatch(
+    speeds: Mapping[str, PerDevice[int | None]],
+    devices: Mapping[str, Devices],
+    plan: JobPlan,
+    links: Mapping[str, PerDevice[bool]],
+) -> Iterator[Problem]:
+    """The network link of an NPU runs at another speed than the others'.
+
+    Why it matters: every collective is as fast as its slowest link. One that fell back to a lower speed (a
+    bad cable or module, a wrong setting of the switch port) slows all ranks.
+
+    What to do: look at cable, optical module and switch port of the odd one out.
+    """
+    known, silent = of_cluster(speeds, plan)
+    down = {(host, n) for host, own in links.items() for n, up in told(own)[0].items() if not up}
+    judged = {seat: speed for seat, speed in known.items() if seat not in down}
+    for own in by_product(judged, devices).values():
+        for odd in odd_ones({seat: f"{speed} Mb/s" for seat, speed in own.items() if speed}):
+            yield odd.problem(
+                "its link's speed differs from the others'" if odd.decided else "links differ in speed",
+                Evidence("hccn_tool -speed -g", f"{odd.subject}: {odd.actual}"),
+                values={"device": odd.numbers[:SHOWN]},
+            )
+    if judged and not any(judged.values()):
+        raise Undecided("hccn_tool does not know the speed of any link")
+    doubt(silent)

@@ -1,0 +1,93 @@
+"""Gateways of the Ascend training network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import ip_address
+
+from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, check, maybe
+from doctor.facts.hccn import HCCN_CONF, NPU_ADDRESSES, NPU_GATEWAYS, Address, PerDevice
+from doctor.facts.seats import Odd, Seat, alike_on_host, doubt, named, of_cluster
+from doctor.facts.segments import by_product, segments, spans
+from doctor.facts.system import DEVICES, Devices
+
+
+@check(
+    "device-gateway-missing",
+    NPU_GATEWAYS,
+    NPU_ADDRESSES,
+    DEVICES,
+    PLAN,
+    maybe(HCCN_CONF),
+    scope=Scope.CLUSTER,
+    remedy="look-at-npu-gateway",
+    causes=("device-ip-not-applied", "device-netmask-mismatch", "device-ip-subnet"),
+    backends=(Backend.HCCL,),
+)
+def device_gateway_missing(
+    gateways: Mapping[str, PerDevice[str | None]],
+    addresses: Mapping[str, PerDevice[Address | None]],
+    devices: Mapping[str, Devices],
+    plan: JobPlan,
+    confs: Mapping[str, Mapping[int, Mapping[str, str]]],
+) -> Iterator[Problem]:
+    """An NPU has no gateway while the others have one, or one that it cannot reach.
+
+    Why it matters: where the training network spans several segments, a device without a gateway reaches only
+    those of its own: ranks far away time out (EI0006). Where it is one segment, it is a warning.
+
+    What to do: set the gateway of the device's segment; it must be an address of that segment.
+    """
+    known, silent = of_cluster(gateways, plan)
+    held, untold = of_cluster(addresses, plan)
+    for product, own in by_product({seat: held.get(seat) for seat in known}, devices).items():
+        ways = {seat: known[seat] for seat in own if seat not in held or held[seat] is not None}
+        here = {seat: address for seat, address in own.items() if address}
+        several = spans(product, segments(here))
+        severity = None if several else Severity.WARN
+        for odd in _lacking(ways, several):
+            in_file = all(confs.get(host, {}).get(n, {}).get("gateway") for host, n in odd.seats)
+            what = "it has no gateway" if odd.decided else "only some devices have a gateway"
+            yield _gateway(what, odd, severity, "apply-hccn-conf" if odd.decided and in_file else None)
+        for odd in _astray(ways, here):
+            yield _gateway("its gateway is outside of its own segment", odd, severity)
+    doubt({**untold, **silent})
+
+
+def _lacking(ways: Mapping[Seat, str | None], several: bool) -> Iterator[Odd]:
+    """Without a majority that has one, nothing is amiss in a single segment; in several, it is undecided."""
+    has = {seat for seat, way in ways.items() if way}
+    lacks = {seat: "none is set" for seat, way in ways.items() if not way}
+    if 2 * len(has) > len(ways):
+        for host, actual, numbers in alike_on_host(lacks):
+            seats = tuple((host, number) for number in numbers)
+            yield Odd(seats, True, f"a gateway, as {len(has)} other devices have", actual)
+    elif has and several:
+        suspects = tuple(seat for seat in ways if seat in has or len(has) == len(lacks))
+        expected = "a gateway on every device, since there are several segments"
+        yield Odd(suspects, False, expected, f"{named(has)} have one, {len(lacks)} others have none")
+
+
+def _astray(ways: Mapping[Seat, str | None], held: Mapping[Seat, Address]) -> Iterator[Odd]:
+    wrong = {
+        seat: f"{way} for {held[seat].network}"
+        for seat, way in ways.items()
+        if way and seat in held and _outside(way, held[seat])
+    }
+    for host, actual, numbers in alike_on_host(wrong):
+        seats = tuple((host, number) for number in numbers)
+        yield Odd(seats, True, "a gateway in the segment of the device", actual)
+
+
+def _outside(way: str, address: Address) -> bool:
+    try:
+        gateway = ip_address(way)
+    except ValueError:
+        return True
+    return gateway.version == address.network.version and gateway not in address.network
+
+
+def _gateway(summary: str, odd: Odd, severity: Severity | None, remedy: str | None = None) -> Problem:
+    evidence = Evidence("hccn_tool -gateway -g", f"{odd.subject}: {odd.actual}")
+    values = {"device": odd.numbers}
+    return odd.problem(summary, evidence, values=values, severity=severity, remedy=remedy)

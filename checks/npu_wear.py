@@ -1,0 +1,249 @@
+"""What announces the failure of an Ascend link: optical values, links that flap, errors that add up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from statistics import median_low
+
+from doctor.api import (
+    EXPECT,
+    PLAN,
+    Backend,
+    Evidence,
+    Expect,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Skip,
+    Undecided,
+    check,
+    maybe,
+)
+from doctor.facts.hccn import (
+    NPU_COUNTERS,
+    NPU_LINK_HISTORY,
+    NPU_LINKS,
+    NPU_OPTICS,
+    LinkHistory,
+    Optics,
+    PerDevice,
+    told,
+)
+from doctor.facts.hccntool import devices
+from doctor.facts.seats import Odd, Seat, alike, alike_on_host, doubt, of_cluster, of_host, problem_of
+
+SHOWN = 4
+DAY = 24 * 3600
+FAR_ABOVE = 10
+"""Times the median."""
+ERRORS = (
+    "mac_rx_fcs_err_pkt_num",
+    "mac_rx_bad_pkt_num",
+    "mac_tx_bad_pkt_num",
+    "roce_rx_err_pkt_num",
+    "roce_tx_err_pkt_num",
+    "roce_verification_err_num",
+    "roce_qp_status_err_num",
+    "roce_out_of_order_num",
+    "roce_new_pkt_rty_num",
+)
+CONGESTION = re.compile(r"mac_[rt]x_(?:mac_pause|pfc_pkt)_num|roce_[rt]x_cnp_pkt_num")
+
+
+@check(
+    "device-optical",
+    NPU_OPTICS,
+    PLAN,
+    maybe(NPU_LINKS),
+    severity=Severity.WARN,
+    remedy="look-at-npu-optics",
+    causes=("device-link-down",),
+    backends=(Backend.HCCL,),
+)
+def device_optical(
+    optics: PerDevice[Optics | None], plan: JobPlan, links: PerDevice[bool] | None
+) -> Iterator[Problem]:
+    """The optical module of an NPU is out of its own limits, gets no light, or is missing.
+
+    Why it matters: a module that is hot, dirty or bent in its fibre loses packets first and its link later;
+    the collectives on all ranks slow down with it.
+
+    How it is known: the values of `hccn_tool -optical -g` against the thresholds that the module names.
+
+    What to do: no light received: look at the fibre and at the module at its other end. Own values out of
+    their limits: clean or replace the module.
+    """
+    known, why = of_host(optics, plan)
+    up = told(links)[0] if links else {}
+    fitted = any(known.values())
+    if not why and not fitted and not any(up.get(device) is False for device in known):
+        raise Skip("its NPUs have no optical modules")
+    faults = {device: _faults(own, fitted or up.get(device) is False) for device, own in known.items()}
+    for (words, _), numbers in alike({d: (found, up.get(d)) for d, found in faults.items() if found}):
+        yield problem_of(
+            numbers,
+            "its optical module is not as it should be",
+            *(Evidence(f"hccn_tool -i {n} -optical -g", _readings(known[n])) for n in numbers[:SHOWN]),
+            expected="values inside of the module's own limits",
+            actual="; ".join(words),
+            values={"device": tuple(str(number) for number in numbers[:SHOWN])},
+        )
+    if why:
+        raise Undecided(why)
+
+
+def _faults(optics: Optics | None, needed: bool) -> tuple[str, ...]:
+    """In words without numbers, so that devices with the same fault come together.
+
+    A copper cable needs no module: where no device has one, nothing is missing.
+    """
+    if optics is None:
+        return ("the module is not present",) if needed else ()
+    found: dict[str, list[str]] = {}
+    limits = {_key(key): value for key, value in optics.values.items()}
+    for key, value in optics.values.items():
+        measure = re.fullmatch(r"(temp)erature|(vcc)|([tr]xpower)\d{1,2}", _key(key))
+        if measure is None:
+            continue
+        kind = measure[1] or measure[2] or measure[3]
+        low, high = limits.get(f"{kind}lowthres"), limits.get(f"{kind}highthres")
+        if kind.endswith("power") and value == 0:
+            found.setdefault("no light", []).append(key)
+        elif low is not None and high is not None and low < high and not low <= value <= high:
+            found.setdefault("too low" if value < low else "too high", []).append(key)
+    raised = [key for key, value in optics.flags.items() if value > 0 and re.search("los|lol", _key(key))]
+    missing = ["the module is not present"] if optics.present is False else []
+    words = [f"{fault}: {', '.join(keys[:SHOWN])}" for fault, keys in found.items()]
+    return (*missing, *words, *([f"raised: {', '.join(raised)}"] if raised else []))
+
+
+def _key(text: str) -> str:
+    return re.sub("[^a-z0-9]", "", text.lower())
+
+
+def _readings(optics: Optics | None) -> str:
+    if optics is None:
+        return "Optical module is not present."
+    read = [f"{key} {value:g}" for key, value in optics.values.items() if "bias" not in _key(key)]
+    return ", ".join([*read, *(f"{key} {value:#x}" for key, value in optics.flags.items() if value > 0)])[
+        :600
+    ]
+
+
+@check(
+    "device-link-flaps",
+    NPU_LINK_HISTORY,
+    PLAN,
+    EXPECT,
+    severity=Severity.WARN,
+    remedy="look-at-npu-link",
+    causes=("device-link-down",),
+    backends=(Backend.HCCL,),
+)
+def device_link_flaps(history: PerDevice[LinkHistory], plan: JobPlan, expect: Expect) -> Iterator[Problem]:
+    """The link of an NPU went down several times in the last 24 hours.
+
+    Why it matters: each time, packets are lost and sent again; a job that runs then stalls, or fails with
+    timeouts on ranks that have nothing to do with it.
+
+    How it is known: the changes that `hccn_tool -link_stat -g` lists, by the device's own clock. Older ones
+    do not count, and a restart of host or switch explains one or two (--expect link_flaps=2).
+
+    What to do: look at cable, optical module and switch port; replace the module.
+    """
+    known, why = of_host(history, plan)
+    recent = {
+        device: [
+            c for c in own.changes if not c.up and c.seconds_ago is not None and 0 <= c.seconds_ago <= DAY
+        ]
+        for device, own in known.items()
+    }
+    flapping = [device for device, downs in recent.items() if len(downs) > expect.link_flaps]
+    if flapping:
+        counts = sorted({len(recent[device]) for device in flapping})
+        often = " to ".join(dict.fromkeys((str(counts[0]), str(counts[-1]))))
+        yield problem_of(
+            flapping,
+            "its link went down several times in the last 24 hours",
+            *(
+                Evidence(
+                    f"hccn_tool -i {n} -link_stat -g", "LINK DOWN " + ", ".join(c.at for c in recent[n][:8])
+                )
+                for n in flapping[:SHOWN]
+            ),
+            expected=f"at most {expect.link_flaps} times",
+            actual=f"{often} time{'s' if counts[-1] > 1 else ''}",
+            values={"device": tuple(str(number) for number in flapping[:SHOWN])},
+        )
+    timeless = [
+        device
+        for device, own in known.items()
+        if sum(not c.up and c.seconds_ago is None for c in own.changes) > expect.link_flaps
+    ]
+    if timeless and not why:
+        why = f"{devices(timeless)}: the times of its link's changes could not be read"
+    if why:
+        raise Undecided(why)
+
+
+@check(
+    "device-link-errors",
+    NPU_COUNTERS,
+    PLAN,
+    EXPECT,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    remedy="look-at-npu-counters",
+    backends=(Backend.HCCL,),
+)
+def device_link_errors(
+    counters: Mapping[str, PerDevice[Mapping[str, int]]], plan: JobPlan, expect: Expect
+) -> Iterator[Problem]:
+    """The link of an NPU has counted far more errors than the others'.
+
+    Why it matters: damaged and repeated packets slow the collectives of all ranks, and announce a link that
+    fails.
+
+    How it is known: the counters have added up since the driver was loaded, so that only the comparison
+    tells: more than ten times the median of all devices, and more than 1000 (--expect link_errors=1000).
+    Counters of pauses and congestion are shown, not judged.
+
+    What to do: see whether they still grow; look at cable, optical module and switch port.
+    """
+    known, silent = of_cluster(counters, plan)
+    if len(known) < 2 and not silent:
+        raise Skip("there is no other NPU to compare with")
+    usual = {
+        name: median_low(own[name] for own in known.values() if name in own)
+        for name in ERRORS
+        if any(name in own for own in known.values())
+    }
+    worn: dict[Seat, tuple[str, ...]] = {}
+    for seat, own in known.items():
+        high = tuple(n for n in usual if own.get(n, 0) > max(expect.link_errors, FAR_ABOVE * usual[n]))
+        if high:
+            worn[seat] = high
+    for host, names, numbers in alike_on_host(worn):
+        seats = tuple((host, number) for number in numbers)
+        expected = ", ".join(f"{name} {usual[name]}" for name in names) + " (the median of all devices)"
+        odd = Odd(
+            seats, True, expected, "; ".join(_counted(known[seat], seat, names) for seat in seats[:SHOWN])
+        )
+        yield odd.problem(
+            "its link has counted far more errors than the others'",
+            *(Evidence(f"hccn_tool -i {s[1]} -stat -g", _all_counted(known[s])) for s in seats[:SHOWN]),
+            values={"device": odd.numbers[:SHOWN]},
+        )
+    doubt(silent)
+
+
+def _counted(own: Mapping[str, int], seat: Seat, names: tuple[str, ...]) -> str:
+    return f"device {seat[1]}: " + ", ".join(f"{name} {own[name]}" for name in names)
+
+
+def _all_counted(own: Mapping[str, int]) -> str:
+    """Its errors, and what tells of congestion."""
+    shown = [f"{n} {v}" for n, v in own.items() if v and (n in ERRORS or CONGESTION.fullmatch(n))]
+    return ", ".join(shown)

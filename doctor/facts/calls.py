@@ -1,0 +1,106 @@
+"""Tools of devices, which may hang or serve one caller at a time: called one by one, by one loop of shell.
+
+Each call is framed: what it printed, then a line `@ KEY HOW`, where HOW is its exit code, `hung SECONDS`,
+`long`, or `unasked` and why. So whatever came before the fact was stopped can be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+CALL_SECONDS = 4
+"""What one call may take, unless the script sets L to something else."""
+
+_CALLS = """\
+command -v timeout >/dev/null 2>&1 || timeout() { shift 3; "$@"; }
+now() { read -r u _ </proc/uptime; u=${u%.*}; }
+nap() { sleep "$1" 2>/dev/null || sleep 1; }
+q() { # key words...: a call with these words; afterwards o is what it printed
+  k=$1 b=; shift
+  while :; do
+    [ -e "/proc/$P" ] || exit
+    now; a=$u s=$((E-u)); [ "$s" -lt "$L" ] || s=$L
+    [ "$s" -gt 0 ] || w=${w:-${b:-time}}
+    [ -z "$w" ] || { o=; printf '@ %s unasked %s\\n' "$k" "$w"; return; }
+    # In the background, for one that cannot even be killed: the pipe's other end gives up on it.
+    o=$( exec 2>/dev/null 5>&- # what outlives this script holds no pipe of the probe
+         { { timeout -s KILL "$s" "$t" "$@"; printf '\\n@rc %s' $?; } </dev/null 2>&1 & } |
+         timeout -s KILL $((s+1)) head -c 30000 )
+    case $o in *'is busy, please try again'*) b=busy; nap 0.2; continue; esac
+    break
+  done
+  r=${o##*@rc } l=${#o} o=${o%@rc *}
+  case $r in
+    124|137) now; [ $((u-a)) -lt $((s-1)) ] || r=hung;;
+    ''|*[!0-9]*) r=hung; [ "$l" -lt 29000 ] || r=long;;
+  esac
+  [ $r = hung ] || { printf '%s\\n@ %s %s\\n' "$o" "$k" "$r"; return; }
+  printf '@ %s hung %s\\n' "$k" "$s"
+  [ -z "$h" ] || w=hung
+  h=1
+}"""
+
+_LIBRARIES = """\
+d=/usr/local/Ascend/driver/lib64
+[ ! -d $d ] || LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$d:$d/common:$d/driver
+export LD_LIBRARY_PATH"""
+"""In containers the tools find their own libraries only by this."""
+
+
+def calling(tool: str, elsewhere: str, seconds: int) -> str:
+    """The beginning of a script that has `seconds`: it finds the tool and defines `q`, which calls it.
+
+    A call that hangs costs itself; after the second one no more are made. One that is told to try again is
+    tried again for as long as there is time.
+    """
+    find = f't=$(command -v {tool}) || t={elsewhere}; [ -x "$t" ] || exit 127'
+    return f"{find}\n{_CALLS}\n{_LIBRARIES}\nnow; E=$((u+{seconds - 1})) L={CALL_SECONDS} h= w=\nnap 0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call's answer, stdout and stderr together. `failed` says why there is none."""
+
+    key: str
+    rc: int
+    text: str
+    failed: str = ""
+    unasked: str = ""
+
+
+_FRAME = re.compile(r"^@ (\S{1,64}) (?:(\d{1,3})|(hung|unasked|long)(?: (\w{1,8}))?)$", re.MULTILINE)
+
+
+def calls(text: str, tool: str) -> Iterator[Call]:
+    """Those that were ended, or left out with a reason, in the order in which they were made."""
+    start = 0
+    for frame in _FRAME.finditer(text):
+        key, rc, how, detail = frame.groups()
+        if rc:
+            yield Call(key, int(rc), text[start : frame.start()].strip("\n"))
+        else:
+            yield Call(key, 0, "", why_not(tool, how, detail or ""), detail if how == "unasked" else "")
+        start = frame.end()
+
+
+def why_not(tool: str, how: str, detail: str) -> str:
+    if how == "hung":
+        return f"{tool} did not answer within {detail} s"
+    if how == "long":
+        return f"{tool} printed without end"
+    if detail == "busy":
+        return f"{tool} was busy all the time"
+    if detail == "hung":
+        return f"not asked: {tool} had hung twice before"
+    if detail == "writes":
+        return f"not asked: {tool} would note the answer in its configuration"
+    return f"not asked: the time for {tool} was used up"
+
+
+def complaint(call: Call, tool: str) -> str:
+    """What a tool said instead of what it was asked for."""
+    lines = [line.strip() for line in call.text.splitlines() if line.strip()]
+    said = lines[-1][:120] if lines else f"{tool} printed nothing"
+    return f"{said} (exit code {call.rc})" if call.rc else said

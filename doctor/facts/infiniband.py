@@ -1,0 +1,91 @@
+"""InfiniBand and RoCE ports, as the kernel's files or ibstat tell of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from doctor.api import Capture, Fact, Group, NotUnderstood, Run
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """`state` is active, armed, initializing or down; `physical` is LinkUp, Polling or Disabled.
+
+    `layer` is InfiniBand or Ethernet, `rate` as it is told: "400 Gb/sec (4X NDR)", or "40".
+    """
+
+    device: str
+    number: int
+    state: str
+    physical: str
+    rate: str = ""
+    layer: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.device} port {self.number}"
+
+    @property
+    def is_up(self) -> bool:
+        return self.state == "active"
+
+
+# Not through the common reading of files: a state is asked of the card, which may not answer.
+_ASK = """\
+set -- /sys/class/infiniband/*/ports/[0-9]*
+[ -e "$1/state" ] || exec ibstat
+for p; do for k in state phys_state rate link_layer; do
+  read -r v <"$p/$k" && echo "$p/$k:$v"
+done; done 2>/dev/null
+:"""
+_FILE = re.compile(r"/sys/class/infiniband/([\w.-]{1,64})/ports/(\d{1,3})/(\w{1,16}):(.{0,80})")
+_IBSTAT = re.compile(
+    r"CA '(?P<ca>[\w.-]{1,64})'$"
+    r"|\s+Port (?P<port>\d{1,3}):$"
+    r"|\s+(?P<key>State|Physical state|Rate|Link layer): (?P<value>.{0,80})"
+)
+_KEYS = {"State": "state", "Physical state": "phys_state", "Rate": "rate", "Link layer": "link_layer"}
+_STATES = {"init": "initializing", "armed": "armed", "arm": "armed"}
+
+
+def _ports(capture: Capture) -> tuple[Port, ...]:
+    seen: dict[tuple[str, int], dict[str, str]] = {}
+    device, port = "", -1
+    for line in capture.stdout.splitlines():
+        file, word = _FILE.match(line), _IBSTAT.match(line)
+        if file:
+            value = re.sub(r"^\d{1,2}: ", "", file[4])
+            seen.setdefault((file[1], int(file[2])), {})[file[3]] = value.strip()
+        elif word and word["ca"]:
+            device, port = word["ca"], -1
+        elif word and word["port"]:
+            port = int(word["port"])
+        elif word and device and port >= 0:
+            seen.setdefault((device, port), {})[_KEYS[word["key"]]] = word["value"].strip()
+    found = [_port(*key, values) for key, values in seen.items() if values.get("state")]
+    if not found:
+        raise NotUnderstood("neither /sys/class/infiniband nor ibstat told the state of a port")
+    return tuple(sorted(found, key=lambda port: (port.device, port.number)))
+
+
+def _port(device: str, number: int, values: dict[str, str]) -> Port:
+    state = values["state"].lower()
+    return Port(
+        device,
+        number,
+        _STATES.get(state, state),
+        values.get("phys_state", ""),
+        values.get("rate", ""),
+        values.get("link_layer", ""),
+    )
+
+
+IB_PORTS = Fact(
+    "ib-ports",
+    Run(_ASK),
+    _ports,
+    timeout=8,
+    cap=65536,
+    group=Group("InfiniBand or RoCE device", ("/sys/class/infiniband/*",), 10),
+)

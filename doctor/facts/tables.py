@@ -1,0 +1,115 @@
+"""The rank table: as it was given, and as it lies on the hosts."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from doctor.api import Ask, Capture, Fact, Given, Read, Run
+from doctor.plan import PlannedHost, is_loopback
+from doctor.ranktable import Entry, Flaw, RankTable, Server, board_architecture, judge
+
+__all__ = [
+    "ARCHITECTURE",
+    "RANK_TABLE",
+    "TABLE_FILES",
+    "Entry",
+    "Flaw",
+    "HostFile",
+    "Server",
+    "TableSeen",
+    "board_architecture",
+    "judge",
+    "server_of",
+]
+
+MOST = 1 << 20
+"""Bytes of a table that are read; what is larger is compared by its checksum."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostFile:
+    """A file of a host. `text` is empty where it is too large; `trouble` says why there is none."""
+
+    checksum: str
+    text: str = ""
+    link: bool = False
+    trouble: str = ""
+
+
+_LOOK = f"""l() {{
+  [ -h "$1" ] && k=link || k=file
+  if [ ! -e "$1" ]; then printf '@ 0 0 %s missing\\n' "$1"; return; fi
+  if [ ! -f "$1" ] || [ ! -r "$1" ]; then printf '@ 0 0 %s unreadable\\n' "$1"; return; fi
+  c=$(cksum <"$1") && printf '@ %s %s %s\\n' "$c" "$1" "$k"
+  [ "${{c#* }}" -gt {MOST} ] || {{ cat "$1"; echo; }}
+}}
+"""
+
+
+def _ask_tables(ask: Ask) -> str:
+    if not ask.tables:
+        return ""
+    return _LOOK + "\n".join(f"l {shlex.quote(path)}" for path in ask.tables)
+
+
+def _tables(capture: Capture) -> Mapping[str, HostFile]:
+    """By path. A path with a line end in it is not looked for: no such file was ever asked for."""
+    head = r"^@ (\d{1,12}) \d{1,15} (.{1,4096}) (link|file|missing|unreadable)$"
+    parts = re.split(head, capture.stdout, flags=re.MULTILINE)
+    return {
+        path: HostFile(checksum, text.strip(), kind == "link")
+        if kind in ("link", "file")
+        else HostFile("", trouble="there is no such file" if kind == "missing" else "it cannot be read")
+        for checksum, path, kind, text in zip(parts[1::4], parts[2::4], parts[3::4], parts[4::4], strict=True)
+    }
+
+
+TABLE_FILES: Fact[Mapping[str, HostFile]] = Fact("tables", Run(_ask_tables), _tables, cap=4 * MOST)
+
+
+def _architecture(capture: Capture) -> str:
+    """Told by the loader of dynamic programs, of which a machine has its own; "" where it has several."""
+    names = {
+        "x86_64": r"/lib64/ld-linux-x86-64|/lib/ld-musl-x86_64",
+        "aarch64": r"/lib/ld-linux-aarch64|/lib/ld-musl-aarch64",
+    }
+    found = [
+        name for name, loader in names.items() if re.search(rf"^(?:{loader})", capture.stdout, re.MULTILINE)
+    ]
+    return found[0] if len(found) == 1 else ""
+
+
+ARCHITECTURE: Fact[str] = Fact(
+    "architecture",
+    Read((), there=("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-*.so.1")),
+    _architecture,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSeen:
+    """The table of the job, where it was read, and why it cannot be. `given`: on the command line."""
+
+    path: str
+    text: str
+    table: RankTable | None
+    flaws: tuple[Flaw, ...]
+    given: bool
+
+
+RANK_TABLE: Given[TableSeen] = Given("rank-table")
+"""Missing when the job has none."""
+
+
+def server_of(table: RankTable, host: PlannedHost, held: Mapping[str, tuple[str, ...]]) -> Server | None:
+    """The entry of a host: by its name, an address that it was given, or one that it has."""
+    names = {host.name, host.given, *((host.data.value,) if host.data else ())}
+    own = {address for addresses in held.values() for address in addresses if not is_loopback(address)}
+    for known in (names, own):
+        for server in table.servers:
+            if known & {server.id, server.host_ip}:
+                return server
+    return None

@@ -1,0 +1,111 @@
+"""What Ascend hosts tell, as typed facts, for tests of checks; and what a check makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from doctor.api import Skip, Undecided
+from doctor.facts.hccn import Address, PerDevice, Unsaid
+from doctor.facts.system import Devices
+from doctor.inventory import JobWishes
+from doctor.model import Backend, Confidence, Host, Problem, Sourced
+from doctor.plan import JobPlan, draft
+from doctor.registry import find
+
+T = TypeVar("T")
+CHECKS = {check.id: check for check in find().checks}
+SILENT = Unsaid("hccn_tool did not answer within 4 s")
+UNSUPPORTED = Unsaid("the command is not supported on this product", unsupported=True)
+EIGHT = range(8)
+HOSTS = ("node1", "node2", "node3")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a check said: its problems, and why it passed nothing on the rest."""
+
+    problems: tuple[Problem, ...]
+    unknown: str = ""
+    unknown_hosts: tuple[str, ...] = ()
+    skipped: str = ""
+
+    @property
+    def only(self) -> Problem:
+        (problem,) = self.problems
+        return problem
+
+    @property
+    def passed(self) -> bool:
+        return not (self.problems or self.unknown or self.skipped)
+
+    @property
+    def places(self) -> set[tuple[str | None, int | None]]:
+        return {(place.host, place.device) for problem in self.problems for place in problem.where}
+
+
+def judge(id: str, *values: Any) -> Judgement:
+    problems: list[Problem] = []
+    try:
+        problems.extend(CHECKS[id].run(*values))
+    except Undecided as undecided:
+        return Judgement(tuple(problems), str(undecided), undecided.hosts)
+    except Skip as skip:
+        assert not problems, "a skip would lose them"
+        return Judgement((), skipped=str(skip))
+    for problem in problems:
+        if CHECKS[id].scope == "cluster":
+            assert {p.host for p in problem.where} <= set(problem.hosts), "a place that is no culprit's"
+        suspect = problem.confidence is Confidence.SUSPECT
+        assert problem.summary.endswith("; undecided which of them is at fault") is suspect
+    return Judgement(tuple(problems))
+
+
+def plan(*names: str, env: Mapping[str, str] | None = None, ranks: Sourced[int] | None = None) -> JobPlan:
+    hosts = [Host(name, name) for name in names or HOSTS]
+    wishes = JobWishes(backend=Sourced(Backend.HCCL, "--backend"), ranks_per_host=ranks)
+    return replace(draft(hosts, wishes), env=env or {})
+
+
+def devices(product: str = "atlas-a2", npus: Iterable[int] = EIGHT, on_bus: int | None = None) -> Devices:
+    own = tuple(npus)
+    return Devices(own, (), product, {"npu": len(own) if on_bus is None else on_bus, "nvidia": 0})
+
+
+def everywhere(value: T, *names: str) -> dict[str, T]:
+    return dict.fromkeys(names or HOSTS, value)
+
+
+def each(value: T, changes: Mapping[int, Any] | None = None, numbers: Iterable[int] = EIGHT) -> PerDevice[T]:
+    """The same of every device, but for some."""
+    return {number: (changes or {}).get(number, value) for number in numbers}
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The addresses of all devices: by a plan, but for some."""
+
+    address: Callable[[int, int], str]
+    prefix: int = 24
+    changes: Mapping[tuple[int, int], Any] = field(default_factory=dict)
+
+    def of(self, hosts: int = 3, numbers: Iterable[int] = EIGHT) -> dict[str, PerDevice[Address | None]]:
+        return {
+            f"node{host}": {
+                number: self.changes.get((host, number), Address(self.address(host, number), self.prefix))
+                for number in numbers
+            }
+            for host in range(1, hosts + 1)
+        }
+
+    def but(self, changes: Mapping[tuple[int, int], Any]) -> Network:
+        return replace(self, changes=changes)
+
+
+FLAT = Network(lambda host, device: f"10.20.0.{8 * host + device}")
+"""One segment, as on Atlas A2."""
+RAILS = Network(lambda host, device: f"192.168.{100 + device % 4}.{99 + 2 * host + (device < 4)}")
+"""Four, as on Atlas training servers."""
+ROUTED = Network(lambda host, device: f"10.{host}.{device}.2")
+"""One for each device."""

@@ -1,0 +1,251 @@
+"""Links of NPUs: down, unhealthy, unwatched, unlike the others'. Facts in, problems out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from doctor.api import Confidence, Severity
+from doctor.facts.hccn import Neighbour, Port, Tls
+from tests.npu_cluster import (
+    FLAT,
+    HOSTS,
+    SILENT,
+    UNSUPPORTED,
+    Judgement,
+    devices,
+    each,
+    everywhere,
+    judge,
+    plan,
+)
+
+UP = each(True)
+OWN = FLAT.of()["node1"]
+LANES = (Port(0, 4, 200, "ETH", False, "Electrical"), Port(0, 5, 200, "ETH", True, "Electrical"))
+
+
+def down(links: Any, product: str = "atlas-a2", hosts: int = 3, ports: Any = None) -> Judgement:
+    return judge("device-link-down", links, devices(product), plan(*HOSTS[:hosts]), ports)
+
+
+def test_links_that_are_down() -> None:
+    assert down(UP).passed
+    problem = down(each(True, {3: False, 4: False})).only
+    assert (problem.subject, problem.severity) == ("devices 3-4", None)
+    assert [place.device for place in problem.where] == [3, 4]
+    assert problem.actual == "link status: DOWN"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "links", "severity"),
+    [
+        (1, each(False), Severity.WARN),
+        (1, each(True, {3: False}), None),
+        (1, each(False, {3: SILENT}), None),
+        (2, each(False), None),
+    ],
+)
+def test_a_job_on_one_host_needs_no_link(hosts: int, links: Any, severity: Severity | None) -> None:
+    assert down(links, hosts=hosts).problems[0].severity is severity
+
+
+def test_a_950_is_down_when_none_of_its_ports_is_up() -> None:
+    links = each(UNSUPPORTED)
+    assert down(links, "atlas-950", ports=each(LANES)).passed
+    problem = down(links, "atlas-950", ports=each(LANES, {3: LANES[:1]})).only
+    assert (problem.subject, problem.actual) == ("device 3", "no port is up")
+    assert down(links, "atlas-950").unknown
+    assert down(links, "atlas-950", ports=each(LANES, {3: SILENT})).unknown.startswith("device 3: ")
+    assert down(links).skipped == UNSUPPORTED.reason, "not a 950"
+
+
+def health(status: Any, links: Any = UP, addresses: Any = OWN, detect: Any = None) -> Judgement:
+    return judge("device-net-unhealthy", status, plan(), links, addresses, detect)
+
+
+@pytest.mark.parametrize("status", ["Success", "Init", "success"])
+def test_healthy_as_the_official_tools_judge(status: str) -> None:
+    assert health(each(status)).passed
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        "Socket fail",
+        "Socket failed",
+        "Receive timeout",
+        "Unreachable",
+        "Time exceeded",
+        "Fault",
+        "Thread error",
+        "Detect ip set",
+        "Unknown",
+    ],
+)
+def test_unhealthy(status: str) -> None:
+    problem = health(each("Success", {3: status}), detect=each("10.20.0.254")).only
+    assert (problem.subject, problem.severity) == ("device 3", None)
+    assert problem.actual == f"net health status: {status}"
+    assert problem.evidence[0].text == f"{status}; detect address 10.20.0.254"
+
+
+@pytest.mark.parametrize(
+    ("links", "addresses", "found"),
+    [
+        (each(True, {3: False}), OWN, []),
+        (UP, {**OWN, 3: None}, []),
+        (None, None, ["device 3"]),
+        (each(SILENT), each(SILENT), ["device 3"]),
+        (each(True, {4: False}), {**OWN, 5: None}, ["device 3"]),
+    ],
+)
+def test_what_another_check_says_is_left_to_it(links: Any, addresses: Any, found: list[str]) -> None:
+    judged = health(each("Success", {3: "Receive timeout"}), links, addresses)
+    assert [problem.subject for problem in judged.problems] == found
+
+
+@pytest.mark.parametrize(
+    ("address", "inside"),
+    [
+        ("192.168.0.1", True),
+        ("192.168.7.199", True),
+        ("192.168.8.1", False),
+        ("10.20.0.254", False),
+        (None, False),
+        ("x", False),
+    ],
+)
+def test_a_detect_address_of_the_servers_inside(address: str | None, inside: bool) -> None:
+    found = health(each("Success", {3: "Receive timeout"}), detect=each("10.20.0.254", {3: address}))
+    assert ("inside of the server" in found.only.summary) is inside
+
+
+def test_statuses_are_told_apart() -> None:
+    found = health(each("Fault", {3: "Unreachable", 4: "Success"}))
+    assert [problem.subject for problem in found.problems] == ["devices 0-2,5-7", "device 3"]
+
+
+def detect(found: Any, addresses: Any = OWN, conf: Any = None) -> Judgement:
+    return judge("device-detect-unset", found, plan(), addresses, conf)
+
+
+def test_no_detect_address() -> None:
+    assert detect(each("10.20.0.254")).passed
+    unset = each("10.20.0.254", {3: None, 4: None})
+    assert detect(unset).only.subject == "devices 3-4"
+    assert detect(unset, {**OWN, 3: None}).only.subject == "device 4"
+    assert detect(each("10.20.0.254", {3: SILENT})).unknown
+
+
+@pytest.mark.parametrize(
+    ("conf", "known"),
+    [
+        (None, None),
+        ({3: {"netdetect": "10.20.0.1"}}, None),
+        ({3: {"netdetect": "10.20.0.1"}, 4: {"netdetect": "10.20.0.1"}}, "10.20.0.1"),
+        ({3: {"netdetect": "10.20.0.1"}, 4: {"netdetect": "10.20.0.2"}}, None),
+    ],
+)
+def test_a_setter_only_with_the_planned_value(conf: Any, known: str | None) -> None:
+    assert detect(each("10.20.0.254", {3: None, 4: None}), conf=conf).only.values.get("detect") == known
+
+
+def test_no_neighbour() -> None:
+    def lldp(found: Any, links: Any = UP) -> Judgement:
+        return judge("device-no-lldp", found, plan(), links)
+
+    switch = Neighbour("400GE1/1/20:2", "switch")
+    assert lldp(each(switch)).passed
+    assert lldp(each(switch, {3: None})).only.subject == "device 3"
+    assert lldp(each(switch, {3: None}), each(True, {3: False})).passed
+    assert lldp(each(switch, {3: SILENT})).unknown == "device 3: hccn_tool did not answer within 4 s"
+
+
+def tls(said: dict[str, Any]) -> Judgement:
+    return judge("device-tls-mismatch", said, plan())
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_the_tls_switch_that_differs(on: bool) -> None:
+    same = everywhere(each(Tls(on)))
+    assert tls(same).passed
+    problem = tls({**same, "node2": each(Tls(on), {3: Tls(not on)})}).only
+    assert [(p.host, p.device) for p in problem.where] == [("node2", 3)]
+    assert problem.actual == f"TLS {'off' if on else 'on'}"
+    whole = tls({**same, "node2": each(Tls(not on))}).only
+    assert (whole.hosts, whole.subject) == (("node2",), "devices 0-7")
+
+
+def test_half_of_the_hosts_have_tls() -> None:
+    problem = tls({"node1": each(Tls(True)), "node2": each(Tls(False))}).only
+    assert problem.hosts == ("node1", "node2")
+    assert problem.confidence is Confidence.SUSPECT
+    assert problem.actual == "TLS on: node1 devices 0-7; TLS off: node2 devices 0-7"
+
+
+@pytest.mark.parametrize(("on", "expired", "found"), [(True, "May 5", 1), (False, "May 5", 0), (True, "", 0)])
+def test_an_expired_certificate(on: bool, expired: str, found: int) -> None:
+    said = everywhere(each(Tls(on)))
+    said["node2"] = each(Tls(on), {3: Tls(on, expired)})
+    judged = tls(said)
+    assert len(judged.problems) == found
+    if found:
+        assert (judged.only.actual, judged.places) == ("ended May 5", {("node2", 3)})
+
+
+def test_tls_that_was_not_told() -> None:
+    found = tls({"node1": each(Tls(False)), "node2": each(UNSUPPORTED), "node3": each(SILENT)})
+    assert (found.unknown_hosts, found.problems) == (("node3",), ())
+    assert tls(everywhere(each(UNSUPPORTED))).skipped == UNSUPPORTED.reason
+    both = tls({"node1": each(SILENT), "node2": each(Tls(False), {3: SILENT})})
+    assert both.unknown == (
+        "node1: devices 0-7: hccn_tool did not answer within 4 s; "
+        "node2: device 3: hccn_tool did not answer within 4 s"
+    )
+
+
+def speed(said: dict[str, Any], links: Any = None, found: Any = None) -> Judgement:
+    return judge("device-speed-mismatch", said, found or everywhere(devices()), plan(), links or {})
+
+
+def test_the_speed_that_differs() -> None:
+    same = everywhere(each(200000))
+    slow = {**same, "node2": each(200000, {3: 100000})}
+    assert speed(same).passed
+    assert speed(slow).only.actual == "100000 Mb/s"
+    assert speed(slow).places == {("node2", 3)}
+    assert speed(slow, {"node2": each(True, {3: False})}).passed, "a link that is down has no speed"
+    assert speed({**same, "node2": each(200000, {3: None, 4: 0})}).passed, "not known"
+    mixed = everywhere(devices()) | {"node2": devices("atlas-training")}
+    assert speed({**same, "node2": each(100000)}, found=mixed).passed, "another product"
+
+
+def test_speeds_that_nobody_knows() -> None:
+    assert speed(everywhere(each(None))).unknown == "hccn_tool does not know the speed of any link"
+    assert speed(everywhere(each(None)), everywhere(each(False))).passed
+
+
+@pytest.mark.parametrize(
+    ("id", "fine", "bad", "more"),
+    [
+        ("device-link-down", True, False, (devices(), plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0-3"}), None)),
+        (
+            "device-net-unhealthy",
+            "Init",
+            "Fault",
+            (plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), *[None] * 3),
+        ),
+        ("device-detect-unset", "a", None, (plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), None, None)),
+        ("device-no-lldp", "a", None, (plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), None)),
+    ],
+)
+def test_devices_of_others_are_not_judged(id: str, fine: Any, bad: Any, more: tuple[Any, ...]) -> None:
+    assert judge(id, each(bad, {0: fine}), *more).passed
+
+
+def test_devices_of_others_are_not_compared() -> None:
+    mine = plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0,1"})
+    said = everywhere(each(Tls(True), {0: Tls(False), 1: Tls(False), 5: SILENT}))
+    assert judge("device-tls-mismatch", said, mine).passed

@@ -1,0 +1,244 @@
+"""NPU to NPU: who pings whom, what the pings say, and which device is blamed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checks.npu_fabric import device_unreachable
+from doctor.api import Undecided
+from doctor.engine import Facts
+from doctor.facts.fabric import NPU_PINGS, Ping, plan_pings
+from doctor.facts.hccn import NPU_ADDRESSES, NPU_LINKS, Address, PerDevice
+from doctor.facts.hccntool import Unsaid
+from doctor.facts.npu import NPUS
+from doctor.followup import follow_up
+from doctor.model import Capture, Missing, Problem
+from doctor.probe import Heard
+
+Addresses = dict[str, PerDevice[Address | None]]
+
+
+def cluster(hosts: int, devices: int = 2) -> Addresses:
+    return {
+        f"node{n}": {device: Address(f"10.20.{device}.{n}", 16) for device in range(devices)}
+        for n in range(1, hosts + 1)
+    }
+
+
+def pinged(addresses: Addresses, lost: Mapping[tuple[str, int], str]) -> dict[str, tuple[Ping, ...]]:
+    """What everybody's pings say when some devices are ill in some way."""
+    owner = {
+        a.ip: (host, d) for host, said in addresses.items() for d, a in said.items() if isinstance(a, Address)
+    }
+    plan = plan_pings(addresses, {})
+    return {
+        host: tuple(
+            Ping(device, address, lost.get((host, device)) or lost.get(owner[address]) or "ok")  # type: ignore[arg-type]
+            for device, address in pings
+        )
+        for host, pings in plan.items()
+    }
+
+
+def judged(pings: Mapping[str, Sequence[Ping]], addresses: Addresses, up: bool = True) -> list[Problem]:
+    links = {host: dict.fromkeys(said, up) for host, said in addresses.items()}
+    return list(device_unreachable.run(pings, addresses, links, {}))
+
+
+def test_device_i_pings_device_i_in_both_directions() -> None:
+    plan = plan_pings(cluster(2), {})
+    assert plan == {
+        "node1": ((0, "10.20.0.2"), (1, "10.20.1.2")),
+        "node2": ((0, "10.20.0.1"), (1, "10.20.1.1")),
+    }
+
+
+def test_devices_that_others_tell_of_are_left_alone() -> None:
+    addresses = cluster(3, 5)
+    addresses["node1"] = {**addresses["node1"], 0: None, 1: Unsaid("it hangs"), 2: addresses["node2"][2]}
+    links: dict[str, PerDevice[bool]] = {"node3": {3: False, 4: Unsaid("it hangs")}}
+    plan = plan_pings(addresses, links)
+    seen = {(host, device) for host, pings in plan.items() for device, _ in pings}
+    assert seen == {("node2", 0), ("node3", 0), ("node2", 1), ("node3", 1), ("node1", 3), ("node2", 3)} | {
+        (host, 4) for host in addresses
+    }
+    assert "10.20.2.2" not in {address for pings in plan.values() for _, address in pings}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "everybody", "each"), [(8, False, 7), (9, False, 6), (64, False, 11), (64, True, 63)]
+)
+def test_with_many_hosts_each_meets_some(hosts: int, everybody: bool, each: int) -> None:
+    plan = plan_pings(cluster(hosts, 1), {}, everybody=everybody)
+    assert {len(pings) for pings in plan.values()} == {each}
+
+
+def test_healthy_is_silent() -> None:
+    addresses = cluster(4)
+    assert judged(pinged(addresses, {}), addresses) == []
+
+
+def test_one_device_cut_off() -> None:
+    addresses = cluster(3)
+    [problem] = judged(pinged(addresses, {("node3", 1): "lost"}), addresses)
+    assert problem.summary == "device 1 cannot be reached from any of node1, node2, although its link is UP"
+    assert problem.hosts == ("node3",)
+    assert [(place.host, place.device) for place in problem.where] == [("node3", 1)]
+    assert problem.actual == "4 of 6 pings between devices of this number were lost"
+    assert problem.evidence[0].source.endswith("-ping -g address 10.20.1.3")
+
+
+def test_all_devices_of_a_host_are_one_problem() -> None:
+    addresses = cluster(4, 3)
+    ill = {("node2", device): "lost" for device in range(3)}
+    [problem] = judged(pinged(addresses, ill), addresses, up=False)
+    assert problem.summary == "devices 0-2 cannot be reached from any of node1, node3, node4"
+    assert problem.hosts == ("node2",)
+    assert [place.device for place in problem.where] == [0, 1, 2]
+
+
+def test_a_rail_on_which_nobody_hears_anybody_is_nobodys_fault() -> None:
+    addresses = cluster(4)
+    [problem] = judged(pinged(addresses, {(f"node{n}", 0): "lost" for n in range(1, 5)}), addresses)
+    assert problem.hosts == ()
+    assert "the switch that joins them" in problem.summary
+    assert {place.device for place in problem.where} == {0}
+
+
+def test_two_hosts_are_undecided() -> None:
+    addresses = cluster(2)
+    [problem] = judged(pinged(addresses, {("node1", 1): "lost"}), addresses)
+    assert problem.hosts == ("node1", "node2")
+    assert problem.summary.endswith("undecided which of them is at fault")
+
+
+def test_two_devices_on_two_hosts_are_two_problems() -> None:
+    addresses = cluster(4)
+    found = judged(pinged(addresses, {("node1", 0): "lost", ("node4", 1): "lost"}), addresses)
+    assert [(p.hosts, [place.device for place in p.where]) for p in found] == [
+        (("node1",), [0]),
+        (("node4",), [1]),
+    ]
+
+
+def test_lost_packets_are_a_warning() -> None:
+    addresses = cluster(3)
+    [problem] = judged(pinged(addresses, {("node3", 0): "lossy"}), addresses)
+    assert problem.severity == "warn"
+    assert problem.hosts == ("node3",)
+    assert "lose packets" in problem.summary
+
+
+def test_pings_that_were_not_made_are_undecided() -> None:
+    addresses = cluster(3)
+    with pytest.raises(Undecided) as stop:
+        judged(pinged(addresses, {("node3", 0): "untested"}), addresses)
+    assert stop.value.hosts == ("node1", "node2", "node3")
+
+
+OUTPUT = """device 0 PING 10.0.0.2
+recv seq=0,time=1.418000ms
+1 packets transmitted, 1 received, 0.00% packet loss
+@ 0/10.0.0.2 0
+device 1 PING 10.0.0.3
+recv time out seq=0
+1 packets transmitted, 0 received, 100.00% packet loss
+@ 1/10.0.0.3 1
+device 1 PING 10.0.0.3
+recv time out seq=0
+recv seq=1,time=0.1ms
+recv seq=2,time=0.1ms
+3 packets transmitted, 2 received, 33.33% packet loss
+@ 1/10.0.0.3 1
+device 2 PING 10.0.0.4
+recv time out seq=0
+1 packets transmitted, 0 received, 100.00% packet loss
+@ 2/10.0.0.4 1
+@ 2/10.0.0.4 unasked time
+Destination Host Unreachable
+@ 3/10.0.0.5 1
+@ 4/10.0.0.6 hung 8
+@ 5/10.0.0.7 unasked time
+The command is not supported on this product.
+@ 6/10.0.0.8 1
+@ 7/10.0.0.9 una"""
+
+
+def test_what_the_tool_prints() -> None:
+    pings = NPU_PINGS.parse(Capture("npu-pings", 0, OUTPUT))
+    assert [(ping.device, ping.address, ping.outcome) for ping in pings] == [
+        (0, "10.0.0.2", "ok"),
+        (1, "10.0.0.3", "lossy"),
+        (2, "10.0.0.4", "lost"),
+        (3, "10.0.0.5", "lost"),
+        (4, "10.0.0.6", "untested"),
+        (5, "10.0.0.7", "untested"),
+        (6, "10.0.0.8", "untested"),
+    ]
+    assert pings[5].detail == "not asked: the time for hccn_tool was used up"
+    assert "not supported" in pings[6].detail
+
+
+@given(st.text() | st.integers(0, len(OUTPUT)).map(lambda end: OUTPUT[:end]))
+def test_no_output_breaks_it(text: str) -> None:
+    NPU_PINGS.parse(Capture("npu-pings", 0, text))
+
+
+def heard(name: str, *, busy: bool = False, address: Missing | None = None) -> Heard:
+    """A host with one NPU, 10.0.0.N."""
+    texts = {
+        NPU_ADDRESSES.name: f"devices 0\nipaddr:10.0.0.{name[-1]}\nnetmask:255.0.0.0\n@ 0 0",
+        NPU_LINKS.name: "devices 0\nlink status: UP\n@ 0 0",
+        NPUS.name: f"{BUSY if busy else IDLE}@ info 0",
+    }
+    captures = {fact: Capture(fact, 0, text) for fact, text in texts.items()}
+    missing = {NPU_ADDRESSES.name: address} if address else {}
+    return Heard(name, captures, missing, True, 0.0, 1.0)
+
+
+IDLE = """| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B1               | OK            | 88.4        46                0    / 0             |
+| 0                         | 0000:C1:00.0  | 0           0    / 0          4175 / 65536         |
++===========================+===============+====================================================+
+| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |
++===========================+===============+====================================================+
+"""
+BUSY = (
+    IDLE
+    + "| 0       0                 | 4711          | python                   | 30000                   |\n"
+)
+IDLE += "| No running processes found in NPU 0                                                            |\n"
+
+
+def test_the_second_round_leaves_hosts_alone_that_are_at_work() -> None:
+    facts = Facts({name: heard(name, busy=name == "node2") for name in ("node1", "node2", "node3")})
+    found = follow_up(facts, everybody=False, also_busy=False)
+    assert found.pings == {"node1": ((0, "10.0.0.3"),), "node3": ((0, "10.0.0.1"),)}
+    assert "--on-busy run" in found.without["node2"].reason
+    everyone = follow_up(facts, everybody=False, also_busy=True)
+    assert set(everyone.pings) == {"node1", "node2", "node3"}
+    assert not everyone.without
+
+
+def test_the_second_round_says_why_a_host_has_no_pings() -> None:
+    root, none = (
+        Missing("npu-addresses", "needs root"),
+        Missing("npu-addresses", "there is no NPU", absent=True),
+    )
+    facts = Facts(
+        {
+            "node1": heard("node1", address=root),
+            "node2": heard("node2", address=none),
+            "node3": heard("node3"),
+        }
+    )
+    without = follow_up(facts, everybody=False, also_busy=False).without
+    assert without["node1"] == Missing("npu-pings", "needs root")
+    assert without["node2"].absent
+    assert "none of its NPUs" in without["node3"].reason

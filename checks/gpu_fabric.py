@@ -1,0 +1,282 @@
+"""What joins NVIDIA GPUs within a host: their NVLinks, and the manager of the NVSwitches between them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from doctor.api import (
+    PLAN,
+    Backend,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Place,
+    Problem,
+    Scope,
+    Severity,
+    Skip,
+    Undecided,
+    check,
+    maybe,
+)
+from doctor.facts.nvidia import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
+from doctor.facts.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
+from doctor.facts.seats import alike
+from doctor.facts.system import VIEW
+
+Topology = Mapping[tuple[int, int], str]
+ENOUGH = 3
+"""Other GPUs of the host that must agree before one that differs is blamed by them alone."""
+MOST = 0.75
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """How many links a GPU should have, who says so, and how sure that is."""
+
+    count: int
+    why: str
+    sure: bool
+
+
+@check(
+    "nvlink-down",
+    NVLINKS,
+    maybe(GPU_TOPOLOGY),
+    maybe(GPUS),
+    PLAN,
+    scope=Scope.CLUSTER,
+    causes=("fabric-manager-down", "gpu-missing", "gpu-unhealthy", "gpu-xid"),
+    remedy="look-at-nvlinks",
+    backends=(Backend.NCCL,),
+)
+def nvlink_down(
+    links: Mapping[str, Mapping[int, Links]],
+    topologies: Mapping[str, Topology],
+    gpus: Mapping[str, Gpus],
+    plan: JobPlan,
+) -> Iterator[Problem]:
+    """A GPU has fewer NVLinks than its like.
+
+    Why it matters: NCCL falls back to PCIe or to fewer links for the whole ring, so that every step of the
+    job takes several times as long; on hosts with NVSwitches it may not start at all.
+
+    How it is known: the links of a GPU against those of the same GPU on other hosts of the same product;
+    without such hosts, against the other GPUs of its host. Links that no such GPU has are not in use.
+
+    What to do: reset the GPUs (all of them where there are NVSwitches); if the link stays down, have the
+    baseboard or the bridge examined. The kernel log names the link (Xid 74; 144-150 on Blackwell).
+    """
+    if not links:
+        raise Skip("no GPU has NVLinks")
+    for host, own in links.items():
+        mine = _mine(gpus.get(host), plan, own)
+        blamed: dict[tuple[Usual, int], list[int]] = {}
+        for index in mine:
+            usual = _usual(host, index, links)
+            if usual and len(own[index].active) < usual.count:
+                blamed.setdefault((usual, len(own[index].active)), []).append(index)
+        for (usual, count), indices in blamed.items():
+            yield _fewer(host, usual, count, indices, own)
+        named = {index for indices in blamed.values() for index in indices}
+        topology = {
+            pair: joined
+            for pair, joined in topologies.get(host, {}).items()
+            if not named & set(pair) and set(pair) <= mine
+        }
+        yield from _distant(host, topology, topologies, links)
+
+
+def _mine(gpus: Gpus | None, plan: JobPlan, own: Mapping[int, Links]) -> set[int]:
+    """The job's GPUs that have NVLinks."""
+    return set(own) if gpus is None or gpus.silent else {g.index for g in visible(gpus, plan)} & set(own)
+
+
+def _alike(one: Mapping[int, Links], other: Mapping[int, Links]) -> bool:
+    return {i: links.name for i, links in one.items()} == {i: links.name for i, links in other.items()}
+
+
+def _usual(host: str, index: int, links: Mapping[str, Mapping[int, Links]]) -> Usual | None:
+    own = links[host]
+    peers = [len(other[index].active) for name, other in links.items() if name != host and _alike(own, other)]
+    if peers:
+        count, votes = _common(peers)
+        others = f"as on {votes} other host{'s' if votes > 1 else ''} of the job"
+        return Usual(count, others, True)
+    beside = [len(other.active) for i, other in own.items() if i != index and other.name == own[index].name]
+    if len(beside) < ENOUGH:
+        return None
+    count, votes = _common(beside)
+    if votes < MOST * len(beside):
+        return None
+    # GPUs without a bridge beside pairs that have one: no link at all may be meant.
+    return Usual(count, f"as {votes} other GPUs of the host have", bool(own[index].active))
+
+
+def _common(counts: Sequence[int]) -> tuple[int, int]:
+    """The most frequent count, the larger of two that are equally frequent, and how often it is there."""
+    votes = Counter(counts)
+    best = max(votes, key=lambda count: (votes[count], count))
+    return best, votes[best]
+
+
+def _fewer(host: str, usual: Usual, count: int, indices: Sequence[int], own: Mapping[int, Links]) -> Problem:
+    lines = [
+        f"GPU {index}: {count} active"
+        + (f", inactive: {', '.join(str(n) for n in own[index].inactive)}" if own[index].inactive else "")
+        for index in indices
+    ]
+    return Problem(
+        "NVLinks are inactive",
+        expected=f"{usual.count} active links, {usual.why}",
+        actual=f"{count} active",
+        subject=gpus_named(indices),
+        hosts=(host,),
+        where=tuple(Place(host=host, device=index) for index in indices),
+        severity=None if usual.sure else Severity.WARN,
+        confidence=Confidence.STRONG if usual.sure else Confidence.SUSPECT,
+        evidence=tuple(Evidence("nvidia-smi nvlink --status", line) for line in lines[:8]),
+    )
+
+
+def _distant(
+    host: str,
+    topology: Topology,
+    topologies: Mapping[str, Topology],
+    links: Mapping[str, Mapping[int, Links]],
+) -> Iterator[Problem]:
+    """Pairs of GPUs that are joined by fewer links than is usual."""
+    peers = [
+        other
+        for name, other in topologies.items()
+        if name != host and name in links and _alike(links[name], links[host])
+    ]
+    within, votes = Counter(topology.values()).most_common(1)[0] if topology else ("", 0)
+    lost: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for pair, joined in topology.items():
+        seen = Counter(other[pair] for other in peers if pair in other)
+        if seen:
+            usual = max(seen, key=lambda kind: (seen[kind], _strength(kind)))
+        else:
+            usual = within if votes >= MOST * len(topology) and len(topology) > ENOUGH else ""
+        if _strength(joined) < _strength(usual):
+            lost.setdefault((usual, joined), []).append(pair)
+    for (usual, joined), pairs in lost.items():
+        ends = Counter(index for pair in pairs for index in pair)
+        worst = [index for index, times in ends.items() if len(pairs) > 1 and times == len(pairs)]
+        indices = sorted(worst or ends)
+        yield Problem(
+            "GPUs are joined by fewer NVLinks than usual",
+            expected=usual,
+            actual=joined,
+            subject=gpus_named(indices),
+            hosts=(host,),
+            where=tuple(Place(host=host, device=index) for index in indices),
+            confidence=Confidence.STRONG,
+            evidence=tuple(
+                Evidence("nvidia-smi topo -m", f"GPU{a} to GPU{b}: {joined}") for a, b in pairs[:8]
+            ),
+        )
+
+
+def _strength(joined: str) -> int:
+    """NV18 -> 18; all that is no NVLink -> 0."""
+    match = re.fullmatch(r"NV(\d{1,3})", joined)
+    return int(match[1]) if match else 0
+
+
+_UNWELL = {"unhealthy": None, "limited capacity": Severity.WARN}
+
+
+@check(
+    "fabric-manager-down",
+    FABRIC_MANAGER,
+    maybe(GPU_HEALTH),
+    maybe(VIEW),
+    remedy="start-fabric-manager",
+    backends=(Backend.NCCL,),
+)
+def fabric_manager_down(
+    manager: FabricManager, health: Mapping[int, Health] | None, view: str | None
+) -> Iterator[Problem]:
+    """GPUs are joined by NVSwitches, and nobody has set these up.
+
+    Why it matters: until the fabric manager has set the NVSwitches up and every GPU has joined the fabric,
+    CUDA does not start on any of them (error 802, "system not yet initialized"), although nvidia-smi looks
+    well.
+
+    How it is known: whether nv-fabricmanager runs where there are NVSwitches (a container cannot see it), and
+    what the GPUs themselves say of the fabric (from Hopper on).
+
+    What to do: start nvidia-fabricmanager; it must be of the driver's very version. Its log is
+    /var/log/fabricmanager.log.
+    """
+    states = {index: own for index, own in sorted((health or {}).items()) if own.fabric}
+    waiting = [i for i, own in states.items() if _is_waiting(own, manager)]
+    refused = [i for i, own in states.items() if _is_refused(own)]
+    hurt = {i: own.fabric_health.lower() for i, own in states.items()}
+    if manager.switches and manager.running is False and view == "host":
+        yield Problem(
+            "the fabric manager does not run",
+            expected=f"nv-fabricmanager runs, for {manager.switches} NVSwitches",
+            actual="no such process" + (f"; {gpus_named(waiting)} wait for it" if waiting else ""),
+            where=tuple(Place(device=index) for index in waiting),
+            evidence=(Evidence("/proc/*/comm", "no nv-fabricmanage"), *_fabric(waiting, states)),
+        )
+    elif waiting:
+        yield Problem(
+            "GPUs have not joined the NVLink fabric",
+            expected="Completed",
+            actual=states[waiting[0]].fabric,
+            subject=gpus_named(waiting),
+            where=tuple(Place(device=index) for index in waiting),
+            evidence=_fabric(waiting, states),
+        )
+    if refused:
+        yield Problem(
+            "GPUs could not join the NVLink fabric",
+            expected="Completed, Success",
+            actual=f"Completed, {states[refused[0]].fabric_status}",
+            subject=gpus_named(refused),
+            where=tuple(Place(device=index) for index in refused),
+            evidence=_fabric(refused, states),
+        )
+    for state, indices in alike({i: state for i, state in hurt.items() if state in _UNWELL}):
+        yield Problem(
+            "the NVLink fabric of the GPU is not well",
+            expected="Healthy",
+            actual=states[indices[0]].fabric_health,
+            subject=gpus_named(indices),
+            where=tuple(Place(device=index) for index in indices),
+            severity=_UNWELL[state],
+            evidence=_fabric(indices, states),
+        )
+    if manager.switches and not manager.running and not states and view != "host":
+        raise Undecided("the processes of the host, nv-fabricmanager among them, cannot be seen from here")
+    if manager.switches and manager.running is None and not states:
+        raise Undecided("the processes of others, nv-fabricmanager among them, are hidden from this login")
+    if not manager.switches and not states:
+        raise Skip("there is no NVSwitch")
+
+
+def _is_waiting(own: Health, manager: FabricManager) -> bool:
+    state = own.fabric.lower()
+    return state == "in progress" or (state == "not started" and manager.switches > 0)
+
+
+def _is_refused(own: Health) -> bool:
+    """Its status counts only once the state is Completed: a lone GPU has "Not Supported, Unknown Error"."""
+    return own.fabric.lower() == "completed" and own.fabric_status.lower() not in ("", "success")
+
+
+def _fabric(indices: Sequence[int], states: Mapping[int, Health]) -> tuple[Evidence, ...]:
+    return tuple(
+        Evidence(
+            "nvidia-smi --query-gpu=fabric.state,fabric.status",
+            f"GPU {i}: {states[i].fabric}, {states[i].fabric_status or 'no status'}",
+        )
+        for i in indices[:8]
+    )

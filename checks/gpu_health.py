@@ -1,0 +1,229 @@
+"""NVIDIA GPUs themselves: they answer their driver, and their memory is whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from doctor.api import (
+    PLAN,
+    Backend,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Place,
+    Problem,
+    Severity,
+    Undecided,
+    check,
+    maybe,
+)
+from doctor.facts.nvidia import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
+from doctor.facts.nvidiasmi import bus_id
+from doctor.facts.seats import alike
+
+NO_ACTION = "none"
+
+_NONE_FOUND = "no devices were found"
+_CANNOT = (
+    (
+        r"version mismatch",
+        "the loaded NVIDIA driver and its library are of different versions",
+        "restart-gpu-driver",
+    ),
+    (
+        r"couldn't communicate with the nvidia driver",
+        "nvidia-smi cannot reach the NVIDIA driver",
+        "restart-gpu-driver",
+    ),
+    (r"failed to initialize nvml", "the NVIDIA library cannot be initialised", "restart-gpu-driver"),
+    (_NONE_FOUND, "the NVIDIA driver finds no GPU", "find-gpu"),
+)
+_NO_HANDLE = re.compile(r"unable to determine the device handle for gpu ?(.{1,80})", re.IGNORECASE)
+
+
+@check(
+    "gpu-unhealthy",
+    GPUS,
+    PLAN,
+    maybe(GPU_HEALTH),
+    causes=("gpu-ecc", "gpu-xid"),
+    remedy="reset-gpu",
+    backends=(Backend.NCCL,),
+)
+def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, Health] | None) -> Iterator[Problem]:
+    """A GPU does not answer its driver, or the driver asks for a reset or a restart.
+
+    Why it matters: the rank on this GPU fails with "CUDA-capable device(s) is/are busy or unavailable", or
+    hangs at its first call, and all others wait for it.
+
+    What to do: end what runs on the GPU and reset it; what is lost comes back only with a restart of the
+    host. A driver and a library of different versions are those before and after an upgrade: restart too.
+    """
+    if gpus.silent:
+        yield _silent(gpus.silent)
+        return
+    complaints = list(_complaints(gpus))
+    yield from complaints
+    mine = visible(gpus, plan)
+    for trouble, indices in alike({gpu.index: gpu.trouble.lower() for gpu in mine if gpu.trouble}):
+        yield _sick(trouble, indices)
+    fit = [gpu.index for gpu in mine if not gpu.trouble]
+    actions = {index: health[index].action for index in fit if health and index in health}
+    for action, indices in alike({i: a for i, a in actions.items() if a.lower() not in ("", NO_ACTION)}):
+        yield Problem(
+            "the driver asks for an action to recover the GPU",
+            expected="None",
+            actual=action,
+            subject=gpus_named(indices),
+            where=_places(indices),
+            evidence=(Evidence("nvidia-smi --query-gpu=gpu_recovery_action", action),),
+            remedy="revive-gpu" if "reboot" in action.lower() else None,
+            values=_indices(indices),
+        )
+    if not gpus.listed and not complaints and not gpus.denied:
+        raise Undecided(f"nvidia-smi lists no GPU: {' '.join(gpus.said[:2])}")
+
+
+def _silent(why: str) -> Problem:
+    return Problem(
+        "nvidia-smi does not answer",
+        expected="an answer within seconds",
+        actual=why,
+        severity=Severity.WARN,
+        confidence=Confidence.SUSPECT,
+        evidence=(Evidence("nvidia-smi --query-gpu", why),),
+        remedy="wake-nvidia-smi",
+    )
+
+
+def _complaints(gpus: Gpus) -> Iterator[Problem]:
+    for line in gpus.said:
+        handle = _NO_HANDLE.search(line)
+        if handle and "not supported" not in line.lower():
+            yield _unreachable(line, handle[1])
+        if "inforom is corrupted" in line.lower():
+            yield _inforom(line)
+    for pattern, summary, remedy in _CANNOT:
+        line = next((line for line in gpus.said if re.search(pattern, line, re.IGNORECASE)), "")
+        if line and not (gpus.denied and pattern == _NONE_FOUND):
+            yield Problem(summary, actual=line, evidence=(Evidence("nvidia-smi", line),), remedy=remedy)
+            return
+
+
+def _unreachable(line: str, which: str) -> Problem:
+    """Older drivers name the PCI bus, newer ones the index."""
+    bus, index = bus_id(which), re.match(r"(\d{1,3}):", which)
+    indices = [int(index[1])] if index and not bus else []
+    return Problem(
+        "nvidia-smi lists a GPU that it cannot reach",
+        expected="every GPU answers",
+        actual=line,
+        subject=gpus_named(indices) if indices else f"GPU at {bus or which[:20]}",
+        where=_places(indices),
+        evidence=(Evidence("nvidia-smi", line),),
+        remedy="revive-gpu",
+    )
+
+
+def _inforom(line: str) -> Problem:
+    return Problem(
+        "the GPU's own record (infoROM) is corrupted",
+        actual=line,
+        subject=f"GPU at {bus_id(line)}" if bus_id(line) else None,
+        severity=Severity.WARN,
+        evidence=(Evidence("nvidia-smi", line),),
+        remedy="replace-gpu",
+    )
+
+
+def _sick(trouble: str, indices: list[int]) -> Problem:
+    return Problem(
+        {
+            "gpu is lost": "the GPU has fallen off the bus",
+            "gpu requires reset": "the GPU must be reset before it can be used",
+        }.get(trouble, "nvidia-smi cannot read the GPU"),
+        expected="every value can be read",
+        actual=trouble,
+        subject=gpus_named(indices),
+        where=_places(indices),
+        severity=Severity.WARN if trouble == "unknown error" else None,
+        evidence=(Evidence("nvidia-smi --query-gpu", f"{gpus_named(indices)}: [{trouble}]"),),
+        remedy="revive-gpu" if trouble == "gpu is lost" else None,
+        values=_indices(indices),
+    )
+
+
+def _places(indices: Sequence[int]) -> tuple[Place, ...]:
+    return tuple(Place(device=index) for index in indices)
+
+
+def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
+    return {"gpu": tuple(str(index) for index in indices)}
+
+
+@check("gpu-ecc", GPU_HEALTH, GPUS, PLAN, remedy="reset-gpu", backends=(Backend.NCCL,))
+def gpu_ecc(health: Mapping[int, Health], gpus: Gpus, plan: JobPlan) -> Iterator[Problem]:
+    """A GPU's memory had errors that could not be corrected, or waits for a reset to replace bad cells.
+
+    Why it matters: such an error ends the process that used the memory, and all ranks with it. Rows that are
+    marked for replacement still wear on until the next reset.
+
+    What to do: end what runs on the GPU and reset it. One whose rows can no longer be replaced must be
+    exchanged. Where the driver itself says that no action is needed, new processes may use the GPU.
+    """
+    mine = {gpu.index: health[gpu.index] for gpu in visible(gpus, plan) if gpu.index in health}
+    failed = [index for index, own in mine.items() if own.remap_failed]
+    if failed:
+        yield _memory(
+            "bad rows of its memory could not be replaced",
+            "Yes",
+            failed,
+            "remapped_rows.failure",
+            "replace-gpu",
+        )
+    hurt = {
+        i: (own.uncorrected, own.action.lower() == NO_ACTION) for i, own in mine.items() if own.uncorrected
+    }
+    for (count, fit), indices in alike(hurt):
+        yield _memory(
+            "its memory had errors that could not be corrected",
+            f"{count} since the last reset",
+            indices,
+            "ecc.errors.uncorrected.volatile.total",
+            severity=Severity.WARN if fit else None,
+        )
+    for attribute, field in (
+        ("remap_pending", "remapped_rows.pending"),
+        ("retirement_pending", "retired_pages.pending"),
+    ):
+        waiting = [index for index, own in mine.items() if getattr(own, attribute) and index not in failed]
+        if waiting:
+            yield _memory(
+                "bad cells of its memory will be replaced at the next reset",
+                "Yes",
+                waiting,
+                field,
+                severity=Severity.WARN,
+            )
+
+
+def _memory(
+    summary: str,
+    actual: str,
+    indices: list[int],
+    field: str,
+    remedy: str | None = None,
+    severity: Severity | None = None,
+) -> Problem:
+    return Problem(
+        summary,
+        expected="none",
+        actual=actual,
+        subject=gpus_named(indices),
+        where=_places(indices),
+        severity=severity,
+        evidence=(Evidence(f"nvidia-smi --query-gpu={field}", f"{gpus_named(indices)}: {actual}"),),
+        remedy=remedy,
+        values=_indices(indices),
+    )

@@ -1,0 +1,86 @@
+"""What the NVIDIA driver wrote into the kernel log against GPUs, NVLinks and the PCIe bus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from doctor.api import (
+    EXPECT,
+    PLAN,
+    Backend,
+    Evidence,
+    Expect,
+    JobPlan,
+    Place,
+    Problem,
+    Severity,
+    check,
+    maybe,
+)
+from doctor.facts.nvidia import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
+from doctor.facts.processes import KERNEL_LOG, KernelLine
+from doctor.facts.xid import Xid, xids
+
+SHOWN = 8
+NO_ACTION = "none"
+
+
+@check(
+    "gpu-xid",
+    KERNEL_LOG,
+    maybe(GPUS),
+    maybe(GPU_HEALTH),
+    PLAN,
+    EXPECT,
+    remedy="look-into-gpu",
+    backends=(Backend.NCCL,),
+)
+def gpu_xid(
+    lines: tuple[KernelLine, ...],
+    gpus: Gpus | None,
+    health: Mapping[int, Health] | None,
+    plan: JobPlan,
+    expect: Expect,
+) -> Iterator[Problem]:
+    """The kernel log of the last 24 hours holds Xids that accuse a GPU, an NVLink or the PCIe bus.
+
+    Why it matters: an Xid is the driver's own record of a fault. After one of those that ask for a reset, the
+    GPU fails or hangs until it is reset, whatever else looks well.
+
+    What to do: reset the GPU, or restart the host where it has fallen off the bus; if the same Xid comes
+    back, have the GPU examined. Xids that a program causes (13, 31, 43, 45 and others) are not counted.
+    Where the driver says that no action is needed any more, the Xid is only a warning.
+    """
+    recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
+    where = {gpu.bus: gpu.index for gpu in gpus.listed if gpu.bus} if gpus else {}
+    mine = {gpu.index for gpu in visible(gpus, plan)} if gpus and not gpus.silent else set()
+    kinds: dict[tuple[int, bool, str], list[Xid]] = {}
+    for xid in xids(recent):
+        index = where.get(xid.bus)
+        if index is not None and index not in mine:
+            continue
+        told = health.get(index) if health and index is not None else None
+        fatal = xid.fatal and not (told and told.action.lower() == NO_ACTION)
+        kinds.setdefault((xid.number, fatal, xid.meaning), []).append(xid)
+    for (number, fatal, meaning), found in kinds.items():
+        yield _xid(number, meaning, fatal, found, where)
+
+
+def _xid(number: int, meaning: str, fatal: bool, found: Sequence[Xid], where: Mapping[str, int]) -> Problem:
+    buses = list(dict.fromkeys(xid.bus for xid in found if xid.bus))
+    indices = sorted(where[bus] for bus in buses if bus in where)
+    strange = [f"GPU at {bus}" for bus in buses if bus not in where]
+    return Problem(
+        f"Xid {number}: {meaning}",
+        expected="no such Xid",
+        actual="once" if len(found) == 1 else f"{len(found)} times",
+        subject=", ".join([gpus_named(indices)] * bool(indices) + strange[:SHOWN]) or None,
+        where=tuple(Place(device=index) for index in indices),
+        severity=None if fatal else Severity.WARN,
+        evidence=tuple(Evidence("dmesg", _when(xid.line) + xid.line.text[:300]) for xid in found[-3:]),
+        values={"gpu": tuple(str(index) for index in indices)},
+    )
+
+
+def _when(line: KernelLine) -> str:
+    return "" if line.age is None else f"{line.age / 3600:.1f} h ago: "

@@ -1,0 +1,553 @@
+"""What is said of NVIDIA GPUs: typed facts in, problems out; and of healthy ones nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from doctor.api import Check, Skip, Undecided
+from doctor.expect import Expect
+from doctor.facts.nvidia import Gpu, GpuProcess, Gpus, Health
+from doctor.facts.processes import KernelLine
+from doctor.facts.system import Devices
+from doctor.inventory import JobWishes
+from doctor.model import Backend, Host, Problem, Severity, Sourced, View
+from doctor.plan import JobPlan, draft
+from doctor.playbook import load_remedies
+from doctor.registry import find
+
+CHECKS = {check.id: check for check in find().checks}
+MISSING = CHECKS["gpu-missing"]
+UNHEALTHY = CHECKS["gpu-unhealthy"]
+BUSY = CHECKS["gpu-busy"]
+ECC = CHECKS["gpu-ecc"]
+XID = CHECKS["gpu-xid"]
+PLAYBOOK = load_remedies()
+
+
+def plan(ranks: int = 0, **env: str) -> JobPlan:
+    per_host = Sourced(ranks, "--ranks-per-host") if ranks else None
+    wishes = JobWishes(env=env, ranks_per_host=per_host, backend=Sourced(Backend.NCCL, "--backend"))
+    return draft([Host(f"node{n}", f"node{n}") for n in range(1, 5)], wishes)
+
+
+def gpus(count: int = 8, **changes: Any) -> Gpus:
+    listed = tuple(Gpu(i, f"GPU-{i}0-a", "NVIDIA H100", f"0000:{i:02x}:00", 1) for i in range(count))
+    return Gpus(listed, **changes)
+
+
+def with_gpu(index: int, **changes: Any) -> Gpus:
+    return Gpus(tuple(replace(gpu, **changes) if gpu.index == index else gpu for gpu in gpus().listed))
+
+
+def devices(count: int = 8, *, on_bus: int = 8, driver: str = "550.54.15") -> Devices:
+    return Devices(
+        (), tuple(range(count)), "nvidia" if count else "cpu", {"npu": 0, "nvidia": on_bus}, driver
+    )
+
+
+def found(check: Check, *facts: Any) -> list[Problem]:
+    problems = list(check.run(*facts))
+    for problem in problems:
+        remedy = problem.remedy or check.remedy
+        assert remedy
+        assert PLAYBOOK.mend(remedy, problem.values), f"{remedy} says nothing to type"
+        assert all(host not in problem.summary for host in problem.hosts)
+        assert problem.evidence
+        assert problem.actual
+    return problems
+
+
+def severity(check: Check, problem: Problem) -> Severity:
+    return problem.severity or check.severity
+
+
+def lacking(
+    own: Mapping[str, Devices],
+    *,
+    expected: int = 0,
+    seen: Mapping[str, Gpus] | None = None,
+    views: Mapping[str, View] | None = None,
+    job: JobPlan | None = None,
+) -> list[Problem]:
+    expects = dict.fromkeys(own, Expect(devices=expected))
+    return found(
+        MISSING,
+        own,
+        expects,
+        job or plan(),
+        seen if seen is not None else {host: gpus(len(one.gpus)) for host, one in own.items()},
+        views or dict.fromkeys(own, View.HOST),
+    )
+
+
+FOUR = {f"node{n}": devices() for n in range(1, 5)}
+
+
+def test_all_gpus_are_there() -> None:
+    assert lacking(FOUR) == []
+    assert lacking(FOUR, expected=8) == []
+    assert lacking({"node1": devices(4)}, expected=4) == []
+    assert lacking(FOUR, job=plan(ranks=8)) == []
+    assert lacking(FOUR, seen={}) == []
+    assert lacking(FOUR, seen=dict.fromkeys(FOUR, Gpus((), silent="it hangs"))) == []
+    assert lacking(FOUR, job=plan(CUDA_VISIBLE_DEVICES="0,1")) == []
+
+
+NO_DRIVER = devices(0, driver="")
+BARE = devices(0, on_bus=0, driver="")
+LACK: dict[str, tuple[dict[str, Any], str, str, str]] = {
+    "fewer than expected": ({"own": devices(7), "expected": 8}, "GPUs are missing", "8, as expected", "7"),
+    "fewer than the ranks need": (
+        {"own": devices(4), "job": plan(ranks=8)},
+        "GPUs are missing",
+        "8, one for each rank (--ranks-per-host)",
+        "4",
+    ),
+    "fewer than on the other hosts": (
+        {"own": devices(7)},
+        "GPUs are missing",
+        "8, as on 3 other hosts of the job",
+        "7",
+    ),
+    "the driver is not loaded": (
+        {"own": NO_DRIVER},
+        "the NVIDIA driver is not loaded",
+        "at least one",
+        "none",
+    ),
+    "the driver is not loaded where GPUs are expected": (
+        {"own": NO_DRIVER, "expected": 8},
+        "the NVIDIA driver is not loaded",
+        "at least one",
+        "none",
+    ),
+    "a container without GPUs": (
+        {"own": devices(0), "view": View.CONTAINER},
+        "no GPU was handed into the container",
+        "at least one",
+        "none",
+    ),
+    "no GPU on the bus": ({"own": BARE, "expected": 8}, "there is no GPU", "8, as expected", "none"),
+    "no GPU where the others have some": ({"own": BARE}, "there is no GPU", "8, as on 3 other hosts", "none"),
+    "GPUs that are not handed to the job": (
+        {"own": devices(), "seen": Gpus((), ("No devices were found",), denied=8)},
+        "this login may use none of the GPUs",
+        "at least one",
+        "none",
+    ),
+    "one that nvidia-smi no longer lists": (
+        {"own": devices(), "seen": gpus(7, said=("Unable to determine the device handle for GPU0: ?",))},
+        "nvidia-smi lists fewer GPUs than there are device files",
+        "8, as many as device files",
+        "7",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LACK)
+def test_gpus_are_missing(case: str) -> None:
+    facts, summary, expected, actual = LACK[case]
+    own = {**FOUR, "node3": facts["own"]}
+    (problem,) = lacking(
+        own,
+        expected=facts.get("expected", 0),
+        seen={
+            **dict.fromkeys(FOUR, gpus()),
+            "node3": facts.get("seen", gpus(len(facts["own"].gpus))),
+        },
+        views={**dict.fromkeys(FOUR, View.HOST), "node3": facts.get("view", View.HOST)},
+        job=facts.get("job"),
+    )
+    assert problem.hosts == ("node3",)
+    assert problem.summary == summary
+    assert problem.expected.startswith(expected)
+    assert problem.actual == actual
+    assert severity(MISSING, problem) is Severity.FAIL
+
+
+def test_only_one_host_is_blamed() -> None:
+    for case in ("fewer than expected", "fewer than on the other hosts", "the driver is not loaded"):
+        facts = LACK[case][0]
+        own = {**FOUR, "node3": facts["own"]}
+        assert [p.hosts for p in lacking(own, expected=facts.get("expected", 0))] == [("node3",)], case
+
+
+def test_a_driver_that_is_not_loaded_has_its_own_remedy() -> None:
+    (problem,) = lacking({"node1": NO_DRIVER})
+    assert problem.remedy == "load-gpu-driver"
+
+
+def test_gpus_that_belong_to_others_are_not_missing() -> None:
+    """In a job of Slurm all device files show, and nvidia-smi lists only those of the job."""
+    seen = dict.fromkeys(FOUR, gpus(4, denied=4))
+    assert lacking(FOUR, seen=seen) == []
+    one = {**dict.fromkeys(FOUR, gpus()), "node2": gpus(4, denied=4)}
+    assert lacking(FOUR, seen=one) == []
+
+
+def test_hosts_of_two_sizes_accuse_nobody() -> None:
+    assert lacking({"node1": devices(4), "node2": devices(4), "node3": devices(), "node4": devices()}) == []
+
+
+def test_gpus_that_the_job_names() -> None:
+    job = plan(CUDA_VISIBLE_DEVICES="1,7,GPU-30,GPU-99")
+    (problem,) = lacking({"node1": devices(7)}, job=job, expected=8)
+    assert problem.summary == "CUDA_VISIBLE_DEVICES names a GPU that is not there"
+    assert problem.subject == "GPU 7, GPU-99"
+    assert [place.device for place in problem.where] == [7]
+    (problem,) = lacking({"node1": devices(7)}, job=job, seen={})
+    assert problem.subject == "GPU 7"
+    with pytest.raises(Skip, match="leaves the job no GPU"):
+        lacking(FOUR, job=plan(CUDA_VISIBLE_DEVICES=""))
+    with pytest.raises(Undecided, match="MIG"):
+        lacking(FOUR, job=plan(CUDA_VISIBLE_DEVICES="MIG-1"))
+
+
+WELL = dict.fromkeys(range(8), Health(0, None, False, False, "None", False, "Completed", "Success"))
+
+
+def unwell(index: int, **changes: Any) -> dict[int, Health]:
+    return {**WELL, index: replace(WELL[index], **changes)}
+
+
+def test_healthy_gpus() -> None:
+    for health in (WELL, None, dict.fromkeys(range(8), Health())):
+        assert found(UNHEALTHY, gpus(), plan(), health) == []
+    assert found(UNHEALTHY, gpus(said=("Warning: persistence mode is disabled",)), plan(), WELL) == []
+
+
+ILL: dict[str, tuple[Gpus, dict[int, Health] | None, str, str | None, str]] = {
+    "lost": (with_gpu(3, trouble="GPU is lost"), WELL, "the GPU has fallen off the bus", "GPU 3", "fail"),
+    "to be reset": (
+        with_gpu(3, trouble="GPU requires reset"),
+        unwell(3, action="Reset"),
+        "the GPU must be reset before it can be used",
+        "GPU 3",
+        "fail",
+    ),
+    "unreadable": (
+        with_gpu(5, trouble="Unknown Error"),
+        WELL,
+        "nvidia-smi cannot read the GPU",
+        "GPU 5",
+        "warn",
+    ),
+    "the driver wants a reset": (
+        gpus(),
+        unwell(2, action="Drain and Reset"),
+        "the driver asks for an action to recover the GPU",
+        "GPU 2",
+        "fail",
+    ),
+    "the driver wants a restart": (
+        gpus(),
+        unwell(2, action="Reboot"),
+        "the driver asks for an action to recover the GPU",
+        "GPU 2",
+        "fail",
+    ),
+    "no handle, by bus": (
+        gpus(7, said=("Unable to determine the device handle for GPU0000:DB:00.0: Unknown Error",)),
+        None,
+        "nvidia-smi lists a GPU that it cannot reach",
+        "GPU at 0000:db:00",
+        "fail",
+    ),
+    "no handle, by a short bus": (
+        gpus(7, said=("Unable to determine the device handle for GPU 000:BA:80.0: Unknown Error",)),
+        None,
+        "nvidia-smi lists a GPU that it cannot reach",
+        "GPU at 0000:ba:80",
+        "fail",
+    ),
+    "no handle, by number": (
+        gpus(7, said=("Unable to determine the device handle for GPU2: Unknown Error",)),
+        None,
+        "nvidia-smi lists a GPU that it cannot reach",
+        "GPU 2",
+        "fail",
+    ),
+    "infoROM": (
+        gpus(said=("WARNING: infoROM is corrupted at gpu 0000:3B:00.0",)),
+        WELL,
+        "the GPU's own record (infoROM) is corrupted",
+        "GPU at 0000:3b:00",
+        "warn",
+    ),
+    "mismatch": (
+        Gpus((), ("Failed to initialize NVML: Driver/library version mismatch", "NVML library version: 550")),
+        None,
+        "the loaded NVIDIA driver and its library are of different versions",
+        None,
+        "fail",
+    ),
+    "no driver": (
+        Gpus((), ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make",)),
+        None,
+        "nvidia-smi cannot reach the NVIDIA driver",
+        None,
+        "fail",
+    ),
+    "cgroup": (
+        Gpus((), ("Failed to initialize NVML: Unknown Error",)),
+        None,
+        "the NVIDIA library cannot be initialised",
+        None,
+        "fail",
+    ),
+    "none found": (
+        Gpus((), ("No devices were found",)),
+        None,
+        "the NVIDIA driver finds no GPU",
+        None,
+        "fail",
+    ),
+    "hung": (
+        Gpus((), silent="nvidia-smi did not answer within 10 s"),
+        None,
+        "nvidia-smi does not answer",
+        None,
+        "warn",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ILL)
+def test_an_unhealthy_gpu(case: str) -> None:
+    listed, health, summary, subject, wanted = ILL[case]
+    (problem,) = found(UNHEALTHY, listed, plan(), health)
+    assert (problem.summary, problem.subject, severity(UNHEALTHY, problem)) == (summary, subject, wanted)
+    named = subject.removeprefix("GPU ") if subject else ""
+    assert [place.device for place in problem.where] == ([int(named)] if named.isdigit() else [])
+
+
+@pytest.mark.parametrize(
+    ("case", "remedy"),
+    [
+        ("lost", "revive-gpu"),
+        ("to be reset", "reset-gpu"),
+        ("the driver wants a reset", "reset-gpu"),
+        ("the driver wants a restart", "revive-gpu"),
+    ],
+)
+def test_what_brings_a_gpu_back(case: str, remedy: str) -> None:
+    listed, health, *_ = ILL[case]
+    (problem,) = found(UNHEALTHY, listed, plan(), health)
+    assert (problem.remedy or UNHEALTHY.remedy) == remedy
+
+
+def test_gpus_that_are_not_handed_to_the_job_are_not_ill() -> None:
+    assert found(UNHEALTHY, Gpus((), ("No devices were found",), denied=8), plan(), None) == []
+
+
+def test_what_nvidia_smi_says_and_nobody_knows() -> None:
+    with pytest.raises(Undecided, match="lists no GPU: bad luck"):
+        found(UNHEALTHY, Gpus((), ("bad luck",)), plan(), None)
+
+
+def test_equal_faults_are_told_once() -> None:
+    health = {**unwell(2, action="Reset"), 5: replace(WELL[5], action="Reset")}
+    (problem,) = found(UNHEALTHY, gpus(), plan(), health)
+    assert problem.subject == "GPUs 2,5"
+    assert problem.values == {"gpu": ("2", "5")}
+
+
+def test_gpus_that_are_not_the_jobs_are_not_judged() -> None:
+    job = plan(CUDA_VISIBLE_DEVICES="0,1")
+    hurt = unwell(3, action="Reset", uncorrected=3, remap_failed=True)
+    assert found(UNHEALTHY, with_gpu(3, trouble="GPU is lost"), job, hurt) == []
+    assert found(ECC, hurt, gpus(), job) == []
+    assert found(BUSY, with_gpu(3, used_mb=70000), (), None, job, Expect()) == []
+    line = KernelLine(1.0, "NVRM: Xid (PCI:0000:03:00): 79, GPU has fallen off the bus.")
+    assert found(XID, (line,), gpus(), None, job, Expect()) == []
+
+
+def busy(listed: Gpus, *processes: GpuProcess, **changes: Any) -> list[Problem]:
+    known = None if changes.pop("hidden", False) else processes
+    return found(
+        BUSY, listed, known, changes.get("health", WELL), plan(), Expect(**changes.get("expect", {}))
+    )
+
+
+TRAINING = GpuProcess("GPU-40-a", 4711, 70000, "python3.11")
+
+
+def test_idle_gpus() -> None:
+    assert busy(gpus()) == []
+    assert busy(gpus(), hidden=True) == []
+    assert busy(with_gpu(4, used_mb=1024)) == []
+    assert busy(with_gpu(4, used_mb=None)) == []
+    assert busy(gpus(), replace(TRAINING, name="nvidia-cuda-mps-server", used_mb=30)) == []
+    assert busy(gpus(), replace(TRAINING, uuid="GPU-elsewhere")) == []
+    mig = unwell(4, mig=True)
+    assert busy(with_gpu(4, used_mb=70000), TRAINING, health=mig) == [], "other parts of it may be in use"
+
+
+@pytest.mark.parametrize(
+    ("used_mb", "processes", "summary", "actual", "wanted", "confidence"),
+    [
+        (70001, [TRAINING], "processes of another job are on it", "python3.11", "fail", "certain"),
+        (500, [TRAINING], "processes of another job are on it", "python3.11", "warn", "certain"),
+        (
+            70001,
+            [replace(TRAINING, name="")],
+            "processes of another job are on it",
+            "of a process that is not visible from here",
+            "fail",
+            "strong",
+        ),
+        (
+            70001,
+            [],
+            "its memory is in use",
+            "of a process that is not visible from here",
+            "fail",
+            "strong",
+        ),
+    ],
+)
+def test_a_busy_gpu(
+    used_mb: int,
+    processes: list[GpuProcess],
+    summary: str,
+    actual: str,
+    wanted: str,
+    confidence: str,
+) -> None:
+    (problem,) = busy(with_gpu(4, used_mb=used_mb), *processes)
+    assert (problem.summary, problem.actual, problem.subject) == (summary, actual, "GPU 4")
+    assert (severity(BUSY, problem), problem.confidence) == (wanted, confidence)
+    assert "4711" not in problem.summary + problem.actual
+    assert f"{used_mb} MB in use" in problem.evidence[0].text
+    assert all(f"pid {process.pid}" in problem.evidence[0].text for process in processes)
+
+
+def test_how_much_memory_is_idle_can_be_said() -> None:
+    assert busy(with_gpu(4, used_mb=1500), expect={"gpu_idle_mb": 2000}) == []
+    (problem,) = busy(with_gpu(4, used_mb=1500), hidden=True)
+    assert problem.expected == "at most 1024 MB of its memory in use"
+
+
+def test_gpus_that_are_busy_with_the_same_are_told_once() -> None:
+    listed = Gpus(tuple(replace(gpu, used_mb=60000) for gpu in gpus().listed))
+    (problem,) = busy(listed, *(replace(TRAINING, uuid=gpu.uuid) for gpu in listed.listed))
+    assert problem.subject == "GPUs 0-7"
+
+
+def test_whole_memory() -> None:
+    for health in (WELL, dict.fromkeys(range(8), Health()), {}):
+        assert found(ECC, health, gpus(), plan()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "summary", "actual", "wanted"),
+    [
+        ({"remap_failed": True, "remap_pending": True}, "could not be replaced", "Yes", "fail"),
+        ({"uncorrected": 2, "action": ""}, "could not be corrected", "2 since the last reset", "fail"),
+        ({"uncorrected": 2, "action": "Reset"}, "could not be corrected", "2 since the last reset", "fail"),
+        ({"uncorrected": 2}, "could not be corrected", "2 since the last reset", "warn"),
+        ({"remap_pending": True}, "at the next reset", "Yes", "warn"),
+        ({"retirement_pending": True, "remap_pending": None}, "at the next reset", "Yes", "warn"),
+    ],
+)
+def test_hurt_memory(changes: dict[str, Any], summary: str, actual: str, wanted: str) -> None:
+    (problem,) = found(ECC, unwell(6, **changes), gpus(), plan())
+    assert summary in problem.summary
+    assert (problem.actual, problem.subject, severity(ECC, problem)) == (actual, "GPU 6", wanted)
+    assert [place.device for place in problem.where] == [6]
+
+
+def xid(number: int, bus: str = "0000:02:00", age: float | None = 60.0) -> KernelLine:
+    return KernelLine(age, f"NVRM: Xid (PCI:{bus}): {number}, pid=1, name=python, whatever")
+
+
+def told(*lines: KernelLine, health: Mapping[int, Health] | None = None, listed: Gpus | None = None) -> Any:
+    return found(XID, lines, listed or gpus(), health, plan(), Expect())
+
+
+def test_a_quiet_kernel_log() -> None:
+    assert told() == []
+    assert told(*(xid(number) for number in (13, 31, 43, 45, 69, 154))) == []
+    assert told(xid(79, age=25 * 3600.0)) == []
+    assert told(KernelLine(1.0, "Out of memory: Killed process 7 (python)")) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "health", "wanted"),
+    [
+        (79, None, "fail"),
+        (48, WELL, "warn"),
+        (119, unwell(2, action="Reset"), "fail"),
+        (63, None, "warn"),
+        (94, None, "warn"),
+    ],
+)
+def test_an_xid(number: int, health: Mapping[int, Health] | None, wanted: str) -> None:
+    (problem,) = told(xid(number), xid(number, age=7200.0), health=health)
+    assert problem.summary.startswith(f"Xid {number}: ")
+    assert (problem.subject, problem.actual) == ("GPU 2", "2 times")
+    assert severity(XID, problem) == wanted
+    assert [place.device for place in problem.where] == [2]
+    assert [each.text[:10] for each in problem.evidence] == ["0.0 h ago:", "2.0 h ago:"]
+
+
+def test_an_xid_of_a_gpu_that_is_not_listed() -> None:
+    for listed in (gpus(2), Gpus((), silent="it hangs")):
+        (problem,) = told(xid(79, age=None), listed=listed)
+        assert (problem.subject, problem.where) == ("GPU at 0000:02:00", ())
+    (problem,) = found(XID, (xid(79),), None, None, plan(), Expect())
+    assert problem.subject == "GPU at 0000:02:00"
+
+
+def test_each_number_is_told_once() -> None:
+    problems = told(xid(79), xid(79, "0000:05:00"), xid(63), xid(79, "0000:99:00"))
+    assert [(problem.summary[:6], problem.subject) for problem in problems] == [
+        ("Xid 79", "GPUs 2,5, GPU at 0000:99:00"),
+        ("Xid 63", "GPU 2"),
+    ]
+
+
+def of_no_accelerator(source: str = "no accelerator found") -> JobPlan:
+    return replace(plan(), backend=Sourced(Backend.GLOO, source))
+
+
+EVERY_BARE = dict.fromkeys(FOUR, BARE)
+EVERY_UNDRIVEN = dict.fromkeys(FOUR, NO_DRIVER)
+NPU_HOST = Devices((), (), "atlas-a2", {"npu": 8, "nvidia": 0}, "")
+
+
+@pytest.mark.parametrize(
+    ("own", "expected", "severity"),
+    [(EVERY_UNDRIVEN, 0, Severity.WARN), (EVERY_UNDRIVEN, 8, None), (EVERY_BARE, 8, None)],
+)
+def test_gpus_are_missing_everywhere(
+    own: Mapping[str, Devices], expected: int, severity: Severity | None
+) -> None:
+    problems = lacking(own, expected=expected, job=of_no_accelerator(), seen={})
+    assert [(*problem.hosts, problem.severity) for problem in problems] == [(h, severity) for h in FOUR]
+
+
+@pytest.mark.parametrize(
+    ("own", "expected", "view", "source"),
+    [
+        (EVERY_BARE, 0, View.HOST, "no accelerator found"),
+        (EVERY_UNDRIVEN, 0, View.CONTAINER, "no accelerator found"),
+        (EVERY_UNDRIVEN, 8, View.HOST, "--backend"),
+        (dict.fromkeys(FOUR, NPU_HOST), 8, View.HOST, "no accelerator found"),
+    ],
+)
+def test_jobs_without_gpus(own: Mapping[str, Devices], expected: int, view: View, source: str) -> None:
+    with pytest.raises(Skip, match="only for nccl jobs"):
+        lacking(
+            own, expected=expected, job=of_no_accelerator(source), seen={}, views=dict.fromkeys(FOUR, view)
+        )
+
+
+@pytest.mark.parametrize("check", [UNHEALTHY, BUSY, ECC, XID], ids=lambda check: check.id)
+def test_only_nccl_jobs_are_examined_for_gpus(check: Check) -> None:
+    assert check.backends == {Backend.NCCL}
+    assert check.severity is Severity.FAIL

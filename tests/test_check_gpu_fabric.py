@@ -1,0 +1,414 @@
+"""What is said of NVLinks, fabric managers and InfiniBand ports: typed facts in, problems out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from doctor.api import Check, Skip, Undecided
+from doctor.facts.infiniband import Port
+from doctor.facts.nvidia import Gpu, Gpus, Health
+from doctor.facts.nvlink import FabricManager, Links
+from doctor.inventory import JobWishes
+from doctor.model import Backend, Host, Problem, View
+from doctor.plan import JobPlan, draft
+from doctor.playbook import load_remedies
+from doctor.registry import find
+
+CHECKS = {check.id: check for check in find().checks}
+NVLINK = CHECKS["nvlink-down"]
+MANAGER = CHECKS["fabric-manager-down"]
+PORT = CHECKS["ib-port-down"]
+PLAYBOOK = load_remedies()
+Fabric = dict[int, Links]
+
+
+def plan(**env: str) -> JobPlan:
+    return draft([Host(f"node{n}", f"node{n}") for n in range(1, 5)], JobWishes(env=env))
+
+
+def found(check: Check, *facts: Any) -> list[Problem]:
+    problems = list(check.run(*facts))
+    for problem in problems:
+        remedy = problem.remedy or check.remedy
+        assert remedy
+        assert PLAYBOOK.mend(remedy, problem.values), f"{remedy} says nothing to type"
+        assert all(host not in problem.summary for host in problem.hosts)
+        assert problem.evidence
+        assert problem.expected
+        assert problem.actual
+    return problems
+
+
+def severity(check: Check, problem: Problem) -> str:
+    return (problem.severity or check.severity).value
+
+
+def links(up: int = 18, of: int = 18, name: str = "NVIDIA H100") -> Links:
+    return Links(name, tuple(range(up)), tuple(range(up, of)))
+
+
+def fabric(count: int = 8, name: str = "NVIDIA H100", **changed: Links) -> Fabric:
+    found = dict.fromkeys(range(count), links(name=name))
+    return {**found, **{int(key.removeprefix("gpu")): value for key, value in changed.items()}}
+
+
+def down(
+    own: Mapping[str, Fabric],
+    topologies: Mapping[str, Mapping[tuple[int, int], str]] | None = None,
+    gpus: Mapping[str, Gpus] | None = None,
+    job: JobPlan | None = None,
+) -> list[Problem]:
+    return found(NVLINK, own, topologies or {}, gpus or {}, job or plan())
+
+
+BRIDGED = {0: links(12, 12), 1: links(12, 12), 2: links(0, 12)}
+"""Two cards with a bridge between them, and one without."""
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        {"node1": fabric(), "node2": fabric()},
+        {"node1": fabric()},
+        {"node1": BRIDGED, "node2": BRIDGED},
+        {"node1": BRIDGED},
+        {"node1": fabric(2, gpu1=links(0)), "node2": fabric(2, name="NVIDIA A100")},
+        {"node1": {0: links(0)}},
+        {"node1": fabric(gpu7=links(4, 4, name="NVIDIA T1000"))},
+        {"node1": fabric(gpu0=links(17)), "node2": fabric(gpu0=links(17))},
+    ],
+)
+def test_links_as_they_should_be(own: Mapping[str, Fabric]) -> None:
+    assert down(own) == []
+
+
+def test_links_that_the_other_hosts_have() -> None:
+    own = {"node1": fabric(), "node2": fabric(gpu3=links(16)), "node3": fabric()}
+    (problem,) = down(own)
+    assert (problem.hosts, problem.subject, problem.actual) == (("node2",), "GPU 3", "16 active")
+    assert problem.expected == "18 active links, as on 2 other hosts of the job"
+    assert [(place.host, place.device) for place in problem.where] == [("node2", 3)]
+    assert problem.evidence[0].text == "GPU 3: 16 active, inactive: 16, 17"
+    assert severity(NVLINK, problem) == "fail"
+
+
+def test_two_hosts_the_one_with_fewer_is_at_fault() -> None:
+    (problem,) = down({"node1": fabric(), "node2": fabric(gpu3=Links("NVIDIA H100", ()))})
+    assert (problem.hosts, problem.actual) == (("node2",), "0 active")
+
+
+def test_gpus_of_one_host_that_lost_as_many() -> None:
+    (problem,) = down({"node1": fabric(), "node2": fabric(gpu3=links(6), gpu5=links(6))})
+    assert problem.subject == "GPUs 3,5"
+
+
+@pytest.mark.parametrize(("up", "wanted", "confidence"), [(17, "fail", "strong"), (0, "warn", "suspect")])
+def test_links_that_the_other_gpus_of_the_host_have(up: int, wanted: str, confidence: str) -> None:
+    (problem,) = down({"node1": fabric(gpu3=links(up))})
+    assert problem.expected == "18 active links, as 7 other GPUs of the host have"
+    assert (severity(NVLINK, problem), problem.confidence) == (wanted, confidence)
+
+
+def test_links_of_gpus_that_are_not_the_jobs() -> None:
+    listed = Gpus(tuple(Gpu(index, f"GPU-{index}", "NVIDIA H100", "") for index in range(8)))
+    own, seen = {"node1": fabric(gpu3=links(17)), "node2": fabric()}, {"node1": listed, "node2": listed}
+    assert down(own, gpus=seen, job=plan(CUDA_VISIBLE_DEVICES="0,1,2")) == []
+    assert down(own, gpus=seen, job=plan(CUDA_VISIBLE_DEVICES="3"))
+    assert down(own, gpus={"node1": Gpus((), silent="it hangs")})
+
+
+def test_no_gpu_has_nvlinks() -> None:
+    with pytest.raises(Skip, match="no GPU has NVLinks"):
+        down({})
+
+
+def topology(far: int = -1) -> dict[tuple[int, int], str]:
+    """Eight GPUs, all joined alike; but `far` has lost one link."""
+    return {(a, b): "NV17" if far in (a, b) else "NV18" for a in range(8) for b in range(a + 1, 8)}
+
+
+CUBE = {(0, 1): "NV1", (0, 2): "NV1", (0, 3): "NV2", (1, 2): "NV2", (1, 3): "NV1", (2, 3): "SYS"}
+"""GPUs that are not all joined alike, as they were built."""
+
+
+@pytest.mark.parametrize(
+    ("count", "topologies"),
+    [
+        (8, {"node1": topology(), "node2": topology()}),
+        (4, {"node1": CUBE, "node2": CUBE}),
+        (4, {"node1": CUBE}),
+        (2, {"node1": {(0, 1): "SYS"}}),
+        (1, {"node1": {}}),
+    ],
+)
+def test_gpus_joined_as_they_should_be(
+    count: int, topologies: Mapping[str, Mapping[tuple[int, int], str]]
+) -> None:
+    assert down({host: fabric(count) for host in topologies}, topologies) == []
+
+
+def test_gpus_that_are_joined_by_less_than_on_other_hosts() -> None:
+    less = {**CUBE, (0, 3): "SYS"}
+    (problem,) = down({"node1": fabric(4), "node2": fabric(4)}, {"node1": CUBE, "node2": less})
+    assert (problem.hosts, problem.subject) == (("node2",), "GPUs 0,3")
+    assert (problem.expected, problem.actual) == ("NV2", "SYS")
+
+
+def test_a_gpu_that_is_further_from_all_others() -> None:
+    (problem,) = down({"node1": fabric()}, {"node1": topology(far=5)})
+    assert (problem.subject, problem.expected, problem.actual) == ("GPU 5", "NV18", "NV17")
+
+
+def test_a_gpu_is_blamed_once() -> None:
+    own = {"node1": fabric(gpu5=links(17)), "node2": fabric()}
+    (problem,) = down(own, {"node1": topology(far=5), "node2": topology()})
+    assert problem.summary == "NVLinks are inactive"
+
+
+JOINED = dict.fromkeys(range(8), Health(fabric="Completed", fabric_status="Success"))
+WAITING = dict.fromkeys(range(8), Health(fabric="In Progress"))
+UP, GONE, HIDDEN = FabricManager(4, True), FabricManager(4, False), FabricManager(4, None)
+NONE = FabricManager(0, False)
+
+
+@pytest.mark.parametrize(
+    ("manager", "health", "view"),
+    [
+        (UP, JOINED, View.HOST),
+        (UP, None, View.HOST),
+        (UP, dict.fromkeys(range(8), Health()), View.HOST),
+        (NONE, JOINED, View.HOST),
+        (NONE, {0: Health(fabric="Not Supported", fabric_status="Unknown Error")}, View.HOST),
+        (NONE, {0: Health(fabric="Not Started")}, View.HOST),
+        (GONE, JOINED, View.CONTAINER),
+        (HIDDEN, JOINED, View.HOST),
+    ],
+)
+def test_a_fabric_that_is_set_up(
+    manager: FabricManager, health: Mapping[int, Health] | None, view: View
+) -> None:
+    assert found(MANAGER, manager, health, view) == []
+
+
+@pytest.mark.parametrize(
+    ("manager", "health", "view", "summary", "subject", "wanted"),
+    [
+        (GONE, None, View.HOST, "the fabric manager does not run", None, "fail"),
+        (GONE, WAITING, View.HOST, "the fabric manager does not run", None, "fail"),
+        (NONE, WAITING, View.HOST, "GPUs have not joined the NVLink fabric", "GPUs 0-7", "fail"),
+        (GONE, WAITING, View.CONTAINER, "GPUs have not joined the NVLink fabric", "GPUs 0-7", "fail"),
+        (
+            UP,
+            {**JOINED, 3: Health(fabric="Not Started")},
+            View.HOST,
+            "GPUs have not joined the NVLink fabric",
+            "GPU 3",
+            "fail",
+        ),
+        (
+            UP,
+            {**JOINED, 2: Health(fabric="Completed", fabric_status="Insufficient Resources")},
+            View.HOST,
+            "GPUs could not join the NVLink fabric",
+            "GPU 2",
+            "fail",
+        ),
+        (
+            UP,
+            {**JOINED, 2: Health(fabric="Completed", fabric_status="Success", fabric_health="Unhealthy")},
+            View.HOST,
+            "the NVLink fabric of the GPU is not well",
+            "GPU 2",
+            "fail",
+        ),
+        (
+            UP,
+            {1: Health(fabric="Completed", fabric_status="Success", fabric_health="Limited Capacity")},
+            View.HOST,
+            "the NVLink fabric of the GPU is not well",
+            "GPU 1",
+            "warn",
+        ),
+    ],
+)
+def test_a_fabric_that_is_not_set_up(
+    manager: FabricManager,
+    health: Mapping[int, Health] | None,
+    view: View,
+    summary: str,
+    subject: str | None,
+    wanted: str,
+) -> None:
+    (problem,) = found(MANAGER, manager, health, view)
+    assert (problem.summary, problem.subject, severity(MANAGER, problem)) == (summary, subject, wanted)
+
+
+@pytest.mark.parametrize(
+    ("manager", "view", "reason"),
+    [
+        (GONE, View.CONTAINER, "cannot be seen from here"),
+        (GONE, None, "cannot be seen from here"),
+        (HIDDEN, View.HOST, "hidden from this login"),
+    ],
+)
+def test_a_manager_that_cannot_be_seen(manager: FabricManager, view: View | None, reason: str) -> None:
+    with pytest.raises(Undecided, match=reason):
+        found(MANAGER, manager, None, view)
+
+
+def test_there_is_nothing_to_manage() -> None:
+    with pytest.raises(Skip, match="no NVSwitch"):
+        found(MANAGER, NONE, dict.fromkeys(range(8), Health()), View.HOST)
+
+
+def rail(number: int, state: str = "active", physical: str = "LinkUp", layer: str = "InfiniBand") -> Port:
+    return Port(f"mlx5_{number}", 1, state, physical, "400", layer)
+
+
+ALL_UP = (rail(0), rail(1), rail(2), rail(3, layer="Ethernet"))
+SPARE = (rail(0), rail(1, "down", "Polling"), rail(2, "down", "Disabled", "Ethernet"))
+
+
+def ports(*changed: Port) -> dict[str, tuple[Port, ...]]:
+    """Three hosts with all ports up, and node3 with these instead of its own."""
+    other = {port.device: port for port in changed}
+    return {
+        **dict.fromkeys(("node1", "node2", "node4"), ALL_UP),
+        "node3": tuple(other.get(port.device, port) for port in ALL_UP),
+    }
+
+
+@pytest.mark.parametrize(
+    ("own", "env"),
+    [
+        (ports(), {}),
+        (dict.fromkeys(("node1", "node2"), SPARE), {}),
+        ({"node1": SPARE}, {}),
+        (ports(rail(1, "down")), {"NCCL_IB_HCA": "mlx5_0,mlx5_2"}),
+        (ports(rail(1, "down")), {"NCCL_IB_HCA": "^mlx5_1"}),
+        (ports(rail(1, "down")), {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_2"}),
+        (ports(rail(1, "down")), {"NCCL_IB_HCA": "mlx5_1:2"}),
+        ({"node1": (rail(0), rail(1)), "node2": (rail(0), rail(1, "down", layer="Ethernet"))}, {}),
+    ],
+)
+def test_ports_as_they_should_be(own: Mapping[str, tuple[Port, ...]], env: dict[str, str]) -> None:
+    assert found(PORT, own, plan(**env)) == []
+
+
+@pytest.mark.parametrize(
+    ("own", "env", "summary", "subject", "expected", "wanted"),
+    [
+        (
+            ports(rail(1, "down", "Polling")),
+            {},
+            "an InfiniBand port is down",
+            "mlx5_1 port 1",
+            "active, as on 3 other hosts of the job",
+            "fail",
+        ),
+        (
+            ports(rail(3, "down", "Disabled", "Ethernet")),
+            {},
+            "a RoCE port is down",
+            "mlx5_3 port 1",
+            "active, as on 3 other hosts of the job",
+            "fail",
+        ),
+        (
+            ports(rail(2, "initializing")),
+            {},
+            "no subnet manager has set up an InfiniBand port",
+            "mlx5_2 port 1",
+            "active, as on 3 other hosts of the job",
+            "fail",
+        ),
+        (
+            {"node1": (rail(0),), "node3": (rail(0, "armed"),)},
+            {},
+            "an InfiniBand port is down",
+            "mlx5_0 port 1",
+            "active, as on 1 other host of the job",
+            "fail",
+        ),
+        (
+            {"node1": (rail(0), rail(1)), "node3": (rail(0), rail(1, "down"))},
+            {"NCCL_IB_HCA": "mlx5_1"},
+            "an InfiniBand port is down",
+            "mlx5_1 port 1",
+            "active, as on 1 other host of the job",
+            "fail",
+        ),
+    ],
+)
+def test_a_port_is_down(
+    own: Mapping[str, tuple[Port, ...]],
+    env: dict[str, str],
+    summary: str,
+    subject: str,
+    expected: str,
+    wanted: str,
+) -> None:
+    (problem,) = found(PORT, own, plan(**env))
+    assert (problem.hosts, problem.summary, problem.subject) == (("node3",), summary, subject)
+    assert (problem.expected, severity(PORT, problem)) == (expected, wanted)
+
+
+def test_a_port_that_is_up_on_some_hosts_only() -> None:
+    own = {
+        "node1": (rail(0),),
+        "node2": (rail(0),),
+        "node3": (rail(0, "down"),),
+        "node4": (rail(0, "down"),),
+    }
+    problems = found(PORT, own, plan())
+    assert [(p.hosts, severity(PORT, p)) for p in problems] == [(("node3",), "warn"), (("node4",), "warn")]
+
+
+def test_no_subnet_manager_anywhere() -> None:
+    own = {f"node{n}": (rail(0, "initializing"),) for n in (1, 2)}
+    problems = found(PORT, own, plan())
+    assert [(p.hosts, p.expected, severity(PORT, p)) for p in problems] == [
+        (("node1",), "active", "warn"),
+        (("node2",), "active", "warn"),
+    ]
+
+
+def test_a_port_that_the_job_names_is_down_everywhere() -> None:
+    own = {f"node{n}": (rail(0), rail(1, "down")) for n in (1, 2)}
+    problems = found(PORT, own, plan(NCCL_IB_HCA="mlx5_1"))
+    assert [(p.hosts, p.expected, severity(PORT, p)) for p in problems] == [
+        (("node1",), "active, for NCCL_IB_HCA=mlx5_1", "fail"),
+        (("node2",), "active, for NCCL_IB_HCA=mlx5_1", "fail"),
+    ]
+
+
+def test_a_card_that_is_gone() -> None:
+    own = {**ports(), "node3": ALL_UP[:2] + ALL_UP[3:]}
+    (problem,) = found(PORT, own, plan())
+    assert (problem.hosts, problem.summary) == (("node3",), "an InfiniBand port is not there")
+    assert (problem.subject, problem.actual) == ("mlx5_2 port 1", "no such port")
+    assert severity(PORT, problem) == "fail"
+
+
+def test_a_card_that_the_only_other_host_has() -> None:
+    (problem,) = found(PORT, {"node1": (rail(0), rail(1)), "node2": (rail(0),)}, plan())
+    assert (problem.hosts, problem.subject) == (("node2",), "mlx5_1 port 1")
+    assert (severity(PORT, problem), problem.confidence) == ("warn", "suspect")
+
+
+def test_cards_of_other_names_accuse_nobody() -> None:
+    assert found(PORT, {"node1": (rail(0), rail(1)), "node2": (rail(0), rail(5))}, plan()) == []
+
+
+def test_infiniband_is_not_used() -> None:
+    with pytest.raises(Skip, match="NCCL_IB_DISABLE"):
+        found(PORT, ports(rail(1, "down")), plan(NCCL_IB_DISABLE="1"))
+    assert found(PORT, ports(rail(1, "down")), plan(NCCL_IB_DISABLE="0"))
+
+
+@pytest.mark.parametrize("check", [NVLINK, MANAGER, PORT], ids=lambda check: check.id)
+def test_only_nccl_jobs_are_examined_for_their_fabric(check: Check) -> None:
+    assert check.backends == {Backend.NCCL}

@@ -1,7 +1,18 @@
 """Fixtures for every test, and the list of what was left out."""
 
 from tests.faults import examine
-from tests.lab.fixtures import lab, lab4, make_lab
+from tests.lab.fixtures import gpus, gpus2, lab, lab4, make_lab, make_rack, rack, rack3
 from tests.left_out import pytest_terminal_summary
 
-__all__ = ["examine", "lab", "lab4", "make_lab", "pytest_terminal_summary"]
+__all__ = [
+    "examine",
+    "gpus",
+    "gpus2",
+    "lab",
+    "lab4",
+    "make_lab",
+    "make_rack",
+    "pytest_terminal_summary",
+    "rack",
+    "rack3",
+]

@@ -9,9 +9,11 @@ What can be real is real. What is emulated (hardware, kernel log, clock) says so
 """
 
 from .errors import LabError
+from .gpus import Gpus, fit_gpus
 from .host import Host
 from .lab import Lab
 from .needs import missing, sweep
+from .npus import Rack, fit_npus
 from .snapshot import Snapshot
 
-__all__ = ["Host", "Lab", "LabError", "Snapshot", "missing", "sweep"]
+__all__ = ["Gpus", "Host", "Lab", "LabError", "Rack", "Snapshot", "fit_gpus", "fit_npus", "missing", "sweep"]

@@ -49,6 +49,13 @@ mkdir -p "$top/run/sshd" "$top/run/lock" "$top/home/trainee"
 chmod 1777 "$top/run/lock"
 chown 4001:4001 "$top/home/trainee"
 
+# Emulated hardware lies outside, in a folder that all hosts of the lab share: there they find each other. The
+# lock tells that this host has power.
+mkdir -p "$dir/../shared/$2" "$top/run/cluster-doctor-lab/shared"
+mount --bind "$dir/../shared" "$top/run/cluster-doctor-lab/shared"
+exec 8>"$dir/../shared/$2/on"
+flock 8
+
 IFS=:
 for path in $KEEP; do
   mkdir -p "$top$path"

@@ -7,8 +7,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from .gpus import Gpus, fit_gpus
 from .lab import Lab
 from .needs import missing
+from .npus import Rack, fit_npus
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +36,52 @@ def make_lab() -> Iterator[Callable[..., Lab]]:
         pytest.skip(reason)
     with ExitStack() as labs:
         yield lambda *args, **options: labs.enter_context(Lab(*args, **options))
+
+
+@pytest.fixture(scope="module")
+def rack3() -> Iterator[Rack]:
+    """Three hosts with eight NPUs each. Use `rack`, which also mends them before each test."""
+    if reason := missing():
+        pytest.skip(reason)
+    with Lab(3) as lab:
+        rack = fit_npus(lab)
+        yield rack
+        rack.free()
+
+
+@pytest.fixture
+def rack(rack3: Rack) -> Rack:
+    """Three healthy hosts of Atlas A2, node1 to node3; `rack.lab` is their lab."""
+    rack3.lab.reset()
+    rack3.reset()
+    return rack3
+
+
+@pytest.fixture
+def make_rack(make_lab: Callable[..., Lab]) -> Iterator[Callable[..., Rack]]:
+    """`make_rack("atlas-a3", hosts=2)` boots a lab with NPUs of its own for one test."""
+    with ExitStack() as racks:
+
+        def make(product: str = "atlas-a2", **options: int) -> Rack:
+            rack = fit_npus(make_lab(**options), product)
+            racks.callback(rack.free)
+            return rack
+
+        yield make
+
+
+@pytest.fixture(scope="module")
+def gpus2() -> Iterator[Gpus]:
+    """Two hosts with eight GPUs each. Use `gpus`, which also mends them before each test."""
+    if reason := missing():
+        pytest.skip(reason)
+    with Lab(2) as lab:
+        yield fit_gpus(lab)
+
+
+@pytest.fixture
+def gpus(gpus2: Gpus) -> Gpus:
+    """Two healthy hosts with NVIDIA H100, node1 and node2; `gpus.lab` is their lab."""
+    gpus2.lab.reset()
+    gpus2.reset()
+    return gpus2

@@ -1,0 +1,207 @@
+"""What nvidia-smi prints on a host with NVIDIA H100 GPUs. Pure: a file's name -> its text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+MODEL = "NVIDIA H100 80GB HBM3"
+PCI = "10de2330"
+SWITCH_PCI = "10de22a3"
+DRIVER = "550.90.12"
+CUDA = "12.4"
+MEMORY = 81559
+LINKS = 18
+
+VERSION = f"""\
+NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER}  Tue Jul 16 18:33:05 UTC 2024
+GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)
+"""
+NO_DRIVER = (
+    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
+    "Make sure that the latest NVIDIA driver is installed and running.\n\n"
+)
+
+# Fields that may be asked for, with the unit that their title shows and their healthy value.
+FIELDS = {
+    "index": ("", ""),
+    "uuid": ("", ""),
+    "gpu_uuid": ("", ""),
+    "name": ("", MODEL),
+    "gpu_name": ("", MODEL),
+    "serial": ("", "1650523020000"),
+    "pci.bus_id": ("", ""),
+    "gpu_bus_id": ("", ""),
+    "pci.device_id": ("", "0x233010DE"),
+    "driver_version": ("", DRIVER),
+    "vbios_version": ("", "96.00.89.00.01"),
+    "count": ("", ""),
+    "persistence_mode": ("", "Enabled"),
+    "compute_mode": ("", "Default"),
+    "pstate": ("", "P0"),
+    "temperature.gpu": ("", "29"),
+    "power.draw": ("W", "69.20"),
+    "power.limit": ("W", "700.00"),
+    "utilization.gpu": ("%", "0"),
+    "utilization.memory": ("%", "0"),
+    "memory.total": ("MiB", str(MEMORY)),
+    "memory.used": ("MiB", "1"),
+    "memory.free": ("MiB", str(MEMORY - 1)),
+    "clocks.sm": ("MHz", "345"),
+    "clocks.max.sm": ("MHz", "1980"),
+    "ecc.mode.current": ("", "Enabled"),
+    "ecc.errors.corrected.volatile.total": ("", "0"),
+    "ecc.errors.uncorrected.volatile.total": ("", "0"),
+    "ecc.errors.corrected.aggregate.total": ("", "0"),
+    "ecc.errors.uncorrected.aggregate.total": ("", "0"),
+    "retired_pages.pending": ("", "[N/A]"),
+    "remapped_rows.correctable": ("", "0"),
+    "remapped_rows.uncorrectable": ("", "0"),
+    "remapped_rows.pending": ("", "No"),
+    "remapped_rows.failure": ("", "No"),
+    "mig.mode.current": ("", "Disabled"),
+    "gpu_recovery_action": ("", "None"),
+    "fabric.state": ("", "Completed"),
+    "fabric.status": ("", "Success"),
+    "fabric.health.summary": ("", "N/A"),
+}
+APPS = {
+    "gpu_uuid": "",
+    "pid": "",
+    "process_name": "",
+    "used_gpu_memory": "MiB",
+    "used_memory": "MiB",
+    "gpu_name": "",
+    "gpu_bus_id": "",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """A process with memory of a GPU."""
+
+    name: str
+    pid: int
+    memory_mb: int
+
+
+def uuid(host: int, index: int) -> str:
+    return f"GPU-{host:08x}-6e53-a130-43b0-{index:012x}"
+
+
+def bus(index: int) -> str:
+    return f"00000000:{0x19 + 16 * index:02X}:00.0"
+
+
+def healthy(host: int, index: int, count: int) -> dict[str, str]:
+    """The value of every field."""
+    own = {"index": str(index), "count": str(count)}
+    own |= dict.fromkeys(("uuid", "gpu_uuid"), uuid(host, index))
+    own |= dict.fromkeys(("pci.bus_id", "gpu_bus_id"), bus(index))
+    return {field: own.get(field, value) for field, (_, value) in FIELDS.items()}
+
+
+def gpus(rows: Sequence[Mapping[str, str] | str], without: Iterable[str] = ()) -> str:
+    """The table behind --query-gpu; a row that is a text is what is said instead of it."""
+    known = {field: unit for field, (unit, _) in FIELDS.items() if field not in set(without)}
+    shown = [f"!{row}" if isinstance(row, str) else "\t".join(row[field] for field in known) for row in rows]
+    return _table(known, shown)
+
+
+def apps(rows: Iterable[tuple[Mapping[str, str], App]]) -> str:
+    """The table behind --query-compute-apps."""
+    shown = []
+    for gpu, app in rows:
+        used = str(app.memory_mb)
+        own = {"pid": str(app.pid), "process_name": app.name, "used_gpu_memory": used, "used_memory": used}
+        shown.append("\t".join(own.get(field) or gpu[field] for field in APPS))
+    return _table(APPS, shown)
+
+
+def _table(columns: Mapping[str, str], rows: Iterable[str]) -> str:
+    titles = "\t".join(f"{name} [{unit}]" if unit else name for name, unit in columns.items())
+    return "".join(f"{line}\n" for line in ("\t".join(columns), titles, *rows))
+
+
+def head(gpu: Mapping[str, str]) -> str:
+    return f"GPU {gpu['index']}: {gpu['name']} (UUID: {gpu['uuid']})\n"
+
+
+def nvlink(rows: Iterable[tuple[Mapping[str, str], frozenset[int]]]) -> str:
+    """`nvlink --status`; beside each GPU stand its links that are down."""
+    shown = ""
+    for gpu, down in rows:
+        shown += head(gpu)
+        if len(down) == LINKS:
+            shown += "NVML: Unable to retrieve NVLink information as all links are inActive\n"
+            continue
+        states = ("<inactive>" if link in down else "26.562 GB/s" for link in range(LINKS))
+        shown += "".join(f"\t Link {link}: {state}\n" for link, state in enumerate(states))
+    return shown
+
+
+def topology(indexes: Sequence[int], joined: Mapping[tuple[int, int], str]) -> str:
+    """`topo -m`; `joined` holds what is not a full set of NVLinks."""
+    names = [f"GPU{index}" for index in indexes]
+    shown = "\t\033[4m" + "\t".join([*names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"]) + "\033[0m\n"
+    for index in indexes:
+        cells = [
+            " X " if other == index else joined.get((min(index, other), max(index, other)), f"NV{LINKS}")
+            for other in indexes
+        ]
+        near = ["0-51", "0"] if index < 4 else ["52-103", "1"]
+        shown += "\t".join([f"GPU{index}", *cells, *near]) + "\t\tN/A\n"
+    legend = ["X    = Self", "NV#  = Connection traversing a bonded set of # NVLinks"]
+    return shown + "\nLegend:\n\n" + "".join(f"  {line}\n" for line in legend)
+
+
+def plain(rows: Iterable[tuple[Mapping[str, str], Sequence[App]]]) -> str:
+    """nvidia-smi without arguments."""
+    three = f"{'-' * 41}+{'-' * 24}+{'-' * 22}"
+    lines = [
+        "Tue Oct  8 09:49:34 2024",
+        f"+{'-' * 89}+",
+        f"| {f'NVIDIA-SMI {DRIVER}':<30}{f'Driver Version: {DRIVER}':<31}{f'CUDA Version: {CUDA}':<27}|",
+        f"|{three}+",
+        "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |",
+        "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |",
+        "|                                         |                        |               MIG M. |",
+        f"|{three.replace('-', '=')}|",
+    ]
+    running = []
+    for gpu, own in rows:
+        power = f"{_round(gpu['power.draw'])}W / {_round(gpu['power.limit']):>4}W"
+        used = f"{_round(gpu['memory.used'])}MiB / {_round(gpu['memory.total']):>6}MiB"
+        load = f"{_round(gpu['utilization.gpu'])}%"
+        heat = f"{_round(gpu['temperature.gpu'])}C"
+        errors = gpu["ecc.errors.uncorrected.volatile.total"]
+        name = f"{gpu['index']:>3}  {gpu['name']:<28}{'On':>6}"
+        state = f"{'N/A':<6}{heat:<7}{_round(gpu['pstate'], 'P0'):<4}{power:>22}"
+        mode = _round(gpu["compute_mode"], "Default")
+        lines += [
+            f"| {name} |   {gpu['pci.bus_id']} Off | {errors:>20} |",
+            f"| {state} | {used:>22} | {load:>7}{mode:>13} |",
+            f"|{'':41}|{'':24}| {gpu['mig.mode.current']:>20} |",
+            f"+{three}+",
+        ]
+        for app in own:
+            place = f"{gpu['index']:>4}   N/A  N/A {app.pid:>9}      C   {app.name}"
+            running.append(f"| {place:<69}{f'{app.memory_mb}MiB':>18} |")
+    lines += [
+        "",
+        f"+{'-' * 89}+",
+        f"| {'Processes:':<88}|",
+        f"| {' GPU   GI   CI        PID   Type   Process name':<69}{'GPU Memory':>18} |",
+        f"| {'       ID   ID':<69}{'Usage':>18} |",
+        f"|{'=' * 89}|",
+        *(running or [f"| {' No running processes found':<88}|"]),
+        f"+{'-' * 89}+",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _round(value: str, *words: str) -> str:
+    """As short as the table needs it; what is no number and none of `words` is an error."""
+    if value in words:
+        return value
+    return f"{float(value):.0f}" if value.replace(".", "", 1).isdigit() else "ERR!"

@@ -1,0 +1,276 @@
+"""Hosts with NVIDIA GPUs: an emulated `nvidia-smi`, a driver that may be gone, and a fabric manager.
+
+with Lab(2) as lab:
+    gpus = fit_gpus(lab)
+    gpus["node2"][3].ecc(4)
+    gpus["node2"].without_driver()
+    gpus.reset()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from . import gpu_texts as says
+from .emulated import Emulated, emulator
+from .host import Host
+from .lab import Lab
+
+_TOLD = (
+    "index",
+    "uuid",
+    "gpu_uuid",
+    "name",
+    "gpu_name",
+    "pci.bus_id",
+    "gpu_bus_id",
+    "driver_version",
+    "count",
+)
+"""What nvidia-smi still tells of a GPU that has a problem."""
+
+
+class Gpu:
+    """One GPU; `gpu[field]` is what a query for the field prints, without its unit."""
+
+    def __init__(self, host: GpuHost, index: int) -> None:
+        self.host = host
+        self.index = index
+        self.values = says.healthy(host.number, index, host.count)
+        self.apps: tuple[says.App, ...] = ()
+        self.down: frozenset[int] = frozenset()
+        self.message = ""
+
+    def __getitem__(self, field: str) -> str:
+        return self.values[field]
+
+    def __setitem__(self, field: str, value: object) -> None:
+        assert field in self.values
+        self.values[field] = str(value)
+        self.host.tell()
+
+    def ecc(self, uncorrected: int) -> None:
+        self["ecc.errors.uncorrected.volatile.total"] = uncorrected
+
+    def remap(self, *, failed: bool = False) -> None:
+        """A row of its memory waits for a reset to be replaced; or could not be replaced."""
+        self[f"remapped_rows.{'failure' if failed else 'pending'}"] = "Yes"
+
+    def needs_reset(self) -> None:
+        for field in ("temperature.gpu", "pstate", "utilization.gpu"):
+            self.values[field] = "[GPU requires reset]"
+        self["gpu_recovery_action"] = "Reset"
+
+    def lost(self) -> None:
+        """It fell off the bus while the driver ran."""
+        for field in self.values.keys() - set(_TOLD):
+            self.values[field] = "[GPU is lost]"
+        self.host.tell()
+
+    def unknown(self) -> None:
+        """nvidia-smi cannot even say which one it is."""
+        self.message = f"Unable to determine the device handle for GPU{self['pci.bus_id'][4:]}: Unknown Error"
+        self.host.tell()
+
+    def processes(self, *running: tuple[str, int, int]) -> None:
+        """Name, number and memory in MiB of each."""
+        self.apps = tuple(says.App(*app) for app in running)
+        self.memory(1 + sum(app.memory_mb for app in self.apps))
+
+    def memory(self, megabytes: int) -> None:
+        """Memory in use, by whomever."""
+        self.values["memory.free"] = str(says.MEMORY - megabytes)
+        self["memory.used"] = megabytes
+
+    def links_down(self, *links: int) -> None:
+        """NVLinks by number; all of them without any."""
+        self.down = frozenset(links or range(says.LINKS))
+        self.host.tell()
+
+
+class GpuHost(Emulated):
+    """The GPUs of one host, by index."""
+
+    prepare = """
+    if ! grep -q '^nvidia /proc/driver ' /proc/mounts; then mount -t tmpfs -o mode=755 nvidia /proc/driver; fi
+    ! [ -e /dev/nvidia0 ] || chmod 666 /dev/nvidia*
+    """
+
+    gpus: tuple[Gpu, ...]
+    gone: frozenset[int]
+    unplugged: frozenset[int]
+    switched: bool
+    topology: dict[tuple[int, int], str]
+    unknown_fields: frozenset[str]
+
+    def __init__(self, host: Host, count: int, switches: int) -> None:
+        super().__init__(host, "gpu")
+        self.count = count
+        self.switches = switches
+        self.finish = _FABRIC_MANAGER if switches else ""
+        self._restore()
+        self._healthy = self._texts()
+
+    def __getitem__(self, index: int) -> Gpu:
+        return self.gpus[index]
+
+    def __iter__(self) -> Iterator[Gpu]:
+        return iter(self.gpus)
+
+    # Trouble with the host as a whole; `reset` ends all of it.
+
+    def drop(self, index: int, *, node: bool = False) -> None:
+        """A GPU is gone since the last boot: from the bus, from /dev and from nvidia-smi, which count anew.
+
+        With `node` it is only nvidia-smi that lacks it: the driver saw it and could not start it.
+        """
+        self.gone |= {index}
+        self.tell()
+        if not node:
+            self.unplugged |= {index}
+            self.plug()
+            self.do('rm -f "/dev/nvidia$1"', str(self.count - len(self.unplugged)))
+
+    def without_gpus(self) -> None:
+        """A host that never had any: no driver and no nvidia-smi either."""
+        self.gone = self.unplugged = frozenset(range(self.count))
+        self.switched = False
+        self.tell()
+        self.plug()
+        self.do(f"rm -rf /proc/driver/nvidia* /dev/nvidia* /usr/bin/nvidia-smi\n{_STOP}")
+
+    def without_switches(self) -> None:
+        """No NVSwitch joins its GPUs, which therefore join no fabric."""
+        self.switched = False
+        self.plug()
+        for gpu in self.gpus:
+            for field in ("fabric.state", "fabric.status"):
+                gpu.values[field] = "N/A"
+        self.tell()
+        self.do(f"rm -rf /proc/driver/nvidia-nvswitch /dev/nvidia-nvswitch*\n{_STOP}")
+
+    def joined(self, one: int, other: int, by: str) -> None:
+        """What `topo -m` shows between two GPUs, such as SYS or NV6."""
+        self.topology[min(one, other), max(one, other)] = by
+        self.tell()
+
+    def driver_lacks(self, *fields: str) -> None:
+        """An older driver, which refuses queries for these fields."""
+        self.unknown_fields = frozenset(fields)
+        self.tell()
+
+    def without_driver(self) -> None:
+        """The kernel module is not loaded; the program is there."""
+        self.put("no_driver", says.NO_DRIVER)
+        self.do("rm -rf /proc/driver/nvidia /proc/driver/nvidia-nvswitch /dev/nvidia*")
+
+    def hang(self, kind: str = "all") -> None:
+        """nvidia-smi never comes back: from gpus, apps, nvlink or topo, or whatever it is asked."""
+        self.put(f"hang/{kind}", "")
+
+    def only_for_root(self) -> None:
+        """Nobody else may open a GPU: its files are handed to no job."""
+        self.do("chmod 600 /dev/nvidia[0-9]*")
+
+    def stop_fabric_manager(self) -> None:
+        self.do(_STOP)
+
+    def reset(self) -> None:
+        self._restore()
+        super().reset()
+
+    def tell(self) -> None:
+        """Let nvidia-smi show what the GPUs are like."""
+        self.show(self._texts())
+
+    def _restore(self) -> None:
+        self.gone = self.unplugged = frozenset()
+        self.switched = True
+        self.topology = {}
+        self.unknown_fields = frozenset()
+        self.gpus = tuple(Gpu(self, index) for index in range(self.count))
+
+    # What `Emulated` puts in place.
+
+    def healthy(self) -> Mapping[str, str]:
+        return self._healthy
+
+    def programs(self) -> Mapping[str, tuple[str, int]]:
+        files = {
+            "/usr/bin/nvidia-smi": (emulator("nvidia-smi"), 0o755),
+            "/proc/driver/nvidia/version": (says.VERSION, 0o444),
+        }
+        for switch in range(self.switches):
+            place = f"/proc/driver/nvidia-nvswitch/devices/0000:{0xC1 + switch:02x}:00.0/information"
+            files[place] = ("", 0o444)
+        return files
+
+    def nodes(self) -> tuple[str, ...]:
+        switches = tuple(f"nvidia-nvswitch{switch}" for switch in range(self.switches))
+        return (*(f"nvidia{index}" for index in range(self.count)), "nvidiactl", "nvidia-uvm", *switches)
+
+    def bus(self) -> Iterator[tuple[str, str, str]]:
+        for gpu in self.gpus:
+            if gpu.index not in self.unplugged:
+                yield f"{says.bus(gpu.index)[9:11].lower()}00", says.PCI, "nvidia"
+        for switch in range(self.switches if self.switched else 0):
+            yield f"{0xC1 + switch:02x}00", says.SWITCH_PCI, "nvidia-nvswitch"
+
+    def _texts(self) -> dict[str, str]:
+        there = [gpu for gpu in self.gpus if gpu.index not in self.gone]
+        numbers = {gpu.index: number for number, gpu in enumerate(there)}
+        count = str(len(there))
+        rows = [{**gpu.values, "index": str(numbers[gpu.index]), "count": count} for gpu in there]
+        joined = {
+            (numbers[a], numbers[b]): by for (a, b), by in self.topology.items() if {a, b} <= numbers.keys()
+        }
+        paired = list(zip(there, rows, strict=True))
+        return {
+            "gpus": says.gpus([gpu.message or row for gpu, row in paired], self.unknown_fields),
+            "apps": says.apps((row, app) for gpu, row in paired for app in gpu.apps),
+            "nvlink": says.nvlink((row, gpu.down) for gpu, row in paired),
+            "topo": says.topology(range(len(there)), joined),
+            "list": "".join(map(says.head, rows)),
+            "plain": says.plain((row, gpu.apps) for gpu, row in paired),
+        }
+
+
+_STOP = "kill $(cat /run/nv-fabricmanager.pid); rm /run/nv-fabricmanager.pid"
+_FABRIC_MANAGER = """
+if ! kill -0 "$(cat /run/nv-fabricmanager.pid 2>/dev/null)" 2>/dev/null; then
+  cp "$(command -v sleep)" /usr/bin/nv-fabricmanager
+  setsid nv-fabricmanager 864000 </dev/null >/dev/null 2>&1 &
+  echo $! >/run/nv-fabricmanager.pid
+fi
+"""
+
+
+class Gpus:
+    """The hosts of a lab that have GPUs, by name."""
+
+    def __init__(self, lab: Lab, hosts: Mapping[str, GpuHost]) -> None:
+        self.lab = lab
+        self.hosts = hosts
+
+    def __getitem__(self, name: str) -> GpuHost:
+        return self.hosts[name]
+
+    def __iter__(self) -> Iterator[GpuHost]:
+        return iter(self.hosts.values())
+
+    @property
+    def setters(self) -> tuple[tuple[str, str], ...]:
+        """Host and arguments of every call that was to change something: none, after an examination."""
+        return tuple((host.host.name, call) for host in self for call in host.setters)
+
+    def reset(self) -> None:
+        """All GPUs are healthy, and no call was made; hosts that were booted are fitted again."""
+        for host in self:
+            host.reset()
+
+
+def fit_gpus(lab: Lab, count: int = 8, switches: int = 4) -> Gpus:
+    """Put so many GPUs, and NVSwitches between them, into every host of a running lab."""
+    gpus = Gpus(lab, {host.name: GpuHost(host, count, switches) for host in lab})
+    gpus.reset()
+    return gpus

@@ -1,0 +1,253 @@
+"""What hccn_tool prints, product by product. Pure: a file's name -> its text.
+
+`QUERY` is printed on stdout for `-QUERY -g`, and `QUERY.err` on stderr beside it. Where there is a
+`QUERY.fail`, the query fails: that file holds the exit code, the stream (1 or 2), and what is said there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from .npu_products import Product
+
+NO_ADDRESS = "13 2 Get ipconf failed, because no ip was preset there!\n"
+NO_GATEWAY = "2 2 Get gateway failed, because no gateway was preset there!\n"
+NO_CERTIFICATE = "14 2 No certificate found, please set certs firstly!\n"
+NO_MODULE = "20 1 Optical module is not present.\n"
+
+DAY = 86400
+LAST_FLAP = 30 * DAY
+"""A healthy link came up so long ago, in seconds."""
+
+Device = int | str
+"""The number of a device, or what stands for it."""
+
+Changes = Sequence[tuple[float, bool]]
+"""How long ago a link changed, in seconds, and whether it came up; newest first."""
+
+HEALTHY: Changes = ((LAST_FLAP, True), (LAST_FLAP + 1, False), (LAST_FLAP + 15, True))
+
+_OPTICAL = """\
+optical info:
+present              : present
+temperature          : 47 C
+high power enable reg: enabled
+vendor name          : Hisense
+vendor part number   : LMQ8611-PC+
+vendor serial number : V8BD6H{serial}
+vendor org unique id : 0xac 0x4a 0x0
+xsfp identifier      : QSFP+ or later
+xsfp wave length     : 850 nm
+manufact date code   : 2023.6.18
+Vcc                  : 3262.90 mV
+Tx Power0            : 1.4035 mW
+Rx Power0            : 1.0189 mW
+Tx Power1            : 1.3968 mW
+Rx Power1            : 0.9954 mW
+Tx Power2            : 1.4140 mW
+Rx Power2            : 0.9907 mW
+Tx Power3            : 1.4988 mW
+Rx Power3            : 1.0213 mW
+Vcc High Thres       : 3465.00 mV
+Vcc Low Thres        : 3135.00 mV
+Temp High Thres      : 70 C
+Temp Low Thres       : 0 C
+TxPower High Thres   : 3.5481 mW
+TxPower Low Thres    : 0.2818 mW
+RxPower High Thres   : 3.5481 mW
+RxPower Low Thres    : 0.1445 mW
+Tx Bias0             : 7.9360 mA
+Tx Bias1             : 7.9280 mA
+Tx Bias2             : 7.9360 mA
+Tx Bias3             : 7.9240 mA
+Tx Los Flag          : 0x0
+Rx Los Flag          : 0x0
+Tx LoL Flag          : 0x0
+Rx LoL Flag          : 0x0
+Host SNR Lane0       : not supported
+Host SNR Lane1       : not supported
+Host SNR Lane2       : not supported
+Host SNR Lane3       : not supported
+Media SNR Lane0      : 23.1211 dB
+Media SNR Lane1      : 22.6289 dB
+Media SNR Lane2      : 22.1875 dB
+Media SNR Lane3      : 23.2969 dB
+"""
+
+_PRIORITIES = [f"pri{priority}_" for priority in range(8)]
+_COUNTERS = [
+    "mac_tx_mac_pause_num",
+    "mac_rx_mac_pause_num",
+    *(f"mac_{way}_pfc_{priority}pkt_num" for way in ("tx", "rx") for priority in ["", *_PRIORITIES]),
+    *(
+        f"mac_{way}_{kind}_num"
+        for way in ("tx", "rx")
+        for kind in ("total_pkt", "total_oct", "bad_pkt", "bad_oct")
+    ),
+    "mac_rx_fcs_err_pkt_num",
+    *(f"roce_{way}_{kind}_pkt_num" for way in ("rx", "tx") for kind in ("rc", "all", "err")),
+    "roce_cqe_num",
+    "roce_rx_cnp_pkt_num",
+    "roce_tx_cnp_pkt_num",
+    "roce_unexpected_ack_num",
+    "roce_out_of_order_num",
+    "roce_verification_err_num",
+    "roce_qp_status_err_num",
+    "roce_new_pkt_rty_num",
+    "roce_ecn_db_num",
+]
+_TRAFFIC = {
+    "nic_tx_all_pkg_num": 122404,
+    "nic_tx_all_oct_num": 16921741,
+    "nic_rx_all_pkg_num": 6414803,
+    "nic_rx_all_oct_num": 482237805,
+}
+_PORTS = """\
++--------+--------+--------+----------+-------------+------------+
+| UdieID | PortID | Speed  | PortType | Link Status | Media Type |
++--------+--------+--------+----------+-------------+------------+
+| 0      | 4      | 200    | ETH      | {state:<11} | Electrical |
+| 0      | 5      | 200    | ETH      | UP          | Electrical |
+| 1      | 8      | 200    | UB       | UP          | Optical    |
+| 1      | 9      | 200    | UB       | UP          | Optical    |
++--------+--------+--------+----------+-------------+------------+
+"""
+
+
+def own(product: Product, host: int, device: int) -> dict[str, str]:
+    """What only this device says; hosts are numbered from 1."""
+    if product.name == "atlas-950":
+        return {"dev_info": ports(True)}
+    address, netmask = product.address(host, device)
+    inside, inside_mask = product.vnic(host, device)
+    return {
+        "ip": ip(product, address, netmask),
+        "mac": f"mac addr: 84:46:fe:00:{host & 255:02x}:{device:02x}\n",
+        "vnic": f"vnic link status: UP\nvnic ipaddr: {inside}\nvnic netmask: {inside_mask}\n",
+    } | ({} if product.modern else {"netdetect": f"netdetect address: {product.detect(device)}\n"})
+
+
+def common(product: Product, host: int) -> dict[str, str]:
+    """What all devices of a host say, unless they have a file of their own; @ stands for their number.
+
+    What is empty depends on the fabric, and the tool finds it out.
+    """
+    if product.name == "atlas-950":
+        return {}
+    files = {
+        "link": link(True),
+        "netdetect": f"{_detect(product)}: {product.detect(0)}\n",
+        "lldp": lldp(f"400GE1/{host}/@:1"),
+        "optical": _OPTICAL.format(serial=f"{host:03}@"),
+        "link_stat": link_stat(product, "@", HEALTHY),
+        "tls": tls(product, "@"),
+        "stat": stat(product),
+        "speed": f"Speed: {product.speed} Mb/s\n",
+        "duplex": "Duplex: Full\n",
+        "mtu": "mtu:1500\n",
+        "fec": "fec mode: rs FEC mode\n",
+        "pfc": "PFC configuration:\npriority   0 1 2 3 4 5 6 7\nenabled    0 0 0 0 1 0 0 0\n",
+        "process": "device hccp process: exist\n",
+        "bandwidth": "Bandwidth TX:     0.00 MB/sec\nBandwidth RX:     0.00 MB/sec\n",
+        "cfg": "config status:SUCCESS\n",
+        "net_health": "",
+        "ping": "",
+    }
+    if product.modern:
+        files["ip-inet6.fail"] = NO_ADDRESS
+    if product.gateway:
+        files["gateway"] = gateway(product.gateway, "@")
+    else:
+        files["gateway.fail"] = NO_GATEWAY
+    if product.name == "atlas-a3":
+        files["hccs_ping"] = ""
+    return files
+
+
+def conf(product: Product, host: int) -> str:
+    """/etc/hccn.conf as the setters leave it."""
+    lines = []
+    for device in range(product.devices) if product.name != "atlas-950" else ():
+        address, netmask = product.address(host, device)
+        lines += [f"address_{device}={address}", f"netmask_{device}={netmask}"]
+        lines += [f"netdetect_{device}={product.detect(device)}"]
+        lines += [f"gateway_{device}={product.gateway}"] if product.gateway else []
+        lines += [f"send_arp_status_{device}=1", f"tls_enable_{device}=0"]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def ip(product: Product, address: str, netmask: str) -> str:
+    return f"ipaddr:{address}\nnetmask:{netmask}\n" + ("" if product.modern else "\n")
+
+
+def link(up: bool) -> str:
+    return f"link status: {'UP' if up else 'DOWN'}\n"
+
+
+def gateway(address: str, device: Device) -> str:
+    return f"default gateway:{address}, Iface:eth{device}\n"
+
+
+def ports(up: bool) -> str:
+    """The ports of a device that has several."""
+    return _PORTS.format(state="UP" if up else "DOWN")
+
+
+def lldp(port: str, system: str = "Versatile Routing Platform Software") -> str:
+    return (
+        "Chassis ID TLV\n        MAC: 58:ae:a8:00:00:01\n"
+        f"Port ID TLV\n        Ifname: {port}\n"
+        f"System Description TLV\n        {system}\nVRP (R) software, Version 8.211\n\nDX511\n\n"
+        "System Capabilities TLV\n        Enabled capabilities: Bridge, Router\n"
+        "Management Address TLV\n        IPv4: 198.51.100.1\n"
+        "Maximum Frame Size TLV\n        9216\n"
+        "End of LLDPDU TLV\n"
+    )
+
+
+def stat(product: Product) -> str:
+    if not product.modern:
+        return "packet statistics:\nroce_rx_err_pkt_num:0\nroce_tx_err_pkt_num:0\n"
+    counters = {**dict.fromkeys(_COUNTERS, 0), **_TRAFFIC}
+    return "packet statistics:\n" + "".join(f"{name}:{count}\n" for name, count in counters.items())
+
+
+def link_stat(product: Product, device: Device, changes: Changes, now: float | None = None) -> str:
+    """Times as the device's clock has them."""
+    now = time.time() if now is None else now
+    head = f"[devid {device}]"
+    lines = [f"current time        : {time.ctime(now)}"]
+    lines += [f"link up count       : {sum(up for _, up in changes)}"]
+    if product.modern:
+        lines += [f"link down count     : {sum(not up for _, up in changes)}"]
+    lines += [f"link change records :{'' if changes else ' NA'}"]
+    lines += [f"    {time.ctime(now - ago)}    LINK {'UP' if up else 'DOWN'}" for ago, up in changes]
+    return "".join(f"{head}{line}\n" for line in lines)
+
+
+def tls(product: Product, device: Device, on: bool = False, days_left: int = 3650) -> str:
+    """Without the line on the certificate's expiry where it has expired: that one goes to stderr."""
+    lines = [
+        f"dev_id:{device}, tls switch[{on:d}](0:disable, 1:enable), tls preconfigured[1]"
+        "(0:non-preset, 1:preset), tls alarm time threshold[60]days"
+    ]
+    for kind, name in (("pub", "server"), ("ca1", "Huawei Equipment CA")):
+        until = time.time() + DAY * (days_left if kind == "pub" else 3650)
+        lines += [f"dev_id:{device}, [{kind} cert] info:"]
+        lines += [f"\t subject[/C=CN/O=Huawei/CN={name}]"] if product.modern else []
+        lines += ["\t issuer[/C=CN/O=Huawei/CN=Huawei Equipment CA]"]
+        lines += ["\t start_time[Wed Feb 19 03:19:21 2020 GMT]"]
+        lines += [f"\t end_time[{time.asctime(time.gmtime(until))} GMT]"]
+        if until > time.time():
+            lines += [expiry(until < time.time() + 60 * DAY)] if product.modern else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def expiry(status: int) -> str:
+    return f"\t tls expiration status[{status:d}](0:normal, 1:near expiration, 2:has expired)"
+
+
+def _detect(product: Product) -> str:
+    """The newer tool says it shorter."""
+    return "netdetect addr" if product.name == "atlas-a3" else "netdetect address"

@@ -1,0 +1,169 @@
+"""The Ascend products that the lab emulates: how many devices, which names and addresses, which versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Where = tuple[str, str]
+"""An address and its netmask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """What differs from product to product; everything computed from the number of a host or device.
+
+    `chips` is the number of devices on a card. `speed` is in Mb/s. `pci` is vendor and device together.
+    `idle_mb` is the memory of a device in use while no process runs there.
+    """
+
+    name: str
+    pci: str
+    devices: int
+    chips: int
+    chip: str
+    hbm_mb: int
+    idle_mb: int
+    speed: int
+    driver: str
+    driver_fw: str
+    firmware: str
+    cann: str
+
+    @property
+    def modern(self) -> bool:
+        """Atlas A2 and later print more than the first products did."""
+        return self.name != "atlas-training"
+
+    def card(self, device: int) -> tuple[int, int]:
+        """The card of a device, and the chip on it."""
+        return divmod(device, self.chips)
+
+    def bus(self, device: int) -> str:
+        return f"0000:{0x01 + 8 * device:02X}:00.0"
+
+    def address(self, host: int, device: int) -> Where:
+        """Atlas training: devices 0 and 4, 1 and 5, … share a segment. Others: one segment for all."""
+        if self.name == "atlas-training":
+            return f"192.168.{100 + device % 4}.{98 + 2 * host + (device < 4)}", "255.255.255.0"
+        return f"{self._network}.{host}.{10 + device}", "255.255.0.0"
+
+    def detect(self, device: int) -> str:
+        """The address that the device probes: that of the switch in its segment."""
+        return f"192.168.{100 + device % 4}.1" if self.name == "atlas-training" else f"{self._network}.0.1"
+
+    @property
+    def gateway(self) -> str | None:
+        return f"{self._network}.0.1" if self.modern else None
+
+    @property
+    def routers(self) -> frozenset[str]:
+        """Addresses of the switches."""
+        return frozenset(self.detect(device) for device in range(self.devices))
+
+    def vnic(self, host: int, device: int) -> Where:
+        """The address on the wires inside the server, or inside the super pod."""
+        return f"192.168.{host}.{199 + device}", "255.255.255.0"
+
+    @property
+    def installed(self) -> dict[str, str]:
+        """The files that tell what is installed: path -> text."""
+        toolkit = "ascend-toolkit/latest/aarch64-linux/ascend_toolkit_install.info"
+        files = {"driver/version.info": _DRIVER, "firmware/version.info": _FIRMWARE, toolkit: _CANN}
+        return {f"/usr/local/Ascend/{path}": text.format(self) for path, text in files.items()}
+
+    @property
+    def _network(self) -> str:
+        return "10.30" if self.name == "atlas-a3" else "10.20"
+
+
+_DRIVER = """\
+Version={0.driver}
+ascendhal_version=7.35.19
+aicpu_version=1.0
+tdt_version=1.0
+log_version=1.0
+prof_version=2.0
+dvppkernels_version=1.1
+tsfw_version=1.0
+Innerversion=V100R001C15SPC012B220
+compatible_version=[V100R001C29],[V100R001C30],[V100R001C13],[V100R001C15]
+compatible_version_fw={0.driver_fw}
+package_version={0.driver}
+"""
+_FIRMWARE = """\
+Version={0.firmware}
+firmware_version=1.0
+package_version={0.driver}
+compatible_version_drv=[{0.driver},{0.driver}.]
+"""
+_CANN = """\
+package_name=Ascend-cann-toolkit
+version={0.cann}
+innerversion=V100R001C23SPC002B210
+compatible_version=[V100R001C15],[V100R001C18],[V100R001C19],[V100R001C20],[V100R001C21],[V100R001C23]
+arch=aarch64
+os=linux
+path=/usr/local/Ascend/ascend-toolkit/{0.cann}/aarch64-linux
+"""
+
+PRODUCTS = {
+    product.name: product
+    for product in (
+        Product(
+            "atlas-training",
+            pci="19e5d801",
+            devices=8,
+            chips=1,
+            chip="910A",
+            hbm_mb=32768,
+            idle_mb=0,
+            speed=100000,
+            driver="23.0.7",
+            driver_fw="[7.0.0,7.1.99]",
+            firmware="7.1.0.11.220",
+            cann="8.0.0",
+        ),
+        Product(
+            "atlas-a2",
+            pci="19e5d802",
+            devices=8,
+            chips=1,
+            chip="910B1",
+            hbm_mb=65536,
+            idle_mb=3128,
+            speed=200000,
+            driver="24.1.0",
+            driver_fw="[7.5.0,7.7.99]",
+            firmware="7.5.0.3.220",
+            cann="8.3.RC2",
+        ),
+        Product(
+            "atlas-a3",
+            pci="19e5d803",
+            devices=16,
+            chips=2,
+            chip="Ascend910",
+            hbm_mb=65536,
+            idle_mb=3128,
+            speed=200000,
+            driver="25.2.3",
+            driver_fw="[7.5.0,7.8.99]",
+            firmware="7.8.0.2.212",
+            cann="8.5.0",
+        ),
+        Product(
+            "atlas-950",
+            pci="19e5d806",
+            devices=8,
+            chips=1,
+            chip="950DT",
+            hbm_mb=86016,
+            idle_mb=4439,
+            speed=200000,
+            driver="26.0.0",
+            driver_fw="[8.0.0,8.9.99]",
+            firmware="8.0.0.1.100",
+            cann="9.0.0",
+        ),
+    )
+}

@@ -16,11 +16,14 @@ from typing import Any
 
 from doctor import __version__
 from doctor.api import Ask, Fact
+from doctor.engine import Facts
 from doctor.examination import plan_of
+from doctor.followup import follow_up
 from doctor.inventory import JobWishes
 from doctor.mesh import MeshResult, mesh_script, plan_mesh, run_mesh
-from doctor.model import Backend, Host, Reach, Unreached
-from doctor.plan import draft
+from doctor.model import Backend, Capture, Host, Missing, Reach, Unreached
+from doctor.nodeset import is_host
+from doctor.plan import JobPlan, draft
 from doctor.playbook import MeshMode
 from doctor.probe import Heard, read, script, through
 from doctor.recording import SCHEMA, Recording
@@ -45,6 +48,7 @@ class Order:
     timeout: float = 60.0
     deadline: float | None = None
     mesh: MeshMode = "auto"
+    also_busy: bool = False
 
 
 Progress = Callable[[str, int, Sequence[str]], None]
@@ -69,6 +73,7 @@ class Collection:
     def run(self) -> None:
         self._probe()
         self._mesh()
+        self._follow_up()
 
     def _meshing(self, doing: str) -> None:
         self.progress(f"connecting the hosts to each other, {doing}", len(self.heard), ())
@@ -110,13 +115,17 @@ class Collection:
     def _probe(self) -> None:
         order = self.order
         token = secrets.token_hex(8)
+        facts = [fact for fact in order.facts if not fact.later]
         plan = draft(order.hosts, order.wishes)
-        names = _names_to_ask(order.hosts, plan.head.value)
+        names = _names_to_ask(order.hosts, plan)
         ports = (plan.master_port.value, *plan.hccl_ports)
         scripts = {
             host.name: through(
                 script(
-                    order.facts, Ask(host.name, names[host.name], ports, host.python), token, sudo=order.sudo
+                    facts,
+                    Ask(host.name, names[host.name], ports, host.python, plan.table_paths),
+                    token,
+                    sudo=order.sudo,
                 ),
                 host,
             )
@@ -124,7 +133,7 @@ class Collection:
         }
         self.progress("asking the hosts", 0, self._outstanding())
         for answer in self.transport.run(scripts, min(order.timeout, max(self._left(), 0.1))):
-            outcome = answer if isinstance(answer, Unreached) else read(answer, order.facts, token)
+            outcome = answer if isinstance(answer, Unreached) else read(answer, facts, token)
             if isinstance(outcome, Unreached) and outcome.kind is Reach.NO_SHELL:
                 outcome = _not_entered(outcome, next(h for h in order.hosts if h.name == outcome.host))
             if isinstance(outcome, Unreached):
@@ -159,6 +168,43 @@ class Collection:
         )
         self.mesh = run_mesh(session, mesh, progress=self._meshing, until=time.monotonic() + self._left())
 
+    def _follow_up(self) -> None:
+        """The second round, for facts that depend on what all hosts said; it adds to what was heard."""
+        order = self.order
+        later = [fact for fact in order.facts if fact.later]
+        if not later or len(self.heard) < 2 or plan_of(self.recording()).backend.value is not Backend.HCCL:
+            return
+        wanted = follow_up(Facts(self.heard), everybody=order.mesh == "full", also_busy=order.also_busy)
+        for host, missing in wanted.without.items():
+            self._add(host, {}, {missing.fact: missing})
+        token = secrets.token_hex(8)
+        scripts = {
+            host.name: through(
+                script(later, Ask(host.name, pings=wanted.pings[host.name]), token, sudo=order.sudo), host
+            )
+            for host in order.hosts
+            if host.name in wanted.pings
+        }
+        if not scripts:
+            return
+        for host in scripts:
+            self._add(host, {}, {fact.name: Missing(fact.name, "the run ended before it") for fact in later})
+        self.progress("pinging from NPU to NPU", 0, tuple(scripts))
+        for answer in self.transport.run(scripts, min(order.timeout, max(self._left(), 0.1))):
+            heard = answer if isinstance(answer, Unreached) else read(answer, later, token)
+            if isinstance(heard, Unreached):
+                self._add(answer.host, {}, {f.name: Missing(f.name, heard.summary) for f in later})
+            else:
+                self._add(answer.host, heard.captures, heard.missing)
+
+    def _add(self, host: str, captures: Mapping[str, Capture], missing: Mapping[str, Missing]) -> None:
+        """What is heard now goes over what was missing until now."""
+        known = self.heard[host]
+        open_until_now = {name: why for name, why in known.missing.items() if name not in captures}
+        self.heard[host] = replace(
+            known, captures={**known.captures, **captures}, missing={**open_until_now, **missing}
+        )
+
 
 def _not_entered(why: Unreached, host: Host) -> Unreached:
     """The login worked and the command that enters did not."""
@@ -176,19 +222,24 @@ def _not_entered(why: Unreached, host: Host) -> Unreached:
     )
 
 
-def _names_to_ask(hosts: Sequence[Host], head: str) -> dict[str, tuple[str, ...]]:
+def _names_to_ask(hosts: Sequence[Host], plan: JobPlan) -> dict[str, tuple[str, ...]]:
     """For each host the names that it is to resolve: all of a small cluster, else the head's and a few."""
     names = [host.name for host in hosts]
-    askable = [name for name in names if not _is_address(name)]
+    master = [plan.master.value] if plan.master else []
     if len(hosts) == 1:
-        return dict.fromkeys(names, ())
-    if len(askable) <= ALL_NAMES:
-        return {name: tuple(askable) for name in names}
-    wanted = {}
-    for i, name in enumerate(names):
-        ring = [names[(i + step) % len(names)] for n in range(4) for step in (1 << n, -(1 << n))]
-        wanted[name] = tuple(n for n in dict.fromkeys((name, head, *ring)) if not _is_address(n))
-    return wanted
+        wanted = dict.fromkeys(names, master)
+    elif len(hosts) <= ALL_NAMES:
+        wanted = {name: [*names, *master] for name in names}
+    else:
+        steps = [sign << n for n in range(4) for sign in (1, -1)]
+        wanted = {
+            name: [name, plan.head.value, *master, *(names[(i + step) % len(names)] for step in steps)]
+            for i, name in enumerate(names)
+        }
+    return {
+        name: tuple(n for n in dict.fromkeys(asked) if is_host(n) and not _is_address(n))
+        for name, asked in wanted.items()
+    }
 
 
 def _is_address(name: str) -> bool:

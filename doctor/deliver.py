@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from doctor.errors import DoctorError, UsageError
 from doctor.recording import Recording, save
@@ -22,13 +23,13 @@ STDOUT = "-"
 class Outputs:
     """What was asked for. `json` "-" is stdout, and the terminal report then goes to stderr."""
 
-    save: Path | None
-    json: str | None
-    healthy_hosts: Path | None
-    faulty_hosts: Path | None
-    quiet: bool
-    verbose: bool
-    no_color: bool
+    save: Path | None = None
+    json: str | None = None
+    healthy_hosts: Path | None = None
+    faulty_hosts: Path | None = None
+    quiet: bool = False
+    verbose: bool = False
+    no_color: bool = False
 
 
 def refuse_unwritable(outputs: Outputs) -> None:
@@ -53,7 +54,12 @@ def refuse_unwritable(outputs: Outputs) -> None:
         named[path.resolve()] = option
 
 
-def deliver(report: Report, recording: Recording, outputs: Outputs) -> None:
+def show(report: Report, outputs: Outputs, out: TextIO) -> None:
+    """The report for a person."""
+    put(_rendered(report, outputs, out is not None and out.isatty(), width(out)), out)
+
+
+def deliver(report: Report, recording: Recording | None, outputs: Outputs) -> None:
     """The terminal first; a file that cannot be written loses only itself, and is told at the end."""
     failed: list[str] = []
 
@@ -66,12 +72,12 @@ def deliver(report: Report, recording: Recording, outputs: Outputs) -> None:
 
     if outputs.json == STDOUT:
         put(as_json(report).decode(), sys.stdout)
-    out = sys.stderr if outputs.json == STDOUT else sys.stdout
     try:
-        put(_rendered(report, outputs, out is not None and out.isatty(), width(out)), out)
+        show(report, outputs, sys.stderr if outputs.json == STDOUT else sys.stdout)
     except OSError as error:
         failed.append(f"The terminal report could not be written: {error.strerror}.")
-    attempt(outputs.save, lambda path: save(recording, path))
+    if recording is not None:
+        attempt(outputs.save, lambda path: save(recording, path))
     if outputs.json and outputs.json != STDOUT:
         attempt(Path(outputs.json), lambda path: path.write_bytes(as_json(report)))
     healthy = () if report.stopped_by is not None else report.healthy_hosts

@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from doctor.api import Check, Fact, Maybe, Need
+from doctor.api import EXPECTS, Check, Fact, Maybe, Need
 from doctor.engine import Case, Facts, judge
 from doctor.expect import Expect, amend
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
-from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, CutOff, Offset
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
 from doctor.findings import findings
-from doctor.model import Backend, Missing, View
+from doctor.givens import givens
+from doctor.model import Missing, View
+from doctor.nodeset import fold
 from doctor.plan import JobPlan, Sight, draft, settle
 from doctor.playbook import Exam, Playbook
-from doctor.probe import DAMAGED, Heard
 from doctor.recording import Recording
 from doctor.verdict import Report, Rules, RunInfo, host_reports
 
@@ -82,28 +82,18 @@ def examine(
     """Judge what was heard."""
     facts = Facts(recording.heard)
     plan = plan_of(recording)
-    common = amend(syllabus.expect, recording.expect, "--expect")
+    expects = {
+        host.name: amend(
+            amend(syllabus.expect, host.expected, f"inventory, {host.name}"), recording.expect, "--expect"
+        )
+        for host in recording.hosts
+    }
     case = Case(
         plan=plan,
         facts=facts,
-        expect={
-            host.name: amend(
-                amend(syllabus.expect, host.expected, f"inventory, {host.name}"), recording.expect, "--expect"
-            )
-            for host in recording.hosts
-        },
-        common=common,
-        givens={
-            "plan": plan,
-            UNREACHED.name: {
-                host.name: recording.unreached.get(host.name)
-                for host in recording.hosts
-                if host.name not in recording.unfinished
-            },
-            CUT_OFF.name: {host: _cut_off(heard) for host, heard in recording.heard.items()},
-            MESH.name: recording.mesh or Missing("mesh", _why_no_mesh(recording, plan)),
-            CLOCKS.name: _clocks(recording, facts),
-        },
+        expect=expects,
+        common=amend(syllabus.expect, recording.expect, "--expect"),
+        givens={**givens(recording, plan, facts), EXPECTS.name: expects},
         severities=syllabus.exam.severity,
     )
     results = judge(syllabus.checks, case)
@@ -121,24 +111,11 @@ def examine(
         results=tuple(results),
         scopes={check.id: check.scope for check in syllabus.checks},
         rules=syllabus.rules,
-        notes=_notes(syllabus, recording),
+        notes=_notes(syllabus, recording, facts),
         stopped_by=recording.stopped_by,
         replayed=replayed,
         outstanding=recording.unfinished,
     )
-
-
-def _clocks(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
-    """The host's time was read once near the start of its answer and once at its end."""
-    offsets: dict[str, Offset | None] = {}
-    for host, heard in recording.heard.items():
-        first, last = facts.get(host, CLOCK), facts.get(host, CLOCK_END)
-        if isinstance(first, Missing):
-            offsets[host] = None
-            continue
-        end = first if isinstance(last, Missing) else last
-        offsets[host] = Offset(end.now - heard.ended, first.now - heard.started)
-    return offsets
 
 
 def _product(host: str, facts: Facts) -> str:
@@ -155,32 +132,13 @@ def _views(recording: Recording, facts: Facts) -> Mapping[str, View]:
     return views
 
 
-def _cut_off(heard: Heard) -> CutOff | None:
-    damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
-    if heard.complete and not damaged:
-        return None
-    reasons = [missing.reason for missing in heard.missing.values() if missing.fact not in heard.captures]
-    lost = [fact for fact in heard.missing if fact not in heard.captures] + damaged
-    if reasons and (not heard.complete or not damaged):
-        reason = reasons[0]
-    else:
-        reason = "part of it arrived damaged" if damaged else "the end is missing"
-    return CutOff(tuple(sorted(set(lost))), reason)
-
-
-def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:
-    if not plan.several_hosts:
-        return "there is one host only"
-    return recording.no_mesh or "fewer than two hosts could take part"
-
-
-def _notes(syllabus: Syllabus, recording: Recording) -> tuple[str, ...]:
+def _notes(syllabus: Syllabus, recording: Recording, facts: Facts) -> tuple[str, ...]:
     notes: list[str] = [*syllabus.notes, *recording.notes]
     if syllabus.left_out:
         notes.append(f"left out as asked for: {_short(syllabus.left_out)}")
-    plan = plan_of(recording)
-    if plan.backend.value is not Backend.GLOO or any("devices" in host.expected for host in recording.hosts):
-        notes.append("accelerators, their fabric and rank tables: this version does not look at them")
+    lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]
+    if lab:
+        notes.append(f"the devices of {fold(lab)} are emulated: this is a test lab")
     refused = [host for host, heard in recording.heard.items() if heard.sudo == "refused"]
     if refused:
         notes.append(f"sudo -n was refused on {len(refused)} of {len(recording.heard)} hosts")

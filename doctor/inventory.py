@@ -1,14 +1,17 @@
 """Who is examined: node sets, a hostfile, an inventory or the Slurm allocation -> hosts in rank order.
 
-Hosts are named in one way: node sets, a hostfile or --local. Without any of them the inventory's own hosts
-are taken, else the nodes of the Slurm allocation, else this machine. An inventory beside another way gives
-its settings to the hosts; if it lists hosts, a host that it does not list is a mistake, if it lists none, its
-`defaults` hold for all. What a hostfile says of a host (user, slots) goes over what the inventory says.
+Hosts are named in one way: node sets, a hostfile or --local. Without any of them a rank table's servers are
+taken, else the inventory's own hosts, else the nodes of the Slurm allocation, else this machine. An inventory
+beside another way gives its settings to the hosts; if it lists hosts, a host that it does not list is a
+mistake, if it lists none, its `defaults` hold for all. What a hostfile says of a host (user, slots) goes over
+what the inventory says.
 The order in which hosts are named is the order of ranks; a host named twice counts once.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,11 +20,13 @@ from pathlib import Path
 from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.hostfile import read_hostfile
 from doctor.inventoryfile import Inventory, JobWishes, read_inventory
-from doctor.model import Host
-from doctor.nodeset import MOST_HOSTS, check_host, fold, unfold, unfold_users
-from doctor.textfile import refuse, shown
+from doctor.model import Host, Sourced, TableFile
+from doctor.nodeset import MOST_HOSTS, check_host, fold, is_host, unfold, unfold_users
+from doctor.ranktable import read_table
+from doctor.textfile import read_text, refuse, shown
 
-__all__ = ["JobWishes", "Targets", "fold", "read_targets"]
+SLURM = "slurm"
+__all__ = ["SLURM", "JobWishes", "Targets", "fold", "read_targets"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +55,26 @@ def read_targets(
     local: bool,
     exclude: Sequence[str],
     environ: Mapping[str, str],
+    rank_table: Path | None = None,
 ) -> Targets:
     """The hosts of this run. Raises UsageError; mistakes of all the input files come as one InputErrors."""
     _refuse_two_ways(nodesets, hostfile, local)
     stock, listed = _read_files(inventory, hostfile)
-    named = _named(nodesets, hostfile, listed, local, stock, environ)
+    if rank_table is not None:
+        file = TableFile(os.path.abspath(rank_table), read_text(rank_table))
+        stock = replace(stock, wishes=replace(stock.wishes, table=file))
+        if not (nodesets or listed or local):
+            stock, listed = _of_table(file, stock)
+    named = _named(nodesets, listed, local, stock, environ)
     hosts = named.hosts if named.source.startswith("inventory ") else _settled(named, stock)
     if len(hosts) > MOST_HOSTS:
         raise UsageError(f"{len(hosts):,} hosts are named, and {MOST_HOSTS:,} is the most")
     left = _without(hosts, exclude, stock)
-    return Targets(left, named.source, named.local, _wishes(stock, hosts, left))
+    wishes = _wishes(stock, hosts, left)
+    ranks = _tasks(environ) if named.source == SLURM else None
+    return Targets(
+        left, named.source, named.local, replace(wishes, ranks_per_host=ranks) if ranks else wishes
+    )
 
 
 def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool) -> None:
@@ -70,27 +85,57 @@ def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool
         raise UsageError(f"the hosts are named in {len(used)} ways: {' and '.join(used)}", hint)
 
 
-def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, tuple[Host, ...]]:
+def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, _Named | None]:
     """Both files, even if the first has mistakes: a person mends them in one go."""
     stock = Inventory()
-    listed: tuple[Host, ...] = ()
+    listed: _Named | None = None
     mistakes: list[Mistake] = []
     try:
         stock = read_inventory(inventory) if inventory is not None else stock
     except InputErrors as error:
         mistakes += error.mistakes
     try:
-        listed = read_hostfile(hostfile) if hostfile is not None else listed
+        listed = _Named(read_hostfile(hostfile), f"hostfile {hostfile}") if hostfile is not None else None
     except InputErrors as error:
         mistakes += error.mistakes
     refuse(mistakes)
     return stock, listed
 
 
+def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:
+    """The table's servers, under the names that the inventory has for them.
+
+    A table that says nothing of its servers names no hosts; what is wrong with it is then a mistake of input.
+    """
+    table, flaws = read_table(file.text)
+    if table is None or not table.hosts():
+        refuse(Mistake(file.path, flaw.spot.line if flaw.spot else None, flaw.message) for flaw in flaws)
+        raise InputErrors([Mistake(file.path, None, "names no server")])
+    if table.form == "2.0":
+        raise InputErrors(
+            [Mistake(file.path, None, "form 2.0 names no hosts: name them as well (HOSTS or -F)")]
+        )
+    hosts: dict[str, Host] = {}
+    mistakes = []
+    lines = {entry.id: entry.spot.line for entry in table.servers}
+    for server, address, _ in table.hosts():
+        ids = [text for text in (server, address) if text]
+        known = next((h for h in stock.hosts.values() if {h.name, h.address, h.data} & set(ids)), None)
+        name = known.name if known else next((text for text in ids if is_host(text)), None)
+        if name is None:
+            message = f"server_id {shown(server)} is no host name; name the hosts as well, in the same order"
+            mistakes.append(Mistake(file.path, lines[server], message))
+            continue
+        hosts[name] = known or Host(name, name)
+    refuse(mistakes)
+    if stock.hosts:
+        stock = replace(stock, hosts={**stock.hosts, **hosts})
+    return stock, _Named(tuple(hosts.values()), f"rank table {file.path}")
+
+
 def _named(
     nodesets: Sequence[str],
-    hostfile: Path | None,
-    listed: tuple[Host, ...],
+    listed: _Named | None,
     local: bool,
     stock: Inventory,
     environ: Mapping[str, str],
@@ -98,18 +143,24 @@ def _named(
     if nodesets:
         groups = stock.groups if stock.file else None
         return _Named(_of_nodesets(nodesets, groups), "the command line")
-    if hostfile is not None:
-        return _Named(listed, f"hostfile {hostfile}")
+    if listed is not None:
+        return listed
     if not local and stock.hosts:
         return _Named(tuple(stock.hosts.values()), f"inventory {stock.file}")
     nodelist = environ.get("SLURM_JOB_NODELIST", "").strip()
     if nodelist and not local:
         try:
-            return _Named(tuple(Host(name, name) for name in unfold(nodelist)), "slurm")
+            return _Named(tuple(Host(name, name) for name in unfold(nodelist)), SLURM)
         except UsageError as error:
             raise UsageError(f"SLURM_JOB_NODELIST: {error.message}", error.hint) from None
     name = _own_name()
     return _Named((Host(name, name),), "local", local=True)
+
+
+def _tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
+    """The tasks of each node, as in `8(x4)`. One is no number of ranks: a launcher may start the others."""
+    same = re.fullmatch(r"([1-9][0-9]{0,3})(?:\(x[0-9]{1,6}\))?", environ.get("SLURM_TASKS_PER_NODE", ""))
+    return Sourced(int(same[1]), SLURM) if same and int(same[1]) > 1 else None
 
 
 def _of_nodesets(nodesets: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> tuple[Host, ...]:

@@ -10,6 +10,7 @@
     master_port: 29500
     ranks_per_host: 8
     launch: {HCCL_SOCKET_IFNAME: eth0}      # the environment of the job
+    plan: {dp: 4, tp: 2, framework: mindspore}      # how the model is spread; as --plan
     expect: {shm_mb: 1024}
 
 Every key is optional. Settings of a host: address (what SSH dials), data (what ranks connect to), user,
@@ -39,7 +40,9 @@ from doctor.hostsettings import (
     check_ranks,
     check_text,
 )
-from doctor.model import Backend, Host, Sourced
+from doctor.launch import Launch
+from doctor.layout import Layout, layout_of
+from doctor.model import Backend, Host, Sourced, TableFile
 from doctor.nodeset import MOST_HOSTS, check_host, unfold
 from doctor.textfile import refuse, said, shown
 from doctor.yamlfile import Listing, Node, Scalar, Table, read_yaml
@@ -49,7 +52,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class JobWishes:
-    """What the inventory asks of the job; None is "not said"."""
+    """What is asked of the job; None is "not said". `env` is the inventory's `launch`."""
 
     backend: Sourced[Backend] | None = None
     head: Sourced[str] | None = None
@@ -57,6 +60,9 @@ class JobWishes:
     ranks_per_host: Sourced[int] | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     expect: Mapping[str, str] = field(default_factory=dict)
+    launch: Launch | None = None
+    table: TableFile | None = None
+    layout: Sourced[Layout] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +86,8 @@ def read_inventory(path: Path) -> Inventory:
 
 
 _TOP_KEYS = (
-    "hosts", "groups", "defaults", "backend", "head", "master_port", "ranks_per_host", "launch", "expect",
+    "hosts", "groups", "defaults", "backend", "head", "master_port", "ranks_per_host", "launch", "plan",
+    "expect",
 )  # fmt: skip
 _GROUP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -115,6 +122,7 @@ class _Reader:
             ranks_per_host=self._wish(top, "ranks_per_host", check_ranks),
             env=self._texts(top.get("launch"), _VARIABLE, "the name of a variable"),
             expect=self._expectations(top.get("expect")),
+            layout=self._layout(top.get("plan")),
         )
         return Inventory(self.file, hosts, groups, defaults, wishes)
 
@@ -168,6 +176,16 @@ class _Reader:
             elif (text := self._value(key.text, value, check_text)) is not None:
                 texts[key.text] = text
         return texts
+
+    def _layout(self, node: Node | None) -> Sourced[Layout] | None:
+        texts = self._texts(node, _EXPECTATION, "the name of a part of the plan")
+        if node is None or not texts:
+            return None
+        try:
+            return Sourced(layout_of(texts), f"inventory {self.file}:{node.line}")
+        except UsageError as error:
+            self._say(node.line, f"plan: {said(error)}")
+            return None
 
     def _expectations(self, node: Node | None) -> dict[str, str]:
         """Thresholds of checks, by name; each must be one, of the right kind."""

@@ -72,6 +72,13 @@ def unfold_users(text: str, groups: Groups | None = None) -> list[Named]:
     return found
 
 
+def is_host(text: str) -> bool:
+    try:
+        return bool(check_host(text))
+    except UsageError:
+        return False
+
+
 def check_host(name: str) -> str:
     """The name, if it can be a host name or an IP address (IPv6 with or without its brackets)."""
     bare = name[1:-1] if name.startswith("[") and name.endswith("]") and ":" in name else name

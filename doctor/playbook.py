@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from doctor.api import Check
+from doctor.api import Check, Fact
 from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.expect import FIELDS
 from doctor.facts.run import CUT_OFF, MESH, UNREACHED
@@ -148,7 +148,7 @@ def load_remedies() -> Playbook:
 def select(
     checks: Sequence[Check], exam: Exam, only: Sequence[str], skip: Sequence[str], *, mesh: bool = True
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """The checks to make, and the ids that the person took out; without a mesh its checks are out too.
+    """The checks to make, and the ids that the person took out; without a mesh those that need one are out.
 
     A glob that matches nothing is a mistake.
     """
@@ -166,10 +166,15 @@ def select(
     chosen = [
         c.id
         for c in wanted
-        if (not only or matches(c.id, only)) and not matches(c.id, skip) and (mesh or MESH not in c.needs)
+        if (not only or matches(c.id, only)) and not matches(c.id, skip) and (mesh or not _meets(c))
     ]
     if not chosen:
         raise UsageError("No check is left to make.", "--only, --skip and --mesh none leave nothing.")
     # Whether a host could be asked at all is never out of the question.
     kept = [c for c in wanted if c.id in chosen or {UNREACHED, CUT_OFF} & set(c.needs)]
     return tuple(kept), tuple(check.id for check in wanted if check not in kept)
+
+
+def _meets(check: Check) -> bool:
+    """Whether it needs hosts to reach each other: the mesh, or a second round among them."""
+    return MESH in check.needs or any(isinstance(need, Fact) and need.later for need in check.needs)

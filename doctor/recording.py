@@ -18,7 +18,7 @@ from doctor.errors import UsageError
 from doctor.inventory import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Host, Unreached
-from doctor.nodeset import check_host
+from doctor.nodeset import is_host
 from doctor.probe import Heard
 
 SCHEMA = 1
@@ -86,20 +86,13 @@ def load(path: Path) -> Recording:
     return recording
 
 
-def _is_host(name: str) -> bool:
-    try:
-        return bool(check_host(name))
-    except UsageError:
-        return False
-
-
 def _nonsense(recording: Recording) -> Iterator[str]:
     """What no run would have recorded: a recording may come from anywhere, and its names go into files."""
     names = [host.name for host in recording.hosts]
     known = set(names)
     if not names or len(known) < len(names):
         yield "its hosts are none, or named twice"
-    if not all(map(_is_host, names)):
+    if not all(map(is_host, names)):
         yield "a host has a name that is none"
     mesh = recording.mesh
     links = [host for link in mesh.links for host in (link.source, link.target)] if mesh else []

@@ -31,6 +31,8 @@ HEALTHY = {
     "firewall": "",
     "kernel-log": "uptime 90000.0\n",
     "shm-segments": "total 0\n",
+    "tables": "",
+    "job-processes": "jobs",
     "spaces": (
         "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\n"
         "path yes /root\n/dev/vda 264212084 1 83035188 1% /\n"
@@ -65,6 +67,8 @@ FILES = {
     "versions": {},
     "pace": {},
     "rdma": {},
+    "devices": {},
+    "architecture": {"/lib64/ld-linux-x86-64.so.2": ""},
 }
 
 

@@ -153,7 +153,7 @@ def test_a_break_of_ours(broken: str, code: int, word: str) -> None:
         "import doctor.session, sys\n"
         "from doctor.errors import DoctorError\n"
         "from doctor.__main__ import main\n"
-        f"def conduct(request):\n    {broken}\n"
+        f"def conduct(request, outputs):\n    {broken}\n"
         "doctor.session.conduct = conduct; sys.argv[1:] = ['check', '--local']; main()"
     )
     ran = subprocess.run(

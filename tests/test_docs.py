@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
 import shlex
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import Lab
+from tests.lab import Lab, Rack
 from tests.lab.demo import examine
 
 ROOT = Path(__file__).parent.parent
@@ -25,9 +26,12 @@ def blocks(page: Path, language: str) -> list[str]:
     return [text for kind, text in BLOCK.findall(page.read_text()) if kind == language]
 
 
-def doctor_commands() -> list[str]:
+RANKS = ROOT / "docs/ranks.md"
+
+
+def doctor_commands(*pages: Path) -> list[str]:
     """Every `doctor ...` line of every `sh` block, each once."""
-    lines = [line for page in PAGES for text in blocks(page, "sh") for line in text.splitlines()]
+    lines = [line for page in pages for text in blocks(page, "sh") for line in text.splitlines()]
     return list(dict.fromkeys(line for line in lines if line.startswith("doctor ")))
 
 
@@ -44,7 +48,7 @@ def desk(lab4: Lab, tmp_path: Path) -> Path:
 
 
 @pytest.mark.lab
-@pytest.mark.parametrize("command", doctor_commands())
+@pytest.mark.parametrize("command", doctor_commands(*(page for page in PAGES if page != RANKS)))
 def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None:
     """On healthy hosts, every command shown works as it stands."""
     words = shlex.split(command.replace("|| exit 1", ""), comments=True)
@@ -52,6 +56,33 @@ def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None
     done = lab4.run(argv, cwd=desk)
     # The strict exam asks for more than the lab's kernel settings give.
     assert done.returncode == (1 if "strict-rack" in command else 0), done.stdout + done.stderr
+
+
+@pytest.fixture
+def npu_desk(rack: Rack, tmp_path: Path) -> Path:
+    """A folder with a rank table, a dump of each rank's environment, and a launch script."""
+    done = rack.lab.doctor("ranktable", "make", "node[1-3]", "--output", str(tmp_path / "hccl.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    shared = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "WORLD_SIZE": "24", "LOCAL_WORLD_SIZE": "8"}
+    for rank in range(24):
+        own = {"HOSTNAME": f"node{rank // 8 + 1}", "RANK": rank, "LOCAL_RANK": rank % 8}
+        lines = [f"{name}={value}\n" for name, value in {**shared, **own}.items()]
+        (tmp_path / f"env{rank}.log").write_text("".join(lines))
+    (tmp_path / "launch.sh").write_text(
+        "export HCCL_CONNECT_TIMEOUT=600\n"
+        "torchrun --nnodes=3 --nproc_per_node=8 --master_addr=node1 --master_port=29500 train.py\n"
+    )
+    return tmp_path
+
+
+@pytest.mark.lab
+@pytest.mark.parametrize("command", doctor_commands(RANKS))
+def test_a_command_for_npus_runs(command: str, npu_desk: Path, rack: Rack) -> None:
+    words = shlex.split(command, comments=True)[1:]
+    files = sorted(path.name for path in npu_desk.iterdir())
+    spread = [match for word in words for match in fnmatch.filter(files, word) or [word]]
+    done = rack.lab.run(rack.lab.doctor_argv(*spread), cwd=npu_desk)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.lab

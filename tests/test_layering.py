@@ -19,6 +19,7 @@ expect      terminal
 textfile    redact
 nodeset     yamlfile
 hostfile    hostsettings
+ranktable   launch      layout
 inventoryfile
 inventory
 plan
@@ -28,11 +29,14 @@ probe       mesh        firewall
 facts
 registry    recording
 engine      findings
+givens
 playbook    verdict
 examination
-collect     manual      report      progress
+followup    collect     manual      report      progress
 deliver
+request     wishes
 session
+tables
 cli
 __main__
 """

@@ -44,8 +44,8 @@ def test_wishes_go_over_defaults() -> None:
     )
     plan = settled({}, [Host("b", "b"), Host("a", "a", ranks=2)], wishes)
     assert (plan.backend, plan.head, plan.master_port) == (wishes.backend, wishes.head, wishes.master_port)
-    assert [host.ranks for host in plan.hosts] == [Sourced(8, "--ranks-per-host"), Sourced(2, "hosts file")]
-    assert plan.ranks == 10
+    assert [host.ranks for host in plan.hosts] == [Sourced(8, "--ranks-per-host")] * 2
+    assert plan.ranks == 16
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ connected to.
 """
 
 from doctor.mesh.culprits import Blame, culprits, widen
-from doctor.mesh.plan import MeshPlan, plan_mesh
+from doctor.mesh.plan import MeshPlan, pairs_of, plan_mesh
 from doctor.mesh.result import Link, Listener, MeshResult, decode, encode
 from doctor.mesh.run import Patience, run_mesh
 from doctor.mesh.script import mesh_script
@@ -22,6 +22,7 @@ __all__ = [
     "decode",
     "encode",
     "mesh_script",
+    "pairs_of",
     "plan_mesh",
     "run_mesh",
     "widen",

@@ -8,7 +8,7 @@ grows.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from doctor.mesh.result import Kind, LeftOut, Listener, Shape
@@ -79,7 +79,7 @@ def plan_mesh(
     return MeshPlan(
         shape=chosen,
         nodes=nodes,
-        pairs=_pairs(names, chosen),
+        pairs=pairs_of(names, chosen),
         head=here,
         master_port=master_port if here else None,
         hccl_port=hccl_port,
@@ -158,7 +158,8 @@ def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[Node, ...], tuple
     return tuple(Node(n, host, alone[host]) for n, host in enumerate(taking_part)), tuple(left_out)
 
 
-def _pairs(names: list[str], shape: Shape) -> tuple[Pair, ...]:
+def pairs_of(names: Sequence[str], shape: Shape) -> tuple[Pair, ...]:
+    """(source, target) for everyone who is to try someone else."""
     if shape == "none":
         return ()
     if shape == "full":

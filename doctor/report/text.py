@@ -78,16 +78,16 @@ def _print_finding(
     head = Text("  └ " if cause else "", style="dim")
     head.append(_LABEL[finding.status], style=_STYLE[finding.status])
     head.append("  ")
-    head.append(clean_line(finding.nodeset) or "no single host", style="bold")
+    head.append(clean_line(_whose(finding)), style="bold")
     head.append(f"  {finding.check}", style="dim")
     if finding.view is View.CONTAINER:
         head.append("  (seen from inside the container)", style="dim")
-    console.print(head)
+    _print_wrapped(head, console, 0, 4)
     indent = 8 if cause else 6
     _print_wrapped(Text(_sentence(finding)), console, indent, indent)
     rows = [("because", f"of {cause.check} on {cause.nodeset or 'all'}")] if cause else []
     rows += [("expected", finding.expected), ("found", finding.actual)]
-    if finding.subject and finding.subject not in finding.summary + finding.actual:
+    if finding.subject and finding.subject not in finding.summary + finding.actual + _whose(finding):
         rows.insert(0, ("where", finding.subject))
     if verbose:
         rows += [("seen", f"{e.source}: {e.text}") for e in finding.evidence[:_EVIDENCE]]
@@ -95,6 +95,12 @@ def _print_finding(
     _print_rows(rows, console, indent)
     if cause is None:  # what mends the cause mends the symptom
         _print_commands(finding, unheard, console, indent)
+
+
+def _whose(finding: Finding) -> str:
+    """The culprits, else the place in a file that no host is guilty of."""
+    in_a_file = not any(place.host for place in finding.where)
+    return finding.nodeset or (in_a_file and finding.subject) or "no single host"
 
 
 def _sentence(finding: Finding) -> str:
@@ -228,6 +234,8 @@ def _verdict(report: Report) -> str:
 
 
 def _hosts(report: Report) -> str:
+    if not report.hosts:
+        return "No host was asked;"
     parts = []
     for status, word in (
         (HostStatus.FAULTY, "faulty"),

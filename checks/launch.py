@@ -1,0 +1,238 @@
+"""The launch: whether all ranks of a job are told the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from shlex import quote
+
+from doctor.api import (
+    PLAN,
+    UNDECIDED,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    check,
+    maybe,
+)
+from doctor.facts.job import (
+    LAUNCHES,
+    NOT_GIVEN,
+    ONLY_PRESENCE,
+    PROCESSES_OF_JOBS,
+    Crew,
+    Directory,
+    JobProcess,
+    Launch,
+    Told,
+    directory,
+    launcher,
+    local_world_of,
+    must_agree,
+    nodes_of,
+    remark,
+    shared_options,
+    world_of,
+)
+from doctor.facts.network import ADDRESSES, NAMES, Names
+from doctor.facts.system import IDENTITY, Identity
+
+NOT_SET = "(not set)"
+ADDRESSED = re.compile(r"MASTER_ADDR|MS_SCHED_HOST|CM_CHIEF_IP|--master_addr|--main_process_ip")
+OF_TORCHRUN = re.compile(r"MASTER_\w+|WORLD_SIZE|NNODES")
+"""torchrun makes them for its ranks, and does not read them."""
+CHIEF = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE")
+
+
+@check(
+    "launch-inconsistent",
+    LAUNCHES,
+    PLAN,
+    maybe(ADDRESSES),
+    maybe(NAMES),
+    maybe(IDENTITY),
+    maybe(PROCESSES_OF_JOBS),
+    scope=Scope.CLUSTER,
+)
+def launch_inconsistent(
+    launches: tuple[Launch, ...],
+    plan: JobPlan,
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    names: Mapping[str, Names],
+    identities: Mapping[str, Identity],
+    _jobs: Mapping[str, tuple[JobProcess, ...]],
+) -> Iterator[Problem]:
+    """Ranks of one job are told different things.
+
+    Why it matters: ranks with another MASTER_ADDR, MASTER_PORT or WORLD_SIZE wait for a job that does not
+    exist, and the others wait for them. Another HCCL_ or NCCL_ value gives a rank another timeout, buffer or
+    algorithm than its peers': it gives up first, or the first collective hangs.
+
+    How it is known: from what --launch names, from the inventory, and from the variables and command lines
+    of your own processes that run now. What most ranks were told is taken to be right; without a majority all
+    are named. What may differ from host to host (interfaces, addresses, logging) is not compared.
+
+    What to do: give every rank the value that the finding names, best by setting it in one place only.
+    """
+    book = directory(plan, addresses, names, identities)
+    for launch in launches:
+        crew = Crew(launch, book)
+        agents = [told for told in launch.told if launcher(told)]
+        ranks = [told for told in launch.told if not launcher(told)]
+        yield from _different(crew, [(told, shared_options(told)) for told in agents])
+        yield from _different(crew, [(told, _compared(told)) for told in ranks or agents])
+        yield from _contradictions(crew)
+
+
+def _compared(told: Told) -> dict[str, str]:
+    command = launcher(told)
+    by_torch = command is not None and command.way in ("torchrun", "torch_npu_run", "accelerate")
+    return {
+        name: "set" if name in ONLY_PRESENCE else value
+        for name, value in told.env.items()
+        if must_agree(name) and not (by_torch and OF_TORCHRUN.fullmatch(name))
+    }
+
+
+def _different(crew: Crew, said: Sequence[tuple[Told, Mapping[str, str]]]) -> Iterator[Problem]:
+    for name in sorted({name for _, values in said for name in values}):
+        absent = NOT_GIVEN if name.startswith("--") else NOT_SET
+        known = [
+            (told, values.get(name, absent))
+            for told, values in said
+            if name in values or (told.whole and not name.startswith("--"))
+        ]
+        same = _same(name, dict.fromkeys(value for _, value in known), crew.directory)
+        groups: dict[str, list[Told]] = {}
+        for told, value in known:
+            groups.setdefault(same[value], []).append(told)
+        if len(groups) > 1:
+            yield from _outliers(crew, name, sorted(groups.items(), key=lambda item: -len(item[1])))
+
+
+def _same(name: str, values: Iterable[str], book: Directory) -> dict[str, str]:
+    """Value -> the one that it is counted with: of several ways to write one host's address the first."""
+    same: dict[str, str] = {}
+    first: dict[tuple[frozenset[str], str], str] = {}
+    for value in values:
+        host, port = (value, "") if ADDRESSED.fullmatch(name) else value.rpartition(":")[::2]
+        owners = book.owners(host) if ADDRESSED.fullmatch(name) or name == "--rdzv_endpoint" else ()
+        key = frozenset(owners)
+        same[value] = first.setdefault((key, port), value) if len(key) == 1 else value
+    return same
+
+
+def _outliers(crew: Crew, name: str, groups: Sequence[tuple[str, list[Told]]]) -> Iterator[Problem]:
+    """The largest group comes first."""
+    (majority, most), (_, second), *_ = groups
+    if len(most) == len(second):
+        told = [each for _, group in groups for each in group]
+        yield Problem(
+            f"{name} is not the same for all ranks{UNDECIDED}",
+            expected="one value for all",
+            actual="; ".join(f"{value}: {crew.labels(group)}" for value, group in groups[:8]),
+            subject=crew.subject(name),
+            hosts=crew.hosts(told),
+            where=crew.places(told),
+            confidence=Confidence.SUSPECT,
+            evidence=_evidence(crew, [group[0] for _, group in groups], name),
+            commands=tuple(_typed(name, value) for value, _ in groups[:2]),
+        )
+        return
+    for value, told in groups[1:]:
+        yield Problem(
+            f"{name} differs from the other ranks'",
+            expected=f"{majority}, as for {crew.labels(most)}",
+            actual=f"{value}, for {crew.labels(told)}",
+            subject=crew.subject(name),
+            hosts=crew.hosts(told),
+            where=crew.places(told),
+            evidence=_evidence(crew, [*told[:3], *most[:1]], name),
+            commands=(_typed(name, majority),),
+        )
+
+
+def _evidence(crew: Crew, told: Sequence[Told], name: str) -> tuple[Evidence, ...]:
+    if not name.startswith("--"):
+        return crew.evidence(told, name)
+    return tuple(Evidence(crew.label(each), " ".join(each.command)[:300]) for each in told)
+
+
+def _typed(name: str, value: str) -> str:
+    if name.startswith("--"):
+        return remark(f"start without {name}" if value == NOT_GIVEN else f"start with {name}={quote(value)}")
+    return f"unset {name}" if value == NOT_SET else f"export {name}={quote(value)}"
+
+
+def _contradictions(crew: Crew) -> Iterator[Problem]:
+    told = crew.launch.told
+    both = [each for each in told if "RANK_TABLE_FILE" in each.env and any(n in each.env for n in CHIEF)]
+    if both:
+        chief = [name for name in CHIEF if name in both[0].env]
+        yield Problem(
+            "a rank table and CM_ variables are given together, and HCCL takes only one of them",
+            expected="RANK_TABLE_FILE, or the CM_ variables",
+            actual=f"RANK_TABLE_FILE and {', '.join(chief)} for {crew.labels(both)}",
+            subject=crew.subject("RANK_TABLE_FILE"),
+            where=crew.places(both),
+            evidence=(*crew.evidence(both[:1], "RANK_TABLE_FILE"), *crew.evidence(both[:1], chief[0])),
+            commands=(f"unset {' '.join(chief)}",),
+        )
+    yield from _workers(crew)
+    yield from _world(crew)
+
+
+def _workers(crew: Crew) -> Iterator[Problem]:
+    """msrun on every host: what each starts has to add up to what all expect."""
+    agents = [t for t in crew.launch.told if (command := launcher(t)) and command.way == "msrun"]
+    wanted = {world.value for told in agents if (world := world_of(told)) is not None}
+    each = [local.value for told in agents if (local := local_world_of(told)) is not None]
+    if len(wanted) != 1 or len(each) != len(agents) or None in wanted or None in each:
+        return
+    total, sum_of_all = wanted.pop() or 0, sum(value or 0 for value in each)
+    everywhere = len(agents) > 1 and len(agents) == len(crew.directory.hosts)
+    if sum_of_all > total or (sum_of_all < total and everywhere):
+        how = "more workers than --worker_num says: the surplus cannot register"
+        if sum_of_all < total:
+            how = "fewer workers than --worker_num says: they wait for the others until they give up"
+        yield Problem(
+            f"msrun starts {how}",
+            expected=f"{total} workers in all (--worker_num)",
+            actual=f"{sum_of_all}: {' + '.join(map(str, each))} (--local_worker_num)",
+            subject=crew.subject("--local_worker_num"),
+            where=crew.places(agents),
+            evidence=tuple(Evidence(crew.label(t), " ".join(t.command)[:300]) for t in agents[:4]),
+            commands=(remark(f"start with --worker_num={sum_of_all}"),),
+        )
+
+
+def _world(crew: Crew) -> Iterator[Problem]:
+    """WORLD_SIZE against nodes times processes; some platforms count nodes in what torchrun is told."""
+    for told in crew.launch.told:
+        command, nodes, said = launcher(told), nodes_of(told), told.env.get("WORLD_SIZE", "")
+        if nodes is None or nodes[0] != nodes[1] or not re.fullmatch(r"\d{1,9}", said):
+            continue
+        per_node = told.env.get("NPROC_PER_NODE") or told.env.get("LOCAL_WORLD_SIZE", "")
+        size = world_of(told) if command else None
+        if command is None and re.fullmatch(r"\d{1,6}", per_node):
+            product = nodes[0] * int(per_node)
+        elif command is not None and size is not None and size.value is not None:
+            product = size.value
+        else:
+            continue
+        if int(said) not in (product, nodes[0] if command else product):
+            yield Problem(
+                "WORLD_SIZE is not the number of nodes times the processes on each",
+                expected=f"{product}: {nodes[0]} × {product // (nodes[0] or 1)}",
+                actual=f"WORLD_SIZE={said}",
+                subject=crew.subject("WORLD_SIZE"),
+                hosts=crew.hosts([told]) if command is None else (),
+                where=crew.places([told]),
+                severity=Severity.WARN if command else None,
+                evidence=crew.evidence([told], "WORLD_SIZE"),
+                commands=(f"export WORLD_SIZE={product}",),
+            )
+            return

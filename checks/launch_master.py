@@ -1,0 +1,218 @@
+"""The launch: whether the master that all ranks are sent to is where rank 0 is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from shlex import quote
+
+from doctor.api import (
+    PLAN,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Place,
+    Problem,
+    Scope,
+    Severity,
+    Undecided,
+    check,
+    fold,
+    maybe,
+)
+from doctor.facts.job import (
+    LAUNCHES,
+    PROCESSES_OF_JOBS,
+    Crew,
+    JobProcess,
+    Launch,
+    Master,
+    Told,
+    as_address,
+    directory,
+    is_larger,
+    is_loopback_name,
+    launcher,
+    master_of,
+    node_rank_of,
+    rank_of,
+    remark,
+    role_of,
+    spans_hosts,
+)
+from doctor.facts.network import ADDRESSES, NAMES, Names
+from doctor.facts.system import IDENTITY, Identity
+
+
+@check(
+    "master-not-here",
+    LAUNCHES,
+    PLAN,
+    maybe(ADDRESSES),
+    maybe(NAMES),
+    maybe(IDENTITY),
+    maybe(PROCESSES_OF_JOBS),
+    scope=Scope.CLUSTER,
+    causes=("names-disagree", "launch-inconsistent"),
+)
+def master_not_here(
+    launches: tuple[Launch, ...],
+    plan: JobPlan,
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    names: Mapping[str, Names],
+    identities: Mapping[str, Identity],
+    _jobs: Mapping[str, tuple[JobProcess, ...]],
+) -> Iterator[Problem]:
+    """The master address is loopback, unknown, or not that of the host of rank 0.
+
+    Why it matters: all ranks connect to one address, and rank 0 (with MindSpore the scheduler) waits there.
+    With 127.0.0.1 each host waits for itself. msrun and torchrun use 127.0.0.1 when nobody says otherwise,
+    and torchrun does not read MASTER_ADDR. msrun even starts a scheduler on every host then.
+
+    How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
+    that the hosts have. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
+    host 127.0.0.1 is right.
+
+    What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
+    """
+    book = directory(plan, addresses, names, identities)
+    most = max((plan.ranks_on(host) for host in plan.names), default=0) if plan.several_hosts else 0
+    doubts: dict[str, None] = {}
+    for launch in launches:
+        crew = Crew(launch, book)
+        spans = spans_hosts(launch, [crew.host(told) or told.host for told in launch.told], most)
+        for master, told in _masters(launch):
+            if not is_loopback_name(master.address):
+                yield from _unresolved(crew, master, told) if spans else ()
+                yield from _elsewhere(crew, master, told, doubts)
+            elif spans:
+                yield _loopback(crew, master, told, plan)
+    if doubts:
+        more = f"; and {len(doubts) - 4} more" if len(doubts) > 4 else ""
+        raise Undecided("; ".join(list(doubts)[:4]) + more)
+
+
+def _masters(launch: Launch) -> list[tuple[Master, list[Told]]]:
+    """Each address once, by the word of launchers where there are some: ranks only repeat it."""
+    found: dict[str, tuple[Master, list[Told]]] = {}
+    for told in sorted(launch.told, key=lambda told: launcher(told) is None):
+        master = master_of(told)
+        if master is not None:
+            found.setdefault(master.address, (master, []))[1].append(told)
+    return list(found.values())
+
+
+def _loopback(crew: Crew, master: Master, told: list[Told], plan: JobPlan) -> Problem:
+    head = _first_host(crew, master)[0] or plan.head.value
+    address = plan.data_address(head) if head in plan.names else None
+    return Problem(
+        "a loopback address as master of a job of several hosts: each host waits for itself",
+        expected=f"an address of the host of rank 0{f', {address} ({head})' if address else ''}",
+        actual=f"{master.address}, by {master.said}, for {crew.labels(told)}",
+        subject=crew.subject(f"master {master.address}"),
+        where=crew.places(told),
+        evidence=_evidence(crew, master, told),
+        commands=_typed(crew, master, address or "ADDRESS-OF-RANK-0"),
+    )
+
+
+def _unresolved(crew: Crew, master: Master, told: list[Told]) -> Iterator[Problem]:
+    """A name that some host cannot look up, or takes for itself."""
+    if as_address(master.address):
+        return
+    views = crew.directory.views(master.address)
+    owner = crew.directory.host(master.address)
+    lost = [host for host, found in views.items() if not found]
+    itself = [
+        host
+        for host, found in views.items()
+        if found and all(map(is_loopback_name, found)) and host != owner and len(views) > 1
+    ]
+    for hosts, how in (
+        (lost, "cannot be resolved"),
+        (itself, "is taken for the host's own loopback address"),
+    ):
+        if hosts:
+            yield Problem(
+                f"the name of the master {how}",
+                expected="the address of the host of rank 0, on every host",
+                actual=f"{'not found' if hosts is lost else 'loopback'} on {fold(hosts)}",
+                subject=crew.subject(f"master {master.address}"),
+                hosts=tuple(hosts) if len(hosts) < len(views) or len(views) == 1 else (),
+                where=tuple(Place(host=host) for host in hosts),
+                evidence=(
+                    Evidence(f"getent ahosts {master.address}", f"{fold(hosts)}: {how}"),
+                    *_evidence(crew, master, told)[:1],
+                ),
+                commands=(f"getent ahosts {quote(master.address)}",),
+            )
+
+
+def _elsewhere(crew: Crew, master: Master, told: list[Told], doubts: dict[str, None]) -> Iterator[Problem]:
+    """The address belongs to a host, and to the right one."""
+    book, launch = crew.directory, crew.launch
+    owners = book.owners(master.address)
+    first, outside = _first_host(crew, master)
+    first = None if master.on == "any host" else first
+    if owners:
+        if first is not None and first not in owners:
+            yield _not_first(crew, master, told, fold(sorted(owners)), first)
+        return
+    views = book.views(master.address)
+    if not book.meant(master.address):
+        if not views:
+            doubts[f"{launch.name}: no host was asked what {master.address} is"] = None
+        return
+    silent = [host for host in ([first] if first else book.hosts) if host not in book.held]
+    unseen = launch.live or len(book.hosts) == 1 or outside or is_larger(launch, len(book.hosts))
+    if silent:
+        doubts[f"{launch.name}: the addresses of {fold(silent)} are not known"] = None
+    elif first is None and unseen:
+        doubts[f"{launch.name}: {master.address} may be that of a host that was not asked"] = None
+    else:
+        yield _not_first(crew, master, told, "", first)
+
+
+def _not_first(crew: Crew, master: Master, told: list[Told], owner: str, first: str | None) -> Problem:
+    """A name may stand for a service that passes on to rank 0: then its address is nobody's."""
+    who = "the scheduler" if master.on == "scheduler" else "rank 0"
+    place = f"the host of {who}" if first else "one of these hosts"
+    own = sorted(crew.directory.held.get(first or "", frozenset()))
+    usable = [address for address in own if not is_loopback_name(address)]
+    return Problem(
+        f"the master's address is not that of {place}",
+        expected=f"an address of {first}: {', '.join(usable[:6])}" if first else "an address of one of them",
+        actual=f"{master.address} is {f'that of {owner}' if owner else 'nobody’s here'}, by {master.said}",
+        subject=crew.subject(f"master {master.address}"),
+        where=(Place(host=first, rank=0 if who == "rank 0" else None),) if first else crew.places(told),
+        severity=None if owner or as_address(master.address) else Severity.WARN,
+        confidence=Confidence.CERTAIN if owner else Confidence.STRONG,
+        evidence=_evidence(crew, master, told),
+        commands=_typed(crew, master, usable[0] if usable else "ADDRESS-OF-RANK-0"),
+    )
+
+
+def _first_host(crew: Crew, master: Master) -> tuple[str | None, bool]:
+    """The host of rank 0, or of the scheduler, where it is known; and whether it is none of these hosts."""
+    for told in crew.launch.told:
+        number = node_rank_of(told) if launcher(told) else rank_of(told) or node_rank_of(told)
+        is_first = number is not None and number.value == 0
+        if role_of(told) == "scheduler" if master.on == "scheduler" else is_first:
+            host = crew.host(told)
+            return host, host is None and told.host is not None
+    return None, False
+
+
+def _evidence(crew: Crew, master: Master, told: list[Told]) -> tuple[Evidence, ...]:
+    if master.said in told[0].env:
+        return crew.evidence(told[:3], master.said)
+    return tuple(Evidence(crew.label(each), " ".join(each.command)[:300]) for each in told[:3])
+
+
+def _typed(crew: Crew, master: Master, address: str) -> tuple[str, ...]:
+    command = next((c for told in crew.launch.told if (c := launcher(told))), None)
+    if master.said in ("MASTER_ADDR", "MS_SCHED_HOST"):
+        return (f"export {master.said}={quote(address)}",)
+    if "rdzv_endpoint" in master.said:
+        return (remark(f"start with --rdzv_endpoint={quote(address)}:{master.port or '29400'}"),)
+    option = "--main_process_ip" if command and command.way == "accelerate" else "--master_addr"
+    return (remark(f"start with {option}={quote(address)}"),)

@@ -1,0 +1,134 @@
+"""The launch: whether every rank is there once, and each has a device of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from shlex import quote
+
+from doctor.api import (
+    PLAN,
+    Backend,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Place,
+    Problem,
+    Scope,
+    Undecided,
+    check,
+    maybe,
+)
+from doctor.facts.job import (
+    LAUNCHES,
+    PROCESSES_OF_JOBS,
+    Absent,
+    Crew,
+    JobProcess,
+    Launch,
+    against_table,
+    counted,
+    devices_beyond,
+    directory,
+    doubled_ranks,
+    impossible_ranks,
+    missing_ranks,
+    no_node_rank,
+    node_ranks,
+    shared_devices,
+    world_of_launch,
+    wrong_roles,
+)
+from doctor.facts.system import DEVICES, IDENTITY, Devices, Identity
+from doctor.facts.tables import RANK_TABLE, TableSeen
+
+
+@check(
+    "launch-ranks",
+    LAUNCHES,
+    PLAN,
+    maybe(PROCESSES_OF_JOBS),
+    maybe(DEVICES),
+    maybe(IDENTITY),
+    maybe(RANK_TABLE),
+    scope=Scope.CLUSTER,
+)
+def launch_ranks(
+    launches: tuple[Launch, ...],
+    plan: JobPlan,
+    jobs: Mapping[str, tuple[JobProcess, ...]],
+    devices: Mapping[str, Devices],
+    identities: Mapping[str, Identity],
+    table: TableSeen | None,
+) -> Iterator[Problem]:
+    """A rank is there twice, not at all, or has a number or device that cannot be.
+
+    Why it matters: with RANK, RANK_ID or MS_NODE_ID doubled or missing the job waits at its start until it
+    times out, without a word of which rank it lacks. Two ranks on one device end with EJ0001 or out of
+    memory. MindSpore needs exactly one scheduler and as many workers as MS_WORKER_NUM says; `Role name is
+    invalid` is what it says of any other MS_ROLE.
+
+    How it is known: from what --launch names, and from your own processes that run now. That a rank is
+    missing is only said where all of them should have been seen.
+
+    What to do: look at what the finding names: a loop that does not export the rank, a node rank that was
+    copied from the other host, a process that ended.
+    """
+    book = directory(plan, {}, {}, identities)
+    silent = [host for host in plan.names if host not in jobs]
+    entries = table.table.entries if table and table.table else ()
+    in_table = {e.rank: e.device for e in entries if e.rank is not None and e.device is not None}
+    doubts: list[str] = []
+    for launch in launches:
+        crew = Crew(launch, book)
+        yield from impossible_ranks(crew)
+        yield from doubled_ranks(crew)
+        yield from wrong_roles(crew)
+        yield from node_ranks(crew)
+        yield from _on_devices(crew, plan, devices)
+        yield from against_table(crew, table.path if table else "", in_table)
+        absent, doubt = missing_ranks(launch, plan.names, silent)
+        yield from (_missing(crew, each) for each in absent)
+        doubts += [text for text in (doubt, no_node_rank(crew)) if text]
+    if doubts:
+        raise Undecided("; ".join(doubts))
+
+
+def _on_devices(crew: Crew, plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
+    backend = plan.backend.value
+    if backend not in (Backend.HCCL, Backend.NCCL):
+        return
+    most = max((plan.ranks_on(host) for host in plan.names), default=0) if plan.several_hosts else 0
+    numbers = {
+        host: frozenset(found.npus if backend is Backend.HCCL else found.gpus)
+        for host, found in devices.items()
+    }
+    yield from shared_devices(crew, most)
+    yield from devices_beyond(crew, numbers)
+
+
+def _missing(crew: Crew, absent: Absent) -> Problem:
+    launch, world = crew.launch, world_of_launch(crew.launch)
+    which = counted(absent.ranks) if absent.ranks else f"{absent.count} of them"
+    first = launch.told[0]
+    if launch.live:
+        look = 'ps -u "$USER" -o pid,lstart,args'
+        commands = tuple(f"ssh {quote(host)} '{look}'" for host in absent.hosts[:8]) or (look,)
+    else:
+        commands = (f"export {world.said if world else 'WORLD_SIZE'}={len(launch.told)}",)
+    return Problem(
+        "ranks of the job do not run" if launch.live else "nobody is told to be some of the ranks",
+        expected=f"ranks 0 to {world.value - 1} ({world.said}={world.text})" if world and world.value else "",
+        actual=f"{which} missing",
+        subject=crew.subject(which),
+        hosts=absent.hosts,
+        where=tuple(
+            Place(host=absent.hosts[0] if len(absent.hosts) == 1 else None, rank=rank)
+            for rank in absent.ranks[:64]
+        ),
+        confidence=Confidence.STRONG,
+        evidence=(
+            Evidence("processes that run now" if launch.live else launch.name, f"{len(launch.told)} seen"),
+            *(crew.evidence([first], world.said) if world else ()),
+        ),
+        commands=commands,
+    )

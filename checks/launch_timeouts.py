@@ -1,0 +1,158 @@
+"""The launch: HCCL's timeouts, each in its range and in their order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from doctor.api import PLAN, Backend, JobPlan, Problem, Scope, Severity, check, maybe
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, Crew, JobProcess, Launch, Told, directory, launcher
+from doctor.facts.system import DEVICES, IDENTITY, Devices, Identity
+
+CONNECT, EXEC, EVENT = "HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT", "HCCL_EVENT_TIMEOUT"
+DEFAULTS = {CONNECT: 120, EXEC: 1836}
+MINDSPORE = 600
+"""Seconds to connect, which MindSpore sets where nobody else does."""
+OF_MINDSPORE = {"MS_ROLE", "MS_WORKER_NUM", "RANK_ID"}
+NEVER = 0
+LONGEST_CONNECT = 7200
+LONGEST_EXEC = 2_147_483_647
+LONGEST_EXEC_910A = 17_340
+STEP_910A = 68
+"""Seconds; the first generation rounds the time down to a multiple of it."""
+WITH_TABLE = 300
+TABLES = ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH")
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something wrong with one variable. `value` is what to set it to."""
+
+    name: str
+    summary: str
+    expected: str
+    actual: str
+    value: int
+
+
+@check(
+    "launch-timeouts",
+    LAUNCHES,
+    PLAN,
+    maybe(DEVICES),
+    maybe(IDENTITY),
+    maybe(PROCESSES_OF_JOBS),
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    backends=(Backend.HCCL,),
+)
+def launch_timeouts(
+    launches: tuple[Launch, ...],
+    plan: JobPlan,
+    devices: Mapping[str, Devices],
+    identities: Mapping[str, Identity],
+    _jobs: Mapping[str, tuple[JobProcess, ...]],
+) -> Iterator[Problem]:
+    """HCCL's timeouts are out of range, or end in the wrong order.
+
+    Why it matters: HCCL refuses a value out of range (EI0001). In the wrong order the symptom is reported
+    before its cause: when waiting for a collective ends before connecting does, the log speaks of a
+    collective (EI0002) where a host could not be reached (EI0006).
+
+    How it is known: HCCL_CONNECT_TIMEOUT, 120 s unless set, and waited for 20 s longer, should be the
+    shortest; then HCCL_EXEC_TIMEOUT, 1836 s unless set; then HCCL_EVENT_TIMEOUT, which torch_npu itself puts
+    behind HCCL_EXEC_TIMEOUT unless it is set. 0 is "never" for the last two. Only what is set is judged.
+
+    What to do: set the variable to the value that the finding names, for every rank.
+    """
+    book = directory(plan, {}, {}, identities)
+    first = any(found.product == "atlas-training" for found in devices.values())
+    for launch in launches:
+        crew = Crew(launch, book)
+        found: dict[Flaw, list[Told]] = {}
+        for told in [t for t in launch.told if not launcher(t)] or launch.told:
+            for flaw in _flaws(told, first):
+                found.setdefault(flaw, []).append(told)
+        for flaw, told_so in found.items():
+            yield _problem(crew, flaw, told_so)
+
+
+def _problem(crew: Crew, flaw: Flaw, told: Sequence[Told]) -> Problem:
+    return Problem(
+        flaw.summary,
+        expected=flaw.expected,
+        actual=flaw.actual,
+        subject=crew.subject(flaw.name),
+        where=crew.places(told),
+        evidence=crew.evidence(told[:2], flaw.name),
+        commands=(f"export {flaw.name}={flaw.value}",),
+    )
+
+
+def _flaws(told: Told, first: bool) -> Iterator[Flaw]:
+    """`first`: there are NPUs of the first generation (910A)."""
+    set_to: dict[str, int] = {}
+    for name in (CONNECT, EXEC, EVENT):
+        text = told.env.get(name)
+        if text is None:
+            continue
+        least, most = {CONNECT: (120, LONGEST_CONNECT), EVENT: (0, LONGEST_EXEC)}.get(
+            name, (1, LONGEST_EXEC_910A) if first else (0, LONGEST_EXEC)
+        )
+        if not re.fullmatch(r"\d{1,12}", text) or not least <= int(text) <= most:
+            yield Flaw(
+                name,
+                f"{name} is not a time that HCCL takes",
+                f"{least} to {most} seconds",
+                text[:100] or "nothing",
+                DEFAULTS.get(name, 1868),
+            )
+            return
+        set_to[name] = int(text)
+    if told.whole or {CONNECT, EXEC} <= set_to.keys():
+        yield from _order(set_to, first, MINDSPORE if told.env.keys() & OF_MINDSPORE else DEFAULTS[CONNECT])
+    yield from _with_table(told, set_to)
+
+
+def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]:
+    """A script does not show what it inherits: there a default is no fact."""
+    connect, execute = set_to.get(CONNECT, unset), set_to.get(EXEC, DEFAULTS[EXEC])
+    really = max(STEP_910A, execute // STEP_910A * STEP_910A) if first and execute else execute
+    rounded = f" (rounded down to {really} by this generation)" if really != execute else ""
+    said = f"{EXEC}={execute}" if EXEC in set_to else f"{EXEC} is {execute} unless set"
+    if set_to.keys() & {CONNECT, EXEC} and really != NEVER and connect >= really:
+        said_connect = f"{CONNECT}={connect}" if CONNECT in set_to else f"{CONNECT} is {connect} unless set"
+        yield Flaw(
+            EXEC,
+            "HCCL gives up a collective before it gives up connecting",
+            f"{EXEC} above {connect}",
+            f"{said_connect}, {said}{rounded}",
+            min((connect // STEP_910A + 2) * STEP_910A, LONGEST_EXEC_910A),
+        )
+    event = set_to.get(EVENT)
+    if event is None or event == NEVER:
+        return
+    if execute == NEVER or event <= really:
+        yield Flaw(
+            EVENT,
+            "torch_npu gives up waiting for an event before HCCL gives up the collective",
+            f"{EVENT}=0 (never)" if execute == NEVER else f"{EVENT} above {execute}",
+            f"{EVENT}={event}, {said}{rounded}",
+            NEVER if execute == NEVER else execute + 32,
+        )
+
+
+def _with_table(told: Told, set_to: Mapping[str, int]) -> Iterator[Flaw]:
+    """MindSpore sets 600 by itself; torch_npu warns below 300."""
+    connect = set_to.get(CONNECT, DEFAULTS[CONNECT])
+    table = next((name for name in TABLES if told.env.get(name)), None)
+    by_torch = {"RANK", "MASTER_ADDR"} & told.env.keys() and "MS_ROLE" not in told.env
+    if table and connect < WITH_TABLE and (CONNECT in set_to or (by_torch and told.whole)):
+        yield Flaw(
+            CONNECT,
+            "connecting by a rank table may take longer than HCCL waits",
+            f"{WITH_TABLE} seconds or more with {table}",
+            f"{CONNECT}={connect}" if CONNECT in set_to else f"{CONNECT} is {connect} unless set",
+            WITH_TABLE,
+        )

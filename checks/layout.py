@@ -1,0 +1,297 @@
+"""The parallel plan that was given: whether devices, framework and product can carry it."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterator, Mapping
+
+from doctor.api import (
+    PLAN,
+    Backend,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Skip,
+    Undecided,
+    check,
+    fold,
+    maybe,
+)
+from doctor.facts.layout import (
+    CONVERTED,
+    MODES,
+    REDUCED,
+    WRAPPED,
+    Job,
+    known_mode,
+    says_bad_count,
+    says_bad_mode,
+    says_bad_type,
+    says_odd_split,
+    says_pynative,
+    says_uneven,
+    scaling,
+)
+from doctor.facts.system import DEVICES, Devices
+
+MODULE = 8
+"""NPUs of an Atlas training host whose NPUs are wired to each other; cards in slots are not."""
+
+SCRIPT = "# in the training script: mindspore."
+
+
+@check("plan-invalid", PLAN, maybe(DEVICES), scope=Scope.CLUSTER)
+def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
+    """The parallel plan does not fit the devices, the framework or the product.
+
+    Why it matters: a plan that cannot work stops every rank, often after minutes of starting up, in words
+    that name an operator or an argument and not the plan. No host is at fault.
+
+    What is judged, as far as it was said: that dp, tp, pp and cp make the number of devices (once dp is said,
+    a factor that is not said counts as 1; else what is said must divide the devices), and that expert groups
+    fill one stage. MindSpore's parallel mode, whether PyNative mode runs it, and the strategy of an operator.
+    Whether HCCL reduces the data type on this product, and over so many devices of a host. As warnings:
+    tensor parallel groups that span hosts, stand-alone mode on several devices, and a learning rate that
+    does not follow the global batch.
+
+    The learning rate: `devices_before` says for how many devices `batch` and `lr` were tuned. Where they were
+    changed since, `batch_before` and `lr_before` say what they were; what is not said is taken as kept. From
+    8 devices to 2, with the batch of a device kept, the global batch is 4 times smaller: divide the learning
+    rate by 4, or make the batch of a device 4 times larger. A rate that follows by the square root, as is
+    usual with Adam, is not warned of.
+
+    What to do: change the plan in the job script, and in --plan or the inventory's `plan:`, to what is
+    expected. The quoted messages are those that the framework would give.
+    """
+    if plan.layout is None:
+        raise Skip("no parallel plan was given (--plan dp=4,tp=2 or plan: in the inventory)")
+    job = Job(plan, plan.layout.value, plan.layout.source, devices)
+    yield from _parallel_mode(job)
+    yield from _strategy(job)
+    if plan.backend.value is Backend.HCCL:
+        yield from _data_type(job)
+        yield from _devices_of_a_host(job)
+    yield from _tensor_parallel(job)
+    yield from _experts(job)
+    yield from _learning_rate(job)
+    yield from _factors(job)
+
+
+def _parallel_mode(job: Job) -> Iterator[Problem]:
+    said = job.layout.parallel_mode
+    if said is None:
+        return
+    mode = known_mode(said)
+    if mode is None:
+        near = difflib.get_close_matches(said.rpartition(".")[2].lower().replace("-", "_"), MODES, 1)
+        yield job.wrong(
+            "MindSpore does not know this parallel mode",
+            f"{near[0]} or ParallelMode.{near[0].upper()}" if near else f"one of {', '.join(MODES)}",
+            said,
+            *says_bad_mode(said),
+            commands=(f"{SCRIPT}set_auto_parallel_context(parallel_mode='{near[0]}')",) if near else (),
+        )
+        return
+    if said in WRAPPED:
+        yield job.wrong(
+            "only AutoParallel, and not set_auto_parallel_context, takes this parallel mode",
+            f"{mode} for set_auto_parallel_context",
+            said,
+            *says_bad_mode(said),
+            severity=Severity.WARN,
+        )
+    if job.layout.mode == "pynative" and mode not in ("stand_alone", "data_parallel"):
+        sharded = mode == "auto_parallel"  # newer versions run it, inside shard functions
+        yield job.wrong(
+            f"PyNative mode runs this parallel mode {'in shard functions only' if sharded else 'not at all'}",
+            "mode=graph (GRAPH_MODE), or parallel_mode=data_parallel",
+            f"{mode} in PyNative mode",
+            *says_pynative(mode),
+            commands=(f"{SCRIPT}set_context(mode=mindspore.GRAPH_MODE)",),
+            severity=Severity.WARN if sharded else Severity.FAIL,
+        )
+    if mode == "stand_alone" and job.world and job.world > 1:
+        yield job.wrong(
+            "in stand-alone mode each device trains a model of its own",
+            "data_parallel or another parallel mode, or one device",
+            f"stand_alone on {job.world} devices",
+            severity=Severity.WARN,
+        )
+
+
+def _power_of_2(number: int) -> bool:
+    return number & (number - 1) == 0
+
+
+def _strategy(job: Job) -> Iterator[Problem]:
+    """Strategies count in modes that split operators only, and powers of 2 only among as many devices."""
+    rows, stage, mode = job.layout.strategy or (), job.stage, known_mode(job.layout.parallel_mode or "")
+    if not stage or not job.world or mode in ("stand_alone", "data_parallel"):
+        return
+    odd = [number for row in rows for number in row if not _power_of_2(number)]
+    if odd and _power_of_2(job.world):
+        yield job.wrong(
+            "a strategy splits a dimension into parts whose number is no power of 2",
+            f"powers of 2, since {job.world} devices are one too",
+            ", ".join(map(str, dict.fromkeys(odd))),
+            says_odd_split(job.layout, odd[0]),
+        )
+    uneven = [row for row in rows if stage % math.prod(row)]
+    if uneven:
+        wanted, of = math.prod(uneven[0]), "of a stage" if job.layout.pp else "of the job"
+        yield job.wrong(
+            f"a strategy {'needs more devices than there are' if wanted > stage else 'leaves devices over'}",
+            f"a product that divides the {stage} devices {of}",
+            f"{' x '.join(map(str, uneven[0]))} = {wanted}",
+            says_uneven(job.layout, stage),
+        )
+
+
+def _data_type(job: Job) -> Iterator[Problem]:
+    """Where the product is not known, the longest list counts."""
+    dtype, known = job.layout.dtype, sorted(job.products & REDUCED.keys())
+    refusing = [product for product in known or ["atlas-950"] if dtype not in REDUCED[product]]
+    if dtype is None or dtype in CONVERTED or not refusing:
+        return
+    yield job.wrong(
+        f"HCCL does not reduce this data type on {' or '.join(refusing) if known else 'any product'}",
+        f"one of {', '.join(REDUCED[refusing[0]])}",
+        dtype,
+        *says_bad_type(job.layout, refusing[0]),
+    )
+
+
+def _devices_of_a_host(job: Job) -> Iterator[Problem]:
+    """Of Atlas training; a job may use fewer devices than there are, when `world` says so."""
+    training = {host for host, found in job.devices.items() if found.product == "atlas-training"}
+    used = {host: number for host, number in job.ranks.items() if host in training}
+    if job.layout.world and job.layout.world < job.plan.ranks:
+        share, rest = divmod(job.layout.world, len(job.plan.hosts))
+        used = {host: share for host in used if not rest}
+    bad = {host: number for host, number in used.items() if number not in (1, 2, 4, 8)}
+    wired = [
+        host
+        for host in bad
+        if max(len(job.devices[host].npus), job.devices[host].on_bus.get("npu", 0)) >= MODULE
+    ]
+    if bad:
+        yield job.wrong(
+            "HCCL does not connect so many devices of an Atlas training host",
+            "1, 2, 4 or 8 devices on each host",
+            _by_host(bad),
+            *says_bad_count(next(iter(bad.values()))),
+            severity=Severity.FAIL if wired else Severity.WARN,
+            confidence=Confidence.CERTAIN if wired else Confidence.STRONG,
+        )
+    elif len(set(used.values())) > 1:
+        yield job.wrong(
+            "Atlas training hosts take part with different numbers of devices",
+            "the same number on each host",
+            _by_host(used),
+            says_bad_count(0)[0],
+            severity=Severity.WARN,
+        )
+
+
+def _by_host(numbers: Mapping[str, int]) -> str:
+    """`8 on node[1-3], 7 on node4`."""
+    groups: dict[int, list[str]] = {}
+    for host, number in numbers.items():
+        groups.setdefault(number, []).append(host)
+    return ", ".join(f"{number} on {fold(hosts)}" for number, hosts in groups.items())
+
+
+def _tensor_parallel(job: Job) -> Iterator[Problem]:
+    """In superpods the fast links go on between hosts."""
+    tp = job.layout.tp or 1
+    small = {host: number for host, number in job.ranks.items() if number < tp}
+    superpods = {"atlas-a3", "atlas-950"} & job.products
+    if small and job.plan.several_hosts and not superpods:
+        yield job.wrong(
+            "tensor parallel groups span hosts, which is slow unless one fast fabric joins the hosts",
+            f"tp of {max(small.values())} or less, the rest as dp or pp",
+            f"tp {tp}; devices: {_by_host(small)}",
+            severity=Severity.WARN,
+            confidence=Confidence.STRONG,
+        )
+
+
+def _experts(job: Job) -> Iterator[Problem]:
+    """Frameworks differ in what else they ask; none lets a group of experts leave its stage."""
+    ep, stage = job.layout.ep, job.stage
+    if ep and stage and stage % ep:
+        yield job.wrong(
+            "expert groups do not divide the devices of a stage",
+            f"an ep that divides {stage}",
+            f"ep {ep}",
+        )
+
+
+def _times(factor: float) -> str:
+    return f"{factor if factor > 1 else 1 / factor:.3g} times {'larger' if factor > 1 else 'smaller'}"
+
+
+def _change(before: float, now: float) -> str:
+    return f"{before:g}" if before == now else f"{before:g} -> {now:g}"
+
+
+def _learning_rate(job: Job) -> Iterator[Problem]:
+    change = scaling(job.layout, job.world)
+    if change is None or change.follows:
+        return
+    factor, layout, before = float(change.batch), job.layout, job.layout.devices_before or 1
+    rate, wanted = "learning rate kept", f"a learning rate {_times(factor)}"
+    if layout.lr:
+        old = layout.lr_before or layout.lr
+        rate, wanted = f"learning rate {_change(old, layout.lr)}", f"learning rate {old * factor:.4g}"
+    batch, instead = "batch of a device kept", f"a batch of a device {_times(1 / factor)}"
+    if layout.batch:
+        kept = layout.batch / change.batch
+        what = "batch of a device" if layout.batch_per == "device" else "global batch"
+        batch = f"{what} {_change(layout.batch_before or layout.batch, layout.batch)}"
+        instead = f"{what} {kept}" if kept.denominator == 1 else ""
+    yield job.wrong(
+        f"the global batch is {_times(factor)} than it was tuned for, and the learning rate does not follow",
+        f"{wanted}, or {instead}" if instead else wanted,
+        f"{before} -> {job.world} devices, {batch}, {rate}",
+        severity=Severity.WARN,
+        confidence=Confidence.STRONG,
+    )
+
+
+def _factors(job: Job) -> Iterator[Problem]:
+    """A default number of ranks decides nothing: among accelerators it is no answer, on CPUs a warning."""
+    factors, product = job.layout.factors, job.product
+    ranks = job.layout.world or job.plan.ranks
+    if not factors or product == ranks or (not job.layout.dp and ranks % product == 0):
+        return
+    guessed = not job.layout.world and not job.counted
+    if guessed and job.plan.backend.value is not Backend.GLOO:
+        raise Undecided("how many ranks the job has is not known: some host did not tell its devices")
+    rest = product // (job.layout.dp or 1)
+    if not job.layout.dp:
+        expected = f"{' · '.join(factors)} that divides {ranks}"
+    elif ranks % rest == 0:
+        expected = f"{ranks}, as with dp={ranks // rest}"
+    else:
+        expected = (
+            f"{ranks}, which {rest} = {' · '.join(name for name in factors if name != 'dp')} must divide"
+        )
+    if job.layout.world:
+        devices = f"world is {ranks}"
+    else:
+        devices = f"{ranks} ranks by default" if guessed else f"{ranks} ranks: {_by_host(job.ranks)}"
+    mesh = f"Mesh should not be bigger than default world size {ranks}, but found {product} ranks!"
+    torch = job.layout.framework == "torch" and product > ranks
+    yield job.wrong(
+        "the parallel plan does not make the number of devices",
+        expected,
+        f"{' · '.join(f'{name} {value}' for name, value in factors.items())} = {product}; {devices}",
+        *((Evidence("torch, init_device_mesh", f"RuntimeError: {mesh}"),) if torch else ()),
+        severity=Severity.WARN if guessed else Severity.FAIL,
+        confidence=Confidence.SUSPECT if guessed else Confidence.CERTAIN,
+    )

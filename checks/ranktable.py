@@ -1,0 +1,90 @@
+"""Rank tables, by themselves: whether they can be read, add up, and fit the product."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+
+from doctor.api import PLAN, Evidence, JobPlan, Place, Problem, Scope, Undecided, check, fold, maybe
+from doctor.facts.system import DEVICES, Devices
+from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, Flaw, TableSeen, board_architecture, judge
+
+
+@check("rank-table-invalid", RANK_TABLE, scope=Scope.CLUSTER)
+def rank_table_invalid(seen: TableSeen) -> Iterator[Problem]:
+    """The rank table cannot be read as one.
+
+    Why it matters: HCCL stops with EI0004 and seldom says where; torch_npu falls back to negotiating without
+    a word when the file is not there, and fails at the first collective when it is wrong.
+
+    What to do: mend the line that is named. A trailing comma and a // comment are the usual slips: JSON has
+    neither. `doctor ranktable make` writes a correct table from the devices themselves.
+    """
+    yield from _problems(seen, "rank-table-invalid", seen.flaws)
+
+
+@check("rank-table-ranks", RANK_TABLE, PLAN, maybe(ARCHITECTURE), scope=Scope.CLUSTER)
+def rank_table_ranks(seen: TableSeen, plan: JobPlan, architectures: Mapping[str, str]) -> Iterator[Problem]:
+    """Rank ids, counts or identities in the rank table do not add up.
+
+    Why it matters: HCCL wants ranks 0 to n-1, each once, and counts that are the lengths of their lists. A
+    rank that is named twice makes two processes wait for each other's place; a count that is too large makes
+    all of them wait for a rank that nobody is (EI0004, EI0014).
+
+    What to do: mend the line that is named. `board_id` must fit the machine: 0x0000 on x86, 0x002f or 0x0020
+    on ARM.
+    """
+    table = seen.table
+    if table is None:
+        raise Undecided("the table cannot be read")
+    yield from _problems(seen, "rank-table-ranks", judge(table))
+    meant = board_architecture(table.board_id) if table.board_id else None
+    strange = {host: found for host, found in architectures.items() if meant and found and found != meant}
+    if strange:
+        found, hosts = next(iter(strange.values())), quote(fold(plan.names))
+        yield Problem(
+            f"board_id {table.board_id} is for {meant}, and the hosts are {found}",
+            expected=f"board_id for {found}",
+            actual=f"board_id {table.board_id}",
+            subject=seen.path,
+            where=tuple(Place(host=host) for host in strange),
+            evidence=(Evidence(seen.path, f'"board_id": "{table.board_id}"'),),
+            commands=(f"doctor ranktable make {hosts} --format legacy --output {quote(seen.path)}",),
+        )
+
+
+@check("rank-table-grouping", RANK_TABLE, maybe(DEVICES), scope=Scope.CLUSTER)
+def rank_table_grouping(seen: TableSeen, devices: Mapping[str, Devices]) -> Iterator[Problem]:
+    """The table takes devices in a number or grouping that the product cannot train with.
+
+    Why it matters: on Atlas training servers devices 0-3 and 4-7 are two rings: a job of 1, 2 or 4 devices
+    must stay in one of them, and a job over several servers takes the same number on each. HCCL says
+    `devNum must be divisible by 8, or equal to 1, 2 or 4` (EI0004, EI0014).
+
+    What to do: take other devices, as the finding says.
+    """
+    if seen.table is None:
+        raise Undecided("the table cannot be read")
+    yield from _problems(seen, "rank-table-grouping", judge(seen.table, _product(devices)))
+
+
+def _product(devices: Mapping[str, Devices]) -> str | None:
+    """The product of the hosts that have NPUs, when they agree."""
+    products = {found.product for found in devices.values() if found.npus}
+    return products.pop() if len(products) == 1 else None
+
+
+def _problems(seen: TableSeen, id: str, flaws: Sequence[Flaw]) -> Iterator[Problem]:
+    for flaw in flaws:
+        if flaw.check == id:
+            place = f"{seen.path}:{flaw.spot.line}:{flaw.spot.column}" if flaw.spot else seen.path
+            yield Problem(
+                flaw.message,
+                expected=flaw.expected,
+                actual=flaw.actual,
+                subject=place,
+                where=(Place(rank=flaw.rank, device=flaw.device),),
+                severity=flaw.severity,
+                evidence=(Evidence(place, flaw.actual),),
+                commands=(f"sed -n {flaw.spot.line}p {quote(seen.path)}",) if flaw.spot else (),
+            )

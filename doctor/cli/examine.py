@@ -1,0 +1,91 @@
+"""`doctor check` and `doctor preflight`."""
+
+from __future__ import annotations
+
+import typer
+
+from doctor.cli import options as o
+
+
+def examine(
+    context: typer.Context,
+    hosts: o.Hosts = None,
+    hostfile: o.Hostfile = None,
+    inventory: o.Inventory = None,
+    rank_table: o.RankTable = None,
+    local: o.Local = False,
+    exclude: o.Exclude = None,
+    backend: o.Backend = "auto",
+    master_port: o.MasterPort = None,
+    ranks_per_host: o.RanksPerHost = None,
+    launch: o.Launch = None,
+    plan: o.Plan = None,
+    user: o.User = None,
+    port: o.Port = None,
+    identity: o.Identity = None,
+    jump: o.Jump = None,
+    ssh_config: o.SshConfig = None,
+    accept_new: o.AcceptNew = False,
+    sudo: o.Sudo = False,
+    enter: o.Enter = None,
+    transport: o.Transport = "auto",
+    fanout: o.Fanout = 64,
+    connect_timeout: o.ConnectTimeout = None,
+    timeout: o.Timeout = 60.0,
+    deadline: o.Deadline = None,
+    exam: o.Exam = None,
+    only: o.Only = None,
+    skip: o.Skip = None,
+    checks: o.Checks = None,
+    expect: o.Expect = None,
+    strict: o.Strict = False,
+    mesh: o.Mesh = None,
+    on_busy: o.OnBusy = "skip",
+    need_hosts: o.NeedHosts = None,
+    save: o.Save = None,
+    replay: o.Replay = None,
+    json: o.Json = None,
+    healthy_hosts: o.HealthyHosts = None,
+    faulty_hosts: o.FaultyHosts = None,
+    quiet: o.Quiet = False,
+    verbose: o.Verbose = False,
+    no_color: o.NoColor = False,
+) -> int:
+    from doctor.deliver import Outputs
+    from doctor.request import Job, Request, Way, What, Who
+    from doctor.session import conduct
+
+    request = Request(
+        command=context.info_name or "check",
+        who=Who(tuple(hosts or ()), hostfile, inventory, rank_table, local, tuple(exclude or ())),
+        way=Way(
+            user=user,
+            port=port,
+            identities=tuple(identity or ()),
+            jump=jump,
+            ssh_config=ssh_config,
+            accept_new=accept_new,
+            sudo=sudo,
+            enter=enter,
+            transport=transport,
+            fanout=fanout,
+            connect_timeout=connect_timeout,
+            timeout=timeout,
+            deadline=deadline,
+        ),
+        job=Job(backend, master_port, ranks_per_host, tuple(launch or ()), tuple(plan or ())),
+        what=What(
+            exam=exam,
+            only=o.words(only),
+            skip=o.words(skip),
+            checks=tuple(checks or ()),
+            expect=o.words(expect),
+            strict=strict,
+            mesh=mesh,
+            on_busy=on_busy,
+            need_hosts=need_hosts,
+            replay=replay,
+        ),
+        quiet=quiet,
+    )
+    return conduct(request, Outputs(save, json, healthy_hosts, faulty_hosts, quiet, verbose, no_color))

@@ -1,0 +1,98 @@
+"""What checks are given of the run as a whole, worked out of a recording: no host printed it by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from doctor.api import PLAN
+from doctor.engine import Facts
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
+from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, CutOff, Offset
+from doctor.facts.system import CLOCK, CLOCK_END
+from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TableSeen
+from doctor.launch import Launch, Told, launch_of_processes
+from doctor.model import Missing
+from doctor.plan import JobPlan
+from doctor.probe import DAMAGED, Heard
+from doctor.ranktable import read_table
+from doctor.recording import Recording
+
+
+def givens(recording: Recording, plan: JobPlan, facts: Facts) -> Mapping[str, Any]:
+    """By the name of the given; Missing where the run has none."""
+    return {
+        PLAN.name: plan,
+        UNREACHED.name: {
+            host.name: recording.unreached.get(host.name)
+            for host in recording.hosts
+            if host.name not in recording.unfinished
+        },
+        CUT_OFF.name: {host: _cut_off(heard) for host, heard in recording.heard.items()},
+        MESH.name: recording.mesh or Missing("mesh", _why_no_mesh(recording, plan)),
+        CLOCKS.name: _clocks(recording, facts),
+        RANK_TABLE.name: _table(recording, plan, facts),
+        LAUNCHES.name: _launches(recording, facts),
+    }
+
+
+def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Missing:
+    """The table that was given, else what most hosts have where the launch says that it lies."""
+    given = recording.wishes.table
+    if given:
+        return TableSeen(given.path, given.text, *read_table(given.text), given=True)
+    for path in plan.table_paths:
+        texts = [files[path].text for files in facts.all(TABLE_FILES).values() if path in files]
+        votes = Counter(text for text in texts if text)
+        if votes:
+            text = votes.most_common(1)[0][0]
+            return TableSeen(path, text, *read_table(text), given=False)
+    return Missing(RANK_TABLE.name, "the job has no rank table that could be read", absent=True)
+
+
+def _launches(recording: Recording, facts: Facts) -> tuple[Launch, ...] | Missing:
+    """What ranks were told: by the files that were named, by the inventory, and as it runs right now."""
+    wishes = recording.wishes
+    found = [wishes.launch] if wishes.launch else []
+    if wishes.env:
+        found.append(Launch("inventory", "env", (Told("inventory", None, wishes.env),), complete=False))
+    found += launch_of_processes(facts.all(PROCESSES_OF_JOBS))
+    if found:
+        return tuple(found)
+    unseen = [facts.get(host, PROCESSES_OF_JOBS) for host in facts.hosts]
+    if unseen and all(isinstance(value, Missing) for value in unseen):
+        return Missing(LAUNCHES.name, f"the processes on the hosts could not be read: {unseen[0].reason}")
+    return Missing(LAUNCHES.name, "nothing says how the job is started", absent=True)
+
+
+def _clocks(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
+    """The host's time was read once near the start of its answer and once at its end."""
+    offsets: dict[str, Offset | None] = {}
+    for host, heard in recording.heard.items():
+        first, last = facts.get(host, CLOCK), facts.get(host, CLOCK_END)
+        if isinstance(first, Missing):
+            offsets[host] = None
+            continue
+        end = first if isinstance(last, Missing) else last
+        offsets[host] = Offset(end.now - heard.ended, first.now - heard.started)
+    return offsets
+
+
+def _cut_off(heard: Heard) -> CutOff | None:
+    damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
+    if heard.complete and not damaged:
+        return None
+    reasons = [missing.reason for missing in heard.missing.values() if missing.fact not in heard.captures]
+    lost = [fact for fact in heard.missing if fact not in heard.captures] + damaged
+    if reasons and (not heard.complete or not damaged):
+        reason = reasons[0]
+    else:
+        reason = "part of it arrived damaged" if damaged else "the end is missing"
+    return CutOff(tuple(sorted(set(lost))), reason)
+
+
+def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:
+    if not plan.several_hosts:
+        return "there is one host only"
+    return recording.no_mesh or "fewer than two hosts could take part"

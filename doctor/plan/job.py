@@ -1,0 +1,80 @@
+"""The plan itself: frozen values, each with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from doctor.layout import Layout
+from doctor.model import Backend, Sourced
+from doctor.plan.interfaces import INTERFACE_VARIABLES
+from doctor.ranktable import Server
+
+HCCL_PORTS = 32
+"""HCCL takes 32 ports from its base (16 in CANN 8.0)."""
+GUESSES = ("default route", "only interface")
+"""Sources of a data address that nobody chose: what rests on them alone is a warning."""
+FIRST_HOST = "first host"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedHost:
+    """One host of the job. `ranks` is None until the devices were counted; `given` is what SSH dials."""
+
+    name: str
+    given: str
+    ranks: Sourced[int] | None
+    data: Sourced[str] | None
+    server: Server | None = None
+    """What the rank table calls it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """Hosts are in rank order. `master` is the rendezvous as the launch names it: a name or an address."""
+
+    hosts: tuple[PlannedHost, ...]
+    backend: Sourced[Backend]
+    head: Sourced[str]
+    master_port: Sourced[int]
+    hccl_base_port: Sourced[int]
+    env: Mapping[str, str]
+    master: Sourced[str] | None = None
+    layout: Sourced[Layout] | None = None
+    table_paths: tuple[str, ...] = ()
+    """Where a rank table may lie on the hosts: first where the launch says it does."""
+    _by_name: Mapping[str, PlannedHost] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {host.name: host for host in self.hosts})
+
+    @property
+    def ranks(self) -> int:
+        return sum(host.ranks.value for host in self.hosts if host.ranks)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(host.name for host in self.hosts)
+
+    @property
+    def several_hosts(self) -> bool:
+        return len(self.hosts) > 1
+
+    @property
+    def hccl_ports(self) -> range:
+        return range(self.hccl_base_port.value, self.hccl_base_port.value + HCCL_PORTS)
+
+    def host(self, name: str) -> PlannedHost:
+        return self._by_name[name]
+
+    def ranks_on(self, name: str) -> int:
+        ranks = self.host(name).ranks
+        return ranks.value if ranks else 0
+
+    def data_address(self, name: str) -> str | None:
+        data = self.host(name).data
+        return data.value if data else None
+
+    def interface_wish(self) -> tuple[str, str] | None:
+        """The variable that names the job's interface, and its value."""
+        return next(((name, self.env[name]) for name in INTERFACE_VARIABLES if self.env.get(name)), None)

@@ -1,0 +1,106 @@
+"""The drafted plan with what only the hosts could tell: backend, ranks a host, data addresses, the head."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from doctor.model import Backend, Sourced
+from doctor.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
+from doctor.plan.job import FIRST_HOST, JobPlan, PlannedHost
+
+DEFAULT_CPU_RANKS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one host told that the plan depends on."""
+
+    devices: Mapping[Backend, int] = field(default_factory=dict)
+    addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Interface -> its addresses."""
+    default_interface: str | None = None
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Name -> the addresses that this host resolves it to."""
+
+
+def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:
+    """The same plan with what only the hosts could tell: backend, ranks a host, data addresses."""
+    backend = plan.backend if plan.backend.source != "default" else _backend(sights)
+    hosts = tuple(
+        replace(
+            host,
+            ranks=host.ranks or _ranks(sights.get(host.name), backend.value),
+            data=host.data or _data_address(host, plan, sights),
+        )
+        for host in plan.hosts
+    )
+    return replace(plan, backend=backend, hosts=hosts, head=_found_head(plan, sights))
+
+
+def _found_head(plan: JobPlan, sights: Mapping[str, Sight]) -> Sourced[str]:
+    """The host that holds the address of the rendezvous, or that its name stands for."""
+    master = plan.master
+    if master is None or plan.head.source != FIRST_HOST:
+        return plan.head
+    meant = {master.value, *(a for sight in sights.values() for a in sight.names.get(master.value, ()))}
+    holders = [
+        host
+        for host, sight in sights.items()
+        if any(a in meant and not is_loopback(a) for held in sight.addresses.values() for a in held)
+    ]
+    return Sourced(holders[0], master.source) if len(holders) == 1 else plan.head
+
+
+def _backend(sights: Mapping[str, Sight]) -> Sourced[Backend]:
+    for backend in (Backend.HCCL, Backend.NCCL):
+        if any(sight.devices.get(backend) for sight in sights.values()):
+            return Sourced(backend, "devices found")
+    return Sourced(Backend.GLOO, "no accelerator found" if sights else "default")
+
+
+def _ranks(sight: Sight | None, backend: Backend) -> Sourced[int]:
+    devices = sight.devices.get(backend, 0) if sight else 0
+    return Sourced(devices, "devices found") if devices else Sourced(DEFAULT_CPU_RANKS, "default")
+
+
+def _data_address(host: PlannedHost, plan: JobPlan, sights: Mapping[str, Sight]) -> Sourced[str] | None:
+    name, sight = host.name, sights.get(host.name)
+    if sight is None:
+        return None
+    own = {address for addresses in sight.addresses.values() for address in addresses}
+    wanted = plan.env.get("HCCL_IF_IP")
+    if wanted and wanted in own:
+        return Sourced(wanted, "HCCL_IF_IP")
+    wish = plan.interface_wish()
+    if wish:
+        for interface in matching_interfaces(*wish, sight.addresses):
+            for address in sight.addresses[interface]:
+                return Sourced(address, wish[0])
+    for said in (host.server.host_ip, host.server.id) if host.server else ():
+        if said in own and not is_loopback(said):
+            return Sourced(said, "rank table")
+    resolved = Counter(
+        address
+        for peer, seen in sights.items()
+        if peer != name
+        for address in seen.names.get(name, ())[:1]
+        if not is_loopback(address)
+    )
+    for address, _ in resolved.most_common():
+        if address in own:
+            return Sourced(address, "its name, as its peers resolve it")
+    for given in (host.given, name):
+        if given in own and not is_loopback(given):
+            return Sourced(given, "the address given")
+    for address in sight.addresses.get(sight.default_interface or "", ()):
+        return Sourced(address, "default route")
+    outward = [
+        [a for a in addresses if not is_loopback(a) and not ipaddress.ip_address(a).is_link_local]
+        for interface, addresses in sight.addresses.items()
+        if not interface.startswith(VIRTUAL)
+    ]
+    reachable = [addresses[0] for addresses in outward if addresses]
+    return Sourced(reachable[0], "only interface") if len(reachable) == 1 else None

@@ -1,0 +1,154 @@
+"""Who decides what the plan says: flags, --launch, the rank table, Slurm, the inventory, defaults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doctor.errors import UsageError
+from doctor.inventory import JobWishes, Targets, read_targets
+from doctor.launch import Launch, Told
+from doctor.model import Backend, Host, Sourced, TableFile
+from doctor.plan import JobPlan, Sight, draft, settle
+from doctor.ranktable import LiveDevice, LiveServer, make_table
+from doctor.request import Job, Request
+from doctor.wishes import wished
+
+HOSTS = tuple(Host(f"node{n}", f"10.0.0.{n}") for n in (1, 2))
+
+
+def told(**env: str) -> Launch:
+    return Launch("env0.log", "env", (Told("env0.log", None, env),), complete=False)
+
+
+def table(*ids: str, devices: int = 4) -> TableFile:
+    servers = [
+        LiveServer(id, id, tuple(LiveDevice(d, f"10.20.{n}.{d}", None, None) for d in range(devices)))
+        for n, id in enumerate(ids)
+    ]
+    return TableFile("/job/hccl.json", make_table(servers, "1.0", "aarch64"))
+
+
+def plan(hosts: tuple[Host, ...] = HOSTS, **wishes: object) -> JobPlan:
+    return draft(hosts, JobWishes(**wishes))  # type: ignore[arg-type]
+
+
+def test_the_launch_goes_over_the_inventory() -> None:
+    said = plan(
+        launch=told(MASTER_ADDR="10.0.0.2", MASTER_PORT="29611", HCCL_IF_BASE_PORT="50000"),
+        head=Sourced("node1", "inventory a:1"),
+        master_port=Sourced(29999, "inventory a:2"),
+        env={"MASTER_PORT": "1", "GLOO_SOCKET_IFNAME": "eth0"},
+    )
+    assert said.head == Sourced("node2", "--launch MASTER_ADDR")
+    assert said.master_port == Sourced(29611, "--launch MASTER_PORT")
+    assert said.hccl_ports[0] == 50000
+    assert said.env["GLOO_SOCKET_IFNAME"] == "eth0"
+
+
+def test_flags_go_over_the_launch() -> None:
+    flagged = wished(
+        Request("check", job=Job(master_port=29700)), JobWishes(launch=told(MASTER_PORT="29611"))
+    )
+    assert draft(HOSTS, flagged).master_port == Sourced(29700, "--master-port")
+
+
+def test_variables_of_the_inventory_are_better_than_nothing() -> None:
+    said = plan(env={"MS_SCHED_HOST": "node2", "MS_SCHED_PORT": "8118"})
+    assert said.head == Sourced("node2", "inventory MS_SCHED_HOST")
+    assert said.master_port == Sourced(8118, "inventory MS_SCHED_PORT")
+
+
+@pytest.mark.parametrize("port", ["", "0", "70000", "x", "29500 "])
+def test_a_port_that_is_none_is_not_taken(port: str) -> None:
+    assert plan(launch=told(MASTER_PORT=port)).master_port == Sourced(29500, "default")
+
+
+def test_the_head_is_found_by_what_the_hosts_say() -> None:
+    said = plan(launch=told(MASTER_ADDR="train-head"))
+    assert said.head == Sourced("node1", "first host")
+    sights = {
+        "node1": Sight(addresses={"eth0": ("10.0.0.1",)}, names={"train-head": ("10.9.0.2",)}),
+        "node2": Sight(addresses={"eth0": ("10.0.0.2",), "eth1": ("10.9.0.2",)}),
+    }
+    assert settle(said, sights).head == Sourced("node2", "--launch MASTER_ADDR")
+
+
+def test_a_rank_table_says_ranks_backend_and_head() -> None:
+    said = plan(table=table("10.0.0.2", "node1"))
+    assert said.backend == Sourced(Backend.HCCL, "rank table")
+    assert said.head == Sourced("node2", "rank table")
+    assert [host.ranks for host in said.hosts] == [Sourced(4, "rank table")] * 2
+    assert [host.server.id for host in said.hosts if host.server] == ["node1", "10.0.0.2"]
+    assert said.table_paths == ("/job/hccl.json",)
+
+
+def test_where_the_launch_says_that_the_table_lies_comes_first() -> None:
+    said = plan(table=table("node1"), launch=told(RANK_TABLE_FILE="/data/hccl.json"))
+    assert said.table_paths == ("/data/hccl.json", "/job/hccl.json")
+    assert plan(launch=told(RANK_TABLE_FILE="hccl.json")).table_paths == (), "relative to what?"
+
+
+def targets(path: Path, *, hosts: tuple[str, ...] = (), inventory: Path | None = None) -> Targets:
+    return read_targets(hosts, None, inventory, False, (), {}, path)
+
+
+def test_a_rank_table_names_the_hosts_in_rank_order(tmp_path: Path) -> None:
+    path = tmp_path / "hccl.json"
+    path.write_text(table("10.0.0.2", "10.0.0.1").text)
+    found = targets(path)
+    assert [host.name for host in found.hosts] == ["10.0.0.2", "10.0.0.1"]
+    assert found.source == f"rank table {path}"
+    assert targets(path, hosts=("node[1-2]",)).source == "the command line"
+
+
+def test_the_inventory_knows_the_servers_by_their_names(tmp_path: Path) -> None:
+    path, inventory = tmp_path / "hccl.json", tmp_path / "inventory.yaml"
+    path.write_text(table("10.0.0.2", "192.168.0.1", "10.0.0.9").text)
+    inventory.write_text(
+        "hosts:\n  node1: {address: 10.0.0.1, data: 192.168.0.1, user: root}\n  node2: {address: 10.0.0.2}\n"
+    )
+    found = targets(path, inventory=inventory)
+    assert [host.name for host in found.hosts] == ["node2", "node1", "10.0.0.9"]
+    assert found.hosts[1].user == "root"
+
+
+def test_a_table_with_a_slip_still_names_its_hosts(tmp_path: Path) -> None:
+    path = tmp_path / "hccl.json"
+    path.write_text(table("node1", "node2").text.replace('"completed"', '"completed", // done'))
+    assert [host.name for host in targets(path).hosts] == ["node1", "node2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "hccl.json:1"),
+        ('{"version": "1.0", "server_count": "0", "server_list": [], "status": "completed"}', "hccl.json"),
+        (table("a b").text, "is no host name"),
+    ],
+)
+def test_a_table_that_names_no_host(text: str, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "hccl.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=says):
+        targets(path)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "ranks"),
+    [("8(x2)", Sourced(8, "slurm")), ("1(x2)", None), ("8,4", None), ("", None), ("4", Sourced(4, "slurm"))],
+)
+def test_slurm_says_the_ranks(tasks: str, ranks: Sourced[int] | None) -> None:
+    environ = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_TASKS_PER_NODE": tasks}
+    found = read_targets((), None, None, False, (), environ)
+    assert [host.ranks for host in draft(found.hosts, found.wishes).hosts] == [ranks] * 2
+    elsewhere = read_targets(("node[1-2]",), None, None, False, (), environ)
+    assert elsewhere.wishes.ranks_per_host is None, "the job of these hosts is another"
+
+
+def test_the_plan_of_a_flag_goes_over_the_inventory() -> None:
+    wishes = wished(Request("check", job=Job(plan=("dp=4,tp=2",))), JobWishes())
+    layout = draft(HOSTS, wishes).layout
+    assert layout is not None
+    assert (layout.source, layout.value.dp, layout.value.tp) == ("--plan", 4, 2)

@@ -159,6 +159,8 @@ def device_unhealthy(
         yield _hidden(hidden, len(npus), len(devices.npus))
     elif hidden:
         raise Undecided(f"npu-smi does not show {named(hidden)}")
+    if ecc is None:
+        raise Undecided("npu-smi did not tell of memory errors")
 
 
 def _judged(npus: Sequence[Npu], devices: Devices, plan: JobPlan) -> tuple[dict[int, Npu], list[int]]:
@@ -184,8 +186,11 @@ def _unhealthy(health: str, codes: tuple[str, ...], errors: tuple[str, ...], sic
         expected="OK",
         actual=f"{health} ({told})" if told else f"{health}, without an error code",
         severity=Severity.WARN if health.lower() == "warning" else None,
-        remedy="look-into-npu",
-        values={"card": tuple(dict.fromkeys(str(npu.card) for npu in sick))},
+        commands=(
+            *(f"npu-smi info -t health -i {npu.card} -c {npu.chip}" for npu in sick[:SHOWN]),
+            "sudo msnpureport",
+            *(f"# With no job on it: npu-smi set -t reset -i {n.card} -c {n.chip}" for n in sick[:SHOWN]),
+        ),
     )
 
 
@@ -211,7 +216,6 @@ def _hidden(hidden: list[int], shown: int, there: int) -> Problem:
         actual=f"npu-smi shows {shown}",
         confidence=Confidence.STRONG,
         remedy="find-npu",
-        values={},
     )
 
 

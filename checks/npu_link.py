@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from ipaddress import ip_address, ip_network
 
 from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Severity, Undecided, check, maybe
 from doctor.facts.hccn import (
@@ -12,22 +11,17 @@ from doctor.facts.hccn import (
     NPU_DETECT,
     NPU_LINKS,
     NPU_NEIGHBOURS,
-    NPU_NET_HEALTH,
     NPU_PORTS,
     Address,
     Neighbour,
     PerDevice,
     Port,
-    told,
 )
-from doctor.facts.seats import alike, of_host, problem_of
+from doctor.facts.seats import of_host, problem_of, without_address, without_link
 from doctor.facts.system import DEVICES, Devices
 
-HEALTHY = ("success", "init")
-"""Init: the detect address is not set, which is a matter of its own."""
-VIRTUAL = ip_network("192.168.0.0/21")
-"""The segments of the virtual interfaces inside of a server, 192.168.0.x to 192.168.7.x."""
 SHOWN = 4
+ASK_950 = "hccn_tool -g -dev_info -i {}"
 
 
 @check(
@@ -59,99 +53,25 @@ def device_link_down(
             raise Undecided("the ports of its NPUs could not be asked")
         lanes, why = of_host(ports, plan)
         known = {device: any(port.up for port in own) for device, own in lanes.items() if own}
-        actual = "no port is up"
+        actual, ask = "no port is up", ASK_950
     else:
         known, why = of_host(links, plan)
-        actual = "link status: DOWN"
+        actual, ask = "link status: DOWN", "hccn_tool -i {} -link -g"
     down = [device for device, up in known.items() if not up]
     if down:
         unused = not plan.several_hosts and not why and len(down) == len(known)
         yield problem_of(
             down,
             "its link is down",
-            *(Evidence(f"hccn_tool -i {device} -link -g", actual) for device in down[:SHOWN]),
+            *(Evidence(ask.format(device), actual) for device in down[:SHOWN]),
             expected="link status: UP",
             actual=actual,
             severity=Severity.WARN if unused else None,
             values={"device": tuple(str(device) for device in down[:SHOWN])},
+            commands=tuple(ask.format(device) for device in down[:SHOWN]) if ask == ASK_950 else (),
         )
     if why:
         raise Undecided(why)
-
-
-@check(
-    "device-net-unhealthy",
-    NPU_NET_HEALTH,
-    PLAN,
-    maybe(NPU_LINKS),
-    maybe(NPU_ADDRESSES),
-    maybe(NPU_DETECT),
-    remedy="look-at-npu-network",
-    causes=(
-        "device-ip-not-applied",
-        "device-ip-duplicate",
-        "device-netmask-mismatch",
-        "device-ip-subnet",
-        "device-gateway-missing",
-    ),
-    backends=(Backend.HCCL,),
-)
-def device_net_unhealthy(
-    health: PerDevice[str],
-    plan: JobPlan,
-    links: PerDevice[bool] | None,
-    addresses: PerDevice[Address | None] | None,
-    detect: PerDevice[str | None] | None,
-) -> Iterator[Problem]:
-    """An NPU's own check of its network fails.
-
-    Why it matters: the device sends to its detect address (the gateway or switch) all the time, and hears
-    nothing: what HCCL sends is lost as well.
-
-    How it is known: `hccn_tool -net_health -g`; Success is healthy, and so is Init, which only says that no
-    detect address is set. Devices without a link or an address are left to the checks of these.
-
-    What to do: see that the detect address is right and answers, and look at VLAN and routing of the switch.
-    An address from 192.168.0.0 to 192.168.7.255 is a wrong one: these belong to the inside of the server.
-    """
-    known, why = of_host(health, plan)
-    out = _without_link(links) | _without_address(addresses)
-    sick = {n: text for n, text in known.items() if n not in out and text.strip().lower() not in HEALTHY}
-    towards = told(detect)[0] if detect else {}
-    for text, numbers in alike(sick):
-        inside = [number for number in numbers if _inside(towards.get(number))]
-        reserved = "; its detect address belongs to the inside of the server" if inside == numbers else ""
-        yield problem_of(
-            numbers,
-            "its own check of the network fails" + reserved,
-            *(
-                Evidence(
-                    f"hccn_tool -i {number} -net_health -g",
-                    f"{text[:80]}; detect address {towards.get(number) or 'not known'}",
-                )
-                for number in numbers[:SHOWN]
-            ),
-            expected="net health status: Success",
-            actual=f"net health status: {text[:80]}",
-            values={"device": tuple(str(number) for number in numbers[:SHOWN])},
-        )
-    if why:
-        raise Undecided(why)
-
-
-def _without_link(links: PerDevice[bool] | None) -> set[int]:
-    return {device for device, up in (told(links)[0] if links else {}).items() if not up}
-
-
-def _without_address(addresses: PerDevice[Address | None] | None) -> set[int]:
-    return {device for device, own in (told(addresses)[0] if addresses else {}).items() if own is None}
-
-
-def _inside(detect: str | None) -> bool:
-    try:
-        return detect is not None and ip_address(detect) in VIRTUAL
-    except ValueError:
-        return False
 
 
 @check(
@@ -179,7 +99,7 @@ def device_detect_unset(
     (`hccn_tool -i N -netdetect -s address A`).
     """
     known, why = of_host(detect, plan)
-    out = _without_address(addresses)
+    out = without_address(addresses)
     unset = [device for device, address in known.items() if address is None and device not in out]
     if unset:
         planned = {(conf or {}).get(device, {}).get("netdetect") for device in unset}
@@ -218,7 +138,7 @@ def device_no_lldp(
     What to do: switch LLDP on at the port of the switch. Devices without a link are left out.
     """
     known, why = of_host(neighbours, plan)
-    out = _without_link(links)
+    out = without_link(links)
     alone = [device for device, neighbour in known.items() if neighbour is None and device not in out]
     if alone:
         yield problem_of(

@@ -63,8 +63,9 @@ def rank_table_devices(
         raise Undecided("the table cannot be read")
     if table.form == "2.0":
         raise Skip("a table of form 2.0 does not say which host a rank is on")
-    servers = {host: server_of(table, plan.host(host), addresses.get(host, {})) for host in devices}
-    again = (f"doctor ranktable make {quote(fold(plan.names))} --output {quote(seen.path)}",)
+    servers = {host: server_of(table.servers, plan.host(host), addresses.get(host, {})) for host in devices}
+    form = {"1.2": " --format 1.2", "board-id": " --format legacy"}.get(table.form, "")
+    again = (f"doctor ranktable make {quote(fold(plan.names))}{form} --output {quote(seen.path)}",)
     for host, server in servers.items():
         if server is None:
             yield Problem(
@@ -156,7 +157,11 @@ def _unread(server: Server, npus: PerDevice[Address | None] | None) -> str:
     """Why an address of the table could not be compared; device-ip-missing tells where none is set."""
     for entry in server.entries:
         if entry.address and entry.device is not None:
-            live = npus.get(entry.device, "") if npus is not None else Unsaid("hccn_tool could not be asked")
+            live = (
+                npus.get(entry.device, "")
+                if npus is not None
+                else Unsaid("hccn_tool could not be asked (device-ip-missing says why)")
+            )
             if isinstance(live, Unsaid):
                 return f"device {entry.device}: {live.reason}"
     return ""

@@ -172,9 +172,10 @@ class Collection:
         """The second round, for facts that depend on what all hosts said; it adds to what was heard."""
         order = self.order
         later = [fact for fact in order.facts if fact.later]
-        if not later or len(self.heard) < 2 or plan_of(self.recording()).backend.value is not Backend.HCCL:
+        plan = plan_of(self.recording())
+        if not later or len(self.heard) < 2 or plan.backend.value is not Backend.HCCL:
             return
-        wanted = follow_up(Facts(self.heard), everybody=order.mesh == "full", also_busy=order.also_busy)
+        wanted = follow_up(Facts(self.heard), plan, everybody=order.mesh == "full", also_busy=order.also_busy)
         for host, missing in wanted.without.items():
             self._add(host, {}, {missing.fact: missing})
         token = secrets.token_hex(8)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from doctor.engine import Facts
 from doctor.facts.fabric import NPU_PINGS, plan_pings
-from doctor.facts.hccn import NPU_ADDRESSES, NPU_LINKS
-from doctor.facts.npu import NPUS
+from doctor.facts.hccn import NPU_ADDRESSES, NPU_LINKS, Address, PerDevice, Unsaid
+from doctor.facts.npu import NPUS, Npu
+from doctor.facts.seats import used
 from doctor.model import Missing
+from doctor.plan import JobPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +22,33 @@ class FollowUp:
     without: Mapping[str, Missing] = field(default_factory=dict)
 
 
-def follow_up(facts: Facts, *, everybody: bool, also_busy: bool) -> FollowUp:
-    """The pings of the fabric. Hosts whose NPUs are at work are left alone unless `also_busy`."""
+def follow_up(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: bool) -> FollowUp:
+    """The pings between the job's NPUs. Hosts where these are at work are left alone unless `also_busy`."""
     without: dict[str, Missing] = {}
+    addresses: dict[str, PerDevice[Address | None]] = {}
     for host in facts.hosts:
-        addresses, npus = facts.get(host, NPU_ADDRESSES), facts.get(host, NPUS)
-        if isinstance(addresses, Missing):
-            without[host] = Missing(NPU_PINGS.name, addresses.reason, addresses.absent)
-        elif not also_busy and not isinstance(npus, Missing) and any(npu.processes for npu in npus):
-            without[host] = Missing(
-                NPU_PINGS.name, "its NPUs are at work (--on-busy run pings them all the same)"
-            )
-    addresses, links = (
-        {host: value for host, value in facts.all(fact).items() if host not in without}
-        for fact in (NPU_ADDRESSES, NPU_LINKS)
-    )
-    pings = plan_pings(addresses, links, everybody=everybody)
+        told, npus = facts.get(host, NPU_ADDRESSES), facts.get(host, NPUS)
+        if isinstance(told, Missing):
+            without[host] = _missing(told.reason, absent=told.absent)
+            continue
+        mine = used(told, plan)
+        unsaid = [said for device in mine if isinstance(said := told[device], Unsaid)]
+        if len(unsaid) == len(mine):
+            reason = unsaid[0].reason if unsaid else "the job uses no NPU here"
+            without[host] = _missing(reason, absent=not unsaid or unsaid[0].unsupported)
+        elif not also_busy and _at_work(npus, mine):
+            without[host] = _missing("its NPUs are at work (--on-busy run pings them all the same)")
+        else:
+            addresses[host] = {device: told[device] for device in mine}
+    pings = plan_pings(addresses, facts.all(NPU_LINKS), everybody=everybody)
     for host in addresses.keys() - pings.keys():
-        without[host] = Missing(NPU_PINGS.name, "none of its NPUs had another host's to ping")
+        without[host] = _missing("none of its NPUs had another host's to ping")
     return FollowUp(pings, without)
+
+
+def _at_work(npus: Sequence[Npu] | Missing, mine: Collection[int]) -> bool:
+    return not isinstance(npus, Missing) and any(npu.processes for npu in npus if npu.device in mine)
+
+
+def _missing(reason: str, *, absent: bool = False) -> Missing:
+    return Missing(NPU_PINGS.name, reason, absent)

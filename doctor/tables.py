@@ -14,7 +14,7 @@ from doctor.engine import Case, Facts, judge
 from doctor.errors import DoctorError, UsageError, suggest
 from doctor.examination import plan_of
 from doctor.expect import Expect
-from doctor.facts.hccn import NPU_ADDRESSES
+from doctor.facts.hccn import NPU_ADDRESSES, Address
 from doctor.facts.npu import NPU_SUPER_POD
 from doctor.facts.system import DEVICES
 from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, TableSeen
@@ -128,7 +128,7 @@ def _server(host: str, plan: JobPlan, facts: Facts, form: str) -> LiveServer:
         devices=tuple(
             LiveDevice(
                 device=number,
-                address=addresses[number].ip,
+                address=live.ip if isinstance(live := addresses.get(number), Address) else None,
                 super_device=pods[number].device_id if number in pods else None,
                 super_pod=str(pods[number].pod_id) if number in pods else None,
             )

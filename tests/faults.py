@@ -27,6 +27,8 @@ ALONE = ("--exam", "host")
 """Arguments for faults that show on the host itself: no connections between hosts are made."""
 
 Found = dict[str, Any]
+Seat = tuple[str, int]
+"""A host and the number of one of its devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +128,23 @@ def assert_only(
     hosts: Collection[str],
     status: str = "fail",
     also: Collection[str] = (),
+    devices: Collection[Seat] | None = None,
 ) -> list[Found]:
-    """Exactly `hosts` are at fault, by `check`; all else that is said follows. Returns its findings."""
+    """Exactly `hosts` are at fault, by `check`; all else that is said follows. Returns its findings.
+
+    With `devices`, exactly these are named, and what follows names no others of these hosts.
+    """
     mine = [found for found in outcome.trouble if found["check"] == check]
     assert mine, f"no {check}; found: {_shown(outcome.trouble)}\n{outcome.text}{outcome.errors}"
     assert {found["status"] for found in mine} == {status}, _shown(mine)
     assert {host for found in mine for host in found["hosts"]} == set(hosts), _shown(mine)
+    assert devices is None or _seats(mine) == set(devices), _shown(mine)
     known = {found["id"] for found in mine}
     for other in (found for found in outcome.trouble if found["check"] != check):
         follows = other["because"] in known or (other["check"] in also and other["status"] == "warn")
         assert follows, f"beside {check}: {_shown([other])}"
         assert set(other["hosts"]) <= set(hosts), _shown([other])
+        assert devices is None or _seats([other]) <= set(devices), _shown([other])
     assert_consistent(outcome)
     blamed = set(hosts) if status == "fail" else set()
     healthy = {host["name"] for host in outcome.report["hosts"]} - blamed
@@ -145,6 +153,11 @@ def assert_only(
     assert outcome.code == (1 if status == "fail" else 0)
     assert replay(outcome, "--strict")[0] == 1
     return mine
+
+
+def _seats(found: Iterable[Found]) -> set[Seat]:
+    places = [place for each in found for place in each["where"]]
+    return {(place["host"], place["device"]) for place in places if place["device"] is not None}
 
 
 def mend(lab: Lab, found: Found) -> None:

@@ -56,7 +56,8 @@ def judge(id: str, *values: Any) -> Judgement:
         return Judgement((), skipped=str(skip))
     for problem in problems:
         if CHECKS[id].scope == "cluster":
-            assert {p.host for p in problem.where} <= set(problem.hosts), "a place that is no culprit's"
+            culprits = set(problem.hosts)
+            assert not culprits or {p.host for p in problem.where} <= culprits, "a place that is no culprit's"
         suspect = problem.confidence is Confidence.SUSPECT
         assert problem.summary.endswith("; undecided which of them is at fault") is suspect
     return Judgement(tuple(problems))

@@ -144,14 +144,21 @@ def npus(**changes: Any) -> tuple[Npu, ...]:
     return tuple(npu(n, **changes) if n == 3 else npu(n) for n in EIGHT)
 
 
+NO_ERRORS: Mapping[int, Ecc] = {}
+
+
 def unhealthy(
     found: tuple[Npu, ...],
-    ecc: Mapping[int, Ecc] | None = None,
+    ecc: Mapping[int, Ecc] | None = NO_ERRORS,
     job: JobPlan | None = None,
     view: View | None = View.HOST,
     there: Devices | None = None,
 ) -> Judgement:
     return judge("device-unhealthy", found, there or devices(), job or plan(), ecc, view)
+
+
+def test_memory_errors_that_were_not_told_are_not_called_none() -> None:
+    assert "memory errors" in unhealthy(npus(), None).unknown
 
 
 @pytest.mark.parametrize(
@@ -169,7 +176,8 @@ def test_a_device_that_is_not_healthy(health: str, severity: Severity | None) ->
     assert (problem.subject, problem.severity) == ("device 3", severity)
     assert [place.device for place in problem.where] == [3]
     assert problem.actual == f"{health} (80E01801; HBM ECC)"
-    assert problem.values == {"card": ("1",)}
+    assert problem.commands[0] == "npu-smi info -t health -i 1 -c 0"
+    assert problem.commands[-1] == "# With no job on it: npu-smi set -t reset -i 1 -c 0"
 
 
 def test_the_same_fault_of_several_devices_is_one_problem() -> None:

@@ -62,7 +62,25 @@ def test_a_950_is_down_when_none_of_its_ports_is_up() -> None:
 
 
 def health(status: Any, links: Any = UP, addresses: Any = OWN, detect: Any = None) -> Judgement:
-    return judge("device-net-unhealthy", status, plan(), links, addresses, detect)
+    """Of one host, which is the culprit of all that is found."""
+    found = judge(
+        "device-net-unhealthy",
+        {"node1": status},
+        plan(),
+        *({"node1": value} if value is not None else {} for value in (links, addresses, detect)),
+    )
+    assert all(problem.hosts == ("node1",) for problem in found.problems)
+    return found
+
+
+@pytest.mark.parametrize(("dead", "culprits"), [(3, ()), (2, ("node1", "node2"))])
+def test_a_number_that_fails_on_all_hosts_is_the_switchs_fault(dead: int, culprits: tuple[str, ...]) -> None:
+    ill, well = each("Unreachable", {n: "Success" for n in (0, 1, 3, 4, 5, 6, 7)}), each("Success")
+    said = {host: ill if number < dead else well for number, host in enumerate(HOSTS)}
+    found = judge("device-net-unhealthy", said, plan(), everywhere(UP), FLAT.of(), {})
+    assert tuple(host for problem in found.problems for host in problem.hosts) == culprits
+    assert found.places == {(host, 2) for host in HOSTS[:dead]}
+    assert ("look at the switch" in found.problems[0].summary) is (not culprits)
 
 
 @pytest.mark.parametrize("status", ["Success", "Init", "success"])
@@ -231,12 +249,6 @@ def test_speeds_that_nobody_knows() -> None:
     ("id", "fine", "bad", "more"),
     [
         ("device-link-down", True, False, (devices(), plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0-3"}), None)),
-        (
-            "device-net-unhealthy",
-            "Init",
-            "Fault",
-            (plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), *[None] * 3),
-        ),
         ("device-detect-unset", "a", None, (plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), None, None)),
         ("device-no-lldp", "a", None, (plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), None)),
     ],
@@ -249,3 +261,10 @@ def test_devices_of_others_are_not_compared() -> None:
     mine = plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0,1"})
     said = everywhere(each(Tls(True), {0: Tls(False), 1: Tls(False), 5: SILENT}))
     assert judge("device-tls-mismatch", said, mine).passed
+
+
+def test_an_unhealthy_network_of_a_device_that_the_job_does_not_use() -> None:
+    said = {"node1": each("Success", {3: "Fault"})}
+    few = plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0-2"})
+    assert judge("device-net-unhealthy", said, plan(), {}, {}, {}).problems
+    assert judge("device-net-unhealthy", said, few, {}, {}, {}).passed

@@ -16,7 +16,9 @@ from doctor.facts.hccn import NPU_ADDRESSES, NPU_LINKS, Address, PerDevice
 from doctor.facts.hccntool import Unsaid
 from doctor.facts.npu import NPUS
 from doctor.followup import follow_up
-from doctor.model import Capture, Missing, Problem
+from doctor.inventory import JobWishes
+from doctor.model import Capture, Host, Missing, Problem
+from doctor.plan import draft
 from doctor.probe import Heard
 
 Addresses = dict[str, PerDevice[Address | None]]
@@ -140,6 +142,7 @@ def test_pings_that_were_not_made_are_undecided() -> None:
     assert stop.value.hosts == ("node1", "node2", "node3")
 
 
+PLAN = draft([Host(f"node{n}", f"node{n}") for n in (1, 2, 3)], JobWishes())
 OUTPUT = """device 0 PING 10.0.0.2
 recv seq=0,time=1.418000ms
 1 packets transmitted, 1 received, 0.00% packet loss
@@ -218,10 +221,10 @@ IDLE += "| No running processes found in NPU 0                                  
 
 def test_the_second_round_leaves_hosts_alone_that_are_at_work() -> None:
     facts = Facts({name: heard(name, busy=name == "node2") for name in ("node1", "node2", "node3")})
-    found = follow_up(facts, everybody=False, also_busy=False)
+    found = follow_up(facts, PLAN, everybody=False, also_busy=False)
     assert found.pings == {"node1": ((0, "10.0.0.3"),), "node3": ((0, "10.0.0.1"),)}
     assert "--on-busy run" in found.without["node2"].reason
-    everyone = follow_up(facts, everybody=False, also_busy=True)
+    everyone = follow_up(facts, PLAN, everybody=False, also_busy=True)
     assert set(everyone.pings) == {"node1", "node2", "node3"}
     assert not everyone.without
 
@@ -238,7 +241,7 @@ def test_the_second_round_says_why_a_host_has_no_pings() -> None:
             "node3": heard("node3"),
         }
     )
-    without = follow_up(facts, everybody=False, also_busy=False).without
+    without = follow_up(facts, PLAN, everybody=False, also_busy=False).without
     assert without["node1"] == Missing("npu-pings", "needs root")
     assert without["node2"].absent
     assert "none of its NPUs" in without["node3"].reason

@@ -225,3 +225,16 @@ def test_gloo_takes_names_as_they_are(wish: str, chosen: list[str]) -> None:
 )
 def test_loopback(address: str, loopback: bool) -> None:
     assert is_loopback(address) is loopback
+
+
+def test_ranks_are_the_devices_that_the_job_may_see() -> None:
+    env = {"ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3"}
+    sight = Sight(devices={Backend.HCCL: 8})
+    hosts = [Host("a", "a"), Host("b", "b")]
+    found = settle(draft(hosts, JobWishes(env=env)), {"a": sight})
+    assert [host.ranks for host in found.hosts] == [
+        Sourced(4, "devices found"),
+        Sourced(4, "as the other hosts"),
+    ], "b did not answer"
+    bare = settle(draft(hosts, JobWishes()), {"a": sight, "b": Sight()})
+    assert [host.ranks for host in bare.hosts] == [Sourced(8, "devices found"), Sourced(2, "default")]

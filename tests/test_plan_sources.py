@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from doctor.ranktable import LiveDevice, LiveServer, make_table
 from doctor.request import Job, Request
 from doctor.wishes import wished
 
+FLAGGED = Sourced(2, "--ranks-per-host")
 HOSTS = tuple(Host(f"node{n}", f"10.0.0.{n}") for n in (1, 2))
 
 
@@ -82,6 +84,22 @@ def test_a_rank_table_says_ranks_backend_and_head() -> None:
     assert [host.ranks for host in said.hosts] == [Sourced(4, "rank table")] * 2
     assert [host.server.id for host in said.hosts if host.server] == ["node1", "10.0.0.2"]
     assert said.table_paths == ("/job/hccl.json",)
+
+
+def test_a_server_may_go_by_an_address_that_only_its_host_knows() -> None:
+    said = plan(hosts=(Host("a", "a"), Host("b", "b")), table=table("172.16.0.9", "172.16.0.8"))
+    assert [host.server for host in said.hosts] == [None, None]
+    sights = {
+        "a": Sight(addresses={"eth1": ("172.16.0.8",)}),
+        "b": Sight(addresses={"eth0": ("10.0.0.2",), "eth1": ("172.16.0.9",)}),
+    }
+    settled = settle(said, sights)
+    assert [host.server.id for host in settled.hosts if host.server] == ["172.16.0.8", "172.16.0.9"]
+    assert [host.ranks for host in settled.hosts] == [Sourced(4, "rank table")] * 2
+    assert settled.head == Sourced("b", "rank table")
+    assert settled.data_address("b") == "172.16.0.9"
+    flagged = settle(replace(said, hosts=tuple(replace(h, ranks=FLAGGED) for h in said.hosts)), sights)
+    assert {host.ranks for host in flagged.hosts} == {FLAGGED}
 
 
 def test_where_the_launch_says_that_the_table_lies_comes_first() -> None:

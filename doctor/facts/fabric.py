@@ -69,7 +69,8 @@ def _outcome(call: Call) -> tuple[Outcome, str]:
     loss = re.search(r"(\d{1,3}(?:\.\d{1,4})?)% packets? loss", call.text)
     if loss:
         share = float(loss[1])
-        return "ok" if share == 0 else "lossy" if share < 100 else "lost", loss.string.splitlines()[-1][:200]
+        line = next(line for line in call.text.splitlines() if loss[0] in line)
+        return "ok" if share == 0 else "lossy" if share < 100 else "lost", line[:200]
     if "recv time out" in call.text or "Destination Host Unreachable" in call.text:
         return "lost", call.text.splitlines()[-1][:200]
     return "untested", complaint(call, TOOL)

@@ -120,24 +120,36 @@ def problem_of(
     *evidence: Evidence,
     expected: str,
     actual: str,
-    values: Values,
+    host: str | None = None,
+    values: Values | None = None,
     severity: Severity | None = None,
     confidence: Confidence = Confidence.CERTAIN,
     remedy: str | None = None,
+    commands: tuple[str, ...] = (),
 ) -> Problem:
-    """A fault of devices of the host being judged."""
+    """A fault of devices of this host, or of the one that is being judged."""
     return Problem(
         summary,
         expected=expected,
         actual=actual,
         evidence=evidence,
         subject=devices(numbers),
-        where=tuple(Place(device=number) for number in numbers),
+        hosts=(host,) if host else (),
+        where=tuple(Place(host=host, device=number) for number in numbers),
         severity=severity,
         confidence=confidence,
         remedy=remedy,
-        values=values,
+        values=values or {},
+        commands=commands,
     )
+
+
+def without_link(links: PerDevice[bool] | None) -> set[int]:
+    return {device for device, up in (told(links)[0] if links else {}).items() if not up}
+
+
+def without_address(addresses: PerDevice[T | None] | None) -> set[int]:
+    return {device for device, own in (told(addresses)[0] if addresses else {}).items() if own is None}
 
 
 @dataclass(frozen=True, slots=True)

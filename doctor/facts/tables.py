@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.api import Ask, Capture, Fact, Given, Read, Run
-from doctor.plan import PlannedHost, is_loopback
+from doctor.plan import server_of
 from doctor.ranktable import Entry, Flaw, RankTable, Server, board_architecture, judge
 
 __all__ = [
@@ -102,14 +102,3 @@ class TableSeen:
 
 RANK_TABLE: Given[TableSeen] = Given("rank-table")
 """Missing when the job has none."""
-
-
-def server_of(table: RankTable, host: PlannedHost, held: Mapping[str, tuple[str, ...]]) -> Server | None:
-    """The entry of a host: by its name, an address that it was given, or one that it has."""
-    names = {host.name, host.given, *((host.data.value,) if host.data else ())}
-    own = {address for addresses in held.values() for address in addresses if not is_loopback(address)}
-    for known in (names, own):
-        for server in table.servers:
-            if known & {server.id, server.host_ip}:
-                return server
-    return None

@@ -6,7 +6,7 @@ say of themselves. Everything later reads the settled plan and nothing else.
 
 from doctor.plan.draft import draft
 from doctor.plan.interfaces import INTERFACE_VARIABLES, is_loopback, matching_interfaces
-from doctor.plan.job import GUESSES, JobPlan, PlannedHost
+from doctor.plan.job import GUESSES, JobPlan, PlannedHost, server_of
 from doctor.plan.settle import Sight, settle
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "draft",
     "is_loopback",
     "matching_interfaces",
+    "server_of",
     "settle",
 ]

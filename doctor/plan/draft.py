@@ -13,7 +13,7 @@ from typing import TypeVar
 from doctor.inventory import SLURM, JobWishes
 from doctor.launch import common_env
 from doctor.model import Backend, Host, Sourced
-from doctor.plan.job import FIRST_HOST, JobPlan, PlannedHost
+from doctor.plan.job import FIRST_HOST, JobPlan, PlannedHost, server_of
 from doctor.ranktable import RankTable, Server, read_table
 
 T = TypeVar("T")
@@ -44,6 +44,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         env=env,
         master=master,
         layout=wishes.layout,
+        servers=table.servers if table else (),
         table_paths=_table_paths(wishes, env),
     )
 
@@ -91,8 +92,7 @@ def _names(host: PlannedHost) -> set[str]:
 def _planned(host: Host, wishes: JobWishes, table: RankTable | None) -> PlannedHost:
     data = Sourced(host.data, "inventory") if host.data else None
     plain = PlannedHost(host.name, host.address, None, data)
-    servers = table.servers if table else ()
-    server = next((s for s in servers if _names(plain) & {s.id, s.host_ip}), None)
+    server = server_of(table.servers if table else (), plain, {})
     return replace(plain, server=server, ranks=_said_ranks(host, wishes, server))
 
 

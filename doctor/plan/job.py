@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from doctor.layout import Layout
 from doctor.model import Backend, Sourced
-from doctor.plan.interfaces import INTERFACE_VARIABLES
+from doctor.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.ranktable import Server
 
 HCCL_PORTS = 32
@@ -41,6 +41,8 @@ class JobPlan:
     env: Mapping[str, str]
     master: Sourced[str] | None = None
     layout: Sourced[Layout] | None = None
+    servers: tuple[Server, ...] = ()
+    """All that the rank table names."""
     table_paths: tuple[str, ...] = ()
     """Where a rank table may lie on the hosts: first where the launch says it does."""
     _by_name: Mapping[str, PlannedHost] = field(init=False, repr=False, compare=False)
@@ -78,3 +80,13 @@ class JobPlan:
     def interface_wish(self) -> tuple[str, str] | None:
         """The variable that names the job's interface, and its value."""
         return next(((name, self.env[name]) for name in INTERFACE_VARIABLES if self.env.get(name)), None)
+
+
+def server_of(
+    servers: Sequence[Server], host: PlannedHost, held: Mapping[str, Sequence[str]]
+) -> Server | None:
+    """What a rank table calls a host: by its name, an address that it was given, or one that it has."""
+    names = {host.name, host.given, *((host.data.value,) if host.data else ())}
+    own = {address for addresses in held.values() for address in addresses if not is_loopback(address)}
+    found = (server for known in (names, own) for server in servers if known & {server.id, server.host_ip})
+    return next(found, None)

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from doctor.model import Backend, Sourced
 from doctor.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
-from doctor.plan.job import FIRST_HOST, JobPlan, PlannedHost
+from doctor.plan.job import FIRST_HOST, JobPlan, PlannedHost, server_of
 
 DEFAULT_CPU_RANKS = 2
+MOST_DEVICES = 1024
+VISIBLE = {Backend.HCCL: "ASCEND_RT_VISIBLE_DEVICES", Backend.NCCL: "CUDA_VISIBLE_DEVICES"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +31,36 @@ class Sight:
 def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:
     """The same plan with what only the hosts could tell: backend, ranks a host, data addresses."""
     backend = plan.backend if plan.backend.source != "default" else _backend(sights)
+    known = tuple(_known(host, plan, sights.get(host.name)) for host in plan.hosts)
     hosts = tuple(
         replace(
             host,
-            ranks=host.ranks or _ranks(sights.get(host.name), backend.value),
+            ranks=host.ranks or _ranks(host.name, plan, backend.value, sights),
             data=host.data or _data_address(host, plan, sights),
         )
-        for host in plan.hosts
+        for host in known
     )
-    return replace(plan, backend=backend, hosts=hosts, head=_found_head(plan, sights))
+    return replace(plan, backend=backend, hosts=hosts, head=_found_head(plan, known, sights))
 
 
-def _found_head(plan: JobPlan, sights: Mapping[str, Sight]) -> Sourced[str]:
-    """The host that holds the address of the rendezvous, or that its name stands for."""
+def _known(host: PlannedHost, plan: JobPlan, sight: Sight | None) -> PlannedHost:
+    """The host with its place in the rank table, which may call it by an address that only it knows."""
+    server = host.server or (server_of(plan.servers, host, sight.addresses) if sight else None)
+    if server is host.server or server is None:
+        return host
+    flagged = host.ranks and host.ranks.source.startswith("--")
+    ranks = host.ranks if flagged or not server.entries else Sourced(len(server.entries), "rank table")
+    return replace(host, server=server, ranks=ranks)
+
+
+def _found_head(plan: JobPlan, hosts: Sequence[PlannedHost], sights: Mapping[str, Sight]) -> Sourced[str]:
+    """The host that holds the address of the rendezvous, or that its name stands for, or of rank 0."""
     master = plan.master
-    if master is None or plan.head.source != FIRST_HOST:
+    if plan.head.source != FIRST_HOST:
         return plan.head
+    if master is None:
+        first = next((h for h in hosts if h.server and any(e.rank == 0 for e in h.server.entries)), None)
+        return Sourced(first.name, "rank table") if first else plan.head
     meant = {master.value, *(a for sight in sights.values() for a in sight.names.get(master.value, ()))}
     holders = [
         host
@@ -61,9 +77,19 @@ def _backend(sights: Mapping[str, Sight]) -> Sourced[Backend]:
     return Sourced(Backend.GLOO, "no accelerator found" if sights else "default")
 
 
-def _ranks(sight: Sight | None, backend: Backend) -> Sourced[int]:
-    devices = sight.devices.get(backend, 0) if sight else 0
-    return Sourced(devices, "devices found") if devices else Sourced(DEFAULT_CPU_RANKS, "default")
+def _ranks(host: str, plan: JobPlan, backend: Backend, sights: Mapping[str, Sight]) -> Sourced[int]:
+    """One for each device that the job may see; a host that did not answer is taken to be like the others."""
+    if backend not in VISIBLE:
+        return Sourced(DEFAULT_CPU_RANKS, "default")
+    wanted = plan.env.get(VISIBLE[backend], "")
+    most = len({word for word in wanted.split(",") if word.strip()}) or MOST_DEVICES
+    counts = {name: min(sight.devices.get(backend, 0), most) for name, sight in sights.items()}
+    if counts.get(host):
+        return Sourced(counts[host], "devices found")
+    others = Counter(count for count in counts.values() if count)
+    if host not in sights and others:
+        return Sourced(others.most_common(1)[0][0], "as the other hosts")
+    return Sourced(DEFAULT_CPU_RANKS, "default")
 
 
 def _data_address(host: PlannedHost, plan: JobPlan, sights: Mapping[str, Sight]) -> Sourced[str] | None:

@@ -243,8 +243,7 @@ def device_busy(npus: tuple[Npu, ...], devices: Devices, plan: JobPlan, expect: 
 def _occupants(npu: Npu, expect: Expect) -> tuple[str, ...] | None:
     """The names of its processes, blank for one that is hidden; None for an idle device."""
     names = tuple(sorted({process.name.strip() for process in npu.processes}))
-    full = 100 * npu.hbm_used_mb > expect.npu_idle_percent * npu.hbm_total_mb > 0
-    return names or (("",) if full else None)
+    return names or (("",) if npu.full(expect.npu_idle_percent) else None)
 
 
 def _busy(who: tuple[str, ...], busy: list[Npu], expect: Expect) -> Problem:

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
 from doctor.api import (
+    HERE,
     PLAN,
     Backend,
     Confidence,
     Evidence,
+    Here,
     JobPlan,
     Problem,
     Scope,
@@ -21,12 +23,15 @@ from doctor.api import (
 from doctor.facts.hccn import HCCN_CONF, NPU_ADDRESSES, NPU_DETECT, NPU_GATEWAYS, Address, PerDevice
 from doctor.facts.hccntool import told
 from doctor.facts.seats import Odd, Seat, doubt, named, of_cluster, of_host, problem_of
-from doctor.facts.segments import in_rail, in_sequence
+from doctor.facts.segments import fabric_unused, in_rail, in_sequence, products_of, severity_of
 from doctor.facts.system import DEVICES, Devices
 
 CONF = "/etc/hccn.conf"
 SHOWN = 8
 Conf = Mapping[int, Mapping[str, str]]
+Addresses = Mapping[str, PerDevice[Address | None]]
+Differences = tuple[tuple[str, str, str], ...]
+"""Key, the file's value, the device's."""
 
 
 @check(
@@ -34,12 +39,13 @@ Conf = Mapping[int, Mapping[str, str]]
     NPU_ADDRESSES,
     DEVICES,
     PLAN,
+    HERE,
     remedy="look-at-npu-address",
     causes=("device-ip-not-applied",),
     backends=(Backend.HCCL,),
 )
 def device_ip_missing(
-    addresses: PerDevice[Address | None], devices: Devices, plan: JobPlan
+    addresses: PerDevice[Address | None], devices: Devices, plan: JobPlan, here: Here
 ) -> Iterator[Problem]:
     """An NPU has no IP address on the training network.
 
@@ -48,23 +54,21 @@ def device_ip_missing(
 
     What to do: give it the address that the network plan has for it
     (`hccn_tool -i N -ip -s address A netmask M`), or apply /etc/hccn.conf if that has one. It is a warning
-    where no NPU of the host has an address and the job may do without: on one host (but for Atlas training
-    servers, whose rank tables ask for addresses), and on Atlas A3, whose super pod has a network of its own.
+    where the job can do without: on one host (but for Atlas training servers, whose rank tables ask for
+    addresses), and on an Atlas A3 host without any, whose super pod has a network of its own.
     """
-    known, why = of_host(addresses, plan)
+    known, why = of_host(addresses, plan, here.name)
     lost = [device for device, address in known.items() if address is None]
     if lost:
-        may_do_without = devices.product == "atlas-a3" or (
-            not plan.several_hosts and devices.product != "atlas-training"
-        )
+        pod_only = devices.product == "atlas-a3" and not why and len(lost) == len(known)
         yield problem_of(
             lost,
             "it has no IP address",
             *(Evidence(f"hccn_tool -i {n} -ip -g", "no ip was preset there") for n in lost[:SHOWN]),
             expected="an address on the training network",
             actual="none is set",
-            severity=Severity.WARN if may_do_without and not why and len(lost) == len(known) else None,
-            values={"device": tuple(str(device) for device in lost[:SHOWN])},
+            severity=Severity.WARN if pod_only or fabric_unused(plan, devices.product) else None,
+            values={"device": tuple(str(device) for device in lost)},
         )
     if why:
         raise Undecided(why)
@@ -77,15 +81,18 @@ def device_ip_missing(
     PLAN,
     maybe(NPU_GATEWAYS),
     maybe(NPU_DETECT),
+    maybe(DEVICES),
+    scope=Scope.CLUSTER,
     remedy="apply-hccn-conf",
     backends=(Backend.HCCL,),
 )
 def device_ip_not_applied(
-    addresses: PerDevice[Address | None],
-    conf: Conf,
+    addresses: Addresses,
+    confs: Mapping[str, Conf],
     plan: JobPlan,
-    gateways: PerDevice[str | None] | None,
-    detect: PerDevice[str | None] | None,
+    gateways: Mapping[str, PerDevice[str | None]],
+    detect: Mapping[str, PerDevice[str | None]],
+    devices: Mapping[str, Devices],
 ) -> Iterator[Problem]:
     """An NPU uses other network settings than /etc/hccn.conf says.
 
@@ -93,25 +100,25 @@ def device_ip_not_applied(
     upgrade loses the settings of the device; its peers then call an address that nobody has.
 
     What to do: apply the file (`hccn_tool -i N -cfg recovery`), with no job on the device. Where the file is
-    what is wrong, set the right value with hccn_tool, which also writes the file.
+    what is wrong, set the right value with hccn_tool, which also writes the file. It is a warning for a job
+    on one host (but for Atlas training servers), which does not use this network.
     """
-    known, why = of_host(addresses, plan)
-    ways = told(gateways)[0] if gateways else {}
-    detected = told(detect)[0] if detect else {}
-    wrong = {
-        device: found
-        for device, address in known.items()
-        if (found := _differences(conf.get(device, {}), address, ways.get(device), detected.get(device)))
-    }
-    if wrong:
-        yield _not_applied(wrong, conf)
-    if why:
-        raise Undecided(why)
+    known, silent = of_cluster({host: own for host, own in addresses.items() if host in confs}, plan)
+    wrong: dict[str, dict[int, Differences]] = {}
+    for (host, device), address in known.items():
+        way = told(gateways.get(host, {}))[0].get(device)
+        detected = told(detect.get(host, {}))[0].get(device)
+        found = _differences(confs[host].get(device, {}), address, way, detected)
+        if found:
+            wrong.setdefault(host, {})[device] = found
+    for host, own in wrong.items():
+        yield _not_applied(host, own, confs[host], severity_of(plan, *products_of(devices)))
+    doubt(silent)
 
 
 def _differences(
     conf: Mapping[str, str], address: Address | None, gateway: str | None, detect: str | None
-) -> tuple[tuple[str, str, str], ...]:
+) -> Differences:
     """What the file says and the device does not use: key, the file's value, the device's."""
     pairs = []
     if "address" in conf:
@@ -132,7 +139,9 @@ def _plain(address: str) -> str:
         return address.strip()
 
 
-def _not_applied(wrong: Mapping[int, tuple[tuple[str, str, str], ...]], conf: Conf) -> Problem:
+def _not_applied(
+    host: str, wrong: Mapping[int, Differences], conf: Conf, severity: Severity | None
+) -> Problem:
     lines = [(device, *one) for device, found in wrong.items() for one in found]
 
     def listed(column: int) -> str:
@@ -156,7 +165,9 @@ def _not_applied(wrong: Mapping[int, tuple[tuple[str, str, str], ...]], conf: Co
         ),
         expected=f"{listed(2)} ({CONF})",
         actual=f"{listed(3)} (hccn_tool)",
+        host=host,
         values=values,
+        severity=severity,
     )
 
 
@@ -165,13 +176,14 @@ def _not_applied(wrong: Mapping[int, tuple[tuple[str, str, str], ...]], conf: Co
     NPU_ADDRESSES,
     PLAN,
     maybe(HCCN_CONF),
+    maybe(DEVICES),
     scope=Scope.CLUSTER,
     remedy="look-at-npu-address",
     causes=("device-ip-not-applied",),
     backends=(Backend.HCCL,),
 )
 def device_ip_duplicate(
-    addresses: Mapping[str, PerDevice[Address | None]], plan: JobPlan, confs: Mapping[str, Conf]
+    addresses: Addresses, plan: JobPlan, confs: Mapping[str, Conf], devices: Mapping[str, Devices]
 ) -> Iterator[Problem]:
     """Two NPUs have the same IP address.
 
@@ -181,7 +193,8 @@ def device_ip_duplicate(
     How it is known who is wrong: the device whose own /etc/hccn.conf has another address, or that breaks the
     sequence of addresses of its host or the segment of its number. Where nothing tells, all are named.
 
-    What to do: give the wrong one the address that the network plan has for it.
+    What to do: give the wrong one the address that the network plan has for it. It is a warning for a job on
+    one host (but for Atlas training servers), which does not use this network.
     """
     known, silent = of_cluster(addresses, plan)
     held = {seat: address for seat, address in known.items() if address is not None}
@@ -200,7 +213,8 @@ def device_ip_duplicate(
         shown = [f"{ip} on {named(doubled[ip])}" for ip in ips[:SHOWN]]
         more = f"; and {len(ips) - SHOWN} more" if len(ips) > SHOWN else ""
         expected = "an address of its own for every device of the cluster"
-        yield _duplicate(Odd(seats, decided, expected, "; ".join(shown) + more), held)
+        odd = Odd(seats, decided, expected, "; ".join(shown) + more)
+        yield _duplicate(odd, held, severity_of(plan, *products_of(devices)))
     doubt(silent)
 
 
@@ -217,7 +231,7 @@ def _wrong(
     return ()
 
 
-def _duplicate(odd: Odd, held: Mapping[Seat, Address]) -> Problem:
+def _duplicate(odd: Odd, held: Mapping[Seat, Address], severity: Severity | None) -> Problem:
     return odd.problem(
         "another device has its IP address too" if odd.decided else "they have the same IP address",
         *(
@@ -225,5 +239,6 @@ def _duplicate(odd: Odd, held: Mapping[Seat, Address]) -> Problem:
             for seat in odd.seats[:SHOWN]
         ),
         values={"device": odd.numbers},
+        severity=severity,
         confidence=Confidence.STRONG,
     )

@@ -7,16 +7,23 @@ from collections.abc import Iterator, Mapping
 from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, Undecided, check, maybe
 from doctor.facts.hccn import NPU_LINKS, NPU_SPEEDS, NPU_TLS, PerDevice, Tls, told
 from doctor.facts.seats import Odd, alike_on_host, doubt, odd_ones, of_cluster
-from doctor.facts.segments import by_product
+from doctor.facts.segments import by_product, products_of, severity_of
 from doctor.facts.system import DEVICES, Devices
 
-SHOWN = 4
 
 
 @check(
-    "device-tls-mismatch", NPU_TLS, PLAN, scope=Scope.CLUSTER, remedy="same-npu-tls", backends=(Backend.HCCL,)
+    "device-tls-mismatch",
+    NPU_TLS,
+    PLAN,
+    maybe(DEVICES),
+    scope=Scope.CLUSTER,
+    remedy="same-npu-tls",
+    backends=(Backend.HCCL,),
 )
-def device_tls_mismatch(said: Mapping[str, PerDevice[Tls]], plan: JobPlan) -> Iterator[Problem]:
+def device_tls_mismatch(
+    said: Mapping[str, PerDevice[Tls]], plan: JobPlan, devices: Mapping[str, Devices]
+) -> Iterator[Problem]:
     """TLS is on for some NPUs and off for others, or on with a certificate that has expired.
 
     Why it matters: a device with TLS cannot connect to one without; both ends report a connect timeout
@@ -24,8 +31,10 @@ def device_tls_mismatch(said: Mapping[str, PerDevice[Tls]], plan: JobPlan) -> It
 
     What to do: set the switch alike on every device of every host: `hccn_tool -i N -tls -s enable 0` for off,
     `... enable 1` for on. Which of them is a matter of the site. Replace certificates that have expired.
+    It is a warning for a job on one host (but for Atlas training servers), which does not use this network.
     """
     known, silent = of_cluster(said, plan)
+    severity = severity_of(plan, *products_of(devices))
     for odd in odd_ones({seat: "TLS on" if tls.on else "TLS off" for seat, tls in known.items()}):
         yield odd.problem(
             "its TLS switch differs from the others'"
@@ -33,6 +42,7 @@ def device_tls_mismatch(said: Mapping[str, PerDevice[Tls]], plan: JobPlan) -> It
             else "TLS is on for some and off for others",
             Evidence("hccn_tool -tls -g", f"{odd.subject}: {odd.actual}"),
             values={"device": odd.numbers},
+            severity=severity,
         )
     expired = {seat: tls.expired for seat, tls in known.items() if tls.on and tls.expired}
     for host, end, numbers in alike_on_host(expired):
@@ -40,7 +50,8 @@ def device_tls_mismatch(said: Mapping[str, PerDevice[Tls]], plan: JobPlan) -> It
         yield odd.problem(
             "TLS is on and its certificate has expired",
             Evidence("hccn_tool -tls -g", f"end_time[{end[:80]}]"),
-            values={"device": odd.numbers[:SHOWN]},
+            values={"device": odd.numbers},
+            severity=severity,
             remedy="look-at-npu-tls",
         )
     doubt(silent)
@@ -78,7 +89,7 @@ def device_speed_mismatch(
             yield odd.problem(
                 "its link's speed differs from the others'" if odd.decided else "links differ in speed",
                 Evidence("hccn_tool -speed -g", f"{odd.subject}: {odd.actual}"),
-                values={"device": odd.numbers[:SHOWN]},
+                values={"device": odd.numbers},
             )
     if judged and not any(judged.values()):
         raise Undecided("hccn_tool does not know the speed of any link")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 from typing import Literal
 
 from doctor.api import (
@@ -120,7 +121,7 @@ def _problem(
 
 
 def _ping(device: int, link: Link) -> str:
-    return f"hccn_tool -i {device} -ping -g address {link.address}"
+    return f"hccn_tool -i {device} -ping -g address {quote(link.address)}"
 
 
 def _summary(group: Sequence[Rail], outcome: str, links: Mapping[str, PerDevice[bool]]) -> str:

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, check, maybe
 from doctor.facts.hccn import HCCN_CONF, NPU_ADDRESSES, NPU_GATEWAYS, Address, PerDevice
 from doctor.facts.seats import Odd, Seat, alike_on_host, doubt, named, of_cluster
-from doctor.facts.segments import by_product, segments, spans
+from doctor.facts.segments import by_product, fabric_unused, segments, spans
 from doctor.facts.system import DEVICES, Devices
 
 
@@ -34,16 +34,23 @@ def device_gateway_missing(
     """An NPU has no gateway while the others have one, or one that it cannot reach.
 
     Why it matters: where the training network spans several segments, a device without a gateway reaches only
-    those of its own: ranks far away time out (EI0006). Where it is one segment, it is a warning.
+    those of its own: ranks far away time out (EI0006). Where it is one segment, it is a warning, and for a
+    job on one host (but for Atlas training servers), which does not use this network.
+
+    How it is known: `hccn_tool -gateway -g`, which tells of IPv4 only: that a device with an IPv6 address has
+    no gateway is never concluded.
 
     What to do: set the gateway of the device's segment; it must be an address of that segment.
     """
     known, silent = of_cluster(gateways, plan)
     held, untold = of_cluster(addresses, plan)
     for product, own in by_product({seat: held.get(seat) for seat in known}, devices).items():
-        ways = {seat: known[seat] for seat in own if seat not in held or held[seat] is not None}
         here = {seat: address for seat, address in own.items() if address}
-        several = spans(product, segments(here))
+        needy = {seat: known[seat] for seat in own if seat in here or seat not in held}
+        ways = {seat: way for seat, way in needy.items() if way or not is_six(here.get(seat))}
+        several = spans(product, segments(here)) and not fabric_unused(plan, product)
+        if several:
+            silent |= dict.fromkeys((host for host, _ in needy.keys() - ways.keys()), NOT_TOLD)
         severity = None if several else Severity.WARN
         for odd in _lacking(ways, several):
             in_file = all(confs.get(host, {}).get(n, {}).get("gateway") for host, n in odd.seats)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Severity, Undecided, check, maybe
+from doctor.api import HERE, PLAN, Backend, Evidence, Here, JobPlan, Problem, Severity, Undecided, check, maybe
 from doctor.facts.hccn import (
     HCCN_CONF,
     NPU_ADDRESSES,
@@ -18,6 +18,7 @@ from doctor.facts.hccn import (
     Port,
 )
 from doctor.facts.seats import of_host, problem_of, without_address, without_link
+from doctor.facts.segments import fabric_unused
 from doctor.facts.system import DEVICES, Devices
 
 SHOWN = 4
@@ -29,7 +30,9 @@ ASK_950 = "hccn_tool -g -dev_info -i {}"
     NPU_LINKS,
     DEVICES,
     PLAN,
+    HERE,
     maybe(NPU_PORTS),
+    maybe(NPU_ADDRESSES),
     remedy="look-at-npu-link",
     backends=(Backend.HCCL,),
 )
@@ -37,7 +40,9 @@ def device_link_down(
     links: PerDevice[bool],
     devices: Devices,
     plan: JobPlan,
+    here: Here,
     ports: PerDevice[tuple[Port, ...]] | None,
+    addresses: PerDevice[Address | None] | None,
 ) -> Iterator[Problem]:
     """The network link of an NPU is down.
 
@@ -45,30 +50,37 @@ def device_link_down(
     error names the ranks that waited (EI0006).
 
     What to do: look at the cable, the optical module and the switch port; plug them in anew. On Atlas 950 a
-    device is down when none of its ports is up. Where all links of the only host of a job are down it is a
-    warning: its devices reach each other inside of the server.
+    device is down when none of its ports is up.
+
+    It is a warning where the job can do without: on one host, whose devices reach each other inside of the
+    server (on Atlas training servers only if all links are down), and on an Atlas A3 host without any link
+    and address, which may not be cabled since its super pod has a network of its own.
     """
     if devices.product == "atlas-950":
         if ports is None:
             raise Undecided("the ports of its NPUs could not be asked")
-        lanes, why = of_host(ports, plan)
+        lanes, why = of_host(ports, plan, here.name)
         known = {device: any(port.up for port in own) for device, own in lanes.items() if own}
         actual, ask = "no port is up", ASK_950
     else:
-        known, why = of_host(links, plan)
+        known, why = of_host(links, plan, here.name)
         actual, ask = "link status: DOWN", "hccn_tool -i {} -link -g"
     down = [device for device, up in known.items() if not up]
     if down:
-        unused = not plan.several_hosts and not why and len(down) == len(known)
+        none_up = not why and len(down) == len(known)
+        pod_only = devices.product == "atlas-a3" and without_address(addresses) >= known.keys()
+        may_do_without = fabric_unused(plan, devices.product) or (
+            none_up and (pod_only or not plan.several_hosts)
+        )
         yield problem_of(
             down,
             "its link is down",
             *(Evidence(ask.format(device), actual) for device in down[:SHOWN]),
             expected="link status: UP",
             actual=actual,
-            severity=Severity.WARN if unused else None,
-            values={"device": tuple(str(device) for device in down[:SHOWN])},
-            commands=tuple(ask.format(device) for device in down[:SHOWN]) if ask == ASK_950 else (),
+            severity=Severity.WARN if may_do_without else None,
+            remedy="look-at-npu-ports" if ask == ASK_950 else None,
+            values={"device": tuple(str(device) for device in down)},
         )
     if why:
         raise Undecided(why)
@@ -78,6 +90,7 @@ def device_link_down(
     "device-detect-unset",
     NPU_DETECT,
     PLAN,
+    HERE,
     maybe(NPU_ADDRESSES),
     maybe(HCCN_CONF),
     severity=Severity.WARN,
@@ -87,6 +100,7 @@ def device_link_down(
 def device_detect_unset(
     detect: PerDevice[str | None],
     plan: JobPlan,
+    here: Here,
     addresses: PerDevice[Address | None] | None,
     conf: Mapping[int, Mapping[str, str]] | None,
 ) -> Iterator[Problem]:
@@ -98,7 +112,7 @@ def device_detect_unset(
     What to do: set it to the gateway or the switch's address of the device's port
     (`hccn_tool -i N -netdetect -s address A`).
     """
-    known, why = of_host(detect, plan)
+    known, why = of_host(detect, plan, here.name)
     out = without_address(addresses)
     unset = [device for device, address in known.items() if address is None and device not in out]
     if unset:
@@ -122,13 +136,14 @@ def device_detect_unset(
     "device-no-lldp",
     NPU_NEIGHBOURS,
     PLAN,
+    HERE,
     maybe(NPU_LINKS),
     severity=Severity.WARN,
     remedy="look-at-npu-neighbour",
     backends=(Backend.HCCL,),
 )
 def device_no_lldp(
-    neighbours: PerDevice[Neighbour | None], plan: JobPlan, links: PerDevice[bool] | None
+    neighbours: PerDevice[Neighbour | None], plan: JobPlan, here: Here, links: PerDevice[bool] | None
 ) -> Iterator[Problem]:
     """The switch does not tell an NPU which port it is plugged into.
 
@@ -137,7 +152,7 @@ def device_no_lldp(
 
     What to do: switch LLDP on at the port of the switch. Devices without a link are left out.
     """
-    known, why = of_host(neighbours, plan)
+    known, why = of_host(neighbours, plan, here.name)
     out = without_link(links)
     alone = [device for device, neighbour in known.items() if neighbour is None and device not in out]
     if alone:
@@ -147,7 +162,7 @@ def device_no_lldp(
             *(Evidence(f"hccn_tool -i {n} -lldp -g", "no neighbour") for n in alone[:SHOWN]),
             expected="the port of a switch",
             actual="none",
-            values={"device": tuple(str(device) for device in alone[:SHOWN])},
+            values={"device": tuple(str(device) for device in alone)},
         )
     if why:
         raise Undecided(why)

@@ -15,6 +15,7 @@ from doctor.api import (
     Place,
     Problem,
     Scope,
+    Severity,
     check,
     maybe,
 )
@@ -29,6 +30,8 @@ from doctor.facts.seats import (
     without_address,
     without_link,
 )
+from doctor.facts.segments import products_of, severity_of
+from doctor.facts.system import DEVICES, Devices
 
 HEALTHY = ("success", "init")
 """Init: the detect address is not set, which is a matter of its own."""
@@ -45,6 +48,7 @@ SHOWN = 4
     maybe(NPU_LINKS),
     maybe(NPU_ADDRESSES),
     maybe(NPU_DETECT),
+    maybe(DEVICES),
     scope=Scope.CLUSTER,
     remedy="look-at-npu-network",
     causes=(
@@ -62,6 +66,7 @@ def device_net_unhealthy(
     links: Mapping[str, PerDevice[bool]],
     addresses: Mapping[str, PerDevice[Address | None]],
     detect: Mapping[str, PerDevice[str | None]],
+    found: Mapping[str, Devices],
 ) -> Iterator[Problem]:
     """An NPU's own check of its network fails.
 
@@ -74,6 +79,7 @@ def device_net_unhealthy(
 
     What to do: see that the detect address is right and answers, and look at VLAN and routing of the switch.
     An address from 192.168.0.0 to 192.168.7.255 is a wrong one: these belong to the inside of the server.
+    It is a warning for a job on one host (but for Atlas training servers), which does not use this network.
     """
     known, silent = of_cluster(health, plan)
     sick = {
@@ -86,8 +92,9 @@ def device_net_unhealthy(
     if rails:
         yield _rail_unhealthy(rails, sick)
     own = {seat: text for seat, text in sick.items() if seat[1] not in rails}
+    severity = severity_of(plan, *products_of(found))
     for host, text, numbers in alike_on_host(own):
-        yield _net_unhealthy(host, text, numbers, told(detect.get(host, {}))[0])
+        yield _net_unhealthy(host, text, numbers, told(detect.get(host, {}))[0], severity)
     doubt(silent)
 
 
@@ -112,11 +119,17 @@ def _rail_unhealthy(rails: list[int], sick: Mapping[Seat, str]) -> Problem:
             Evidence(f"{host}: hccn_tool -i {n} -net_health -g", text[:80])
             for (host, n), text in list(struck.items())[:SHOWN]
         ),
-        values={"device": tuple(str(number) for number in rails[:SHOWN])},
+        values={"device": tuple(str(number) for number in rails)},
     )
 
 
-def _net_unhealthy(host: str, text: str, numbers: list[int], towards: Mapping[int, str | None]) -> Problem:
+def _net_unhealthy(
+    host: str,
+    text: str,
+    numbers: list[int],
+    towards: Mapping[int, str | None],
+    severity: Severity | None,
+) -> Problem:
     inside = [number for number in numbers if _inside(towards.get(number))]
     reserved = "; its detect address belongs to the inside of the server" if inside == numbers else ""
     return problem_of(
@@ -132,7 +145,8 @@ def _net_unhealthy(host: str, text: str, numbers: list[int], towards: Mapping[in
         expected="net health status: Success",
         actual=f"net health status: {text[:80]}",
         host=host,
-        values={"device": tuple(str(number) for number in numbers[:SHOWN])},
+        severity=severity,
+        values={"device": tuple(str(number) for number in numbers)},
     )
 
 

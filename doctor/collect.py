@@ -48,6 +48,8 @@ class Order:
     timeout: float = 60.0
     deadline: float | None = None
     mesh: MeshMode = "auto"
+    connect: bool = True
+    """Whether a check wants to know who reaches whom."""
     also_busy: bool = False
 
 
@@ -145,7 +147,7 @@ class Collection:
     def _mesh(self) -> None:
         """Only hosts that answered take part, on their data addresses."""
         order = self.order
-        if order.mesh == "none" or len(self.heard) < 2:
+        if order.mesh == "none" or not order.connect or len(self.heard) < 2:
             return
         if self._left() <= 0:
             self.no_mesh = "the deadline came before it"
@@ -170,10 +172,15 @@ class Collection:
 
     def _follow_up(self) -> None:
         """The second round, for facts that depend on what all hosts said; it adds to what was heard."""
-        order = self.order
+        order, plan = self.order, plan_of(self.recording())
         later = [fact for fact in order.facts if fact.later]
-        plan = plan_of(self.recording())
-        if not later or len(self.heard) < 2 or plan.backend.value is not Backend.HCCL:
+        if not later or plan.backend.value is not Backend.HCCL:
+            return
+        early = "fewer than two hosts answered" if len(self.heard) < 2 else ""
+        early = early or ("the deadline came before it" if self._left() <= 0 else "")
+        if early:
+            for host in self.heard:
+                self._add(host, {}, {fact.name: Missing(fact.name, early) for fact in later})
             return
         wanted = follow_up(Facts(self.heard), plan, everybody=order.mesh == "full", also_busy=order.also_busy)
         for host, missing in wanted.without.items():

@@ -22,9 +22,12 @@ from doctor.probe import Heard
 class Facts:
     """The parsed facts of all hosts, parsed when first asked for, once."""
 
-    def __init__(self, heard: Mapping[str, Heard]) -> None:
+    def __init__(
+        self, heard: Mapping[str, Heard], known: Mapping[tuple[str, str], Any] | None = None
+    ) -> None:
+        """`known` are values that are no question to ask the host: (host, fact) -> value."""
         self._heard = heard
-        self._parsed: dict[tuple[str, str], Any] = {}
+        self._parsed: dict[tuple[str, str], Any] = dict(known or {})
         self.hosts = tuple(heard)
 
     def get(self, host: str, fact: Fact[Any]) -> Any:

@@ -13,7 +13,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
 from doctor.findings import findings
 from doctor.givens import givens
-from doctor.model import Missing, View
+from doctor.model import Backend, Missing, View
 from doctor.nodeset import fold
 from doctor.plan import JobPlan, Sight, draft, settle
 from doctor.playbook import Exam, Playbook
@@ -70,6 +70,7 @@ def _sight(host: str, facts: Facts) -> Sight:
     names = get(NAMES, None)
     return Sight(
         devices=devices.counts if devices else {},
+        plugged_in=frozenset({Backend.HCCL} if devices and devices.on_bus.get("npu") else ()),
         addresses=get(ADDRESSES, {}),
         default_interface=routes.default_interface if routes else None,
         names=names.addresses if names else {},
@@ -80,7 +81,8 @@ def examine(
     recording: Recording, syllabus: Syllabus, playbook: Playbook, *, replayed: bool = False
 ) -> Report:
     """Judge what was heard."""
-    facts = Facts(recording.heard)
+    entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.enter}
+    facts = Facts(recording.heard, entered)
     plan = plan_of(recording)
     expects = {
         host.name: amend(
@@ -97,7 +99,7 @@ def examine(
         severities=syllabus.exam.severity,
     )
     results = judge(syllabus.checks, case)
-    found = findings(results, {c.id: c for c in syllabus.checks}, _views(recording, facts), playbook.mend)
+    found = findings(results, {c.id: c for c in syllabus.checks}, _views(facts), playbook.mend)
     products = {host: _product(host, facts) for host in facts.hosts}
     return Report(
         run=RunInfo(
@@ -123,13 +125,9 @@ def _product(host: str, facts: Facts) -> str:
     return "unknown" if isinstance(devices, Missing) else str(devices.product)
 
 
-def _views(recording: Recording, facts: Facts) -> Mapping[str, View]:
-    entered = {host.name for host in recording.hosts if host.enter}
-    views = {}
-    for host in facts.hosts:
-        seen = facts.get(host, VIEW)
-        views[host] = View.CONTAINER if host in entered or seen is View.CONTAINER else View.HOST
-    return views
+def _views(facts: Facts) -> Mapping[str, View]:
+    seen = {host: facts.get(host, VIEW) for host in facts.hosts}
+    return {host: view if isinstance(view, View) else View.HOST for host, view in seen.items()}
 
 
 def _notes(syllabus: Syllabus, recording: Recording, facts: Facts) -> tuple[str, ...]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from doctor.engine import Facts
+from doctor.expect import Expect
 from doctor.facts.fabric import NPU_PINGS, plan_pings
 from doctor.facts.hccn import NPU_ADDRESSES, NPU_LINKS, Address, PerDevice, Unsaid
 from doctor.facts.npu import NPUS, Npu
 from doctor.facts.seats import used
+from doctor.facts.system import DEVICES
 from doctor.model import Missing
 from doctor.plan import JobPlan
 
@@ -36,18 +38,21 @@ def follow_up(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: bool) 
         if len(unsaid) == len(mine):
             reason = unsaid[0].reason if unsaid else "the job uses no NPU here"
             without[host] = _missing(reason, absent=not unsaid or unsaid[0].unsupported)
-        elif not also_busy and _at_work(npus, mine):
+        elif not also_busy and isinstance(npus, Missing):
+            without[host] = _missing(f"whether its NPUs are at work is not known: {npus.reason}")
+        elif not also_busy and any(_at_work(npu) for npu in npus if npu.device in mine):
             without[host] = _missing("its NPUs are at work (--on-busy run pings them all the same)")
         else:
             addresses[host] = {device: told[device] for device in mine}
-    pings = plan_pings(addresses, facts.all(NPU_LINKS), everybody=everybody)
+    products = {host: found.product for host, found in facts.all(DEVICES).items()}
+    pings = plan_pings(addresses, facts.all(NPU_LINKS), products, everybody=everybody)
     for host in addresses.keys() - pings.keys():
         without[host] = _missing("none of its NPUs had another host's to ping")
     return FollowUp(pings, without)
 
 
-def _at_work(npus: Sequence[Npu] | Missing, mine: Collection[int]) -> bool:
-    return not isinstance(npus, Missing) and any(npu.processes for npu in npus if npu.device in mine)
+def _at_work(npu: Npu) -> bool:
+    return bool(npu.processes) or npu.full(Expect().npu_idle_percent)
 
 
 def _missing(reason: str, *, absent: bool = False) -> Missing:

@@ -75,7 +75,7 @@ def health(status: Any, links: Any = UP, addresses: Any = OWN, detect: Any = Non
 
 @pytest.mark.parametrize(("dead", "culprits"), [(3, ()), (2, ("node1", "node2"))])
 def test_a_number_that_fails_on_all_hosts_is_the_switchs_fault(dead: int, culprits: tuple[str, ...]) -> None:
-    ill, well = each("Unreachable", {n: "Success" for n in (0, 1, 3, 4, 5, 6, 7)}), each("Success")
+    ill, well = each("Unreachable", dict.fromkeys((0, 1, 3, 4, 5, 6, 7), "Success")), each("Success")
     said = {host: ill if number < dead else well for number, host in enumerate(HOSTS)}
     found = judge("device-net-unhealthy", said, plan(), everywhere(UP), FLAT.of(), {})
     assert tuple(host for problem in found.problems for host in problem.hosts) == culprits

@@ -36,7 +36,7 @@ followup    collect     manual      report      progress
 deliver
 request     wishes
 session
-tables
+tablecommands
 cli
 __main__
 """

@@ -48,10 +48,13 @@ def test_wishes_go_over_defaults() -> None:
     assert plan.ranks == 16
 
 
+LISTED = "hostfile or inventory"
+
+
 @pytest.mark.parametrize(
     ("host", "devices", "ranks"),
     [
-        (Host("a", "a", ranks=4, expected={"devices": "8"}), {Backend.NCCL: 2}, Sourced(4, "hosts file")),
+        (Host("a", "a", ranks=4, expected={"devices": "8"}), {Backend.NCCL: 2}, Sourced(4, LISTED)),
         (Host("a", "a", expected={"devices": "8"}), {Backend.NCCL: 2}, Sourced(8, "devices expected")),
         (Host("a", "a", expected={"devices": "0"}), {Backend.NCCL: 2}, Sourced(2, "devices found")),
         (Host("a", "a", expected={"devices": "many"}), {Backend.NCCL: 2}, Sourced(2, "devices found")),

@@ -49,6 +49,37 @@ def test_the_launch_goes_over_the_inventory() -> None:
     assert said.env["GLOO_SOCKET_IFNAME"] == "eth0"
 
 
+def test_the_launch_says_the_ranks_of_a_host(tmp_path: Path) -> None:
+    script = tmp_path / "launch.sh"
+    script.write_text("torchrun --nnodes=2 --nproc_per_node=4 --master_addr=node2 train.py\n")
+    said = draft(HOSTS, wished(Request("check", job=Job(launch=(script,))), JobWishes()))
+    assert [host.ranks for host in said.hosts] == [Sourced(4, "--launch")] * 2
+    assert said.head == Sourced("node2", "--launch MASTER_ADDR")
+    assert plan(launch=told(LOCAL_WORLD_SIZE="2")).ranks == 4
+    assert plan(launch=told(LOCAL_WORLD_SIZE="0")).ranks == 0
+    assert plan(launch=told(LOCAL_WORLD_SIZE="2"), table=table("node1", "node2")).ranks == 4
+
+
+def test_the_rank_table_goes_over_the_inventory() -> None:
+    said = plan(
+        table=table("node2", "node1"),
+        backend=Sourced(Backend.GLOO, "inventory a:1"),
+        head=Sourced("node1", "inventory a:2"),
+        env={"MASTER_ADDR": "node1"},
+    )
+    assert said.backend == Sourced(Backend.HCCL, "rank table")
+    assert said.head == Sourced("node2", "rank table")
+    assert settle(said, {}).head == said.head
+    flagged = plan(table=table("node2"), backend=Sourced(Backend.GLOO, "--backend"))
+    assert flagged.backend.value is Backend.GLOO
+
+
+def test_the_inventorys_head_goes_over_its_variables() -> None:
+    said = plan(head=Sourced("node2", "inventory a:2"), env={"MASTER_ADDR": "node1"})
+    assert said.head == Sourced("node2", "inventory a:2")
+    assert settle(said, {"node1": Sight(addresses={"eth0": ("10.0.0.1",)})}).head == said.head
+
+
 def test_flags_go_over_the_launch() -> None:
     flagged = wished(
         Request("check", job=Job(master_port=29700)), JobWishes(launch=told(MASTER_PORT="29611"))

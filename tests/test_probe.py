@@ -253,7 +253,7 @@ def test_facts_of_a_tool_share_their_time_and_are_absent_where_it_has_nothing_to
     assert heard.captures["first"].stdout == "first"
     assert heard.captures["plain"].stdout == "plain"
     assert {name: (m.reason, m.absent) for name, m in heard.missing.items()} == {
-        "greedy": ("its command did not end within 3 s", False),
+        "greedy": ("its command did not end within 9 s or what was left of the 3 s for its tool", False),
         "late": ("the 3 s for its tool were used up before it", False),
         "nothing": ("there is no other device", True),
     }

@@ -45,7 +45,7 @@ def make(
     quiet: o.Quiet = False,
 ) -> int:
     from doctor.request import Job, Request, Way, What, Who
-    from doctor.tables import make_table_of
+    from doctor.tablecommands import make_table_of
 
     request = Request(
         command="ranktable make",
@@ -94,7 +94,7 @@ def check(
 ) -> int:
     if not (hosts or hostfile or inventory or local):
         from doctor.deliver import Outputs
-        from doctor.tables import check_table
+        from doctor.tablecommands import check_table
 
         return check_table(file, Outputs(json=json, quiet=quiet, verbose=verbose, no_color=no_color))
     from doctor.cli.examine import examine

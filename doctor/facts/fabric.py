@@ -9,13 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Literal
 
-from doctor.api import Ask, Capture, Fact, Run
-from doctor.facts.calls import Call, calling, calls, complaint
+from doctor.api import Ask, Capture, Fact, NotUnderstood, Run
+from doctor.facts.calls import Call, calling, calls, complaint, why_not
 from doctor.facts.hccn import Address, PerDevice, told
 from doctor.facts.hccntool import ELSEWHERE, HCCN, TOOL
-from doctor.mesh import Blame, Link, culprits, pairs_of
+from doctor.mesh import Blame, Link, Shape, culprits, pairs_of
 
 FULL_UP_TO = 8
 """hccn_tool serves one caller at a time: with more hosts each meets only some of the others."""
@@ -37,8 +38,10 @@ class Ping:
 
 def _ask_pings(ask: Ask) -> str:
     """One packet; where it does not come back (the first may wait for ARP), the tool's usual three."""
-    pings = [f"p {device} {address}" for device, address in ask.pings]
-    return "\n".join([calling(TOOL, ELSEWHERE, SECONDS), _PING, *pings])
+    keys = [quote(f"{device}/{address}") for device, address in ask.pings]
+    pings = [f"p {int(device)} {quote(address)}" for device, address in ask.pings]
+    planned = f"echo pings {' '.join(keys)}"
+    return "\n".join([calling(TOOL, ELSEWHERE, SECONDS), _PING, planned, *pings])
 
 
 _PING = f"""L={PING_SECONDS}
@@ -49,18 +52,21 @@ p() {{
 
 
 def _pings(capture: Capture) -> tuple[Ping, ...]:
-    """The last word on each: the three packets, where the first got lost and there was time for more."""
-    heard: dict[str, tuple[Outcome, str]] = {}
-    for call in calls(capture.stdout, TOOL):
+    """The last word on each: the three packets, where the first got lost and there was time for more.
+
+    Those that were planned and not made are told as well.
+    """
+    planned = re.match(r"pings((?: \d{1,3}/\S{1,64}){1,20000})$", capture.stdout, re.MULTILINE)
+    if not planned:
+        raise NotUnderstood("no ping was planned")
+    late: tuple[Outcome, str] = ("untested", why_not(TOOL, "unasked", "time"))
+    heard: dict[str, tuple[Outcome, str]] = dict.fromkeys(planned[1].split(), late)
+    for call in calls(capture.stdout[planned.end() :], TOOL):
         outcome, detail = _outcome(call)
-        if outcome != "untested" or call.key not in heard:
+        if call.key in heard and (outcome != "untested" or heard[call.key] is late):
             heard[call.key] = outcome, detail
     parts = ((key.partition("/"), said) for key, said in heard.items())
-    return tuple(
-        Ping(int(device), address, *said)
-        for (device, _, address), said in parts
-        if re.fullmatch(r"\d{1,3}", device)
-    )
+    return tuple(Ping(int(device), address, *said) for (device, _, address), said in parts)
 
 
 def _outcome(call: Call) -> tuple[Outcome, str]:
@@ -82,6 +88,7 @@ NPU_PINGS: Fact[tuple[Ping, ...]] = Fact(
     _pings,
     timeout=SECONDS,
     needs_root=True,
+    cap=1_000_000,
     partial=True,
     group=HCCN,
     later=True,
@@ -91,10 +98,11 @@ NPU_PINGS: Fact[tuple[Ping, ...]] = Fact(
 def plan_pings(
     addresses: Mapping[str, PerDevice[Address | None]],
     links: Mapping[str, PerDevice[bool]],
+    products: Mapping[str, str],
     *,
     everybody: bool = False,
 ) -> dict[str, tuple[tuple[int, str], ...]]:
-    """Host -> own device and the address of its twin on another host, for each ping.
+    """Host -> own device and the address of its twin on another host of its product, for each ping.
 
     A device without an address or link, or with an address that another has too, is told of elsewhere, and a
     ping from or to it would blame others.
@@ -109,13 +117,18 @@ def plan_pings(
         for host, devices in held.items()
     }
     holders = Counter(address.ip for devices in held.values() for address in devices.values() if address)
-    hosts = [host for host, devices in ready.items() if devices]
+    alike: dict[str, list[str]] = {}
+    for host, devices in ready.items():
+        if devices:
+            alike.setdefault(products.get(host, ""), []).append(host)
     plan: dict[str, list[tuple[int, str]]] = {}
-    for source, target in pairs_of(hosts, "full" if everybody or len(hosts) <= FULL_UP_TO else "sparse"):
-        for device, own in ready[source].items():
-            other = ready[target].get(device)
-            if other and holders[own] == holders[other] == 1:
-                plan.setdefault(source, []).append((device, other))
+    for hosts in alike.values():
+        shape: Shape = "full" if everybody or len(hosts) <= FULL_UP_TO else "sparse"
+        for source, target in pairs_of(hosts, shape):
+            for device, own in ready[source].items():
+                other = ready[target].get(device)
+                if other and holders[own] == holders[other] == 1:
+                    plan.setdefault(source, []).append((device, other))
     return {host: tuple(pings) for host, pings in plan.items()}
 
 
@@ -141,21 +154,11 @@ def rails(
     }
     verdicts: dict[str, Literal["ok", "dropped", "untested"]]
     verdicts = {"lost": "untested", "lossy": "ok", "untested": "untested", "ok": "ok", outcome: "dropped"}
-    found: list[Rail] = []
-    for device in sorted({ping.device for own in pings.values() for ping in own}):
-        links = [
-            Link(
-                host,
-                owner[ping.address],
-                ping.address,
-                0,
-                "ephemeral",
-                verdicts[ping.outcome],
-                detail=ping.detail,
-            )
-            for host, own in pings.items()
-            for ping in own
-            if ping.device == device and ping.address in owner
-        ]
-        found += [Rail(device, blame) for blame in culprits(links)]
-    return tuple(found)
+    links: dict[int, list[Link]] = {}
+    for host, own in pings.items():
+        for ping in own:
+            if ping.address in owner:
+                verdict, target = verdicts[ping.outcome], owner[ping.address]
+                link = Link(host, target, ping.address, 0, "ephemeral", verdict, detail=ping.detail)
+                links.setdefault(ping.device, []).append(link)
+    return tuple(Rail(device, blame) for device in sorted(links) for blame in culprits(links[device]))

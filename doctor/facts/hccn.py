@@ -88,6 +88,8 @@ def _ip(text: str) -> IPv4Address | IPv6Address | None:
         found = ip_address(text)
     except ValueError:
         raise NotUnderstood("") from None
+    if "%" in text:
+        raise NotUnderstood("its address has a scope")  # which may be any text at all
     return None if found.is_unspecified else found
 
 

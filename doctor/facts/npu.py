@@ -31,6 +31,10 @@ class Npu:
     codes: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
 
+    def full(self, idle_percent: int) -> bool:
+        """Whether more of its memory is in use than an idle device needs."""
+        return 100 * self.hbm_used_mb > idle_percent * self.hbm_total_mb > 0
+
 
 _SICK = r"""awk -F'|' '
 /Health/ { for (i = 2; i < NF; i++) if ($i ~ /Health/) h = i; next }

@@ -39,15 +39,25 @@ def chosen(plan: JobPlan) -> tuple[int, ...] | None:
     return tuple(dict.fromkeys(int(number) for number in good[0].split(","))) if good else ()
 
 
-def used(present: Collection[int], plan: JobPlan) -> tuple[int, ...]:
-    """The devices that are the job's. The variable counts those that are present, from 0."""
+def used(present: Collection[int], plan: JobPlan, host: str | None = None) -> tuple[int, ...]:
+    """The devices that are the job's: by the variable, which counts those that are present from 0, else by
+    the rank table's entry for the host.
+
+    A container may number its devices otherwise than the table: where no more are present than the table
+    names, or none that it names, all are the job's.
+    """
     ordered, wanted = sorted(present), chosen(plan)
-    return tuple(ordered) if wanted is None else tuple(ordered[i] for i in sorted(wanted) if i < len(ordered))
+    if wanted is not None:
+        return tuple(ordered[i] for i in sorted(wanted) if i < len(ordered))
+    server = plan.host(host).server if host else None
+    listed = server.devices if server else ()
+    mine = [device for device in ordered if device in listed]
+    return tuple(mine if mine and len(listed) < len(ordered) else ordered)
 
 
-def of_host(said: PerDevice[T], plan: JobPlan) -> tuple[dict[int, T], str]:
+def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple[dict[int, T], str]:
     """What was told of the job's devices, and why nothing of the others. Skip where it cannot be asked."""
-    mine = {device: said[device] for device in used(said, plan)}
+    mine = {device: said[device] for device in used(said, plan, host)}
     if not mine:
         raise Skip("the job uses no NPU here")
     mute = [value for value in mine.values() if isinstance(value, Unsaid) and value.unsupported]
@@ -63,7 +73,7 @@ def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[Se
     reason = "there is no NPU"
     for host, own in said.items():
         try:
-            values, why = of_host(own, plan)
+            values, why = of_host(own, plan, host)
         except Skip as skip:
             reason = str(skip)
             continue

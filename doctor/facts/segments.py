@@ -8,6 +8,7 @@ from ipaddress import ip_address, ip_network
 from itertools import pairwise
 from typing import TypeVar
 
+from doctor.api import JobPlan, Severity
 from doctor.facts.hccn import Address
 from doctor.facts.seats import Seat
 from doctor.facts.system import Devices
@@ -15,6 +16,24 @@ from doctor.facts.system import Devices
 T = TypeVar("T")
 RAILS = 4
 """Of Atlas training servers: devices 0 and 4, 1 and 5, 2 and 6, 3 and 7."""
+
+
+def fabric_unused(plan: JobPlan, *products: str) -> bool:
+    """Whether the job stays inside of one server, whose devices HCCS joins: nothing of the network stops it.
+
+    Not on Atlas training servers: there HCCL and MindSpore want the plan of addresses even on one server.
+    """
+    alone = not plan.several_hosts and len(plan.servers) < 2
+    return alone and "atlas-training" not in products
+
+
+def severity_of(plan: JobPlan, *products: str) -> Severity | None:
+    """A warning where the job does not use the network; elsewhere what the check itself says."""
+    return Severity.WARN if fabric_unused(plan, *products) else None
+
+
+def products_of(devices: Mapping[str, Devices]) -> tuple[str, ...]:
+    return tuple(own.product for own in devices.values())
 
 
 def by_product(known: Mapping[Seat, T], devices: Mapping[str, Devices]) -> dict[str, dict[Seat, T]]:

@@ -100,6 +100,8 @@ _ASCEND = {
 }
 _PCI = "/proc/bus/pci/devices"
 _NVIDIA = "/proc/driver/nvidia/version"
+_GIVEN_AWAY = ("vfio-pci", "pci-stub")
+"""Drivers of what belongs to a virtual machine."""
 _LAB = "/run/cluster-doctor-lab/emulated"
 
 
@@ -111,7 +113,8 @@ def _devices(capture: Capture) -> Devices:
         )
         for name in ("/dev/davinci", "/dev/nvidia")
     )
-    plugged = re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t", found.get(_PCI, ""), re.MULTILINE)
+    rows = re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t(.*)", found.get(_PCI, ""), re.MULTILINE)
+    plugged = [pci for pci, rest in rows if not rest.endswith(_GIVEN_AWAY)]
     ascend = next((name for pci, name in _ASCEND.items() if pci in plugged), None)
     driver = re.search(r"Module\s+(?:for \S+\s+)?(\d+\.\d+\S*)", found.get(_NVIDIA, ""))
     on_bus = {
@@ -134,16 +137,17 @@ DEVICES = Fact(
 )
 
 
+_MARKS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container", "/dev/.lxc-boot-id")
+
+
 def _view(capture: Capture) -> View:
     """A root file system of layers alone is no container: diskless hosts have one too."""
     found = files(capture)
     layers = re.search(r"^overlay / overlay .*", found.get("/proc/self/mounts", ""), re.MULTILINE)
     engine = re.compile(r"docker|kubepods|kubelet|containerd|containers/storage|libpod|/lxc")
     inside = engine.search(found.get("/proc/1/cgroup", "")) or (layers and engine.search(layers[0]))
-    marked = {"/.dockerenv", "/run/.containerenv"} & found.keys()
+    marked = set(_MARKS) & found.keys()
     return View.CONTAINER if marked or inside else View.HOST
 
 
-VIEW = Fact(
-    "view", Read(("/proc/1/cgroup", "/proc/self/mounts"), there=("/.dockerenv", "/run/.containerenv")), _view
-)
+VIEW = Fact("view", Read(("/proc/1/cgroup", "/proc/self/mounts"), there=_MARKS), _view)

@@ -7,7 +7,7 @@ connected to.
 
 from doctor.mesh.culprits import Blame, culprits, widen
 from doctor.mesh.plan import MeshPlan, pairs_of, plan_mesh
-from doctor.mesh.result import Link, Listener, MeshResult, decode, encode
+from doctor.mesh.result import Link, Listener, MeshResult, Shape, decode, encode
 from doctor.mesh.run import Patience, run_mesh
 from doctor.mesh.script import mesh_script
 
@@ -18,6 +18,7 @@ __all__ = [
     "MeshPlan",
     "MeshResult",
     "Patience",
+    "Shape",
     "culprits",
     "decode",
     "encode",

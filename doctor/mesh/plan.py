@@ -139,7 +139,11 @@ def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[Node, ...], tuple
         except ValueError:
             left_out.append(LeftOut(host, f"its data address {text!r} is not an IP address"))
             continue
-        if address.is_unspecified or address.is_multicast:
+        if "%" in text:
+            left_out.append(
+                LeftOut(host, f"its data address {text!r} has a scope: other hosts cannot dial it")
+            )
+        elif address.is_unspecified or address.is_multicast:
             left_out.append(LeftOut(host, f"its data address {address} is not the address of a host"))
         elif address.version == 6 and address.is_link_local:
             left_out.append(

@@ -12,12 +12,15 @@ from typing import TypeVar
 
 from doctor.inventory import SLURM, JobWishes
 from doctor.launch import common_env
+from doctor.launch.seats import local_world_of
 from doctor.model import Backend, Host, Sourced
-from doctor.plan.job import FIRST_HOST, JobPlan, PlannedHost, server_of
+from doctor.plan.head import find_head
+from doctor.plan.job import JobPlan, PlannedHost, server_of
 from doctor.ranktable import RankTable, Server, read_table
 
 T = TypeVar("T")
 HCCL_BASE_PORT = 60000
+MOST_RANKS = 1024
 MASTERS = ("MASTER_ADDR", "MS_SCHED_HOST")
 PORTS = ("MASTER_PORT", "MS_SCHED_PORT")
 TABLES = ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH")
@@ -34,9 +37,9 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
     master = _first(told, "--launch", MASTERS) or _first(wishes.env, "inventory", MASTERS)
     return JobPlan(
         hosts=planned,
-        backend=wishes.backend
-        or Sourced(*((Backend.HCCL, "rank table") if table else (Backend.GLOO, "default"))),
-        head=_head(planned, wishes, master, table),
+        backend=_backend(wishes, table),
+        head=find_head(planned, master, wishes.head, {}),
+        wished_head=wishes.head,
         master_port=_master_port(wishes, told),
         hccl_base_port=Sourced(int(base), "HCCL_IF_BASE_PORT")
         if re.fullmatch(r"[0-9]{4,5}", base) and 1024 <= int(base) <= 65520
@@ -47,6 +50,12 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         servers=table.servers if table else (),
         table_paths=_table_paths(wishes, env),
     )
+
+
+def _backend(wishes: JobWishes, table: RankTable | None) -> Sourced[Backend]:
+    if table and not _flagged(wishes.backend):
+        return Sourced(Backend.HCCL, "rank table")
+    return wishes.backend or Sourced(Backend.GLOO, "default")
 
 
 def _table_paths(wishes: JobWishes, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -71,24 +80,6 @@ def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> Sourced[int]:
     return wishes.master_port or _DEFAULT_PORT
 
 
-def _head(
-    hosts: Sequence[PlannedHost], wishes: JobWishes, master: Sourced[str] | None, table: RankTable | None
-) -> Sourced[str]:
-    """The host of the rendezvous; where it is called by an address of its own, `settle` finds it."""
-    called = next((h.name for h in hosts if master and master.value in _names(h)), None)
-    if master and called and (master.source.startswith("--") or not wishes.head):
-        return Sourced(called, master.source)
-    first = next((h for h in hosts if h.server and any(e.rank == 0 for e in h.server.entries)), None)
-    if table and first:
-        return Sourced(first.name, "rank table")
-    return wishes.head or Sourced(hosts[0].name if hosts else "none", FIRST_HOST)
-
-
-def _names(host: PlannedHost) -> set[str]:
-    """What a host is called where somebody else names it."""
-    return {host.name, host.given, *((host.data.value,) if host.data else ())}
-
-
 def _planned(host: Host, wishes: JobWishes, table: RankTable | None) -> PlannedHost:
     data = Sourced(host.data, "inventory") if host.data else None
     plain = PlannedHost(host.name, host.address, None, data)
@@ -97,15 +88,20 @@ def _planned(host: Host, wishes: JobWishes, table: RankTable | None) -> PlannedH
 
 
 def _said_ranks(host: Host, wishes: JobWishes, server: Server | None) -> Sourced[int] | None:
-    """What flags say, else the rank table, Slurm, the hostfile or inventory, else one a device expected."""
+    """What flags say, else --launch, the rank table, Slurm, hostfile or inventory, else a rank a device."""
     if _flagged(wishes.ranks_per_host):
         return wishes.ranks_per_host
+    told = [local_world_of(told) for told in wishes.launch.told] if wishes.launch else []
+    started = {number.value for number in told if number}
+    for ranks in started if len(started) == 1 else ():
+        if ranks and 0 < ranks <= MOST_RANKS:
+            return Sourced(ranks, "--launch")
     if server and server.entries:
         return Sourced(len(server.entries), "rank table")
     if wishes.ranks_per_host and wishes.ranks_per_host.source == SLURM:
         return wishes.ranks_per_host
     if host.ranks:
-        return Sourced(host.ranks, "hosts file")
+        return Sourced(host.ranks, "hostfile or inventory")
     devices = host.expected.get("devices") or wishes.expect.get("devices", "")
     if re.fullmatch(r"0*[1-9][0-9]{0,5}", devices):
         return Sourced(int(devices), "devices expected")

@@ -41,6 +41,7 @@ class JobPlan:
     env: Mapping[str, str]
     master: Sourced[str] | None = None
     layout: Sourced[Layout] | None = None
+    wished_head: Sourced[str] | None = None
     servers: tuple[Server, ...] = ()
     """All that the rank table names."""
     table_paths: tuple[str, ...] = ()

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from doctor.model import Backend, Sourced
+from doctor.plan.head import find_head
 from doctor.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
-from doctor.plan.job import FIRST_HOST, JobPlan, PlannedHost, server_of
+from doctor.plan.job import JobPlan, PlannedHost, server_of
 
 DEFAULT_CPU_RANKS = 2
 MOST_DEVICES = 1024
@@ -21,6 +22,8 @@ class Sight:
     """What one host told that the plan depends on."""
 
     devices: Mapping[Backend, int] = field(default_factory=dict)
+    plugged_in: frozenset[Backend] = frozenset()
+    """Of whose devices there are some on the PCI bus, with or without a driver."""
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Interface -> its addresses."""
     default_interface: str | None = None
@@ -32,6 +35,10 @@ def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:
     """The same plan with what only the hosts could tell: backend, ranks a host, data addresses."""
     backend = plan.backend if plan.backend.source != "default" else _backend(sights)
     known = tuple(_known(host, plan, sights.get(host.name)) for host in plan.hosts)
+    held = {
+        name: ({a for own in sight.addresses.values() for a in own}, sight.names)
+        for name, sight in sights.items()
+    }
     hosts = tuple(
         replace(
             host,
@@ -40,7 +47,9 @@ def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:
         )
         for host in known
     )
-    return replace(plan, backend=backend, hosts=hosts, head=_found_head(plan, known, sights))
+    return replace(
+        plan, backend=backend, hosts=hosts, head=find_head(known, plan.master, plan.wished_head, held)
+    )
 
 
 def _known(host: PlannedHost, plan: JobPlan, sight: Sight | None) -> PlannedHost:
@@ -53,27 +62,12 @@ def _known(host: PlannedHost, plan: JobPlan, sight: Sight | None) -> PlannedHost
     return replace(host, server=server, ranks=ranks)
 
 
-def _found_head(plan: JobPlan, hosts: Sequence[PlannedHost], sights: Mapping[str, Sight]) -> Sourced[str]:
-    """The host that holds the address of the rendezvous, or that its name stands for, or of rank 0."""
-    master = plan.master
-    if plan.head.source != FIRST_HOST:
-        return plan.head
-    if master is None:
-        first = next((h for h in hosts if h.server and any(e.rank == 0 for e in h.server.entries)), None)
-        return Sourced(first.name, "rank table") if first else plan.head
-    meant = {master.value, *(a for sight in sights.values() for a in sight.names.get(master.value, ()))}
-    holders = [
-        host
-        for host, sight in sights.items()
-        if any(a in meant and not is_loopback(a) for held in sight.addresses.values() for a in held)
-    ]
-    return Sourced(holders[0], master.source) if len(holders) == 1 else plan.head
-
-
 def _backend(sights: Mapping[str, Sight]) -> Sourced[Backend]:
     for backend in (Backend.HCCL, Backend.NCCL):
         if any(sight.devices.get(backend) for sight in sights.values()):
             return Sourced(backend, "devices found")
+    if any(Backend.HCCL in sight.plugged_in for sight in sights.values()):
+        return Sourced(Backend.HCCL, "on the PCI bus")
     return Sourced(Backend.GLOO, "no accelerator found" if sights else "default")
 
 

@@ -184,8 +184,8 @@ def _why_unusable(
     if rc == NEEDS_ROOT and fact.needs_root:
         return "sudo was refused there" if sudo == "refused" else "needs root (--sudo uses sudo -n)"
     if rc in _TIMED_OUT and not (fact.partial and size):
-        seconds = min(fact.timeout, fact.group.seconds) if fact.group else fact.timeout
-        return f"its command did not end within {seconds} s"
+        left = f" or what was left of the {fact.group.seconds} s for its tool" if fact.group else ""
+        return f"its command did not end within {fact.timeout} s{left}"
     if rc in _TIMED_OUT:
         return ""
     if fact.group and rc == NO_TIME:

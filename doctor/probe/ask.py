@@ -145,9 +145,7 @@ def _as_root(calls: list[str], runs: Sequence[Fact[Any]], token: str, sudo: bool
     """Root's facts: plainly for root, through one `sudo -n` when asked for, else named as missing."""
     if not calls:
         return []
-    refused = [
-        f"printf '\\n%s o %s {NEEDS_ROOT} 0\\n\\n' {token} {fact.name}" for fact in runs if fact.needs_root
-    ]
+    refused = [line for fact in runs if fact.needs_root for line in _refused(fact, token)]
     lines = ['if [ "$(id -u)" = 0 ]; then', *calls]
     if sudo:
         # Asked once: the marker comes from inside, so its absence is the refusal.
@@ -165,6 +163,15 @@ def _as_root(calls: list[str], runs: Sequence[Fact[Any]], token: str, sudo: bool
     else:
         lines += ["else", *refused]
     return [*lines, "fi"]
+
+
+def _refused(fact: Fact[Any], token: str) -> list[str]:
+    """Where there is nothing to look at, no root is missed."""
+    lacks_root = f"printf '\\n%s o %s {NEEDS_ROOT} 0\\n\\n' {token} {fact.name}"
+    if not fact.group:
+        return [lacks_root]
+    absent = f"printf '\\n%s o %s {NOT_HERE} 0\\n\\n' {token} {fact.name}"
+    return [f"if any {' '.join(fact.group.where)}; then {lacks_root}; else {absent}; fi"]
 
 
 _F_ONLY = (

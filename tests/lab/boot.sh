@@ -66,6 +66,9 @@ unset IFS
 # The machine's swap is not the host's.
 head -n 1 /proc/swaps >"$dir/swaps"
 mount --bind "$dir/swaps" "$top/proc/swaps"
+# Nor is what is plugged into it.
+: >"$dir/pci"
+[ ! -e "$top/proc/bus/pci/devices" ] || mount --bind "$dir/pci" "$top/proc/bus/pci/devices"
 
 # Through this the lab sees, from outside, every file that was changed on the root disk.
 exec 9<"$dir/disk/upper"

@@ -40,7 +40,7 @@ for node; do
   [ -e "/dev/$node" ] || mknod -m 666 "/dev/$node" c 1 3
 done
 bus=/proc/bus/pci/devices
-if ! grep -q " $bus " /proc/mounts; then
+if ! [ $bus -ef "$shared/pci" ]; then
   [ -e $bus ] || { mount -t tmpfs bus /proc/bus; mkdir /proc/bus/pci; : >$bus; }
   mount --bind "$shared/pci" $bus
 fi

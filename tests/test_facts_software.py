@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 
+from doctor.api import Ask, Run
 from doctor.errors import NotUnderstood
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
-from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS
+from doctor.facts.software import ENVIRONMENT, JOB_VARIABLES, PYTHON, VERSIONS
 from tests.captures import held, printed, sample
 
 ASCEND = "/usr/local/Ascend"
@@ -123,3 +127,13 @@ def test_kernel_log_keeps_what_is_worth_reading(name: str, texts: list[str]) -> 
 def test_age_of_a_line(line: str, age: float | None) -> None:
     (found,) = printed(KERNEL_LOG, f"uptime 1000.00\n{line}\n[ 1.0] nothing of interest\n")
     assert (found.age, found.text) == (age, "Out of memory: Killed process 7")
+
+
+@pytest.mark.parametrize("name", ["MS_TEAMS_WEBHOOK_URL", "MS_DB_PASS", "AWS_SECRET", "HOME"])
+def test_only_variables_of_a_job_leave_a_host(name: str) -> None:
+    assert not JOB_VARIABLES.fullmatch(name)
+    assert isinstance(ENVIRONMENT.command, Run)
+    shell = ENVIRONMENT.command.text(Ask("a"))
+    env = {name: "x", "MS_ROLE": "MS_WORKER", "HCCL_BUFFSIZE": "200", "PATH": os.environ["PATH"]}
+    said = subprocess.run(["sh", "-c", shell], env=env, capture_output=True, text=True, check=True).stdout
+    assert sorted(said.split()) == ["HCCL_BUFFSIZE=200", "MS_ROLE=MS_WORKER"]

@@ -95,11 +95,18 @@ def _versions(capture: Capture) -> Versions:
 
 VERSIONS = Fact("versions", Read(tuple(_VERSION_FILES)), _versions)
 
-JOB_VARIABLES = re.compile(
-    r"(?:HCCL|NCCL|GLOO|ASCEND|MS|TORCH|PYTORCH|TP|UCX|MINDSPORE|RANK_TABLE|RANK)_\w+"
-    r"|MASTER_(?:ADDR|PORT)|WORLD_SIZE|OMP_NUM_THREADS|(?:CUDA|NPU)_VISIBLE_DEVICES"
-    r"|LD_LIBRARY_PATH|PYTHONPATH|PYTHONHASHSEED"
+_MINDSPORE = (
+    "MS_(ROLE|SCHED_HOST|SCHED_PORT|WORKER_NUM|SERVER_NUM|NODE_ID|WORKER_IP|(TOPO|NODE|RECEIVE_MSG)_TIMEOUT"
+    "|RETRY_INTERVAL_(LOWER|UPPER)|DISABLE_HEARTBEAT|ENABLE_(RECOVERY|LCCL))"
 )
+"""Others begin with MS_, too."""
+_JOB = (
+    "(HCCL|NCCL|GLOO|ASCEND|TORCH|PYTORCH|TP|UCX|MINDSPORE|RANK)_[A-Z0-9_]+"
+    f"|{_MINDSPORE}|MASTER_(ADDR|PORT)|WORLD_SIZE|OMP_NUM_THREADS|(CUDA|NPU)_VISIBLE_DEVICES"
+    "|LD_LIBRARY_PATH|PYTHONPATH|PYTHONHASHSEED"
+)
+"""Variables that matter to a job, as an extended regular expression that grep and Python read alike."""
+JOB_VARIABLES = re.compile(_JOB)
 
 
 def _environment(capture: Capture) -> Mapping[str, str]:
@@ -109,10 +116,7 @@ def _environment(capture: Capture) -> Mapping[str, str]:
 
 ENVIRONMENT = Fact(
     "environment",
-    Run(
-        "env | grep -E '^(HCCL|NCCL|GLOO|ASCEND|MS|TORCH|TP|UCX|MINDSPORE|RANK|MASTER|WORLD|OMP|CUDA|NPU"
-        "|LD_LIBRARY|PYTHON|PYTORCH)[A-Z0-9_]*='"
-    ),
+    Run(f"env | grep -E '^({_JOB})='"),
     _environment,
     ok_rc=(0, 1),
 )

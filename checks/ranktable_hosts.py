@@ -1,16 +1,15 @@
-"""Rank tables and the hosts: true of their devices, and the same file everywhere."""
+"""Rank tables and the hosts: true of their devices."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from shlex import quote
 
 from doctor.api import (
     PLAN,
-    UNDECIDED,
     Backend,
-    Confidence,
     Evidence,
     JobPlan,
     Place,
@@ -27,7 +26,9 @@ from doctor.facts.hccn import NPU_ADDRESSES, Address, PerDevice, Unsaid
 from doctor.facts.network import ADDRESSES
 from doctor.facts.npu import NPU_SUPER_POD, SuperPod
 from doctor.facts.system import DEVICES, Devices
-from doctor.facts.tables import RANK_TABLE, TABLE_FILES, Entry, HostFile, Server, TableSeen, server_of
+from doctor.facts.tables import RANK_TABLE, Entry, Server, TableSeen, server_of
+
+IP = IPv4Address | IPv6Address
 
 
 @check(
@@ -63,14 +64,19 @@ def rank_table_devices(
         raise Undecided("the table cannot be read")
     if table.form == "2.0":
         raise Skip("a table of form 2.0 does not say which host a rank is on")
-    servers = {host: server_of(table.servers, plan.host(host), addresses.get(host, {})) for host in devices}
+    servers, doubts = _placed(table.servers, plan, devices, addresses, npus)
+    present: dict[str, set[int]] = {}
+    for host, server in servers.items():
+        present.setdefault(server.id, set()).update(devices[host].npus)
     form = {"1.2": " --format 1.2", "board-id": " --format legacy"}.get(table.form, "")
     again = (f"doctor ranktable make {quote(fold(plan.names))}{form} --output {quote(seen.path)}",)
-    for host, server in servers.items():
-        if server is None:
+    for host in devices:
+        if host in doubts:
+            continue
+        if host not in servers:
             yield Problem(
                 "the rank table has no entry for this host",
-                expected="a server_id that is its name or an address of it",
+                expected="a server_id that is its name or an address of it, or the addresses of its NPUs",
                 actual=f"there are {', '.join(s.id for s in table.servers[:6])}",
                 subject=seen.path,
                 hosts=(host,),
@@ -78,8 +84,14 @@ def rank_table_devices(
                 commands=again,
             )
             continue
-        for words, entries in _wrong(server, devices[host], npus.get(host, {}), pods.get(host, {})).items():
-            summary, expected, actual = words
+        server = servers[host]
+        there = present[server.id]
+        # Containers of one server have its devices among them: one that did not answer may have the others.
+        if len(devices) < len(plan.hosts) > len(table.servers) and not there.issuperset(server.devices):
+            doubts[host] = "a host that told nothing may have the other devices of the same server"
+            there = there | set(server.devices)
+        wrong = _wrong(server, devices[host], there, npus.get(host, {}), pods.get(host, {}))
+        for (summary, expected, actual), entries in wrong.items():
             yield Problem(
                 summary,
                 expected=expected,
@@ -93,9 +105,11 @@ def rank_table_devices(
                 ),
                 commands=again,
             )
-    known = {server.id for server in servers.values() if server}
-    left = [server.id for server in table.servers if server.id not in known]
-    if left and len(devices) == len(plan.hosts):
+        silent = _unread(server, npus.get(host))
+        if silent:
+            doubts.setdefault(host, f"addresses of its NPUs are not known: {silent}")
+    left = [server.id for server in table.servers if server.id not in present]
+    if left and len(devices) == len(plan.hosts) and not doubts.keys() - servers.keys():
         yield Problem(
             f"the rank table has servers that are none of the hosts examined: {', '.join(left[:6])}",
             expected="the servers of the table are the hosts of the job",
@@ -105,10 +119,73 @@ def rank_table_devices(
             evidence=(Evidence(seen.path, ", ".join(left[:20])),),
             commands=again,
         )
-    blind = {host: _unread(server, npus.get(host)) for host, server in servers.items() if server}
-    silent = {host: why for host, why in blind.items() if why}
-    if silent:
-        raise Undecided(f"addresses of its NPUs are not known: {next(iter(silent.values()))}", tuple(silent))
+    if doubts:
+        raise Undecided("; ".join(list(dict.fromkeys(doubts.values()))[:3]), tuple(doubts))
+
+
+def _placed(
+    servers: Sequence[Server],
+    plan: JobPlan,
+    hosts: Iterable[str],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    npus: Mapping[str, PerDevice[Address | None]],
+) -> tuple[dict[str, Server], dict[str, str]]:
+    """What the table calls each host, and why that is not known; a host in neither is not in the table.
+
+    HCCL takes any text for a server_id, so that one may also be known by the addresses of its devices only.
+    """
+    owners = {ip_address(e.address): server for server in servers for e in server.entries if e.address}
+    found: dict[str, Server] = {}
+    missed: list[str] = []
+    by_name = False
+    for host in hosts:
+        named = server_of(servers, plan.host(host), addresses.get(host, {}))
+        server = named or _by_devices(owners, _told(npus.get(host, {})))
+        by_name = by_name or named is not None
+        if server:
+            found[host] = server
+        else:
+            missed.append(host)
+    known = {server.id for server in found.values()}
+    rest = [server for server in servers if server.id not in known]
+    doubts = {
+        host: "neither a server_id nor a device_ip says which server of the table it is"
+        for host in missed
+        if not known or not _is_none_of(rest, by_name and host in addresses, _told(npus.get(host, {})))
+    }
+    return found, doubts
+
+
+def _by_devices(owners: Mapping[IP, Server], told: Mapping[int, IP]) -> Server | None:
+    """The server that has the addresses of the host's devices: most of them, for one may be what is wrong."""
+    votes = Counter(owners[ip].id for ip in told.values() if ip in owners)
+    for ip in told.values():
+        server = owners.get(ip)
+        if server:
+            both = sum(1 for e in server.entries if e.address and e.device in told)
+            if 2 * votes[server.id] > both:
+                return server
+    return None
+
+
+def _is_none_of(servers: Sequence[Server], names_are_known: bool, told: Mapping[int, IP]) -> bool:
+    """Whether a host that was not found among the servers can be none of them."""
+    return all(
+        (names_are_known and _is_ip(server.host_ip or server.id))
+        or (told and any(e.address for e in server.entries))
+        for server in servers
+    )
+
+
+def _told(npus: PerDevice[Address | None]) -> dict[int, IP]:
+    return {number: ip_address(live.ip) for number, live in npus.items() if isinstance(live, Address)}
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        return bool(ip_address(text))
+    except ValueError:
+        return False
 
 
 Words = tuple[str, str, str]
@@ -117,10 +194,14 @@ Words = tuple[str, str, str]
 def _wrong(
     server: Server,
     devices: Devices,
+    present: Set[int],
     npus: PerDevice[Address | None],
     pods: Mapping[int, SuperPod],
 ) -> Mapping[Words, list[Entry]]:
-    """What the table says of this host and is not so: (summary, in the table, on the host) -> entries."""
+    """What the table says of this host and is not so: (summary, in the table, on the host) -> entries.
+
+    `present` are the devices of all hosts of the server: containers may have them among them.
+    """
     found: dict[Words, list[Entry]] = {}
     for entry in server.entries:
         number = entry.device
@@ -128,14 +209,14 @@ def _wrong(
             continue
         live = npus.get(number)
         pod = pods.get(number)
-        if number not in devices.npus:
+        if number not in present:
             there = ", ".join(map(str, devices.npus)) or "no NPU"
             words = (
                 f"device {number} of the rank table is not there",
                 f"device {number}",
                 f"the host has {there}",
             )
-        elif entry.address and isinstance(live, Address) and live.ip != entry.address:
+        elif entry.address and isinstance(live, Address) and ip_address(live.ip) != ip_address(entry.address):
             words = (
                 f"device {number} has another address than the rank table says",
                 f"device_ip {entry.address}",
@@ -157,83 +238,9 @@ def _unread(server: Server, npus: PerDevice[Address | None] | None) -> str:
     """Why an address of the table could not be compared; device-ip-missing tells where none is set."""
     for entry in server.entries:
         if entry.address and entry.device is not None:
-            live = (
-                npus.get(entry.device, "")
-                if npus is not None
-                else Unsaid("hccn_tool could not be asked (device-ip-missing says why)")
-            )
+            if npus is None:
+                return "device-ip-missing says why"
+            live = npus.get(entry.device)
             if isinstance(live, Unsaid):
                 return f"device {entry.device}: {live.reason}"
     return ""
-
-
-@check("rank-table-differs", TABLE_FILES, PLAN, maybe(RANK_TABLE), scope=Scope.CLUSTER)
-def rank_table_differs(
-    files: Mapping[str, Mapping[str, HostFile]], plan: JobPlan, seen: TableSeen | None
-) -> Iterator[Problem]:
-    """The rank table at the job's path is not the same file on every host.
-
-    Why it matters: each process reads its own host's copy. A copy that was not updated gives its ranks other
-    peers than all the others have; one that is missing makes torch_npu negotiate while the others do not.
-
-    What to do: copy the right file to every host, or put it on a shared file system.
-    """
-    for path in plan.table_paths:
-        held = {host: found[path] for host, found in files.items() if path in found}
-        if path in plan.env.values():
-            yield from _absent(path, {host: file for host, file in held.items() if file.trouble})
-        there = {host: file for host, file in held.items() if not file.trouble}
-        given = seen.text.strip() if seen and seen.given and seen.path == path else None
-        right = _right(there, given)
-        odd = tuple(host for host, file in there.items() if file.checksum != right)
-        if odd and (given is not None or len({file.checksum for file in there.values()}) > 1):
-            yield _odd(path, odd, there, right, given)
-
-
-def _right(there: Mapping[str, HostFile], given: str | None) -> str | None:
-    """The checksum that all should have: that of the table given, else of the majority; None: undecided."""
-    if given is not None:
-        return next((file.checksum for file in there.values() if file.text == given), "")
-    votes = Counter(file.checksum for file in there.values()).most_common()
-    return None if len(votes) > 1 and votes[0][1] == votes[1][1] else votes[0][0] if votes else None
-
-
-def _absent(path: str, files: Mapping[str, HostFile]) -> Iterator[Problem]:
-    for trouble in dict.fromkeys(file.trouble for file in files.values()):
-        hosts = tuple(host for host, file in files.items() if file.trouble == trouble)
-        yield Problem(
-            f"the job's rank table: {trouble}",
-            expected=f"{path} on every host",
-            actual=trouble,
-            subject=path,
-            hosts=hosts,
-            evidence=(Evidence(path, trouble),),
-            commands=(f"ls -l {quote(path)}",),
-        )
-
-
-def _odd(
-    path: str, odd: tuple[str, ...], there: Mapping[str, HostFile], right: str | None, given: str | None
-) -> Problem:
-    whole = given or next((file.text for file in there.values() if file.checksum == right), "")
-    decided = right is not None
-    return Problem(
-        "the rank table on this host is not the right one"
-        if decided
-        else "the hosts have different rank tables" + UNDECIDED,
-        expected="the same file on every host",
-        actual=_difference(whole, there[odd[0]].text) if decided else f"{len(odd)} hosts, {path} differs",
-        subject=path,
-        hosts=odd,
-        confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
-        evidence=tuple(Evidence(f"{host}: {path}", f"cksum {there[host].checksum}") for host in odd[:6]),
-        commands=(f"cksum {quote(path)}",),
-    )
-
-
-def _difference(right: str, wrong: str) -> str:
-    """The first line in which two texts differ."""
-    for number, (a, b) in enumerate(zip(right.splitlines(), wrong.splitlines(), strict=False), 1):
-        if a != b:
-            return f"line {number}: {b.strip()[:100]!r} instead of {a.strip()[:100]!r}"
-    return f"{len(wrong.splitlines())} lines instead of {len(right.splitlines())}"

@@ -41,14 +41,29 @@ def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Mis
     """The table that was given, else what most hosts have where the launch says that it lies."""
     given = recording.wishes.table
     if given:
-        return TableSeen(given.path, given.text, *read_table(given.text), given=True)
+        return TableSeen(given.path, given.text, *read_table(given.text), given=True, checksum=given.checksum)
+    held = facts.all(TABLE_FILES)
     for path in plan.table_paths:
-        texts = [files[path].text for files in facts.all(TABLE_FILES).values() if path in files]
-        votes = Counter(text for text in texts if text)
+        found = [files[path] for files in held.values() if path in files]
+        votes = Counter((file.text, file.checksum) for file in found if file.text)
         if votes:
-            text = votes.most_common(1)[0][0]
-            return TableSeen(path, text, *read_table(text), given=False)
-    return Missing(RANK_TABLE.name, "the job has no rank table that could be read", absent=True)
+            text, checksum = votes.most_common(1)[0][0]
+            return TableSeen(path, text, *read_table(text), given=False, checksum=checksum)
+    return Missing(RANK_TABLE.name, *_why_no_table(plan, facts))
+
+
+def _why_no_table(plan: JobPlan, facts: Facts) -> tuple[str, bool]:
+    """The reason, and whether there is none at all: one that only could not be read is no reason to skip."""
+    for host in facts.hosts if plan.table_paths else ():
+        found = facts.get(host, TABLE_FILES)
+        if isinstance(found, Missing):
+            return found.reason, False
+        if any(file.checksum for file in found.values()):
+            return (
+                "on the hosts it is empty or too large to be fetched: name a copy of it by --rank-table",
+                False,
+            )
+    return "the job has no rank table that could be read", True
 
 
 def _launches(recording: Recording, facts: Facts) -> tuple[Launch, ...] | Missing:

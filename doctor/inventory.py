@@ -23,10 +23,10 @@ from doctor.inventoryfile import Inventory, JobWishes, read_inventory
 from doctor.model import Host, Sourced, TableFile
 from doctor.nodeset import MOST_HOSTS, check_host, fold, is_host, unfold, unfold_users
 from doctor.ranktable import read_table
-from doctor.textfile import read_text, refuse, shown
+from doctor.textfile import posix_cksum, read_bytes, refuse, shown, text_of
 
 SLURM = "slurm"
-__all__ = ["SLURM", "JobWishes", "Targets", "fold", "read_targets"]
+__all__ = ["SLURM", "JobWishes", "Targets", "fold", "read_targets", "table_file"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def read_targets(
     _refuse_two_ways(nodesets, hostfile, local)
     stock, listed = _read_files(inventory, hostfile)
     if rank_table is not None:
-        file = TableFile(os.path.abspath(rank_table), read_text(rank_table))
+        file = table_file(rank_table, os.path.abspath(rank_table))
         stock = replace(stock, wishes=replace(stock.wishes, table=file))
         if not (nodesets or listed or local):
             stock, listed = _of_table(file, stock)
@@ -100,6 +100,12 @@ def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventor
         mistakes += error.mistakes
     refuse(mistakes)
     return stock, listed
+
+
+def table_file(path: Path, called: str) -> TableFile:
+    """The rank table of a file, under the name that it is to be called by. Raises InputErrors."""
+    data = read_bytes(path)
+    return TableFile(called, text_of(data, str(path)), posix_cksum(data))
 
 
 def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:

@@ -127,10 +127,11 @@ class Sourced(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A rank table as its file has it."""
+    """A rank table as its file has it. `checksum` is what `cksum` says of the bytes of the file."""
 
     path: str
     text: str
+    checksum: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,8 @@ from doctor.facts.npu import NPU_SUPER_POD
 from doctor.facts.system import DEVICES
 from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, TableSeen
 from doctor.findings import findings
-from doctor.inventory import JobWishes
-from doctor.model import Host, Missing, Scope, TableFile, Verdict
+from doctor.inventory import JobWishes, table_file
+from doctor.model import Host, Missing, Scope, Verdict
 from doctor.nodeset import fold
 from doctor.plan import JobPlan, draft
 from doctor.playbook import load_remedies
@@ -28,7 +28,6 @@ from doctor.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.registry import find
 from doctor.request import Request
 from doctor.session import examined
-from doctor.textfile import read_text
 from doctor.verdict import EXIT_INCONCLUSIVE, Report, Rules, RunInfo
 
 FORMS = ("1.0", "legacy", "1.2")
@@ -38,7 +37,7 @@ MORE: tuple[Fact[Any], ...] = (DEVICES, NPU_ADDRESSES, NPU_SUPER_POD, ARCHITECTU
 def check_table(path: Path, outputs: Outputs) -> int:
     """Judge a table by what stands in it: no host is touched, and none is called healthy."""
     refuse_unwritable(outputs)
-    file = TableFile(str(path), read_text(path))
+    file = table_file(path, str(path))
     table, flaws = read_table(file.text)
     hosts = tuple(Host(id, id) for id in table.server_ids) if table else ()
     plan = draft(hosts, JobWishes(table=file))
@@ -47,7 +46,8 @@ def check_table(path: Path, outputs: Outputs) -> int:
         for check in find().checks
         if RANK_TABLE in check.needs and not any(isinstance(need, Fact) for need in check.needs)
     ]
-    given = {"plan": plan, RANK_TABLE.name: TableSeen(file.path, file.text, table, flaws, given=True)}
+    seen = TableSeen(file.path, file.text, table, flaws, given=True, checksum=file.checksum)
+    given = {"plan": plan, RANK_TABLE.name: seen}
     results = judge(checks, Case(plan, Facts({}), {}, Expect(), given, {}))
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     report = Report(

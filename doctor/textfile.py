@@ -6,6 +6,7 @@ Owns what all readers of input files share; knows nothing of any format.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -18,10 +19,16 @@ MOST_MISTAKES = 100
 """Beyond these the file is of another kind, and the list helps nobody."""
 
 _SURROGATE = re.compile("[\udc80-\udcff]")
+_MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 def read_text(path: Path, limit: int = LIMIT) -> str:
     """The file as text without a byte order mark; pipes such as `<(command)` work. Raises InputErrors."""
+    return text_of(read_bytes(path, limit), str(path))
+
+
+def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
+    """The file as it is. Raises InputErrors."""
     file = str(path)
     try:
         with open(path, "rb") as stream:
@@ -31,6 +38,11 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
     if len(data) > limit:
         message = f"is larger than {limit // 1_000_000} MB: is it the right file?"
         raise InputErrors([Mistake(file, None, message)])
+    return data
+
+
+def text_of(data: bytes, file: str) -> str:
+    """What a file holds as text, without a byte order mark. Raises InputErrors."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputErrors([Mistake(file, None, "is UTF-16 text: save it as UTF-8")])
     if b"\0" in data:
@@ -40,6 +52,13 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
     except UnicodeDecodeError:
         refuse(Mistake(file, line, f"is not UTF-8 text: {byte}") for line, byte in _undecodable(data))
         raise  # not reached: what cannot be decoded as a whole cannot be in each of its lines
+
+
+def posix_cksum(data: bytes) -> str:
+    """What `cksum` says of a file: zlib's CRC of the bytes and their number, each with its bits mirrored."""
+    length = len(data).to_bytes((len(data).bit_length() + 7) // 8, "little")
+    mirrored = zlib.crc32((data + length).translate(_MIRRORED), 0xFFFFFFFF)
+    return str(int(f"{mirrored:032b}"[::-1], 2))
 
 
 def refuse(mistakes: Iterable[Mistake], hint: str = "") -> None:

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 
 from doctor.api import Ask, Capture, Fact, Given, Read, Run
 from doctor.plan import server_of
+from doctor.plan.draft import TABLES as TABLE_VARIABLES
 from doctor.ranktable import Entry, Flaw, RankTable, Server, board_architecture, judge
 
 __all__ = [
     "ARCHITECTURE",
     "RANK_TABLE",
     "TABLE_FILES",
+    "TABLE_VARIABLES",
     "Entry",
     "Flaw",
     "HostFile",
@@ -50,9 +52,14 @@ _LOOK = f"""l() {{
 
 
 def _ask_tables(ask: Ask) -> str:
+    """The files are read by a process that nobody waits for and that holds nothing but a pipe to `cat`.
+
+    One that hangs in a dead network file system cannot be ended, and must not keep the rest of the answer.
+    """
     if not ask.tables:
         return ""
-    return _LOOK + "\n".join(f"l {shlex.quote(path)}" for path in ask.tables)
+    looks = "\n".join(f"l {shlex.quote(path)}" for path in ask.tables)
+    return f"{_LOOK}( {{\n{looks}\n}} 2>/dev/null 5>&- & ) | cat"
 
 
 def _tables(capture: Capture) -> Mapping[str, HostFile]:
@@ -67,7 +74,9 @@ def _tables(capture: Capture) -> Mapping[str, HostFile]:
     }
 
 
-TABLE_FILES: Fact[Mapping[str, HostFile]] = Fact("tables", Run(_ask_tables), _tables, cap=4 * MOST)
+TABLE_FILES: Fact[Mapping[str, HostFile]] = Fact(
+    "tables", Run(_ask_tables), _tables, timeout=4, slow=True, cap=4 * MOST
+)
 
 
 def _architecture(capture: Capture) -> str:
@@ -91,13 +100,17 @@ ARCHITECTURE: Fact[str] = Fact(
 
 @dataclass(frozen=True, slots=True)
 class TableSeen:
-    """The table of the job, where it was read, and why it cannot be. `given`: on the command line."""
+    """The table of the job, where it was read, and why it cannot be. `given`: on the command line.
+
+    `checksum` is that of the file, empty where it is not known.
+    """
 
     path: str
     text: str
     table: RankTable | None
     flaws: tuple[Flaw, ...]
     given: bool
+    checksum: str = ""
 
 
 RANK_TABLE: Given[TableSeen] = Given("rank-table")

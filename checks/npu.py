@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from doctor.api import (
     EXPECT,
     EXPECTS,
+    HERE,
     PLAN,
     Backend,
     Confidence,
     Evidence,
     Expect,
+    Here,
     JobPlan,
     Place,
     Problem,
@@ -43,12 +45,14 @@ class Wanted:
     why: str
     summary: str = "NPUs are missing"
     confidence: Confidence = Confidence.CERTAIN
+    severity: Severity | None = None
 
 
 @check(
     "device-missing",
     DEVICES,
     EXPECTS,
+    HERE,
     PLAN,
     maybe(VIEW),
     scope=Scope.CLUSTER,
@@ -68,7 +72,8 @@ def device_missing(
     not handed in.
 
     How it is known: /dev/davinci* against what is expected (--expect devices=8), the ranks of the host, the
-    accelerators on its PCI bus, and the other hosts of the job. ASCEND_RT_VISIBLE_DEVICES is honoured.
+    accelerators on its PCI bus, and the other hosts of the job that have the same product (a warning where
+    only one host has more). ASCEND_RT_VISIBLE_DEVICES is honoured.
 
     What to do: where `lspci -d 19e5:` misses the card too, reseat it or power the host off and on; where it
     shows it, the driver could not bring it up: see the kernel log. Start containers with every device.
@@ -100,7 +105,8 @@ def _wanted(
     if more and len(more) >= NEARLY_ALL * len(peers):
         count, votes = Counter(more).most_common(1)[0]
         others = f"as on {votes} other host{'s' if votes > 1 else ''} of the job"
-        return Wanted(count, others, confidence=Confidence.STRONG)
+        severity = Severity.WARN if there and votes == 1 else None
+        return Wanted(count, others, confidence=Confidence.STRONG, severity=severity)
     return Wanted(1, "at least one, for an hccl job")
 
 
@@ -119,6 +125,7 @@ def _missing(host: str, own: Devices, wanted: Wanted) -> Problem:
         subject=named(lost) if known else None,
         hosts=(host,),
         where=tuple(Place(host=host, device=device) for device in lost) if known else (),
+        severity=wanted.severity,
         confidence=wanted.confidence,
         evidence=(
             Evidence("/dev/davinci*", shown),
@@ -128,11 +135,12 @@ def _missing(host: str, own: Devices, wanted: Wanted) -> Problem:
     )
 
 
-@check("device-unhealthy", NPUS, DEVICES, PLAN, maybe(NPU_ECC), maybe(VIEW), backends=(Backend.HCCL,))
+@check("device-unhealthy", NPUS, DEVICES, PLAN, HERE, maybe(NPU_ECC), maybe(VIEW), backends=(Backend.HCCL,))
 def device_unhealthy(
     npus: tuple[Npu, ...],
     devices: Devices,
     plan: JobPlan,
+    here: Here,
     ecc: Mapping[int, Ecc] | None,
     view: str | None,
 ) -> Iterator[Problem]:
@@ -145,7 +153,7 @@ def device_unhealthy(
     comes back, collect logs with `msnpureport` and have the card replaced. The codes are those of Huawei's
     fault dictionary.
     """
-    judged, hidden = _judged(npus, devices, plan)
+    judged, hidden = _judged(npus, devices, plan, here.name)
     sick = {device: npu for device, npu in judged.items() if npu.health.upper() != "OK"}
     for (health, codes, errors), numbers in alike(
         {device: (npu.health, npu.codes, npu.errors) for device, npu in sick.items()}
@@ -163,13 +171,15 @@ def device_unhealthy(
         raise Undecided("npu-smi did not tell of memory errors")
 
 
-def _judged(npus: Sequence[Npu], devices: Devices, plan: JobPlan) -> tuple[dict[int, Npu], list[int]]:
+def _judged(
+    npus: Sequence[Npu], devices: Devices, plan: JobPlan, host: str
+) -> tuple[dict[int, Npu], list[int]]:
     """The job's NPUs as npu-smi shows them, and those that it does not show.
 
     A container may number its devices otherwise than npu-smi does: as many are taken for the same ones.
     """
     shown = {npu.device: npu for npu in npus}
-    mine = used(shown if len(shown) == len(devices.npus) else devices.npus, plan)
+    mine = used(shown if len(shown) == len(devices.npus) else devices.npus, plan, host)
     if not mine:
         raise Skip("the job uses no NPU here")
     return {n: shown[n] for n in mine if n in shown}, [n for n in mine if n not in shown]
@@ -219,8 +229,10 @@ def _hidden(hidden: list[int], shown: int, there: int) -> Problem:
     )
 
 
-@check("device-busy", NPUS, DEVICES, PLAN, EXPECT, remedy="free-npu", backends=(Backend.HCCL,))
-def device_busy(npus: tuple[Npu, ...], devices: Devices, plan: JobPlan, expect: Expect) -> Iterator[Problem]:
+@check("device-busy", NPUS, DEVICES, PLAN, HERE, EXPECT, remedy="free-npu", backends=(Backend.HCCL,))
+def device_busy(
+    npus: tuple[Npu, ...], devices: Devices, plan: JobPlan, here: Here, expect: Expect
+) -> Iterator[Problem]:
     """An NPU is in use by another job, or keeps the memory of one.
 
     Why it matters: two jobs on one NPU run out of its memory or of its communication resources
@@ -232,7 +244,7 @@ def device_busy(npus: tuple[Npu, ...], devices: Devices, plan: JobPlan, expect: 
     What to do: see whose processes these are, and end what is left over. If they are the job's own, run the
     examination before it starts.
     """
-    judged, hidden = _judged(npus, devices, plan)
+    judged, hidden = _judged(npus, devices, plan, here.name)
     for who, numbers in alike({device: _occupants(npu, expect) for device, npu in judged.items()}):
         if who is not None:
             yield _busy(who, [judged[number] for number in numbers], expect)

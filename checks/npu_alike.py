@@ -11,7 +11,6 @@ from doctor.facts.segments import by_product, products_of, severity_of
 from doctor.facts.system import DEVICES, Devices
 
 
-
 @check(
     "device-tls-mismatch",
     NPU_TLS,

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, check, maybe
 from doctor.facts.hccn import HCCN_CONF, NPU_ADDRESSES, NPU_GATEWAYS, Address, PerDevice
 from doctor.facts.seats import Odd, Seat, alike_on_host, doubt, named, of_cluster
-from doctor.facts.segments import by_product, fabric_unused, segments, spans
+from doctor.facts.segments import NOT_TOLD, by_product, fabric_unused, is_six, segments, spans
 from doctor.facts.system import DEVICES, Devices
 
 
@@ -50,7 +50,7 @@ def device_gateway_missing(
         ways = {seat: way for seat, way in needy.items() if way or not is_six(here.get(seat))}
         several = spans(product, segments(here)) and not fabric_unused(plan, product)
         if several:
-            silent |= dict.fromkeys((host for host, _ in needy.keys() - ways.keys()), NOT_TOLD)
+            silent = {**{seat[0]: NOT_TOLD for seat in needy if seat not in ways}, **silent}
         severity = None if several else Severity.WARN
         for odd in _lacking(ways, several):
             in_file = all(confs.get(host, {}).get(n, {}).get("gateway") for host, n in odd.seats)

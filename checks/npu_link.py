@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from doctor.api import HERE, PLAN, Backend, Evidence, Here, JobPlan, Problem, Severity, Undecided, check, maybe
+from doctor.api import (
+    HERE,
+    PLAN,
+    Backend,
+    Evidence,
+    Here,
+    JobPlan,
+    Problem,
+    Severity,
+    Undecided,
+    check,
+    maybe,
+)
 from doctor.facts.hccn import (
     HCCN_CONF,
     NPU_ADDRESSES,
@@ -50,11 +62,10 @@ def device_link_down(
     error names the ranks that waited (EI0006).
 
     What to do: look at the cable, the optical module and the switch port; plug them in anew. On Atlas 950 a
-    device is down when none of its ports is up.
-
-    It is a warning where the job can do without: on one host, whose devices reach each other inside of the
-    server (on Atlas training servers only if all links are down), and on an Atlas A3 host without any link
-    and address, which may not be cabled since its super pod has a network of its own.
+    device is down when none of its ports is up. It is a warning where the job can do without: on one host,
+    whose devices reach each other inside of the server (on Atlas training servers only if all links are
+    down), and on an Atlas A3 host without any link and address, which may not be cabled since its super pod
+    has a network of its own.
     """
     if devices.product == "atlas-950":
         if ports is None:

@@ -8,12 +8,21 @@ from ipaddress import ip_address, ip_network
 
 from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, Skip, check, maybe
 from doctor.facts.hccn import NPU_ADDRESSES, NPU_GATEWAYS, Address, PerDevice, told
+from doctor.facts.hccntool import devices as listed
 from doctor.facts.seats import Odd, Seat, alike_on_host, doubt, odd_ones, of_cluster
-from doctor.facts.segments import RAILS, by_product, segments
+from doctor.facts.segments import (
+    NOT_TOLD,
+    RAILS,
+    by_product,
+    is_six,
+    segments,
+    severity_of,
+)
 from doctor.facts.system import DEVICES, Devices
 
 Addresses = Mapping[str, PerDevice[Address | None]]
 SHOWN = 8
+UNSEEN = "whether gateways join the segments of its NPUs is not known"
 
 
 @check(
@@ -40,10 +49,12 @@ def device_ip_subnet(
 
     How it is known: on Atlas training servers devices 0 and 4, 1 and 5, 2 and 6, 3 and 7 share a segment (a
     rail), the same on every host, and the four rails are four segments. On Atlas A2 and A3 all devices share
-    one, unless gateways join several; a device whose gateway is in the others' segment belongs there too. On
-    Atlas 950 this is not judged.
+    one, unless gateways join several; a device whose gateway is in the others' segment belongs there too.
+    Where each device number has a segment that is the same on all hosts, that is a plan, and only a warning.
+    hccn_tool tells no gateways of IPv6 addresses. On Atlas 950 this is not judged.
 
-    What to do: give the device the address that the network plan has for it.
+    What to do: give the device the address that the network plan has for it. It is a warning for a job on
+    one host (but for Atlas training servers), which does not use this network.
     """
     known, silent = of_cluster(addresses, plan)
     products = by_product(known, devices)
@@ -51,16 +62,18 @@ def device_ip_subnet(
         raise Skip("Atlas 950 joins its NPUs otherwise")
     ways = {(host, n): way for host, said in gateways.items() for n, way in told(said)[0].items()}
     for product, own in products.items():
-        found = segments({seat: address for seat, address in own.items() if address})
+        held = {seat: address for seat, address in own.items() if address}
+        found = segments(held)
         if product == "atlas-training":
             yield from _rails(found)
         elif any(ways.get(seat) for seat in found):
-            yield from _strangers(found, ways)
+            yield from _strangers(found, ways, severity_of(plan, product))
         elif len(set(found.values())) > 1:
-            blind = dict.fromkeys(host for host, device in found if (host, device) not in ways)
-            silent |= dict.fromkeys(blind, "whether gateways join the segments of its NPUs is not known")
+            blind = {seat[0]: UNSEEN for seat in found if seat not in ways}
+            blind |= {seat[0]: NOT_TOLD for seat in found if is_six(held[seat])}
             if not blind:
-                yield from _one_segment(found)
+                yield from _one_segment(found, severity_of(plan, product))
+            silent |= blind
     doubt(silent)
 
 
@@ -89,33 +102,79 @@ def _rails(found: Mapping[Seat, str]) -> Iterator[Problem]:
 
 
 def _merged(odds: list[Odd]) -> Odd:
-    """Those of one host, each with its own rail."""
+    """Those of the same hosts, each with its own rail or number."""
     if len(odds) == 1:
         return odds[0]
     return Odd(
         tuple(seat for odd in odds for seat in odd.seats),
+        odds[0].decided,
         expected="; ".join(f"{odd.subject}: {odd.expected}" for odd in odds),
         actual="; ".join(f"{odd.subject}: {odd.actual}" for odd in odds),
     )
 
 
-def _one_segment(found: Mapping[Seat, str]) -> Iterator[Problem]:
-    by_number: dict[int, set[str]] = {}
-    for (_, device), segment in found.items():
-        by_number.setdefault(device, set()).add(segment)
-    count = len(by_number)
-    if len(set(found.values())) == count > 2 and all(len(own) == 1 for own in by_number.values()):
-        expected = "one segment for all devices, or gateways that join them"
-        odd = Odd(tuple(found), True, expected, f"{count} segments, one for each device number")
-        yield _outside("devices of different numbers cannot reach each other", odd, Severity.WARN)
+def _one_segment(found: Mapping[Seat, str], severity: Severity | None) -> Iterator[Problem]:
+    numbers: dict[int, dict[Seat, str]] = {}
+    for seat, segment in found.items():
+        numbers.setdefault(seat[1], {})[seat] = segment
+    planes = _planes(found, numbers)
+    if planes:
+        yield _apart(planes)
+        strays: dict[tuple[str, ...], list[Odd]] = {}
+        for odd in (odd for own in numbers.values() for odd in odd_ones(own)):
+            strays.setdefault(odd.hosts, []).append(odd)
+        for odds in strays.values():
+            what = "its address is outside the segment of its number on other hosts"
+            if not odds[0].decided:
+                what = "their addresses are in different segments, but they have one number"
+            yield _outside(what, _merged(odds), severity)
         return
     for odd in odd_ones(found):
-        yield _outside(
-            "its address is outside the segment of the others" if odd.decided else "segments differ", odd
-        )
+        what = "its address is outside the segment of the others" if odd.decided else "segments differ"
+        yield _outside(what, odd, severity)
 
 
-def _strangers(found: Mapping[Seat, str], ways: Mapping[Seat, str | None]) -> Iterator[Problem]:
+def _planes(found: Mapping[Seat, str], numbers: Mapping[int, Mapping[Seat, str]]) -> dict[int, str]:
+    """The segment of each device number where that is how the network was laid out; empty where it is not.
+
+    On several hosts a number has the segment that most of them give it. Where most devices share one segment
+    after all, only what is the same on all hosts is no slip.
+    """
+    if len({host for host, _ in found}) == 1:
+        return {} if _usual(found) else {device: segment for (_, device), segment in found.items()}
+    shared = {number: own for number, own in numbers.items() if len(own) > 1}
+    usual = {number: segment for number, own in shared.items() if (segment := _usual(own))}
+    same = len(shared) == len(numbers) and all(len(set(own.values())) == 1 for own in numbers.values())
+    return usual if len(set(usual.values())) > 1 and (same or not _usual(found)) else {}
+
+
+def _usual(found: Mapping[Seat, str]) -> str | None:
+    """What more than half have."""
+    segment, votes = Counter(found.values()).most_common(1)[0]
+    return segment if 2 * votes > len(found) else None
+
+
+def _apart(planes: Mapping[int, str]) -> Problem:
+    """Nobody's fault: it may be meant, and is enough for what only connects devices of one number."""
+    members: dict[str, list[int]] = {}
+    for number, segment in planes.items():
+        members.setdefault(segment, []).append(number)
+    shown = [f"{listed(own)} in {segment}" for segment, own in list(members.items())[:SHOWN]]
+    more = f"; and {len(members) - SHOWN} more" if len(members) > SHOWN else ""
+    return Problem(
+        "devices of different numbers cannot reach each other",
+        expected="one segment for all devices, or gateways that join them",
+        actual=f"{len(members)} segments: {'; '.join(shown)}{more}",
+        subject=listed(list(planes)),
+        severity=Severity.WARN,
+        evidence=(Evidence("hccn_tool -ip -g", "; ".join(shown) + more),),
+        values={"device": tuple(str(number) for number in sorted(planes))},
+    )
+
+
+def _strangers(
+    found: Mapping[Seat, str], ways: Mapping[Seat, str | None], severity: Severity | None
+) -> Iterator[Problem]:
     """Outside of the one segment that most are in, with a gateway that is in it and out of their reach."""
     usual, votes = Counter(found.values()).most_common(1)[0]
     strangers = {
@@ -127,7 +186,7 @@ def _strangers(found: Mapping[Seat, str], ways: Mapping[Seat, str | None]) -> It
         for host, segment, numbers in alike_on_host(strangers):
             seats = tuple((host, number) for number in numbers)
             odd = Odd(seats, True, f"{usual}, where its gateway is", segment)
-            yield _outside("its address is outside the segment of the others", odd)
+            yield _outside("its address is outside the segment of the others", odd, severity)
 
 
 def _within(way: str | None, segment: str) -> bool:
@@ -161,12 +220,13 @@ def device_netmask_mismatch(
     that is not there; one with a wider netmask looks for strangers on its own segment. Either way some of its
     connections fail (EI0006).
 
-    What to do: give the device the netmask of the others; the address stays.
+    What to do: give the device the netmask of the others; the address stays. It is a warning for a job on
+    one host (but for Atlas training servers), which does not use this network.
     """
     known, silent = of_cluster(addresses, plan)
-    for own in by_product(known, devices).values():
+    for product, own in by_product(known, devices).items():
         for six in (False, True):
-            held = {seat: a for seat, a in own.items() if a and (":" in a.ip) is six}
+            held = {seat: a for seat, a in own.items() if a and is_six(a) is six}
             for odd in odd_ones({seat: _netmask(address) for seat, address in held.items()}):
                 yield odd.problem(
                     "its netmask differs from the others'" if odd.decided else "netmasks differ",
@@ -175,6 +235,7 @@ def device_netmask_mismatch(
                         for seat in odd.seats[: SHOWN if odd.decided else 0]
                     ),
                     values={"device": odd.numbers},
+                    severity=severity_of(plan, product),
                 )
     doubt(silent)
 

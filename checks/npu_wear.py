@@ -8,10 +8,12 @@ from statistics import median_low
 
 from doctor.api import (
     EXPECT,
+    HERE,
     PLAN,
     Backend,
     Evidence,
     Expect,
+    Here,
     JobPlan,
     Problem,
     Scope,
@@ -56,6 +58,7 @@ CONGESTION = re.compile(r"mac_[rt]x_(?:mac_pause|pfc_pkt)_num|roce_[rt]x_cnp_pkt
     "device-optical",
     NPU_OPTICS,
     PLAN,
+    HERE,
     maybe(NPU_LINKS),
     severity=Severity.WARN,
     remedy="look-at-npu-optics",
@@ -63,7 +66,7 @@ CONGESTION = re.compile(r"mac_[rt]x_(?:mac_pause|pfc_pkt)_num|roce_[rt]x_cnp_pkt
     backends=(Backend.HCCL,),
 )
 def device_optical(
-    optics: PerDevice[Optics | None], plan: JobPlan, links: PerDevice[bool] | None
+    optics: PerDevice[Optics | None], plan: JobPlan, here: Here, links: PerDevice[bool] | None
 ) -> Iterator[Problem]:
     """The optical module of an NPU is out of its own limits, gets no light, or is missing.
 
@@ -75,7 +78,7 @@ def device_optical(
     What to do: no light received: look at the fibre and at the module at its other end. Own values out of
     their limits: clean or replace the module.
     """
-    known, why = of_host(optics, plan)
+    known, why = of_host(optics, plan, here.name)
     up = told(links)[0] if links else {}
     fitted = any(known.values())
     if not why and not fitted and not any(up.get(device) is False for device in known):
@@ -88,7 +91,7 @@ def device_optical(
             *(Evidence(f"hccn_tool -i {n} -optical -g", _readings(known[n])) for n in numbers[:SHOWN]),
             expected="values inside of the module's own limits",
             actual="; ".join(words),
-            values={"device": tuple(str(number) for number in numbers[:SHOWN])},
+            values={"device": tuple(str(number) for number in numbers)},
         )
     if why:
         raise Undecided(why)
@@ -136,13 +139,16 @@ def _readings(optics: Optics | None) -> str:
     "device-link-flaps",
     NPU_LINK_HISTORY,
     PLAN,
+    HERE,
     EXPECT,
     severity=Severity.WARN,
     remedy="look-at-npu-link",
     causes=("device-link-down",),
     backends=(Backend.HCCL,),
 )
-def device_link_flaps(history: PerDevice[LinkHistory], plan: JobPlan, expect: Expect) -> Iterator[Problem]:
+def device_link_flaps(
+    history: PerDevice[LinkHistory], plan: JobPlan, here: Here, expect: Expect
+) -> Iterator[Problem]:
     """The link of an NPU went down several times in the last 24 hours.
 
     Why it matters: each time, packets are lost and sent again; a job that runs then stalls, or fails with
@@ -153,7 +159,7 @@ def device_link_flaps(history: PerDevice[LinkHistory], plan: JobPlan, expect: Ex
 
     What to do: look at cable, optical module and switch port; replace the module.
     """
-    known, why = of_host(history, plan)
+    known, why = of_host(history, plan, here.name)
     recent = {
         device: [
             c for c in own.changes if not c.up and c.seconds_ago is not None and 0 <= c.seconds_ago <= DAY
@@ -175,7 +181,7 @@ def device_link_flaps(history: PerDevice[LinkHistory], plan: JobPlan, expect: Ex
             ),
             expected=f"at most {expect.link_flaps} times",
             actual=f"{often} time{'s' if counts[-1] > 1 else ''}",
-            values={"device": tuple(str(number) for number in flapping[:SHOWN])},
+            values={"device": tuple(str(number) for number in flapping)},
         )
     timeless = [
         device
@@ -234,7 +240,7 @@ def device_link_errors(
         yield odd.problem(
             "its link has counted far more errors than the others'",
             *(Evidence(f"hccn_tool -i {s[1]} -stat -g", _all_counted(known[s])) for s in seats[:SHOWN]),
-            values={"device": odd.numbers[:SHOWN]},
+            values={"device": odd.numbers},
         )
     doubt(silent)
 

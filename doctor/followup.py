@@ -33,7 +33,7 @@ def follow_up(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: bool) 
         if isinstance(told, Missing):
             without[host] = _missing(told.reason, absent=told.absent)
             continue
-        mine = used(told, plan)
+        mine = used(told, plan, host)
         unsaid = [said for device in mine if isinstance(said := told[device], Unsaid)]
         if len(unsaid) == len(mine):
             reason = unsaid[0].reason if unsaid else "the job uses no NPU here"

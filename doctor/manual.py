@@ -46,7 +46,7 @@ def print_page(id: str, folders: Sequence[Path]) -> int:
     if id in recipes:
         _say(f"{id}: a remedy. {recipes[id].title}:")
         for command in recipes[id].commands:
-            _say(f"  {command}")
+            _say(f"  {command.replace('...}', '}')}")
         return 0
     check = _named(id, find(folders))
     kind = "a fault" if check.severity is Severity.FAIL else "a warning"
@@ -59,7 +59,7 @@ def print_page(id: str, folders: Sequence[Path]) -> int:
     if recipe:
         _say(f"\n{recipe.title}:")
         for command in recipe.commands:
-            _say(f"  {command}")
+            _say(f"  {command.replace('...}', '}')}")
     if check.causes:
         _say(f"\nOften a consequence of: {', '.join(check.causes)}.")
     return 0

@@ -1,7 +1,8 @@
 """Exams and remedies: what to examine, and what to type against a fault. Data in YAML, loaded and validated.
 
 playbooks/exams/NAME.yaml       one exam a file
-playbooks/remedies/SUBJECT.yaml remedy id -> title and commands; `{name}` is filled in, quoted
+playbooks/remedies/SUBJECT.yaml remedy id -> title and commands; `{name}` is filled in, quoted;
+                                with `{name...}` many values make one loop instead of a line for each
 """
 
 from __future__ import annotations
@@ -63,15 +64,18 @@ class Playbook:
         return Remedy(name, found) if found else None
 
 
-def placeholders(command: str) -> list[str]:
-    return re.findall(r"\{(\w+)\}", command)
-
-
+_HOLE = re.compile(r"\{(\w+)(\.\.\.)?\}")
 _INERT = re.compile(r"[A-Za-z0-9_.:,@%+-]+")
+_FEW = 2
+"""Values that have a line each even where a loop is allowed."""
+
+
+def placeholders(command: str) -> list[str]:
+    return [hole[1] for hole in _HOLE.finditer(command)]
 
 
 def _filled(command: str, values: Values) -> Iterator[str]:
-    """The command, once for each combination of values.
+    """The command, once for each combination of values; one loop over more than a few of `{name...}`.
 
     Every value is quoted. Inside quotes of the command's own, quoting would end them: there only values
     without any meaning to a shell or sed are filled in, and the command is left out for any other.
@@ -79,11 +83,15 @@ def _filled(command: str, values: Values) -> Iterator[str]:
     names = list(dict.fromkeys(placeholders(command)))
     if not set(names) <= set(values):
         return
-    choices = [v if isinstance(v, tuple) else (v,) for v in (values[name] for name in names)]
-    for chosen in product(*choices):
-        quoted = {name: shlex.quote(str(value)) for name, value in zip(names, chosen, strict=True)}
+    choices = {name: v if isinstance(v := values[name], tuple) else (v,) for name in names}
+    loop = next((h[1] for h in _HOLE.finditer(command) if h[2] and len(choices[h[1]]) > _FEW), "")
+    each = " ".join(shlex.quote(str(value)) for value in choices.pop(loop, ()))
+    for chosen in product(*choices.values()):
+        quoted = {name: shlex.quote(str(value)) for name, value in zip(choices, chosen, strict=True)}
+        quoted[loop] = '"$n"'
         if not set("'\"") & set(command) or all(_INERT.fullmatch(str(value)) for value in chosen):
-            yield re.sub(r"\{(\w+)\}", lambda match, quoted=quoted: quoted[match[1]], command)  # type: ignore[misc]
+            line = _HOLE.sub(lambda hole, quoted=quoted: quoted[hole[1]], command)  # type: ignore[misc]
+            yield f"for n in {each}; do {line}; done" if loop else line
 
 
 def exams() -> dict[str, Path]:

@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from doctor.api import Skip, Undecided
+import pytest
+
+from doctor.api import Here, Skip, Undecided
 from doctor.facts.hccn import Address, PerDevice, Unsaid
 from doctor.facts.system import Devices
 from doctor.inventory import JobWishes
-from doctor.model import Backend, Confidence, Host, Problem, Sourced
+from doctor.model import Backend, Confidence, Host, Problem, Severity, Sourced
 from doctor.plan import JobPlan, draft
+from doctor.ranktable import Entry, Server, Spot
 from doctor.registry import find
 
 T = TypeVar("T")
@@ -20,6 +23,17 @@ SILENT = Unsaid("hccn_tool did not answer within 4 s")
 UNSUPPORTED = Unsaid("the command is not supported on this product", unsupported=True)
 EIGHT = range(8)
 HOSTS = ("node1", "node2", "node3")
+NODE1 = Here("node1", is_head=True)
+ONE_HOST = pytest.mark.parametrize(
+    ("hosts", "product", "severity"),
+    [
+        (2, "atlas-a2", None),
+        (1, "atlas-a2", Severity.WARN),
+        (1, "atlas-a3", Severity.WARN),
+        (1, "atlas-training", None),
+    ],
+)
+"""A job on one host does without the network, but for Atlas training servers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +83,17 @@ def plan(*names: str, env: Mapping[str, str] | None = None, ranks: Sourced[int] 
     return replace(draft(hosts, wishes), env=env or {})
 
 
+def tabled(job: JobPlan, table: Mapping[str, Iterable[int]]) -> JobPlan:
+    """The job with a rank table that names these devices of hosts."""
+    spot = Spot(1, 1)
+    servers = {
+        host: Server(host, None, tuple(Entry(0, host, n, None, None, None, spot) for n in numbers), spot)
+        for host, numbers in table.items()
+    }
+    own = tuple(replace(host, server=servers.get(host.name)) for host in job.hosts)
+    return replace(job, hosts=own, servers=tuple(servers.values()))
+
+
 def devices(product: str = "atlas-a2", npus: Iterable[int] = EIGHT, on_bus: int | None = None) -> Devices:
     own = tuple(npus)
     return Devices(own, (), product, {"npu": len(own) if on_bus is None else on_bus, "nvidia": 0})
@@ -108,5 +133,7 @@ FLAT = Network(lambda host, device: f"10.20.0.{8 * host + device}")
 """One segment, as on Atlas A2."""
 RAILS = Network(lambda host, device: f"192.168.{100 + device % 4}.{99 + 2 * host + (device < 4)}")
 """Four, as on Atlas training servers."""
+SIX = Network(lambda host, device: f"fd00:0:0:{device // 4}::{8 * host + device}", 64)
+"""Two, of IPv6."""
 ROUTED = Network(lambda host, device: f"10.{host}.{device}.2")
 """One for each device."""

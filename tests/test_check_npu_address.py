@@ -13,6 +13,8 @@ from doctor.facts.seats import named
 from tests.npu_cluster import (
     EIGHT,
     FLAT,
+    HOSTS,
+    NODE1,
     RAILS,
     SILENT,
     UNSUPPORTED,
@@ -22,6 +24,7 @@ from tests.npu_cluster import (
     each,
     judge,
     plan,
+    tabled,
 )
 
 OWN = FLAT.of()["node1"]
@@ -39,7 +42,7 @@ CONF = {
 def without_address(*lost: int, product: str = "atlas-a2", hosts: int = 3) -> Judgement:
     names = [f"node{n}" for n in range(1, hosts + 1)]
     own = {n: None if n in lost else address for n, address in OWN.items()}
-    return judge("device-ip-missing", own, devices(product), plan(*names))
+    return judge("device-ip-missing", own, devices(product), plan(*names), NODE1)
 
 
 def test_devices_without_an_address() -> None:
@@ -54,9 +57,11 @@ def test_devices_without_an_address() -> None:
     ("product", "hosts", "lost", "severity"),
     [
         ("atlas-a2", 1, EIGHT, Severity.WARN),
-        ("atlas-a2", 1, [3], None),
+        ("atlas-a2", 1, [3], Severity.WARN),
+        ("ascend", 1, [3], Severity.WARN),
         ("atlas-a2", 2, EIGHT, None),
         ("atlas-training", 1, EIGHT, None),
+        ("atlas-training", 1, [3], None),
         ("atlas-a3", 3, EIGHT, Severity.WARN),
         ("atlas-a3", 3, [3], None),
     ],
@@ -68,18 +73,48 @@ def test_where_a_job_can_do_without(
 
 
 def test_what_was_not_told_is_not_judged() -> None:
-    found = judge("device-ip-missing", each(None, {2: SILENT}, (1, 2)), devices(), plan())
+    found = judge("device-ip-missing", each(None, {2: SILENT}, (1, 2)), devices(), plan(), NODE1)
     assert found.only.subject == "device 1"
     assert found.unknown == "device 2: hccn_tool did not answer within 4 s"
-    assert judge("device-ip-missing", each(UNSUPPORTED), devices(), plan()).skipped == UNSUPPORTED.reason
+    deaf = judge("device-ip-missing", each(UNSUPPORTED), devices(), plan(), NODE1)
+    assert deaf.skipped == UNSUPPORTED.reason
     visible = plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"})
-    assert judge("device-ip-missing", each(OWN[0], {2: SILENT, 3: None}), devices(), visible).passed
+    said = each(OWN[0], {2: SILENT, 3: None})
+    assert judge("device-ip-missing", said, devices(), visible, NODE1).passed
+    assert judge("device-ip-missing", said, devices(), tabled(plan(), {"node1": (0, 1)}), NODE1).passed
+
+
+def test_a_table_of_several_hosts_makes_the_network_needed() -> None:
+    """Although only one of them is examined."""
+    own = {**OWN, 3: None}
+    for names, severity in (("node1",), Severity.WARN), (("node1", "node2"), None):
+        job = tabled(plan("node1"), dict.fromkeys(names, EIGHT))
+        assert judge("device-ip-missing", own, devices(), job, NODE1).only.severity is severity
 
 
 def applied(
-    addresses: Any, conf: Mapping[int, Mapping[str, str]], gateways: Any = None, detect: Any = None
+    addresses: Any,
+    conf: Mapping[int, Mapping[str, str]],
+    gateways: Any = None,
+    detect: Any = None,
+    hosts: int = 3,
+    product: str = "atlas-a2",
 ) -> Judgement:
-    return judge("device-ip-not-applied", addresses, conf, plan(), gateways, detect)
+    """Of one host, which is the culprit of all that is found."""
+    known = ({"node1": value} if value is not None else {} for value in (gateways, detect))
+    job, found = plan(*HOSTS[:hosts]), {"node1": devices(product)}
+    judged = judge("device-ip-not-applied", {"node1": addresses}, {"node1": conf}, job, *known, found)
+    assert all(problem.hosts == ("node1",) for problem in judged.problems)
+    return judged
+
+
+def test_each_host_has_its_own_file() -> None:
+    said = FLAT.of()
+    confs = {"node1": CONF, "node3": CONF}
+    found = judge("device-ip-not-applied", said, confs, plan(), {}, {}, {})
+    assert found.places == {("node3", n) for n in EIGHT}, "node2 has none"
+    deaf = judge("device-ip-not-applied", {**said, "node1": each(SILENT)}, confs, plan(), {}, {}, {})
+    assert (deaf.unknown_hosts, deaf.places) == (("node1",), {("node3", n) for n in EIGHT})
 
 
 @pytest.mark.parametrize(
@@ -138,8 +173,23 @@ def test_a_host_whose_file_was_not_applied_at_all() -> None:
     assert "10.20.0.300" in broken.expected
 
 
+@pytest.mark.parametrize(
+    ("hosts", "product", "severity"),
+    [(3, "atlas-a2", None), (1, "atlas-a2", Severity.WARN), (1, "atlas-training", None)],
+)
+def test_one_host_does_without_what_the_file_says(
+    hosts: int, product: str, severity: Severity | None
+) -> None:
+    found = applied({**OWN, 3: None}, CONF, hosts=hosts, product=product)
+    assert found.only.severity is severity
+    doubled = {"node1": {**OWN, 3: OWN[4]}}
+    job = plan(*HOSTS[:hosts])
+    found = judge("device-ip-duplicate", doubled, job, {}, {"node1": devices(product)})
+    assert found.only.severity is severity
+
+
 def duplicates(network: Network, conf: Mapping[str, Any] | None = None) -> Judgement:
-    return judge("device-ip-duplicate", network.of(), plan(), conf or {})
+    return judge("device-ip-duplicate", network.of(), plan(), conf or {}, {})
 
 
 @pytest.mark.parametrize("network", [FLAT, RAILS])

@@ -12,7 +12,7 @@ from doctor.facts.npu import Ecc, Npu, NpuProcess
 from doctor.facts.system import Devices
 from doctor.model import Sourced, View
 from doctor.plan import JobPlan
-from tests.npu_cluster import EIGHT, HOSTS, Judgement, devices, everywhere, judge, plan
+from tests.npu_cluster import EIGHT, HOSTS, NODE1, Judgement, devices, everywhere, judge, plan
 
 SEVEN = tuple(n for n in EIGHT if n != 3)
 
@@ -116,9 +116,26 @@ def test_an_expectation_that_is_a_slip_takes_no_time() -> None:
 def test_without_a_majority_nothing_is_expected() -> None:
     mixed = {"a": devices(), "b": devices(), "c": devices(npus=range(4)), "d": devices(npus=range(4))}
     assert missing(mixed).passed
-    two = missing({"a": devices(), "b": devices(npus=SEVEN)})
-    assert two.only.hosts == ("b",), "the one that has fewer"
-    assert two.only.confidence is Confidence.STRONG
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "severity"),
+    [
+        (devices(npus=SEVEN), [devices()], Severity.WARN),
+        (devices(npus=range(4)), [devices()], Severity.WARN),
+        (devices(npus=SEVEN), [devices(), devices("atlas-a3")], Severity.WARN),
+        (devices(npus=SEVEN), [devices(), devices()], None),
+        (devices("cpu", npus=()), [devices()], None),
+    ],
+    ids=["one NPU fewer", "half as many", "one host of the same product", "two such hosts", "none at all"],
+)
+def test_one_other_host_is_too_few_to_fail_by(
+    own: Devices, others: list[Devices], severity: Severity | None
+) -> None:
+    problem = missing({"own": own} | {f"other{n}": each for n, each in enumerate(others)}).only
+    assert problem.hosts == ("own",), "the one that has fewer"
+    assert problem.expected.startswith("8, as on ")
+    assert (problem.severity, problem.confidence) == (severity, Confidence.STRONG)
 
 
 def test_no_npu_anywhere() -> None:
@@ -154,7 +171,7 @@ def unhealthy(
     view: View | None = View.HOST,
     there: Devices | None = None,
 ) -> Judgement:
-    return judge("device-unhealthy", found, there or devices(), job or plan(), ecc, view)
+    return judge("device-unhealthy", found, there or devices(), job or plan(), NODE1, ecc, view)
 
 
 def test_memory_errors_that_were_not_told_are_not_called_none() -> None:
@@ -207,7 +224,7 @@ def test_a_device_that_npu_smi_does_not_show() -> None:
     assert (problem.subject, problem.confidence) == ("device 3", Confidence.STRONG)
     inside = unhealthy(seven, view=View.CONTAINER)
     assert (inside.problems, inside.unknown) == ((), "npu-smi does not show device 3")
-    assert judge("device-busy", seven, devices(), plan(), Expect()).unknown == inside.unknown
+    assert judge("device-busy", seven, devices(), plan(), NODE1, Expect()).unknown == inside.unknown
 
 
 def test_a_container_may_number_its_devices_otherwise() -> None:
@@ -226,7 +243,7 @@ def test_a_container_may_number_its_devices_otherwise() -> None:
 def test_only_visible_devices_are_judged(id: str, visible: str, devices_of_job: int) -> None:
     job = plan(env={"ASCEND_RT_VISIBLE_DEVICES": visible})
     sick = npus(health="Alarm", processes=(NpuProcess(7, "python", 900),))
-    more = (None, View.HOST) if id == "device-unhealthy" else (Expect(),)
+    more: tuple[object, ...] = (NODE1, {}, View.HOST) if id == "device-unhealthy" else (NODE1, Expect())
     found = judge(id, sick, devices(), job, *more)
     assert len(found.problems) == (visible in ("3", ""))
     assert bool(found.skipped) is (devices_of_job == 0)
@@ -234,7 +251,7 @@ def test_only_visible_devices_are_judged(id: str, visible: str, devices_of_job: 
 
 def busy(*found: Npu, expect: Expect | None = None) -> Judgement:
     there = devices(npus=[one.device for one in found])
-    return judge("device-busy", found, there, plan(), expect or Expect())
+    return judge("device-busy", found, there, plan(), NODE1, expect or Expect())
 
 
 def test_processes_of_another_job() -> None:

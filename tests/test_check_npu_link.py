@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from doctor.api import Confidence, Severity
-from doctor.facts.hccn import Neighbour, Port, Tls
+from doctor.api import Severity
+from doctor.facts.hccn import Neighbour, Port
 from tests.npu_cluster import (
     FLAT,
     HOSTS,
+    NODE1,
+    ONE_HOST,
     SILENT,
     UNSUPPORTED,
     Judgement,
@@ -19,6 +21,7 @@ from tests.npu_cluster import (
     everywhere,
     judge,
     plan,
+    tabled,
 )
 
 UP = each(True)
@@ -26,8 +29,11 @@ OWN = FLAT.of()["node1"]
 LANES = (Port(0, 4, 200, "ETH", False, "Electrical"), Port(0, 5, 200, "ETH", True, "Electrical"))
 
 
-def down(links: Any, product: str = "atlas-a2", hosts: int = 3, ports: Any = None) -> Judgement:
-    return judge("device-link-down", links, devices(product), plan(*HOSTS[:hosts]), ports)
+def down(
+    links: Any, product: str = "atlas-a2", hosts: int = 3, ports: Any = None, addresses: Any = OWN
+) -> Judgement:
+    job = plan(*HOSTS[:hosts])
+    return judge("device-link-down", links, devices(product), job, NODE1, ports, addresses)
 
 
 def test_links_that_are_down() -> None:
@@ -39,16 +45,49 @@ def test_links_that_are_down() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hosts", "links", "severity"),
+    ("product", "hosts", "links", "severity"),
     [
-        (1, each(False), Severity.WARN),
-        (1, each(True, {3: False}), None),
-        (1, each(False, {3: SILENT}), None),
-        (2, each(False), None),
+        ("atlas-a2", 1, each(False), Severity.WARN),
+        ("atlas-a2", 1, each(True, {3: False}), Severity.WARN),
+        ("atlas-a3", 1, each(False, {3: SILENT}), Severity.WARN),
+        ("atlas-a2", 2, each(False), None),
+        ("atlas-training", 1, each(True, {3: False}), None),
+        ("atlas-training", 1, each(False, {3: SILENT}), None),
+        ("atlas-training", 1, each(False), Severity.WARN),
     ],
 )
-def test_a_job_on_one_host_needs_no_link(hosts: int, links: Any, severity: Severity | None) -> None:
-    assert down(links, hosts=hosts).problems[0].severity is severity
+def test_a_job_on_one_host_needs_no_link(
+    product: str, hosts: int, links: Any, severity: Severity | None
+) -> None:
+    assert down(links, product, hosts).problems[0].severity is severity
+
+
+@pytest.mark.parametrize(
+    ("product", "links", "addresses", "severity"),
+    [
+        ("atlas-a3", each(False), each(None), Severity.WARN),
+        ("atlas-a3", each(False), OWN, None),
+        ("atlas-a3", each(False), each(None, {3: OWN[3]}), None),
+        ("atlas-a3", each(False), each(None, {3: SILENT}), None),
+        ("atlas-a3", each(False), None, None),
+        ("atlas-a3", each(False, {3: True}), each(None), None),
+        ("atlas-a3", each(False, {3: SILENT}), each(None), None),
+        ("atlas-a2", each(False), each(None), None),
+    ],
+)
+def test_a_super_pod_need_not_be_cabled(
+    product: str, links: Any, addresses: Any, severity: Severity | None
+) -> None:
+    assert down(links, product, addresses=addresses).problems[0].severity is severity
+
+
+def test_a_link_that_the_rank_table_does_not_use() -> None:
+    links, used = each(True, {3: False}), tabled(plan(), {"node1": (0, 1, 2)})
+    assert judge("device-link-down", links, devices(), used, NODE1, None, None).passed
+    lanes = each(LANES, {3: LANES[:1]})
+    assert judge("device-link-down", links, devices("atlas-950"), used, NODE1, lanes, None).passed
+    other = tabled(plan(), {"node2": (0, 1, 2)})
+    assert judge("device-link-down", links, devices(), other, NODE1, None, None).problems
 
 
 def test_a_950_is_down_when_none_of_its_ports_is_up() -> None:
@@ -56,18 +95,27 @@ def test_a_950_is_down_when_none_of_its_ports_is_up() -> None:
     assert down(links, "atlas-950", ports=each(LANES)).passed
     problem = down(links, "atlas-950", ports=each(LANES, {3: LANES[:1]})).only
     assert (problem.subject, problem.actual) == ("device 3", "no port is up")
+    assert problem.remedy == "look-at-npu-ports"
     assert down(links, "atlas-950").unknown
     assert down(links, "atlas-950", ports=each(LANES, {3: SILENT})).unknown.startswith("device 3: ")
     assert down(links).skipped == UNSUPPORTED.reason, "not a 950"
 
 
-def health(status: Any, links: Any = UP, addresses: Any = OWN, detect: Any = None) -> Judgement:
+def health(
+    status: Any,
+    links: Any = UP,
+    addresses: Any = OWN,
+    detect: Any = None,
+    hosts: int = 3,
+    product: str = "atlas-a2",
+) -> Judgement:
     """Of one host, which is the culprit of all that is found."""
     found = judge(
         "device-net-unhealthy",
         {"node1": status},
-        plan(),
+        plan(*HOSTS[:hosts]),
         *({"node1": value} if value is not None else {} for value in (links, addresses, detect)),
+        {"node1": devices(product)},
     )
     assert all(problem.hosts == ("node1",) for problem in found.problems)
     return found
@@ -77,7 +125,7 @@ def health(status: Any, links: Any = UP, addresses: Any = OWN, detect: Any = Non
 def test_a_number_that_fails_on_all_hosts_is_the_switchs_fault(dead: int, culprits: tuple[str, ...]) -> None:
     ill, well = each("Unreachable", dict.fromkeys((0, 1, 3, 4, 5, 6, 7), "Success")), each("Success")
     said = {host: ill if number < dead else well for number, host in enumerate(HOSTS)}
-    found = judge("device-net-unhealthy", said, plan(), everywhere(UP), FLAT.of(), {})
+    found = judge("device-net-unhealthy", said, plan(), everywhere(UP), FLAT.of(), {}, {})
     assert tuple(host for problem in found.problems for host in problem.hosts) == culprits
     assert found.places == {(host, 2) for host in HOSTS[:dead]}
     assert ("look at the switch" in found.problems[0].summary) is (not culprits)
@@ -145,8 +193,14 @@ def test_statuses_are_told_apart() -> None:
     assert [problem.subject for problem in found.problems] == ["devices 0-2,5-7", "device 3"]
 
 
+@ONE_HOST
+def test_one_host_does_without_a_healthy_network(hosts: int, product: str, severity: Severity | None) -> None:
+    found = health(each("Success", {3: "Fault"}), hosts=hosts, product=product)
+    assert found.only.severity is severity
+
+
 def detect(found: Any, addresses: Any = OWN, conf: Any = None) -> Judgement:
-    return judge("device-detect-unset", found, plan(), addresses, conf)
+    return judge("device-detect-unset", found, plan(), NODE1, addresses, conf)
 
 
 def test_no_detect_address() -> None:
@@ -172,7 +226,7 @@ def test_a_setter_only_with_the_planned_value(conf: Any, known: str | None) -> N
 
 def test_no_neighbour() -> None:
     def lldp(found: Any, links: Any = UP) -> Judgement:
-        return judge("device-no-lldp", found, plan(), links)
+        return judge("device-no-lldp", found, plan(), NODE1, links)
 
     switch = Neighbour("400GE1/1/20:2", "switch")
     assert lldp(each(switch)).passed
@@ -181,90 +235,23 @@ def test_no_neighbour() -> None:
     assert lldp(each(switch, {3: SILENT})).unknown == "device 3: hccn_tool did not answer within 4 s"
 
 
-def tls(said: dict[str, Any]) -> Judgement:
-    return judge("device-tls-mismatch", said, plan())
-
-
-@pytest.mark.parametrize("on", [True, False])
-def test_the_tls_switch_that_differs(on: bool) -> None:
-    same = everywhere(each(Tls(on)))
-    assert tls(same).passed
-    problem = tls({**same, "node2": each(Tls(on), {3: Tls(not on)})}).only
-    assert [(p.host, p.device) for p in problem.where] == [("node2", 3)]
-    assert problem.actual == f"TLS {'off' if on else 'on'}"
-    whole = tls({**same, "node2": each(Tls(not on))}).only
-    assert (whole.hosts, whole.subject) == (("node2",), "devices 0-7")
-
-
-def test_half_of_the_hosts_have_tls() -> None:
-    problem = tls({"node1": each(Tls(True)), "node2": each(Tls(False))}).only
-    assert problem.hosts == ("node1", "node2")
-    assert problem.confidence is Confidence.SUSPECT
-    assert problem.actual == "TLS on: node1 devices 0-7; TLS off: node2 devices 0-7"
-
-
-@pytest.mark.parametrize(("on", "expired", "found"), [(True, "May 5", 1), (False, "May 5", 0), (True, "", 0)])
-def test_an_expired_certificate(on: bool, expired: str, found: int) -> None:
-    said = everywhere(each(Tls(on)))
-    said["node2"] = each(Tls(on), {3: Tls(on, expired)})
-    judged = tls(said)
-    assert len(judged.problems) == found
-    if found:
-        assert (judged.only.actual, judged.places) == ("ended May 5", {("node2", 3)})
-
-
-def test_tls_that_was_not_told() -> None:
-    found = tls({"node1": each(Tls(False)), "node2": each(UNSUPPORTED), "node3": each(SILENT)})
-    assert (found.unknown_hosts, found.problems) == (("node3",), ())
-    assert tls(everywhere(each(UNSUPPORTED))).skipped == UNSUPPORTED.reason
-    both = tls({"node1": each(SILENT), "node2": each(Tls(False), {3: SILENT})})
-    assert both.unknown == (
-        "node1: devices 0-7: hccn_tool did not answer within 4 s; "
-        "node2: device 3: hccn_tool did not answer within 4 s"
-    )
-
-
-def speed(said: dict[str, Any], links: Any = None, found: Any = None) -> Judgement:
-    return judge("device-speed-mismatch", said, found or everywhere(devices()), plan(), links or {})
-
-
-def test_the_speed_that_differs() -> None:
-    same = everywhere(each(200000))
-    slow = {**same, "node2": each(200000, {3: 100000})}
-    assert speed(same).passed
-    assert speed(slow).only.actual == "100000 Mb/s"
-    assert speed(slow).places == {("node2", 3)}
-    assert speed(slow, {"node2": each(True, {3: False})}).passed, "a link that is down has no speed"
-    assert speed({**same, "node2": each(200000, {3: None, 4: 0})}).passed, "not known"
-    mixed = everywhere(devices()) | {"node2": devices("atlas-training")}
-    assert speed({**same, "node2": each(100000)}, found=mixed).passed, "another product"
-
-
-def test_speeds_that_nobody_knows() -> None:
-    assert speed(everywhere(each(None))).unknown == "hccn_tool does not know the speed of any link"
-    assert speed(everywhere(each(None)), everywhere(each(False))).passed
-
-
 @pytest.mark.parametrize(
     ("id", "fine", "bad", "more"),
     [
-        ("device-link-down", True, False, (devices(), plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0-3"}), None)),
-        ("device-detect-unset", "a", None, (plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), None, None)),
-        ("device-no-lldp", "a", None, (plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), None)),
+        ("device-link-down", True, False, (None, None)),
+        ("device-detect-unset", "a", None, (None, None)),
+        ("device-no-lldp", "a", None, (None,)),
     ],
 )
 def test_devices_of_others_are_not_judged(id: str, fine: Any, bad: Any, more: tuple[Any, ...]) -> None:
-    assert judge(id, each(bad, {0: fine}), *more).passed
-
-
-def test_devices_of_others_are_not_compared() -> None:
-    mine = plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0,1"})
-    said = everywhere(each(Tls(True), {0: Tls(False), 1: Tls(False), 5: SILENT}))
-    assert judge("device-tls-mismatch", said, mine).passed
+    product = (devices(),) if id == "device-link-down" else ()
+    for job in (plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), tabled(plan(), {"node1": (0,)})):
+        assert judge(id, each(bad, {0: fine}), *product, job, NODE1, *more).passed
+    assert judge(id, each(bad, {0: fine}), *product, plan(), NODE1, *more).problems
 
 
 def test_an_unhealthy_network_of_a_device_that_the_job_does_not_use() -> None:
     said = {"node1": each("Success", {3: "Fault"})}
     few = plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0-2"})
-    assert judge("device-net-unhealthy", said, plan(), {}, {}, {}).problems
-    assert judge("device-net-unhealthy", said, few, {}, {}, {}).passed
+    assert judge("device-net-unhealthy", said, plan(), {}, {}, {}, {}).problems
+    assert judge("device-net-unhealthy", said, few, {}, {}, {}, {}).passed

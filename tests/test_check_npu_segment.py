@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,9 +11,12 @@ from doctor.facts.hccn import Address
 from tests.npu_cluster import (
     EIGHT,
     FLAT,
+    HOSTS,
+    ONE_HOST,
     RAILS,
     ROUTED,
     SILENT,
+    SIX,
     Judgement,
     Network,
     devices,
@@ -98,14 +100,94 @@ def test_a_segment_for_each_number_warns() -> None:
     striped = Network(lambda host, device: f"10.20.{device}.{host}")
     for hosts in (1, 3):
         problem = subnet(striped, hosts=hosts).only
-        assert problem.severity is Severity.WARN
-        assert problem.actual == "8 segments, one for each device number"
+        assert (problem.severity, problem.hosts, problem.where) == (Severity.WARN, (), ())
+        assert problem.actual.startswith("8 segments: device 0 in 10.20.0.0/24; device 1 in")
 
 
-def test_two_devices_in_two_segments_are_both_suspects() -> None:
-    striped = Network(lambda host, device: f"10.20.{device}.{host}")
-    problem = subnet(striped, hosts=2, numbers=(0, 1)).only
-    assert (problem.confidence, problem.severity) == (Confidence.SUSPECT, None)
+def planes(of: int) -> Network:
+    """So many neighbouring devices share a segment, on every host."""
+    return Network(lambda host, device: f"10.20.{device // of}.{16 * host + device}")
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("network", "product", "count", "actual"),
+    [
+        (planes(4), A2, 8, "2 segments: devices 0-3 in 10.20.0.0/24; devices 4-7 in 10.20.1.0/24"),
+        (planes(2), A2, 8, "4 segments: devices 0-1 in 10.20.0.0/24; devices 2-3 in"),
+        (RAILS, A2, 8, "4 segments: devices 0,4 in 192.168.100.0/24; devices 1,5 in"),
+        (planes(2), "atlas-a3", 16, "8 segments: devices 0-1 in 10.20.0.0/24"),
+        (planes(1), "atlas-a3", 16, "16 segments: device 0 in 10.20.0.0/24"),
+        (planes(1), A2, 2, "2 segments: device 0 in 10.20.0.0/24; device 1 in 10.20.1.0/24"),
+    ],
+)
+def test_planes_are_one_warning_and_nobodys_fault(
+    network: Network, product: str, count: int, actual: str, hosts: int
+) -> None:
+    names = HOSTS[:hosts]
+    gateways = everywhere(each(None, numbers=range(count)), *names)
+    problem = subnet(network, product, hosts, gateways, range(count)).only
+    assert problem.severity is Severity.WARN
+    assert (problem.hosts, problem.where) == ((), ())
+    assert problem.summary == "devices of different numbers cannot reach each other"
+    assert problem.actual.startswith(actual)
+
+
+def test_a_few_devices_apart_on_all_hosts_may_be_meant() -> None:
+    apart = Network(lambda host, device: f"10.20.{device // 6}.{16 * host + device}")
+    assert subnet(apart).only.severity is Severity.WARN
+    half_done = {(1, n): Address(f"10.20.0.{16 + n}", 24) for n in (6, 7)}
+    found = subnet(apart.but(half_done))
+    assert found.places == {(f"node{host}", n) for host in (2, 3) for n in (6, 7)}, "most are in one segment"
+    assert {problem.severity for problem in found.problems} == {None}
+
+
+def test_the_device_that_is_outside_of_its_plane() -> None:
+    broken = planes(4).but({(2, 3): Address("10.99.0.1", 24), (2, 5): Address("10.20.0.199", 24)})
+    warning, problem = subnet(broken).problems
+    assert (warning.severity, warning.hosts) == (Severity.WARN, ())
+    assert (problem.severity, problem.hosts, problem.subject) == (None, ("node2",), "devices 3,5")
+    assert problem.confidence is Confidence.CERTAIN
+    assert "device 3: 10.20.0.0/24, as on 2 other devices" in problem.expected
+    two = subnet(broken, hosts=2).problems
+    assert [p.severity for p in two] == [Severity.WARN, None]
+    assert two[1].confidence is Confidence.SUSPECT
+    assert {(place.host, place.device) for place in two[1].where} == {
+        ("node1", 3),
+        ("node2", 3),
+        ("node1", 5),
+        ("node2", 5),
+    }
+
+
+def test_numbers_that_hosts_do_not_share_make_no_plane() -> None:
+    said = {"node1": FLAT.of()["node1"], "node2": {n + 8: Address(f"10.99.0.{n}", 24) for n in EIGHT}}
+    ways = {"node1": each(None), "node2": each(None, numbers=range(8, 16))}
+    found = judge("device-ip-subnet", said, everywhere(devices()), plan("node1", "node2"), ways)
+    assert (found.only.confidence, found.only.severity) == (Confidence.SUSPECT, None)
+
+
+def test_nobody_tells_the_gateways_of_ipv6() -> None:
+    assert subnet(Network(lambda host, device: f"fd00::{8 * host + device}", 64)).passed, "one segment"
+    found = subnet(SIX)
+    assert (found.problems, found.unknown_hosts) == ((), HOSTS)
+    assert "IPv6" in found.unknown
+    odd = subnet(FLAT.but({(2, 3): Address("fd00::3", 64)}))
+    assert (odd.problems, odd.unknown_hosts) == ((), ("node2",))
+
+
+@ONE_HOST
+def test_one_host_does_without_the_network(hosts: int, product: str, severity: Severity | None) -> None:
+    names = HOSTS[:hosts]
+    network, place = (RAILS, 4) if product == TRAINING else (FLAT, 3)
+    moved = network.but({(1, place): Address("10.99.0.3", 24)})
+    assert {p.severity for p in subnet(moved, product, hosts).problems} == {severity}
+    ways = everywhere(each("10.20.0.254"))
+    if product != TRAINING:
+        assert subnet(moved, product, hosts, ways).only.severity is severity, "with gateways"
+    found = everywhere(devices(product), *names)
+    narrow = network.but({(1, 3): Address(network.address(1, 3), 28)}).of(hosts)
+    assert judge("device-netmask-mismatch", narrow, found, plan(*names)).only.severity is severity
 
 
 @pytest.mark.parametrize(("host", "device"), [(2, 3), (2, 7), (1, 0)])
@@ -151,118 +233,3 @@ def test_other_products_and_devices_without_address() -> None:
     two = {"node1": devices(), "node2": devices(TRAINING), "node3": devices(TRAINING)}
     addresses = {**RAILS.of(), "node1": FLAT.of()["node1"]}
     assert judge("device-ip-subnet", addresses, two, plan(), NO_GATEWAYS).passed, "each product by itself"
-
-
-def netmask(network: Network, hosts: int = 3) -> Judgement:
-    names = [f"node{n}" for n in range(1, hosts + 1)]
-    found = everywhere(devices(), *names)
-    return judge("device-netmask-mismatch", network.of(hosts), found, plan(*names))
-
-
-def test_the_netmask_that_differs() -> None:
-    assert netmask(FLAT).passed
-    wrong = {(2, n): Address(FLAT.address(2, n), 16) for n in (3, 4)}
-    problem = netmask(FLAT.but(wrong)).only
-    assert (problem.hosts, problem.subject) == (("node2",), "devices 3-4")
-    assert problem.expected == "255.255.255.0 (/24), as on 22 other devices"
-    assert problem.actual == "255.255.0.0 (/16)"
-
-
-def test_netmasks_without_a_majority() -> None:
-    problem = netmask(FLAT.but({(2, n): Address(FLAT.address(2, n), 16) for n in EIGHT}), hosts=2).only
-    assert problem.hosts == ("node1", "node2")
-    assert problem.confidence is Confidence.SUSPECT
-    assert problem.actual.endswith("255.255.0.0 (/16): node2 devices 0-7")
-
-
-def test_netmasks_of_two_families_are_not_compared() -> None:
-    assert netmask(FLAT.but({(2, n): Address(f"fd00::{n}", 64) for n in EIGHT})).passed
-
-
-def gateway(
-    network: Network,
-    changes: Mapping[tuple[int, int], Any],
-    ways: str = "10.20.0.254",
-    product: str = A2,
-    conf: Any = None,
-) -> Judgement:
-    gateways = Network(lambda _host, _device: ways).but(changes)
-    told = {
-        host: {n: own.ip if isinstance(own, Address) else own for n, own in said.items()}
-        for host, said in gateways.of().items()
-    }
-    found = everywhere(devices(product))
-    return judge("device-gateway-missing", told, network.of(), found, plan(), conf or {})
-
-
-def none_but(*seats: tuple[int, int]) -> dict[tuple[int, int], None]:
-    return {(host, n): None for host in (1, 2, 3) for n in EIGHT if (host, n) not in seats}
-
-
-def test_everybody_or_nobody_has_a_gateway() -> None:
-    assert gateway(FLAT, {}).passed
-    assert gateway(FLAT, none_but()).passed
-    assert gateway(RAILS, none_but(), product=TRAINING).passed
-    assert gateway(ROUTED, none_but()).passed, "device-ip-subnet says that"
-
-
-def routed() -> dict[tuple[int, int], Any]:
-    return {(host, n): Address(f"10.{host}.{n}.1", 24) for host in (1, 2, 3) for n in EIGHT}
-
-
-@pytest.mark.parametrize(
-    ("network", "ways", "severity"), [(FLAT, {}, Severity.WARN), (ROUTED, routed(), None)]
-)
-def test_one_has_none(network: Network, ways: dict[tuple[int, int], Any], severity: Severity | None) -> None:
-    assert gateway(network, ways).passed
-    problem = gateway(network, {**ways, (2, 3): None, (2, 4): None}).only
-    assert (problem.hosts, problem.subject) == (("node2",), "devices 3-4")
-    assert problem.severity is severity
-    assert problem.expected == "a gateway, as 22 other devices have"
-    assert problem.remedy is None
-
-
-def test_rails_are_no_several_segments() -> None:
-    ways: dict[tuple[int, int], Any]
-    ways = {(h, n): Address(f"192.168.{100 + n % 4}.1", 24) for h in (1, 2, 3) for n in EIGHT}
-    assert gateway(RAILS, {**ways, (2, 3): None}, product=TRAINING).only.severity is Severity.WARN
-    moved = RAILS.but({(1, 0): Address("192.168.104.1", 24), (1, 4): Address("192.168.104.2", 24)})
-    own = {(1, 0): Address("192.168.104.9", 24), (1, 4): Address("192.168.104.9", 24)}
-    assert gateway(moved, {**ways, **own, (2, 3): None}, product=TRAINING).only.severity is None
-
-
-def test_the_file_may_know_its_gateway() -> None:
-    conf = {"node2": {3: {"gateway": "10.20.0.254"}}}
-    assert gateway(FLAT, {(2, 3): None}, conf=conf).only.remedy == "apply-hccn-conf"
-
-
-def test_few_have_one() -> None:
-    assert gateway(FLAT, none_but((2, 3))).passed, "one segment needs none"
-    lone = gateway(ROUTED, {**none_but((2, 3)), (2, 3): Address("10.2.3.1", 24)})
-    assert lone.places == {("node2", 3)}
-    assert lone.only.confidence is Confidence.SUSPECT
-    half = {seat: None if seat[1] < 4 else way for seat, way in routed().items()}
-    assert gateway(ROUTED, half).places == ALL
-
-
-@pytest.mark.parametrize(
-    ("address", "way", "wrong"),
-    [
-        ("10.20.0.19", "10.20.0.254", False),
-        ("10.20.0.19", "10.20.1.254", True),
-        ("10.20.0.19", "fd00::1", False),
-        ("10.20.0.19", "gateway", True),
-    ],
-)
-def test_a_gateway_outside_of_the_segment(address: str, way: str, wrong: bool) -> None:
-    found = gateway(FLAT.but({(2, 3): Address(address, 24)}), {(2, 3): Address(way, 24)})
-    assert found.places == ({("node2", 3)} if wrong else set())
-    if wrong:
-        assert found.only.severity is Severity.WARN
-        assert found.only.actual == f"{way} for 10.20.0.0/24"
-
-
-def test_devices_without_an_address_need_no_gateway() -> None:
-    assert gateway(FLAT.but({(2, 3): None}), {(2, 3): None}).passed
-    assert gateway(FLAT.but({(2, 3): SILENT}), {(2, 3): None}).places == {("node2", 3)}
-    assert gateway(FLAT, {(2, 3): SILENT}).unknown_hosts == ("node2",)

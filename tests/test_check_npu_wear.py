@@ -9,7 +9,7 @@ import pytest
 
 from doctor.api import Expect
 from doctor.facts.hccn import LinkChange, LinkHistory, Optics
-from tests.npu_cluster import SILENT, UNSUPPORTED, Judgement, each, everywhere, judge, plan
+from tests.npu_cluster import NODE1, SILENT, UNSUPPORTED, Judgement, each, everywhere, judge, plan
 
 VALUES = {
     "temperature": 47.0,
@@ -38,7 +38,7 @@ def module(changes: Mapping[str, float] | None = None, present: bool | None = Tr
 
 
 def optical(found: Any, links: Any = None) -> Judgement:
-    return judge("device-optical", found, plan(), links)
+    return judge("device-optical", found, plan(), NODE1, links)
 
 
 def test_modules_as_they_should_be() -> None:
@@ -109,7 +109,7 @@ def history(*downs: float | None) -> LinkHistory:
 
 
 def flaps(found: Any, **expect: int) -> Judgement:
-    return judge("device-link-flaps", found, plan(), Expect(**expect))  # type: ignore[arg-type]
+    return judge("device-link-flaps", found, plan(), NODE1, Expect(**expect))  # type: ignore[arg-type]
 
 
 HOUR, DAY = 3600.0, 86400.0

@@ -31,7 +31,7 @@ FAULTS = {
         "device-ip-missing",
         lambda host: setattr(host[3], "address", None),
         (3,),
-        says=("it has no IP address", "-i 3 -ip -g: no ip was preset", "grep -E '_3='"),
+        says=("it has no IP address", "-i 3 -ip -g: no ip was preset", "grep _3= /etc/hccn.conf"),
         args=FABRIC,
     ),
     "the file was changed, the device was not": NpuFault(

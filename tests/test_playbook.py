@@ -115,6 +115,49 @@ def test_mending() -> None:
     )
 
 
+def test_many_values_make_one_loop() -> None:
+    playbook = Playbook({"x": Recipe("X", ("a {one...} b", "c {one} {two}", "d _{one...}= {two}"))})
+    assert playbook.mend("x", {"one": "1"}) == Remedy("x", ("a 1 b",))
+    assert playbook.mend("x", {"one": ("1", "2")}) == Remedy("x", ("a 1 b", "a 2 b"))
+    remedy = playbook.mend("x", {"one": ("1", "it's", "3"), "two": ("4", "{one...}")})
+    each = """1 'it'"'"'s' 3"""
+    assert remedy == Remedy(
+        "x",
+        (
+            f'for n in {each}; do a "$n" b; done',
+            *(f"c {one} {two}" for one in ("1", """'it'"'"'s'""", "3") for two in ("4", "'{one...}'")),
+            f'for n in {each}; do d _"$n"= 4; done',
+            f"""for n in {each}; do d _"$n"= '{{one...}}'; done""",
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", REMEDIES.recipes)
+def test_what_is_looped_over_stands_outside_of_quotes_and_comments(name: str) -> None:
+    for command in REMEDIES.recipes[name].commands:
+        if "...}" in command:
+            assert command.count("...}") == 1
+            assert not set("'\"#;") & set(command)
+
+
+def test_a_fault_of_many_devices_has_a_short_remedy() -> None:
+    """But for what changes something: that is typed for each device."""
+    numbers = tuple(str(number) for number in range(16))
+    loops = {
+        name: remedy.commands
+        for name in REMEDIES.recipes
+        if "-npu-" in name and name.startswith("look-at")
+        if (remedy := REMEDIES.mend(name, {"device": numbers, "card": numbers}))
+    }
+    assert loops["look-at-npu-link"][0] == (
+        f'for n in {" ".join(numbers)}; do sudo hccn_tool -i "$n" -link -g; done'
+    )
+    assert max(map(len, loops.values())) <= 3
+    mended = REMEDIES.mend("apply-hccn-conf", {"device": numbers})
+    assert mended is not None
+    assert len(mended.commands) == 16
+
+
 NASTY = st.text(max_size=30) | st.sampled_from(
     [
         "$(reboot)",
@@ -147,6 +190,23 @@ def test_a_value_cannot_leave_its_place(value: str) -> None:
                 (plain,) = harmless.commands
                 words = shlex.split(plain)
                 assert shlex.split(filled) == [word.replace("HARMLESS", value) for word in words]
+
+
+@given(values=st.lists(NASTY, min_size=3, max_size=5))
+def test_a_value_cannot_leave_its_loop(values: list[str]) -> None:
+    for name, recipe in REMEDIES.recipes.items():
+        for command in recipe.commands:
+            if "...}" not in command:
+                continue
+            holes = dict.fromkeys(placeholders(command))
+            remedy = Playbook({name: Recipe("", (command,))}).mend(name, dict.fromkeys(holes, tuple(values)))
+            assert remedy is not None
+            (loop,) = remedy.commands
+            body = shlex.split(command.replace("{device...}", "$n").replace("{card...}", "$n"))
+            words = shlex.split(loop)
+            assert words[:3] == ["for", "n", "in"]
+            assert words[3 : 3 + len(values)] == [*values[:-1], f"{values[-1]};"]
+            assert words[3 + len(values) :] == ["do", *body[:-1], f"{body[-1]};", "done"]
 
 
 @given(value=NASTY | st.from_regex(r"[\w./&;=-]{1,9}", fullmatch=True))

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.api import UNDECIDED, Confidence
-from doctor.facts.seats import Odd, Seat, chosen, named, odd_ones, used
-from tests.npu_cluster import plan
+from doctor.facts.seats import Odd, Seat, chosen, named, odd_ones, of_cluster, of_host, used
+from tests.npu_cluster import plan, tabled
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,40 @@ def test_ids_count_the_devices_that_are_there(
     present: tuple[int, ...], text: str, mine: tuple[int, ...]
 ) -> None:
     assert used(present, plan(env={"ASCEND_RT_VISIBLE_DEVICES": text})) == mine
+
+
+@pytest.mark.parametrize(
+    ("present", "listed", "mine"),
+    [
+        (range(8), (4, 5), (4, 5)),
+        ((0, 1, 2, 5, 6), (1, 2, 3, 4), (1, 2)),
+        ((0, 1), (4, 5), (0, 1)),
+        ((0, 1, 2), (4, 5), (0, 1, 2)),
+        ((0, 1, 2, 3), (2, 3, 4, 5), (0, 1, 2, 3)),
+        (range(4), (), (0, 1, 2, 3)),
+    ],
+)
+def test_the_rank_table_names_the_devices_of_a_host(
+    present: range | tuple[int, ...], listed: tuple[int, ...], mine: tuple[int, ...]
+) -> None:
+    job = tabled(plan(), {"node2": listed})
+    assert used(present, job, "node2") == mine
+    assert used(present, job, "node1") == tuple(present), "it does not name this one"
+    assert used(present, job) == tuple(present)
+    seen = tabled(plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), {"node2": listed})
+    assert used(present, seen, "node2") == (present[0],), "the variable decides"
+
+
+def test_what_is_told_of_hosts_is_told_of_the_tables_devices() -> None:
+    said = {n: n for n in range(8)}
+    job = tabled(plan(), {"node1": (0, 1), "node2": (6, 7)})
+    assert of_host(said, job, "node1") == ({0: 0, 1: 1}, "")
+    assert set(of_cluster({"node1": said, "node2": said}, job)[0]) == {
+        ("node1", 0),
+        ("node1", 1),
+        ("node2", 6),
+        ("node2", 7),
+    }
 
 
 @given(st.text(max_size=40) | st.from_regex(r"[0-9,]{0,60}", fullmatch=True), st.sets(st.integers(0, 15)))

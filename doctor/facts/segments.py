@@ -18,6 +18,13 @@ RAILS = 4
 """Of Atlas training servers: devices 0 and 4, 1 and 5, 2 and 6, 3 and 7."""
 
 
+NOT_TOLD = "hccn_tool does not tell the gateways of IPv6 addresses"
+
+
+def is_six(address: Address | None) -> bool:
+    return address is not None and ":" in address.ip
+
+
 def fabric_unused(plan: JobPlan, *products: str) -> bool:
     """Whether the job stays inside of one server, whose devices HCCS joins: nothing of the network stops it.
 
@@ -50,10 +57,10 @@ def segments(held: Mapping[Seat, Address]) -> dict[Seat, str]:
     """Each device's segment, by the netmask that most have: a wrong netmask is another fault."""
     prefixes: dict[bool, Counter[int]] = {}
     for address in held.values():
-        prefixes.setdefault(":" in address.ip, Counter())[address.prefix] += 1
+        prefixes.setdefault(is_six(address), Counter())[address.prefix] += 1
     usual = {six: max(votes, key=lambda p: (votes[p], -p)) for six, votes in prefixes.items()}
     return {
-        seat: str(ip_network(f"{address.ip}/{usual[':' in address.ip]}", strict=False))
+        seat: str(ip_network(f"{address.ip}/{usual[is_six(address)]}", strict=False))
         for seat, address in held.items()
     }
 

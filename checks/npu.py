@@ -52,7 +52,6 @@ class Wanted:
     "device-missing",
     DEVICES,
     EXPECTS,
-    HERE,
     PLAN,
     maybe(VIEW),
     scope=Scope.CLUSTER,

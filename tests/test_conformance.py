@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from doctor import plan
-from doctor.api import Check
+from doctor.api import HERE, Check, Scope
 from doctor.expect import FIELDS, Expect
 from doctor.findings import IN_CONTAINER
 from doctor.playbook import exams, load_exam, load_remedies, placeholders
@@ -45,6 +45,11 @@ def test_the_docstring_is_the_manual(check: Check) -> None:
     sections = [line for line in rest if re.match(r"(Why it matters|What to do): \S", line)]
     assert [section.partition(":")[0] for section in sections] == ["Why it matters", "What to do"]
     assert all(len(line) <= 108 for line in rest)
+
+
+@each_check
+def test_what_compares_hosts_is_not_on_one_of_them(check: Check) -> None:
+    assert check.scope is Scope.HOST or HERE not in check.needs
 
 
 @each_check

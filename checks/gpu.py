@@ -1,14 +1,12 @@
-"""NVIDIA GPUs of a host: all there, and free for the job."""
+"""NVIDIA GPUs of a host: all there."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.api import (
-    EXPECT,
     EXPECTS,
     PLAN,
     Backend,
@@ -21,31 +19,15 @@ from doctor.api import (
     Scope,
     Severity,
     Skip,
-    Undecided,
     check,
     maybe,
 )
-from doctor.facts.nvidia import (
-    GPU_HEALTH,
-    GPU_PROCESSES,
-    GPUS,
-    VISIBLE,
-    Gpu,
-    GpuProcess,
-    Gpus,
-    Health,
-    gpus_named,
-    is_named,
-    visible,
-    wishes,
-)
-from doctor.facts.seats import alike
+from doctor.facts.nvidia import GPUS, VISIBLE, Gpus, gpus_named, is_named, wishes
 from doctor.facts.system import DEVICES, VIEW, Devices
 
 NEARLY_ALL = 0.9
-SHOWN = 8
-SERVICES = re.compile(r"nvidia-cuda-mps-(server|control)|nv-hostengine|X(org|wayland)|gnome-shell|kwin_\w+")
-"""Processes that are on a GPU although no job runs there."""
+ENOUGH = 3
+"""Other hosts that must agree where it is not known whether their GPUs are the same."""
 CONTAINER = "container"
 NOBODY_SAID = "no accelerator found"
 """Where a job is taken for one without accelerators for no other reason."""
@@ -60,6 +42,7 @@ class Wanted:
     summary: str = "GPUs are missing"
     confidence: Confidence = Confidence.CERTAIN
     remedy: str | None = None
+    severity: Severity | None = None
 
 
 @check(
@@ -87,9 +70,10 @@ def gpu_missing(
     one with another rank (NCCL: "Duplicate GPU detected"), and all others wait for it.
 
     How it is known: what nvidia-smi lists against /dev/nvidia*, against what is expected (--expect
-    devices=8), the ranks of the host, and the other hosts of the job. CUDA_VISIBLE_DEVICES is honoured: only
-    the GPUs that it names are looked for. Where no host shows an accelerator, GPUs are looked for all the
-    same if devices are expected, or NVIDIA's are on the PCI bus (a warning), unless --backend gloo is given.
+    devices=8), the ranks of the host, and the other hosts of the job that have the same GPUs (a warning where
+    a single host has more). CUDA_VISIBLE_DEVICES is honoured: only the GPUs that it names are looked for.
+    Where no host shows an accelerator, GPUs are looked for all the same if devices are expected, or NVIDIA's
+    are on the PCI bus (a warning), unless --backend gloo is given.
 
     What to do: where the driver is not loaded, the kernel log says why (nouveau in its place, a module built
     for another kernel, Secure Boot). A GPU that fell off the bus comes back with a restart; where
@@ -109,7 +93,7 @@ def gpu_missing(
         if words is not None and own.gpus:
             yield from _unmet(host, own, seen, words)
             continue
-        wanted = _wanted(host, devices, expect, plan, seen, views.get(host))
+        wanted = _wanted(host, devices, expect, plan, listed, views.get(host))
         if wanted.count > _count(own, seen):
             lost = _missing(host, own, seen, wanted)
             yield replace(lost, severity=Severity.WARN) if guessed and not expect.devices else lost
@@ -155,10 +139,10 @@ def _wanted(
     devices: Mapping[str, Devices],
     expect: Expect,
     plan: JobPlan,
-    seen: Gpus | None,
+    listed: Mapping[str, Gpus],
     view: str | None,
 ) -> Wanted:
-    own, ranks = devices[host], plan.host(host).ranks
+    own, seen, ranks = devices[host], listed.get(host), plan.host(host).ranks
     there = _count(own, seen)
     if not own.gpus and own.on_bus.get("nvidia") and view == CONTAINER:
         return Wanted(1, "at least one", "no GPU was handed into the container")
@@ -178,14 +162,41 @@ def _wanted(
         return Wanted(expect.devices, "as expected of this host")
     if ranks and ranks.source not in ("devices found", "default"):
         return Wanted(ranks.value, f"one for each rank ({ranks.source})")
-    peers = [len(other.gpus) for name, other in devices.items() if name != host]
-    more = [count for count in peers if count > there]
-    if more and len(more) >= NEARLY_ALL * len(peers) and not (seen and seen.denied):
-        count, votes = Counter(more).most_common(1)[0]
-        others = f"as on {votes} other host{'s' if votes > 1 else ''} of the job"
-        return Wanted(count, others, confidence=Confidence.STRONG)
+    by_peers = None if seen and seen.denied else _by_peers(host, devices, listed)
+    if by_peers:
+        return by_peers
     why = "at least one, for an nccl job" if plan.backend.value is Backend.NCCL else "at least one"
     return Wanted(1, why)
+
+
+def _by_peers(host: str, devices: Mapping[str, Devices], listed: Mapping[str, Gpus]) -> Wanted | None:
+    """As many as on the hosts whose GPUs are the same, or may be; a host that has none fails in any case."""
+    there, own = _count(devices[host], listed.get(host)), _names(listed.get(host))
+    same: list[int] = []
+    unknown: list[int] = []
+    for name, other in devices.items():
+        names = _names(listed.get(name))
+        if name != host and (not own or not names):
+            unknown.append(len(other.gpus))
+        elif name != host and names == own:
+            same.append(len(other.gpus))
+    peers = same + unknown
+    more = [count for count in peers if count > there]
+    if not more or len(more) < NEARLY_ALL * len(peers):
+        return None
+    count, votes = Counter(more).most_common(1)[0]
+    sure = not there or same.count(count) > 1 or votes >= max(ENOUGH, NEARLY_ALL * len(peers))
+    return Wanted(
+        count,
+        f"as on {votes} other host{'s' if votes > 1 else ''} of the job",
+        confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
+        severity=None if sure else Severity.WARN,
+    )
+
+
+def _names(seen: Gpus | None) -> frozenset[str]:
+    """What the host's GPUs are called; nothing where that is not known."""
+    return frozenset(gpu.name for gpu in seen.listed if gpu.name) if seen else frozenset()
 
 
 def _missing(host: str, own: Devices, seen: Gpus | None, wanted: Wanted) -> Problem:
@@ -197,6 +208,7 @@ def _missing(host: str, own: Devices, seen: Gpus | None, wanted: Wanted) -> Prob
         actual=str(count) if count else "none",
         hosts=(host,),
         where=(Place(host=host),),
+        severity=wanted.severity,
         confidence=wanted.confidence,
         evidence=_evidence(own, seen),
         remedy=wanted.remedy,
@@ -213,83 +225,3 @@ def _evidence(own: Devices, seen: Gpus | None) -> tuple[Evidence, ...]:
         lines = [f"{len(seen.listed)} GPUs listed", *([seen.silent] if seen.silent else seen.said)]
         found.append(Evidence("nvidia-smi --query-gpu", "; ".join(lines)[:400]))
     return tuple(found)
-
-
-@check(
-    "gpu-busy",
-    GPUS,
-    maybe(GPU_PROCESSES),
-    maybe(GPU_HEALTH),
-    PLAN,
-    EXPECT,
-    remedy="free-gpu",
-    backends=(Backend.NCCL,),
-)
-def gpu_busy(
-    gpus: Gpus,
-    processes: tuple[GpuProcess, ...] | None,
-    health: Mapping[int, Health] | None,
-    plan: JobPlan,
-    expect: Expect,
-) -> Iterator[Problem]:
-    """A GPU is in use by another job, or keeps the memory of one.
-
-    Why it matters: two jobs on one GPU run out of its memory, or slow each other down; a process that was
-    left over holds the memory until it is ended.
-
-    How it is known: the compute processes that nvidia-smi lists, and more memory in use than an idle GPU has
-    (1024 MB; gpu_idle_mb); it hides the processes of other containers. GPUs in MIG mode are not judged.
-
-    What to do: see whose processes these are, and end what is left over. If they are the job's own, run the
-    examination before it starts.
-    """
-    if not (gpus.listed or gpus.silent or gpus.denied):
-        raise Undecided("nvidia-smi lists no GPU")
-    whole = [
-        gpu for gpu in visible(gpus, plan) if not (health and gpu.index in health and health[gpu.index].mig)
-    ]
-    own = {gpu.index: _on(gpu, processes or ()) for gpu in whole}
-    kinds = {
-        gpu.index: (
-            tuple(sorted({process.name for process in own[gpu.index]})),
-            (gpu.used_mb or 0) > expect.gpu_idle_mb,
-        )
-        for gpu in whole
-    }
-    for (names, full), indices in alike(kinds):
-        if names or full:
-            yield _busy(names, full, [gpu for gpu in whole if gpu.index in indices], own, expect)
-
-
-def _on(gpu: Gpu, processes: Sequence[GpuProcess]) -> list[GpuProcess]:
-    return [p for p in processes if p.uuid == gpu.uuid and not SERVICES.fullmatch(p.name)]
-
-
-def _busy(
-    names: tuple[str, ...],
-    full: bool,
-    busy: Sequence[Gpu],
-    own: Mapping[int, Sequence[GpuProcess]],
-    expect: Expect,
-) -> Problem:
-    shown = ", ".join(name for name in names if name)[:160]
-    hidden = "of a process that is not visible from here"
-    indices = [gpu.index for gpu in busy]
-    return Problem(
-        "processes of another job are on it" if names else "its memory is in use",
-        expected="no process" if names else f"at most {expect.gpu_idle_mb} MB of its memory in use",
-        actual=shown or hidden,
-        subject=gpus_named(indices),
-        where=tuple(Place(device=index) for index in indices),
-        severity=None if full else Severity.WARN,
-        confidence=Confidence.CERTAIN if shown else Confidence.STRONG,
-        evidence=tuple(
-            Evidence(
-                "nvidia-smi --query-compute-apps",
-                f"GPU {gpu.index}: {gpu.used_mb} MB in use"
-                + "".join(f"; pid {p.pid} {p.name} {p.used_mb} MB" for p in own[gpu.index][:SHOWN]),
-            )
-            for gpu in busy[:SHOWN]
-        ),
-        values={"device": tuple(f"/dev/nvidia{index}" for index in indices)},
-    )

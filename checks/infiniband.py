@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 
 from doctor.api import (
     PLAN,
@@ -17,11 +19,28 @@ from doctor.api import (
     Severity,
     Skip,
     check,
+    fold,
 )
 from doctor.facts.infiniband import IB_PORTS, Port
 
 HCA = "NCCL_IB_HCA"
 NEARLY_ALL = 0.9
+SHOWN = 8
+Key = tuple[str, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """The ports of the other hosts: how many have each, on how many it is up, and which are the fabric's."""
+
+    hosts: int
+    have: Counter[Key]
+    up: Counter[Key]
+    fabric: Set[Key]
+
+    def agree(self, key: Key, of: int) -> bool:
+        """Whether nearly all of so many hosts have this port of the fabric up, and more than one has."""
+        return key in self.fabric and 1 < self.up[key] >= NEARLY_ALL * of
 
 
 @check(
@@ -40,7 +59,9 @@ def ib_port_down(ports: Mapping[str, Sequence[Port]], plan: JobPlan) -> Iterator
     the others, over another rail, or through TCP: the job does not start, or all its steps are slow.
 
     How it is known: the same port (mlx5_0 port 1) on the other hosts. One that is down everywhere is taken as
-    not in use, unless NCCL_IB_HCA names it.
+    not in use, unless NCCL_IB_HCA names it. It is only a warning where a single other host has the port up,
+    where a host has fewer ports than it lacks, and for Ethernet beside InfiniBand or beside faster Ethernet,
+    which may be of storage or management.
 
     What to do: a port that is polling or disabled has no partner: look at the cable, the transceiver and the
     port of the switch. One that is initializing has its link, but no subnet manager has set it up: look
@@ -49,20 +70,43 @@ def ib_port_down(ports: Mapping[str, Sequence[Port]], plan: JobPlan) -> Iterator
     if plan.env.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0"):
         raise Skip("NCCL_IB_DISABLE is set")
     wish = plan.env.get(HCA, "").strip()
+    meant = bool(wish) and not wish.startswith("^")
     used = {host: [port for port in own if _is_used(port, wish)] for host, own in ports.items()}
+    active = [port for own in used.values() for port in own if port.is_up]
+    fabric = {_key(port) for port in (active if meant else _of_fabric(active))}
+    most = max(map(len, used.values()), default=0)
+    have, up = _hosts_by_port(port for own in used.values() for port in own), _hosts_by_port(active)
     for host, own in used.items():
-        like = Counter(_key(p) for name, theirs in used.items() if name != host for p in theirs)
-        up = Counter(_key(p) for name, theirs in used.items() if name != host for p in theirs if p.is_up)
+        peers = Peers(
+            len(used) - 1,
+            have - _hosts_by_port(own),
+            up - _hosts_by_port(port for port in own if port.is_up),
+            fabric,
+        )
         for port in own:
             if not port.is_up:
-                yield from _down(host, port, up[_key(port)], like[_key(port)], wish)
-        there = {_key(port) for port in own}
-        for key, hosts in up.items():
-            if key not in there and len(own) < max(len(theirs) for theirs in used.values()):
-                yield from _gone(host, key, hosts, len(used) - 1)
+                yield from _down(host, port, peers, wish if meant else "")
+        if len(own) < most:
+            yield from _gone(host, {_key(port) for port in ports[host]}, peers, named=meant and not own)
 
 
-def _key(port: Port) -> tuple[str, int, str]:
+def _hosts_by_port(ports: Iterable[Port]) -> Counter[Key]:
+    return Counter(map(_key, ports))
+
+
+def _of_fabric(active: Sequence[Port]) -> list[Port]:
+    """Those that surely join the hosts: Ethernet does where there is nothing else, and nothing faster."""
+    other = [port for port in active if port.layer.lower() != "ethernet"]
+    fastest = max(map(_speed, active), default=0)
+    return other or [port for port in active if _speed(port) == fastest]
+
+
+def _speed(port: Port) -> int:
+    number = re.match(r"\d{1,6}", port.rate)
+    return int(number[0]) if number else 0
+
+
+def _key(port: Port) -> Key:
     """Ports of one name that are of different kinds are not compared: numbers differ from host to host."""
     return port.device, port.number, port.layer
 
@@ -81,17 +125,17 @@ def _fits(port: Port, word: str, exact: bool) -> bool:
     return named and (not number or number == str(port.number))
 
 
-def _down(host: str, port: Port, up: int, like: int, wish: str) -> Iterator[Problem]:
-    meant = bool(wish) and not wish.startswith("^")
+def _down(host: str, port: Port, peers: Peers, wish: str) -> Iterator[Problem]:
+    key, up = _key(port), peers.up[_key(port)]
     unmanaged = port.state == "initializing" and port.layer.lower() != "ethernet"
-    if not (up or meant or unmanaged):
+    if not (up or wish or unmanaged):
         return
-    sure = meant or (up and up >= NEARLY_ALL * like)
+    sure = wish or peers.agree(key, peers.have[key])
     yield Problem(
         "no subnet manager has set up an InfiniBand port"
         if unmanaged
-        else f"{_kind(port.layer)} port is down",
-        expected=f"active, {_others(up)}" if up else f"active, for {HCA}={wish}" if meant else "active",
+        else f"{_article(port.layer)} port is down",
+        expected=f"active, {_others(up)}" if up else f"active, for {HCA}={wish}" if wish else "active",
         actual=", ".join(word for word in (port.state, port.physical) if word),
         subject=port.name,
         hosts=(host,),
@@ -108,21 +152,42 @@ def _down(host: str, port: Port, up: int, like: int, wish: str) -> Iterator[Prob
     )
 
 
-def _gone(host: str, key: tuple[str, int, str], up: int, others: int) -> Iterator[Problem]:
-    device, number, layer = key
-    if up >= NEARLY_ALL * others:
-        yield Problem(
-            f"{_kind(layer)} port is not there",
-            expected=f"active, {_others(up)}",
-            actual="no such port",
-            subject=f"{device} port {number}",
-            hosts=(host,),
-            where=(Place(host=host),),
-            severity=None if others > 1 else Severity.WARN,
-            confidence=Confidence.STRONG if others > 1 else Confidence.SUSPECT,
-            evidence=(Evidence("/sys/class/infiniband", f"no {device}/ports/{number}"),),
-            values={"device": device},
-        )
+def _gone(host: str, own: Set[Key], peers: Peers, *, named: bool) -> Iterator[Problem]:
+    """What nearly all others have up; `named`: the job names ports, and the host has none of them.
+
+    Hosts that share less than half of their ports are hardly of one kind, and without any they are not.
+    """
+    lost = [key for key, up in peers.up.items() if key not in own and up >= NEARLY_ALL * peers.hosts]
+    shared = len(own & peers.have.keys())
+    if not (shared or named):
+        return
+    by_layer: defaultdict[str, list[Key]] = defaultdict(list)
+    for key in lost:
+        by_layer[key[2]].append(key)
+    for layer, keys in by_layer.items():
+        sure = (shared >= len(lost) or named) and any(peers.agree(key, peers.hosts) for key in keys)
+        yield _absent(host, layer, keys, min(peers.up[key] for key in keys), sure=sure)
+
+
+def _absent(host: str, layer: str, keys: Sequence[Key], up: int, *, sure: bool) -> Problem:
+    devices: defaultdict[int, list[str]] = defaultdict(list)
+    for device, number, _ in keys:
+        devices[number].append(device)
+    return Problem(
+        f"{_kind(layer)} ports are not there" if len(keys) > 1 else f"{_article(layer)} port is not there",
+        expected=f"active, {_others(up)}",
+        actual="no such port",
+        subject=", ".join(f"{fold(names)} port {number}" for number, names in sorted(devices.items())),
+        hosts=(host,),
+        where=(Place(host=host),),
+        severity=None if sure else Severity.WARN,
+        confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
+        evidence=tuple(
+            Evidence("/sys/class/infiniband", f"no {device}/ports/{number}")
+            for device, number, _ in keys[:SHOWN]
+        ),
+        values={"device": keys[0][0]},
+    )
 
 
 def _others(count: int) -> str:
@@ -130,4 +195,8 @@ def _others(count: int) -> str:
 
 
 def _kind(layer: str) -> str:
-    return "a RoCE" if layer.lower() == "ethernet" else "an InfiniBand"
+    return "RoCE" if layer.lower() == "ethernet" else "InfiniBand"
+
+
+def _article(layer: str) -> str:
+    return f"{'a' if layer.lower() == 'ethernet' else 'an'} {_kind(layer)}"

@@ -193,6 +193,53 @@ def test_hosts_of_two_sizes_accuse_nobody() -> None:
     assert lacking({"node1": devices(4), "node2": devices(4), "node3": devices(), "node4": devices()}) == []
 
 
+HANGS = Gpus((), silent="it hangs")
+
+
+def named(count: int, name: str) -> tuple[int, Gpus]:
+    return count, Gpus(tuple(replace(gpu, name=name) for gpu in gpus(count).listed))
+
+
+H100, FEWER, L40S = named(8, "NVIDIA H100"), named(7, "NVIDIA H100"), named(4, "NVIDIA L40S")
+UNNAMED, UNNAMED_FEWER = (8, HANGS), (4, HANGS)
+SURE, UNSURE = (Severity.FAIL, "strong"), (Severity.WARN, "suspect")
+AGAINST: dict[str, tuple[tuple[int, Gpus], list[tuple[int, Gpus]], tuple[Severity, str] | None]] = {
+    "one host of another product": (L40S, [H100], None),
+    "three hosts of another product": (L40S, [H100] * 3, None),
+    "one of the same among others": (FEWER, [H100, named(16, "NVIDIA L40S")], UNSURE),
+    "one of the same": (FEWER, [H100], UNSURE),
+    "two of the same": (FEWER, [H100, H100], SURE),
+    "two of the same that disagree": (FEWER, [H100, named(16, "NVIDIA H100")], UNSURE),
+    "one whose GPUs are not known": (FEWER, [UNNAMED], UNSURE),
+    "one of the same and one not known": (FEWER, [H100, UNNAMED], UNSURE),
+    "one of the same and two not known": (FEWER, [H100, UNNAMED, UNNAMED], SURE),
+    "its own are not known, two agree": (UNNAMED_FEWER, [H100, H100], UNSURE),
+    "its own are not known, three agree": (UNNAMED_FEWER, [H100] * 3, SURE),
+    "its own are not known, two of three agree": (
+        UNNAMED_FEWER,
+        [H100, H100, named(16, "NVIDIA A100")],
+        UNSURE,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", AGAINST)
+def test_only_hosts_with_the_same_gpus_tell_how_many_there_should_be(case: str) -> None:
+    own, others, wanted = AGAINST[case]
+    hosts = {"node1": own} | {f"node{n}": other for n, other in enumerate(others, 2)}
+    problems = lacking(
+        {host: devices(count) for host, (count, _) in hosts.items()},
+        seen={host: listed for host, (_, listed) in hosts.items()},
+    )
+    mine = [(severity(MISSING, p), p.confidence) for p in problems if p.hosts == ("node1",)]
+    assert mine == ([wanted] if wanted else [])
+
+
+def test_a_host_without_gpus_fails_whoever_the_others_are() -> None:
+    (problem,) = lacking({"node1": BARE, "node2": devices()}, seen={"node2": gpus()})
+    assert (problem.hosts, severity(MISSING, problem)) == (("node1",), Severity.FAIL)
+
+
 def test_gpus_that_the_job_names() -> None:
     job = plan(CUDA_VISIBLE_DEVICES="1,7,GPU-30,GPU-99")
     (problem,) = lacking({"node1": devices(7)}, job=job, expected=8)

@@ -315,7 +315,7 @@ def test_ports_as_they_should_be(own: Mapping[str, tuple[Port, ...]], env: dict[
             "a RoCE port is down",
             "mlx5_3 port 1",
             "active, as on 3 other hosts of the job",
-            "fail",
+            "warn",
         ),
         (
             ports(rail(2, "initializing")),
@@ -331,7 +331,7 @@ def test_ports_as_they_should_be(own: Mapping[str, tuple[Port, ...]], env: dict[
             "an InfiniBand port is down",
             "mlx5_0 port 1",
             "active, as on 1 other host of the job",
-            "fail",
+            "warn",
         ),
         (
             {"node1": (rail(0), rail(1)), "node3": (rail(0), rail(1, "down"))},
@@ -354,6 +354,48 @@ def test_a_port_is_down(
     (problem,) = found(PORT, own, plan(**env))
     assert (problem.hosts, problem.summary, problem.subject) == (("node3",), summary, subject)
     assert (problem.expected, severity(PORT, problem)) == (expected, wanted)
+
+
+def roce(number: int, state: str = "active", rate: str = "200 Gb/sec (2X NDR)") -> Port:
+    return Port(f"mlx5_{number}", 1, state, "LinkUp" if state == "active" else "Disabled", rate, "Ethernet")
+
+
+SLOW = "25 Gb/sec (1X EDR)"
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "hosts", "env", "wanted"),
+    [
+        ((roce(0), roce(1)), (roce(0), roce(1, "down")), 3, {}, "fail"),
+        ((roce(0), roce(1)), (roce(0), roce(1, "down")), 2, {}, "warn"),
+        ((roce(0), roce(1, rate=SLOW)), (roce(0), roce(1, "down", SLOW)), 4, {}, "warn"),
+        ((rail(0), roce(1)), (rail(0), roce(1, "down")), 4, {}, "warn"),
+        ((rail(0), roce(1)), (rail(0), roce(1, "down")), 2, {"NCCL_IB_HCA": "mlx5_1"}, "fail"),
+        ((roce(0), roce(1)), (roce(0),), 3, {}, "fail"),
+        ((rail(0), rail(1), roce(2)), (rail(0), rail(1)), 4, {}, "warn"),
+        ((rail(0), rail(1)), (rail(0), rail(1, "down")), 3, {}, "fail"),
+        ((rail(0), rail(1)), (rail(0), rail(1, "down")), 2, {}, "warn"),
+    ],
+    ids=[
+        "all Ethernet",
+        "a single other host",
+        "slower Ethernet",
+        "beside InfiniBand",
+        "named by the job",
+        "a card of all Ethernet is gone",
+        "a card beside InfiniBand is gone",
+        "InfiniBand",
+        "InfiniBand of a single other host",
+    ],
+)
+def test_ports_that_may_not_be_of_the_fabric_only_warn(
+    good: tuple[Port, ...], bad: tuple[Port, ...], hosts: int, env: dict[str, str], wanted: str
+) -> None:
+    own = {f"node{n}": good for n in range(1, hosts)} | {f"node{hosts}": bad}
+    (problem,) = found(PORT, own, plan(**env))
+    assert problem.hosts == (f"node{hosts}",)
+    assert severity(PORT, problem) == wanted
+    assert problem.confidence == ("strong" if wanted == "fail" else "suspect")
 
 
 def test_a_port_that_is_up_on_some_hosts_only() -> None:
@@ -397,6 +439,54 @@ def test_a_card_that_the_only_other_host_has() -> None:
     (problem,) = found(PORT, {"node1": (rail(0), rail(1)), "node2": (rail(0),)}, plan())
     assert (problem.hosts, problem.subject) == (("node2",), "mlx5_1 port 1")
     assert (severity(PORT, problem), problem.confidence) == ("warn", "suspect")
+
+
+@pytest.mark.parametrize(
+    ("own", "env", "subject", "wanted"),
+    [
+        ((0,), {}, "mlx5_[1-7] port 1", "warn"),
+        ((0, 1, 2), {}, "mlx5_[3-7] port 1", "warn"),
+        ((0,), {"NCCL_IB_HCA": "mlx5"}, "mlx5_[1-7] port 1", "warn"),
+        ((0,), {"NCCL_IB_HCA": "=mlx5_6,mlx5_7"}, "mlx5_[6-7] port 1", "fail"),
+        ((0, 1, 2, 3), {}, "mlx5_[4-7] port 1", "fail"),
+        ((0, 1, 2, 4, 5, 6), {}, "mlx5_[3,7] port 1", "fail"),
+    ],
+    ids=[
+        "one card",
+        "three cards",
+        "a beginning",
+        "those that the job names",
+        "half of them",
+        "two are gone",
+    ],
+)
+def test_cards_that_a_host_lacks_are_one_finding(
+    own: tuple[int, ...], env: dict[str, str], subject: str, wanted: str
+) -> None:
+    eight = tuple(rail(number) for number in range(8))
+    hosts = {**dict.fromkeys(("node1", "node2", "node3"), eight), "node4": tuple(eight[n] for n in own)}
+    (problem,) = found(PORT, hosts, plan(**env))
+    assert (problem.hosts, problem.summary) == (("node4",), "InfiniBand ports are not there")
+    assert (problem.subject, severity(PORT, problem)) == (subject, wanted)
+    assert len(problem.evidence) > 1
+
+
+def test_cards_of_both_kinds_are_told_apart() -> None:
+    full = (rail(0), rail(1), rail(2), roce(3))
+    hosts = {**dict.fromkeys(("node1", "node2", "node3"), full), "node4": full[:2]}
+    problems = found(PORT, hosts, plan())
+    assert [(p.summary, severity(PORT, p)) for p in problems] == [
+        ("an InfiniBand port is not there", "fail"),
+        ("a RoCE port is not there", "warn"),
+    ]
+
+
+@pytest.mark.parametrize(("env", "wanted"), [({}, []), ({"NCCL_IB_HCA": "mlx5"}, ["fail"])])
+def test_fewer_cards_of_other_names(env: dict[str, str], wanted: list[str]) -> None:
+    other = (Port("bnxt_re0", 1, "active", "LinkUp", "200", "Ethernet"),)
+    hosts = {**dict.fromkeys(("node1", "node2", "node3"), ALL_UP), "node4": other}
+    problems = [p for p in found(PORT, hosts, plan(**env)) if "InfiniBand" in p.summary]
+    assert [severity(PORT, problem) for problem in problems] == wanted
 
 
 def test_cards_of_other_names_accuse_nobody() -> None:

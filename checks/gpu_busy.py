@@ -1,0 +1,118 @@
+"""NVIDIA GPUs of a host: free for the job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from doctor.api import (
+    EXPECT,
+    PLAN,
+    Backend,
+    Confidence,
+    Evidence,
+    Expect,
+    JobPlan,
+    Place,
+    Problem,
+    Severity,
+    Undecided,
+    check,
+    maybe,
+)
+from doctor.facts.nvidia import (
+    GPU_HEALTH,
+    GPU_PROCESSES,
+    GPUS,
+    Gpu,
+    GpuProcess,
+    Gpus,
+    Health,
+    gpus_named,
+    visible,
+)
+from doctor.facts.seats import alike
+
+SHOWN = 8
+SERVICES = re.compile(r"nvidia-cuda-mps-(server|control)|nv-hostengine|X(org|wayland)|gnome-shell|kwin_\w+")
+"""Processes that are on a GPU although no job runs there."""
+
+
+@check(
+    "gpu-busy",
+    GPUS,
+    maybe(GPU_PROCESSES),
+    maybe(GPU_HEALTH),
+    PLAN,
+    EXPECT,
+    remedy="free-gpu",
+    backends=(Backend.NCCL,),
+)
+def gpu_busy(
+    gpus: Gpus,
+    processes: tuple[GpuProcess, ...] | None,
+    health: Mapping[int, Health] | None,
+    plan: JobPlan,
+    expect: Expect,
+) -> Iterator[Problem]:
+    """A GPU is in use by another job, or keeps the memory of one.
+
+    Why it matters: two jobs on one GPU run out of its memory, or slow each other down; a process that was
+    left over holds the memory until it is ended.
+
+    How it is known: the compute processes that nvidia-smi lists, and more memory in use than an idle GPU has
+    (1024 MB; gpu_idle_mb); it hides the processes of other containers. GPUs in MIG mode are not judged.
+
+    What to do: see whose processes these are, and end what is left over. If they are the job's own, run the
+    examination before it starts.
+    """
+    if not (gpus.listed or gpus.silent or gpus.denied):
+        raise Undecided("nvidia-smi lists no GPU")
+    whole = [
+        gpu for gpu in visible(gpus, plan) if not (health and gpu.index in health and health[gpu.index].mig)
+    ]
+    own = {gpu.index: _on(gpu, processes or ()) for gpu in whole}
+    kinds = {
+        gpu.index: (
+            tuple(sorted({process.name for process in own[gpu.index]})),
+            (gpu.used_mb or 0) > expect.gpu_idle_mb,
+        )
+        for gpu in whole
+    }
+    for (names, full), indices in alike(kinds):
+        if names or full:
+            yield _busy(names, full, [gpu for gpu in whole if gpu.index in indices], own, expect)
+
+
+def _on(gpu: Gpu, processes: Sequence[GpuProcess]) -> list[GpuProcess]:
+    return [p for p in processes if p.uuid == gpu.uuid and not SERVICES.fullmatch(p.name)]
+
+
+def _busy(
+    names: tuple[str, ...],
+    full: bool,
+    busy: Sequence[Gpu],
+    own: Mapping[int, Sequence[GpuProcess]],
+    expect: Expect,
+) -> Problem:
+    shown = ", ".join(name for name in names if name)[:160]
+    hidden = "of a process that is not visible from here"
+    indices = [gpu.index for gpu in busy]
+    return Problem(
+        "processes of another job are on it" if names else "its memory is in use",
+        expected="no process" if names else f"at most {expect.gpu_idle_mb} MB of its memory in use",
+        actual=shown or hidden,
+        subject=gpus_named(indices),
+        where=tuple(Place(device=index) for index in indices),
+        severity=None if full else Severity.WARN,
+        confidence=Confidence.CERTAIN if shown else Confidence.STRONG,
+        evidence=tuple(
+            Evidence(
+                "nvidia-smi --query-compute-apps",
+                f"GPU {gpu.index}: {gpu.used_mb} MB in use"
+                + "".join(f"; pid {p.pid} {p.name} {p.used_mb} MB" for p in own[gpu.index][:SHOWN]),
+            )
+            for gpu in busy[:SHOWN]
+        ),
+        values={"device": tuple(f"/dev/nvidia{index}" for index in indices)},
+    )

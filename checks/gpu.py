@@ -88,6 +88,10 @@ def gpu_missing(
         asked = {h: expect for h, expect in asked.items() if _is_doubtful(devices[h], expect, views.get(h))}
         if not asked or plan.backend.source != NOBODY_SAID:
             raise Skip("only for nccl jobs")
+    if not any(own.gpus or own.on_bus.get("nvidia") for own in devices.values()) and not any(
+        expect.devices for expect in asked.values()
+    ):
+        raise Skip("no host of the job shows a GPU, and none is expected (--expect devices=8 asks for them)")
     for host, expect in asked.items():
         own, seen = devices[host], listed.get(host)
         if words is not None and own.gpus:

@@ -29,11 +29,14 @@ from doctor.facts.job import (
     Launch,
     Told,
     directory,
+    is_loopback_name,
     launcher,
     local_world_of,
     must_agree,
     nodes_of,
+    rank_of,
     remark,
+    role_of,
     shared_options,
     world_of,
 )
@@ -44,6 +47,7 @@ NOT_SET = "(not set)"
 ADDRESSED = re.compile(r"MASTER_ADDR|MS_SCHED_HOST|CM_CHIEF_IP|--master_addr|--main_process_ip")
 OF_TORCHRUN = re.compile(r"MASTER_\w+|WORLD_SIZE|NNODES")
 """torchrun makes them for its ranks, and does not read them."""
+OUTER = ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
 CHIEF = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE")
 
 
@@ -103,7 +107,9 @@ def _different(crew: Crew, said: Sequence[tuple[Told, Mapping[str, str]]]) -> It
         known = [
             (told, values.get(name, absent))
             for told, values in said
-            if name in values or (told.whole and not name.startswith("--"))
+            if (name in values or (told.whole and not name.startswith("--")))
+            and not (role_of(told) == "scheduler" and name.startswith(("HCCL_", "NCCL_")))
+            and not (ADDRESSED.fullmatch(name) and _means_itself(crew, told, values.get(name, "")))
         ]
         same = _same(name, dict.fromkeys(value for _, value in known), crew.directory)
         groups: dict[str, list[Told]] = {}
@@ -111,6 +117,15 @@ def _different(crew: Crew, said: Sequence[tuple[Told, Mapping[str, str]]]) -> It
             groups.setdefault(same[value], []).append(told)
         if len(groups) > 1:
             yield from _outliers(crew, name, sorted(groups.items(), key=lambda item: -len(item[1])))
+
+
+def _means_itself(crew: Crew, told: Told, address: str) -> bool:
+    """Rank 0 may wait at loopback, and the scheduler at any address of its host: operators of pods do so."""
+    rank = rank_of(told)
+    if role_of(told) == "scheduler" and crew.host(told) in crew.directory.owners(address):
+        return True
+    first = role_of(told) == "scheduler" or (rank is not None and rank.value == 0)
+    return first and is_loopback_name(address)
 
 
 def _same(name: str, values: Iterable[str], book: Directory) -> dict[str, str]:
@@ -188,6 +203,7 @@ def _contradictions(crew: Crew) -> Iterator[Problem]:
 def _workers(crew: Crew) -> Iterator[Problem]:
     """msrun on every host: what each starts has to add up to what all expect."""
     agents = [t for t in crew.launch.told if (command := launcher(t)) and command.way == "msrun"]
+    agents = [t for t in agents if t.command[0].rpartition("/")[2] not in OUTER]
     wanted = {world.value for told in agents if (world := world_of(told)) is not None}
     each = [local.value for told in agents if (local := local_world_of(told)) is not None]
     if len(wanted) != 1 or len(each) != len(agents) or None in wanted or None in each:

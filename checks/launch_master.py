@@ -84,11 +84,33 @@ def master_not_here(
             if not is_loopback_name(master.address):
                 yield from _unresolved(crew, master, told) if spans else ()
                 yield from _elsewhere(crew, master, told, doubts)
-            elif spans:
-                yield _loopback(crew, master, told, plan)
+            elif spans and (lost := [each for each in told if not _is_first(each, launch)]):
+                yield _loopback(crew, master, lost, plan)
     if doubts:
         more = f"; and {len(doubts) - 4} more" if len(doubts) > 4 else ""
         raise Undecided("; ".join(list(doubts)[:4]) + more)
+
+
+def _is_first(told: Told, launch: Launch) -> bool:
+    """Whether it is rank 0 itself and the others were told where that is, as operators of pods do."""
+    others = (master_of(each) for each in launch.told if each is not told)
+    return _waits(told) and any(other and not is_loopback_name(other.address) for other in others)
+
+
+def _waits(told: Told) -> bool:
+    """Whether all others come to it."""
+    rank = rank_of(told)
+    first = role_of(told) == "scheduler" or (rank is not None and rank.value == 0)
+    return first and launcher(told) is None
+
+
+def _is_served(crew: Crew, master: Master) -> bool:
+    """Whether who waits was told its own address, and only the others this one: so it is with services."""
+    for told in filter(_waits, crew.launch.told):
+        own, host = master_of(told), crew.host(told)
+        if own is not None and own.address != master.address and host is not None:
+            return is_loopback_name(own.address) or host in crew.directory.owners(own.address)
+    return False
 
 
 def _masters(launch: Launch) -> list[tuple[Master, list[Told]]]:
@@ -168,6 +190,8 @@ def _elsewhere(crew: Crew, master: Master, told: list[Told], doubts: dict[str, N
         doubts[f"{launch.name}: the addresses of {fold(silent)} are not known"] = None
     elif first is None and unseen:
         doubts[f"{launch.name}: {master.address} may be that of a host that was not asked"] = None
+    elif _is_served(crew, master):
+        doubts[f"{launch.name}: {master.address} may be a service that passes on to {first}"] = None
     else:
         yield _not_first(crew, master, told, "", first)
 
@@ -184,7 +208,7 @@ def _not_first(crew: Crew, master: Master, told: list[Told], owner: str, first: 
         actual=f"{master.address} is {f'that of {owner}' if owner else 'nobody’s here'}, by {master.said}",
         subject=crew.subject(f"master {master.address}"),
         where=(Place(host=first, rank=0 if who == "rank 0" else None),) if first else crew.places(told),
-        severity=None if owner or as_address(master.address) else Severity.WARN,
+        severity=None if owner else Severity.WARN,
         confidence=Confidence.CERTAIN if owner else Confidence.STRONG,
         evidence=_evidence(crew, master, told),
         commands=_typed(crew, master, usable[0] if usable else "ADDRESS-OF-RANK-0"),

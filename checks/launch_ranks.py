@@ -14,6 +14,7 @@ from doctor.api import (
     Place,
     Problem,
     Scope,
+    Severity,
     Undecided,
     check,
     maybe,
@@ -75,6 +76,7 @@ def launch_ranks(
     """
     book = directory(plan, {}, {}, identities)
     silent = [host for host in plan.names if host not in jobs]
+    busy = {host for launch in launches if launch.live for host in Crew(launch, book).hosts(launch.told)}
     entries = table.table.entries if table and table.table else ()
     in_table = {e.rank: e.device for e in entries if e.rank is not None and e.device is not None}
     doubts: list[str] = []
@@ -86,7 +88,7 @@ def launch_ranks(
         yield from node_ranks(crew)
         yield from _on_devices(crew, plan, devices)
         yield from against_table(crew, table.path if table else "", in_table)
-        absent, doubt = missing_ranks(launch, plan.names, silent)
+        absent, doubt = missing_ranks(launch, plan.names, silent, busy)
         yield from (_missing(crew, each) for each in absent)
         doubts += [text for text in (doubt, no_node_rank(crew)) if text]
     if doubts:
@@ -115,8 +117,9 @@ def _missing(crew: Crew, absent: Absent) -> Problem:
         commands = tuple(f"ssh {quote(host)} '{look}'" for host in absent.hosts[:8]) or (look,)
     else:
         commands = (f"export {world.said if world else 'WORLD_SIZE'}={len(launch.told)}",)
+    summary = "ranks of the job do not run" if absent.certain else "ranks of the job were not found"
     return Problem(
-        "ranks of the job do not run" if launch.live else "nobody is told to be some of the ranks",
+        summary if launch.live else "nobody is told to be some of the ranks",
         expected=f"ranks 0 to {world.value - 1} ({world.said}={world.text})" if world and world.value else "",
         actual=f"{which} missing",
         subject=crew.subject(which),
@@ -125,7 +128,8 @@ def _missing(crew: Crew, absent: Absent) -> Problem:
             Place(host=absent.hosts[0] if len(absent.hosts) == 1 else None, rank=rank)
             for rank in absent.ranks[:64]
         ),
-        confidence=Confidence.STRONG,
+        severity=None if absent.certain else Severity.WARN,
+        confidence=Confidence.STRONG if absent.certain else Confidence.SUSPECT,
         evidence=(
             Evidence("processes that run now" if launch.live else launch.name, f"{len(launch.told)} seen"),
             *(crew.evidence([first], world.said) if world else ()),

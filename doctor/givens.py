@@ -71,7 +71,7 @@ def _launches(recording: Recording, facts: Facts) -> tuple[Launch, ...] | Missin
     wishes = recording.wishes
     found = [wishes.launch] if wishes.launch else []
     if wishes.env:
-        found.append(Launch("inventory", "env", (Told("inventory", None, wishes.env),), complete=False))
+        found.append(Launch("inventory", (Told("inventory", None, wishes.env),), complete=False))
     found += launch_of_processes(facts.all(PROCESSES_OF_JOBS))
     if found:
         return tuple(found)

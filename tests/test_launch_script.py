@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,16 @@ from hypothesis import strategies as st
 from doctor.launch.shell import Line, read_script
 from doctor.launch.words import ShellError
 from tests.test_facts_hostile import within
+
+
+def test_lists_that_grow_are_not_split_to_their_end() -> None:
+    """Ten doublings of a list whose elements are a thousand words each."""
+    words = f"B='{'a ' * 1900}'\n"
+    grown = 'A=("$B" "$B")\n' + 'A=("${A[@]}" "${A[@]}")\n' * 10
+    began = time.process_time()
+    found = lines(words + grown + "python train.py ${A[@]}\n" * 100)
+    assert time.process_time() - began < 1
+    assert {len(line.words) for line in found} == {1000}
 
 
 def lines(text: str) -> list[Line]:

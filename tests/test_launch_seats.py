@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from doctor.launch import Directory, Launch, Told, device_conflicts
-from doctor.launch.extent import is_larger, spans_hosts
+from doctor.launch.common import is_larger, spans_hosts
 from doctor.launch.ranks import Clash, counted, missing_ranks
 from doctor.launch.seats import (
     Master,
@@ -22,7 +22,6 @@ from doctor.launch.seats import (
     shared_options,
     world_of,
 )
-from doctor.launch.told import Way
 from tests.launches import table_rank, torch_rank, worker
 
 
@@ -34,8 +33,8 @@ def one(env: Mapping[str, str | int], host: str | None = None) -> Told:
     return Told("here", host, {name: str(value) for name, value in env.items()})
 
 
-def a_launch(*who: Told, complete: bool = True, live: bool = False, way: Way = "env") -> Launch:
-    return Launch("job", way, who, complete, live)
+def a_launch(*who: Told, complete: bool = True, live: bool = False) -> Launch:
+    return Launch("job", who, complete, live)
 
 
 @pytest.mark.parametrize(
@@ -158,6 +157,25 @@ def test_whether_a_job_goes_over_several_hosts(who: list[Told], most: int, expec
     assert spans_hosts(a_launch(*who), [each.host for each in who], most) is expected
 
 
+@pytest.mark.parametrize(
+    ("who", "expected"),
+    [
+        ([told("python3 -m deepspeed.launcher.launch --master_addr=127.0.0.1 t.py", "a"),
+          *(one({"RANK": r, "WORLD_SIZE": 8, "MASTER_ADDR": "127.0.0.1"}, "a") for r in range(8))], False),
+        ([told("python3 -m deepspeed.launcher.launch --master_addr=127.0.0.1 t.py", "a"),
+          *(one({"RANK": r, "WORLD_SIZE": 16, "MASTER_ADDR": "127.0.0.1"}, "a") for r in range(8))], True),
+        ([told("python3 -m deepspeed.launcher.launch --master_addr=127.0.0.1 t.py", "a")], False),
+        ([told(MASTER_ADDR="localhost", host="a")], False),
+        ([told(MASTER_ADDR="localhost", NODE_RANK=0, host="a")], True),
+        ([told(MASTER_ADDR="localhost", NNODES=2, host="a")], True),
+    ],
+)  # fmt: skip
+def test_a_job_that_was_seen_whole_on_one_host(who: list[Told], expected: bool) -> None:
+    """Whatever the plan puts on a host."""
+    launch = a_launch(*who, live=True)
+    assert spans_hosts(launch, [each.host for each in who], 2) is expected
+
+
 def test_whether_a_job_has_more_hosts_than_were_looked_at() -> None:
     assert is_larger(a_launch(told("torchrun --nnodes=4 t.py")), 2)
     assert is_larger(a_launch(one(torch_rank(0))), 1)
@@ -198,7 +216,7 @@ HOSTS = ("a", "b")
         ([one(torch_rank(r), "a") for r in range(8)], (), [(tuple(range(8, 16)), ("b",))], ""),
         ([one(torch_rank(r), "a") for r in range(8)], ("b",), [], "not every host"),
         ([one(torch_rank(r, WORLD_SIZE=32), "ab"[r // 8]) for r in range(16)], (), [], "ranks 16-31 of 32"),
-        ([one(table_rank(r), "a") for r in range(8) if r != 7], (), [((7,), ())], ""),
+        ([one(table_rank(r), "a") for r in range(8) if r != 7], (), [], "rank 7 of 8"),
         ([one(worker(r, 4), "ab"[r // 2]) for r in range(4)], (), [], ""),
         ([told(MS_ROLE="MS_WORKER", MS_WORKER_NUM=16, host="ab"[n > 7]) for n in range(15)],
          (), [((), ("b",))], ""),
@@ -218,6 +236,21 @@ def test_who_is_missing_of_those_that_run(
     assert [(absent.ranks, absent.hosts) for absent in found] == missing
     assert doubt in why
     assert bool(why) == bool(doubt)
+
+
+def test_hosts_that_another_job_keeps_busy_are_not_idle() -> None:
+    launch = a_launch(*(one(torch_rank(r), "a") for r in range(8)), live=True)
+    (absent,), _ = missing_ranks(launch, HOSTS, ())
+    assert (absent.hosts, absent.certain) == (("b",), False)
+    found, why = missing_ranks(launch, HOSTS, (), busy=("a", "b"))
+    assert found == []
+    assert "hosts that were not looked at" in why
+
+
+def test_a_gap_on_a_host_is_certain() -> None:
+    launch = a_launch(*(one(torch_rank(r), "ab"[r // 8]) for r in range(16) if r != 5), live=True)
+    (absent,), _ = missing_ranks(launch, HOSTS, (), busy=HOSTS)
+    assert absent.certain
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ HOSTS = tuple(Host(f"node{n}", f"10.0.0.{n}") for n in (1, 2))
 
 
 def told(**env: str) -> Launch:
-    return Launch("env0.log", "env", (Told("env0.log", None, env),), complete=False)
+    return Launch("env0.log", (Told("env0.log", None, env),), complete=False)
 
 
 def table(*ids: str, devices: int = 4) -> TableFile:

@@ -19,13 +19,13 @@ from doctor.launch import (
     Told,
     as_address,
 )
-from doctor.launch.command import read_command
+from doctor.launch.command import kept_words, read_command
+from doctor.launch.common import is_larger, spans_hosts
 from doctor.launch.crew import remark
-from doctor.launch.extent import is_larger, spans_hosts
-from doctor.launch.numbers import doubled_ranks, impossible_ranks, no_node_rank, node_ranks
+from doctor.launch.numbers import doubled_ranks, impossible_ranks, no_node_rank, node_ranks, wrong_roles
+from doctor.launch.onhost import LOOK, MOST, NUMBERED
 from doctor.launch.options import NOT_GIVEN
 from doctor.launch.ranks import Absent, counted, missing_ranks, world_of_launch
-from doctor.launch.roles import wrong_roles
 from doctor.launch.seatdevices import against_table, devices_beyond, shared_devices
 from doctor.launch.seats import (
     Master,
@@ -40,7 +40,7 @@ from doctor.launch.seats import (
     shared_options,
     world_of,
 )
-from doctor.launch.variables import KEPT, ONLY_PRESENCE, is_kept, kept, kept_words, must_agree
+from doctor.launch.variables import ONLY_PRESENCE, is_kept, kept, must_agree
 
 __all__ = [
     "LAUNCHES",
@@ -83,84 +83,12 @@ __all__ = [
     "wrong_roles",
 ]
 
-MOST = 300
-"""Processes of one host. Helpers that a rank has started do not count."""
-CANDIDATES = 4000
 CAP = 2_000_000
-_NUMBERED = (
-    *("RANK", "RANK_ID", "MS_ROLE", "MS_NODE_ID", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"),
-    *("SLURM_PROCID", "LOCAL_RANK", "GROUP_RANK", "TORCHELASTIC_RUN_ID"),
-)
-"""Equal in a rank and in the helpers that it has started, such as loaders of data."""
 _BY_LAUNCHERS = {"LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"}
-_TOOLS = re.compile(r"ipykernel\w*|jupyter[\w-]*|tensorboard|pip[\d.]*|http\.server|debugpy|pylsp|wandb\S*")
-_STARTERS = (
-    "torchrun|torch_npu_run|msrun|mpirun|mpiexec|mpiexec.hydra|orterun|prterun|srun|deepspeed|accelerate"
+_TOOLS = re.compile(
+    r"ipykernel\w*|jupyter[\w-]*|tensorboard(?:\.\S*)?|pip[\d.]*|http\.server|debugpy|pylsp|wandb\S*"
+    r"|supervisord|gpustat|nvitop|ray(?:\W\S*)?"
 )
-_SIGNS = (
-    "^(RANK|RANK_ID|RANK_TABLE_FILE|MS_ROLE|MS_SCHED_HOST|MASTER_ADDR|OMPI_COMM_WORLD_RANK"
-    "|MV2_COMM_WORLD_RANK|PMI_RANK|SLURM_PROCID)="
-    f"|^(.*/)?({_STARTERS})$|^(torch|torch_npu)\\.distributed\\.(run|launch)$|^deepspeed\\.launcher\\."
-)
-_WRAPPERS = (
-    "sh|bash|dash|ash|zsh|ksh|csh|tcsh|fish|busybox|timeout|nohup|time|env|sudo|su|tini|dumb-init|docker-init"
-    "|script|screen|strace|nsys|ncu|sshd.*|login|slurm_script|tmux.*|grep|awk|tr"
-)
-
-_AWK = """
-{ slash = index($0, "/"); p = substr($0, 1, slash - 1); r = substr($0, slash + 1)
-  colon = index(r, ":"); k = substr(r, 1, colon - 1); v = substr(r, colon + 1) }
-k == "stat" { sub(/^.*\\) /, "", v); split(v, s, " "); up[p] = s[2]; session[p] = s[4]; next }
-k == "cmdline" { if (!(p in name)) { name[p] = v; sub(/^.*\\//, "", name[p]); sub(/^-/, "", name[p]) }
-  gsub(/\\t/, " ", v); if (length(line[p]) < 4000) line[p] = line[p] "\\t" substr(v, 1, 300); next }
-k == "environ" { e = index(v, "="); who[p, substr(v, 1, e - 1)] = substr(v, e)
-  if (length(env[p]) < 16000) env[p] = env[p] "e " substr(v, 1, 400) "\\n" }
-function numbered(p, i) { for (i = 1; i <= count; i++) if (who[p, keys[i]] != "") return 1
-  return 0 }
-function same(p, q, i) { for (i = 1; i <= count; i++) if (who[p, keys[i]] != who[q, keys[i]]) return 0
-  return 1 }
-function above(p, q, n) { q = up[p]
-  for (n = 0; n < 50 && (q in name); n++) { if (name[q] !~ wrapper) return q; q = up[q] }
-  return "" }
-END { count = split(numbers, keys, " ")
-  for (p in name) if (name[p] !~ wrapper && (own == 0 || session[p] != own) && name[p] != "") {
-    q = above(p); spawned = line[p] ~ /multiprocessing/
-    if (q != "" && same(p, q) && (numbered(p) || spawned || line[p] == line[q])) {
-      if (line[p] ~ /multiprocessing.spawn/) spawns[q] = 1 }
-    else kept[p] = 1 }
-  for (p in kept) { if (++n > most) { print "more"; exit }
-    print "p " p " " up[p] " " (p in spawns) "\\n" env[p] "a" line[p] } }
-"""
-
-_LOOK = f"""
-for c in grep awk tr; do command -v $c >/dev/null || exit 127; done
-cd /proc || exit
-read -r _ _ _ _ _ own _ </proc/self/stat
-l=$(grep -lsazE '{_SIGNS}' [0-9]*/environ [0-9]*/cmdline 2>&1)
-case $l in ''|[0-9]*) z=z;; *) z= l=$(echo [0-9]*/cmdline);; esac
-echo jobs
-seen=' ' e= c= s= n=0
-for f in $l; do
-  p=${{f%/*}}
-  [ -O $p ] || continue
-  case $f in */cmdline) case $seen in *" $p "*) continue;; esac;; esac
-  [ "$z" ] || {{ x=; read -r x <$p/cmdline; [ "$x" ] || continue; }} 2>/dev/null
-  seen="$seen$p " e="$e $p/environ" c="$c $p/cmdline" s="$s $p/stat" n=$((n+1))
-  [ $n -lt {CANDIDATES} ] || {{ echo more; exit 0; }}
-done
-[ "$e" ] || exit 0
-if [ "$z" ]; then
-  say() {{ grep -Hsaz '' $c; grep -HsazE '^({KEPT})=' $e; }}
-else
-  say() {{
-    for f in $c $e; do tr '\\0\\n' '\\n\\001' <$f | sed "s|^|$f:|"; done |
-    grep -E '^[0-9]+/(cmdline:|environ:({KEPT})=)' | tr '\\n' '\\0'
-  }}
-fi
-{{ grep -Hsa . $s; say 2>/dev/null | tr '\\0\\n' '\\n\\001'; }} |
-awk -v own="${{own:-0}}" -v most={MOST} -v numbers='{" ".join(_NUMBERED)}' -v wrapper='^({_WRAPPERS})$' \\
-  '{_AWK}'
-"""
 
 
 def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
@@ -201,11 +129,9 @@ def _of_a_job(process: JobProcess) -> bool:
     started = re.fullmatch(r"\d{1,9}", size) is not None and int(size) > 1 and "SLURM_PROCID" in env
     if command is None:
         return started or bool(env.keys() & _BY_LAUNCHERS)
-    if _TOOLS.fullmatch(command.program) or (
-        command.program == "-c" and "multiprocessing" in " ".join(words)
-    ):
+    if _TOOLS.fullmatch(command.program):
         return False
-    numbered = any(name in env for name in _NUMBERED[:7])
+    numbered = any(name in env for name in NUMBERED[:7]) or {"LOCAL_RANK", "WORLD_SIZE"} <= env.keys()
     return numbered or started or ("MASTER_ADDR" in env and process.spawns)
 
 
@@ -215,7 +141,7 @@ def _is_doctor(words: tuple[str, ...]) -> bool:
 
 
 PROCESSES_OF_JOBS: Fact[tuple[JobProcess, ...]] = Fact(
-    "job-processes", Run(_LOOK), _jobs, timeout=6, slow=True, cap=CAP
+    "job-processes", Run(LOOK), _jobs, timeout=6, slow=True, cap=CAP
 )
 
 LAUNCHES: Given[tuple[Launch, ...]] = Given("launches")

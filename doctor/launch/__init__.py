@@ -14,7 +14,7 @@ from doctor.launch.directory import Directory, as_address
 from doctor.launch.files import read_launch_files
 from doctor.launch.processes import JobProcess, launch_of_processes
 from doctor.launch.ranks import Clash, device_conflicts
-from doctor.launch.told import Launch, Told, Way
+from doctor.launch.told import Launch, Told
 
 __all__ = [
     "Clash",
@@ -23,7 +23,6 @@ __all__ = [
     "JobProcess",
     "Launch",
     "Told",
-    "Way",
     "as_address",
     "common_env",
     "device_conflicts",

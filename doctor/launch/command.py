@@ -22,6 +22,7 @@ from doctor.launch.options import (
     read_options,
 )
 from doctor.launch.told import Way
+from doctor.redact import redact
 
 LAUNCHERS: Mapping[str, Options] = {
     "torchrun": TORCHRUN,
@@ -45,9 +46,9 @@ MODULES: Mapping[str, Options] = {
     "deepspeed.launcher.launch": DEEPSPEED,
     "accelerate.commands.launch": ACCELERATE,
 }
-_OUTER = (MPIRUN, SRUN)
+OUTER = (MPIRUN, SRUN)
 """They start whatever follows, perhaps another launcher."""
-_WRAPPERS = frozenset(
+WRAPPERS = frozenset(
     {"nohup", "exec", "time", "command", "stdbuf", "nice", "ionice", "numactl", "taskset", "timeout", "sudo"}
     | {"env", "setsid", "catchsegv", "nsys", "profile", "chrt", "unbuffer"}
 )
@@ -55,7 +56,11 @@ _PYTHON = re.compile(r"(?:python|pypy)[0-9.]{0,8}")
 _LOOKED_UP = re.compile(
     r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?|`(?:which|command -v) ([\w.-]{1,60})`"
 )
+_SWITCHES = "-[bBdEiIOPqRsSuvx]*"
+"""Of Python: one letter each, any number of them in a word."""
 _DEPTH = 4
+_MOST_WORDS = 200
+_LONGEST_WORD = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class Command:
     """`way` is None for a program that starts no ranks. `sets` are variables that it gives to its ranks.
 
     `program` is the script or module, without its folder. `partly`: words that were not known may hold more
-    options.
+    options. `shown` is what may be shown of it: nothing that stands behind the program.
     """
 
     way: Way | None
@@ -71,6 +76,7 @@ class Command:
     program: str
     sets: Mapping[str, str] = field(default_factory=dict)
     partly: bool = False
+    shown: tuple[str, ...] = ()
 
     def option(self, name: str) -> str | None:
         """What was said; None where that is nothing, or not known."""
@@ -84,20 +90,33 @@ def read_command(words: tuple[str, ...]) -> Command | None:
     return _read(words, _DEPTH)
 
 
+def kept_words(words: Sequence[str]) -> tuple[str, ...]:
+    """Of a command line the launcher, what it says of the ranks, and the program: never its arguments."""
+    words = tuple(word[:_LONGEST_WORD].replace("\t", " ") for word in words[:_MOST_WORDS])
+    if not words:
+        return ()
+    command = read_command(words)
+    shown = list(command.shown if command is not None else words[:1])
+    for end in (0, -1):  # a process may have put all that it wants to say in its first word
+        if not shown[end].startswith(("$", "`")):
+            shown[end] = shown[end].partition(" ")[0]
+    return tuple(redact("\t".join(shown)).split("\t"))
+
+
 def _read(words: Sequence[str], depth: int) -> Command | None:
     if not words or not depth:
         return None
     name = _name(words[0])
     if name in LAUNCHERS:
-        rest = words[1:]
+        begin = 1
         if LAUNCHERS[name] is ACCELERATE:
-            if not rest or rest[0] != "launch":
+            if len(words) < 2 or words[1] != "launch":
                 return None
-            rest = rest[1:]
-        return _launcher(LAUNCHERS[name], rest, depth)
+            begin = 2
+        return _launcher(LAUNCHERS[name], words, begin, depth)
     if _PYTHON.fullmatch(name):
-        return _python(words[1:], depth)
-    if name in _WRAPPERS:
+        return _python(words, depth)
+    if name in WRAPPERS:
         return _wrapped(words, depth)
     return None
 
@@ -119,22 +138,25 @@ def _wrapped(words: Sequence[str], depth: int) -> Command | None:
             inner = _read(words[position:], depth - 1)
             if inner is None:
                 return None
-            return replace(inner, sets={**sets, **inner.sets})
+            return replace(inner, sets={**sets, **inner.sets}, shown=(words[0], *inner.shown))
         variable = re.fullmatch(r"([A-Za-z_]\w{0,99})=(.*)", word, re.DOTALL)
         if variable:
             sets[variable[1]] = variable[2]
     return None
 
 
-def _launcher(known: Options, words: Sequence[str], depth: int) -> Command:
-    given = read_options(words, known)
-    before = words[: len(words) - len(given.rest) + 1]
+def _launcher(known: Options, words: Sequence[str], begin: int, depth: int) -> Command:
+    """Its options stand from `begin` on."""
+    given = read_options(words[begin:], known)
+    before = words[begin : len(words) - len(given.rest) + 1]
     partly = any(word.startswith(("$", "`")) for word in before)
-    inner = _read(given.rest, depth - 1) if known in _OUTER else None
+    inner = _read(given.rest, depth - 1) if known in OUTER else None
+    shown = (*words[:begin], *given.shown, *(inner.shown if inner else given.rest[:1]))
     if inner is not None and inner.way is not None:
-        return replace(inner, sets={**given.sets, **inner.sets}, partly=inner.partly or partly)
+        sets = {**given.sets, **inner.sets}
+        return replace(inner, sets=sets, partly=inner.partly or partly, shown=shown)
     program = inner.program if inner else _program(given.rest)
-    return Command(known.way, given.values, program, given.sets, partly)
+    return Command(known.way, given.values, program, given.sets, partly, shown)
 
 
 def _program(rest: Sequence[str]) -> str:
@@ -142,25 +164,30 @@ def _program(rest: Sequence[str]) -> str:
 
 
 def _python(words: Sequence[str], depth: int) -> Command | None:
-    position = 0
+    position, shown = 1, [words[0]]
     while position < len(words):
         word = words[position]
-        if word == "-m":
-            module = words[position + 1] if position + 1 < len(words) else ""
-            if module in MODULES:
-                return _launcher(MODULES[module], words[position + 2 :], depth)
-            return Command(None, {}, module)
-        if word.startswith("-m") and len(word) > 2:
-            return Command(None, {}, word[2:])
-        if word == "-c":
-            return Command(None, {}, "-c")
-        if word in ("-X", "-W"):
-            position += 2
-        elif word.startswith("-") and len(word) > 1:
+        position += 1
+        if re.match(f"{_SWITCHES}c", word):
+            return Command(None, {}, "-c", shown=(*shown, "-c"))
+        if module := re.fullmatch(f"{_SWITCHES}m(.*)", word, re.DOTALL):
+            name = module[1] or "".join(words[position : position + 1])
+            if name in MODULES and not module[1]:
+                return _of_python([*shown, word, name], MODULES[name], words[position + 1 :], depth)
+            return Command(None, {}, name, shown=(*shown, "-m", name))
+        if re.fullmatch(f"{_SWITCHES}[XW]", word):
             position += 1
-        else:
-            break
-    rest = words[position:]
-    if rest and _name(rest[0]) in LAUNCHERS:
-        return _read([_name(rest[0]), *rest[1:]], depth - 1)
-    return Command(None, {}, _program(rest))
+        elif re.fullmatch(_SWITCHES, word) and len(word) > 1:
+            shown.append(word)
+        elif not word.startswith("-") or word == "-":
+            name = _name(word)
+            if name in LAUNCHERS:
+                inner = _read([name, *words[position:]], depth - 1)
+                return inner and replace(inner, shown=(*shown, word, *inner.shown[1:]))
+            return Command(None, {}, name, shown=(*shown, word))
+    return Command(None, {}, "", shown=tuple(shown))
+
+
+def _of_python(shown: Sequence[str], known: Options, words: Sequence[str], depth: int) -> Command:
+    """A launcher that is a module."""
+    return _launcher(known, (*shown, *words), len(shown), depth)

@@ -1,10 +1,21 @@
-"""What a launch says as a whole: the variables on which all its processes agree."""
+"""What a launch says as a whole: what all its processes agree on, and over how many hosts it goes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from doctor.launch.seats import is_loopback_name, launcher, master_of
+from doctor.launch.ranks import ranks_of
+from doctor.launch.seats import (
+    TORCH,
+    is_loopback_name,
+    is_standalone,
+    launcher,
+    local_world_of,
+    master_of,
+    nodes_of,
+    starts_its_ranks,
+    world_of,
+)
 from doctor.launch.told import Launch, Told
 from doctor.launch.variables import PER_PROCESS
 
@@ -42,3 +53,49 @@ def _said(told: Told) -> dict[str, str]:
     if master.port not in ("", "0"):
         said[kind[1]] = master.port
     return said
+
+
+def spans_hosts(launch: Launch, hosts: Sequence[str | None], most_on_a_host: int) -> bool:
+    """Whether the job runs on several hosts, by its own account, else by that of the plan.
+
+    `hosts` are those of its processes; `most_on_a_host` is how many ranks the plan puts on one host, 0 when
+    the plan has one host only.
+    """
+    if len({host for host in hosts if host is not None}) > 1:
+        return True
+    if launch.live and None not in hosts and _is_all_here(launch):
+        return False
+    for told in launch.told:
+        nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
+        command = launcher(told)
+        if nodes is not None:
+            return nodes[1] > 1 and not is_standalone(told)
+        if command is not None and command.way in TORCH and "nnodes" not in command.options:
+            return False
+        if world and local and None not in (world.value, local.value):
+            return (world.value or 0) > (local.value or 0)
+    if launch.complete and None not in hosts and not any(map(launcher, launch.told)):
+        worlds = {w.value for told in launch.told if (w := world_of(told)) is not None}
+        return not (worlds and worlds <= {len(launch.told), len(launch.told) - 1})
+    world = next((w for told in launch.told if (w := world_of(told)) is not None), None)
+    if world is not None and world.value is not None and most_on_a_host:
+        return world.value > most_on_a_host
+    return most_on_a_host > 0 and not (launch.live and None not in hosts)
+
+
+def _is_all_here(launch: Launch) -> bool:
+    """Whether all ranks run where they were seen; what starts its ranks itself says nothing of others."""
+    ranks = ranks_of(launch)
+    worlds = {world.value for told in ranks if (world := world_of(told)) is not None}
+    return worlds == {len(ranks)} or all(map(starts_its_ranks, launch.told))
+
+
+def is_larger(launch: Launch, hosts: int) -> bool:
+    """Whether the job has more hosts than so many, by its own account."""
+    for told in launch.told:
+        nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
+        if nodes is not None and nodes[1] > hosts:
+            return True
+        if world and local and (world.value or 0) > hosts * (local.value or world.value or 0):
+            return True
+    return False

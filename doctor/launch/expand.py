@@ -20,7 +20,7 @@ def fields(words: Sequence[Word], values: Values) -> list[str]:
     for word in words:
         texts: list[str | None] = [None]
         for part in word.parts:
-            pieces = _pieces(part, values)
+            pieces = _pieces(part, values, MOST_WORDS + 1 - len(texts))
             if len(texts) > MOST_WORDS or len(texts[-1] or "") > LONGEST:
                 break
             if pieces:
@@ -43,15 +43,25 @@ def one(parts: Sequence[Part], values: Values) -> str | None:
     return text
 
 
-def _pieces(part: Part, values: Values) -> list[str]:
+def _pieces(part: Part, values: Values, most: int) -> list[str]:
+    """Not more than `most`, and no more work than for these."""
     if part.kind == "text":
         return [part.text]
     value = _value(part, values)
     if isinstance(value, tuple):
-        return list(value) if part.quoted else [piece for text in value for piece in text.split()]
+        return list(value[:most]) if part.quoted else _split(value, most)
     if value is None:
         return [part.raw]
     return [value] if part.quoted else value.split()
+
+
+def _split(texts: Sequence[str], most: int) -> list[str]:
+    found: list[str] = []
+    for text in texts:
+        if len(found) >= most:
+            break
+        found += text.split()
+    return found[:most]
 
 
 def _value(part: Part, values: Values) -> Value:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
-from doctor.launch.command import read_command
-from doctor.launch.dump import Variables, is_dump, is_env_file, read_dump, read_env_file
+from doctor.launch.command import kept_words, read_command
 from doctor.launch.shell import Line, Script, read_script
 from doctor.launch.told import Launch, Told
-from doctor.launch.variables import ONLY_TOGETHER, RANK_VARIABLES, kept, kept_words
-from doctor.launch.ways import way_of
+from doctor.launch.variables import ONLY_TOGETHER, RANK_VARIABLES, kept
 from doctor.launch.words import ShellError
 from doctor.textfile import read_text, refuse, shown
 
@@ -19,6 +19,23 @@ LIMIT = 256_000
 """Bytes of one file: more than any environment or launch script needs."""
 NOTHING = "holds no variable of a job and no command that starts one"
 _RANKS = frozenset(rank for rank, _ in RANK_VARIABLES if rank != ONLY_TOGETHER) | {"MS_ROLE"}
+
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})=(.*)")
+_FUNCTION = re.compile(r"BASH_FUNC_[^=]{1,200}=\(\) \{")
+_OF_A_PROCESS = re.compile(r"(?:PATH|PWD|HOME|OLDPWD|SHELL)=/[^$]*$|SHLVL=\d|_=/|(?:USER|LOGNAME|LANG)=\w")
+_OF_A_SCRIPT = re.compile(
+    r"^(?:#!|(?:export|declare|typeset|source|torchrun|msrun|mpirun|srun|python3?)\s)", re.M
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Variables:
+    """`env` by name; `lines` says where each stands; `twice` are names with two values: (line, name)."""
+
+    env: Mapping[str, str]
+    lines: Mapping[str, int]
+    twice: Sequence[tuple[int, str]]
 
 
 def read_launch_files(paths: Sequence[Path]) -> Launch:
@@ -34,7 +51,6 @@ def read_launch_files(paths: Sequence[Path]) -> Launch:
     dumps = [each for each in told if not each.command and _RANKS & each.env.keys()]
     return Launch(
         name=names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}" if names else "no file",
-        way=way_of(told),
         told=tuple(told),
         complete=len(dumps) > 1 and 2 * len(dumps) > len(told) and not any(each.command for each in told),
     )
@@ -56,23 +72,23 @@ def _tried(path: Path, name: str) -> tuple[list[Told], Sequence[Mistake]]:
 def _read_file(path: Path, name: str) -> list[Told]:
     text = read_text(path, LIMIT).replace("\r\n", "\n")
     file = str(path)
-    if is_dump(text):
-        return [_of_variables(read_dump(text), file, name)]
+    if _is_dump(text):
+        return [_of_variables(_read_dump(text), file, name)]
     try:
         script = read_script(text)
     except ShellError as error:
-        if is_env_file(text):
-            return [_of_variables(read_env_file(text), file, name)]
+        if _is_env_file(text):
+            return [_of_variables(_read_env_file(text), file, name)]
         raise InputErrors([Mistake(file, error.line, error.message)]) from None
-    if not script.lines and is_env_file(text):
-        return [_of_variables(read_env_file(text), file, name)]
+    if not script.lines and _is_env_file(text):
+        return [_of_variables(_read_env_file(text), file, name)]
     told = _of_script(script, name)
     if not told:
         raise InputErrors([Mistake(file, None, NOTHING)])
     return told
 
 
-def _of_variables(found: Variables, file: str, name: str) -> Told:
+def _of_variables(found: _Variables, file: str, name: str) -> Told:
     """One process, of which everything is known."""
     for line, variable in found.twice:
         if variable in _RANKS:
@@ -125,3 +141,71 @@ def _starts_ranks(line: Line) -> bool:
 def _program(line: Line) -> str:
     command = read_command(line.words)
     return command.program if command else ""
+
+
+def _is_dump(text: str) -> bool:
+    """Whether this is the whole environment of a process, as `env` prints it."""
+    signs = {match[0].partition("=")[0] for line in text.splitlines() if (match := _OF_A_PROCESS.match(line))}
+    return len(signs) >= 2 and _OF_A_SCRIPT.search(text) is None
+
+
+def _is_env_file(text: str) -> bool:
+    """Nothing but assignments, empty lines and comments."""
+    lines = [line.strip() for line in text.splitlines()]
+    rows = [line for line in lines if line and not line.startswith("#")]
+    return bool(rows) and all(_ASSIGNMENT.match(line) for line in rows)
+
+
+def _read_dump(text: str) -> _Variables:
+    """Lines that begin no variable belong to the value above them."""
+    env: dict[str, list[str]] = {}
+    lines: dict[str, int] = {}
+    twice: list[tuple[int, str]] = []
+    current: list[str] = []
+    in_function = False
+    for number, line in enumerate(text.split("\n"), start=1):
+        match = _ASSIGNMENT.fullmatch(line)
+        if in_function:
+            in_function = line != "}"
+        elif _FUNCTION.match(line):
+            in_function = not line.endswith("}")
+        elif match:
+            if match[1] in env and env[match[1]] != [match[2]]:
+                twice.append((number, match[1]))
+            current = env.setdefault(match[1], [])
+            lines.setdefault(match[1], number)
+            current[:] = [match[2]]
+        else:
+            current.append(line)
+    joined = {name: "\n".join(value).rstrip("\n") for name, value in env.items()}
+    return _Variables(joined, lines, twice)
+
+
+def _read_env_file(text: str) -> _Variables:
+    """As docker reads it, but for quotes around a whole value. Of two values the last one counts."""
+    env: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        match = _ASSIGNMENT.fullmatch(line.strip())
+        if not match or line.lstrip().startswith("#"):
+            continue
+        name, value = match[1], match[2]
+        quoted = re.fullmatch(r"""(["'])(.*)\1""", value)
+        value = quoted[2] if quoted else value
+        known = _settled(value, env)
+        if known is None:
+            env.pop(name, None)
+        else:
+            env[name] = known
+            lines[name] = number
+    return _Variables(env, lines, ())
+
+
+def _settled(value: str, env: Mapping[str, str]) -> str | None:
+    """With the variables of the same file put in; None where something stays open."""
+
+    def put(match: re.Match[str]) -> str:
+        return env.get(match[1] or match[2], match[0])
+
+    text = re.sub(r"\$(?:(\w{1,200})|\{(\w{1,200})\})", put, value)[:4000]
+    return None if re.search(r"[$`]", text) else text

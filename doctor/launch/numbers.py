@@ -1,26 +1,29 @@
-"""Ranks and node ranks that are doubled, not set, or cannot be."""
+"""Ranks, node ranks and MindSpore's roles that are doubled, not set, or cannot be."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
 from doctor.launch.crew import Crew, remark
-from doctor.launch.ranks import ranks_of
+from doctor.launch.ranks import counted, may_be_inherited, ranks_of, world_of_launch
 from doctor.launch.seats import (
+    MINDSPORE_ROLES,
     TORCH,
     Number,
     is_standalone,
     launcher,
     local_world_of,
+    master_of,
     node_rank_of,
     nodes_of,
     rank_of,
+    role_of,
     said_by,
     spelled,
     world_of,
 )
 from doctor.launch.told import Told
-from doctor.model import Evidence, Problem
+from doctor.model import Confidence, Evidence, Problem, Severity
 
 
 def impossible_ranks(crew: Crew) -> Iterator[Problem]:
@@ -72,28 +75,41 @@ def doubled_ranks(crew: Crew) -> Iterator[Problem]:
 
 
 def _twice_each(crew: Crew, said: Sequence[tuple[Number | None, Told]]) -> Iterator[Problem]:
-    """One problem for each number that several have."""
+    """One problem for all numbers that the same hosts have."""
     groups: dict[Hashable, list[tuple[Number, Told]]] = {}
     for number, told in said:
         if number is not None:
             groups.setdefault(number.text if number.value is None else number.value, []).append(
                 (number, told)
             )
-    for same in groups.values():
+    alike: dict[Hashable, list[list[tuple[Number, Told]]]] = {}
+    for value, same in groups.items():
+        hosts = tuple(sorted(told.host or "" for _, told in same))
+        key = (same[0][0].said, hosts if any(hosts) and isinstance(value, int) else value)
         if len(same) > 1:
-            yield _twice(crew, same[0][0], [told for _, told in same])
+            alike.setdefault(key, []).append(same)
+    for some in alike.values():
+        yield _twice(crew, [same[0][0] for same in some], [told for same in some for _, told in same])
 
 
-def _twice(crew: Crew, number: Number, told: Sequence[Told]) -> Problem:
+def _twice(crew: Crew, numbers: Sequence[Number], told: Sequence[Told]) -> Problem:
+    number, times = numbers[0], len(told) // len(numbers)
+    what = f"{number.said}={number.text[:100]} is"
+    if len(numbers) > 1:
+        kind = number.said if number.said.startswith("--") else "rank"
+        what = f"{counted((each.value or 0 for each in numbers), kind)} are"
+    by_hand = may_be_inherited(crew.launch, told)
     where = [f"{each.source} on {each.host}" if each.host else each.source for each in told]
     more = f" and {len(told) - 6} more" if len(told) > 6 else ""
     return Problem(
-        f"{number.said}={number.text[:100]} is given {len(told)} times",
+        f"{what} given {times} times",
         expected="every number once",
         actual=f"{', '.join(where[:6])}{more}",
-        subject=crew.subject(f"{number.said}={number.text[:100]}"),
+        subject=crew.subject(f"{number.said}={number.text[:100]}" if len(numbers) == 1 else number.said),
         hosts=crew.hosts(told),
         where=crew.places(told),
+        severity=Severity.WARN if by_hand else None,
+        confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
         evidence=_said(crew, told, number),
         commands=(
             remark(f"start with another {number.said} on each host")
@@ -163,3 +179,66 @@ def _node_rank(told: Told) -> Number | None:
         return number
     unknown = command.partly or command.options.get("node_rank")
     return None if unknown else Number(spelled(command, "node_rank"), "0")
+
+
+def wrong_roles(crew: Crew) -> Iterator[Problem]:
+    launch = crew.launch
+    wrong: dict[str, list[Told]] = {}
+    for told in launch.told:
+        role = told.env.get("MS_ROLE")
+        if role is not None and role not in MINDSPORE_ROLES:
+            wrong.setdefault(role, []).append(told)
+    for role, told_so in wrong.items():
+        yield Problem(
+            "MS_ROLE is none that MindSpore knows: it stops with `Role name is invalid`",
+            expected=", ".join(MINDSPORE_ROLES),
+            actual=f"MS_ROLE={role[:100] or 'nothing'}, for {crew.labels(told_so)}",
+            subject=crew.subject("MS_ROLE"),
+            hosts=crew.hosts(told_so),
+            where=crew.places(told_so),
+            evidence=crew.evidence(told_so, "MS_ROLE"),
+            commands=("export MS_ROLE=MS_WORKER",),
+        )
+    schedulers = [told for told in launch.told if role_of(told) == "scheduler"]
+    workers = [told for told in launch.told if role_of(told) == "rank" and told.env.get("MS_ROLE")]
+    if len(schedulers) > 1:
+        yield Problem(
+            "there are several schedulers, and MindSpore takes exactly one",
+            expected="one process with MS_ROLE=MS_SCHED",
+            actual=f"{len(schedulers)}: {', '.join(crew.label(told) for told in schedulers[:6])}",
+            subject=crew.subject("MS_ROLE"),
+            hosts=crew.hosts(schedulers),
+            where=crew.places(schedulers),
+            evidence=crew.evidence(schedulers, "MS_ROLE"),
+            commands=("export MS_ROLE=MS_WORKER",),
+        )
+    yield from _worker_number(crew, workers, bool(schedulers))
+
+
+def _worker_number(crew: Crew, workers: Sequence[Told], scheduled: bool) -> Iterator[Problem]:
+    """More workers than MS_WORKER_NUM says, or all of them and no scheduler."""
+    world = world_of_launch(crew.launch)
+    if world is None or world.value is None or any(told.loop for told in workers):
+        return
+    if len(workers) > world.value:
+        yield Problem(
+            f"there are more workers than {world.said} says: the surplus cannot register",
+            expected=f"{world.value} ({world.said})",
+            actual=f"{len(workers)} with MS_ROLE=MS_WORKER",
+            subject=crew.subject(world.said),
+            where=crew.places(workers),
+            evidence=crew.evidence(workers[:2], world.said),
+            commands=(f"export {world.said}={len(workers)}",),
+        )
+    elif crew.launch.live and len(workers) == world.value and not scheduled:
+        master = master_of(workers[0])
+        yield Problem(
+            "all workers run and no scheduler does: they wait until they give up",
+            expected="one process with MS_ROLE=MS_SCHED",
+            actual="none among the processes that run",
+            subject=crew.subject("MS_ROLE"),
+            where=crew.places(workers),
+            confidence=Confidence.STRONG,
+            evidence=crew.evidence(workers[:2], master.said if master else "MS_ROLE"),
+            commands=("export MS_ROLE=MS_SCHED",),
+        )

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from doctor.launch.told import Way
 
 NOT_GIVEN = "(not given)"
+NOT_KNOWN = "$…"
+"""Stands for words of a script that are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,31 +45,40 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What stands before the program, and where the program begins. `sets` are variables for every rank."""
+    """What stands before the program, and where the program begins. `sets` are variables for every rank.
+
+    `shown` are the words that say something of the ranks. Others may hold a secret; of those that were not
+    known, what is left is that they were there.
+    """
 
     values: Mapping[str, str]
     sets: Mapping[str, str]
     rest: tuple[str, ...]
+    shown: tuple[str, ...]
 
 
 def read_options(words: Sequence[str], known: Options) -> Given:
     """Both `--x=y` and `--x y`, `-` and `_` alike."""
     values: dict[str, str] = {}
     sets: dict[str, str] = {}
+    shown: list[str] = []
     position = 0
     while position < len(words):
         word = words[position]
         if word == "--":
             position += 1
+            shown.append(word)
             break
         if not word.startswith("-") or word == "-":
             break
         position += 1
+        begin, says = position, False
         option, equals, value = word.partition("=")
         name = option.lstrip("-").replace("-", "_")
         full = known.known(name)
         if name in known.flags and not equals:
             values[name] = "true"
+            says = True
         elif name in known.pairs:
             position += 2
             if len(words) >= position and name in known.sets:
@@ -80,11 +91,17 @@ def read_options(words: Sequence[str], known: Options) -> Given:
                 sets.update(_settings(value))
             elif known.values[full]:
                 values[known.values[full]] = value
+                says = True
         elif known.glued and not option.startswith("--") and known.known(name[:1]):
             values[known.values[name[:1]]] = word[2:]
+            says = known.values[name[:1]] != ""
         elif not equals and _is_value(words, position):
             position += 1
-    return Given(values, sets, tuple(words[position:]))
+        if says:
+            shown += (word, *words[begin:position])
+        elif any(text.startswith(("$", "`")) for text in words[begin:position]):
+            shown += (option, *(NOT_KNOWN for _ in words[begin:position]))
+    return Given(values, sets, tuple(words[position:]), tuple(shown))
 
 
 def _settings(text: str) -> dict[str, str]:

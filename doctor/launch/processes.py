@@ -6,9 +6,19 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from doctor.launch.command import read_command
-from doctor.launch.seats import rank_of, role_of, said_by, world_of
+from doctor.launch.seats import (
+    is_loopback_name,
+    launcher,
+    local_world_of,
+    master_of,
+    nodes_of,
+    rank_of,
+    role_of,
+    said_by,
+    starts_its_ranks,
+    world_of,
+)
 from doctor.launch.told import Launch, Told
-from doctor.launch.ways import way_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,7 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
     for each in told:
         jobs.setdefault(_program(each), []).append(each)
     launches = [
-        Launch(program, way_of(group), tuple(group), complete=True, live=True)
+        Launch(program, tuple(group), complete=True, live=True)
         for program, same in jobs.items()
         for by_id in _by_id(same)
         for group in _split(by_id)
@@ -98,7 +108,10 @@ def _by_id(told: Sequence[Told]) -> list[list[Told]]:
     groups: dict[str | None, list[Told]] = {}
     for each in told:
         groups.setdefault(_id(each), []).append(each)
-    without = groups.pop(None, [])
+    without: list[Told] = []
+    for each in groups.pop(None, []):
+        started = [g for g in groups.values() if any((r.host, r.parent) == (each.host, each.pid) for r in g)]
+        (started[0] if started else without).append(each)
     if without and len(groups) == 1:
         next(iter(groups.values())).extend(without)
     elif without:
@@ -106,20 +119,43 @@ def _by_id(told: Sequence[Told]) -> list[list[Told]]:
     return list(groups.values())
 
 
+def _home(told: Told) -> str | None:
+    """The host of a job that stays on one, by its own account, and that nobody else could join."""
+    master = master_of(told)
+    if master is not None and not is_loopback_name(master.address):
+        return None
+    nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
+    if launcher(told) is not None and nodes is not None:
+        return told.host if nodes == (1, 1) else None
+    if master is not None and starts_its_ranks(told):
+        return told.host
+    return told.host if world and local and world.value == local.value is not None else None
+
+
 def _split(told: list[Told]) -> Iterator[list[Told]]:
     """The jobs in it that stand by themselves."""
-    ranks = [each for each in told if role_of(each) != "agent"]
-    for key in _KEYS:
+    ranks = [each for each in told if role_of(each) != "agent"] or told
+    agents = [] if ranks is told else [each for each in told if role_of(each) == "agent"]
+    for key in (_home, *_KEYS):
         groups: dict[Hashable, list[Told]] = {}
         for each in ranks:
             groups.setdefault(key(each), []).append(each)
-        parts = list(groups.values())
-        if len(parts) > 1 and (all(map(_is_whole, parts)) or _side_by_side(parts)):
-            agents = [each for each in told if role_of(each) == "agent"]
+        parts = _apart(list(groups.values()), key)
+        if len(parts) > 1:
             for part in parts:
                 yield from _split([*part, *_agents_of(part, agents, parts)])
             return
     yield told
+
+
+def _apart(parts: list[list[Told]], key: Key) -> list[list[Told]]:
+    """The parts that are jobs of their own, and what is left together."""
+    if key is _home or all(map(_is_whole, parts)) or _side_by_side(parts):
+        return parts
+    whole = [part for part in parts if key is not _host and _is_whole(part)]
+    rest = [each for part in parts if not any(part is one for one in whole) for each in part]
+    alone = any(role_of(each) == "rank" for each in rest)  # a scheduler is part of its workers' job
+    return [*whole, rest] if alone else [rest + [each for part in whole for each in part]]
 
 
 def _agents_of(part: list[Told], agents: Sequence[Told], parts: Sequence[list[Told]]) -> list[Told]:

@@ -11,6 +11,8 @@ from doctor.launch.told import Launch, Told
 
 MOST_RANKS = 200_000
 """A larger world is nobody's."""
+_OF_PODS = ("RANK", "RANK_ID", "MS_NODE_ID")
+"""Other numbers are told to the processes that a launcher starts, and to nobody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +59,26 @@ def world_of_launch(launch: Launch) -> Number | None:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Ranks that nobody is. `ranks` is empty where they have no numbers; `hosts` is where they should be."""
+    """Ranks that nobody is. `ranks` is empty where they have no numbers; `hosts` is where they should be.
+
+    `certain`: the processes of the host say themselves that there should be more, or all were given.
+    """
 
     count: int
     ranks: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
+    certain: bool = True
 
 
 def missing_ranks(
-    launch: Launch, hosts: Collection[str], silent: Collection[str]
+    launch: Launch, hosts: Collection[str], silent: Collection[str], busy: Collection[str] = ()
 ) -> tuple[list[Absent], str]:
     """Who is missing, and why it cannot be told of others. `hosts` were looked at, `silent` should have been.
 
     A host that runs fewer ranks than it was told to is certain. Whole hosts may be outside of what was looked
-    at: they count only when the idle hosts are as many as the missing ones. One process alone proves nothing:
-    it may be another program that has inherited the variables.
+    at: they count only when the idle hosts are as many as the missing ones; hosts that are `busy` with any
+    job are not idle. One process alone proves nothing: it may be another program that has inherited the
+    variables.
     """
     world, present = world_of_launch(launch), ranks_of(launch)
     if not launch.complete or world is None or world.value is None:
@@ -92,7 +99,8 @@ def missing_ranks(
     if count > 0 and launch.live and silent:
         return found, f"{launch.name}: not every host could be asked which ranks it runs"
     if count > 0:
-        more, doubt = _elsewhere(launch, present, lacking, count, world.value, hosts)
+        free = [host for host in hosts if host not in busy]
+        more, doubt = _elsewhere(launch, present, lacking, count, world.value, free)
         return found + more, doubt
     return found, ""
 
@@ -129,11 +137,11 @@ def _elsewhere(
             return [], f"{launch.name}: nothing was given of {what}; they may belong to other hosts"
         return [absent], ""
     idle = [host for host in hosts if host not in shares]
-    if not share or count % share:
-        thin = tuple(host for host, own in shares.items() if own < share)
-        return [Absent(count, absent.ranks, thin)], ""
-    if idle and len(idle) * share == count and len(present) > 1:
-        return [Absent(count, absent.ranks, tuple(idle))], ""
+    thin = tuple(host for host, own in shares.items() if own < share) if share and count % share else ()
+    if not thin and idle and share and len(idle) * share == count and len(present) > 1:
+        thin = tuple(idle)
+    if thin:
+        return [Absent(count, absent.ranks, thin, certain=False)], ""
     return [], f"{launch.name}: {what} may run on hosts that were not looked at, or not at all"
 
 
@@ -143,6 +151,19 @@ def _is_share(present: Iterable[Told], world: int) -> bool:
     size = len(values)
     whole = size > 0 and values == list(range(values[0], values[0] + size))
     return whole and size < world and world % size == 0 and values[0] % size == 0 and size > 1
+
+
+def may_be_inherited(launch: Launch, same: Sequence[Told]) -> bool:
+    """Whether these have one rank only because a pod hands it to all that is started in it by hand.
+
+    So it is where no launcher started them, no process of that program has another number, and nothing else
+    tells them apart.
+    """
+    numbers = {number.text for told in ranks_of(launch) if (number := rank_of(told)) is not None}
+    own = {(told.host, told.env.get("LOCAL_RANK"), told.env.get("DEVICE_ID")) for told in same}
+    started = any(role_of(told) == "agent" or "TORCHELASTIC_RUN_ID" in told.env for told in launch.told)
+    by_hand = all((number := rank_of(told)) is not None and number.said in _OF_PODS for told in same)
+    return launch.live and len(numbers) == 1 and len(own) == 1 and by_hand and not started
 
 
 def counted(numbers: Iterable[int], what: str = "rank") -> str:

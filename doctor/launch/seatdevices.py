@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from shlex import quote
 
+from doctor.launch.common import spans_hosts
 from doctor.launch.crew import Crew
-from doctor.launch.extent import spans_hosts
-from doctor.launch.ranks import device_conflicts, ranks_of, visible_devices
+from doctor.launch.ranks import device_conflicts, may_be_inherited, ranks_of, visible_devices
 from doctor.launch.seats import Number
 from doctor.launch.told import Told
-from doctor.model import Evidence, Place, Problem
+from doctor.model import Confidence, Evidence, Place, Problem, Severity
 
 
 def shared_devices(crew: Crew, most_on_a_host: int) -> Iterator[Problem]:
@@ -20,12 +20,18 @@ def shared_devices(crew: Crew, most_on_a_host: int) -> Iterator[Problem]:
     groups: dict[Hashable, list[Told]] = {}
     for told in present:
         host, device = crew.host(told) or told.host, _device(told)
+        seen = visible_devices(told)
         if device is None or device.value is None or (host is None and several):
             continue
-        groups.setdefault((host, device.said, device.value, visible_devices(told)), []).append(told)
+        if seen is not None and _listed(seen) is None:
+            continue  # the one device that it sees may be another's for the next rank
+        groups.setdefault((host, told.env.get("GROUP_RANK"), device.said, device.value, seen), []).append(
+            told
+        )
     for same in groups.values():
         device = _device(same[0])
         if len(same) > 1 and device is not None and device.value is not None:
+            by_hand = may_be_inherited(crew.launch, same)
             yield Problem(
                 f"{len(same)} ranks of one host take the same device",
                 expected=f"another {device.said} for each rank of a host",
@@ -33,6 +39,8 @@ def shared_devices(crew: Crew, most_on_a_host: int) -> Iterator[Problem]:
                 subject=crew.subject(f"device {device.value}"),
                 hosts=crew.hosts(same),
                 where=_places(crew, same, device.value),
+                severity=Severity.WARN if by_hand else None,
+                confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
                 evidence=crew.evidence(same, device.said),
                 commands=(f"export {device.said}=$i  # $i: another number for each rank of the host",),
             )
@@ -88,7 +96,10 @@ def against_table(crew: Crew, path: str, devices_by_rank: Mapping[int, int]) -> 
 
 def _device(told: Told) -> Number | None:
     """torch goes by LOCAL_RANK, MindSpore by DEVICE_ID."""
-    name = "LOCAL_RANK" if "RANK" in told.env and "LOCAL_RANK" in told.env else "DEVICE_ID"
+    of_torch = "LOCAL_RANK" in told.env and told.env.keys() & {"RANK", "WORLD_SIZE"}
+    name = "LOCAL_RANK" if of_torch else "DEVICE_ID"
+    if name == "DEVICE_ID" and "MS_ROLE" in told.env:
+        return None  # a dynamic cluster counts the ranks of a host itself
     return Number(name, told.env[name]) if name in told.env else None
 
 

@@ -145,6 +145,12 @@ def shared_options(told: Told) -> dict[str, str]:
     return found
 
 
+def starts_its_ranks(told: Told) -> bool:
+    """Whether it is a program that does so by itself, and was not told of any other host."""
+    numbers = (rank_of(told), world_of(told), nodes_of(told), node_rank_of(told))
+    return launcher(told) is None and numbers == (None,) * 4 and "MS_ROLE" not in told.env
+
+
 def is_standalone(told: Told) -> bool:
     command = launcher(told)
     return command is not None and command.options.get("standalone") == "true"

@@ -7,21 +7,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 Way = Literal[
-    "shell loop",
-    "mp.spawn",
-    "python",
     "torchrun",
     "torch_npu_run",
     "msrun",
-    "dynamic cluster",
     "mpirun",
-    "rank table",
     "slurm",
     "deepspeed",
     "accelerate",
-    "env",
 ]
-"""How the ranks are started; "env" where nothing but variables is known."""
+"""The launchers that are understood."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +45,6 @@ class Launch:
     """
 
     name: str
-    way: Way
     told: tuple[Told, ...]
     complete: bool
     live: bool = False

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from doctor.redact import redact, redact_values
+from doctor.redact import redact_values
 
 KEPT = (
     "RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|GROUP_RANK|GROUP_WORLD_SIZE|NODE_RANK|NNODES"
@@ -13,12 +13,17 @@ KEPT = (
     "|PET_(NNODES|NPROC_PER_NODE|NODE_RANK|MASTER_ADDR|MASTER_PORT|RDZV_BACKEND|RDZV_ENDPOINT|RDZV_ID)"
     "|RANK_ID|RANK_SIZE|RANK_TABLE_FILE|MINDSPORE_HCCL_CONFIG_PATH|DEVICE_ID|DEVICE_NUM"
     "|CM_(CHIEF_IP|CHIEF_PORT|CHIEF_DEVICE|WORKER_SIZE|WORKER_IP)"
-    "|(MS|HCCL|NCCL|GLOO|TORCH_HCCL|TORCH_NCCL)_[A-Z0-9_]+|TP_SOCKET_IFNAME|P2P_HCCL_BUFFSIZE"
+    "|MS_(ROLE|SCHED_HOST|SCHED_PORT|WORKER_NUM|SERVER_NUM|NODE_ID|WORKER_IP|TOPO_TIMEOUT|NODE_TIMEOUT)"
+    "|MS_(RECEIVE_MSG_TIMEOUT|RETRY_INTERVAL_(LOWER|UPPER)|DISABLE_HEARTBEAT|ENABLE_(RECOVERY|LCCL))"
+    "|(HCCL|NCCL|GLOO|TORCH_HCCL|TORCH_NCCL)_[A-Z0-9_]+|TP_SOCKET_IFNAME|P2P_HCCL_BUFFSIZE"
     "|ASCEND_(RT_VISIBLE_DEVICES|VISIBLE_DEVICES|DEVICE_ID)|(CUDA|NPU)_VISIBLE_DEVICES"
     "|(OMPI|MV2)_COMM_WORLD_(RANK|SIZE|LOCAL_RANK|LOCAL_SIZE)|PMI_(RANK|SIZE)"
     "|SLURM_(JOB_ID|STEP_ID|STEP_NUM_TASKS|PROCID|LOCALID|NODEID|NNODES)"
 )
-"""Their names, as an extended regular expression that grep and Python read alike."""
+"""Their names, as an extended regular expression that grep, awk and Python read alike."""
+
+SECRET = "(KEY|TOKEN|SECRET|PASS|PWD|WEBHOOK|CRED)"
+"""No variable with this in its name is read, whatever else it is called."""
 
 RANK_VARIABLES = (
     ("RANK", "WORLD_SIZE"),
@@ -43,8 +48,9 @@ PER_PROCESS = re.compile(
 PER_HOST = re.compile(
     r"HCCL_IF_IP|HCCL_LOGIC_SUPERPOD_ID|HCCL_WHITELIST_FILE|\w+_SOCKET_IFNAME|CM_WORKER_IP|MS_WORKER_IP"
     r"|NCCL_(?:IB_HCA|IB_GID_INDEX|HOSTID|TOPO_FILE|GRAPH_FILE|CONF_FILE|OOB_NET_IFNAME)"
+    r"|NCCL_(?:HOME|VERSION|INSTALL_PATH)|NCCL_(?:ROOT|LIB|INCLUDE)\w*"
 )
-"""May differ from host to host: hosts call their devices differently."""
+"""May differ from host to host: hosts call their devices, and the place of a library, differently."""
 
 ONLY_WORDS = re.compile(
     r"NCCL_(?:DEBUG|TOPO_DUMP|GRAPH_DUMP|PROFILE|RAS|SET_THREAD_NAME)\w*"
@@ -67,12 +73,11 @@ _EVERYWHERE = re.compile(
     r"|RANK_SIZE|CM_CHIEF_\w+|CM_WORKER_SIZE|(?:HCCL|NCCL)_\w+"
 )
 _KEPT = re.compile(KEPT)
-MOST_WORDS = 64
-LONGEST_WORD = 300
+_SECRET = re.compile(SECRET)
 
 
 def is_kept(name: str) -> bool:
-    return _KEPT.fullmatch(name) is not None
+    return _KEPT.fullmatch(name) is not None and _SECRET.search(name) is None
 
 
 def must_agree(name: str) -> bool:
@@ -86,9 +91,3 @@ def must_agree(name: str) -> bool:
 def kept(variables: Mapping[str, str]) -> dict[str, str]:
     """Those that matter to a job, short and without secrets."""
     return redact_values({name: text[:1000] for name, text in variables.items() if is_kept(name)})
-
-
-def kept_words(words: Sequence[str]) -> tuple[str, ...]:
-    """A command line, short and without secrets."""
-    flat = (word[:LONGEST_WORD].replace("\t", " ") for word in words[:MOST_WORDS])
-    return tuple(redact("\t".join(flat)).split("\t")) if words else ()

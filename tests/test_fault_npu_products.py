@@ -51,8 +51,6 @@ def fitted(racks: Callable[[str], Rack], tmp_path: Path) -> Fitted:
     return mended
 
 
-
-
 @pytest.mark.parametrize(
     ("product", "devices", "exam"),
     [

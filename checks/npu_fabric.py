@@ -108,7 +108,9 @@ def _problem(
         + ("were lost" if outcome == "lost" else "lost packets"),
         subject=devices(numbers),
         hosts=blame.hosts,
-        where=tuple(Place(host=h, device=d) for h in blame.hosts for d in numbers)
+        where=tuple(
+            Place(host=h, device=d, peer=_other(h, blame.hosts)) for h in blame.hosts for d in numbers
+        )
         or tuple(Place(host=link.source, device=d, peer=link.target) for d, link in failed[:8]),
         severity=None if outcome == "lost" else Severity.WARN,
         confidence=Confidence.CERTAIN if blame.decided else Confidence.SUSPECT,
@@ -118,6 +120,11 @@ def _problem(
         ),
         commands=tuple(f"{_ping(device, link)}    # on {link.source}" for device, link in failed[:2]),
     )
+
+
+def _other(host: str, hosts: Sequence[str]) -> str | None:
+    """Of a pair the other one: what is sure of it clears this one."""
+    return next(other for other in hosts if other != host) if len(hosts) == 2 else None
 
 
 def _ping(device: int, link: Link) -> str:
@@ -134,7 +141,9 @@ def _summary(group: Sequence[Rail], outcome: str, links: Mapping[str, PerDevice[
     up = all(links.get(host, {}).get(device) is True for host in blame.hosts for device in numbers)
     though = f", although {'its link is' if len(numbers) == 1 else 'their links are'} UP" if up else ""
     if len(blame.hosts) > 1:
-        return f"{what} of {fold(blame.hosts)} cannot reach each other{though}"
+        return f"{fold(blame.hosts)} cannot reach each other's {what}" + (
+            ", although the links are UP" if up else ""
+        )
     ends = {end for rail in group for link in rail.blame.links for end in (link.source, link.target)}
     others = ", ".join(sorted(ends - set(blame.hosts)))
     if outcome == "lossy":

@@ -117,6 +117,10 @@ def test_two_hosts_are_undecided() -> None:
     addresses = cluster(2)
     [problem] = judged(pinged(addresses, {("node1", 1): "lost"}), addresses)
     assert problem.hosts == ("node1", "node2")
+    assert [(place.host, place.peer) for place in problem.where] == [("node1", "node2"), ("node2", "node1")]
+    assert problem.summary.startswith(
+        "node[1-2] cannot reach each other's device 1, although the links are UP"
+    )
     assert problem.summary.endswith("undecided which of them is at fault")
 
 

@@ -92,7 +92,7 @@ def test_a_pair_is_not_decided(examine: NpuExaminer) -> None:
     seats = [("node1", 4), ("node3", 4)]
     (found,) = assert_only(examine(*FABRIC), "device-unreachable", ["node1", "node3"], devices=seats)
     assert found["confidence"] == "suspect"
-    assert_says([found], r"device 4 of node\[1,3\] cannot reach each other.*undecided", "2 of 6 pings")
+    assert_says([found], r"node\[1,3\] cannot reach each other's device 4.*undecided", "2 of 6 pings")
 
 
 def test_lossy(examine: NpuExaminer) -> None:

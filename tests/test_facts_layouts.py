@@ -41,7 +41,7 @@ def test_pings(name: str, outcome: str) -> None:
     text = sample(f"hccn_tool/{name.removesuffix('_slow')}.txt")
     if name.endswith("_slow"):
         text = text.replace("3 packets", "warning: something new\n3 packets")
-    (ping,) = NPU_PINGS.parse(Capture("npu-pings", 0, f"{text}\n@ 5/10.20.0.25 0\n"))
+    (ping,) = NPU_PINGS.parse(Capture("npu-pings", 0, f"pings 5/10.20.0.25\n{text}\n@ 5/10.20.0.25 0\n"))
     assert (ping.device, ping.address, ping.outcome) == (5, "10.20.0.25", outcome)
     assert ping == Ping(5, "10.20.0.25", ping.outcome, text.strip().splitlines()[-1])
 

@@ -233,7 +233,7 @@ def test_a_host_that_was_booted_is_fitted_again(rack: Rack) -> None:
     assert tool(host, "-i 0 -link -g")[0] == 127
     rack.reset()
     assert tool(host, "-i 0 -link -g") == (0, "link status: UP\n", "")
-    assert host.host.ask("cat /etc/hccn.conf | wc -l; ls /tmp").stdout == "48\n"
+    assert host.host.ask("cat /etc/hccn.conf | wc -l; ls /tmp/trace").stdout == "48\n"
 
 
 STATE = """

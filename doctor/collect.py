@@ -21,7 +21,7 @@ from doctor.examination import plan_of
 from doctor.followup import follow_up
 from doctor.inventory import JobWishes
 from doctor.mesh import MeshResult, mesh_script, plan_mesh, run_mesh
-from doctor.model import Backend, Capture, Host, Missing, Reach, Unreached
+from doctor.model import Answer, Backend, Capture, End, Host, Missing, Reach, Unreached
 from doctor.nodeset import is_host
 from doctor.plan import JobPlan, draft
 from doctor.playbook import MeshMode
@@ -204,6 +204,9 @@ class Collection:
                 self._add(answer.host, {}, {f.name: Missing(f.name, heard.summary) for f in later})
             else:
                 self._add(answer.host, heard.captures, heard.missing)
+            gone = _gone(answer)
+            if gone:
+                self.unreached[gone.host] = gone
 
     def _add(self, host: str, captures: Mapping[str, Capture], missing: Mapping[str, Missing]) -> None:
         """What is heard now goes over what was missing until now."""
@@ -212,6 +215,21 @@ class Collection:
         self.heard[host] = replace(
             known, captures={**known.captures, **captures}, missing={**open_until_now, **missing}
         )
+
+
+def _gone(answer: Answer | Unreached) -> Unreached | None:
+    """A host that answered in the first round and died in the second is not what it said it was."""
+    if isinstance(answer, Unreached):
+        return answer
+    if answer.end is not End.LOST:
+        return None
+    return Unreached(
+        answer.host,
+        Reach.LOST,
+        "it answered at first, and the connection was lost while its NPUs were asked to ping others",
+        "See whether the host is still up: it may have restarted or lost its network.",
+        (f"ssh {shlex.quote(answer.host)} uptime",),
+    )
 
 
 def _not_entered(why: Unreached, host: Host) -> Unreached:

@@ -3,11 +3,12 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
+TRIALS_ARGS ?=
 
-.PHONY: demo test lint check lab bench clean
+.PHONY: demo test lint check lab bench trials clean
 
 demo: $(VENV)/.installed
-	$(BIN)/doctor preflight --local
+	$(BIN)/doctor check --local
 
 test: $(VENV)/.ready
 	@scripts/system-packages
@@ -28,6 +29,11 @@ lab: $(VENV)/.ready
 bench: $(VENV)/.ready
 	@scripts/system-packages bench
 	$(BIN)/python -m benchmarks.peers
+
+# Every fault of the smoke run many times over, in the lab; takes an hour or two. TRIALS_ARGS narrows it.
+trials: $(VENV)/.ready
+	@scripts/system-packages
+	$(BIN)/python -m tests.trials $(TRIALS_ARGS)
 
 $(VENV)/.installed: pyproject.toml constraints.txt scripts/venv
 	scripts/venv $(VENV)

@@ -16,6 +16,7 @@ from doctor.api import (
     Scope,
     Severity,
     Skip,
+    Undecided,
     check,
 )
 from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Python, Versions
@@ -72,7 +73,11 @@ def _drift(
     for name in dict.fromkeys(name for found in versions.values() for name in found.installed):
         things[name] = {host: found.installed.get(name, NOT_THERE) for host, found in versions.items()}
     for name in dict.fromkeys(name for found in pythons.values() for name in found.packages):
-        things[name] = {host: found.packages.get(name, NOT_THERE) for host, found in pythons.items()}
+        things[name] = {
+            host: found.packages.get(name, NOT_THERE)
+            for host, found in pythons.items()
+            if name not in found.unversioned
+        }
     for thing, values in things.items():
         yield from _outliers(thing, values, "version")
 
@@ -130,13 +135,17 @@ def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
 
     Why it matters: the ranks on this host stop at their first import, and the others wait for them.
 
-    What to do: name the right interpreter (in the inventory, `python:`), or install torch into this one. The
-    check applies when torch is expected: `--expect torch=any`, or a version such as `torch=2.7`.
+    What to do: name the right interpreter (`--python PATH`, or `python:` in the inventory), or install torch
+    into this one. The check applies when torch is expected: by an exam with a smoke run, by
+    `--expect torch=any`, or with a version such as `torch=2.7`.
     """
     if not expect.torch:
         raise Skip("no torch is expected (--expect torch=any asks for it)")
     version = python.packages.get("torch")
-    if version is None:
+    if "torch" in python.unversioned:
+        if expect.torch != "any":
+            raise Undecided(f"the torch of {python.path} does not say its version")
+    elif version is None:
         yield _torch(python, "no torch", expect)
     elif expect.torch != "any" and not (version + ".").startswith(expect.torch.rstrip(".") + "."):
         yield _torch(python, f"torch {version}", expect)

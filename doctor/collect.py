@@ -20,7 +20,7 @@ from doctor.engine import Facts
 from doctor.examination import plan_of
 from doctor.followup import follow_up
 from doctor.inventory import JobWishes
-from doctor.mesh import MeshResult, mesh_script, plan_mesh, run_mesh
+from doctor.mesh import MeshResult, Patience, mesh_script, plan_mesh, run_mesh
 from doctor.model import Answer, Backend, Capture, End, Host, Missing, Reach, Unreached
 from doctor.nodeset import is_host
 from doctor.plan import JobPlan, draft
@@ -28,6 +28,7 @@ from doctor.playbook import MeshMode
 from doctor.probe import Heard, read, script, through
 from doctor.recording import SCHEMA, Recording
 from doctor.redact import redact, redact_values
+from doctor.smoke.result import SmokeResult
 from doctor.transport import Transport
 
 ALL_NAMES = 16
@@ -51,6 +52,10 @@ class Order:
     connect: bool = True
     """Whether a check wants to know who reaches whom."""
     also_busy: bool = False
+    smoke: bool = False
+    """Whether a smoke run follows."""
+    patience: Patience = field(default_factory=Patience)
+    """With connections between hosts."""
 
 
 Progress = Callable[[str, int, Sequence[str]], None]
@@ -70,6 +75,8 @@ class Collection:
     unreached: dict[str, Unreached] = field(default_factory=dict)
     mesh: MeshResult | None = None
     no_mesh: str = ""
+    smoke: list[SmokeResult] = field(default_factory=list)
+    no_smoke: str = ""
     stopped_by: int | None = None
 
     def run(self) -> None:
@@ -77,8 +84,11 @@ class Collection:
         self._mesh()
         self._follow_up()
 
+    def say(self, doing: str) -> None:
+        self.progress(doing, len(self.heard), ())
+
     def _meshing(self, doing: str) -> None:
-        self.progress(f"connecting the hosts to each other, {doing}", len(self.heard), ())
+        self.say(f"connecting the hosts to each other, {doing}")
 
     def recording(self) -> Recording:
         order = self.order
@@ -100,6 +110,9 @@ class Collection:
             mesh_mode=order.mesh,
             unfinished=self._outstanding(),
             stopped_by=self.stopped_by,
+            smoke=tuple(self.smoke),
+            smoke_wanted=order.smoke,
+            no_smoke=self.no_smoke or ("the run was interrupted before it" if self.stopped_by else ""),
             no_mesh=self.no_mesh or ("the run was interrupted before it ended" if self.stopped_by else ""),
             notes=tuple(self.transport.warnings),
         )
@@ -108,7 +121,7 @@ class Collection:
         done = self.heard.keys() | self.unreached.keys()
         return tuple(host.name for host in self.order.hosts if host.name not in done)
 
-    def _left(self) -> float:
+    def left(self) -> float:
         """Seconds until the deadline of the whole run."""
         if self.order.deadline is None:
             return float("inf")
@@ -134,7 +147,7 @@ class Collection:
             for host in order.hosts
         }
         self.progress("asking the hosts", 0, self._outstanding())
-        for answer in self.transport.run(scripts, min(order.timeout, max(self._left(), 0.1))):
+        for answer in self.transport.run(scripts, min(order.timeout, max(self.left(), 0.1))):
             outcome = answer if isinstance(answer, Unreached) else read(answer, facts, token)
             if isinstance(outcome, Unreached) and outcome.kind is Reach.NO_SHELL:
                 outcome = _not_entered(outcome, next(h for h in order.hosts if h.name == outcome.host))
@@ -149,7 +162,7 @@ class Collection:
         order = self.order
         if order.mesh == "none" or not order.connect or len(self.heard) < 2:
             return
-        if self._left() <= 0:
+        if self.left() <= 0:
             self.no_mesh = "the deadline came before it"
             return
         plan = plan_of(self.recording())
@@ -168,7 +181,9 @@ class Collection:
         session = self.transport.open(
             {h.name: through(mesh_script(h.python), h) for h in order.hosts if h.name in taking_part}
         )
-        self.mesh = run_mesh(session, mesh, progress=self._meshing, until=time.monotonic() + self._left())
+        self.mesh = run_mesh(
+            session, mesh, order.patience, progress=self._meshing, until=time.monotonic() + self.left()
+        )
 
     def _follow_up(self) -> None:
         """The second round, for facts that depend on what all hosts said; it adds to what was heard."""
@@ -177,7 +192,7 @@ class Collection:
         if not later or plan.backend.value is not Backend.HCCL:
             return
         early = "fewer than two hosts answered" if len(self.heard) < 2 else ""
-        early = early or ("the deadline came before it" if self._left() <= 0 else "")
+        early = early or ("the deadline came before it" if self.left() <= 0 else "")
         if early:
             for host in self.heard:
                 self._add(host, {}, {fact.name: Missing(fact.name, early) for fact in later})
@@ -198,7 +213,7 @@ class Collection:
         for host in scripts:
             self._add(host, {}, {fact.name: Missing(fact.name, "the run ended before it") for fact in later})
         self.progress("pinging from NPU to NPU", 0, tuple(scripts))
-        for answer in self.transport.run(scripts, min(order.timeout, max(self._left(), 0.1))):
+        for answer in self.transport.run(scripts, min(order.timeout, max(self.left(), 0.1))):
             heard = answer if isinstance(answer, Unreached) else read(answer, later, token)
             if isinstance(heard, Unreached):
                 self._add(answer.host, {}, {f.name: Missing(f.name, heard.summary) for f in later})

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from doctor.api import EXPECTS, Check, Fact, Maybe, Need
 from doctor.engine import Case, Facts, judge
 from doctor.expect import Expect, amend
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
+from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
 from doctor.findings import findings
-from doctor.givens import givens
+from doctor.givens import givens, smoke_of
 from doctor.model import Backend, Missing, View
 from doctor.nodeset import fold
 from doctor.plan import JobPlan, Sight, draft, settle
@@ -35,11 +36,18 @@ class Syllabus:
     expect: Expect
     rules: Rules
     notes: tuple[str, ...] = ()
+    smoke: bool = False
+    """Whether a smoke run belongs to it."""
 
     def asks(self, wanted: Need[Any]) -> bool:
         """Whether some check can use it."""
         needs = (need for check in self.checks for need in check.needs)
         return any((need.need if isinstance(need, Maybe) else need) is wanted for need in needs)
+
+    def before_smoke(self) -> Syllabus:
+        """What can be judged before a smoke run: it decides who takes part in one."""
+        checks = tuple(check for check in self.checks if SMOKE not in check.needs)
+        return replace(self, checks=checks)
 
     @property
     def facts(self) -> tuple[Fact[Any], ...]:
@@ -117,6 +125,11 @@ def examine(
         stopped_by=recording.stopped_by,
         replayed=replayed,
         outstanding=recording.unfinished,
+        smoke=smoke_of(recording),
+        no_smoke=(recording.no_smoke or "it was not begun")
+        if recording.smoke_wanted and not recording.smoke
+        else "",
+        net_seconds=recording.mesh.seconds if recording.mesh else None,
     )
 
 

@@ -10,6 +10,7 @@ from doctor.api import PLAN
 from doctor.engine import Facts
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
 from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, CutOff, Offset
+from doctor.facts.smoke import SMOKE, SmokeRun, SmokeSeen
 from doctor.facts.system import CLOCK, CLOCK_END
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TableSeen
 from doctor.launch import Launch, Told, launch_of_processes
@@ -18,6 +19,7 @@ from doctor.plan import JobPlan
 from doctor.probe import DAMAGED, Heard
 from doctor.ranktable import read_table
 from doctor.recording import Recording
+from doctor.smoke.judge import judge
 
 
 def givens(recording: Recording, plan: JobPlan, facts: Facts) -> Mapping[str, Any]:
@@ -34,7 +36,15 @@ def givens(recording: Recording, plan: JobPlan, facts: Facts) -> Mapping[str, An
         CLOCKS.name: _clocks(recording, facts),
         RANK_TABLE.name: _table(recording, plan, facts),
         LAUNCHES.name: _launches(recording, facts),
+        SMOKE.name: smoke_of(recording)
+        or Missing(SMOKE.name, recording.no_smoke or "there was no smoke run"),
     }
+
+
+def smoke_of(recording: Recording) -> SmokeSeen | None:
+    """The smoke runs with what they prove."""
+    runs = tuple(SmokeRun(result, judge(result)) for result in recording.smoke)
+    return SmokeSeen(runs) if runs else None
 
 
 def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Missing:

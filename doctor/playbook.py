@@ -22,6 +22,7 @@ from doctor.api import Check, Fact
 from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.expect import FIELDS
 from doctor.facts.run import CUT_OFF, MESH, UNREACHED
+from doctor.facts.smoke import SMOKE
 from doctor.model import Remedy, Severity, Values
 from doctor.registry import bundled
 from doctor.yamlfile import Document, plain, read_yaml, walk
@@ -37,6 +38,7 @@ class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skip: tuple[str, ...] = ()
     essential: tuple[str, ...] = ()
     mesh: MeshMode = "auto"
+    smoke: bool = False
     severity: dict[str, Severity] = {}
     expect: dict[str, str | int | float] = {}
 
@@ -154,9 +156,16 @@ def load_remedies() -> Playbook:
 
 
 def select(
-    checks: Sequence[Check], exam: Exam, only: Sequence[str], skip: Sequence[str], *, mesh: bool = True
+    checks: Sequence[Check],
+    exam: Exam,
+    only: Sequence[str],
+    skip: Sequence[str],
+    *,
+    mesh: bool = True,
+    smoke: bool = True,
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
-    """The checks to make, and the ids that the person took out; without a mesh those that need one are out.
+    """The checks to make, and the ids that the person took out; without a mesh, or a smoke run, those that
+    need one are out.
 
     A glob that matches nothing is a mistake.
     """
@@ -174,7 +183,10 @@ def select(
     chosen = [
         c.id
         for c in wanted
-        if (not only or matches(c.id, only)) and not matches(c.id, skip) and (mesh or not _meets(c))
+        if (not only or matches(c.id, only))
+        and not matches(c.id, skip)
+        and (mesh or not _meets(c))
+        and (smoke or SMOKE not in c.needs)
     ]
     if not chosen:
         raise UsageError("No check is left to make.", "--only, --skip and --mesh none leave nothing.")

@@ -1,4 +1,6 @@
-"""One line on stderr that says who is still outstanding; nothing at all where stderr is a log."""
+"""One line on stderr that says who is still outstanding; where stderr is a log, nothing, or with `verbose` a
+line whenever something else begins.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,17 @@ FEW = 32
 class Line:
     """Redraws itself in place; `clear` leaves nothing behind."""
 
-    def __init__(self, wanted: bool) -> None:
+    def __init__(self, wanted: bool, *, verbose: bool = False) -> None:
         self._live = wanted and sys.stderr.isatty()
+        self._logs = wanted and verbose and not self._live
         self._drawn = 0.0
+        self._doing = ""
 
     def __call__(self, doing: str, done: int, outstanding: Sequence[str]) -> None:
         now = time.monotonic()
+        if self._logs and doing != self._doing:
+            self._doing = doing
+            print(doing, file=sys.stderr, flush=True)
         if not self._live or (len(outstanding) > FEW and now - self._drawn < EVERY):
             return
         self._drawn = now

@@ -1,4 +1,4 @@
-"""A run, saved: what was asked, what every host said, what the mesh found.
+"""A run, saved: what was asked, what every host said, what the mesh and the smoke run found.
 
 It is support bundle, replay and test fixture in one format. Everything in it was redacted when it was
 captured, so that a replay sees exactly what the first run saw.
@@ -20,6 +20,8 @@ from doctor.mesh import MeshResult
 from doctor.model import Host, Unreached
 from doctor.nodeset import is_host
 from doctor.probe import Heard
+from doctor.smoke.plan import MOST_STEPS
+from doctor.smoke.result import SmokeResult
 
 SCHEMA = 1
 MOST_RANKS = 1_000_000
@@ -50,6 +52,11 @@ class Recording:
     """The signal that ended the run early."""
     no_mesh: str = ""
     """Why no mesh was run, when one was wanted."""
+    smoke_wanted: bool = False
+    smoke: tuple[SmokeResult, ...] = ()
+    """The smoke run, and its repeats without the hosts that it named."""
+    no_smoke: str = ""
+    """Why no smoke run was made, when one was wanted."""
     notes: tuple[str, ...] = ()
     """What the transport had to say, such as a known_hosts file that could not be written."""
 
@@ -110,3 +117,25 @@ def _nonsense(recording: Recording) -> Iterator[str]:
         yield "its master port is out of range"
     if not 0 <= recording.seconds < 1e6:
         yield "its time is out of range"
+    for run in recording.smoke:
+        yield from _nonsense_of_smoke(run, known)
+
+
+def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
+    plan = run.plan
+    seats = plan.seats
+    placed = [(cell, place) for cell, ranks in enumerate(plan.cells) for place in range(len(ranks))]
+    if (
+        not known >= {*plan.hosts, *(seen.host for seen in run.hosts), *(left.host for left in run.left_out)}
+        or not {*plan.hosts} >= {plan.head, *(seat.host for seat in seats)}
+        or [seat.rank for seat in seats] != [seen.rank for seen in run.ranks]
+        or [seat.rank for seat in seats] != list(range(len(seats)))
+        or [rank for ranks in plan.cells for rank in ranks] != list(range(len(seats)))
+        or [(seat.cell, seat.place) for seat in seats] != placed
+        or not 0 < plan.tp <= 64
+        or any(len(ranks) % plan.tp for ranks in plan.cells)
+        or not 0 < plan.steps <= MOST_STEPS
+        or len(seats) > MOST_RANKS
+        or (run.end.cell is not None and not 0 <= run.end.cell < len(plan.cells))
+    ):
+        yield "the ranks of its smoke run do not add up"

@@ -1,4 +1,4 @@
-"""The command line as typed, in four parts: who is asked, on which way, for which job, and what is asked."""
+"""The command line as typed: who is asked, on which way, for which job, what is asked, what is trained."""
 
 from __future__ import annotations
 
@@ -65,10 +65,26 @@ class What:
 
 
 @dataclass(frozen=True, slots=True)
+class Smoke:
+    """What the flags say of the smoke run."""
+
+    wanted: bool = False
+    python: str | None = None
+    steps: int | None = None
+    tp: int | None = None
+    timeout: float | None = None
+    inject: tuple[str, ...] = ()
+    refused: bool = False
+    """--no-smoke."""
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     command: str
     who: Who = field(default_factory=Who)
     way: Way = field(default_factory=Way)
     job: Job = field(default_factory=Job)
     what: What = field(default_factory=What)
+    smoke: Smoke = field(default_factory=Smoke)
+    verbose: bool = False
     quiet: bool = False

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -17,14 +18,18 @@ from doctor.errors import UsageError
 from doctor.examination import Syllabus, examine
 from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
+from doctor.facts.smoke import SMOKE
 from doctor.inventory import Targets, read_targets
+from doctor.mesh import Patience
 from doctor.model import Host
 from doctor.nodeset import check_jump, check_user
-from doctor.playbook import MeshMode, exams, load_exam, load_remedies, select
+from doctor.playbook import MeshMode, Playbook, exams, load_exam, load_remedies, select
 from doctor.progress import Line
 from doctor.recording import Recording, load
 from doctor.registry import find
-from doctor.request import Request, Way, What
+from doctor.rehearsal import QUICK, rehearse
+from doctor.request import Request, Smoke, Way
+from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
 from doctor.transport.settings import SshSettings
 from doctor.verdict import Report, Rules
 from doctor.wishes import pairs, wished
@@ -49,9 +54,10 @@ def examined(request: Request, more: Sequence[Fact[Any]] = ()) -> tuple[Recordin
     """What the hosts said, and the judgement; `more` are facts that no check asks for."""
     playbook = load_remedies()
     recorded = _load(request)
-    syllabus = _syllabus(request.what, recorded)
+    smoke = recorded.smoke_wanted if recorded else None
+    syllabus = _syllabus(request, recorded, smoke)
     if recorded is None:
-        recording = _collect(request, syllabus, more)
+        recording = _collect(request, syllabus, playbook, more)
     else:
         recording = replace(recorded, expect={**recorded.expect, **pairs(request.what.expect)})
     return recording, examine(recording, syllabus, playbook, replayed=recorded is not None)
@@ -74,6 +80,12 @@ def _load(request: Request) -> Recording | None:
         "--ranks-per-host": job.ranks_per_host,
         "--launch": job.launch,
         "--plan": job.plan,
+        "--python": request.smoke.python,
+        "--steps": request.smoke.steps,
+        "--tp": request.smoke.tp,
+        "--smoke-timeout": request.smoke.timeout,
+        "--inject": request.smoke.inject,
+        "--no-smoke": request.smoke.refused,
         "--sudo": way.sudo,
         "--enter": way.enter,
         "--transport": way.transport != "auto",
@@ -94,40 +106,60 @@ def _load(request: Request) -> Recording | None:
     return load(what.replay)
 
 
-def _syllabus(what: What, recorded: Recording | None) -> Syllabus:
-    name = what.exam or (recorded.exam if recorded else DEFAULT_EXAM)
+def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) -> Syllabus:
+    """`smoke`: whether the recording was to have a smoke run; None when there is no recording."""
+    what = request.what
+    name = what.exam or (recorded.exam if recorded else _own_exam(request))
     if recorded and not what.exam and name not in exams():
         raise UsageError(f"It was recorded with the exam {name!r}.", "Name it again with --exam.")
     found = find(what.checks)
     exam = load_exam(name, found.checks)
     shape = _shape(what.mesh or (recorded.mesh_mode if recorded else exam.mesh))
-    checks, left_out = select(found.checks, exam, what.only, what.skip, mesh=shape != "none")
+    able = exam.smoke and (request.smoke.wanted or recorded is not None)
+    smoke = able and not request.smoke.refused if smoke is None else smoke
+    checks, left_out = select(found.checks, exam, what.only, what.skip, mesh=shape != "none", smoke=smoke)
+    if not able:  # nobody took it out: it is no part of this
+        left_out = tuple(id for id in left_out if not id.startswith("smoke-"))
+    smoke = smoke and any(SMOKE in check.needs for check in checks)
+    expected = {**({"torch": "any"} if smoke else {}), **exam.expect}
     return Syllabus(
         name=name,
         exam=exam,
         checks=checks,
         left_out=left_out,
-        expect=amend(Expect(), {key: str(value) for key, value in exam.expect.items()}, f"exam {name}"),
+        expect=amend(Expect(), {key: str(value) for key, value in expected.items()}, f"exam {name}"),
         # What somebody asks for by name is essential to them.
         rules=Rules(
-            frozenset((*exam.essential, *(check.id for check in checks if what.only))),
+            frozenset(
+                check.id
+                for check in checks
+                if what.only or any(fnmatchcase(check.id, glob) for glob in exam.essential)
+            ),
             what.strict,
             what.need_hosts,
         ),
+        smoke=smoke,
         notes=tuple(f"{broken.origin} could not be used: {broken.reason}" for broken in found.broken),
     )
 
 
-def _collect(request: Request, syllabus: Syllabus, more: Sequence[Fact[Any]]) -> Recording:
+def _own_exam(request: Request) -> str:
+    return request.command if request.command in exams() else DEFAULT_EXAM
+
+
+def _collect(
+    request: Request, syllabus: Syllabus, playbook: Playbook, more: Sequence[Fact[Any]]
+) -> Recording:
     """Ask the hosts; an interruption leaves what is known by then."""
     way, what = request.way, request.what
+    training = _training(request.smoke)
     if what.on_busy not in ON_BUSY:
         raise UsageError(f"--on-busy: there is no {what.on_busy!r}; there are {', '.join(ON_BUSY)}.")
     who = request.who
     targets = read_targets(
         who.hosts, who.hostfile, who.inventory, who.local, who.exclude, os.environ, who.rank_table
     )
-    hosts = _over(targets.hosts, way)
+    hosts = _over(targets.hosts, way, request.smoke.python)
     if what.need_hosts is not None and what.need_hosts > len(hosts):
         raise UsageError(f"--need-hosts {what.need_hosts}: only {len(hosts)} hosts are named.")
     wishes = wished(request, targets.wishes)
@@ -136,7 +168,7 @@ def _collect(request: Request, syllabus: Syllabus, more: Sequence[Fact[Any]]) ->
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
     transport = _transport(way, targets, hosts)
-    line = Line(not request.quiet)
+    line = Line(not request.quiet, verbose=request.verbose)
     collection = Collection(
         Order(
             command=request.command,
@@ -151,6 +183,8 @@ def _collect(request: Request, syllabus: Syllabus, more: Sequence[Fact[Any]]) ->
             mesh=_shape(what.mesh or syllabus.exam.mesh),
             connect=syllabus.asks(MESH),
             also_busy=what.on_busy == "run",
+            smoke=syllabus.smoke,
+            patience=QUICK if request.command == "smoke" else Patience(),
         ),
         transport,
         line,
@@ -158,6 +192,9 @@ def _collect(request: Request, syllabus: Syllabus, more: Sequence[Fact[Any]]) ->
     _stop_on_signals()
     try:
         collection.run()
+        if syllabus.smoke:
+            before = examine(collection.recording(), syllabus.before_smoke(), playbook)
+            rehearse(collection, training, before)
     except KeyboardInterrupt as stop:
         collection.stopped_by = getattr(stop, "number", int(signal.SIGINT))
     finally:
@@ -201,11 +238,24 @@ def _transport(way: Way, targets: Targets, hosts: Sequence[Host]) -> Transport:
     )
 
 
-def _over(hosts: tuple[Host, ...], way: Way) -> tuple[Host, ...]:
+def _training(smoke: Smoke) -> SmokeWishes:
+    wishes = SmokeWishes(
+        steps=STEPS if smoke.steps is None else smoke.steps,
+        tp=smoke.tp,
+        timeout=smoke.timeout,
+        inject=smoke.inject,
+    )
+    check_wishes(wishes)
+    return wishes
+
+
+def _over(hosts: tuple[Host, ...], way: Way, python: str | None) -> tuple[Host, ...]:
     """Flags go over what the files say."""
-    if way.enter is None:
-        return hosts
-    return tuple(replace(host, enter=way.enter) for host in hosts)
+    if way.enter is not None:
+        hosts = tuple(replace(host, enter=way.enter) for host in hosts)
+    if python is not None:
+        hosts = tuple(replace(host, python=python) for host in hosts)
+    return hosts
 
 
 def _shape(name: str) -> MeshMode:

@@ -19,12 +19,27 @@ def prepare() -> None:
             stream.reconfigure(errors="replace")
 
 
+_PLAIN = str.maketrans(
+    {"×": "x", "→": "->", "·": "|", "└": "`", **dict(zip("▁▂▃▄▅▆▇█", "_.,-=+*#", strict=True))}
+)
+"""For signs of ours that an encoding may lack."""
+
+
+def plain(text: str, encoding: str | None) -> str:
+    """The text as it is where it can be written so, else with signs that are everywhere."""
+    try:
+        text.encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(_PLAIN)
+    return text
+
+
 def put(text: str, stream: TextIO | None) -> None:
     """A reader that has seen enough (`doctor check | head`) is no error; a full disk is one."""
     if stream is None:
         return
     try:
-        stream.write(text)
+        stream.write(plain(text, getattr(stream, "encoding", None)))
         stream.flush()
     except BrokenPipeError:
         with contextlib.suppress(OSError, ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from doctor.facts.smoke import SmokeSeen
 from doctor.model import Finding, Host, HostStatus, Result, Scope, Status, Unreached, Verdict
 from doctor.plan import JobPlan
 
@@ -63,6 +64,11 @@ class Report:
     """The signal that ended the run early."""
     replayed: bool = False
     outstanding: tuple[str, ...] = ()
+    smoke: SmokeSeen | None = None
+    no_smoke: str = ""
+    """Why there is none, when one was wanted."""
+    net_seconds: float | None = None
+    """What the mesh took: the first phase of a smoke run."""
 
     @property
     def healthy_hosts(self) -> tuple[str, ...]:

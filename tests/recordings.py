@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from doctor.api import Check
 from doctor.examination import Syllabus, examine
 from doctor.expect import Expect
+from doctor.facts.smoke import SMOKE
 from doctor.inventory import JobWishes
 from doctor.mesh import Link, Listener, MeshResult
 from doctor.model import Capture, Host, Missing
@@ -123,13 +125,19 @@ def recording(names: Sequence[str], /, **changed: Any) -> Recording:
     return replace(plain, **changed)
 
 
-def syllabus(checks: Sequence[Check] | None = None, exam: Exam | None = None, **rules: Any) -> Syllabus:
-    """The preflight exam over all bundled checks, when not said otherwise."""
-    chosen = find().checks if checks is None else tuple(checks)
-    exam = exam or (load_exam("preflight", chosen) if checks is None else Exam("test"))
-    rules = {"essential": frozenset(exam.essential)} | rules
+def syllabus(
+    checks: Sequence[Check] | None = None, exam: Exam | None = None, *, smoke: bool = False, **rules: Any
+) -> Syllabus:
+    """The preflight exam over all bundled checks, when not said otherwise, with or without a smoke run."""
+    bundled = find().checks if checks is None else tuple(checks)
+    chosen = tuple(check for check in bundled if smoke or SMOKE not in check.needs)
+    exam = exam or (load_exam("preflight", bundled) if checks is None else Exam("test"))
+    essential = (c.id for c in chosen if any(fnmatchcase(c.id, glob) for glob in exam.essential))
+    rules = {"essential": frozenset(essential)} | rules
     return Syllabus("preflight", exam, chosen, (), Expect(), Rules(**rules))
 
 
 def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
-    return examine(replace(of, stopped_by=stopped_by), syllabus(**rules), load_remedies())
+    return examine(
+        replace(of, stopped_by=stopped_by), syllabus(smoke=of.smoke_wanted, **rules), load_remedies()
+    )

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from doctor.api import Ask, Run
 from doctor.errors import NotUnderstood
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
-from doctor.facts.software import ENVIRONMENT, JOB_VARIABLES, PYTHON, VERSIONS
+from doctor.facts.software import ENVIRONMENT, JOB_VARIABLES, PYTHON, VERSIONS, Python
 from tests.captures import held, printed, sample
+from tests.recordings import heard, recording, report
 
 ASCEND = "/usr/local/Ascend"
 PS = """\
@@ -65,6 +69,87 @@ def test_python() -> None:
     )
     assert (python.path, python.version) == ("/opt/my env/bin/python3", "3.10.12")
     assert python.packages == {"torch": "2.1.0", "torch-npu": "2.1.0.post8"}, "the first on sys.path wins"
+
+
+def look(path: Path) -> Python:
+    """What the probe's question says of this interpreter, with a folder on its PYTHONPATH."""
+    assert isinstance(PYTHON.command, Run)
+    shell = PYTHON.command.text(Ask("a", python=sys.executable))
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(path), "LC_ALL": "C"}
+    isolated = shell.replace(" -B ", " -S -B ")  # without the packages of the machine that runs the tests
+    assert isolated != shell
+    done = subprocess.run(
+        ["sh", "-c", isolated], env=env, capture_output=True, text=True, check=True, cwd="/"
+    )
+    return printed(PYTHON, done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("files", "packages", "unversioned"),
+    [
+        ({}, {}, set()),
+        ({"torch-2.1.0.dist-info/METADATA": ""}, {"torch": "2.1.0"}, set()),
+        ({"torch-2.1.0.dist-info/METADATA": "", "torch/__init__.py": ""}, {"torch": "2.1.0"}, set()),
+        (
+            {"torch/__init__.py": "", "torch/version.py": "__all__ = []\n__version__ = '2.7.0a0+git1'\n"},
+            {"torch": "2.7.0a0+git1"},
+            set(),
+        ),
+        ({"torch/__init__.py": "", "torch/version.py": "\udcff\nversion = 1\n"}, {}, {"torch"}),
+        ({"torch/__init__.py": "raise SystemExit"}, {}, {"torch"}),
+        ({"torch/data.txt": ""}, {}, set()),
+    ],
+    ids=["none", "metadata", "both", "built in place", "garbage", "no version", "another folder"],
+)
+def test_torch_is_seen_where_it_lies(
+    files: dict[str, str], packages: dict[str, str], unversioned: set[str], tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, errors="surrogateescape")
+    python = look(tmp_path)
+    assert (python.packages, python.unversioned) == (packages, unversioned)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected", "outcome"),
+    [
+        ("", "any", "fail"),
+        ("", "2.1", "fail"),
+        ("package torch 2.1.0\n", "any", "pass"),
+        ("package torch 2.1.0\n", "2.1", "pass"),
+        ("package torch 2.1.0\n", "2.10", "fail"),
+        ("package torch ?\n", "any", "pass"),
+        ("package torch ?\n", "2.1", "unknown"),
+        ("package torch 2.1.0\npackage torch ?\n", "2.1", "pass"),
+        ("", "", "skip"),
+    ],
+)
+def test_torch_missing(said: str, expected: str, outcome: str) -> None:
+    names = ["node1"]
+    made = recording(
+        names, heard={"node1": heard(1, names, python=f"python 3.11.2 /usr/bin/python3\n{said}")}
+    )
+    found = report(replace(made, expect={"torch": expected} if expected else {})).results
+    (result,) = [each for each in found if each.check == "torch-missing"]
+    assert result.status.value == outcome
+    if outcome == "fail":
+        assert result.problem is not None
+        assert ("no torch" if not said else "torch 2.1.0") in result.problem.actual
+
+
+def test_a_torch_of_unknown_version_is_not_called_another_one() -> None:
+    names = ["node1", "node2"]
+    said = ("package torch 2.1.0\n", "package torch ?\n")
+    made = recording(
+        names,
+        heard={
+            name: heard(n, names, python=f"python 3.11.2 /usr/bin/python3\n{said[n - 1]}")
+            for n, name in enumerate(names, 1)
+        },
+    )
+    assert [finding.check for finding in report(made).findings] == []
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,14 @@ plan
 api
 transport
 probe       mesh        firewall
+smoke
 facts
 registry    recording
 engine      findings
 givens
 playbook    verdict
 examination
-followup    collect     manual      report      progress
+followup    collect     rehearsal   manual      report      progress
 deliver
 request     wishes
 session

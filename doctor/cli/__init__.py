@@ -12,7 +12,7 @@ import typer
 from doctor import __version__
 from doctor.cli import options as o
 from doctor.cli import ranktable
-from doctor.cli.examine import examine
+from doctor.cli.examine import SMOKE, examine, without
 from doctor.errors import DoctorError, UsageError
 from doctor.terminal import prepare
 
@@ -73,8 +73,9 @@ def _main(
     del version
 
 
-app.command("check", help="Ask every host, judge, report.")(examine)
-app.command("preflight", help="What a job script runs first: everything that must be right before the job.")(
+app.command("check", help="Ask every host, judge, report.")(without(*SMOKE))
+app.command("smoke", help="A short real parallel training that names what is wrong.")(without("no_smoke"))
+app.command("preflight", help="What a job script runs first: check, then smoke on the hosts that passed.")(
     examine
 )
 app.add_typer(ranktable.app, name="ranktable", help="Make a rank table from the live devices, or check one.")

@@ -1,10 +1,29 @@
-"""`doctor check` and `doctor preflight`."""
+"""`doctor check`, `doctor smoke` and `doctor preflight`: one command line, without what does not apply."""
 
 from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
 
 import typer
 
 from doctor.cli import options as o
+
+SMOKE = ("steps", "tp", "smoke_timeout", "inject", "no_smoke")
+
+
+def without(*names: str) -> Callable[..., int]:
+    """The command that lacks these options."""
+
+    @functools.wraps(examine)
+    def command(*args: object, **options: object) -> int:
+        return examine(*args, **options)  # type: ignore[arg-type]  # typer fills in what the signature says
+
+    signature = inspect.signature(examine, eval_str=True)
+    kept = [each for name, each in signature.parameters.items() if name not in names]
+    command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    return command
 
 
 def examine(
@@ -42,6 +61,12 @@ def examine(
     mesh: o.Mesh = None,
     on_busy: o.OnBusy = "skip",
     need_hosts: o.NeedHosts = None,
+    python: o.Python = None,
+    steps: o.Steps = None,
+    tp: o.Tp = None,
+    smoke_timeout: o.SmokeTimeout = None,
+    inject: o.Inject = None,
+    no_smoke: o.NoSmoke = False,
     save: o.Save = None,
     replay: o.Replay = None,
     json: o.Json = None,
@@ -52,11 +77,12 @@ def examine(
     no_color: o.NoColor = False,
 ) -> int:
     from doctor.deliver import Outputs
-    from doctor.request import Job, Request, Way, What, Who
+    from doctor.request import Job, Request, Smoke, Way, What, Who
     from doctor.session import conduct
 
+    name = context.info_name or "check"
     request = Request(
-        command=context.info_name or "check",
+        command=name,
         who=Who(tuple(hosts or ()), hostfile, inventory, rank_table, local, tuple(exclude or ())),
         way=Way(
             user=user,
@@ -86,6 +112,16 @@ def examine(
             need_hosts=need_hosts,
             replay=replay,
         ),
+        smoke=Smoke(
+            wanted=name != "check",
+            python=python,
+            steps=steps,
+            tp=tp,
+            timeout=smoke_timeout,
+            inject=o.words(inject),
+            refused=no_smoke,
+        ),
+        verbose=verbose,
         quiet=quiet,
     )
     return conduct(request, Outputs(save, json, healthy_hosts, faulty_hosts, quiet, verbose, no_color))

@@ -91,6 +91,21 @@ Replay = Annotated[
     Path | None, _option("--replay", metavar="FILE", help="Judge a recording; touches no host.")
 ]
 
+Python = Annotated[
+    str | None, _option("--python", metavar="PATH", help="The job's interpreter on the hosts, with torch.")
+]
+Steps = Annotated[int | None, _option("--steps", metavar="N", help="Of the smoke run. Default: 30.")]
+Tp = Annotated[
+    int | None, _option("--tp", metavar="N", help="Tensor parallel ranks in the smoke run: 1, 2 or 4.")
+]
+SmokeTimeout = Annotated[
+    float | None, _option("--smoke-timeout", metavar="S", help="For a smoke run. Default: by backend.")
+]
+Inject = Annotated[
+    Texts, _option("--inject", metavar="KIND@RANK[:STEP]", help="A fault on purpose, to see it found.")
+]
+NoSmoke = Annotated[bool, _option("--no-smoke", help="Without the smoke run.")]
+
 Save = Annotated[Path | None, _option("--save", metavar="FILE", help="Keep a recording of the run.")]
 Json = Annotated[str | None, _option("--json", metavar="FILE", help="The report as JSON; - is stdout.")]
 HealthyHosts = Annotated[

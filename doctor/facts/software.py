@@ -14,11 +14,15 @@ PACKAGES = ("torch", "torch-npu", "mindspore", "numpy")
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """The interpreter that a job on this host would use, and the packages that it would import."""
+    """The interpreter that a job on this host would use, and the packages that it would import.
+
+    Of those that are `unversioned` only the folder is there, which says no version.
+    """
 
     path: str
     version: str
     packages: Mapping[str, str]
+    unversioned: frozenset[str] = frozenset()
 
 
 _LOOK = (
@@ -27,9 +31,18 @@ _LOOK = (
     " for p in sys.path if os.path.isdir(p or '.')"
     " for n in sorted(os.listdir(p or '.'))"
     " for a,_,r in [n.partition('-')] if a in ('torch','torch_npu','mindspore','numpy')"
-    " for v,_,k in [r.rpartition('.')] if v and k in ('dist-info','egg-info')]"
+    " for v,_,k in [r.rpartition('.')] if v and k in ('dist-info','egg-info')];"
+    "[print('package torch',v)"
+    " for p in sys.path for d in [os.path.join(p or '.','torch')]"
+    " if os.path.isfile(os.path.join(d,'__init__.py'))"
+    " for f in [os.path.join(d,'version.py')]"
+    " for t in [open(f,errors='replace').read(9999) if os.path.isfile(f) and os.access(f,4) else '']"
+    " for v in [l[13:].strip(' \\'\"') for l in t.split('\\n') if l[:13]=='__version__ =']"
+    " + ['?']]"
 )
-"""Without `re`, whose import costs half as much again as the interpreter's start."""
+"""Without `re`, whose import costs half as much again as the interpreter's start. A torch that was built in
+place or is on PYTHONPATH has no metadata: its folder is looked for, and its version is in a file of its own.
+"""
 
 
 def _ask_python(ask: Ask) -> str:
@@ -47,9 +60,12 @@ def _python(capture: Capture) -> Python:
     if not head:
         raise NotUnderstood("the interpreter did not say its version")
     packages: dict[str, str] = {}
+    there: set[str] = set()
     for name, version in re.findall(r"^package (\S+) (\S+)$", capture.stdout, re.MULTILINE):
-        packages.setdefault(name, version)
-    return Python(head[2], head[1], packages)
+        there.add(name)
+        if version != "?":
+            packages.setdefault(name, version)
+    return Python(head[2], head[1], packages, frozenset(there - packages.keys()))
 
 
 PYTHON = Fact("python", Run(_ask_python), _python, timeout=10)

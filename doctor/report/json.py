@@ -10,6 +10,7 @@ import msgspec
 from doctor import __version__
 from doctor.model import Finding, HostStatus, Result, Sourced
 from doctor.plan import JobPlan
+from doctor.report.smoke import smoke_data
 from doctor.verdict import Report
 
 SCHEMA = 1
@@ -46,7 +47,7 @@ def as_data(report: Report) -> dict[str, Any]:
             for h in report.hosts
         ],
         "findings": [_finding(finding) for finding in report.findings],
-        "smoke": None,
+        "smoke": smoke_data(report),
         "results": _results(report.results),
     }
 

@@ -13,6 +13,7 @@ from doctor.inventory import fold
 from doctor.model import Backend, Finding, HostStatus, Sourced, Status, Verdict, View
 from doctor.plan import JobPlan
 from doctor.report.clean import clean, clean_line
+from doctor.report.smoketext import print_smoke
 from doctor.verdict import Report
 
 T = TypeVar("T")
@@ -25,6 +26,8 @@ _STYLE = {
 _LABEL = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "BROKEN", Status.UNKNOWN: "UNKNOWN"}
 _TROUBLE = (Status.FAIL, Status.CRASH, Status.WARN)
 _EVIDENCE = 6
+FROM_HERE = ("ssh ", "doctor ")
+"""So begin commands that are typed where the doctor runs."""
 
 
 def print_report(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
@@ -37,6 +40,8 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, qui
         if finding.status in _TROUBLE:
             console.print()
             _print_finding(finding, known, unheard, console, verbose)
+    if not quiet:
+        print_smoke(report, console, verbose=verbose)
     if not quiet or report.verdict is Verdict.INCONCLUSIVE:
         _print_unexamined(report, console, verbose)
     if report.findings or not quiet:
@@ -136,14 +141,17 @@ def _print_rows(rows: Iterable[tuple[str, str]], console: Console, indent: int, 
 def _print_commands(finding: Finding, unheard: set[str], console: Console, indent: int) -> None:
     """Never wrapped: commands are there to be copied. Nothing can be typed on a host out of reach."""
     commands = finding.remedy.commands if finding.remedy else ()
-    if not commands:
-        return
-    here = not finding.hosts or unheard & set(finding.hosts) or all(c.startswith("ssh ") for c in commands)
-    label = "type" if here else f"type on {clean_line(finding.nodeset)}"
-    console.print(Text(" " * indent + label, style="dim"), soft_wrap=True)
-    for command in commands:
-        style = "dim" if command.startswith("#") else "green"
-        console.print(Text(" " * (indent + 2) + clean_line(command), style=style), soft_wrap=True)
+    nowhere = not finding.hosts or unheard & set(finding.hosts)
+    there = [] if nowhere else [command for command in commands if not command.startswith(FROM_HERE)]
+    if all(command.startswith("#") for command in there) and len(there) < len(commands):
+        there = []  # a comment stays with the commands that it is about
+    here = [command for command in commands if command not in there]
+    for label, typed in ((f"type on {clean_line(finding.nodeset)}", there), ("type", here)):
+        if typed:
+            console.print(Text(" " * indent + label, style="dim"), soft_wrap=True)
+        for command in typed:
+            style = "dim" if command.startswith("#") else "green"
+            console.print(Text(" " * (indent + 2) + clean_line(command), style=style), soft_wrap=True)
 
 
 def _print_unexamined(report: Report, console: Console, verbose: bool) -> None:
@@ -173,9 +181,21 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
             rows.setdefault((reason, finding.hosts), []).append(finding.check)
     for (reason, hosts), checks in rows.items():
         where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"
-        yield ", ".join(dict.fromkeys(checks)) + where, reason
+        yield _named(checks, report) + where, reason
     for note in report.notes:
         yield "note", note
+
+
+def _named(checks: Iterable[str], report: Report) -> str:
+    """The checks; those of the smoke run in a few words, when most of them could not be decided."""
+    names = dict.fromkeys(checks)
+    skipped = {result.check for result in report.results if result.status is Status.SKIP}
+    smoke = [id for id in report.scopes if id.startswith("smoke-") and id not in skipped]
+    decided = [id for id in smoke if id not in names]
+    if len(decided) >= len(smoke) / 2:
+        return ", ".join(names)
+    rest = [name for name in names if name not in smoke]
+    return ", ".join([*rest, "smoke-*" + (f" but {' and '.join(decided)}" if decided else "")])
 
 
 def _unheard(report: Report) -> set[str]:

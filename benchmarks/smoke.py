@@ -1,0 +1,213 @@
+"""`python -m benchmarks.smoke`: the smoke run beside torchrun, which starts as many ranks and judges nothing.
+
+Both start their ranks on this machine, in turns. What torchrun runs is the least there is: import torch, find
+each other, one all-reduce. The smoke run adds collectives, a training of 30 steps, its audit and a verdict.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks.table import MEGA, rows
+from doctor import __version__
+
+BARE = """
+import os, time
+import torch
+import torch.distributed as dist
+imported = time.time()
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+joined = time.time()
+x = torch.ones(1000)
+dist.all_reduce(x)
+assert x[0].item() == dist.get_world_size()
+if dist.get_rank() == 0:
+    print("times", imported, joined, time.time(), flush=True)
+dist.destroy_process_group()
+"""
+TIMEOUT = 180
+TARGET = 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """One run: seconds, seconds of CPU of all its processes, and what came of it."""
+
+    wall: float
+    cpu: float
+    output: str
+    report: Mapping[str, Any] | None
+    began: float
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.smoke", description=__doc__)
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=7)
+    args = parser.parse_args()
+    print(_conditions(args.ranks), end="\n\n", flush=True)
+    with tempfile.TemporaryDirectory(prefix="bench-smoke-") as folder:
+        bare, smoke = _torchrun(Path(folder), args.ranks), _smoke(args.ranks)
+        taken: dict[str, list[Taken]] = {"bare": [], "smoke": []}
+        for round_number in range(args.rounds + 1):
+            for name, argv in (("bare", bare), ("smoke", smoke)):
+                sample = _take(argv, Path(folder))
+                if round_number:  # the first finds the files cold
+                    taken[name].append(sample)
+        stuck = [
+            _take([*smoke, "--inject", f"stuck@{args.ranks - 1}:10"], Path(folder), code=1) for _ in range(3)
+        ]
+        memory = {name: _memory(argv) / args.ranks for name, argv in (("bare", bare), ("smoke", smoke))}
+    print(_table(taken, stuck, memory), end="\n\n")
+    print(_split(taken))
+    return 0
+
+
+def _torchrun(folder: Path, ranks: int) -> list[str]:
+    script = folder / "bare.py"
+    script.write_text(BARE)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    return [*launcher, "--nproc-per-node", str(ranks), str(script)]
+
+
+def _smoke(ranks: int) -> list[str]:
+    where = ["--local", "--python", sys.executable, "--ranks-per-host", str(ranks)]
+    return [sys.executable, "-m", "doctor", "smoke", *where]
+
+
+def _take(argv: Sequence[str], folder: Path, code: int = 0) -> Taken:
+    report = folder / "report.json"
+    report.unlink(missing_ok=True)
+    ours = [*argv, "--json", str(report)] if "doctor" in argv else list(argv)
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        began = time.time()
+        process = subprocess.Popen(
+            ["timeout", "-k", "1", str(TIMEOUT), *ours],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=_environment(),
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.time() - began
+        process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, not by Popen
+        output.seek(0)
+        said = output.read()
+    if process.returncode != code:
+        raise SystemExit(f"{' '.join(ours)} ended with {process.returncode}:\n{said[-2000:]}")
+    told = json.loads(report.read_bytes()) if report.exists() else None
+    return Taken(wall, usage.ru_utime + usage.ru_stime, said, told, began)
+
+
+def _environment() -> dict[str, str]:
+    """One thread a rank, as the smoke run has it."""
+    return {**os.environ, "OMP_NUM_THREADS": "1"}
+
+
+def _memory(argv: Sequence[str]) -> float:
+    """Bytes of memory that a run takes at most, all its processes together, shared pages counted once."""
+    process = subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=_environment(),
+    )
+    most = 0
+    while process.poll() is None:
+        most = max(most, sum(map(_proportional, _descendants(process.pid))))
+        time.sleep(0.1)
+    return most
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    yield pid
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                yield from _descendants(int(child))
+
+
+def _proportional(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        if found := re.search(r"^Pss: +(\d+) kB", text, re.M):
+            return 1024 * int(found[1])
+    return 0
+
+
+def _table(taken: Mapping[str, Sequence[Taken]], stuck: Sequence[Taken], memory: Mapping[str, float]) -> str:
+    wall = {name: median(each.wall for each in runs) for name, runs in taken.items()}
+    cpu = {name: median(each.cpu for each in runs) for name, runs in taken.items()}
+    ratios = [ours.wall / bare.wall for bare, ours in zip(taken["bare"], taken["smoke"], strict=True)]
+    lines = [
+        ("torchrun, one all-reduce", f"{wall['bare']:.2f} s", ""),
+        ("doctor smoke, the whole run", f"{wall['smoke']:.2f} s", ""),
+        (
+            f"smoke beside torchrun ({min(ratios):.2f}-{max(ratios):.2f} in {len(ratios)} rounds)",
+            f"{median(ratios):.2f} ×",
+            f"{TARGET} ×",
+        ),
+        ("CPU beside torchrun", f"{cpu['smoke'] / cpu['bare']:.2f} ×", ""),
+        (
+            f"memory a rank, everything shared out: {memory['smoke'] / MEGA:.0f} MB "
+            f"of {memory['bare'] / MEGA:.0f} MB",
+            f"{memory['smoke'] / memory['bare']:.2f} ×",
+            "1 ×",
+        ),
+        ("a stuck rank: from the fault to the decision", _latency(stuck), ""),
+        ("… with torchrun alone: gloo's own timeout, not waited for", "1800 s", ""),
+    ]
+    return rows("the smoke run", lines)
+
+
+def _latency(stuck: Sequence[Taken]) -> str:
+    seen = [each.report["smoke"].get("latency") for each in stuck if each.report is not None]
+    known = [each for each in seen if each is not None]
+    return f"{median(known):.2f} s (worst {max(known):.2f})" if known else "not told"
+
+
+def _split(taken: Mapping[str, Sequence[Taken]]) -> str:
+    """Where the time goes. A phase of the smoke run is as long as its slowest rank."""
+    seen: dict[str, list[float]] = {}
+    for each in taken["smoke"]:
+        assert each.report is not None
+        phases = {phase["name"]: phase["seconds"] for phase in each.report["smoke"]["phases"]}
+        for name, seconds in {**phases, "the rest": each.wall - sum(phases.values())}.items():
+            seen.setdefault(f"smoke: {name}", []).append(seconds)
+    for each in taken["bare"]:
+        marks = re.search(r"times ([\d.]+) ([\d.]+) ([\d.]+)", each.output)
+        assert marks is not None, each.output
+        moments = [each.began, *map(float, marks.groups()), each.began + each.wall]
+        names = ("start and import", "join", "one all-reduce", "end")
+        for name, before, after in zip(names, moments, moments[1:], strict=False):
+            seen.setdefault(f"torchrun: {name}", []).append(after - before)
+    return rows("step by step", [(name, f"{median(times):.2f} s", "") for name, times in seen.items()])
+
+
+def _conditions(ranks: int) -> str:
+    return (
+        f"{ranks} ranks and the controller on one machine with {os.cpu_count()} cores, {platform.system()} "
+        f"{platform.release()}; load before: {os.getloadavg()[0]:.1f}. cluster-doctor {__version__}, "
+        f"Python {platform.python_version()}, torch {version('torch')}, gloo."
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""The smoke run's ranks that do not start, hang, die, or leave the order of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor.api import Problem, Scope, check
+from doctor.facts.smoke import SMOKE, SmokeSeen, accused
+
+DEVICES = (
+    "gpu-missing",
+    "gpu-unhealthy",
+    "gpu-xid",
+    "gpu-busy",
+    "fabric-manager-down",
+    "device-missing",
+    "device-unhealthy",
+    "device-busy",
+)
+NETWORK = (
+    "firewall-blocks",
+    "port-unreachable",
+    "hostname-loopback",
+    "names-disagree",
+    "interface-missing",
+    "mtu-mismatch",
+)
+FABRIC = (
+    "device-unreachable",
+    "device-link-down",
+    "device-tls-mismatch",
+    "device-net-unhealthy",
+    "ib-port-down",
+    "nvlink-down",
+)
+MEMORY = ("shm-small", "shm-full", "memory-low")
+
+
+@check(
+    "smoke-not-started",
+    SMOKE,
+    scope=Scope.CLUSTER,
+    remedy="see-why-no-rank",
+    causes=(
+        "torch-missing",
+        "version-incompatible",
+        *NETWORK,
+        *MEMORY,
+        *DEVICES,
+        "tmp-not-writable",
+        "disk-full",
+        "nproc-low",
+        "stuck-process",
+        "version-drift",
+    ),
+)
+def smoke_not_started(seen: SmokeSeen) -> Iterator[Problem]:
+    """A rank of the smoke run did not start, or did not join the others.
+
+    Why it matters: a job waits for its last rank. torch says so only when the rendezvous times out, after ten
+    minutes or half an hour, and then names a key of the store rather than a host.
+
+    How it is known: every rank shows in memory shared with its host's agent how far it has come: process
+    started, libraries there, connected. The finding names those that are behind when all others wait, and
+    how far they came.
+
+    Causes seen in practice: an interpreter without torch, or with a torch that fails at import (a missing
+    libascend_hal.so or libcudart, torch_npu built for another torch); a driver that does not answer, so that
+    the first call to the device never returns; a Python environment on a network file system that is slow on
+    this host alone; a name server that does not answer, which costs 5 seconds for each connection to the
+    store; a host name that resolves to 127.0.1.1, on which gloo and HCCL then listen.
+
+    What to do: name the job's interpreter with --python, or `python:` in the inventory. Where an import
+    failed, run the same import by hand on that host. Where the rank started and never joined, look at names,
+    firewall and the interface that the job uses on that host.
+    """
+    yield from accused(seen, "smoke-not-started", "join")
+
+
+@check(
+    "smoke-hang",
+    SMOKE,
+    scope=Scope.CLUSTER,
+    remedy="find-what-hangs",
+    causes=("smoke-not-started", "smoke-crash", *NETWORK, *FABRIC, *DEVICES, *MEMORY, "stuck-process"),
+)
+def smoke_hang(seen: SmokeSeen) -> Iterator[Problem]:
+    """The smoke run stood still: a rank never reached a collective, or one never ended.
+
+    Why it matters: a job in this state burns its whole allocation and prints nothing. The timeout that ends
+    it, half an hour in torch (HCCL_EXEC_TIMEOUT on Ascend, EI0002 in its log), shows on the ranks that wait;
+    the one that they wait for is silent.
+
+    How it is known: each rank shows which collective it is about to enter, is inside of, or has left. When
+    none of them moves any more, the rank that is outside while the others wait inside is the culprit; a
+    process that is stopped, or in uninterruptible sleep, is seen as such. When all are inside the same
+    collective, the hosts try plain connections to each other at once, and the host or link that fails is
+    named. Where nothing fails there either, the finding says that nobody could be named. A run that stood
+    still for a while and then went on is a warning.
+
+    Causes seen in practice: a debugger or a scheduler that stops a process; a read from a network file system
+    that never returns (state D); a cable or switch port that died under way; a firewall that forgets quiet
+    connections; packets larger than some switch lets through; on NVIDIA an Xid error or a dead NVLink, on
+    Ascend a port of the NPU that is down, or TLS switched on at one end only.
+
+    What to do: the finding says where the rank stood, with its stack when it could be taken. Run the host
+    alone: if it hangs there too, look at its processes, disks and devices; if not, at the network between the
+    named hosts. For a job of your own, take the same picture with `py-spy dump --pid PID` on the rank that
+    does not wait.
+    """
+    yield from accused(seen, "smoke-hang", "done")
+
+
+@check(
+    "smoke-crash",
+    SMOKE,
+    scope=Scope.CLUSTER,
+    remedy="see-what-killed-it",
+    causes=(*MEMORY, *DEVICES, "gpu-ecc", "version-incompatible", "disk-full", "nproc-low", "kernel-log"),
+)
+def smoke_crash(seen: SmokeSeen) -> Iterator[Problem]:
+    """A rank of the smoke run died, or the connection to its host was lost.
+
+    Why it matters: the other ranks then fail too, with "Connection closed by peer" or a timeout, each with a
+    traceback of its own, and the first that is printed is seldom the one that died first.
+
+    How it is known: the agent of each host sees at once how a process ended, and which rank had left the
+    common order before. Ranks that died of the first one's death are counted as victims, not accused.
+
+    Causes seen in practice: SIGKILL by the kernel's out-of-memory killer (dmesg says so) or by a limit of the
+    container; SIGBUS when /dev/shm is full; SIGSEGV or SIGILL where torch or its device library was built for
+    another processor or driver; an exception with its text (out of device memory, no such device, a port that
+    is in use); the host itself restarting.
+
+    What to do: read the last words of the rank in the finding, then dmesg on that host. Give a container more
+    memory and --shm-size; bring the driver and the device library to versions that fit.
+    """
+    yield from accused(seen, "smoke-crash", "done")
+
+
+@check(
+    "smoke-mismatch",
+    SMOKE,
+    scope=Scope.CLUSTER,
+    remedy="compare-software",
+    causes=("version-incompatible", "version-drift", "env-drift"),
+)
+def smoke_mismatch(seen: SmokeSeen) -> Iterator[Problem]:
+    """A rank called another collective than its peers: skipped, added, out of order or of another shape.
+
+    Why it matters: collectives have no names. One that is skipped on one rank is silently paired with the
+    next one of the others: the sums are wrong and training goes on, until it hangs somewhere else. Another
+    shape or type makes gloo abort a rank that did nothing wrong, and NCCL and HCCL wait for ever (EI0002).
+
+    How it is known: the smoke run's schedule is fixed, and what every rank enters is held against it: group,
+    number in the group, operation, type and bytes. The finding says what was due and what was called instead.
+
+    Causes seen in practice: in this run, whose code is the same everywhere, a different version of torch, or
+    a patched one (sitecustomize, PYTHONPATH). In jobs: a branch on `rank == 0`, a data loader with one batch
+    less on one rank, a parameter without gradient on some ranks, checkpoints or evaluation on some ranks
+    only.
+
+    What to do: compare the software of the named host with the others'. In your own job look for whatever
+    only some ranks do between the last collective that agreed and this one.
+    """
+    yield from accused(seen, "smoke-mismatch", "done")

@@ -1,0 +1,116 @@
+"""What made the smoke run slow: a rank, a busy host, or a link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor.api import Problem, Scope, Severity, check
+from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least
+
+SETTINGS = ("cpu-governor", "numa-balancing", "swap-active")
+LEFTOVERS = ("stuck-process", "gpu-busy", "device-busy")
+
+
+@check(
+    "smoke-straggler",
+    SMOKE,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    remedy="find-what-slows",
+    causes=(
+        "smoke-contention",
+        *LEFTOVERS,
+        *SETTINGS,
+        "gpu-ecc",
+        "gpu-xid",
+        "gpu-unhealthy",
+        "version-drift",
+    ),
+)
+def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
+    """A rank computes more slowly than the others.
+
+    Why it matters: all ranks wait for the slowest at every step, so one rank that is 20 % slower makes the
+    whole job 20 % slower; it does not show in step times, which are the same for all.
+
+    How it is known: each rank measures the time of its own computing, without waiting, at every step; one
+    whose median is more than 12 % above that of the others, in nearly all steps, is named. Only ranks on
+    devices of the same kind are compared, and fewer than four ranks say nothing.
+
+    Causes seen in practice: a device that throttles because it is hot or short of power; a power limit or a
+    clock that was set by hand; a CPU in a powersave governor; ranks bound to the wrong socket or all to the
+    same core; a failing device that corrects its memory all the time; another kind of CPU.
+
+    What to do: compare clocks, temperatures and power limits of the named device with its neighbours', the
+    governor and the binding of its rank. Run the host alone to see whether it stays slow.
+    """
+    at_least(seen, "smoke-straggler", ranks=4)
+    yield from accused(seen, "smoke-straggler", "train")
+
+
+@check(
+    "smoke-contention",
+    SMOKE,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    remedy="find-what-slows",
+    causes=(*LEFTOVERS, "swap-active"),
+)
+def smoke_contention(seen: SmokeSeen) -> Iterator[Problem]:
+    """The ranks of a host wait for its processor: somebody else computes there.
+
+    Why it matters: a job gets what is left. Its steps become slow and uneven, and so do those of everybody
+    who waits for this host.
+
+    How it is known: on each rank the time that passed while it computed is held against the time that it got
+    from the processor. Where that is 1.3 times as much, and far more than on the other hosts, something else
+    was running. When all hosts are alike, it is the size of the run and nobody is named.
+
+    Causes seen in practice: processes left by an earlier job; another job on a host that was meant to be
+    exclusive; fewer CPUs in the container or cgroup than there are ranks; monitoring, backup or a virus
+    scanner.
+
+    What to do: see what runs there, end what was left over, ask the scheduler for whole hosts, or for at
+    least one core a rank.
+    """
+    at_least(seen, "smoke-contention", hosts=3)
+    yield from accused(seen, "smoke-contention", "train")
+
+
+@check(
+    "smoke-slow-link",
+    SMOKE,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    remedy="look-at-link",
+    causes=(
+        "link-speed-mismatch",
+        "mtu-mismatch",
+        "nic-errors",
+        "route-wrong-interface",
+        "device-speed-mismatch",
+        "device-link-flaps",
+        "device-link-errors",
+        "device-optical",
+        "smoke-contention",
+    ),
+)
+def smoke_slow_link(seen: SmokeSeen) -> Iterator[Problem]:
+    """The network to a host is slower than to the others.
+
+    Why it matters: a ring is as fast as its slowest link. A port that fell back to a tenth of its speed, or
+    loses one packet in a thousand, slows every all-reduce of the job.
+
+    How it is known: hosts exchange data in pairs, both ways at once, each with several others, twice; a host
+    whose pairs are slower than the rest by more than the noise that was measured (at least 12 %) is named,
+    and so is one whose round trips take far longer. It needs three hosts.
+
+    Causes seen in practice: a port that negotiated a lower speed; a bad cable or a dirty optical plug; an MTU
+    of 1500 between hosts that use 9000; flow control or ECN switched off at one switch port; traffic that
+    takes the management network; a virtual machine with a limited network.
+
+    What to do: look at the speed and the error counters of the named host's port and of the switch port at
+    the other end; exchange cable or optics with a host that is fast, and see whether the fault goes with it.
+    """
+    at_least(seen, "smoke-slow-link", hosts=3)
+    yield from accused(seen, "smoke-slow-link", "bandwidth")

@@ -1,0 +1,206 @@
+"""What the smoke runs of this examination saw and charge, and what that means for one check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from doctor.api import UNDECIDED, Confidence, Given, Place, Problem, Severity, Skip, Undecided, fold
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.result import Seat, SmokePlan, SmokeResult
+
+__all__ = ["SMOKE", "Charge", "SmokeResult", "SmokeRun", "SmokeSeen", "accused", "at_least", "is_fault"]
+
+WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
+"""Checks whose charges, when they do not say otherwise, leave a host fit for a job."""
+
+
+def is_fault(charge: Charge) -> bool:
+    """Whether it makes a host unfit, as opposed to a warning."""
+    return charge.severity is Severity.FAIL or (charge.severity is None and charge.check not in WARNINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class SmokeRun:
+    """One run with what it proves."""
+
+    result: SmokeResult
+    charges: tuple[Charge, ...]
+
+    @property
+    def plan(self) -> SmokePlan:
+        return self.result.plan
+
+    def got_past(self, host: str, phase: str) -> bool:
+        """Whether every rank of the host, with all the ranks that it trains with, left that phase behind."""
+        cells = {seat.cell for seat in self.plan.on(host)}
+        ranks = [seen for cell in cells for seen in self.result.cell_ranks(cell)]
+        return bool(ranks) and all(
+            seen.done or PHASES.index(seen.phase) > PHASES.index(phase) for seen in ranks
+        )
+
+    def ending(self, host: str) -> str:
+        """Where the run ended for this host, in words."""
+        if self.result.end.kind == "interrupted":
+            return "the smoke run was interrupted"
+        if self.result.end.kind == "deadline":
+            return "the smoke run ran out of time"
+        cells = {seat.cell for seat in self.plan.on(host)}
+        phases = [seen.phase for cell in cells for seen in self.result.cell_ranks(cell) if not seen.done] or [
+            "done"
+        ]
+        first = min(phases, key=PHASES.index)
+        return f"the smoke run ended in the {PHASE_NAMES.get(first, first)} phase"
+
+
+PHASE_NAMES = {"spawned": "start", "ready": "start"}
+"""What the report calls a phase that is part of another."""
+
+
+@dataclass(frozen=True, slots=True)
+class SmokeSeen:
+    """All runs: the first, and those that were repeated without the hosts that it named."""
+
+    runs: tuple[SmokeRun, ...]
+    unheard: frozenset[str] = frozenset()
+    """Hosts that could not be asked at all: no smoke run needs to say so again."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Those that took part in a run."""
+        return tuple(dict.fromkeys(host for run in self.runs for host in run.plan.hosts))
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Host -> why it took part in none of the runs."""
+        reasons = {left.host: left.reason for run in self.runs for left in run.result.left_out}
+        return {host: why for host, why in reasons.items() if host not in {*self.hosts, *self.unheard}}
+
+    @property
+    def condemned(self) -> frozenset[str]:
+        """Hosts that some charge names as at fault: nothing more need be known of them."""
+        return frozenset(
+            host
+            for run in self.runs
+            for charge in run.charges
+            if is_fault(charge)
+            for host in charge.culprit_hosts(run.plan)
+        )
+
+
+SMOKE: Given[SmokeSeen] = Given("smoke")
+"""Missing when none was asked for (then there is nothing to look at) or when it could not run."""
+
+
+def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
+    """A problem for each charge of this check; then unknown for hosts of which no run could decide it.
+
+    `decided_by` is the phase that a run must have left behind to decide it; "done" stands for the whole run.
+    """
+    told: set[object] = set()
+    for run in seen.runs:
+        for charge in run.charges:
+            if charge.check == check and (key := _same(charge, run.plan)) not in told:
+                told.add(key)
+                yield problem(charge, run.plan)
+    reasons: dict[str, list[str]] = {}
+    for host, reason in seen.left_out.items():
+        reasons.setdefault(f"left out of the smoke run: {reason}", []).append(host)
+    for host in seen.hosts:
+        runs = [run for run in seen.runs if host in run.plan.hosts]
+        if host not in seen.condemned and not any(run.got_past(host, decided_by) for run in runs):
+            reasons.setdefault(runs[-1].ending(host), []).append(host)
+    if not seen.runs:
+        raise Undecided("no host took part in the smoke run")
+    if reasons:
+        hosts = tuple(host for group in reasons.values() for host in group)
+        texts = [f"{reason} ({fold(group)})" for reason, group in reasons.items()]
+        raise Undecided("; ".join(texts) if len(texts) > 1 else next(iter(reasons)), hosts)
+
+
+def at_least(seen: SmokeSeen, check: str, *, hosts: int = 0, ranks: int = 0) -> None:
+    """Skip a check that compares, where there are too few to compare and nothing was charged all the same."""
+    if any(charge.check == check for run in seen.runs for charge in run.charges):
+        return
+    most_hosts = max((len(run.plan.hosts) for run in seen.runs), default=0)
+    most_ranks = max((len(run.plan.seats) for run in seen.runs), default=0)
+    if seen.runs and most_hosts < hosts:
+        raise Skip(f"it compares {hosts} hosts or more, and {_took_part(most_hosts, 'host')}")
+    if seen.runs and most_ranks < ranks:
+        raise Skip(f"it compares {ranks} ranks or more, and {_took_part(most_ranks, 'rank')}")
+
+
+def _took_part(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'} took part in the smoke run"
+
+
+def _same(charge: Charge, plan: SmokePlan) -> object:
+    """Equal for a charge that a repeated run, whose ranks have other numbers, makes again."""
+    seats = sorted((plan.seat(rank).host, plan.seat(rank).local) for rank in charge.ranks)
+    return (charge.kind, tuple(seats), tuple(sorted(charge.hosts)), charge.peer)
+
+
+def problem(charge: Charge, plan: SmokePlan) -> Problem:
+    """The charge with its culprits: hosts, ranks and devices."""
+    hosts = charge.culprit_hosts(plan)
+    summary = charge.summary
+    if charge.undecided and not summary.endswith(UNDECIDED):
+        summary = summary.rstrip(".") + UNDECIDED
+    return Problem(
+        summary,
+        expected=charge.expected,
+        actual=charge.actual,
+        evidence=charge.evidence,
+        subject=_subject(charge, plan),
+        hosts=hosts,
+        where=_places(charge, plan, hosts),
+        severity=charge.severity,
+        confidence=Confidence.SUSPECT if charge.undecided else charge.confidence,
+        values=_values(plan, hosts),
+        commands=charge.commands,
+    )
+
+
+def _subject(charge: Charge, plan: SmokePlan) -> str | None:
+    if charge.peer and len(charge.hosts) == 1:
+        return f"{charge.hosts[0]} <-> {charge.peer}"
+    if not charge.ranks:
+        return None
+    ranks = ranks_text(charge.ranks)
+    devices = sorted({d for rank in charge.ranks if (d := plan.seat(rank).device) is not None})
+    if not devices or len(charge.culprit_hosts(plan)) > 1:
+        return ranks
+    return f"{ranks} (device{'s' if len(devices) > 1 else ''} {', '.join(map(str, devices))})"
+
+
+def _places(charge: Charge, plan: SmokePlan, hosts: tuple[str, ...]) -> tuple[Place, ...]:
+    """Culprits. Where nobody is named: the hosts where it shows, which a common cause would have to cover."""
+    seats = [plan.seat(rank) for rank in dict.fromkeys(charge.ranks)]
+    seated = {seat.host for seat in seats}
+    places = [
+        Place(host=seat.host, rank=seat.rank, device=seat.device, peer=_peer(charge, seat.host, hosts))
+        for seat in seats
+    ]
+    places += [
+        Place(host=host, peer=_peer(charge, host, hosts)) for host in charge.hosts if host not in seated
+    ]
+    if places:
+        return tuple(places)
+    struck: list[Seat] = [plan.seat(rank) for rank in charge.victims] or list(plan.seats)
+    return tuple(Place(host=host) for host in dict.fromkeys(seat.host for seat in struck))
+
+
+def _peer(charge: Charge, host: str, hosts: tuple[str, ...]) -> str | None:
+    """The other end of a link; of two suspects the other one, so that a cause at one clears the other."""
+    if charge.peer or not charge.undecided or len(hosts) != 2:
+        return charge.peer
+    return hosts[1] if host == hosts[0] else hosts[0]
+
+
+def _values(plan: SmokePlan, hosts: tuple[str, ...]) -> dict[str, str | tuple[str, ...]]:
+    """What fills a remedy's commands: the culprits, folded and one by one, and everybody who took part."""
+    values: dict[str, str | tuple[str, ...]] = {"cluster": fold(plan.hosts)}
+    if hosts:
+        values |= {"hosts": fold(hosts), "host": hosts}
+    return values

@@ -1,0 +1,201 @@
+"""What is told of the smoke runs: their numbers in one place, and the part of the JSON that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal
+
+from doctor.facts.smoke import SmokeRun, is_fault
+from doctor.nodeset import fold
+from doctor.smoke.judge.loss import LossSummary, loss_summary
+from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
+from doctor.smoke.onhost.page import PHASES
+from doctor.verdict import Report
+
+Outcome = Literal["pass", "fail", "skipped"]
+SHOWN = ("start", "join", "collectives", "train", "audit", "bandwidth")
+_PART_OF = {"spawned": "start", "ready": "start", "done": "bandwidth"}
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """`skipped`: the run did not get so far, or was interrupted there."""
+
+    name: str
+    status: Outcome
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What two hosts sent each other, both at once: bytes a second each way, and a round trip in seconds."""
+
+    hosts: tuple[str, str]
+    rate: float
+    round_trip: float
+
+
+def outcome(run: SmokeRun) -> Outcome:
+    if any(is_fault(charge) for charge in run.charges):
+        return "fail"
+    kind = run.result.end.kind
+    return "pass" if kind == "done" else "skipped" if kind == "interrupted" else "fail"
+
+
+def last_phase(run: SmokeRun) -> str:
+    """Where the rank was that had come the least far."""
+    reached = [PHASES.index(seen.phase) for seen in run.result.ranks if not seen.done]
+    name = PHASES[min(reached)] if reached else "done"
+    return _PART_OF.get(name, name)
+
+
+def phases(run: SmokeRun, net: float | None) -> tuple[Phase, ...]:
+    """In order; `net` is what the mesh before the run took. Where hosts cannot meet there is no bandwidth."""
+    ended = run.result.end.kind
+    here = None if ended == "done" else last_phase(run)
+    wrong = {_PART_OF.get(charge.phase, charge.phase) for charge in run.charges if is_fault(charge)}
+    wrong |= set() if here is None or ended == "interrupted" else {here}
+    rows = [] if net is None else [Phase("net", "fail" if "net" in wrong else "pass", round(net, 3))]
+    order = SHOWN if _hosts_meet(run) else SHOWN[:-1]
+    reached = len(order) if here is None else order.index(here) if here in order else len(order) - 1
+    for number, name in enumerate(order):
+        status: Outcome = "fail" if name in wrong else "pass" if number < reached else "skipped"
+        rows.append(Phase(name, status, _seconds(run, name) if number <= reached else 0.0))
+    return tuple(rows)
+
+
+def _hosts_meet(run: SmokeRun) -> bool:
+    return any(len({run.plan.seat(rank).host for rank in cell}) > 1 for cell in run.plan.cells)
+
+
+def _seconds(run: SmokeRun, name: str) -> float:
+    """Of the slowest rank; starting includes importing torch, on the slowest host."""
+    spent = run.result.seconds
+    if name != "start":
+        return round(spent.get(name, 0.0), 3)
+    imported = max((host.imported or 0.0 for host in run.result.hosts), default=0.0)
+    return round(imported + spent.get("spawned", 0.0) + spent.get("start", 0.0), 3)
+
+
+def loss(run: SmokeRun) -> LossSummary | None:
+    """Of the cell that learned the least."""
+    found = [loss_summary(run.result, cell) for cell in range(len(run.plan.cells))]
+    told = [summary for summary in found if summary.curve]
+    return min(told, key=lambda summary: summary.drop if summary.drop is not None else 1.0, default=None)
+
+
+def step_seconds(run: SmokeRun) -> float | None:
+    """A typical training step."""
+    spent = [step.compute + step.wait for seen in run.result.ranks for step in seen.steps]
+    return median(spent) if spent and max(spent) > 0 else None
+
+
+def tokens_per_second(run: SmokeRun) -> float | None:
+    """Over all replicas; of a run whose training came to its end."""
+    seconds = step_seconds(run)
+    if not seconds or not all(run.got_past(host, "train") for host in run.plan.hosts):
+        return None
+    return len(run.plan.seats) / run.plan.tp * SEQUENCES * LENGTH / seconds
+
+
+def links(run: SmokeRun) -> tuple[Link, ...]:
+    """Each pair of hosts that met, the slowest first."""
+    rates: dict[tuple[str, str], list[float]] = {}
+    trips: dict[tuple[str, str], list[float]] = {}
+    for seat, seen in zip(run.plan.seats, run.result.ranks, strict=True):
+        members = run.plan.cells[seat.cell]
+        for pair in seen.pairs:
+            if pair.peer >= len(members) or pair.seconds <= 0 or not pair.bytes:
+                continue
+            other = run.plan.seat(members[pair.peer]).host
+            hosts = (min(seat.host, other), max(seat.host, other))
+            rates.setdefault(hosts, []).append(pair.bytes / pair.seconds)
+            trips.setdefault(hosts, []).append(pair.rtt)
+    met = (Link(hosts, median(found), median(trips[hosts])) for hosts, found in rates.items())
+    return tuple(sorted(met, key=lambda link: (link.rate, link.hosts)))
+
+
+def versions(run: SmokeRun) -> dict[str, str]:
+    """Name -> version; where ranks differ, each with its hosts."""
+    said: dict[str, dict[str, dict[str, None]]] = {}
+    for seat, seen in zip(run.plan.seats, run.result.ranks, strict=True):
+        started = seen.started
+        for name, version in ({"device": started.product} | started.versions if started else {}).items():
+            if version:
+                said.setdefault(name, {}).setdefault(version, {})[seat.host] = None
+    return {name: _alike(found) for name, found in said.items()}
+
+
+def _alike(found: Mapping[str, Iterable[str]]) -> str:
+    if len(found) == 1:
+        return next(iter(found))
+    return "; ".join(f"{version} on {fold(hosts)}" for version, hosts in found.items())
+
+
+def injected(run: SmokeRun) -> str:
+    """The faults on purpose, as --inject takes them."""
+    return ",".join(map(str, run.plan.injected))
+
+
+def left_out(run: SmokeRun) -> dict[str, str]:
+    return {left.host: left.reason for left in run.result.left_out}
+
+
+def smoke_data(report: Report) -> dict[str, Any] | None:
+    """The first run, and those repeated without the hosts that it named; null if none was asked for."""
+    seen = report.smoke
+    if seen is not None and seen.runs:
+        first, *more = seen.runs
+        return _run_data(first, report.net_seconds) | {"runs": [_run_data(run, None) for run in more]}
+    if not report.no_smoke:
+        return None
+    return {
+        "status": "skipped",
+        "reason": report.no_smoke,
+        "backend": report.plan.backend.value,
+        "ranks": [],
+        "layout": None,
+        "phases": [],
+        "loss": None,
+        "bandwidth": [],
+        "versions": {},
+        "injected": None,
+        "hosts": [],
+        "left_out": {},
+        "seconds": 0.0,
+        "latency": None,
+        "runs": [],
+    }
+
+
+def _run_data(run: SmokeRun, net: float | None) -> dict[str, Any]:
+    plan, status = run.plan, outcome(run)
+    return {
+        "status": status,
+        "reason": f"interrupted in the {last_phase(run)} phase" if status == "skipped" else None,
+        "backend": plan.backend,
+        "ranks": [{"rank": seat.rank, "host": seat.host, "device": seat.device} for seat in plan.seats],
+        "layout": {
+            "dp": len(plan.cells[0]) // plan.tp if plan.cells else 0,
+            "tp": plan.tp,
+            "cells": len(plan.cells),
+        },
+        "phases": phases(run, net),
+        "loss": loss(run),
+        "bandwidth": [
+            {
+                "hosts": link.hosts,
+                "bytes_per_second": round(link.rate),
+                "round_trip_ms": round(1e3 * link.round_trip, 4),
+            }
+            for link in links(run)
+        ],
+        "versions": versions(run),
+        "injected": injected(run) or None,
+        "hosts": plan.hosts,
+        "left_out": left_out(run),
+        "seconds": run.result.total,
+        "latency": run.result.end.latency,
+    }

@@ -1,0 +1,222 @@
+"""The smoke runs for a person: one paragraph, which a run without faults fills in three lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from doctor.facts.smoke import SmokeRun, is_fault
+from doctor.nodeset import fold
+from doctor.report import smoke
+from doctor.report.clean import clean_line
+from doctor.verdict import Report
+
+TITLE = "Smoke"
+INDENT = len(TITLE) + 2
+BLOCKS = "▁▂▃▄▅▆▇█"
+CURVE = 8
+"""Signs of the loss curve."""
+LONGEST = 100
+"""Of a version that a host told."""
+Pieces = list[Text]
+"""What is not to be broken at the end of a line, with the blanks and commas that belong to it."""
+
+
+def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> None:
+    """Nothing, where no smoke run was asked for."""
+    seen = report.smoke
+    if seen is None or not seen.runs:
+        if report.no_smoke:
+            console.print()
+            _print([_words(f"not made: {clean_line(report.no_smoke)}")], console)
+        return
+    first, *more = seen.runs
+    console.print()
+    _print([*_lines(first, report.net_seconds, verbose), *_repeats(first, more)], console)
+
+
+def _lines(run: SmokeRun, net: float | None, verbose: bool) -> Iterator[Pieces]:
+    yield [*_words(f"{_who(run)}:"), *_course(run)]
+    yield _phases(run, net)
+    measured = [*_speed(run), *_links(run)]
+    if measured:
+        yield _joined(measured, "; ")
+    if verbose:
+        told = [f"{name} {version}"[:LONGEST] for name, version in smoke.versions(run).items()]
+        peak = max((host.peak_memory for host in run.result.hosts), default=0)
+        told += [f"{peak / 1e6:.0f} MB a rank"] if peak else []
+        yield _joined([_words(clean_line(each)) for each in told], ", ")
+    if run.plan.injected:
+        yield [*_words("injected on purpose:"), *_words(_injected(run), "bold yellow")]
+    reasons: dict[str, list[str]] = {}
+    for host, reason in smoke.left_out(run).items():
+        reasons.setdefault(reason, []).append(host)
+    for reason, hosts in reasons.items():
+        yield _words(clean_line(f"left out: {fold(hosts)} ({reason})"))
+
+
+def _who(run: SmokeRun) -> str:
+    plan = run.plan
+    counts = {len(plan.on(host)) for host in plan.hosts}
+    each = f" × {counts.pop()}" if len(counts) == 1 else ""
+    hosts = f"{len(plan.hosts)} hosts{each}" if len(plan.hosts) > 1 else "one host"
+    replicas = len(plan.cells[0]) // plan.tp if plan.cells else 0
+    shape = f"dp {replicas} × tp {plan.tp}"
+    cells = f"{len(plan.cells)} cells of {shape}" if len(plan.cells) > 1 else shape
+    ranks = "1 rank" if len(plan.seats) == 1 else f"{len(plan.seats)} ranks"
+    return f"{ranks} ({hosts}), {plan.backend}, {cells}"
+
+
+def _course(run: SmokeRun) -> Pieces:
+    """How it went, and what was learned."""
+    result, learned = run.result, smoke.loss(run)
+    steps = learned.steps if learned else 0
+    status = smoke.outcome(run)
+    pieces: Pieces = []
+    if status == "skipped":
+        pieces += _words(f"interrupted in the {smoke.last_phase(run)} phase,", "bold cyan")
+    elif status == "fail":
+        pieces += _words("failed,", "bold red")
+        if result.end.kind != "done":
+            pieces += _words(f"ended in the {smoke.last_phase(run)} phase,")
+    done = f"{steps} of {run.plan.steps}" if steps < run.plan.steps else str(steps)
+    pieces += _words(f"{done} step{'' if done == '1' else 's'}")
+    if learned is None:
+        return pieces
+    values = [value for value in learned.curve if value is not None]
+    if values:
+        pieces[-1] += Text(",")
+        pieces += [
+            *_words(f"loss {_loss(values[0])} → {_loss(values[-1])}"),
+            Text(curve(values), style="green"),
+        ]
+    if learned.drop is not None:
+        needed = "" if learned.limit is None else f", needed {_percent(learned.limit)}"
+        pieces += _words(f"(learned {_percent(learned.drop)}{needed})")
+    seconds = smoke.step_seconds(run)
+    if seconds is not None:
+        pieces[-1] += Text(",")
+        pieces += _words(f"{_number(1e3 * seconds)} ms a step")
+    return pieces
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def curve(values: Sequence[float]) -> str:
+    """The values in a few signs, from the least to the largest of them."""
+    size = min(CURVE, len(values))
+    parts = [values[len(values) * n // size : len(values) * (n + 1) // size] for n in range(size)]
+    means = [sum(part) / len(part) for part in parts]
+    low, high = min(means), max(means)
+    span = (high - low) or 1.0
+    return "".join(BLOCKS[round((mean - low) / span * (len(BLOCKS) - 1))] for mean in means)
+
+
+def _phases(run: SmokeRun, net: float | None) -> Pieces:
+    pieces: Pieces = []
+    rows = smoke.phases(run, net)
+    shown = [row for row in rows if row.status != "skipped" or row.seconds]
+    for row in shown:
+        text = Text(f"{row.name} {row.seconds:.1f}")
+        if row is shown[-1]:
+            text += Text(" s")
+        if row.status == "fail":
+            text += Text(" failed", style="bold red")
+        pieces.append(text)
+    spaced = _joined([[piece] for piece in pieces], "  ")
+    missing = [row.name for row in rows if row not in shown]
+    if missing:
+        spaced += _words(f"(not reached: {', '.join(missing)})", "dim")
+    return spaced
+
+
+def _speed(run: SmokeRun) -> list[Pieces]:
+    tokens = smoke.tokens_per_second(run)
+    return [] if tokens is None else [_words(f"{_number(tokens)} tokens a second")]
+
+
+def _links(run: SmokeRun) -> list[Pieces]:
+    found = smoke.links(run)
+    if not found:
+        return []
+    slowest, fastest = _rate(found[0].rate), _rate(found[-1].rate)
+    pair = clean_line(" - ".join(found[0].hosts))
+    trip = f"{1e3 * max(link.round_trip for link in found):.2f} ms"
+    if len(found) == 1:
+        return [_words(f"link {pair} {slowest} each way"), _words(f"round trip {trip}")]
+    span = slowest if slowest == fastest else f"{slowest} ({pair}) to {fastest}"
+    return [_words(f"links {span} each way"), _words(f"round trips up to {trip}")]
+
+
+def _rate(rate: float) -> str:
+    return f"{rate / 1e9:.2f} GB/s" if rate >= 1e9 else f"{_number(rate / 1e6)} MB/s"
+
+
+def _number(value: float) -> str:
+    """To three figures."""
+    if value >= 1000:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _loss(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 1e4 else f"{value:.1e}"
+
+
+def _injected(run: SmokeRun) -> str:
+    latency = run.result.end.latency
+    found = "" if latency is None else f" (the run was ended {latency:.2f} s after it took effect)"
+    return clean_line(smoke.injected(run)) + found
+
+
+def _repeats(before: SmokeRun, runs: Sequence[SmokeRun]) -> Iterator[Pieces]:
+    for run in runs:
+        gone = [host for host in before.plan.hosts if host not in run.plan.hosts]
+        pieces = _words(clean_line(f"repeated without {fold(gone)}:"))
+        checks = dict.fromkeys(charge.check for charge in run.charges if is_fault(charge))
+        status = smoke.outcome(run)
+        style = {"pass": "bold green", "fail": "bold red", "skipped": "bold cyan"}[status]
+        word = {"pass": "passed", "fail": "failed", "skipped": "interrupted"}[status]
+        pieces += _words(word, style)
+        if checks:
+            pieces += _words(f"({', '.join(checks)})")
+        yield pieces
+        before = run
+
+
+def _words(text: str, style: str = "") -> Pieces:
+    return [Text(word, style=style) for word in text.split(" ") if word]
+
+
+def _joined(groups: Sequence[Pieces], between: str) -> Pieces:
+    """The groups one behind the other; their ends carry what stands between them, but for blanks."""
+    joined: Pieces = []
+    for number, group in enumerate(groups):
+        last = number == len(groups) - 1
+        *rest, end = group
+        joined += [*rest, end if last else end + Text(between.removesuffix(" "))]
+    return joined
+
+
+def _print(lines: Iterable[Pieces], console: Console) -> None:
+    """Each line wrapped between its pieces, under the title."""
+    head = Text(f"{TITLE}  ", style="bold")
+    for pieces in filter(None, lines):
+        line = Text()
+        for piece in pieces:
+            if line and INDENT + line.cell_len + 1 + piece.cell_len > console.width:
+                console.print(head + _bare(line), soft_wrap=True)
+                head, line = Text(" " * INDENT), Text()
+            line = line + Text(" ") + piece if line else piece
+        console.print(head + _bare(line), soft_wrap=True)
+        head = Text(" " * INDENT)
+
+
+def _bare(line: Text) -> Text:
+    line = line.copy()
+    line.rstrip()
+    return line

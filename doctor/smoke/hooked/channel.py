@@ -1,0 +1,134 @@
+"""How the ranks exchange their hashes: beside the job's collectives, which are neither disturbed nor hung.
+Nothing here blocks; who waits for something looks again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Channel(Protocol):
+    def put(self, box: str, name: str, text: str) -> None: ...
+
+    def count(self, box: str) -> int:
+        """How many were put into the box."""
+
+    def there(self, box: str, name: str) -> bool: ...
+
+    def take(self, box: str, name: str) -> str:
+        """What was put, which has to be there."""
+
+
+class StoreChannel:
+    """Over the store of torch.distributed.
+
+    Counters tell what is there, because `add` never waits. `wait` and `get` do: until the time-out of the
+    whole job, and the answer to a wait that was given up confused older stores.
+    """
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def put(self, box: str, name: str, text: str) -> None:
+        self._store.set(f"doctor-hook/{box}/{name}", text)
+        self._store.add(f"doctor-hook/{box}/{name}/there", 1)
+        self._store.add(f"doctor-hook/{box}/count", 1)
+
+    def count(self, box: str) -> int:
+        return int(self._store.add(f"doctor-hook/{box}/count", 0))
+
+    def there(self, box: str, name: str) -> bool:
+        return int(self._store.add(f"doctor-hook/{box}/{name}/there", 0)) > 0
+
+    def take(self, box: str, name: str) -> str:
+        text: bytes = self._store.get(f"doctor-hook/{box}/{name}")
+        return text.decode()
+
+
+class FileChannel:
+    """Over an empty directory that all ranks see, for jobs without torch."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def put(self, box: str, name: str, text: str) -> None:
+        folder = os.path.join(self._path, box)
+        os.makedirs(folder, exist_ok=True)
+        # Renamed when it is whole: nobody reads half of it.
+        draft = os.path.join(self._path, f".{box}.{name}")
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(draft, os.path.join(folder, name))
+
+    def count(self, box: str) -> int:
+        try:
+            return len(os.listdir(os.path.join(self._path, box)))
+        except FileNotFoundError:
+            return 0
+
+    def there(self, box: str, name: str) -> bool:
+        return os.path.exists(os.path.join(self._path, box, name))
+
+    def take(self, box: str, name: str) -> str:
+        with open(os.path.join(self._path, box, name), encoding="utf-8") as file:
+            return file.read()
+
+
+def place() -> tuple[int, int]:
+    """The rank, and how many there are; (0, 1) in a process that is alone."""
+    distributed = _distributed()
+    if distributed is not None:
+        return int(distributed.get_rank()), int(distributed.get_world_size())
+    # torchrun and others; MindSpore and rank tables; Open MPI; Slurm.
+    for rank, world in (
+        ("RANK", "WORLD_SIZE"),
+        ("RANK_ID", "RANK_SIZE"),
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("SLURM_PROCID", "SLURM_NTASKS"),
+    ):
+        if os.environ.get(rank, "").isdigit() and os.environ.get(world, "").isdigit():
+            return int(os.environ[rank]), int(os.environ[world])
+    return 0, 1
+
+
+def channel() -> Channel | None:
+    folder = os.environ.get("DOCTOR_HOOK_DIR")
+    if folder:
+        return FileChannel(folder)
+    distributed = _distributed()
+    if distributed is None:
+        return None
+    store = distributed.distributed_c10d._get_default_store()
+    return None if store is None else StoreChannel(store)
+
+
+def group_ranks(group: Any) -> list[int] | None:
+    """The ranks of a process group, numbered as in the whole job; a list of numbers is one already."""
+    if group is None:
+        return None
+    if isinstance(group, (list, tuple, range)):
+        return sorted(int(rank) for rank in group)
+    distributed = sys.modules["torch.distributed"]
+    return sorted(int(rank) for rank in distributed.get_process_group_ranks(group))
+
+
+def _distributed() -> Any:
+    """torch.distributed, if this job uses it; never loads it."""
+    module = sys.modules.get("torch.distributed")
+    return module if module is not None and module.is_available() and module.is_initialized() else None
+
+
+def await_(condition: Callable[[], bool], limit: float) -> bool:
+    """Look until the condition holds, for at most `limit` seconds; whether it did."""
+    end = time.monotonic() + limit
+    pause = 0.001
+    while not condition():
+        if time.monotonic() >= end:
+            return False
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.05)
+    return True

@@ -1,0 +1,96 @@
+"""Faults on purpose, as a person asks for them: `KIND@rank[:step]`. What they do is in `onhost/inject.py`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from doctor.errors import UsageError, suggest
+from doctor.smoke.result import Injection, Phase
+
+_FORM = re.compile(r"([A-Za-z-]{1,40})@(\d{1,7})(?::(\d{1,7}))?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of fault. `first` is the step that it has when none is given, as a fraction of all steps;
+    None where it has none. `ranks` and `replicas` are how many of them it takes to matter.
+    """
+
+    title: str
+    first: Fraction | None = Fraction(1, 3)
+    takes_step: bool = True
+    phase: Phase = "train"
+    ranks: int = 1
+    replicas: int = 1
+
+    def step_of(self, steps: int) -> int | None:
+        return None if self.first is None else int(self.first * steps)
+
+
+_START = Fraction(0)
+KINDS = {
+    "never-join": Kind("sleeps instead of joining", None, takes_step=False, phase="join", ranks=2),
+    "kill": Kind("is killed by SIGKILL"),
+    "stop": Kind("is stopped by SIGSTOP"),
+    "stuck": Kind("sleeps for ever"),
+    "spin": Kind("runs in an endless loop"),
+    "exception": Kind("raises an exception"),
+    "exit": Kind("exits with code 7 without a word"),
+    "skip": Kind("leaves out a collective", ranks=2),
+    "extra": Kind("calls a collective twice", ranks=2),
+    "shape": Kind("calls a collective with an element less", ranks=2),
+    "dtype": Kind("calls a collective with float64", ranks=2),
+    "op": Kind("broadcasts instead of reducing", ranks=2),
+    "order": Kind("calls a collective too early", ranks=2),
+    "mask": Kind("draws its mask with a seed of its own (seed + rank)", _START),
+    "mask-stray": Kind("draws one random number too many, and its masks from then on with it"),
+    "mask-hash": Kind("seeds its libraries and its mask with Python's salted hash()", _START),
+    "mask-time": Kind("seeds its libraries and its mask with the time", _START),
+    "mask-ahead": Kind("draws the mask and the random numbers of the step after", _START),
+    "same-data": Kind("its replica trains on the data of the one beside it", _START, replicas=2),
+    "no-sync": Kind("its replica throws the summed gradient away", replicas=2),
+    "other-init": Kind("begins with other parameters", None, takes_step=False),
+    "param-bit": Kind("has one bit of a parameter flipped"),
+    "grad-bit": Kind("has the lowest bit of a gradient flipped, from then on"),
+    "stale": Kind("adds nothing to the gradient, from then on"),
+    "shuffled": Kind("its replica trains on shuffled labels", _START),
+    "frozen": Kind("all ranks train with a learning rate of 0", _START),
+    "nan": Kind("computes a gradient that is not a number, from then on"),
+    "lr-explode": Kind("all ranks train with a learning rate of 1, from then on"),
+    "wrong-result": Kind("gets wrong sums: in the collectives phase, or from a step on", None, ranks=2),
+    "slow": Kind("computes half as much again, from then on"),
+}
+
+
+def parse_injections(
+    texts: Iterable[str], ranks: int, steps: int, replicas: int | None = None
+) -> tuple[Injection, ...]:
+    """What `--inject` asks for, in a run of so many ranks and steps, and replicas in each cell if known."""
+    return tuple(parse_injection(text, ranks, steps, replicas) for text in texts)
+
+
+def parse_injection(text: str, ranks: int, steps: int, replicas: int | None = None) -> Injection:
+    shown = f"--inject {text[:60]!r}"
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"{shown} is not KIND@rank[:step]", f"for instance stuck@{ranks - 1}:{steps // 2}")
+    name, rank = match[1].lower(), int(match[2])
+    kind = KINDS.get(name)
+    if kind is None:
+        near = suggest(name, KINDS)
+        raise UsageError(f"{shown}: there is no fault {name!r}", near or f"faults: {', '.join(KINDS)}")
+    if rank >= ranks:
+        raise UsageError(f"{shown}: there is no rank {rank}", f"ranks of this run: 0 to {ranks - 1}")
+    if ranks < kind.ranks or (replicas is not None and replicas < kind.replicas):
+        missing = f"{kind.ranks} ranks" if ranks < kind.ranks else f"{kind.replicas} data-parallel replicas"
+        raise UsageError(f"{shown} would change nothing", f"it takes {missing}; this run has fewer")
+    if match[3] is None:
+        return Injection(name, rank, kind.step_of(steps))
+    if not kind.takes_step:
+        raise UsageError(f"{shown}: {name} happens at no particular step", f"give it as {name}@{rank}")
+    if int(match[3]) >= steps:
+        raise UsageError(f"{shown}: there is no step {match[3]}", f"steps of this run: 0 to {steps - 1}")
+    return Injection(name, rank, int(match[3]))

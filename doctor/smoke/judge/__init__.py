@@ -1,0 +1,27 @@
+"""What a smoke run proves, and against whom. Pure: the same result, the same charges.
+
+Judged in the order of certainty: a run that ended early is judged by why it ended; what ran to its end by its
+exact invariants first and by statistics last. What follows from a fault that is already charged is left out.
+"""
+
+from __future__ import annotations
+
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.crash import judge_crash
+from doctor.smoke.judge.data import judge_data
+from doctor.smoke.judge.hang import judge_hang, judge_hiccups
+from doctor.smoke.judge.mismatch import judge_mismatch
+from doctor.smoke.judge.start import judge_start
+from doctor.smoke.result import SmokeResult
+
+__all__ = ["Charge", "judge"]
+
+
+def judge(result: SmokeResult) -> tuple[Charge, ...]:
+    ended = (
+        *judge_start(result),
+        *judge_crash(result),
+        *judge_mismatch(result),
+        *judge_hang(result),
+    )
+    return (*ended, *judge_data(result, ended), *judge_hiccups(result))

@@ -1,0 +1,106 @@
+"""One cell of a finished run, as the judges of its numbers look at it: by places, replicas and steps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.result import Batch, RankSeen, SmokeResult, Started, Step
+
+NOT_ARITHMETIC = ("python", "numpy")
+"""Versions that do not change what torch computes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """`seen` is in the order of places. What a rank says of steps that the plan does not have is left out."""
+
+    number: int
+    shape: Shape
+    ranks: tuple[int, ...]
+    seen: tuple[RankSeen, ...]
+
+    @property
+    def places(self) -> range:
+        return range(len(self.seen))
+
+    def numbers(self, places: Iterable[int]) -> tuple[int, ...]:
+        """Places as ranks of the whole run."""
+        return tuple(self.ranks[place] for place in sorted(places))
+
+    def replica(self, dp: int) -> list[int]:
+        """The places that hold one copy of the model together."""
+        return [dp * self.shape.tp + tp for tp in range(self.shape.tp)]
+
+    def column(self, tp: int) -> list[int]:
+        """The places that hold the same part of the model."""
+        return [dp * self.shape.tp + tp for dp in range(self.shape.dp)]
+
+    def batches(self, place: int) -> dict[int, Batch]:
+        return {batch.step: batch for batch in self.seen[place].batches if batch.step < self.shape.steps}
+
+    def steps(self, place: int) -> dict[int, Step]:
+        return {step.step: step for step in self.seen[place].steps if step.step < self.shape.steps}
+
+    def common_steps(self, places: Iterable[int]) -> list[dict[int, Step]]:
+        """For each step that all of them finished, from the first one: place -> what it said."""
+        steps = {place: self.steps(place) for place in places}
+        found: list[dict[int, Step]] = []
+        for number in range(self.shape.steps):
+            if not steps or any(number not in said for said in steps.values()):
+                break
+            found.append({place: said[number] for place, said in steps.items()})
+        return found
+
+
+def cells(result: SmokeResult) -> Iterator[Cell]:
+    for number, ranks in enumerate(result.plan.cells):
+        yield Cell(number, result.plan.shape(number), ranks, result.cell_ranks(number))
+
+
+class Vote(NamedTuple):
+    """`decided`: more than half agree, and `odd` are the others; else `odd` are all of them."""
+
+    odd: tuple[int, ...]
+    decided: bool
+
+
+def vote(values: Mapping[int, Hashable]) -> Vote | None:
+    """Who is out of step; None where all agree. Of two that differ, nobody can say."""
+    if len(set(values.values())) < 2:
+        return None
+    common, times = Counter(values.values()).most_common(1)[0]
+    if 2 * times > len(values):
+        return Vote(tuple(sorted(key for key, value in values.items() if value != common)), True)
+    return Vote(tuple(sorted(values)), False)
+
+
+def arithmetic(started: Started | None) -> Hashable:
+    """Equal for ranks whose floating-point results must agree in every bit."""
+    if started is None:
+        return None
+    versions = {name: version for name, version in started.versions.items() if name not in NOT_ARITHMETIC}
+    return (started.product, tuple(sorted(versions.items())))
+
+
+def alike(cell: Cell, places: Iterable[int]) -> bool:
+    """Whether the results of these ranks may be compared bit by bit."""
+    return len({arithmetic(cell.seen[place].started) for place in places}) == 1
+
+
+def everybody(result: SmokeResult, charge: Charge, cell: Cell) -> Charge:
+    """The charge against all ranks of a cell: nobody by name, unless other cells are without fault."""
+    if len(result.plan.cells) == 1:
+        return replace(charge, ranks=(), victims=cell.ranks)
+    return replace(charge, ranks=cell.ranks, undecided=True)
+
+
+def without(charge: Charge, ranks: Iterable[int]) -> Charge | None:
+    """The charge with these ranks acquitted; None when nobody is left."""
+    gone = set(ranks)
+    left = tuple(rank for rank in charge.ranks if rank not in gone)
+    return replace(charge, ranks=left) if left else None

@@ -1,0 +1,54 @@
+"""A charge: what one smoke run proves, against whom, and how it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.result import SmokePlan
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One fault. `ranks` are the culprits, `hosts` the culprits when it is a host and not one of its ranks;
+    with neither, the fault is everybody's. `kind` tells faults of one check apart (see smoke.md 1).
+
+    The words name neither a host nor a rank that is a culprit: the report does. They may name others.
+    """
+
+    check: str
+    kind: str
+    summary: str
+    expected: str = ""
+    actual: str = ""
+    ranks: tuple[int, ...] = ()
+    hosts: tuple[str, ...] = ()
+    victims: tuple[int, ...] = ()
+    phase: str = ""
+    step: int | None = None
+    peer: str | None = None
+    """The other end of a link that is at fault."""
+    confidence: Confidence = Confidence.CERTAIN
+    severity: Severity | None = None
+    evidence: tuple[Evidence, ...] = ()
+    commands: tuple[str, ...] = ()
+    undecided: bool = False
+    """The culprits are suspects: one of them, and it is not known which."""
+
+    def culprit_hosts(self, plan: SmokePlan) -> tuple[str, ...]:
+        named = dict.fromkeys([*(plan.seat(rank).host for rank in self.ranks), *self.hosts])
+        return tuple(named)
+
+
+def ranks_text(ranks: Iterable[int]) -> str:
+    """Ranks in words: "rank 3", "ranks 0-2, 5"."""
+    numbers = sorted(set(ranks))
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    shown = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+    return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown}"

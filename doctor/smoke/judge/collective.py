@@ -1,0 +1,167 @@
+"""Collectives that gave something else than their closed form, and sums that are not those of their parts."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from doctor.model import Confidence, Evidence
+from doctor.smoke.judge.cells import Cell, cells
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.conserve import Loss, first_loss, projections
+from doctor.smoke.onhost.collectiveplan import LARGEST, PERIOD, addends
+from doctor.smoke.result import CollectiveWrong, SmokeResult
+
+CHECK = "smoke-collective-wrong"
+_NAME = re.compile(r"(\w{1,30}) of (\d{1,12}) (\w{1,20})(?: from (\d{1,6}))?")
+_SUMMING = ("all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather")
+
+
+class Wrong(NamedTuple):
+    """One wrong result, taken apart; `source` is the place whose part it was."""
+
+    place: int
+    said: CollectiveWrong
+    op: str
+    elements: int
+    dtype: str
+    source: int | None
+
+
+class Guilt(NamedTuple):
+    places: tuple[int, ...]
+    words: str
+    decided: bool = True
+    confidence: Confidence = Confidence.CERTAIN
+
+
+def judge_collective(result: SmokeResult) -> Iterator[Charge]:
+    for cell in cells(result):
+        charges = list(_phase(cell))
+        yield from charges
+        if not charges:
+            yield from (_gradient(cell, loss) for loss in first_loss(cell) if not loss.unreduced)
+
+
+def _phase(cell: Cell) -> Iterator[Charge]:
+    """In the order of the calls: what a group gives after a member failed may be that member's fault."""
+    guilty: set[int] = set()
+    for (_, _, members), wrongs in sorted(_by_call(cell).items()):
+        if guilty.isdisjoint(members):
+            guilt = _guilt(list(members), wrongs)
+            guilty.update(guilt.places)
+            yield _charge(cell, guilt, wrongs, members)
+
+
+def _by_call(cell: Cell) -> dict[tuple[int, str, tuple[int, ...]], list[Wrong]]:
+    """The wrong results of each call, by its position, operation and the places that entered it together."""
+    calls: dict[tuple[int, str, tuple[int, ...]], list[Wrong]] = defaultdict(list)
+    for place in cell.places:
+        collectives = cell.seen[place].collectives
+        for said in collectives.wrong if collectives else ():
+            match = _NAME.fullmatch(said.name)
+            op, elements, dtype, source = match.groups() if match else (said.name, "0", "", None)
+            members = tuple(cell.shape.members(said.group, place))
+            wrong = Wrong(place, said, op, int(elements), dtype, None if source is None else int(source))
+            calls[said.position, op, members].append(wrong)
+    return calls
+
+
+def _guilt(members: list[int], wrongs: list[Wrong]) -> Guilt:
+    holders = sorted({wrong.place for wrong in wrongs})
+    sources = {wrong.source for wrong in wrongs}
+    others = [place for place in members if place not in holders]
+    source = next(iter(sources)) if len(sources) == 1 else None
+    if source in members and len(members) > 2 and set(members) - set(holders) <= {source}:
+        return Guilt((source,), "what it sent arrived wrong on all the others")
+    if len(holders) == len(members) > 1:
+        return _contribution(members, wrongs)
+    same = len({(wrong.said.index, wrong.said.got) for wrong in wrongs}) == 1
+    if wrongs[0].op == "broadcast" and len(others) == 1 and len(holders) > 1 and same:
+        return Guilt((others[0],), "what it broadcast arrived wrong on all the others")
+    return Guilt(tuple(holders), "its result of a collective is wrong")
+
+
+def _contribution(members: list[int], wrongs: list[Wrong]) -> Guilt:
+    """All members hold a wrong result: whose part, left out or added twice, explains all of them?"""
+    suspects = set(members)
+    for wrong in wrongs:
+        suspects &= _explaining(members, wrong)
+    if len(suspects) == 1:
+        words = "its part is missing in the result of a collective, or was added twice"
+        return Guilt(tuple(suspects), words, confidence=Confidence.STRONG)
+    return Guilt(tuple(members), "all members of a group have a wrong result of a collective", decided=False)
+
+
+def _explaining(members: list[int], wrong: Wrong) -> set[int]:
+    """The places whose part is the difference between what came and what should have come."""
+    if wrong.op not in _SUMMING or wrong.source is not None:
+        return set()
+    try:
+        difference = abs(float(wrong.said.got) - float(wrong.said.expected))
+    except ValueError:
+        return set()
+    index = wrong.said.index
+    if wrong.op == "reduce_scatter":
+        index += members.index(wrong.place) * (wrong.elements // len(members))
+    parts = addends(members, wrong.dtype if wrong.dtype in LARGEST else "float32")
+    return {place for place in members if parts[place][index % PERIOD] == difference}
+
+
+def _charge(cell: Cell, guilt: Guilt, wrongs: list[Wrong], members: tuple[int, ...]) -> Charge:
+    first = wrongs[0].said
+    counts = []
+    for place in cell.places:
+        collectives = cell.seen[place].collectives
+        if collectives and collectives.wrong:
+            rank = ranks_text(cell.numbers([place]))
+            counts.append(f"{rank}: {len(collectives.wrong)} wrong of {collectives.done}")
+    each = [
+        f"{ranks_text(cell.numbers([wrong.place]))}: {wrong.said.name}, element {wrong.said.index}: "
+        f"{wrong.said.got} instead of {wrong.said.expected}"
+        for wrong in wrongs[:16]
+    ]
+    return Charge(
+        check=CHECK,
+        kind="collective",
+        summary=f"{guilt.words}: {first.name} ({first.group} group of {len(members)}), element {first.index}",
+        expected=first.expected,
+        actual=first.got,
+        ranks=cell.numbers(guilt.places),
+        victims=cell.numbers(set(members) - set(guilt.places)),
+        phase="collectives",
+        confidence=guilt.confidence if guilt.decided else Confidence.SUSPECT,
+        undecided=not guilt.decided,
+        evidence=(
+            Evidence("first wrong result", "\n".join(each)),
+            Evidence("wrong results", "\n".join(counts[:32])),
+        ),
+    )
+
+
+def _gradient(cell: Cell, loss: Loss) -> Charge:
+    """The all-reduce of a training step."""
+    places, decided, confidence = loss.places, True, Confidence.CERTAIN
+    words = "the all-reduced gradient that it holds is not the sum of the replicas' gradients"
+    if loss.lost is not None:
+        places, confidence = (loss.lost,), Confidence.STRONG
+        words = "its gradient is missing in the all-reduced sum that all replicas hold"
+    elif loss.everybody:
+        decided, confidence = False, Confidence.SUSPECT
+        words = "on every replica the all-reduced gradient is not the sum of the replicas' gradients"
+    return Charge(
+        check=CHECK,
+        kind="sum",
+        summary=f"{words}, at step {loss.step}",
+        expected=f"projection {loss.wanted:.9g}, the sum of {len(loss.column)} replicas'",
+        actual=f"projection {loss.got:.9g}",
+        ranks=cell.numbers(places),
+        victims=cell.numbers(set(loss.column) - set(places)),
+        phase="train",
+        step=loss.step,
+        confidence=confidence,
+        undecided=not decided,
+        evidence=(Evidence(f"gradients of step {loss.step}", projections(cell, loss.step)),),
+    )

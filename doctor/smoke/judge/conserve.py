@@ -1,0 +1,81 @@
+"""Whether the all-reduced gradient is the sum of what replicas put in, by its projection on fixed signs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from doctor.smoke.judge.cells import Cell
+from doctor.smoke.judge.charge import ranks_text
+from doctor.smoke.result import Step
+
+LIMIT = 1e-7
+"""Of the sum of all magnitudes; healthy runs stay below 5e-10."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A sum that is not the sum of its parts. `places` hold it, out of the `column` that was reduced.
+
+    `unreduced`: what they hold is their own part alone. `lost` is the place whose part is missing in it.
+    """
+
+    step: int
+    column: tuple[int, ...]
+    places: tuple[int, ...]
+    wanted: float
+    got: float
+    unreduced: bool = False
+    lost: int | None = None
+
+    @property
+    def everybody(self) -> bool:
+        return self.places == self.column
+
+
+def first_loss(cell: Cell) -> tuple[Loss, ...]:
+    """Those of the first step that has any, a column each."""
+    if cell.shape.dp < 2:
+        return ()
+    for step, said in enumerate(cell.common_steps(cell.places)):
+        found = tuple(loss for tp in range(cell.shape.tp) for loss in _losses(cell.column(tp), step, said))
+        if found:
+            return found
+    return ()
+
+
+def _losses(column: list[int], step: int, said: Mapping[int, Step]) -> Iterator[Loss]:
+    owns: dict[int, tuple[float, float]] = {}
+    results: dict[int, float] = {}
+    for place in column:
+        own, reduced = said[place].own, said[place].reduced
+        if own is None or reduced is None:
+            return
+        owns[place], results[place] = own, reduced
+    wanted = sum(own[0] for own in owns.values())
+    allowed = LIMIT * sum(abs(own[1]) for own in owns.values())
+    if not math.isfinite(wanted) or not math.isfinite(allowed):
+        return
+    wrong = [place for place in column if abs(results[place] - wanted) > allowed]
+    # A part that is next to nothing says nothing about whether it was added.
+    alone = [p for p in wrong if abs(results[p] - owns[p][0]) <= LIMIT * abs(owns[p][1])]
+    if alone:
+        yield Loss(step, tuple(column), tuple(alone), wanted, results[alone[0]], unreduced=True)
+    rest = [place for place in wrong if place not in alone]
+    if rest:
+        missing = [p for p in column if abs(results[rest[0]] + owns[p][0] - wanted) <= allowed]
+        same = len({results[place] for place in rest}) == 1
+        lost = missing[0] if rest == column and same and len(missing) == 1 else None
+        yield Loss(step, tuple(column), tuple(rest), wanted, results[rest[0]], lost=lost)
+
+
+def projections(cell: Cell, step: int) -> str:
+    """What the ranks put in and what came out, a line each."""
+    lines = []
+    for place in cell.places[:32]:
+        said = cell.steps(place).get(step)
+        if said and said.own and said.reduced is not None:
+            rank = ranks_text(cell.numbers([place]))
+            lines.append(f"{rank}: own {said.own[0]:.9g}, after the all-reduce {said.reduced:.9g}")
+    return "\n".join(lines)

@@ -1,0 +1,145 @@
+"""Charges processes that died and hosts that were lost: H2. What died because a peer did is a victim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from shlex import quote
+
+from doctor.model import Confidence, Evidence
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.ended import READY, EndedCell, by_host, cells_with, looks
+from doctor.smoke.judge.exits import ORDER, commands, ending_words, way_of
+from doctor.smoke.judge.words import doing, evidence, last_lines, one_line
+from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.result import HostSeen, RankSeen, SmokePlan, SmokeResult
+
+_SHOWN = 3
+
+
+def judge_crash(result: SmokeResult) -> Iterator[Charge]:
+    yield from _lost_hosts(result)
+    for cell in cells_with(result, "crash"):
+        yield from _dead(cell)
+
+
+def _lost_hosts(result: SmokeResult) -> Iterator[Charge]:
+    if result.end.kind == "interrupted":
+        return
+    for host in result.hosts:
+        if host.lost is not None:
+            words = host.lost.summary
+            detail = (Evidence("ssh", one_line(host.lost.detail or words)),)
+            summary = "the connection to the host was lost during the run"
+            shell = (f"ping -c 3 {quote(host.host)}", *host.lost.commands)
+            yield _of_host(result.plan, host, "lost", summary, words, detail, shell)
+        elif host.trouble and result.end.kind == "trouble" and had_started(result, host.host):
+            summary = f"the agent on the host ended or fell silent during the run: {one_line(host.trouble)}"
+            said = (Evidence("agent", last_lines(host.trouble)),)
+            shell = ("uptime", "dmesg -T | tail -50")
+            yield _of_host(result.plan, host, "agent", summary, one_line(host.trouble), said, shell)
+
+
+def _of_host(
+    plan: SmokePlan,
+    host: HostSeen,
+    kind: str,
+    summary: str,
+    actual: str,
+    seen: tuple[Evidence, ...],
+    shell: tuple[str, ...],
+) -> Charge:
+    touched = {seat.cell for seat in plan.on(host.host)}
+    return Charge(
+        check="smoke-crash",
+        kind=kind,
+        summary=summary,
+        expected="the host answers until the run is over",
+        actual=actual,
+        hosts=(host.host,),
+        victims=tuple(s.rank for s in plan.seats if s.cell in touched and s.host != host.host),
+        confidence=Confidence.STRONG,
+        evidence=seen,
+        commands=shell,
+    )
+
+
+def had_started(result: SmokeResult, host: str) -> bool:
+    """Whether some rank of the host got as far as waiting for the others."""
+    ranks = [result.ranks[seat.rank] for seat in result.plan.on(host)]
+    return any(seen.started or PHASES.index(seen.phase) >= READY for seen in ranks)
+
+
+def _dead(cell: EndedCell) -> Iterator[Charge]:
+    ways = {seen.rank: way_of(seen) for seen in cell.fallen}
+    way = next(way for way in ORDER if way in ways.values())
+    guilty = [seen for seen in cell.fallen if ways[seen.rank] == way]
+    alike: dict[str, list[RankSeen]] = {}
+    for seen in guilty:
+        alike.setdefault(_ending(seen), []).append(seen)
+    for ending, ranks in alike.items():
+        if len(ranks) == len(cell.ranks) and len(cell.hosts) > 1:
+            yield _charge(cell, way, ending, ranks, guilty, (), ())
+            continue
+        for hosts, mine in by_host(cell.plan, [seen.rank for seen in ranks]):
+            here = [seen for seen in ranks if seen.rank in mine]
+            yield _charge(cell, way, ending, here, guilty, hosts, mine)
+
+
+def _ending(seen: RankSeen) -> str:
+    if seen.error is None:
+        return f"its process {ending_words(seen)}"
+    return f"it stopped with {seen.error.type}: {one_line(seen.error.text)}"
+
+
+def _charge(
+    cell: EndedCell,
+    way: str,
+    ending: str,
+    ranks: Sequence[RankSeen],
+    guilty: Sequence[RankSeen],
+    hosts: tuple[str, ...],
+    named: tuple[int, ...],
+) -> Charge:
+    first = ranks[0]
+    page = looks(first)[-1] if looks(first) else None
+    phase, step = (page.phase, page.step) if page else (first.phase, 0)
+    return Charge(
+        check="smoke-crash",
+        kind=way,
+        summary=f"{ending}; it was {doing(phase, step)}" + (", and so did all ranks" if not named else ""),
+        expected="the process runs until the end",
+        actual=_actual(first),
+        ranks=named,
+        hosts=hosts,
+        victims=cell.others(seen.rank for seen in guilty),
+        phase=phase,
+        step=step if phase == "train" else None,
+        evidence=tuple(
+            [each for seen in ranks[:_SHOWN] for each in _words(seen)]
+            + list(_cascade(cell, {seen.rank for seen in guilty}))
+        ),
+        commands=commands(first),
+    )
+
+
+def _actual(seen: RankSeen) -> str:
+    if seen.exit is None:
+        return "an exception"
+    how = f"signal {seen.exit.signal}" if seen.exit.signal is not None else f"exit status {seen.exit.code}"
+    return f"{how} after {seen.exit.after:.1f} s"
+
+
+def _words(seen: RankSeen) -> list[Evidence]:
+    found = []
+    if seen.error is not None and seen.error.trace:
+        found.append(Evidence(f"trace of rank {seen.rank}", last_lines(seen.error.trace, 12)))
+    if seen.exit is not None and seen.exit.words.strip():
+        found.append(Evidence(f"last words of rank {seen.rank}", last_lines(seen.exit.words)))
+    return found + evidence(seen)
+
+
+def _cascade(cell: EndedCell, guilty: set[int]) -> Iterator[Evidence]:
+    """Those that died of it."""
+    fallen = [seen for seen in cell.fallen if seen.rank not in guilty]
+    for seen in fallen[:_SHOWN]:
+        yield Evidence(f"rank {seen.rank}, in consequence", one_line(_ending(seen)))

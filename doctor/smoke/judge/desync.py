@@ -1,0 +1,145 @@
+"""Replicas that are not, or are no longer, the same; and tensor-parallel peers whose losses differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from doctor.model import Confidence, Evidence
+from doctor.smoke.judge.cells import Cell, alike, cells, everybody, vote
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.conserve import first_loss, projections
+from doctor.smoke.onhost.corpus import reference_init
+from doctor.smoke.result import SmokeResult, Step
+
+CHECK = "smoke-desync"
+
+
+def judge_desync(result: SmokeResult) -> Iterator[Charge]:
+    """Per cell the first deviation only: whatever comes later follows from it."""
+    for cell in cells(result):
+        if charges := list(_initial(cell)):
+            yield from charges
+            continue
+        unreduced, end = list(_unreduced(result, cell)), cell.shape.steps
+        wrong = first_loss(cell)
+        if wrong:
+            end = wrong[0].step
+        for step, said in enumerate(cell.common_steps(cell.places)):
+            if not all(each.finite for each in said.values()):
+                break
+            losses = list(_losses(cell, step, said))
+            found = losses or (unreduced if step == end else list(_parameters(cell, step, said)))
+            if found or step >= end:
+                yield from found
+                break
+
+
+def _initial(cell: Cell) -> Iterator[Charge]:
+    """Against the reference, where somebody has it: what all of them have alike is no desync."""
+    inits = {place: init.params for place in cell.places if (init := cell.seen[place].init)}
+    wanted = {tp: reference_init(cell.shape, tp) for tp in range(cell.shape.tp)} if inits else {}
+    right = {place for place, got in inits.items() if got == wanted[cell.shape.tp_of(place)]}
+    odd = sorted(set(inits) - right)
+    decided = bool(right)
+    if not decided:
+        votes = [vote({p: inits[p] for p in cell.column(tp) if p in inits}) for tp in range(cell.shape.tp)]
+        odd = sorted({place for found in votes if found for place in found.odd})
+        decided = all(found.decided for found in votes if found)
+    if not odd:
+        return
+    lines = [
+        f"{ranks_text(cell.numbers([p]))}: {inits[p]} instead of {wanted[cell.shape.tp_of(p)]}"
+        for p in odd[:32]
+    ]
+    yield Charge(
+        check=CHECK,
+        kind="init",
+        summary="its parameters are others than its replicas' before the first step",
+        expected="the parameters that the seed gives, the same in every replica",
+        actual=f"other parameters on {len(odd)} of {len(inits)} ranks",
+        ranks=cell.numbers(odd),
+        phase="train",
+        confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
+        undecided=not decided,
+        evidence=(Evidence("hashes of the parameters before the first step", "\n".join(lines)),),
+    )
+
+
+def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[Charge]:
+    """Ranks that went on with their own gradient alone."""
+    losses = [loss for loss in first_loss(cell) if loss.unreduced]
+    if not losses:
+        return
+    places = sorted({place for loss in losses for place in loss.places})
+    all_alike = all(loss.everybody for loss in losses) and len(losses) == cell.shape.tp
+    step, first = losses[0].step, losses[0]
+    charge = Charge(
+        check=CHECK,
+        kind="no-sync",
+        summary=f"its gradient is its own alone and not the sum over the replicas, from step {step} on",
+        expected=f"the sum of {cell.shape.dp} replicas' gradients (projection {first.wanted:.9g})",
+        actual=f"its own gradient (projection {first.got:.9g})",
+        ranks=cell.numbers(places),
+        phase="train",
+        step=step,
+        evidence=(Evidence(f"gradients of step {step}", projections(cell, step)),),
+    )
+    yield everybody(result, charge, cell) if all_alike else charge
+
+
+def _losses(cell: Cell, step: int, said: Mapping[int, Step]) -> Iterator[Charge]:
+    """Tensor-parallel peers compute one loss together: it must be equal in every bit."""
+    for dp in range(cell.shape.dp):
+        replica = cell.replica(dp)
+        if not alike(cell, replica):
+            continue
+        losses = {place: said[place].loss for place in replica}
+        found = vote(losses)
+        if found is None:
+            continue
+        shown = ", ".join(f"{ranks_text(cell.numbers([p]))}: {loss!r}" for p, loss in losses.items())
+        yield Charge(
+            check=CHECK,
+            kind="tp-loss",
+            summary=f"tensor-parallel peers have different losses at step {step}",
+            expected="the same loss, in every bit, on all ranks that share a copy of the model",
+            actual=shown,
+            ranks=cell.numbers(found.odd),
+            victims=cell.numbers(set(replica) - set(found.odd)),
+            phase="train",
+            step=step,
+            confidence=Confidence.CERTAIN if found.decided else Confidence.SUSPECT,
+            undecided=not found.decided,
+        )
+
+
+def _parameters(cell: Cell, step: int, said: Mapping[int, Step]) -> Iterator[Charge]:
+    """The gradients were right, and parameters differ after the step: the update or the memory."""
+    odd: set[int] = set()
+    decided = True
+    lines: list[str] = []
+    for tp in range(cell.shape.tp):
+        column = cell.column(tp)
+        found = vote({place: said[place].params for place in column}) if alike(cell, column) else None
+        if found:
+            odd.update(found.odd)
+            decided = decided and found.decided
+            lines += [f"{ranks_text(cell.numbers([place]))}: {said[place].params}" for place in column]
+    if not odd:
+        return
+    replicas = len({cell.shape.dp_of(place) for place in odd})
+    alone = "it is the only one" if replicas == 1 else f"{replicas} replicas are off"
+    yield Charge(
+        check=CHECK,
+        kind="parameters",
+        summary=f"replicas have different parameters after step {step}, with the same gradient before it: "
+        + (f"{alone} of {cell.shape.dp}" if decided else "the update or the memory of one of them is wrong"),
+        expected=f"the same parameters on all {cell.shape.dp} replicas after every step",
+        actual=f"different ones after step {step}, the same before it",
+        ranks=cell.numbers(odd),
+        phase="train",
+        step=step,
+        confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
+        undecided=not decided,
+        evidence=(Evidence(f"hashes of the parameters after step {step}", "\n".join(lines[:32])),),
+    )

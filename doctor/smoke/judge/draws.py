@@ -1,0 +1,155 @@
+"""What the libraries' random streams gave at each step: which rank had another seed or a stray draw."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from doctor.model import Confidence, Evidence
+from doctor.smoke.judge.cells import Cell, Vote, cells, vote
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
+from doctor.smoke.result import SmokeResult
+
+CHECK = "smoke-mask-divergence"
+WHO_DRAWS = (
+    "python3 -c 'import sys; print([m for m in sys.modules if m.endswith(\"customize\")])'"
+    "    # on its host: what is loaded into every Python there may draw",
+    "python3 -m site    # *.pth files in these folders are run by every Python",
+)
+
+
+class Turn(NamedTuple):
+    """Where a rank's stream leaves what it should be. Equal for ranks that suffer the same."""
+
+    step: int
+    right_until: int | None
+    story: str
+    decided: bool
+
+
+def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[Charge]:
+    """`other`: stream -> ranks whose library gives other numbers anyway, which must not be compared."""
+    for cell in cells(result):
+        streams: dict[tuple[Turn, frozenset[int]], list[str]] = defaultdict(list)
+        for name in _names(cell):
+            places = [place for place in cell.places if cell.ranks[place] not in other.get(name, ())]
+            known = [place for place in places if _as_known(cell, place, name)]
+            turns = _against_reference(cell, known, name)
+            if not known:
+                turns |= _against_peers(cell, places, name)
+            grouped: dict[Turn, set[int]] = defaultdict(set)
+            for place, turn in turns.items():
+                grouped[turn].add(place)
+            for turn, members in grouped.items():
+                streams[turn, frozenset(members)].append(name)
+        for (turn, guilty), names in streams.items():
+            yield _charge(cell, turn, guilty, names)
+
+
+def _names(cell: Cell) -> list[str]:
+    return sorted({n for place in cell.places for said in cell.batches(place).values() for n in said.streams})
+
+
+def _as_known(cell: Cell, place: int, name: str) -> bool:
+    """Whether the rank's library is one whose numbers are known here."""
+    started, known = cell.seen[place].started, reference_fingerprint().get(name)
+    return started is not None and known is not None and started.streams.get(name) == known
+
+
+def _drawn(cell: Cell, place: int, name: str) -> dict[int, str]:
+    said = cell.batches(place)
+    return {step: said[step].streams[name] for step in sorted(said) if name in said[step].streams}
+
+
+def _against_reference(cell: Cell, places: list[int], name: str) -> dict[int, Turn]:
+    wanted: dict[tuple[int, int], str] = {}
+
+    def reference(step: int, dp: int) -> str:
+        if (step, dp) not in wanted:
+            wanted[step, dp] = reference_streams(cell.shape, step, dp * cell.shape.tp).get(name, "")
+        return wanted[step, dp]
+
+    turns: dict[int, Turn] = {}
+    for place in places:
+        right: int | None = None
+        own = cell.shape.dp_of(place)
+        for step, got in _drawn(cell, place, name).items():
+            if got == reference(step, own):
+                right = step
+                continue
+            whose = next((dp for dp in range(cell.shape.dp) if got == reference(step, dp)), None)
+            if whose is not None:
+                story = f"drew the random numbers of replica {whose} instead of replica {own}"
+            elif right is None:
+                story = "drew other random numbers than its seed gives"
+            else:
+                story = "drew other random numbers than its seed gives: something else drew from the stream"
+            turns[place] = Turn(step, right, story, True)
+            break
+    return turns
+
+
+def _against_peers(cell: Cell, places: list[int], name: str) -> dict[int, Turn]:
+    """Without a reference: equal inside a replica, different between replicas; the first step that is not."""
+    drawn = {place: _drawn(cell, place, name) for place in places}
+    right: int | None = None
+    for step in sorted({step for said in drawn.values() for step in said}):
+        values = {place: said[step] for place, said in drawn.items() if step in said}
+        turns = _inside(cell, values, step, right) or _between(cell, values, step, right)
+        if turns:
+            return turns
+        right = step
+    return {}
+
+
+def _inside(cell: Cell, values: Mapping[int, str], step: int, right: int | None) -> dict[int, Turn]:
+    turns: dict[int, Turn] = {}
+    for dp in range(cell.shape.dp):
+        inside = {place: values[place] for place in cell.replica(dp) if place in values}
+        found = vote(inside)
+        if found is None:
+            continue
+        foreign = {value for place, value in values.items() if place not in inside}
+        strays = tuple(place for place, value in inside.items() if value in foreign)
+        if not found.decided and 0 < len(strays) < len(inside) and len(set(inside.values())) == 2:
+            found = Vote(strays, True)
+        story = "drew other random numbers than its tensor-parallel peers"
+        turns |= {place: Turn(step, right, story, found.decided) for place in found.odd}
+    return turns
+
+
+def _between(cell: Cell, values: Mapping[int, str], step: int, right: int | None) -> dict[int, Turn]:
+    owners: dict[str, set[int]] = defaultdict(set)
+    for place, value in values.items():
+        owners[value].add(cell.shape.dp_of(place))
+    same = {value for value, replicas in owners.items() if len(replicas) > 1}
+    story = "drew the same random numbers as another replica"
+    return {place: Turn(step, right, story, False) for place, value in values.items() if value in same}
+
+
+def _charge(cell: Cell, turn: Turn, guilty: frozenset[int], names: list[str]) -> Charge:
+    since = f"from step {turn.step} on"
+    if turn.right_until is not None and turn.right_until + 1 < turn.step:
+        since = f"from a step between {turn.right_until + 1} and {turn.step} on"
+    hashes = [
+        f"{ranks_text(cell.numbers([place]))}: {name} {_drawn(cell, place, name)[turn.step]}"
+        for place in cell.places
+        for name in names
+        if turn.step in _drawn(cell, place, name)
+    ]
+    return Charge(
+        check=CHECK,
+        kind="stream",
+        summary=f"its stream{'s' if len(names) > 1 else ''} of {', '.join(names)} {turn.story}, {since}",
+        expected="the same random numbers inside a replica, and other ones in each replica",
+        actual=f"other draws at step {turn.step}",
+        ranks=cell.numbers(guilty),
+        phase="train",
+        step=turn.step,
+        confidence=Confidence.CERTAIN if turn.decided else Confidence.SUSPECT,
+        undecided=not turn.decided,
+        evidence=(Evidence(f"hashes of the draws of step {turn.step}", "\n".join(hashes[:64])),),
+        commands=WHO_DRAWS,
+    )

@@ -1,0 +1,98 @@
+"""How ranks ended: by a signal, silently, by an exception of their own, or only because a peer was gone."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import Literal
+
+from doctor.smoke.result import RankSeen
+
+Way = Literal["killed", "left", "exception", "aborted", "connection"]
+ORDER: tuple[Way, ...] = ("killed", "left", "exception", "aborted")
+"""The surest cause first. Native code aborts also when a peer sends it nonsense, so that comes last."""
+
+_CONNECTION = re.compile(
+    r"connection (?:closed|reset|refused|was likely closed|aborted)|closed by (?:remote )?peer|reset by peer"
+    r"|broken pipe|socket closed|timed out|timeout|unreachable|no route to host|remote process exited"
+    r"|ncclRemoteError|\bEI000[26]\b|ERR02011",
+    re.IGNORECASE,
+)
+_SIGNALS = {
+    1: "was ended by SIGHUP: its session was closed",
+    2: "was ended by SIGINT: somebody pressed Ctrl-C, or a program sent the same",
+    4: "crashed with SIGILL: a library was built for another CPU",
+    6: "aborted itself (SIGABRT): a check in native code failed",
+    7: "crashed with SIGBUS: nearly always a full /dev/shm, or a file whose disk is gone",
+    8: "crashed with SIGFPE: a division by zero in native code",
+    9: "was killed by SIGKILL: the kernel's out-of-memory killer, a limit of the scheduler, or a person",
+    11: "crashed with SIGSEGV: a bad memory access in native code",
+    15: "was ended by SIGTERM: a scheduler, systemd or a person",
+    24: "was ended by SIGXCPU: a limit of CPU time (ulimit -t)",
+    25: "was ended by SIGXFSZ: a limit of file size (ulimit -f)",
+    31: "was killed by SIGSYS: a sandbox (seccomp) forbids a system call",
+}
+_LOG = "dmesg -T | tail -50"
+_COMMANDS = {
+    7: ("df -h /dev/shm", _LOG),
+    9: ("dmesg -T | grep -iE 'out of memory|oom-kill|killed process'", "free -h", "ulimit -a"),
+    15: ("journalctl --since '10 min ago' | grep -iE 'kill|terminat|slurm|oom'",),
+    24: ("ulimit -t",),
+    25: ("ulimit -f",),
+}
+
+
+def signal_of(seen: RankSeen) -> int | None:
+    """The signal that ended it; a shell in between says 128 more."""
+    if seen.exit is None or seen.error is not None:
+        return None
+    if seen.exit.signal is not None:
+        return seen.exit.signal
+    code = seen.exit.code
+    return code - 128 if code is not None and 128 < code < 128 + 65 else None
+
+
+def ended_badly(seen: RankSeen) -> bool:
+    return seen.exit is not None and not (seen.done and seen.exit.code == 0)
+
+
+def way_of(seen: RankSeen) -> Way:
+    """Of a rank that ended badly."""
+    said = f"{seen.error.type}: {seen.error.text}" if seen.error else (seen.exit.words if seen.exit else "")
+    lost = bool(_CONNECTION.search(said))
+    number = signal_of(seen)
+    if seen.error is not None:
+        return "connection" if lost else "exception"
+    if number == signal.SIGABRT:
+        return "connection" if lost else "aborted"
+    if number is not None:
+        return "killed"
+    return "connection" if lost else "left"
+
+
+def ending_words(seen: RankSeen) -> str:
+    """What became of its process, after "its process"."""
+    number = signal_of(seen)
+    if number is not None:
+        return _SIGNALS.get(number, f"was killed by {_signal_name(number)}")
+    code = seen.exit.code if seen.exit else None
+    return f"ended by itself with exit status {'?' if code is None else code} and no exception"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def commands(seen: RankSeen) -> tuple[str, ...]:
+    """What shows, on its host and after the run, why its process ended so."""
+    number = signal_of(seen)
+    return () if number is None else _COMMANDS.get(number, (_LOG,))
+
+
+def said(seen: RankSeen) -> str:
+    """All that a rank said of its end, for looking up peers in it."""
+    error = f"{seen.error.text}\n" if seen.error else ""
+    return error + (seen.exit.words if seen.exit else "")

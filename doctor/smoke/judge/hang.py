@@ -1,0 +1,256 @@
+"""Charges who keeps the others waiting: stopped, stuck outside of collectives, or cut off: H3, H4, H8."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from shlex import quote
+
+from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.ended import EndedCell, by_host, cells_with, everybody, looks
+from doctor.smoke.judge.network import COMMANDS, failing_network, lost_each_other, network_charges
+from doctor.smoke.judge.waits import Waits
+from doctor.smoke.judge.words import call_words, doing, evidence, page_words, state_words
+from doctor.smoke.result import RankSeen, Sample, SmokeResult
+
+_SHOWN = 3
+_MOST_WAITS = 16
+
+
+def judge_hang(result: SmokeResult) -> Iterator[Charge]:
+    for cell in cells_with(result, "stopped"):
+        yield from _stopped(cell)
+    for cell in cells_with(result, "stall"):
+        yield from _stalled(cell)
+    for cell in cells_with(result, "connection"):
+        where = _where(cell.fallen[0])
+        what = "ranks lost their connections to each other"
+        if failing_network(cell):
+            yield from network_charges(cell, what, *where)
+        else:
+            yield lost_each_other(cell)
+    yield from _slow(list(cells_with(result, "slow")))
+
+
+def judge_hiccups(result: SmokeResult) -> Iterator[Charge]:
+    """Cells that stood still for long and went on; that nobody moved names nobody."""
+    for hiccup in result.hiccups:
+        cell = EndedCell(result, result.plan.seat(hiccup.rank).cell)
+        yield Charge(
+            check="smoke-hang",
+            kind="hiccup",
+            summary=f"all ranks stood still for {hiccup.seconds:.1f} s and went on",
+            expected="progress without a pause",
+            actual=f"{hiccup.seconds:.1f} s without a move",
+            hosts=everybody(cell),
+            victims=tuple(seen.rank for seen in cell.ranks),
+            phase=hiccup.phase,
+            confidence=Confidence.STRONG,
+            severity=Severity.WARN,
+            commands=("uptime", "dmesg -T | tail -50"),
+        )
+
+
+def _stopped(cell: EndedCell) -> Iterator[Charge]:
+    for hosts, ranks in by_host(cell.plan, [seen.rank for seen in cell.stopped]):
+        here = [seen for seen in cell.stopped if seen.rank in ranks]
+        first = here[0]
+        phase, step = _where(first)
+        by = (
+            "a debugger or tracer"
+            if first.state == "t"
+            else "a signal (SIGSTOP, SIGTSTP) or a frozen container"
+        )
+        yield Charge(
+            check="smoke-hang",
+            kind="stopped",
+            summary=f"its process was stopped by {by} {_during(phase, step)}, and did not go on by itself",
+            expected="the process runs, or sleeps in a collective",
+            actual=f"state {first.state} in /proc: it {state_words(first)}",
+            ranks=ranks,
+            hosts=hosts,
+            victims=cell.others(seen.rank for seen in cell.stopped),
+            phase=phase,
+            step=step,
+            evidence=_evidence(here),
+            commands=(
+                "ps -eo pid,ppid,stat,user,args | awk '$3 ~ /^[Tt]/'",
+                "pgrep -af 'gdb|strace|perf|py-spy|criu'",
+                "journalctl --since '10 min ago' | grep -iE 'freez|suspend|sigstop|scontrol'",
+            ),
+        )
+
+
+def _stalled(cell: EndedCell) -> Iterator[Charge]:
+    stall = cell.stall
+    if stall.kind == "outside":
+        guilty = [cell.ranks[place] for place in stall.places]
+        proved = [seen for seen in guilty if len(looks(seen)) > 1]
+        if not proved:
+            yield _nobody(cell, "unproved", _unproved(cell, guilty), guilty)
+        for hosts, ranks in by_host(cell.plan, [seen.rank for seen in proved]):
+            yield _outside(cell, hosts, [seen for seen in proved if seen.rank in ranks], ranks, guilty)
+    elif stall.kind == "alone":
+        what = "all ranks stand still and none waits in a collective: what they compute does not end"
+        yield _nobody(cell, "outside", what, cell.living)
+    elif stall.kind == "inside":
+        sinks = [cell.ranks[place] for place in stall.places]
+        call = _inside_words(cell, sinks)
+        if failing_network(cell):
+            yield from network_charges(cell, call, *_where(sinks[0]))
+        else:
+            end = "and the hosts reach each other" if cell.result.mesh else "and its members are on one host"
+            yield _nobody(cell, "inside", f"{call}, {end}; no single rank is behind", sinks)
+
+
+def _outside(
+    cell: EndedCell,
+    hosts: tuple[str, ...],
+    here: Sequence[RankSeen],
+    ranks: tuple[int, ...],
+    guilty: Sequence[RankSeen],
+) -> Charge:
+    """Ranks of one host that never entered what others wait in; the words are of the one furthest behind."""
+    first = min(here, key=lambda seen: looks(seen)[-1].position)
+    page = looks(first)[-1]
+    due = cell.entries(first.rank)[page.position]
+    waiting = _waiting_for(cell, {cell.plan.seat(rank).place for rank in ranks})
+    wait = "waits" if len(waiting) == 1 else "wait"
+    phase, step = _where(first)
+    return Charge(
+        check="smoke-hang",
+        kind="outside",
+        summary=f"it never entered {call_words(due)}, and {ranks_text(waiting)} {wait} for it",
+        expected=f"it enters {call_words(due)}",
+        actual=f"{page_words(page)}; no move for {_limit(cell)}; its process {state_words(first)}",
+        ranks=ranks,
+        hosts=hosts,
+        victims=cell.others(seen.rank for seen in guilty),
+        phase=phase,
+        step=step,
+        evidence=(*_evidence(here), *_waits(cell, cell.stall.waits)),
+        commands=_commands(cell, first),
+    )
+
+
+def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankSeen]) -> Charge:
+    phase, step = _where(ranks[0])
+    return Charge(
+        check="smoke-hang",
+        kind=kind,
+        summary=words,
+        expected="the collective ends" if kind == "inside" else "every rank goes on",
+        actual=f"no move for {_limit(cell)}",
+        hosts=() if kind == "unproved" else everybody(cell),
+        victims=tuple(seen.rank for seen in cell.living),
+        phase=phase,
+        step=step,
+        confidence=Confidence.SUSPECT,
+        evidence=(*_waits(cell, cell.stall.waits), *_evidence(ranks)),
+        commands=COMMANDS if len(cell.hosts) > 1 else ("dmesg -T | tail -50",),
+    )
+
+
+def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
+    """The time is over and the ranks were still moving."""
+    if not cells:
+        return
+    living = [seen for cell in cells for seen in cell.living]
+    last = min(living, key=lambda seen: (_position(seen), seen.rank))
+    end = cells[0].result.end
+    if end.kind == "deadline":
+        words = f"the run was not over after {end.seconds:.0f} s; it was slow and did not hang"
+    else:
+        words = (
+            f"nobody moved for {_limit(cells[0])}, and then some ranks went on: slow, or a hang that ended"
+        )
+    phase, step = _where(last)
+    yield Charge(
+        check="smoke-hang",
+        kind="deadline" if end.kind == "deadline" else "moved",
+        summary=words,
+        expected="the run ends in time",
+        actual=f"the last rank, {last.rank}, is {doing(*_place(last))}",
+        hosts=everybody(cells[0]) if len(cells) == 1 else (),
+        victims=tuple(seen.rank for seen in living),
+        phase=phase,
+        step=step,
+        confidence=Confidence.SUSPECT,
+        evidence=_evidence([last]),
+        commands=("uptime", "top -b -n 1 | head -20"),
+    )
+
+
+def _inside_words(cell: EndedCell, sinks: Sequence[RankSeen]) -> str:
+    first = sinks[0]
+    call = cell.entries(first.rank)[looks(first)[-1].position - 1]
+    return f"{ranks_text(seen.rank for seen in sinks)} are all inside {call_words(call)} and it does not end"
+
+
+def _unproved(cell: EndedCell, guilty: Sequence[RankSeen]) -> str:
+    waiting = ranks_text(_waiting_for(cell, {cell.plan.seat(seen.rank).place for seen in guilty}))
+    names = ranks_text(seen.rank for seen in guilty)
+    return f"{waiting} wait for {names}, whose page could be read only once: that proves nothing"
+
+
+def _waiting_for(cell: EndedCell, places: set[int]) -> list[int]:
+    """The ranks that wait in a collective for one of these places."""
+    waits = cell.stall.waits
+    return [cell.ranks[place].rank for place in sorted(waits) if places & set(waits[place])]
+
+
+def _waits(cell: EndedCell, waits: Waits) -> Iterator[Evidence]:
+    lines = []
+    for place, others in sorted(waits.items()):
+        seen = cell.ranks[place]
+        call = call_words(cell.entries(seen.rank)[looks(seen)[-1].position - 1])
+        names = (
+            ranks_text(cell.ranks[other].rank for other in others) if others else "nobody: all have entered"
+        )
+        lines.append(f"rank {seen.rank} is inside {call} and waits for {names}")
+    if lines:
+        more = [f"and {len(lines) - _MOST_WAITS} more"] if len(lines) > _MOST_WAITS else []
+        yield Evidence("who waits for whom", "\n".join(lines[:_MOST_WAITS] + more))
+
+
+def _evidence(ranks: Sequence[RankSeen]) -> tuple[Evidence, ...]:
+    return tuple(each for seen in ranks[:_SHOWN] for each in evidence(seen))
+
+
+def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
+    """The ranks are gone by now: what made one stick may still be seen on its host."""
+    host = cell.plan.seat(seen.rank).host
+    found = ["ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", "dmesg -T | tail -50"]
+    if len(cell.plan.hosts) > 1:
+        found.append(f"doctor smoke {quote(host)}")
+    return tuple(found)
+
+
+def _limit(cell: EndedCell) -> str:
+    limit = cell.result.end.limit
+    still = [page.still for seen in cell.living if (page := _page(seen))]
+    return f"{limit if limit is not None else min(still, default=0.0):.1f} s"
+
+
+def _page(seen: RankSeen) -> Sample | None:
+    pages = looks(seen)
+    return pages[-1] if pages else None
+
+
+def _position(seen: RankSeen) -> int:
+    page = _page(seen)
+    return page.position if page else 0
+
+
+def _place(seen: RankSeen) -> tuple[str, int]:
+    page = _page(seen)
+    return (page.phase, page.step) if page else (seen.phase, 0)
+
+
+def _where(seen: RankSeen) -> tuple[str, int | None]:
+    phase, step = _place(seen)
+    return phase, step if phase == "train" else None
+
+
+def _during(phase: str, step: int | None) -> str:
+    return f"in training step {step}" if step is not None else f"in the {phase} phase"

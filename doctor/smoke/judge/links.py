@@ -1,0 +1,220 @@
+"""Slow links, from transfers between hosts: a host whose pairs are slow, or one pair among fast ones.
+
+A host is held against the pairs that it is not in, so that it cannot hide behind what it spoils itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+from statistics import median, median_high, median_low
+from typing import NamedTuple
+
+from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.judge.cells import Cell, cells
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.speed import MAD, spread
+from doctor.smoke.result import SmokePlan, SmokeResult
+
+CHECK = "smoke-slow-link"
+Pair = tuple[str, str]
+STAGES = (1, 2)
+LEAST_HOSTS = 3
+LEAST_FOR_PAIR = 4
+SLOWER = 0.12
+NOISY, SLOWER_IF_NOISY = 0.08, 0.30
+PAIR_FACTOR = 0.5
+LATE_FACTOR, LATE_SECONDS = 5.0, 0.001
+
+
+class Stage(NamedTuple):
+    """What one meeting of all pairs gave: bytes a second, and seconds of a round trip."""
+
+    rates: dict[Pair, float]
+    trips: dict[Pair, float]
+
+
+def judge_links(result: SmokeResult) -> Iterator[Charge]:
+    for cell in cells(result):
+        stages = [_stage(result.plan, cell, stage) for stage in STAGES]
+        hosts = sorted({host for stage in stages for pair in stage.rates for host in pair})
+        if len(hosts) < LEAST_HOSTS:
+            continue
+        noise = _repeat_noise(stages)
+        slow = [host for host in hosts if all(_is_slow(stage.rates, host, noise) for stage in stages)]
+        late = [host for host in hosts if all(_is_late(stage.trips, host) for stage in stages)]
+        for host in hosts:
+            if host in slow or host in late:
+                yield _host_charge(result.plan, stages, host, host in slow, host in late)
+        guilty = {*slow, *late}
+        if len(hosts) >= LEAST_FOR_PAIR:
+            for pair in sorted(stages[0].rates):
+                if guilty.isdisjoint(pair) and all(
+                    _pair_is_slow(stage.rates, pair, noise) for stage in stages
+                ):
+                    yield _pair_charge(result.plan, stages, pair)
+
+
+def _stage(plan: SmokePlan, cell: Cell, stage: int) -> Stage:
+    """Both ends say how it went; the slower word counts for the rate, the quicker for the round trip."""
+    rates: dict[Pair, list[float]] = defaultdict(list)
+    trips: dict[Pair, list[float]] = defaultdict(list)
+    for place in cell.places:
+        here = plan.seat(cell.ranks[place]).host
+        for said in cell.seen[place].pairs:
+            if said.stage != stage or said.peer >= len(cell.seen) or not said.bytes or not said.seconds:
+                continue
+            there = plan.seat(cell.ranks[said.peer]).host
+            if here != there:
+                pair = (min(here, there), max(here, there))
+                rates[pair].append(said.bytes / said.seconds)
+                trips[pair].append(said.rtt)
+    return Stage({pair: min(r) for pair, r in rates.items()}, {pair: min(t) for pair, t in trips.items()})
+
+
+def _split(values: Mapping[Pair, float], host: str) -> tuple[list[float], list[float]]:
+    """Of the pairs that the host is in, and of the others."""
+    own = [value for pair, value in values.items() if host in pair]
+    return own, [value for pair, value in values.items() if host not in pair]
+
+
+def _repeat_noise(stages: Sequence[Stage]) -> float:
+    """How far a pair is from itself when it meets again, as a standard deviation of logarithms."""
+    first, second = (stage.rates for stage in stages)
+    apart = [abs(math.log(rate / second[pair])) for pair, rate in first.items() if pair in second]
+    return MAD * median(apart) / math.sqrt(2) if apart else math.inf
+
+
+def _limit(noise: float, votes: int) -> float:
+    """Below which part of the usual rate a median of so many is slow."""
+    slower = max(SLOWER, 5 * noise * 1.25 / math.sqrt(min(votes, 3)))
+    return 1 - max(slower, SLOWER_IF_NOISY if noise > NOISY else 0.0)
+
+
+def _is_slow(rates: Mapping[Pair, float], host: str, repeat: float) -> bool:
+    """The higher median: more than half of its pairs are slow."""
+    own, others = _split(rates, host)
+    if len(own) < 2 or not others:
+        return False
+    noise = max(repeat, spread([math.log(rate) for rate in others]))
+    return median_high(own) < _limit(noise, len(own)) * median_low(others)
+
+
+def _is_late(trips: Mapping[Pair, float], host: str) -> bool:
+    own, others = _split(trips, host)
+    if len(own) < 2 or not others:
+        return False
+    usual = median(others)
+    late = median_low(own)
+    return late > LATE_FACTOR * usual and late > usual + LATE_SECONDS and late > max(others)
+
+
+def _pair_is_slow(rates: Mapping[Pair, float], pair: Pair, repeat: float) -> bool:
+    """Both ends are fast with everybody else."""
+    if pair not in rates:
+        return False
+    others = {other: rate for other, rate in rates.items() if other != pair}
+    usual = median(others.values())
+    if max(repeat, spread([math.log(rate) for rate in others.values()])) > NOISY:
+        return False
+    return all(rates[pair] < PAIR_FACTOR * min(usual, median_low(_split(others, end)[0])) for end in pair)
+
+
+def _rate(value: float) -> str:
+    """In bits a second."""
+    bits = 8 * value
+    return f"{bits / 1e9:.2f} Gbit/s" if bits >= 1e9 else f"{bits / 1e6:.1f} Mbit/s"
+
+
+def _trip(seconds: float) -> str:
+    return f"{1000 * seconds:.2f} ms"
+
+
+def _host_charge(plan: SmokePlan, stages: Sequence[Stage], host: str, slow: bool, late: bool) -> Charge:
+    own, others = [_mid(part) for part in _both(stages, host, "rates")]
+    own_trip, other_trip = [_mid(part) for part in _both(stages, host, "trips")]
+    words, expected, actual = [], [], []
+    if slow:
+        words.append(
+            f"its network carries {_rate(own)}, {own / others:.0%} of what pairs of the other hosts do"
+        )
+        expected.append(f"about {_rate(others)}, as between the other hosts")
+        actual.append(_rate(own))
+    if late:
+        words.append(f"round trips to it take {_trip(own_trip)}, and {_trip(other_trip)} between the others")
+        expected.append(f"round trips of about {_trip(other_trip)}")
+        actual.append(_trip(own_trip))
+    few = len({name for pair in stages[0].rates for name in pair}) < LEAST_FOR_PAIR
+    return Charge(
+        check=CHECK,
+        kind="slow" if slow else "late",
+        summary="; ".join(words),
+        expected="; ".join(expected),
+        actual="; ".join(actual),
+        hosts=(host,),
+        phase="bandwidth",
+        confidence=Confidence.SUSPECT if few else Confidence.STRONG,
+        severity=Severity.WARN,
+        evidence=(Evidence("transfers between hosts", _table(stages, host)),),
+        commands=_look(plan, (host,)),
+    )
+
+
+def _both(stages: Sequence[Stage], host: str, what: str) -> tuple[list[float], list[float]]:
+    parts = [_split(stage.rates if what == "rates" else stage.trips, host) for stage in stages]
+    return [v for own, _ in parts for v in own], [v for _, others in parts for v in others]
+
+
+def _mid(values: Sequence[float]) -> float:
+    return median(values)
+
+
+def _pair_charge(plan: SmokePlan, stages: Sequence[Stage], pair: Pair) -> Charge:
+    own = median(stage.rates[pair] for stage in stages)
+    usual = median(rate for stage in stages for other, rate in stage.rates.items() if other != pair)
+    address = plan.addresses.get(pair[1]) or pair[1]
+    return Charge(
+        check=CHECK,
+        kind="pair",
+        summary=f"the link between two hosts carries {_rate(own)}, {own / usual:.0%} of what either "
+        "of them does with the others",
+        expected=f"about {_rate(usual)}",
+        actual=_rate(own),
+        hosts=pair,
+        phase="bandwidth",
+        confidence=Confidence.SUSPECT,
+        severity=Severity.WARN,
+        undecided=True,
+        evidence=(Evidence("transfers between hosts", _table(stages, pair[0])),),
+        commands=(
+            f"ssh {quote(pair[0])} tracepath -n {quote(address)}",
+            f"iperf3 -c {quote(address)} -t 5    # on {pair[0]}, while `iperf3 -s -1` runs on {pair[1]}",
+            *_look(plan, pair),
+        ),
+    )
+
+
+def _table(stages: Sequence[Stage], host: str) -> str:
+    """The pairs of that host first, the slowest of each first."""
+    pairs = sorted(stages[0].rates, key=lambda pair: (host not in pair, stages[0].rates[pair]))
+    lines = []
+    for pair in pairs[:24]:
+        rates = " and ".join(_rate(stage.rates[pair]) for stage in stages if pair in stage.rates)
+        trips = " and ".join(_trip(stage.trips[pair]) for stage in stages if pair in stage.trips)
+        lines.append(f"{pair[0]} <-> {pair[1]}: {rates}; round trip {trips}")
+    return "\n".join(lines)
+
+
+def _look(plan: SmokePlan, hosts: Sequence[str]) -> tuple[str, ...]:
+    """At the port that has the data address: its speed, what it loses."""
+    commands = []
+    for host in hosts:
+        address = plan.addresses.get(host)
+        if address:
+            find = f"i=$(ip -o addr show to {quote(address)} | awk '{{print $2; exit}}')"
+            show = "ip -s link show $i; ethtool $i | grep -E 'Speed|Duplex'"
+            count = "ethtool -S $i | grep -iE 'err|drop|discard|crc|pause'"
+            commands.append(f"{find}; {show}; {count}    # on {host}")
+    return (*commands, "doctor check --only link-speed-mismatch,mtu-mismatch,nic-errors")

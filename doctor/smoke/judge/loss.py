@@ -1,0 +1,218 @@
+"""What the loss says: too slow a fall, a replica that lags, jumps, labels that leak, numbers that are none.
+
+The limits are from healthy runs with 200 seeds: two replicas of two ranks, 16 sequences each a step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, median
+
+from doctor.model import Confidence, Evidence
+from doctor.smoke.judge.cells import Cell, cells, everybody
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.nan import judge_nan
+from doctor.smoke.onhost.corpus import FLOOR
+from doctor.smoke.result import SmokeResult
+
+__all__ = ["LossSummary", "judge_loss", "judge_nan", "loss_summary"]
+
+CHECK = "smoke-loss-stall"
+BUDGETS = ((30, 10, 0.7), (20, 6, 0.6), (15, 5, 0.5))
+"""From so many steps on, the mean of so many last ones must have covered so much of the way to the floor."""
+FIRST = 3
+LARGEST = 1e100
+"""What is larger is no number for us, so that sums of them are."""
+GAP = 0.55
+"""Between a replica and the others, over ten steps: five standard deviations."""
+HALFWAY = 0.5
+"""A replica can only lag behind others that have come half as far as they must."""
+SPIKE = 3.0
+SPIKE_AFTER, SPIKE_WINDOW = 10, 8
+CURVE_SD = 0.06
+"""Of the mean of the last ten losses of two replicas."""
+FALLING = -0.1
+"""A curve that goes nowhere ends up to so much above its beginning, as a part of the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class LossSummary:
+    """How the loss of one cell went. `drop` is the part of the way to the floor, `limit` what is needed;
+    None with too few steps to say, or where a loss was no number.
+    """
+
+    steps: int
+    curve: tuple[float | None, ...]
+    drop: float | None
+    limit: float | None
+    floor: float
+    replica_gap: float | None
+    """Of the worst replica, above the median of the others."""
+
+
+def loss_summary(result: SmokeResult, cell: int = 0) -> LossSummary:
+    curves = _curves(next(found for found in cells(result) if found.number == cell))
+    mean = _mean(curves)
+    steps = len(mean)
+    tail, limit = _budget(steps)
+    gaps = _gaps(curves, tail) if limit is not None else []
+    drop = _drop([each for each in mean if each is not None], tail) if limit and None not in mean else None
+    return LossSummary(steps, tuple(mean), drop, limit, FLOOR, max(gaps) if len(gaps) > 1 else None)
+
+
+def judge_loss(result: SmokeResult) -> Iterator[Charge]:
+    """When all cells fail alike, it is nobody's fault."""
+    found = [(cell, list(_judge(cell))) for cell in cells(result)]
+    common = [charge for _, charges in found for charge in charges if not charge.ranks]
+    if len(found) > 1 and len(common) == len(found) and len({charge.kind for charge in common}) == 1:
+        every = tuple(rank for cell, _ in found for rank in cell.ranks)
+        yield replace(common[0], victims=every)
+        return
+    for cell, charges in found:
+        for charge in charges:
+            yield charge if charge.ranks else everybody(result, charge, cell)
+
+
+def _curves(cell: Cell) -> list[list[float | None]]:
+    """The loss of each replica at each step, the mean over its ranks."""
+    steps = cell.common_steps(cell.places)
+    return [
+        [_mean_of([said[place].loss for place in cell.replica(dp)]) for said in steps]
+        for dp in range(cell.shape.dp)
+    ]
+
+
+def _mean_of(losses: Sequence[float | None]) -> float | None:
+    known = [loss for loss in losses if loss is not None and abs(loss) < LARGEST]
+    return fmean(known) if known and len(known) == len(losses) else None
+
+
+def _mean(curves: Sequence[Sequence[float | None]]) -> list[float | None]:
+    return [_mean_of(losses) for losses in zip(*curves, strict=True)]
+
+
+def _budget(steps: int) -> tuple[int, float | None]:
+    """How many last steps count, and the part of the way that they must have covered."""
+    for least, tail, limit in BUDGETS:
+        if steps >= least:
+            return tail, limit
+    return 0, None
+
+
+def _drop(curve: Sequence[float], tail: int) -> float:
+    first = fmean(curve[:FIRST])
+    # A loss that begins at the floor has no way to go; what it then does is not learning.
+    return (first - fmean(curve[-tail:])) / max(first - FLOOR, 0.1)
+
+
+def _gaps(curves: Sequence[Sequence[float | None]], tail: int) -> list[float]:
+    """Each replica's last losses above the median of the others'; none where some are no numbers."""
+    ends = [_mean_of(curve[-tail:]) for curve in curves]
+    known = [end for end in ends if end is not None]
+    if len(known) < len(ends) or len(known) < 2:
+        return []
+    return [end - median(known[:dp] + known[dp + 1 :]) for dp, end in enumerate(known)]
+
+
+def _judge(cell: Cell) -> Iterator[Charge]:
+    curves = _curves(cell)
+    curve: list[float] = []
+    for loss in _mean(curves):
+        if loss is None:
+            break  # smoke-loss-nan
+        curve.append(loss)
+    if charge := _spike(curve):
+        yield charge
+        return
+    tail, limit = _budget(len(curve))
+    if limit is None or len(curve) < len(curves[0]):
+        return
+    shown = f"{curve[0]:.2f} to {fmean(curve[-tail:]):.2f} in {len(curve)} steps"
+    if lagging := _lagging(curves, tail, limit):
+        yield _lag(cell, curves, tail, lagging, shown)
+        return
+    drop = _drop(curve, tail)
+    if drop < limit:
+        diverged = drop < FALLING
+        covered = f"{max(0.0, drop):.0%} of the way to the least that is possible ({FLOOR:.2f})"
+        yield _everybodys(
+            "diverged" if diverged else "stall",
+            "the loss rose instead of falling" if diverged else "the loss did not fall as it must",
+            f"{limit:.0%} of the way from the first loss to {FLOOR:.2f} after {len(curve)} steps",
+            f"{shown}: {'it rose' if diverged else covered}",
+            curve,
+        )
+    spread = 5 * CURVE_SD * math.sqrt(2 / cell.shape.dp)
+    if len(curve) >= BUDGETS[0][0] and fmean(curve[-tail:]) < FLOOR - spread:
+        yield _everybodys(
+            "below-floor",
+            "the loss fell below what is possible without knowing the hidden tokens: the labels leak into "
+            "the input, or the mask is not applied",
+            f"not below {FLOOR:.2f} (with noise {FLOOR - spread:.2f})",
+            shown,
+            curve,
+        )
+
+
+def _lagging(curves: Sequence[Sequence[float | None]], tail: int, limit: float) -> list[int]:
+    """The replicas that are behind the others, if the others do learn."""
+    allowed = GAP * math.sqrt(BUDGETS[0][1] / tail)
+    found = [dp for dp, gap in enumerate(_gaps(curves, tail)) if gap > allowed]
+    rest = [loss for loss in _mean([c for dp, c in enumerate(curves) if dp not in found]) if loss is not None]
+    return found if found and rest and _drop(rest, tail) >= HALFWAY * limit else []
+
+
+def _lag(
+    cell: Cell, curves: Sequence[Sequence[float | None]], tail: int, lagging: list[int], shown: str
+) -> Charge:
+    ends = [_mean_of(curve[-tail:]) or 0.0 for curve in curves]
+    gap = max(_gaps(curves, tail))
+    allowed = GAP * math.sqrt(BUDGETS[0][1] / tail)
+    others = fmean(end for dp, end in enumerate(ends) if dp not in lagging)
+    own = " and ".join(f"{ends[dp]:.2f}" for dp in lagging)
+    lines = "\n".join(f"replica {dp}: {end:.3f}" for dp, end in enumerate(ends))
+    return Charge(
+        check=CHECK,
+        kind="replica",
+        summary=f"the loss on its data stays {gap:.2f} above that of the other replicas: it trains on other "
+        "data or labels than it should, or computes wrongly",
+        expected=f"within {allowed:.2f} of the others, which are at {others:.2f}",
+        actual=f"{own} over the last {tail} steps",
+        ranks=cell.numbers(place for dp in lagging for place in cell.replica(dp)),
+        phase="train",
+        confidence=Confidence.STRONG,
+        evidence=(Evidence(f"mean loss of the last {tail} steps (all: {shown})", lines),),
+    )
+
+
+def _spike(curve: Sequence[float]) -> Charge | None:
+    for step in range(SPIKE_AFTER + 1, len(curve)):
+        before = median(curve[step - SPIKE_WINDOW : step])
+        if before > 0 and curve[step] > SPIKE * before:
+            return _everybodys(
+                "spike",
+                f"the loss jumped at step {step}",
+                f"at most {SPIKE:.0f} times {before:.2f}, the median of the {SPIKE_WINDOW} steps before",
+                f"{curve[step]:.2f}",
+                curve,
+                step,
+            )
+    return None
+
+
+def _everybodys(
+    kind: str, words: str, expected: str, actual: str, curve: Sequence[float], step: int | None = None
+) -> Charge:
+    return Charge(
+        check=CHECK,
+        kind=kind,
+        summary=words,
+        expected=expected,
+        actual=actual,
+        phase="train",
+        step=step,
+        confidence=Confidence.STRONG,
+        evidence=(Evidence("loss", " ".join(f"{loss:.2f}" for loss in curve[:200])),),
+    )

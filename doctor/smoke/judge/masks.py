@@ -1,0 +1,128 @@
+"""Tokens, masks and labels, against what the seed, the step and the replica alone must give."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from doctor.model import Evidence
+from doctor.smoke.judge.cells import Cell, cells
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.onhost.corpus import reference_batch
+from doctor.smoke.result import Batch, SmokeResult
+
+CHECK = "smoke-mask-divergence"
+PARTS = ("tokens", "mask", "labels")
+Triple = tuple[str, str, str]
+
+
+class Deviation(NamedTuple):
+    """How one rank's data first deviate. Equal for ranks that suffer the same."""
+
+    step: int
+    right_until: int | None
+    """The last step looked at where they were right."""
+    parts: tuple[str, ...]
+    story: str
+    kind: str
+
+
+def judge_masks(result: SmokeResult) -> Iterator[Charge]:
+    """One charge for all ranks of a cell that deviate in the same way from the same step on."""
+    for cell in cells(result):
+        expected = _References(cell)
+        alike: dict[Deviation, list[int]] = defaultdict(list)
+        for place in cell.places:
+            if deviation := _deviation(cell, place, expected):
+                alike[deviation].append(place)
+        for deviation, places in alike.items():
+            yield _charge(cell, deviation, places, expected)
+
+
+class _References:
+    """What each replica of a cell must train on, computed once."""
+
+    def __init__(self, cell: Cell) -> None:
+        self.shape = cell.shape
+        self.known: dict[tuple[int, int], Triple] = {}
+
+    def of(self, step: int, dp: int) -> Triple:
+        key = (step, dp)
+        if key not in self.known:
+            self.known[key] = reference_batch(self.shape, step, dp * self.shape.tp)
+        return self.known[key]
+
+
+def _triple(batch: Batch) -> Triple:
+    return batch.tokens, batch.mask, batch.labels
+
+
+def _deviation(cell: Cell, place: int, expected: _References) -> Deviation | None:
+    dp = cell.shape.dp_of(place)
+    right: int | None = None
+    for step, batch in sorted(cell.batches(place).items()):
+        wanted, got = expected.of(step, dp), _triple(batch)
+        if got != wanted:
+            parts = tuple(part for part, a, b in zip(PARTS, got, wanted, strict=True) if a != b)
+            kind, story = _story(cell, place, step, got, parts, expected)
+            return Deviation(step, right, parts, story, kind)
+        right = step
+    return None
+
+
+def _story(
+    cell: Cell, place: int, step: int, got: Triple, parts: tuple[str, ...], expected: _References
+) -> tuple[str, str]:
+    """Whose data it has, if that is known, and how it differs from its peers, as kind and words."""
+    own = cell.shape.dp_of(place)
+    what = (
+        "mask" if "mask" in parts and "tokens" not in parts else "labels" if parts == ("labels",) else "batch"
+    )
+    index = PARTS.index("tokens" if what == "batch" else what)
+    for dp in range(cell.shape.dp):
+        if dp != own and got[index] == expected.of(step, dp)[index]:
+            return "same-data", f"its {what} is that of replica {dp} instead of replica {own}"
+    for other in (step + 1, step - 1):
+        if other >= 0 and got[index] == expected.of(other, own)[index]:
+            way = "ahead" if other > step else "behind"
+            return way, f"its {what} is that of step {other}, one step {way}"
+    peers = [peer for peer in cell.replica(own) if peer != place]
+    theirs = [_triple(batch) for peer in peers if (batch := cell.batches(peer).get(step))]
+    if theirs and all(each == expected.of(step, own) for each in theirs):
+        return what, f"its {what} differs from that of its tensor-parallel peers"
+    if theirs and all(each == got for each in theirs):
+        return what, f"its {what}, the same on the whole replica, is not the one that the seed gives"
+    return what, f"its {what} is not the one that the seed gives"
+
+
+def _charge(cell: Cell, deviation: Deviation, places: list[int], expected: _References) -> Charge:
+    step, right, parts, story, kind = deviation
+    since = f"from step {step} on"
+    if right is not None and right + 1 < step:
+        since = f"from a step between {right + 1} and {step} on"
+    lines = []
+    for place in places:
+        got = dict(zip(PARTS, _triple(cell.batches(place)[step]), strict=True))
+        wanted = dict(zip(PARTS, expected.of(step, cell.shape.dp_of(place)), strict=True))
+        differ = ", ".join(f"{part} {got[part]} instead of {wanted[part]}" for part in parts)
+        lines.append(f"{ranks_text(cell.numbers([place]))}: {differ}")
+    ranks = cell.numbers(places)
+    replicas = {cell.shape.dp_of(place) for place in places}
+    peers = {peer for dp in replicas for peer in cell.replica(dp)} - set(places)
+    return Charge(
+        check=CHECK,
+        kind=kind,
+        summary=f"{story}, {since}",
+        expected="tokens, mask and labels that depend on the seed, the step and the replica only",
+        actual=f"other {_listed(parts)} at step {step}",
+        ranks=ranks,
+        victims=cell.numbers(peers),
+        phase="train",
+        step=step,
+        evidence=(Evidence(f"hashes of the batch of step {step}", "\n".join(lines)),),
+    )
+
+
+def _listed(parts: tuple[str, ...]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

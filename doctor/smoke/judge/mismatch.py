@@ -1,0 +1,94 @@
+"""Charges ranks that entered another collective than their schedule has: H5 to H7."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor.model import Evidence
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.deviation import Deviation, off_schedule
+from doctor.smoke.judge.ended import EndedCell, by_host, cells_with
+from doctor.smoke.judge.exits import ending_words
+from doctor.smoke.judge.words import call_words, doing, evidence, one_line, page_words, shown_words
+from doctor.smoke.result import SmokeResult
+
+__all__ = ["judge_mismatch", "off_schedule"]
+
+_SHOWN = 3
+
+
+def judge_mismatch(result: SmokeResult) -> Iterator[Charge]:
+    for cell in cells_with(result, "mismatch"):
+        alike: dict[object, list[int]] = {}
+        for rank, found in sorted(cell.off.items(), key=lambda item: item[1].sample.position):
+            alike.setdefault((found.kind, found.due, _what(found)), []).append(rank)
+        for ranks in alike.values():
+            for hosts, mine in by_host(result.plan, ranks):
+                yield _charge(cell, hosts, mine)
+
+
+def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: tuple[int, ...]) -> Charge:
+    first = cell.off[ranks[0]]
+    sample = first.sample
+    return Charge(
+        check="smoke-mismatch",
+        kind=first.kind,
+        summary=_summary(first),
+        expected=call_words(first.due) if first.due else "no further collective",
+        actual=page_words(sample),
+        ranks=ranks,
+        hosts=hosts,
+        victims=cell.others(cell.off),
+        phase=sample.phase,
+        step=sample.step if sample.phase == "train" else None,
+        evidence=(*(each for rank in ranks[:_SHOWN] for each in _evidence(cell, rank)), *_fallen(cell)),
+        commands=_commands(cell, ranks[0]),
+    )
+
+
+def _evidence(cell: EndedCell, rank: int) -> list[Evidence]:
+    return evidence(next(seen for seen in cell.ranks if seen.rank == rank))
+
+
+def _fallen(cell: EndedCell) -> Iterator[Evidence]:
+    """Peers that died of it: the program that dies is often not the one at fault."""
+    fallen = [seen for seen in cell.fallen if seen.rank not in cell.off]
+    for seen in fallen[:_SHOWN]:
+        words = f"{seen.error.type}: {seen.error.text}" if seen.error else f"its process {ending_words(seen)}"
+        yield Evidence(f"rank {seen.rank}, in consequence", one_line(words))
+
+
+def _what(found: Deviation) -> object:
+    sample = found.sample
+    return sample.group, sample.op, sample.dtype, sample.bytes, sample.step
+
+
+def _summary(found: Deviation) -> str:
+    sample, due = found.sample, found.due
+    if due is None:
+        return f"it entered {shown_words(sample)}, though all its collectives were done"
+    call = due.call
+    name = f"{call.group} {call.op} {due.seq} of "
+    name += f"training step {call.step}" if due.phase == "train" else f"the {due.phase} phase"
+    other = f"it entered {shown_words(sample)} where {call_words(due)} was due"
+    return {
+        "dtype": f"it entered {name} with {sample.dtype} data instead of {call.dtype}",
+        "shape": f"it entered {name} with {sample.bytes} bytes instead of {call.bytes}",
+        "op": f"it called {sample.op} where its peers called {call.op}, as {name}",
+        "skip": f"it skipped a collective: {other}",
+        "extra": f"it called one collective too many: {other}",
+        "order": f"it swapped two collectives or left one out: {other}",
+        "phase": f"it skipped a collective: it is {doing(sample.phase, sample.step)} and never entered "
+        f"{call_words(due)}",
+    }[found.kind]
+
+
+def _commands(cell: EndedCell, rank: int) -> tuple[str, ...]:
+    """All ranks run the same program, so one that does something else has another torch, or bad memory."""
+    python = (
+        next((s.python for s in cell.result.hosts if s.host == cell.plan.seat(rank).host), "") or "python3"
+    )
+    return (
+        f"{python} -c 'import torch; print(torch.__version__, torch.__file__)'",
+        "dmesg -T | grep -iE 'mce|edac|hardware error' | tail",
+    )

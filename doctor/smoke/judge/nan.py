@@ -1,0 +1,81 @@
+"""Losses and gradients that are no numbers, from the rank whose own were the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from doctor.model import Confidence, Evidence
+from doctor.smoke.judge.cells import Cell, cells, everybody
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.result import SmokeResult
+
+CHECK = "smoke-loss-nan"
+BLOWN_UP = 3.0
+"""Losses that grew so many times above the first ones ended in no number because of the numerics."""
+
+
+def judge_nan(result: SmokeResult) -> Iterator[Charge]:
+    """`finite` was looked at before anything was summed over replicas: the first rank stands alone."""
+    for cell in cells(result):
+        steps = {place: cell.steps(place) for place in cell.places}
+        bad = {place: step for place in cell.places for step in [_first(cell, place)] if step is not None}
+        if not bad:
+            continue
+        first = min(bad.values())
+        places = [place for place, step in bad.items() if step == first]
+        before = [said.loss for each in steps.values() for said in each.values() if said.step <= first]
+        known = [loss for loss in before if loss is not None]
+        start = [each[0].loss for each in steps.values() if 0 in each]
+        began = max((loss for loss in start if loss is not None), default=0.0)
+        blown_up = began > 0 and max(known, default=0.0) > BLOWN_UP * began
+        charge = _charge(cell, first, places)
+        if blown_up or len(places) == len(cell.places):
+            why = ": it grew without bound before" if blown_up else " on all ranks at once"
+            everyone = replace(charge, summary=f"loss or gradient is no number at step {first}{why}")
+            yield everybody(result, everyone, cell)
+            continue
+        yield from _by_replica(cell, charge, places)
+
+
+def _first(cell: Cell, place: int) -> int | None:
+    return min((step for step, said in cell.steps(place).items() if not said.finite), default=None)
+
+
+def _by_replica(cell: Cell, charge: Charge, places: list[int]) -> Iterator[Charge]:
+    """Tensor-parallel peers catch it from one another in the same step."""
+    for dp in range(cell.shape.dp):
+        mine = [place for place in places if cell.shape.dp_of(place) == dp]
+        if len(mine) == 1:
+            yield replace(charge, ranks=cell.numbers(mine))
+        elif mine:
+            yield replace(
+                charge,
+                ranks=cell.numbers(mine),
+                undecided=True,
+                confidence=Confidence.SUSPECT,
+                kind="nan-replica",
+            )
+
+
+def _charge(cell: Cell, first: int, places: list[int]) -> Charge:
+    lines = []
+    for place in cell.places[:32]:
+        said = cell.steps(place).get(first)
+        if said:
+            state = "finite" if said.finite else "not finite"
+            lines.append(
+                f"{ranks_text(cell.numbers([place]))}: own loss and gradient {state} at step {first}"
+            )
+    return Charge(
+        check=CHECK,
+        kind="nan",
+        summary=f"its own loss or gradient was no number (NaN or infinite) at step {first}, before any of it "
+        "was summed with the others'",
+        expected="finite numbers",
+        actual=f"NaN or infinite from step {first} on",
+        victims=cell.numbers(set(cell.places) - set(places)),
+        phase="train",
+        step=first,
+        evidence=(Evidence("ranks", "\n".join(lines)),),
+    )

@@ -1,0 +1,149 @@
+"""What the sockets say when ranks hang inside a collective or lose each other: H8."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from doctor.mesh import Blame, Link, culprits
+from doctor.model import Confidence, Evidence
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.ended import EndedCell, everybody
+from doctor.smoke.judge.exits import said
+from doctor.smoke.judge.words import one_line
+
+_SEEN = {
+    "dropped": "get no answer (dropped)",
+    "refused": "are refused",
+    "no-route": "are answered with no route",
+    "reset": "are reset",
+    "silent": "are accepted and never answered",
+    "wrong-answer": "are answered by something else",
+    "error": "fail",
+}
+_SHOWN = 6
+COMMANDS = (
+    "ip -br link",
+    "ip -s link",
+    "dmesg -T | grep -iE 'link is|link down|link up|reset|timeout' | tail",
+)
+
+
+def failing_network(cell: EndedCell) -> tuple[Blame, ...]:
+    """What explains the failing connections between hosts of the cell."""
+    mesh = cell.result.mesh
+    if mesh is None:
+        return ()
+    return tuple(
+        blame for blame in culprits(mesh.links) if any(_concerns(link, cell) for link in blame.links)
+    )
+
+
+def _concerns(link: Link, cell: EndedCell) -> bool:
+    return link.source in cell.hosts and link.target in cell.hosts
+
+
+def network_charges(
+    cell: EndedCell, what: str, phase: str = "join", step: int | None = None
+) -> Iterator[Charge]:
+    """`what` hangs or broke; each blame of the mesh is one charge."""
+    mesh = cell.result.mesh
+    for blame in failing_network(cell):
+        outcome = Counter(link.outcome for link in blame.links).most_common(1)[0][0]
+        touched = [
+            link
+            for link in (mesh.links if mesh else ())
+            if link.tested and (blame.common or {link.source, link.target} & set(blame.hosts))
+        ]
+        worked = sum(not link.failed for link in touched)
+        yield Charge(
+            check="smoke-hang",
+            kind="network",
+            summary=f"{what}: {_whose(blame)} {_SEEN.get(outcome, outcome)}",
+            expected="connections both ways between all hosts",
+            actual=f"{len(blame.links)} connections failed, {worked} others worked",
+            hosts=blame.hosts,
+            victims=tuple(
+                seen.rank for seen in cell.ranks if cell.plan.seat(seen.rank).host not in blame.hosts
+            ),
+            phase=phase,
+            step=step,
+            confidence=Confidence.CERTAIN if blame.decided or blame.common else Confidence.SUSPECT,
+            evidence=tuple(_evidence(link) for link in blame.links[:_SHOWN]),
+            commands=COMMANDS,
+            undecided=not blame.decided and not blame.common and len(blame.hosts) > 1,
+        )
+
+
+def _whose(blame: Blame) -> str:
+    if blame.common:
+        return "nearly all connections between all hosts"
+    if blame.direction == "split":
+        return "connections between these hosts and the rest"
+    if not blame.decided and len(blame.hosts) > 1:
+        return "connections between these hosts"
+    return {
+        "inbound": "connections of other hosts to it",
+        "outbound": "its own connections to other hosts",
+    }.get(blame.direction, "connections from it and to it")
+
+
+def _evidence(link: Link) -> Evidence:
+    detail = f" ({link.detail})" if link.detail else ""
+    return Evidence(
+        f"connect from {link.source}", f"{link.target} {link.address}:{link.port}: {link.outcome}{detail}"
+    )
+
+
+def lost_each_other(cell: EndedCell) -> Charge:
+    """Ranks ended only because connections broke, and the sockets are well again: whom do they name?"""
+    suspects, said_by = _named(cell)
+    lone = tuple(seen.rank for seen in cell.fallen) if not suspects and len(cell.fallen) == 1 else ()
+    words = "ranks ended because their connections to each other broke; no process died before"
+    several = len(suspects) > 1
+    return Charge(
+        check="smoke-hang",
+        kind="connection",
+        summary=f"{words}, and most of them name this host" if len(suspects) == 1 else words,
+        expected="connections stay up until the run is over",
+        actual=f"{len(cell.fallen)} of {len(cell.ranks)} ranks lost a connection",
+        ranks=lone,
+        hosts=suspects or (() if lone else everybody(cell)),
+        victims=tuple(
+            seen.rank
+            for seen in cell.ranks
+            if seen.rank not in lone and cell.plan.seat(seen.rank).host not in suspects
+        ),
+        phase=cell.fallen[0].phase,
+        confidence=Confidence.SUSPECT,
+        evidence=tuple(Evidence(f"rank {rank}", one_line(text)) for rank, text in said_by[:_SHOWN]),
+        commands=COMMANDS,
+        undecided=several,
+    )
+
+
+def _named(cell: EndedCell) -> tuple[tuple[str, ...], list[tuple[int, str]]]:
+    """The host that most broken connections have at one end; both, where there is but one connection."""
+    ends: dict[str, set[str]] = defaultdict(set)
+    words: list[tuple[int, str]] = []
+    for seen in cell.fallen:
+        own, text = cell.plan.seat(seen.rank).host, said(seen)
+        words.append((seen.rank, text))
+        for host in cell.hosts:
+            if host != own and _says(text, cell.plan.addresses.get(host, "")):
+                ends[own].add(host)
+                ends[host].add(own)
+    ranked = sorted(ends, key=lambda host: -len(ends[host]))
+    if len(ranked) == 2:
+        return tuple(sorted(ranked)), words
+    if len(ranked) > 2 and len(ends[ranked[0]]) > len(ends[ranked[1]]):
+        return (ranked[0],), words
+    return (), words
+
+
+def _says(text: str, address: str) -> bool:
+    """Whether the address stands in the text, and not as a part of another one."""
+    if not address:
+        return False
+    return re.search(rf"(?<![0-9A-Fa-f.]){re.escape(address)}(?!\.?[0-9A-Fa-f])", text) is not None

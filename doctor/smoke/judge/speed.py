@@ -1,0 +1,155 @@
+"""Ranks that compute more slowly than the others, and hosts whose processor is taken by somebody else."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+
+from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.judge.cells import arithmetic
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.result import RankSeen, SmokeResult, Step
+
+SKIPPED = 3
+"""First steps, in which caches fill and kernels compile."""
+LEAST_STEPS = 10
+LEAST_RANKS = 4
+SLOWER = 0.12
+"""Innocents were up to 7 % slower with two ranks to a core."""
+OFTEN = 0.8
+LEAST_HOSTS = 3
+TAKEN = 1.3
+"""Time over processor time of one's own computing."""
+MAD = 1.4826
+"""What makes a standard deviation of a median distance from the median."""
+
+
+def judge_speed(result: SmokeResult) -> Iterator[Charge]:
+    """A host that is shared explains that its ranks are slow."""
+    contention = list(_contention(result))
+    yield from contention
+    shared = {host for charge in contention for host in charge.hosts}
+    yield from _stragglers(result, shared)
+
+
+def spread(values: Sequence[float]) -> float:
+    """Their standard deviation, as far as outliers do not make it."""
+    middle = median(values)
+    return MAD * median(abs(value - middle) for value in values)
+
+
+def _counted(seen: RankSeen, steps: int) -> dict[int, Step]:
+    return {step.step: step for step in seen.steps if SKIPPED <= step.step < steps}
+
+
+def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
+    """One charge for the slow ranks of each host."""
+    products: dict[object, list[RankSeen]] = defaultdict(list)
+    for seen in result.ranks:
+        if len(_burnt(result, seen)) >= LEAST_STEPS:
+            products[arithmetic(seen.started)].append(seen)
+    for ranks in products.values():
+        if len(ranks) < LEAST_RANKS:
+            continue
+        burnt = {seen.rank: _burnt(result, seen) for seen in ranks}
+        middles = {rank: median(said.values()) for rank, said in burnt.items()}
+        slow: dict[str, dict[int, float]] = defaultdict(dict)
+        for rank in burnt:
+            host = result.plan.seat(rank).host
+            if host not in shared and (ratio := _slowness(rank, burnt, middles)):
+                slow[host][rank] = ratio
+        for ratios in slow.values():
+            yield _straggler(ratios, middles)
+
+
+def _burnt(result: SmokeResult, seen: RankSeen) -> dict[int, float]:
+    """Seconds of computing at each step."""
+    return {n: step.cpu for n, step in _counted(seen, result.plan.steps).items() if step.cpu > 0}
+
+
+def _slowness(
+    rank: int, burnt: Mapping[int, Mapping[int, float]], middles: Mapping[int, float]
+) -> float | None:
+    """How many times as long as the others it computes, if that is slow beyond doubt."""
+    others = [middle for other, middle in middles.items() if other != rank]
+    usual = median(others)
+    ratio = middles[rank] / usual
+    each = [
+        own / median(theirs)
+        for step, own in burnt[rank].items()
+        if (theirs := [said[step] for other, said in burnt.items() if other != rank and step in said])
+    ]
+    if not each:
+        return None
+    # Between ranks, and of this rank's median from step to step.
+    noise = max(spread([other / usual for other in others]), 1.25 * spread(each) / math.sqrt(len(each)))
+    limit = 1 + max(SLOWER, 5 * noise)
+    often = sum(value > limit for value in each) >= OFTEN * len(each)
+    return ratio if ratio > limit and often else None
+
+
+def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Charge:
+    usual = median(middle for rank, middle in middles.items() if rank not in ratios)
+    worst = max(ratios.values())
+    lines = [f"{ranks_text([rank])}: {1000 * middle:.2f} ms" for rank, middle in sorted(middles.items())[:64]]
+    return Charge(
+        check="smoke-straggler",
+        kind="slow",
+        summary=f"its computing takes {worst:.2f} times as long as that of the other ranks, "
+        "in nearly all steps",
+        expected=f"about {1000 * usual:.2f} ms a step, as on the others",
+        actual=", ".join(f"{1000 * middles[rank]:.2f} ms" for rank in sorted(ratios)),
+        ranks=tuple(sorted(ratios)),
+        phase="train",
+        confidence=Confidence.STRONG,
+        severity=Severity.WARN,
+        evidence=(Evidence("computing a step, median", "\n".join(lines)),),
+    )
+
+
+def _contention(result: SmokeResult) -> Iterator[Charge]:
+    """Only beside hosts that are not shared: where all are, the run itself is too large for them."""
+    if result.plan.backend != "gloo":
+        return
+    waits: dict[str, float] = {}
+    for host in result.plan.hosts:
+        ratios = [r for seat in result.plan.on(host) if (r := _waiting(result, seat.rank)) is not None]
+        if ratios:
+            waits[host] = median(ratios)
+    if len(waits) < LEAST_HOSTS:
+        return
+    for host, ratio in waits.items():
+        others = [other for name, other in waits.items() if name != host]
+        usual = median(others)
+        noise = spread([math.log(other) for other in others])
+        if usual < TAKEN and ratio > TAKEN and ratio > usual * max(TAKEN, math.exp(5 * min(noise, 10.0))):
+            yield _shared(result, host, ratio, waits)
+
+
+def _waiting(result: SmokeResult, rank: int) -> float | None:
+    """Time over processor time, of the median step."""
+    steps = _counted(result.ranks[rank], result.plan.steps).values()
+    ratios = [max(1.0, step.compute / step.cpu) for step in steps if step.cpu > 0 and step.compute > 0]
+    return median(ratios) if len(ratios) >= LEAST_STEPS else None
+
+
+def _shared(result: SmokeResult, host: str, ratio: float, waits: Mapping[str, float]) -> Charge:
+    seen = result.host(host)
+    busy = f"; load {seen.load:.1f} on {seen.cores} cores when the run began" if seen and seen.cores else ""
+    usual = median(other for name, other in waits.items() if name != host)
+    lines = [f"{name}: {each:.2f}" for name, each in list(waits.items())[:64]]
+    return Charge(
+        check="smoke-contention",
+        kind="shared",
+        summary=f"its processor is shared with somebody else: computing takes {ratio:.1f} times the "
+        "processor time that it gets",
+        expected=f"1.0, and at most {TAKEN}; {usual:.2f} on the other hosts",
+        actual=f"{ratio:.2f}{busy}",
+        hosts=(host,),
+        phase="train",
+        confidence=Confidence.STRONG,
+        severity=Severity.WARN,
+        evidence=(Evidence("time over processor time of computing", "\n".join(lines)),),
+    )

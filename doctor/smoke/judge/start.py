@@ -1,0 +1,199 @@
+"""Charges hosts that could not start their ranks, and ranks that never joined the others: H1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.crash import had_started
+from doctor.smoke.judge.ended import READY, EndedCell, by_host, cells_with, everybody, looks, phase_of
+from doctor.smoke.judge.network import failing_network, network_charges
+from doctor.smoke.judge.words import doing, evidence, last_lines, one_line, state_words
+from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.result import RankSeen, SmokeResult
+
+_SHOWN = 3
+SLOW_NAMES = 2.0
+"""Seconds for a reverse lookup that are worth a word: torch makes one for each connection."""
+
+
+def judge_start(result: SmokeResult) -> Iterator[Charge]:
+    yield from _troubled_hosts(result)
+    told = False
+    for cell in cells_with(result, "stall"):
+        if cell.stall.kind not in ("behind", "together"):
+            continue
+        if all(PHASES.index(phase_of(seen)) <= READY for seen in cell.living):
+            # Nobody is told to join before all ranks of all cells are ready.
+            if not told:
+                told = True
+                yield from _never_ready(cell)
+        else:
+            yield from _never_joined(cell)
+
+
+def _troubled_hosts(result: SmokeResult) -> Iterator[Charge]:
+    if result.end.kind == "interrupted":
+        return
+    for host in result.hosts:
+        if not host.trouble or host.lost or (result.end.kind == "trouble" and had_started(result, host.host)):
+            continue
+        words = one_line(host.trouble)
+        started = had_started(result, host.host)
+        yield Charge(
+            check="smoke-hang" if started else "smoke-not-started",
+            kind="left-behind" if started else "host",
+            summary=f"after the run: {words}" if started else f"it could not start its ranks: {words}",
+            expected="all processes end" if started else "Python with torch starts",
+            actual=words,
+            hosts=(host.host,),
+            victims=() if started else tuple(s.rank for s in result.plan.seats if s.host != host.host),
+            phase="" if started else "start",
+            severity=Severity.WARN if started and result.end.kind == "done" else None,
+            evidence=(Evidence("agent", last_lines(host.trouble, 8)),),
+            commands=() if started else (f"{host.python or 'python3'} -c 'import torch'",),
+        )
+
+
+def _never_ready(cell: EndedCell) -> Iterator[Charge]:
+    """All ranks of the run wait for the last one that is not ready."""
+    living = [seen for seen in cell.result.ranks if not seen.done and seen.exit is None]
+    late = [seen for seen in living if PHASES.index(phase_of(seen)) < READY]
+    if not late:
+        yield Charge(
+            check="smoke-not-started",
+            kind="store",
+            summary="all ranks are ready, and the rendezvous store for which they wait never opened",
+            expected="the store opens a port on the head's data address",
+            actual="no port was told",
+            hosts=(cell.plan.head,),
+            victims=tuple(seen.rank for seen in living),
+            phase="ready",
+            confidence=Confidence.SUSPECT,
+        )
+        return
+    stuck = [seen for seen in late if _proved(seen)]
+    yield from _behind(cell, stuck, [seen for seen in living if seen not in late])
+
+
+def _never_joined(cell: EndedCell) -> Iterator[Charge]:
+    stall = cell.stall
+    late = [cell.ranks[place] for place in stall.places]
+    if phase_of(late[0]) == "join" and failing_network(cell):
+        # Who cannot connect drags others with it: the sockets know better who is the first.
+        yield from network_charges(cell, "ranks are joining the process group and do not get in")
+        return
+    if stall.kind == "behind":
+        rest = [seen for seen in cell.living if seen not in late]
+        yield from _behind(cell, [seen for seen in late if _proved(seen)], rest)
+        return
+    yield Charge(
+        check="smoke-not-started",
+        kind="together",
+        summary="all ranks are joining the process group and none gets in; no single rank is behind",
+        expected="every rank connects to the store and to its peers",
+        actual=f"nobody moved for {_seconds(cell)}",
+        hosts=everybody(cell),
+        victims=tuple(seen.rank for seen in cell.living),
+        phase="join",
+        confidence=Confidence.SUSPECT,
+        evidence=(*_names(cell), *_of(late)),
+        commands=("ip -br addr", "getent hosts $(hostname)"),
+    )
+
+
+def _behind(cell: EndedCell, late: Sequence[RankSeen], rest: Sequence[RankSeen]) -> Iterator[Charge]:
+    """`late` are the last, `rest` wait for them; without anybody in it, all of them are as late."""
+    if not late:
+        yield Charge(
+            check="smoke-not-started",
+            kind="unproved",
+            summary="the ranks never joined each other, and none of the last ones was proved to stand still",
+            expected="every rank joins",
+            actual=f"nobody moved for {_seconds(cell)}",
+            victims=tuple(seen.rank for seen in cell.living),
+            confidence=Confidence.SUSPECT,
+            evidence=_of(cell.living),
+        )
+        return
+    if not rest:
+        yield _late(cell, everybody(cell), (), late, rest)
+        return
+    for hosts, ranks in by_host(cell.plan, [seen.rank for seen in late]):
+        yield _late(cell, hosts, ranks, [seen for seen in late if seen.rank in ranks], rest)
+
+
+def _late(
+    cell: EndedCell,
+    hosts: tuple[str, ...],
+    ranks: tuple[int, ...],
+    late: Sequence[RankSeen],
+    rest: Sequence[RankSeen],
+) -> Charge:
+    first = late[0]
+    phase = phase_of(first)
+    silent = not looks(first)
+    doing_what = (
+        "nothing was ever heard of it" if silent else f"it is still {doing(phase, 0)} (phase {phase})"
+    )
+    waiting = (
+        f"and {ranks_text(seen.rank for seen in rest)} {_wait(rest)} for it"
+        if rest
+        else "like all the others"
+    )
+    return Charge(
+        check="smoke-not-started",
+        kind="behind",
+        summary=f"it never joined: {doing_what}, {waiting}",
+        expected="every rank joins the process group",
+        actual=f"no move for {_seconds(cell)}; its process {state_words(first)}",
+        ranks=ranks,
+        hosts=hosts,
+        victims=tuple(seen.rank for seen in rest),
+        phase=phase,
+        confidence=Confidence.SUSPECT if silent else _surely(phase),
+        evidence=(*_of(late), *_names(cell)),
+        commands=_commands(cell, first),
+    )
+
+
+def _surely(phase: str) -> Confidence:
+    """In the join phase a rank may also be kept by a peer."""
+    return Confidence.STRONG if phase == "join" else Confidence.CERTAIN
+
+
+def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
+    host = cell.result.host(cell.plan.seat(seen.rank).host)
+    python = (host.python if host else "") or "python3"
+    stuck = "ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'"
+    return (f"time {python} -c 'import torch, torch.distributed'", stuck, "dmesg -T | tail -50")
+
+
+def _wait(rest: Sequence[RankSeen]) -> str:
+    return "waits" if len(rest) == 1 else "wait"
+
+
+def _proved(seen: RankSeen) -> bool:
+    """Seen twice at the same place, or never: one look alone proves nothing."""
+    pages = looks(seen)[-2:]
+    return not seen.samples or (len(pages) == 2 and pages[0].version == pages[1].version)
+
+
+def _seconds(cell: EndedCell) -> str:
+    limit = cell.result.end.limit
+    return f"{limit:.1f} s" if limit is not None else f"{cell.result.end.seconds:.0f} s of the run"
+
+
+def _of(ranks: Iterable[RankSeen]) -> tuple[Evidence, ...]:
+    return tuple(each for seen in list(ranks)[:_SHOWN] for each in evidence(seen))
+
+
+def _names(cell: EndedCell) -> Iterator[Evidence]:
+    for name in cell.hosts:
+        host = cell.result.host(name)
+        if host is not None and host.reverse_dns is not None and host.reverse_dns >= SLOW_NAMES:
+            yield Evidence(
+                f"reverse lookup on {name}",
+                f"of the head's address took {host.reverse_dns:.1f} s; torch does one for each connection",
+            )

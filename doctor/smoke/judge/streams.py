@@ -1,0 +1,145 @@
+"""The random streams of the libraries: whether a seed gives the same on all hosts, and goes on giving it.
+
+First what a fixed seed gives, which shows another library. Then what was drawn at each step, which shows
+another seed or a stray draw.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from shlex import quote
+
+from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.judge.cells import Vote, vote
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.draws import judge_draws
+from doctor.smoke.onhost.streamplan import reference_fingerprint
+from doctor.smoke.result import SmokeResult, Started
+
+CHECK = "smoke-mask-divergence"
+LIBRARY = {"numpy-pcg64": "numpy", "device": "torch"}
+"""Which library a stream is of, where it has another name."""
+_PROGRAMS = {
+    "python": "import random as r, sys; print(sys.version, r.__file__); r.seed(1); print(r.random())",
+    "numpy": "import numpy as n; print(n.__version__, n.__file__); n.random.seed(1); print(n.random.rand())",
+    "torch": "import torch as t; print(t.__version__, t.__file__); t.manual_seed(1); print(t.rand(2))",
+}
+
+
+def judge_streams(result: SmokeResult) -> Iterator[Charge]:
+    started = {seen.rank: seen.started for seen in result.ranks if seen.started}
+    known = reference_fingerprint()
+    other: dict[str, set[int]] = {}
+    charges: dict[object, list[tuple[str, Charge]]] = defaultdict(list)
+    for name in sorted({name for said in started.values() for name in said.streams}):
+        prints = {rank: said.streams[name] for rank, said in started.items() if name in said.streams}
+        # The products of devices draw in ways of their own.
+        common = _product(started, prints) if name == "device" else None
+        among = {r: p for r, p in prints.items() if common is None or started[r].product == common}
+        if found := _odd(among, known.get(name)):
+            key = (found.odd, found.decided)
+            charges[key].append((name, _library(result, started, name, found, known.get(name), prints)))
+            other.setdefault(name, set()).update(found.odd)
+        if len(among) < len(prints):
+            mixed = tuple(sorted(set(prints) - set(among)))
+            other.setdefault(name, set()).update(mixed)
+            if {prints[rank] for rank in mixed} != set(among.values()):
+                yield _mixed(started, mixed, str(common))
+    for group in charges.values():
+        yield _merged([name for name, _ in group], [charge for _, charge in group])
+    yield from judge_draws(result, other)
+
+
+def _product(started: Mapping[int, Started], ranks: Mapping[int, str]) -> str:
+    """The commonest product of these ranks' devices; of as many, the first."""
+    products = [started[rank].product for rank in sorted(ranks)]
+    return max(dict.fromkeys(products), key=products.count)
+
+
+def _odd(prints: Mapping[int, str], wanted: str | None) -> Vote | None:
+    """Whom a known fingerprint names, if anybody has it; else the majority. Where all agree, nobody:
+    that is one more version of the library, and it is everywhere.
+    """
+    if wanted in prints.values():
+        odd = tuple(sorted(rank for rank, got in prints.items() if got != wanted))
+        return Vote(odd, True) if odd else None
+    return vote(prints)
+
+
+def _library(
+    result: SmokeResult,
+    started: Mapping[int, Started],
+    name: str,
+    found: Vote,
+    wanted: str | None,
+    prints: Mapping[int, str],
+) -> Charge:
+    library = LIBRARY.get(name, name)
+    right = sorted(set(prints) - set(found.odd))
+    theirs = _versions(started, library, right)
+    own = _versions(started, library, found.odd)
+    why = f"{library} {own}, the others have {theirs}" if right and own != theirs else f"{library} {own}"
+    lines = "\n".join(f"{ranks_text([rank])}: {prints[rank]}" for rank in sorted(prints)[:32])
+    program = _PROGRAMS.get(library, _PROGRAMS["torch"])
+    hosts = dict.fromkeys(result.plan.seat(rank).host for rank in (*found.odd[:1], *right[:1]))
+    return Charge(
+        check=CHECK,
+        kind="library",
+        summary=f"the same seed gives other random numbers there from {name} ({why})",
+        expected=f"the same numbers from {name} on every rank"
+        + (f": fingerprint {wanted}" if wanted else ""),
+        actual=f"{name}: {library} {own}",
+        ranks=found.odd,
+        phase="start",
+        confidence=Confidence.CERTAIN if found.decided else Confidence.SUSPECT,
+        undecided=not found.decided,
+        evidence=(Evidence(f"fingerprints of {name}", lines),),
+        commands=tuple(f"ssh {quote(host)} \"{_python(result, host)} -c '{program}'\"" for host in hosts),
+    )
+
+
+def _merged(names: list[str], charges: list[Charge]) -> Charge:
+    """One charge for ranks of which several streams are others."""
+    first = charges[0]
+    if len(charges) == 1:
+        return first
+    return Charge(
+        check=CHECK,
+        kind="library",
+        summary=f"the same seed gives other random numbers there from {', '.join(names)}",
+        expected="; ".join(charge.expected for charge in charges),
+        actual="; ".join(charge.actual for charge in charges),
+        ranks=first.ranks,
+        phase="start",
+        confidence=first.confidence,
+        undecided=first.undecided,
+        evidence=tuple(evidence for charge in charges for evidence in charge.evidence),
+        commands=tuple(dict.fromkeys(command for charge in charges for command in charge.commands)),
+    )
+
+
+def _mixed(started: Mapping[int, Started], ranks: tuple[int, ...], common: str) -> Charge:
+    products = ", ".join(dict.fromkeys(started[rank].product for rank in ranks))
+    return Charge(
+        check=CHECK,
+        kind="device-product",
+        summary=f"its device is another product ({products}) and draws other random numbers from the same "
+        f"seed than {common}: masks drawn on the device will differ, those drawn on the CPU will not",
+        expected=f"one product in the whole job: {common}",
+        actual=products,
+        ranks=ranks,
+        phase="start",
+        severity=Severity.WARN,
+    )
+
+
+def _python(result: SmokeResult, host: str) -> str:
+    """The interpreter of the run, where its path is known."""
+    seen = result.host(host)
+    return quote(seen.python) if seen and seen.python.startswith("/") else "python3"
+
+
+def _versions(started: Mapping[int, Started], library: str, ranks: tuple[int, ...] | list[int]) -> str:
+    found = dict.fromkeys(started[rank].versions.get(library, "of unknown version") for rank in ranks)
+    return " or ".join(list(found)[:4])

@@ -1,0 +1,117 @@
+"""Words that the judges share: calls, phases, process states, stacks."""
+
+from __future__ import annotations
+
+import re
+
+from doctor.model import Evidence
+from doctor.smoke.onhost.shape import Entry
+from doctor.smoke.result import RankSeen, Sample
+
+_DOING = {
+    "spawned": "being started",
+    "start": "preparing its libraries and its device",
+    "ready": "waiting to be told where to join",
+    "join": "joining the process group",
+    "collectives": "in the collectives phase",
+    "audit": "in the audit phase",
+    "bandwidth": "in the bandwidth phase",
+    "done": "at its end",
+}
+_STATES = {
+    "R": "runs",
+    "S": "sleeps",
+    "D": "is in uninterruptible sleep (it waits for a disk, a network file system or a driver)",
+    "T": "is stopped by a signal",
+    "t": "is stopped by a debugger",
+    "Z": "is dead",
+    "X": "is dead",
+}
+_FRAMES = 8
+_LINE = 300
+
+
+def call_words(entry: Entry) -> str:
+    """A collective of the schedule, with its number in its group."""
+    call = entry.call
+    name = _call(call.group, call.op, entry.seq, call.dtype, call.bytes)
+    return f"{name} {_of(entry.phase, call.step)}"
+
+
+def shown_words(sample: Sample) -> str:
+    """The collective that a page shows."""
+    name = _call(sample.group, sample.op, sample.seq, sample.dtype, sample.bytes)
+    return f"{name} {_of(sample.phase, sample.step)}"
+
+
+def _call(group: str, op: str, seq: int, dtype: str, size: int) -> str:
+    return f"{group} {op} {seq} ({dtype}, {size} bytes)"
+
+
+def _of(phase: str, step: int) -> str:
+    return f"of training step {step}" if phase == "train" else f"of the {phase} phase"
+
+
+def doing(phase: str, step: int) -> str:
+    """Where a rank is, after "it is"."""
+    return f"in training step {step}" if phase == "train" else _DOING.get(phase, f"in the {phase} phase")
+
+
+def page_words(sample: Sample) -> str:
+    """A whole page."""
+    place = f"phase {sample.phase}" + (f", step {sample.step}" if sample.phase == "train" else "")
+    if sample.position == 0:
+        return f"{place}; no collective entered yet"
+    side = "inside" if sample.inside else "outside, after"
+    last = _call(sample.group, sample.op, sample.seq, sample.dtype, sample.bytes)
+    return f"{place}; {side} {last}, its collective number {sample.position}"
+
+
+def state_words(seen: RankSeen) -> str:
+    """What the process did while its page stood still, after "its process"."""
+    state = _STATES.get(seen.state, "is in an unknown state")
+    if seen.cpu is None or seen.state in ("T", "t", "Z", "X"):
+        return state
+    if seen.cpu >= 0.05:
+        return f"{state} and burnt {seen.cpu:.2f} s of CPU between two looks at it"
+    return f"{state} and burns no CPU"
+
+
+def evidence(seen: RankSeen) -> list[Evidence]:
+    """What is known of one rank: its page, its process, its stack and its last words."""
+    found: list[Evidence] = []
+    name = f"rank {seen.rank}"
+    if seen.samples:
+        found.append(Evidence(f"page of {name}", page_words(seen.samples[-1])))
+    if seen.exit is None and seen.state:
+        pid = f" {seen.pid}" if seen.pid else ""
+        found.append(Evidence(f"process{pid} of {name}", f"it {state_words(seen)}"))
+    if frames := top_of(seen.stack):
+        found.append(Evidence(f"stack of {name}", frames))
+    return found
+
+
+def top_of(stack: str) -> str:
+    """The innermost frames of the main thread, of what faulthandler or py-spy wrote."""
+    lines = [line[:_LINE] for line in stack.splitlines()[:2000] if line.strip()]
+    heads = [n for n, line in enumerate(lines) if re.match(r"(?:Current thread|Thread) ", line)]
+    # faulthandler says the main thread last, unless it is the one that the signal struck.
+    start = next((n for n in heads if lines[n].startswith("Current") or "MainThread" in lines[n]), None)
+    if start is None:
+        start = heads[-1] if heads else 0
+    frames: list[str] = []
+    for line in lines[start + 1 if heads else start :]:
+        if re.match(r"(?:Current thread|Thread) ", line):
+            break
+        frames.append(line.strip())
+    return "\n".join(frames[:_FRAMES])
+
+
+def one_line(text: str, most: int = 200) -> str:
+    """The text on one line, cut."""
+    line = " ".join(text[: 4 * most].split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def last_lines(text: str, most: int = 5) -> str:
+    return "\n".join(line[:_LINE] for line in text.strip().splitlines()[-most:])

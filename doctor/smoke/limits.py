@@ -1,0 +1,62 @@
+"""How long nothing may move before it is called a hang. Adaptive: what is slow here is not hung here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from doctor.smoke.onhost.shape import Entry
+from doctor.smoke.result import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Seconds. `first`: for what happens for the first time, such as a collective of a new shape."""
+
+    first: float
+    floor: float = 1.0
+    gaps: float = 20.0
+    """So many times the longest pause so far is still no hang."""
+    imports: float = 60.0
+    stopped: float = 0.3
+    silent: float = 10.0
+    """Without a word from an agent; as long as its own lease."""
+    grace: float = 0.4
+    """After a first exit, for the others' last words."""
+    again: float = 0.2
+    """Between two looks at the same pages."""
+    hiccup: float = 2.0
+    look: float = 2.0
+    stop: float = 4.0
+    beat: float = 2.0
+    lease: float = 10.0
+    start: float = 25.0
+
+
+PATIENCE = {"gloo": Patience(15.0), "nccl": Patience(180.0), "hccl": Patience(300.0)}
+WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0}
+"""The whole run, where nothing else was asked for."""
+
+
+def stall_limit(patience: Patience, gap: float, seen: Iterable[tuple[Sample, Sequence[Entry]]]) -> float:
+    """For a cell whose ranks are where `seen` says; `gap` is the longest pause of its phase so far."""
+    if any(_first_time(sample, entries) for sample, entries in seen):
+        return patience.first
+    return min(max(patience.floor, patience.gaps * gap), patience.first)
+
+
+def _first_time(sample: Sample, entries: Sequence[Entry]) -> bool:
+    """Whether what the rank does, or must do next, was not done before: kernels may compile, files load."""
+    if sample.phase in ("spawned", "start", "ready", "join"):
+        return True
+    if sample.phase == "train" and sample.step == 0:
+        return True
+    position = sample.position - 1 if sample.inside else sample.position
+    if not 0 <= position < len(entries):
+        return True
+    now = entries[position]
+    done = entries[:position]
+    if now.phase != sample.phase and not any(entry.phase == sample.phase for entry in done):
+        return True
+    kind = now.call[1:5]
+    return all(entry.call[1:5] != kind for entry in done)

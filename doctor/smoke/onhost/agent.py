@@ -1,0 +1,229 @@
+"""The smoke agent: starts, watches and ends the ranks of one host on behalf of the controller.
+
+Nothing is installed: standard library only, Python 3.6 and later, one thread, no torch. It ends with its
+stdin, when told to, or when it has heard nothing for as long as its lease, and takes every process with it.
+
+Commands are JSON objects, one a line, told apart by "do": start, join, look, stacks, beat, stop. What is no
+such line is ignored. Answers are told apart by "say": ready, imported, store, spawned, event, pages, exit,
+stacks, dns, memory, trouble, bye (the last one).
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import time
+from typing import Any
+
+from doctor.smoke.onhost.ends import adopt_orphans, die_with_parent, end_children
+from doctor.smoke.onhost.host import Host, NotStarted
+from doctor.smoke.onhost.ranks import parse
+from doctor.smoke.onhost.stillness import POLL, Stillness
+
+LEASE = 10.0
+STUCK = 3.0  # seconds after the lease when the kernel ends this process, whatever it waits for
+END_SECONDS = 2.0
+LAST_SECONDS = 1.0  # for what is still to be said
+LONGEST_COMMAND = 1 << 20
+ENOUGH = 1 << 20  # bytes unsaid, beyond which nothing more is taken in
+OFTEN, SELDOM = 0.1, 0.5
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+
+class Agent:
+    def __init__(self, program: bytes, head: int) -> None:
+        self.program = program
+        self.head = head
+        self.host = None  # type: Host | None
+        self.still = Stillness()
+        self.lease = LEASE
+        self.unsaid = bytearray()
+        self.commands = b""
+        self.over = False
+        self.moved = False
+        self.shown_at = 0.0
+        self.bell, self.ring = os.pipe()
+        self.poll = select.poll()
+
+    # The life of it.
+
+    def serve(self) -> None:
+        self._prepare()
+        self.say("ready", python=sys.version.split()[0], cores=_cores(), load=round(os.getloadavg()[0], 2))
+        self._heard()
+        due = time.monotonic()
+        while not self.over:
+            now = time.monotonic()
+            if now >= due:
+                self._turn(now)
+                due = max(due + POLL, now)
+            self._wait(due)
+            if time.monotonic() >= self.deadline:
+                self.over = True
+
+    def _prepare(self) -> None:
+        # The kernel ends this process when the lease has run out for long, even if it is stuck.
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, set())
+        for descriptor in (1, self.bell, self.ring):
+            os.set_blocking(descriptor, False)
+        signal.set_wakeup_fd(self.ring)
+        for number in ENDING:
+            signal.signal(number, self._end_on_signal)
+        die_with_parent(number=signal.SIGTERM)
+        adopt_orphans()
+        self.poll.register(0, select.POLLIN)
+        self.poll.register(self.bell, select.POLLIN)
+
+    def _end_on_signal(self, *_: Any) -> None:
+        self.over = True
+
+    def _wait(self, until: float) -> None:
+        """Take in commands and get rid of answers, until it is time to look again."""
+        if self.unsaid:
+            self.poll.register(1, select.POLLOUT)
+        else:
+            with contextlib.suppress(KeyError):
+                self.poll.unregister(1)
+        for descriptor, _ in self.poll.poll(max(0.0, until - time.monotonic()) * 1000):
+            if descriptor == 0:
+                self._obey()
+            elif descriptor == 1:
+                self._flush()
+            else:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self.bell, 4096)
+
+    def end(self) -> None:
+        """Take everything along, then say so."""
+        survivors = self.host.stop() if self.host is not None else end_children(END_SECONDS)
+        if self.host is not None and self.host.ranks:
+            self.say("memory", peak=self.host.peak_memory())
+        for pid, state in survivors:
+            why = "it is in uninterruptible sleep" if state == "D" else f"its state is {state or 'unknown'}"
+            self.say("trouble", text=f"process {pid} cannot be killed ({why})")
+        self.say("bye")
+        until = time.monotonic() + LAST_SECONDS
+        while self.unsaid and time.monotonic() < until:
+            waiting = select.poll()
+            waiting.register(1, select.POLLOUT)
+            waiting.poll(100)
+            self._flush()
+
+    # What it is told.
+
+    def _heard(self) -> None:
+        self.deadline = time.monotonic() + self.lease
+        signal.setitimer(signal.ITIMER_REAL, self.lease + STUCK)
+
+    def _obey(self) -> None:
+        try:
+            data = os.read(0, 65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        lines = (self.commands + data).split(b"\n")
+        self.commands = lines.pop()[-LONGEST_COMMAND:]
+        for line in lines:
+            self._command(line)
+        if lines:
+            self._heard()
+        if not data:
+            self.over = True
+
+    def _command(self, line: bytes) -> None:
+        told = parse(line) or {}
+        what = told.get("do")
+        if what == "stop":
+            self.over = True
+        elif what == "start" and self.host is None:
+            self._start(told)
+        elif self.host is None:
+            return
+        elif what == "join":
+            self.host.join(line)
+        elif what == "look":
+            self.still.poll(self.host.look(self.still.seconds()), self.host.phase())
+            self._show(told.get("id"))
+        elif what == "stacks":
+            self.host.take_stacks()
+
+    def _start(self, told: "dict[str, Any]") -> None:
+        with contextlib.suppress(TypeError, ValueError):
+            self.lease = min(max(float(told.get("lease", LEASE)), 0.1), 3600.0)
+        self.host = Host(self.program, self.head)
+        try:
+            self.host.start(told)
+        except NotStarted as error:
+            self._give_up(str(error))
+
+    def _give_up(self, why: str) -> None:
+        self.say("trouble", text=why)
+        self.over = True
+
+    # What it sees.
+
+    def _turn(self, now: float) -> None:
+        host = self.host
+        if host is None or len(self.unsaid) > ENOUGH:
+            return
+        seconds = self.still.seconds()
+        moved = host.look(seconds)
+        self.still.poll(moved, host.phase())
+        self.moved = self.moved or moved
+        for said in host.news():
+            self.say(**said)
+        if host.trouble:
+            self._give_up(host.trouble)
+        elif host.living() and (
+            host.state_changed or now - self.shown_at >= (OFTEN if self.moved else SELDOM)
+        ):
+            self._show(None)
+
+    def _show(self, number: Any) -> None:
+        assert self.host is not None
+        self.shown_at = time.monotonic()
+        self.moved = self.host.state_changed = False
+        rows = [rank.shown() for rank in self.host.ranks if not rank.gone]
+        self.say(
+            "pages",
+            id=number if isinstance(number, int) else None,
+            gap=round(self.still.gap, 3),
+            quiet=round(self.still.quiet, 3),
+            ranks=rows,
+        )
+
+    # What it says.
+
+    def say(self, say: str, **words: Any) -> None:
+        line = json.dumps(dict(say=say, **words), separators=(",", ":")).encode("ascii")
+        self.unsaid += line + b"\n"
+        self._flush()
+
+    def _flush(self) -> None:
+        """Never wait for the controller: it may be gone."""
+        try:
+            while self.unsaid:
+                del self.unsaid[: os.write(1, self.unsaid[:65536])]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.unsaid.clear()
+            self.over = True
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def main(program: bytes, head: int) -> None:
+    agent = Agent(program, head)
+    try:
+        agent.serve()
+    finally:
+        agent.end()
+        os.set_blocking(1, True)
+    os._exit(0)

@@ -1,0 +1,35 @@
+"""Whether a rank computes what the others do: alone, on its own device, without any collective."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from doctor.smoke.onhost.comm import Comm
+from doctor.smoke.onhost.corpus import batch_of
+from doctor.smoke.onhost.draw import drawn, hashed
+from doctor.smoke.onhost.model import Model, bytes_of, sample_of, tensor_of
+from doctor.smoke.onhost.parameters import initial_parameters
+from doctor.smoke.onhost.trainplan import GOLDEN_SIZE, voters
+
+
+def run(comm: Comm) -> None:
+    """Compute gradients of the rank's own batch and of those before it, on a whole model; wait for all."""
+    shape = comm.shape._replace(dp=1, tp=1, hosts=(1,))
+    alone = Comm(shape, 0, comm.page, comm.device, {"world": None, "tp": None, "dp": None}, comm.say)
+    model = Model(alone)
+    model.load(initial_parameters(shape, 0))
+    votes = []
+    for place in voters(comm.shape.world, comm.place):
+        model.gradient(sample_of(batch_of(shape, comm.shape.steps, place), comm.device.torch))
+        votes.append(hashed(bytes_of(model.grad)))
+    comm.say({"ev": "solo", "votes": votes})
+    comm.all_reduce(comm.ones(1), "world")
+
+
+def golden(device: Any) -> str:
+    """Hash of a product of two matrices of -1, 0 and 1, which is exact on every device."""
+    values = tensor_of(drawn("golden", 2 * GOLDEN_SIZE**2), torch.uint8).remainder(3).float() - 1
+    left, right = values.view(2, GOLDEN_SIZE, GOLDEN_SIZE).to(device.torch)
+    return hashed(bytes_of((left @ right).cpu().to(torch.int32)))

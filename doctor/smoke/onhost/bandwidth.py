@@ -1,0 +1,99 @@
+"""The bandwidth phase: hosts meet in pairs and send as fast as they can, in both directions at once."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from doctor.smoke.onhost.bandwidthplan import (
+    LARGEST_PIECE,
+    PIECE,
+    PING,
+    PINGS,
+    Pace,
+    bandwidth_calls,
+    meetings,
+)
+from doctor.smoke.onhost.comm import Comm
+
+if TYPE_CHECKING:
+    from doctor.smoke.onhost.comm import Say
+
+
+def run(comm: Comm, say: Say) -> None:
+    """The last call keeps every rank there until all have measured."""
+    if not bandwidth_calls(comm.shape, comm.place):
+        return
+    transfers = _Transfers(comm)
+    for meeting in meetings(comm.shape, comm.place):
+        trip = transfers.round_trip(meeting.peer)
+        pace = transfers.transfer(meeting.peer)
+        say(
+            {
+                "ev": "pair",
+                "peer": meeting.peer,
+                "round": meeting.round,
+                "bytes": pace.bytes,
+                "seconds": pace.seconds,
+                "rtt": trip,
+                "stage": meeting.stage,
+            }
+        )
+    comm.all_reduce(comm.ones(1), "world")
+
+
+class _Transfers:
+    """Transfers of one rank, with buffers that grow as its links allow and are used again."""
+
+    def __init__(self, comm: Comm) -> None:
+        self.comm = comm
+        self.out = self._buffer(PIECE)
+        self.into = self._buffer(PIECE)
+
+    def _buffer(self, size: int) -> Tensor:
+        return torch.zeros(size, dtype=torch.uint8, device=self.comm.device.torch)
+
+    def round_trip(self, peer: int) -> float:
+        """The median of some, in seconds. Each end sends anew when it has heard of the other, so that two
+        turns are one round trip; the first waits until the other is there.
+        """
+        out, into = self._buffer(PING), self._buffer(PING)
+        moments: list[float] = []
+
+        def talk() -> None:
+            for _ in range(PINGS):
+                self.comm.swap(out, into, peer)
+                moments.append(time.perf_counter())
+                self.comm.page.mark()
+
+        self.comm.converse(out, talk)
+        trips = [moments[i + 2] - moments[i] for i in range(0, len(moments) - 2, 2)]
+        return sorted(trips)[len(trips) // 2]
+
+    def transfer(self, peer: int) -> Pace:
+        """Pieces until enough of them went through; the page moves with each, so a slow link is no hang."""
+        pace = Pace()
+
+        def send() -> None:
+            mine = 0
+            while not pace.done:
+                self._grow(pace.size)
+                out, into = self.out[: pace.size], self.into[: pace.size]
+                out[:8].view(torch.int64).fill_(mine)
+                began = time.perf_counter()
+                self.comm.swap(out, into, peer)
+                took = time.perf_counter() - began
+                pace.turn(mine, int(into[:8].view(torch.int64).item()))
+                mine = max(1, int(took * 1e6))
+                self.comm.page.mark()
+
+        self.comm.converse(self.out[:PIECE], send)
+        return pace
+
+    def _grow(self, size: int) -> None:
+        if size > self.out.numel():
+            self.out = self._buffer(min(2 * size, LARGEST_PIECE))
+            self.into = self._buffer(min(2 * size, LARGEST_PIECE))

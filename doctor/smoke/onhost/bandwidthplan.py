@@ -1,0 +1,103 @@
+"""The bandwidth phase on paper: which hosts meet when, how much they send, and what their pages must say.
+
+Pure and without torch. One rank of each host takes part, so that the hosts' links are measured and not the
+ranks' share of them. Every pair of hosts meets twice: a link that is slow in both stages is slow.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from doctor.smoke.onhost.shape import Call, Shape
+
+PING = 8
+"""Bytes of a small message."""
+PINGS = 11
+"""Turns of small messages: one to meet, and then two for each of five round trips."""
+PIECE = 65536
+"""Bytes of the first piece of a transfer; what the page shows for the whole transfer."""
+LARGEST_PIECE = 32 * 2**20
+LONG_ENOUGH = 0.1
+"""Seconds of a transfer that count; shorter ones are off by a tenth."""
+_TURN = 0.02
+_MOST_ROUNDS = 15
+_MOST_TURNS = 512
+
+
+class Meeting(NamedTuple):
+    """One transfer of a rank with a peer, both by their places in the cell."""
+
+    peer: int
+    round: int
+    stage: int
+
+
+def bandwidth_calls(shape: Shape, place: int) -> list[Call]:
+    """What a rank's page shows in this phase: nothing where there is one host only."""
+    if len(shape.hosts) < 2:
+        return []
+    calls: list[Call] = []
+    for meeting in meetings(shape, place):
+        both = (min(place, meeting.peer), max(place, meeting.peer))
+        calls.append(Call(0, "pair", "exchange", "uint8", PING, both))
+        calls.append(Call(0, "pair", "exchange", "uint8", PIECE, both))
+    return [*calls, Call(0, "world", "all_reduce", "float32", 4)]
+
+
+def meetings(shape: Shape, place: int) -> list[Meeting]:
+    """Whom a rank meets, in order: nobody unless it is the first of its host."""
+    firsts = [sum(shape.hosts[:host]) for host in range(len(shape.hosts))]
+    if place not in firsts:
+        return []
+    plan = rounds(len(firsts))[:_MOST_ROUNDS]
+    own = firsts.index(place)
+    return [
+        Meeting(firsts[pair[0] + pair[1] - own], number, stage)
+        for stage in (1, 2)
+        for number, pairs in enumerate(plan)
+        for pair in pairs
+        if own in pair
+    ]
+
+
+def rounds(hosts: int) -> list[list[tuple[int, int]]]:
+    """A tournament: in each round every host meets one other, an odd one rests; all pairs meet once."""
+    seats = list(range(hosts + hosts % 2))
+    found: list[list[tuple[int, int]]] = []
+    for _ in seats[1:]:
+        facing = [sorted((seats[i], seats[-1 - i])) for i in range(len(seats) // 2)]
+        found.append([(low, high) for low, high in facing if high < hosts])
+        seats = [seats[0], seats[-1], *seats[1:-1]]
+    return found
+
+
+class Pace:
+    """How large the pieces of a transfer are and when it ends, agreed by both ends without a further message.
+
+    Each piece carries how long the one before took its sender. So after each piece both ends know both
+    times of the one before, and what they conclude from the longer of them is the same at both ends.
+    """
+
+    def __init__(self) -> None:
+        self.size = PIECE
+        """Of the next piece."""
+        self.turns = 0
+        self.bytes = 0
+        """What counts: neither the first piece, nor pieces too small to fill the link."""
+        self.seconds = 0.0
+        self.done = False
+        self._before = PIECE
+
+    def turn(self, mine: int, theirs: int) -> None:
+        """A piece has gone through. The microseconds are of the one before; there is none the first time."""
+        self.turns += 1
+        before, self._before = self._before, self.size
+        if self.turns == 1:
+            return
+        seconds = max(mine, theirs, 1) / 1e6
+        if self.turns > 2 and (seconds >= _TURN / 4 or before == LARGEST_PIECE):
+            self.bytes += before
+            self.seconds += seconds
+        fitting = int(before * _TURN / seconds)
+        self.size = min(max(fitting, PIECE), self.size * 8, LARGEST_PIECE) // 8 * 8
+        self.done = self.seconds >= LONG_ENOUGH or self.turns >= _MOST_TURNS

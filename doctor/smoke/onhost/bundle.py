@@ -1,0 +1,75 @@
+"""Runs our modules from memory: nothing is written to the host.
+
+This text is the head of the program that is sent: `begin` is called with the whole of it. It runs on
+Python 3.6 and later, and is an ordinary module for those who pass the program on.
+"""
+
+import base64
+import importlib
+import json
+import linecache
+import sys
+import types
+import zlib
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+PACKAGES = ("doctor", "doctor.smoke", "doctor.smoke.onhost")
+HOME = PACKAGES[-1]
+
+# Reads exactly the program from stdin and no byte of what follows. It has no quotes: shells need them.
+_READ = (
+    "import os, sys; b = bytearray(); "
+    "any(iter(lambda: b.extend(os.read(0, {size} - len(b)) or sys.exit(4)) or len(b) == {size}, None)); "
+    "exec(bytes(b[:{head}])); begin(bytes(b), {head}, sys.argv[1])"
+)
+
+
+class Bundled:
+    """Finds and loads modules whose source is in memory."""
+
+    def __init__(self, sources: "dict[str, str]") -> None:
+        self.sources = {HOME + "." + name: source for name, source in sources.items()}
+
+    def find_spec(self, name: str, *_: Any) -> "ModuleSpec | None":
+        if name not in self.sources:
+            return None
+        return ModuleSpec(name, self, origin=name.replace(".", "/") + ".py")  # type: ignore[arg-type]
+
+    def create_module(self, _: ModuleSpec) -> None:
+        """The ordinary kind."""
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        source = self.sources[module.__name__]
+        module.__file__ = file = module.__name__.replace(".", "/") + ".py"
+        # So that a traceback shows the lines of a file that is nowhere.
+        linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+        exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
+
+
+def begin(program: bytes, head: int, name: str) -> None:
+    """Make our modules importable and run the `main` of one of them."""
+    sys.path[:] = [folder for folder in sys.path if folder]
+    sources = json.loads(zlib.decompress(base64.b64decode(program[head:])).decode("utf-8"))
+    for package in PACKAGES:
+        module = types.ModuleType(package)
+        module.__path__ = []
+        sys.modules[package] = module
+    sys.meta_path.insert(0, Bundled(sources))
+    importlib.import_module(HOME + "." + name).main(program, head)
+
+
+def pack(sources: "dict[str, str]") -> "tuple[bytes, int]":
+    """The program of these modules, and the size of its head."""
+    head = sources["bundle"].encode("utf-8")
+    body = base64.b64encode(zlib.compress(json.dumps(sources).encode("utf-8"), 9))
+    return head + body, len(head)
+
+
+def reader(program: bytes, head: int) -> str:
+    """What to pass to `python -c`, followed by the name of the module to run."""
+    return _READ.format(size=len(program), head=head)
+
+
+def command(python: str, program: bytes, head: int, name: str) -> "list[str]":
+    return [python, "-B", "-c", reader(program, head), name]

@@ -1,0 +1,117 @@
+"""The collectives phase on paper: which collectives, on what, and what must come out of them.
+
+Pure and without torch: the ranks follow it, and the controller knows from it what every page must say.
+Payloads are small whole numbers, so that every sum is exact in every dtype, whatever order it is made in.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from doctor.smoke.onhost.shape import Call, Shape
+
+BYTES = {
+    "float64": 8,
+    "float32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "int64": 8,
+    "int32": 4,
+    "int16": 2,
+    "int8": 1,
+    "uint8": 1,
+}
+LARGEST = {"bfloat16": 256, "float16": 2048, "int8": 127, "uint8": 255}
+"""Up to where a dtype holds every whole number; of the others, 2**24 at least."""
+
+COMMON = ("float32", "bfloat16", "int32")
+"""What people train with, in every size and with every collective."""
+FURTHER = {
+    # Reductions that ProcessGroupGloo's GENERATE_ALL_TYPES has (measured with torch 2.13: int16 is refused).
+    "gloo": ("float64", "float16", "int64", "int8", "uint8"),
+    # ncclDataType of ProcessGroupNCCL: no int16 there either.
+    "nccl": ("float64", "float16", "int64", "int8", "uint8"),
+    # kHCCLAllReduceTypes of torch_npu's ProcessGroupHCCL; float64 only on the newest chips.
+    "hccl": ("float16", "int64", "int16", "int8"),
+}
+"""What the backend must be able to add up as well."""
+SIZES = (1, 1000, 65536)
+PERIOD = 22
+"""All payloads repeat after as many elements."""
+
+ALL_REDUCE = ("all_reduce",)
+ALL_GATHER = ("all_gather",)
+ALL_TO_ALL = ("all_to_all",)
+RECIPES = (
+    ALL_REDUCE,
+    ("reduce", "broadcast"),
+    ("reduce_scatter", "all_gather"),
+    ALL_GATHER,
+    ALL_TO_ALL,
+)
+"""Collectives of which each works on what the one before gave; pairs give what an all-reduce does."""
+
+
+class Trial(NamedTuple):
+    """One recipe with one payload. `root` is an index in the group."""
+
+    group: str
+    recipe: tuple[str, ...]
+    dtype: str
+    elements: int
+    """Of the whole payload, a multiple of the number of members where the recipe cuts it up."""
+    root: int = 0
+
+
+def trials(shape: Shape, place: int) -> list[Trial]:
+    """The whole phase, in order: the same on all members of a group."""
+    found: list[Trial] = []
+    for group in ("world", "tp", "dp"):
+        members = len(shape.members(group, place))
+        if members < 2:
+            continue
+        # What a dtype or a size can break, it breaks in the world; the other groups can have wrong members.
+        sizes, dtypes = (SIZES, COMMON) if group == "world" else (SIZES[1:2], COMMON[:1])
+        cases = [(recipe, dtype, size) for dtype in dtypes for size in sizes for recipe in RECIPES]
+        if group == "world":
+            cases += [(ALL_REDUCE, dtype, SIZES[1]) for dtype in FURTHER[shape.backend]]
+        for number, (recipe, dtype, size) in enumerate(cases):
+            elements = (
+                size if recipe in (ALL_REDUCE, ("reduce", "broadcast")) else -(-size // members) * members
+            )
+            found.append(Trial(group, recipe, dtype, elements, number % members))
+    return found
+
+
+def collective_calls(shape: Shape, place: int) -> list[Call]:
+    """What a rank's page shows in this phase."""
+    calls: list[Call] = []
+    for trial in trials(shape, place):
+        part = trial.elements // len(shape.members(trial.group, place))
+        for op in trial.recipe:
+            elements = part if op == "all_gather" else trial.elements
+            calls.append(Call(0, trial.group, op, trial.dtype, elements * BYTES[trial.dtype]))
+    return calls
+
+
+def pattern(place: int, shift: int = 0) -> list[int]:
+    """One period of a rank's payload: ((7i + 13r) mod 11) + 1, with a second digit for ranks from 11 on."""
+    return [(7 * (i + shift) + 13 * place + i % 2 * (place // 11)) % 11 + 1 for i in range(PERIOD)]
+
+
+def addends(members: list[int], dtype: str) -> dict[int, list[int]]:
+    """Each member's payload of a reduction: only ones and zeros where no other sum would be exact."""
+    largest = LARGEST.get(dtype, 2**24)
+    whole = {place: pattern(place) for place in members}
+    if 11 * len(members) <= largest:
+        return whole
+    return {
+        place: [int(value > 5 and index < largest) for value in whole[place]]
+        for index, place in enumerate(members)
+    }
+
+
+def total(members: list[int], dtype: str) -> list[int]:
+    """One period of what a reduction over the members gives."""
+    payloads = addends(members, dtype).values()
+    return [sum(payload[i] for payload in payloads) for i in range(PERIOD)]

@@ -1,0 +1,92 @@
+"""What the smoke run trains on: sequences that are mostly one token, some of their tokens hidden.
+
+A batch is a function of the seed, the step and the replica, so that ranks of one replica get the same batch,
+replicas get different ones, and the controller knows the hashes of all of them. Nothing here needs torch.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import NamedTuple
+
+from doctor.smoke.onhost.draw import below, chance, hashed, words
+from doctor.smoke.onhost.parameters import VOCABULARY, initial_parameters
+from doctor.smoke.onhost.shape import Shape
+
+SEQUENCES = 16
+LENGTH = 32
+HIDDEN = 0
+"""The token that stands for a hidden one; it is never drawn."""
+NOISE = 0.1
+MASKED = 0.15
+
+
+def _floor() -> float:
+    """Entropy of a token whose sequence's theme is known, in nats: no loss can stay below it."""
+    other = NOISE / (VOCABULARY - 1)
+    theme = 1 - NOISE + other
+    return -theme * math.log(theme) - (VOCABULARY - 2) * other * math.log(other)
+
+
+FLOOR = _floor()
+
+
+class Batch(NamedTuple):
+    """The bytes of three matrices, a sequence a row: 64-bit tokens, a mask of bytes, 64-bit labels."""
+
+    tokens: bytes
+    mask: bytes
+    labels: bytes
+
+
+def batch_of(shape: Shape, step: int, dp: int) -> Batch:
+    """The batch of a replica at a step."""
+    tokens = tokens_of(shape, step, dp)
+    return masked(tokens, mask_of(shape, step, dp))
+
+
+def tokens_of(shape: Shape, step: int, dp: int) -> list[int]:
+    """The sequences, one after another."""
+    tokens: list[int] = []
+    drawn = words(f"{shape.seed} tokens {step} {dp}", SEQUENCES * (1 + 2 * LENGTH))
+    for first in range(0, len(drawn), 1 + 2 * LENGTH):
+        theme = 1 + below(VOCABULARY - 1, drawn[first])
+        coins = drawn[first + 1 : first + 1 + LENGTH]
+        others = drawn[first + 1 + LENGTH : first + 1 + 2 * LENGTH]
+        tokens += [
+            1 + below(VOCABULARY - 1, other) if chance(NOISE, coin) else theme
+            for coin, other in zip(coins, others)  # noqa: B905 (Python 3.8)
+        ]
+    return tokens
+
+
+def mask_of(shape: Shape, step: int, dp: int, salt: str = "") -> list[int]:
+    """1 where a token is hidden: at least one in each sequence. With a salt, another mask."""
+    drawn = words(f"{shape.seed} mask {step} {dp}{salt}", SEQUENCES * LENGTH)
+    return one_each([int(chance(MASKED, word)) for word in drawn])
+
+
+def one_each(mask: list[int]) -> list[int]:
+    """The mask with the first token hidden of each sequence that has none."""
+    for first in range(0, len(mask), LENGTH):
+        if not any(mask[first : first + LENGTH]):
+            mask[first] = 1
+    return mask
+
+
+def masked(tokens: list[int], mask: list[int]) -> Batch:
+    """Tokens and mask as a batch; what is to be guessed is the hidden token, and 0 elsewhere."""
+    labels = [token if hidden else 0 for token, hidden in zip(tokens, mask)]  # noqa: B905
+    return Batch(array("q", tokens).tobytes(), bytes(mask), array("q", labels).tobytes())
+
+
+def reference_batch(shape: Shape, step: int, place: int) -> tuple[str, str, str]:
+    """Hashes of the tokens, the mask and the labels of a rank at a step."""
+    batch = batch_of(shape, step, shape.dp_of(place))
+    return hashed(batch.tokens), hashed(batch.mask), hashed(batch.labels)
+
+
+def reference_init(shape: Shape, place: int) -> str:
+    """Hash of the parameters of a rank before the first step."""
+    return hashed(initial_parameters(shape, place))

@@ -1,0 +1,253 @@
+"""What a rank computes on: the CPU (gloo), a CUDA device (nccl) or an Ascend NPU (hccl).
+
+Only the CPU's part was run on its hardware. nccl and hccl were not: those parts are written to the sources of
+torch, torch_npu and NCCL, and were tried against stand-ins.
+
+Use: `os.environ.update(device.environment(timeout))`, then `set_up()`, then `init_process_group` with
+`init_kwargs(timeout)`. The variables come first because CANN reads some of them when it is loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+import platform
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Protocol
+
+from torch import Tensor
+from torch import device as TorchDevice
+
+from doctor.smoke.onhost import evidence
+
+
+class Event(Protocol):
+    """A moment in the device's work; `elapsed_time` to a later one is in milliseconds."""
+
+    def record(self) -> None: ...
+
+    def elapsed_time(self, end_event: Any) -> float: ...
+
+
+class Device:
+    """What all devices have; by itself it is the CPU."""
+
+    backend = "gloo"
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
+
+    @property
+    def torch(self) -> TorchDevice:
+        return TorchDevice("cpu")
+
+    @property
+    def product(self) -> str:
+        """Its name; results are compared bit by bit only between devices of one name."""
+        return platform.machine()
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """What its backend sums, by torch's names."""
+        return ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8")
+
+    def set_up(self) -> None:
+        """Make it the current device of this process; raises if there is no such device."""
+
+    def synchronise(self) -> None:
+        """Wait until it has done all that it was given."""
+
+    def seed(self, seed: int) -> None:
+        """Seed its own random stream, which is not torch's stream of the CPU."""
+
+    def rand(self, count: int) -> Tensor | None:  # noqa: ARG002
+        """Draw from its own random stream, on the device; None where it has none of its own."""
+        return None
+
+    def event(self) -> Event | None:
+        """To time its own work with; None where the CPU's clock does that."""
+        return None
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    def environment(self, timeout: float) -> dict[str, str]:  # noqa: ARG002
+        """Variables to set before `set_up`."""
+        return {}
+
+    def init_kwargs(self, timeout: float | None = None) -> dict[str, Any]:
+        """For `init_process_group`."""
+        limit = {} if timeout is None else {"timeout": timedelta(seconds=timeout)}
+        return {"backend": self.backend, **limit}
+
+    def evidence(self) -> str:
+        """What the backend itself knows of a hang, in a few lines. May be asked from another thread.
+
+        gloo knows nothing: in torch's Flight Recorder its collectives stay "scheduled" for ever.
+        """
+        return ""
+
+
+Cpu = Device
+
+
+class _Accelerator(Device):
+    """torch.cuda and torch_npu.npu have the same names for these."""
+
+    _kind: str
+    _module: str
+
+    @property
+    def _api(self) -> Any:
+        # Not at the top: only the rank may load it, never the process that it was forked from.
+        return importlib.import_module(self._module)
+
+    @property
+    def torch(self) -> TorchDevice:
+        assert self._api  # torch knows the name "npu" only once torch_npu is loaded
+        return TorchDevice(self._kind, self.number)
+
+    @property
+    def product(self) -> str:
+        return str(self._api.get_device_name(self.number))
+
+    def set_up(self) -> None:
+        self._api.set_device(self.number)
+
+    def synchronise(self) -> None:
+        self._api.synchronize()
+
+    def seed(self, seed: int) -> None:
+        self._api.manual_seed(seed)
+
+    def rand(self, count: int) -> Tensor | None:
+        torch = importlib.import_module("torch")
+        drawn: Tensor = torch.rand(count, device=self.torch)
+        return drawn
+
+    def event(self) -> Event | None:
+        event: Event = self._api.Event(enable_timing=True)
+        return event
+
+
+class Cuda(_Accelerator):
+    backend = "nccl"
+    _kind = "cuda"
+    _module = "torch.cuda"
+
+    def versions(self) -> dict[str, str]:
+        torch = importlib.import_module("torch")
+        # A tuple of numbers, with a suffix at its end if there is one.
+        nccl = _asked(lambda: ".".join(str(part) for part in self._api.nccl.version()))
+        return _known({"cuda": str(torch.version.cuda or ""), "nccl": nccl})
+
+    def environment(self, timeout: float) -> dict[str, str]:  # noqa: ARG002
+        """https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"""
+        wanted = {
+            # The old name and the new one of the Flight Recorder's size; older torch has none by default.
+            "TORCH_NCCL_TRACE_BUFFER_SIZE": "2000",
+            "TORCH_FR_BUFFER_SIZE": "2000",
+            # On by default, and it writes files into the home or /tmp.
+            "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+        }
+        if "NCCL_DEBUG" not in os.environ:
+            wanted["NCCL_DEBUG"] = "WARN"
+        if "NCCL_RAS_ADDR" not in os.environ:
+            # Jobs that share a host should not share this port; the ranks of one run here have one parent.
+            # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ras-addr
+            wanted["NCCL_RAS_ADDR"] = f"localhost:{evidence.RAS_PORT + 1 + os.getppid() % 1000}"
+        return wanted
+
+    def evidence(self) -> str:
+        dump = _asked(lambda: importlib.import_module("torch._C._distributed_c10d")._dump_nccl_trace_json())
+        return _joined(("Flight Recorder", evidence.recorded(dump)), ("NCCL RAS", evidence.ras()))
+
+
+# The first generation ("Atlas training products" in Huawei's manuals), by the names that torch_npu knows:
+# https://github.com/Ascend/pytorch/blob/master/torch_npu/csrc/core/npu/NpuVariables.cpp
+_FIRST_910 = ("Ascend910PremiumA", "Ascend910ProA", "Ascend910A", "Ascend910ProB", "Ascend910B")
+
+
+class Npu(_Accelerator):
+    backend = "hccl"
+    _kind = "npu"
+    _module = "torch_npu.npu"
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """https://www.hiascend.com/document/detail/en/canncommercial/850/API/hcclapiref/hcclcpp_07_0021.html"""
+        every = ("float32", "float16", "int64", "int32", "int8")
+        return every if self.product in _FIRST_910 else (*every, "bfloat16", "int16")
+
+    def versions(self) -> dict[str, str]:
+        npu = importlib.import_module("torch_npu")
+        ask = self._api.utils
+        return _known(
+            {
+                "torch_npu": str(getattr(npu, "__version__", "")),
+                "cann": _asked(lambda: ask.get_cann_version("CANN")),
+                "hccl": _asked(lambda: ask.get_cann_version("HCCL")),
+            }
+        )
+
+    def environment(self, timeout: float) -> dict[str, str]:
+        """https://github.com/Ascend/pytorch/tree/master/docs/zh/api/environment_variable"""
+        connect, execute, _ = _hccl_limits(timeout)
+        return {
+            "HCCL_CONNECT_TIMEOUT": str(connect),
+            "HCCL_EXEC_TIMEOUT": str(execute),
+            "HCCL_EVENT_TIMEOUT": str(execute + 32),  # has to be longer
+            "TORCH_HCCL_TRACE_BUFFER_SIZE": "2000",
+            "TORCH_HCCL_DUMP_ON_TIMEOUT": "0",
+            # A rank table is of the whole job; the cells of this run are parts of it. Empty: HCCL negotiates.
+            "RANK_TABLE_FILE": "",
+            # CANN's errors go to our own output instead of files: the older and the newer name of it.
+            "ASCEND_SLOG_PRINT_TO_STDOUT": "1",
+            "ASCEND_LOG_PRINT_TO_STDOUT": "1",
+            "ASCEND_GLOBAL_LOG_LEVEL": "3",
+            "ASCEND_GLOBAL_EVENT_ENABLE": "0",
+        }
+
+    def init_kwargs(self, timeout: float | None = None) -> dict[str, Any]:
+        return super().init_kwargs(None if timeout is None else _hccl_limits(timeout)[2])
+
+    def evidence(self) -> str:
+        # `dump_hccl_trace_json` of torch_npu/csrc/distributed/Init.cpp
+        dump = _asked(
+            lambda: importlib.import_module("torch_npu")._C._distributed_c10d._dump_hccl_trace_json()
+        )
+        return _joined(("Flight Recorder", evidence.recorded(dump)))
+
+
+def _hccl_limits(timeout: float) -> tuple[int, int, int]:
+    """Seconds for connecting, for executing and for the group, each longer than the one before, or the first
+    error would be the wrong one. Connecting may be 120 to 7200 and takes up to 20 more; executing is rounded
+    down to a multiple of 68 by the first generation.
+    """
+    connect = min(max(math.ceil(timeout), 120), 7200)
+    execute = ((connect + 20) // 68 + 1) * 68
+    return connect, execute, execute + 60
+
+
+def _asked(question: Callable[[], Any]) -> Any:
+    """The answer, or "" where this version of a library does not have the question."""
+    try:
+        return question()
+    except (AttributeError, ImportError, RuntimeError, TypeError, ValueError):
+        return ""
+
+
+def _known(versions: dict[str, str]) -> dict[str, str]:
+    return {name: str(version) for name, version in versions.items() if version}
+
+
+def _joined(*said: tuple[str, str]) -> str:
+    return "\n".join(f"{who}:\n{text}" for who, text in said if text)
+
+
+def device_of(backend: str, local: int, number: int | None) -> Device:
+    """The device of a rank: the one of that number, else the one of its place on the host."""
+    kinds = {"gloo": Cpu, "nccl": Cuda, "hccl": Npu}
+    return kinds[backend](local if number is None else number)

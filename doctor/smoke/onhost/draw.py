@@ -1,0 +1,33 @@
+"""Everything that a rank draws: bytes that depend on a text and on nothing else, the same on every machine.
+
+Never a library's random numbers: those are what the run examines.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+
+
+def hashed(data: bytes) -> str:
+    """Sixteen digits that stand for the data."""
+    return hashlib.shake_128(data).hexdigest(8)
+
+
+def drawn(key: str, size: int) -> bytes:
+    """The first bytes of the stream of that name."""
+    return hashlib.shake_128(key.encode()).digest(size)
+
+
+def words(key: str, count: int) -> tuple[int, ...]:
+    """Numbers below 2**32."""
+    return struct.unpack(f"<{count}I", drawn(key, 4 * count))
+
+
+def below(limit: int, word: int) -> int:
+    """A word as a number below the limit, each as likely as the others but for one part in 2**26."""
+    return word * limit >> 32
+
+
+def chance(probability: float, word: int) -> bool:
+    return word < probability * 2**32

@@ -1,0 +1,102 @@
+"""What NCCL and torch themselves know of a hang, in a few lines: evidence beside the pages, never a verdict.
+
+Standard library only, and Python 3.6, so that a process without torch can ask too. All of it is bounded: a
+backend that hangs may answer late, never, or with more than anybody reads.
+"""
+
+import json
+import os
+import socket
+import time
+from typing import Any
+
+RAS_PORT = 28028
+_TEXT = 4_000
+_GROUPS = 16
+_DUMP = 64 << 20
+
+
+def recorded(dump: "str | bytes") -> str:
+    """A Flight Recorder dump in JSON: how far each group got, and what it waits for; "" if it says nothing.
+
+    The layout is that of torch/csrc/distributed/c10d/FlightRecorderDetail.hpp, which torch_npu's follows:
+    https://github.com/pytorch/pytorch/blob/main/torch/csrc/distributed/c10d/FlightRecorderDetail.hpp
+    """
+    if len(dump) > _DUMP:
+        return ""
+    try:
+        seen = json.loads(dump)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(seen, dict) or not isinstance(seen.get("pg_status"), dict):
+        return ""
+    entries = seen.get("entries")
+    newest: dict[str, dict[str, Any]] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            newest[str(entry.get("pg_id"))] = entry
+    lines = [
+        _group_line(number, status, newest.get(number, {}))
+        for number, status in list(seen["pg_status"].items())[:_GROUPS]
+        if isinstance(status, dict)
+    ]
+    return "\n".join(lines)[:_TEXT]
+
+
+def _group_line(number: str, status: "dict[str, Any]", last: "dict[str, Any]") -> str:
+    names = last.get("process_group")
+    name = names[-1] if isinstance(names, list) and names and isinstance(names[-1], str) else ""
+    group = f"group {_short(number)}" + (f" ({_short(name)})" if name else "")
+    enqueued, completed = (
+        _short(status.get("last_" + what + "_collective", "?")) for what in ("enqueued", "completed")
+    )
+    line = f"{group}: {enqueued} collectives enqueued, {completed} completed"
+    if last and enqueued != completed:
+        name, sizes, state = (
+            _short(last.get(key, "?")) for key in ("profiling_name", "input_sizes", "state")
+        )
+        line += f"; the last is {name} {sizes}, {state}"
+    return line
+
+
+def _short(value: Any) -> str:
+    return "".join(sign if sign.isprintable() else "?" for sign in str(value)[:60])
+
+
+def ras_address() -> "tuple[str, int]":
+    """Where NCCL's processes of this host answer: see `NCCL_RAS_ADDR` in NCCL's environment variables."""
+    host, colon, port = os.environ.get("NCCL_RAS_ADDR", "").rpartition(":")
+    if not colon or not port.isdigit() or not 0 < int(port[:6]) < 65536:
+        return "localhost", RAS_PORT
+    return host.strip("[]") or "localhost", int(port)
+
+
+def ras(address: "tuple[str, int] | None" = None, limit: float = 6.0) -> str:
+    """What NCCL's own watchers say of the job (NCCL 2.24 and later); "" if nobody answers within the limit.
+
+    https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/ras.html
+    """
+    end = time.monotonic() + limit
+    said: list[bytes] = []
+    size = 0
+    try:
+        with socket.create_connection(address or ras_address(), timeout=min(1.0, limit)) as wire:
+            # NCCL itself waits so long for those of its processes that do not answer: here those that hang.
+            wire.sendall(f"timeout {max(1, int(limit) - 2)}\nstatus\n".encode())
+            while size < 16 * _TEXT:
+                wire.settimeout(max(0.01, end - time.monotonic()))
+                part = wire.recv(65536)
+                if not part or time.monotonic() >= end:
+                    break
+                said.append(part)
+                size += len(part)
+    except (OSError, ValueError):
+        pass  # what came until then is worth having
+    text = b"".join(said).decode("utf-8", "replace")
+    # It first acknowledges the time-out with a line of its own.
+    lines = [_printable(line) for line in text.splitlines() if line.strip() not in ("", "OK")]
+    return "\n".join(lines)[:_TEXT]
+
+
+def _printable(line: str) -> str:
+    return "".join(sign if sign.isprintable() else " " for sign in line[:400]).rstrip()

@@ -1,0 +1,291 @@
+"""The processes of a run on one host, as its agent starts, watches and ends them. Python 3.6 and later."""
+
+import contextlib
+import json
+import mmap
+import os
+import resource
+import select
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+from doctor.smoke.onhost.bundle import command
+from doctor.smoke.onhost.ends import die_with_parent, end_children
+from doctor.smoke.onhost.interface import environment, interface_of
+from doctor.smoke.onhost.lookup import Lookup
+from doctor.smoke.onhost.memory import anonymous, holding
+from doctor.smoke.onhost.page import SIZE
+from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, Rank, parse
+from doctor.smoke.onhost.stacks import Stacks
+
+if TYPE_CHECKING:
+    Said = dict[str, Any]
+
+MOST_RANKS = 256
+END_SECONDS = 2.0
+
+
+class NotStarted(Exception):
+    """Why there is no run on this host."""
+
+
+class Host:
+    def __init__(self, program: bytes, head: int) -> None:
+        self.program = program
+        self.head = head
+        self.ranks = []  # type: list[Rank]
+        self.python = ""
+        self.trouble = ""
+        self.state_changed = False
+        self.began = time.monotonic()
+        self._zygote = None  # type: subprocess.Popen[bytes] | None
+        self._report = self._output = self._life = -1
+        self._reported = self._words = b""
+        self._lookup = None  # type: Lookup | None
+        self._stacks = None  # type: Stacks | None
+        self._again = False
+        self._heard = []  # type: list[Said]
+
+    # Starting.
+
+    def start(self, told: "dict[str, Any]") -> None:
+        interface = interface_of(str(told.get("address") or ""))
+        _allow_descriptors(64 + 8 * MOST_RANKS)
+        try:
+            self.python = str(told.get("python") or "python3")
+            env = {str(name): str(value) for name, value in (told.get("env") or {}).items()}
+            env = environment(env, interface)
+            timeout = float(told["timeout"])
+            self.ranks = [
+                Rank(int(seat["rank"]), index, int(seat["place"]), _config(told, seat, timeout, interface))
+                for index, seat in enumerate(told["ranks"][:MOST_RANKS])
+            ]
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise NotStarted(f"the agent did not understand what to start: {error!r}") from None
+        except OSError as error:
+            raise NotStarted(f"no memory or descriptors for the ranks: {error.strerror}") from None
+        store = str(told.get("address") or "") if told.get("store") else None
+        try:
+            self._start_zygote(env, store, timeout)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise NotStarted(f"cannot start {self.python}: {error}") from None
+        if told.get("head"):
+            self._lookup = Lookup(str(told["head"]))
+
+    def _start_zygote(self, env: "dict[str, str]", store: "str | None", timeout: float) -> None:
+        pages = anonymous(SIZE * max(1, len(self.ranks)))
+        self.memory = mmap.mmap(pages, SIZE * max(1, len(self.ranks)))
+        self._report, report = os.pipe()
+        self._output, output = os.pipe()
+        life, self._life = os.pipe()
+        for descriptor in (self._report, self._output):
+            os.set_blocking(descriptor, False)
+        config = {
+            "seat": None,
+            "seats": [rank.seat() for rank in self.ranks],
+            "pages": pages,
+            "report": report,
+            "life": life,
+            "store": store,
+            "timeout": timeout,
+        }
+        stdin = holding(self.program + json.dumps(config).encode("ascii"))
+        keep = [pages, report, life] + [fd for rank in self.ranks for fd in rank.descriptors()]
+        agent = os.getpid()
+
+        def prepare() -> None:
+            die_with_parent(agent)
+            os.setpgid(0, 0)
+
+        try:
+            self._zygote = subprocess.Popen(
+                command(self.python, self.program, self.head, "zygote"),
+                cwd="/",
+                env=env,
+                stdin=stdin,
+                stdout=output,
+                stderr=output,
+                pass_fds=keep,
+                preexec_fn=prepare,
+            )
+        finally:
+            for descriptor in (stdin, output, pages, report, life):
+                os.close(descriptor)
+            for rank in self.ranks:
+                rank.handed_over()
+        self._ears = select.poll()
+        for rank in self.ranks:
+            self._ears.register(rank.events, select.POLLIN)
+            self._ears.register(rank.output, select.POLLIN)
+
+    # Watching.
+
+    def living(self) -> bool:
+        return any(rank.living for rank in self.ranks)
+
+    def phase(self) -> "int | None":
+        """The phase of the living rank that is farthest behind."""
+        return min((rank.page[PHASE] for rank in self.ranks if rank.living), default=None)
+
+    def look(self, seconds: float) -> bool:
+        """Whether any page moved."""
+        moved = False
+        for rank in self.ranks:
+            if rank.living:
+                it_moved, news = rank.look(self.memory, seconds)
+                moved = moved or it_moved
+                self.state_changed = self.state_changed or news
+        return moved
+
+    def news(self) -> "list[Said]":
+        """What there is to say since the last time."""
+        said = []  # type: list[Said]
+        self._read_ranks(said)
+        self._read_reports(said)
+        if self._lookup is not None and self._lookup.poll():
+            said.append({"say": "dns", "seconds": self._lookup.seconds})
+        texts = self._stacks.poll() if self._stacks is not None else None
+        if texts is not None:
+            self._stacks = None
+            said.append({"say": "stacks", "stacks": texts})
+            if self._again:
+                self._again = False
+                self.take_stacks()
+        if self._zygote is not None and not self.trouble and _has_ended(self._zygote.pid):
+            self._read_reports(said)
+            self.trouble = self.trouble or self._last_words()
+        return said
+
+    def _read_ranks(self, said: "list[Said]") -> None:
+        ready = {descriptor for descriptor, _ in self._ears.poll(0)}
+        for rank in self.ranks:
+            if not rank.gone and rank.output in ready:
+                rank.read_output()
+            if not rank.gone and rank.events in ready:
+                said += [
+                    {"say": "event", "rank": rank.number, "event": event} for event in rank.read_events()
+                ]
+
+    def _read_reports(self, said: "list[Said]") -> None:
+        with contextlib.suppress(OSError):
+            self._words = (self._words + os.read(self._output, 65536))[-LAST_WORDS:]
+        data = b""
+        with contextlib.suppress(OSError):
+            data = os.read(self._report, 65536)
+        lines = (self._reported + data).split(b"\n")
+        self._reported = lines.pop()
+        for line in lines:
+            report = parse(line)
+            if report is not None:
+                self._take(report, said)
+
+    def _take(self, report: "dict[str, Any]", said: "list[Said]") -> None:
+        what = report.get("what")
+        if what == "imported":
+            self.python = report["path"]
+            seconds = round(time.monotonic() - self.began, 3)
+            said.append(
+                {"say": "imported", "seconds": seconds, "path": self.python, "torch": report["torch"]}
+            )
+        elif what == "failed":
+            self.trouble = str(report["text"])
+        elif what == "store":
+            said.append({"say": "store", "port": report["port"]})
+        elif what == "store-ended":
+            self.trouble = "the rendezvous store ended early: " + _tail(self._words)
+        elif what == "spawned":
+            for rank in self.ranks:
+                rank.spawned(report["pids"][str(rank.index)])
+                rank.look(self.memory, 0.0)
+            said.append({"say": "spawned", "pids": {str(rank.number): rank.pid for rank in self.ranks}})
+        elif what == "exit":
+            self._ended(self.ranks[report["index"]], report, said)
+
+    def _ended(self, rank: Rank, report: "dict[str, Any]", said: "list[Said]") -> None:
+        """First all that it said: the pipes outlive it."""
+        rank.look(self.memory, 0.0)
+        for _ in range(64):
+            before = rank.words
+            rank.read_output()
+            events = rank.read_events()
+            said += [{"say": "event", "rank": rank.number, "event": event} for event in events]
+            if not events and rank.words == before:
+                break
+        self._ears.unregister(rank.events)
+        self._ears.unregister(rank.output)
+        rank.ended(report["peak"])
+        words = "\n".join(filter(None, (rank.words, rank.fatal_error())))
+        told = {"say": "exit", "rank": rank.number, "words": words, "page": rank.shown()["page"]}
+        said.append(dict(told, code=report["code"], signal=report["signal"]))
+
+    def _last_words(self) -> str:
+        """Why the zygote is gone, as far as it is known."""
+        assert self._zygote is not None
+        left = os.waitid(os.P_PID, self._zygote.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        how = "it is gone"
+        if left is not None:
+            how = ("exit status %d" if left.si_code == os.CLD_EXITED else "signal %d") % left.si_status
+        started = any(rank.pid for rank in self.ranks)
+        what = "the process that started the ranks ended" if started else f"{self.python} ended early"
+        return "{} ({}): {}".format(what, how, _tail(self._words) or "it said nothing")
+
+    # Being told.
+
+    def join(self, line: bytes) -> None:
+        for rank in self.ranks:
+            rank.join(line)
+
+    def take_stacks(self) -> None:
+        if self._stacks is not None:
+            self._again = True
+            return
+        self._stacks = Stacks([rank for rank in self.ranks if rank.living], self.python)
+
+    # Ending.
+
+    def peak_memory(self) -> int:
+        return max((rank.peak for rank in self.ranks), default=0)
+
+    def stop(self) -> "list[tuple[int, str]]":
+        """Kill and reap everything. Who could not be killed, with its state."""
+        for rank in self.ranks:
+            rank.measure()
+        if self._lookup is not None:
+            self._lookup.stop()
+        if self._zygote is not None:
+            with contextlib.suppress(OSError):
+                os.killpg(self._zygote.pid, signal.SIGKILL)
+        return end_children(END_SECONDS)
+
+
+def _config(
+    told: "dict[str, Any]", seat: "dict[str, Any]", timeout: float, interface: Any
+) -> "dict[str, Any]":
+    cell = str(int(seat["cell"]))
+    config = {name: seat[name] for name in ("cell", "local", "device", "rank")}
+    inject = (told.get("inject") or {}).get(cell) or []
+    config.update(shape=told["shapes"][cell], timeout=timeout, inject=inject, interface=interface)
+    return config
+
+
+def _allow_descriptors(wanted: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (min(wanted, hard), hard))
+
+
+def _has_ended(pid: int) -> bool:
+    """Without reaping: as long as it is not, its group's number cannot be another's."""
+    try:
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:
+        return True
+
+
+def _tail(words: bytes) -> str:
+    """The last lines of what a program said, as one."""
+    lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines()]
+    return " | ".join([line for line in lines if line][-3:])[:600]

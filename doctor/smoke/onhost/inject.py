@@ -1,0 +1,219 @@
+"""Faults on purpose, done to one rank: `doctor smoke --inject KIND@rank[:step]`.
+
+The code that runs everywhere knows of none of them; see `seams`. A rank's page shows since when its fault has
+been there, so that it is known how long it took to be found.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from doctor.smoke.onhost.comm import Comm
+from doctor.smoke.onhost.corpus import mask_of
+from doctor.smoke.onhost.draw import hashed, words
+from doctor.smoke.onhost.model import Sample
+from doctor.smoke.onhost.page import Page
+from doctor.smoke.onhost.parameters import initial_parameters
+from doctor.smoke.onhost.seams import Rank, wrap
+from doctor.smoke.onhost.streamplan import stream_seed
+from doctor.smoke.onhost.train import Trainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Fault = Callable[[Rank], None]
+
+EXIT_CODE = 7
+_OF_ALL = ("frozen", "lr-explode")
+_OF_REPLICA = ("same-data", "no-sync", "shuffled")
+
+
+def before_join(injects: list[dict[str, Any]], place: int, page: Page) -> None:
+    """Faults of a rank that has not joined yet."""
+    if any(told["kind"] == "never-join" and told["rank"] == place for told in injects):
+        page.disturb()
+        _sleep()
+
+
+def apply(injects: list[dict[str, Any]], comm: Comm, trainer: Trainer, page: Page) -> None:
+    """Get the faults ready that concern this rank; `rank` in them is a place in the cell."""
+    for told in injects:
+        rank = Rank(comm, trainer, page, told.get("step"))
+        same = told["rank"] == comm.place
+        if told["kind"] in _OF_REPLICA:
+            same = comm.shape.dp_of(told["rank"]) == comm.shape.dp_of(comm.place)
+        if told["kind"] != "never-join" and (same or told["kind"] in _OF_ALL):
+            _FAULTS[told["kind"]](rank)
+
+
+def _sleep() -> None:
+    while True:
+        time.sleep(3600)
+
+
+def _spin() -> None:
+    while True:
+        pass
+
+
+def _raise() -> None:
+    raise RuntimeError("a fault on purpose (--inject exception)")
+
+
+def _extra(rank: Rank, x: Tensor, go_on: Callable[[], None]) -> None:
+    rank.comm.all_reduce(x.clone(), rank.group)
+    go_on()
+
+
+def _order(rank: Rank, go_on: Callable[[], None]) -> None:
+    """The audit's last collective, before its time."""
+    rank.comm.all_reduce(rank.comm.ones(1), "world")
+    go_on()
+
+
+def _mask(rank: Rank) -> None:
+    comm = rank.comm
+    rank.remask(lambda step: mask_of(comm.shape, step, rank.trainer.dp, f" rank {comm.place}"))
+
+
+def _stray(rank: Rank) -> None:
+    """As with a loader that draws its masks from Python's global stream."""
+    shape, dp = rank.comm.shape, rank.trainer.dp
+
+    def mask(step: int) -> list[int]:
+        return mask_of(shape, step, dp, hashed(repr(random.getstate()).encode()))
+
+    rank.at_step(random.random)
+    rank.remask(mask)
+
+
+def _ahead(rank: Rank) -> None:
+    rank.at_step(rank.trainer.streams.draw)
+    rank.remask(lambda step: mask_of(rank.comm.shape, step + 1, rank.trainer.dp))
+
+
+def _same_data(rank: Rank) -> None:
+    beside = rank.trainer.dp - 1 if rank.trainer.dp else 1
+
+    def copy_streams() -> None:
+        rank.trainer.streams.seed(stream_seed(rank.comm.shape, beside))
+        for _ in range(rank.step):
+            rank.trainer.streams.draw()
+
+    rank.at_step(copy_streams)
+    rank.each_batch(lambda step, _: rank.trainer.batch_of(step, beside))
+
+
+def _shuffled(rank: Rank) -> None:
+    """Labels change places with each other; the same way on all ranks of the replica."""
+
+    def change(step: int, sample: Sample) -> Sample:
+        labels = sample.labels.clone()
+        hidden = sample.mask.bool()
+        found = labels[hidden]
+        keys = words(f"{rank.comm.shape.seed} shuffled {step} {rank.trainer.dp}", found.numel())
+        labels[hidden] = found[torch.tensor(sorted(range(len(keys)), key=keys.__getitem__)).to(found.device)]
+        return sample._replace(labels=labels)
+
+    rank.each_batch(change)
+
+
+def _no_sync(rank: Rank) -> None:
+    """The collective itself is called as it should be."""
+
+    def reduce(inner: Callable[[], None]) -> None:
+        own = rank.trainer.model.grad.clone()
+        inner()
+        if rank.page.step >= rank.step:
+            rank.page.disturb()
+            rank.trainer.model.grad.copy_(own)
+
+    wrap(rank.trainer, "reduce", reduce)
+
+
+def _other_init(rank: Rank) -> None:
+    def initial(_: Callable[[], bytes]) -> bytes:
+        rank.page.disturb()
+        return initial_parameters(rank.comm.shape, rank.comm.place, " other")
+
+    wrap(rank.trainer, "initial", initial)
+
+
+def _rate(rank: Rank, rate: float) -> None:
+    def changed(inner: Callable[[int], float], step: int) -> float:
+        if step < rank.step:
+            return inner(step)
+        rank.page.disturb()
+        return rate
+
+    wrap(rank.trainer, "rate", changed)
+
+
+def _slow(rank: Rank) -> None:
+    """On a device its time is that of the clock on the wall, without what was spent in collectives."""
+    comm = rank.comm
+    on_cpu = comm.device.torch.type == "cpu"
+
+    def spent() -> float:
+        return time.thread_time() if on_cpu else time.perf_counter() - comm.wait
+
+    def gradient(inner: Callable[[Sample], float], sample: Sample) -> float:
+        began = spent()
+        loss = inner(sample)
+        comm.device.synchronise()
+        if rank.page.step >= rank.step:
+            rank.page.disturb()
+            now = spent()
+            while spent() < now + 0.5 * (now - began):
+                pass
+        return loss
+
+    wrap(rank.trainer, "gradient", gradient)
+
+
+def _flip(x: Tensor, index: int, bit: int) -> None:
+    x.view(torch.int32)[index] ^= 1 << bit
+
+
+def _add_one(x: Tensor) -> None:
+    x.view(-1)[-1] += 1
+
+
+_FAULTS: dict[str, Fault] = {
+    "kill": lambda rank: rank.at_step(lambda: os.kill(os.getpid(), signal.SIGKILL)),
+    "stop": lambda rank: rank.at_step(lambda: os.kill(os.getpid(), signal.SIGSTOP)),
+    "stuck": lambda rank: rank.at_step(_sleep),
+    "spin": lambda rank: rank.at_step(_spin),
+    "exception": lambda rank: rank.at_step(_raise),
+    "exit": lambda rank: rank.at_step(lambda: os._exit(EXIT_CODE)),
+    "skip": lambda rank: rank.one_call(lambda _, __: None),
+    "extra": lambda rank: rank.one_call(lambda x, go_on: _extra(rank, x, go_on)),
+    "shape": lambda rank: rank.one_call(lambda x, _: rank.comm.all_reduce(x.flatten()[:-1], rank.group)),
+    "dtype": lambda rank: rank.one_call(lambda x, _: rank.comm.all_reduce(x.double(), rank.group)),
+    "op": lambda rank: rank.one_call(lambda x, _: rank.comm.broadcast(x, rank.group)),
+    "order": lambda rank: rank.one_call(lambda _, go_on: _order(rank, go_on)),
+    "mask": _mask,
+    "mask-stray": _stray,
+    "mask-hash": lambda rank: rank.reseed(hash(f"mask {rank.comm.shape.seed}"), "hash"),
+    "mask-time": lambda rank: rank.reseed(time.time_ns(), "time"),
+    "mask-ahead": _ahead,
+    "same-data": _same_data,
+    "no-sync": _no_sync,
+    "other-init": _other_init,
+    "param-bit": lambda rank: rank.at_step(lambda: _flip(rank.trainer.model.flat, 0, 20)),
+    "grad-bit": lambda rank: rank.each_gradient(lambda grad: _flip(grad, int(grad.abs().argmax()), 0)),
+    "stale": lambda rank: rank.each_gradient(lambda grad: grad.zero_()),
+    "shuffled": _shuffled,
+    "frozen": lambda rank: _rate(rank, 0.0),
+    "nan": lambda rank: rank.each_gradient(lambda grad: grad[0].fill_(float("nan"))),
+    "lr-explode": lambda rank: _rate(rank, 1.0),
+    "wrong-result": lambda rank: rank.each_sum(_add_one),
+    "slow": _slow,
+}

@@ -1,0 +1,179 @@
+"""A two-layer transformer that guesses hidden tokens, cut over the ranks of a tensor-parallel group.
+
+All parameters lie in one flat buffer and all gradients in another, so that replicas need
+one all-reduce a step. The cut is Megatron-LM's: vocabulary, heads and inner layer. https://arxiv.org/abs/1909.08053
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from doctor.smoke.onhost.comm import Comm
+from doctor.smoke.onhost.corpus import HIDDEN, LENGTH, Batch
+from doctor.smoke.onhost.parameters import HEADS, LAYERS, VOCABULARY, WIDTH, parameters
+
+
+class Sample(NamedTuple):
+    """A batch on the device."""
+
+    tokens: Tensor
+    mask: Tensor
+    labels: Tensor
+
+
+def tensor_of(data: bytes, dtype: torch.dtype) -> Tensor:
+    return torch.frombuffer(bytearray(data), dtype=dtype)
+
+
+def bytes_of(x: Tensor) -> bytes:
+    """What a tensor holds, without numpy."""
+    x = x.detach().cpu().contiguous()
+    return ctypes.string_at(x.data_ptr(), x.numel() * x.element_size())
+
+
+def sample_of(batch: Batch, device: torch.device) -> Sample:
+    return Sample(
+        tensor_of(batch.tokens, torch.int64).view(-1, LENGTH).to(device),
+        tensor_of(batch.mask, torch.uint8).view(-1, LENGTH).to(device),
+        tensor_of(batch.labels, torch.int64).view(-1, LENGTH).to(device),
+    )
+
+
+class Model:
+    """The part of one rank."""
+
+    def __init__(self, comm: Comm) -> None:
+        self.comm = comm
+        shape, device = comm.shape, comm.device.torch
+        self.heads = HEADS // shape.tp
+        vocabulary = VOCABULARY // shape.tp
+        self.first = shape.tp_of(comm.place) * vocabulary
+        self.beyond = self.first + vocabulary
+        layout = parameters(shape.tp)
+        count = sum(parameter.elements for parameter in layout)
+        self.flat = torch.zeros(count, device=device)
+        self.grad = torch.zeros(count, device=device)
+        self.parts: dict[str, Tensor] = {}
+        start = 0
+        for parameter in layout:
+            end = start + parameter.elements
+            part = self.flat[start:end].view(parameter.size).requires_grad_(True)
+            part.grad = self.grad[start:end].view(parameter.size)
+            self.parts[parameter.name] = part
+            start = end
+
+    def load(self, data: bytes) -> None:
+        self.flat.copy_(tensor_of(data, torch.float32))
+
+    def gradient(self, sample: Sample) -> float:
+        """Leave the gradient of a batch in `grad`; gives the loss."""
+        self.grad.zero_()
+        loss = self.loss(sample)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    def loss(self, sample: Sample) -> Tensor:
+        hidden = sample.mask.bool()
+        x = self._embedded(sample.tokens.masked_fill(hidden, HIDDEN))
+        for layer in range(LAYERS):
+            x = x + self._attention(x, layer)
+            x = x + self._inner(x, layer)
+        x = _fan_out(self._norm(x, "last"), self.comm)
+        logits = (x @ self.parts["embedding"].T).flatten(0, 1)
+        losses: Tensor = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
+            logits, sample.labels.flatten(), self.first, self.beyond, self.comm
+        )
+        weights = hidden.flatten().to(losses.dtype)
+        return (losses * weights).sum() / weights.sum()
+
+    def _embedded(self, tokens: Tensor) -> Tensor:
+        own = (tokens >= self.first) & (tokens < self.beyond)
+        rows = functional.embedding((tokens - self.first) * own, self.parts["embedding"]) * own[..., None]
+        return _fan_in(rows, self.comm) + self.parts["positions"]
+
+    def _attention(self, x: Tensor, layer: int) -> Tensor:
+        """The rank has some of the heads."""
+        sequences, length, _ = x.shape
+        y = _fan_out(self._norm(x, f"{layer}.attention"), self.comm)
+        qkv = (y @ self.parts[f"{layer}.qkv"].T).view(sequences, length, 3, self.heads, WIDTH // HEADS)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4)
+        weights = torch.softmax(query @ key.transpose(-1, -2) / math.sqrt(WIDTH // HEADS), -1)
+        heads = (weights @ value).transpose(1, 2).reshape(sequences, length, -1)
+        return _fan_in(heads @ self.parts[f"{layer}.out"].T, self.comm)
+
+    def _inner(self, x: Tensor, layer: int) -> Tensor:
+        y = _fan_out(self._norm(x, f"{layer}.inner"), self.comm)
+        inner = functional.gelu(y @ self.parts[f"{layer}.up"].T)
+        return _fan_in(inner @ self.parts[f"{layer}.down"].T, self.comm)
+
+    def _norm(self, x: Tensor, name: str) -> Tensor:
+        scale, shift = self.parts[f"{name}.scale"], self.parts[f"{name}.shift"]
+        return functional.layer_norm(x, (WIDTH,), scale, shift)
+
+
+class _FanOut(torch.autograd.Function):
+    """The same for all ranks of the group; their gradients of it are summed."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, comm: Comm) -> Tensor:
+        ctx.comm = comm
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        total = gradients[0].clone(memory_format=torch.contiguous_format)
+        ctx.comm.all_reduce(total, "tp")
+        return total, None
+
+
+class _FanIn(torch.autograd.Function):
+    """The sum of what the ranks of the group have; each gets its gradient."""
+
+    @staticmethod
+    def forward(_ctx: Any, x: Tensor, comm: Comm) -> Tensor:
+        total = x.clone(memory_format=torch.contiguous_format)
+        comm.all_reduce(total, "tp")
+        return total
+
+    @staticmethod
+    def backward(_ctx: Any, *gradients: Tensor) -> Any:
+        return gradients[0], None
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Of logits of which the rank has those of tokens from `first` to before `beyond`."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, labels: Tensor, first: int, beyond: int, comm: Comm) -> Tensor:
+        highest = logits.max(-1).values
+        comm.all_reduce(highest, "tp", maximum=True)
+        lowered = logits - highest[:, None]
+        own = (labels >= first) & (labels < beyond)
+        column = (labels - first) * own
+        exponents = lowered.exp()
+        sums = torch.stack([lowered.gather(1, column[:, None])[:, 0] * own, exponents.sum(-1)])
+        comm.all_reduce(sums, "tp")
+        ctx.save_for_backward(exponents / sums[1][:, None], own, column)
+        return sums[1].log() - sums[0]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        probabilities, own, column = ctx.saved_tensors
+        off = probabilities.scatter_add(1, column[:, None], -own.to(probabilities.dtype)[:, None])
+        return off * gradients[0][:, None], None, None, None, None
+
+
+def _fan_out(x: Tensor, comm: Comm) -> Tensor:
+    out: Tensor = _FanOut.apply(x, comm)  # type: ignore[no-untyped-call]
+    return out
+
+
+def _fan_in(x: Tensor, comm: Comm) -> Tensor:
+    out: Tensor = _FanIn.apply(x, comm)  # type: ignore[no-untyped-call]
+    return out

@@ -1,0 +1,128 @@
+"""Progress pages: where each rank is, in memory that it shares with the agent of its host.
+
+A page has one writer, the rank, and one reader, the agent. It needs no lock and survives the writer's death,
+also by SIGKILL. A writer that is killed in mid-write, or a reader that looks in mid-write, is told by the
+version, which is odd for as long as a page is being written.
+"""
+
+import os
+import struct
+import time
+from mmap import mmap
+from typing import Any
+
+PHASES = ("spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done")
+GROUPS = ("none", "world", "tp", "dp", "pair")
+OPS = (
+    "none",
+    "all_reduce",
+    "all_reduce_max",
+    "broadcast",
+    "reduce",
+    "all_gather",
+    "reduce_scatter",
+    "all_to_all",
+    "exchange",
+    "barrier",
+)
+DTYPES = (
+    "none",
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "complex64",
+)
+SIZE = 256
+_FORM = struct.Struct("<QiiiIIIIIQIdd")
+
+
+class Page:
+    """One rank's page; see `FIELDS` for what `read` returns."""
+
+    FIELDS = (
+        "version",  # grows with every mark; odd: being written
+        "pid",
+        "phase",  # index into PHASES
+        "step",  # of the training, 0 elsewhere
+        "position",  # collectives entered so far, over all groups: the next one has the index `position`
+        "group",  # index into GROUPS: the collective entered last
+        "seq",  # its number in that group, from 1
+        "op",
+        "dtype",
+        "bytes",
+        "inside",  # 1 between entering it and leaving it
+        "moved",  # time.monotonic() of the host, at the last mark
+        "disturbed",  # time.monotonic() when a fault was injected on purpose, 0.0 if none was
+    )
+
+    def __init__(self, memory: "mmap", index: int) -> None:
+        self.memory = memory
+        self.offset = index * SIZE
+        self.version = 0
+        self.pid = os.getpid()
+        self.phase = self.step = self.position = 0
+        self.group = self.seq = self.op = self.dtype = self.bytes = self.inside = 0
+        self.disturbed = 0.0
+
+    def mark(self) -> None:
+        """Show what the fields say now."""
+        self.version += 2
+        struct.pack_into("<Q", self.memory, self.offset, self.version - 1)
+        _FORM.pack_into(
+            self.memory,
+            self.offset,
+            self.version - 1,
+            self.pid,
+            self.phase,
+            self.step,
+            self.position,
+            self.group,
+            self.seq,
+            self.op,
+            self.dtype,
+            self.bytes,
+            self.inside,
+            time.monotonic(),
+            self.disturbed,
+        )
+        struct.pack_into("<Q", self.memory, self.offset, self.version)
+
+    def enter_phase(self, name: str, step: int = 0) -> None:
+        self.phase, self.step, self.inside = PHASES.index(name), step, 0
+        self.mark()
+
+    def enter(self, group: str, seq: int, op: str, dtype: str, size: int) -> None:
+        """The rank is about to call a collective."""
+        self.position += 1
+        self.group, self.seq = GROUPS.index(group), seq
+        self.op, self.dtype, self.bytes = OPS.index(op), DTYPES.index(dtype), size
+        self.inside = 1
+        self.mark()
+
+    def leave(self) -> None:
+        self.inside = 0
+        self.mark()
+
+    def disturb(self) -> None:
+        """A fault is injected from here on."""
+        if not self.disturbed:
+            self.disturbed = time.monotonic()
+            self.mark()
+
+
+def read(memory: "mmap", index: int) -> "tuple[Any, ...]":
+    """The fields of a page; while it is being written, the last attempt, with an odd version."""
+    values = _FORM.unpack_from(memory, index * SIZE)
+    for _ in range(5):
+        again = _FORM.unpack_from(memory, index * SIZE)
+        if again == values and not values[0] % 2:
+            break
+        values = again
+    return values

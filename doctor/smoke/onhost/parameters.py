@@ -1,0 +1,77 @@
+"""Which parameters a rank holds, in which order, and what they are before the first step. Without torch.
+
+The model is a two-layer transformer, cut the way Megatron-LM does it: the vocabulary, the heads and the inner
+layer are shared out over the ranks of a tensor-parallel group, the rest is the same on all of them.
+https://arxiv.org/abs/1909.08053
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+from doctor.smoke.onhost.draw import words
+from doctor.smoke.onhost.shape import Shape
+
+VOCABULARY = 64
+POSITIONS = 32
+WIDTH = 64
+HEADS = 4
+INNER = 128
+LAYERS = 2
+
+
+class Parameter(NamedTuple):
+    """`fill` where all its values are alike, else they are drawn evenly from -2**reach to 2**reach."""
+
+    name: str
+    size: tuple[int, ...]
+    shared: bool
+    reach: int = 0
+    fill: float | None = None
+
+    @property
+    def elements(self) -> int:
+        product = 1
+        for length in self.size:
+            product *= length
+        return product
+
+
+def parameters(tp: int) -> list[Parameter]:
+    """The parameters of one of `tp` ranks, in the order in which they lie in its memory."""
+    found = [
+        Parameter("embedding", (VOCABULARY // tp, WIDTH), False, reach=-2),
+        Parameter("positions", (POSITIONS, WIDTH), True, reach=-5),
+    ]
+    for layer in range(LAYERS):
+        found += [
+            *_norm(f"{layer}.attention"),
+            Parameter(f"{layer}.qkv", (3 * WIDTH // tp, WIDTH), False, reach=-2),
+            Parameter(f"{layer}.out", (WIDTH, WIDTH // tp), False, reach=-2),
+            *_norm(f"{layer}.inner"),
+            Parameter(f"{layer}.up", (INNER // tp, WIDTH), False, reach=-2),
+            Parameter(f"{layer}.down", (WIDTH, INNER // tp), False, reach=-3),
+        ]
+    return [*found, *_norm("last")]
+
+
+def _norm(name: str) -> list[Parameter]:
+    return [
+        Parameter(f"{name}.scale", (WIDTH,), True, fill=1.0),
+        Parameter(f"{name}.shift", (WIDTH,), True, fill=0.0),
+    ]
+
+
+def initial_parameters(shape: Shape, place: int, salt: str = "") -> bytes:
+    """The 32-bit floats of a rank. 24-bit integers times powers of two: exact everywhere."""
+    values = array("f")
+    for parameter in parameters(shape.tp):
+        if parameter.fill is not None:
+            values.extend([parameter.fill] * parameter.elements)
+            continue
+        part = "all" if parameter.shared else shape.tp_of(place)
+        scale = 2.0 ** (parameter.reach - 23)
+        drawn = words(f"{shape.seed} init {parameter.name} {part}{salt}", parameter.elements)
+        values.extend([((word & 0xFFFFFF) - 0x800000) * scale for word in drawn])
+    return values.tobytes()

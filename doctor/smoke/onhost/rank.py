@@ -1,0 +1,136 @@
+"""One rank: what it does from its first breath in the forked child to its last.
+
+It says what it sees as lines of JSON, and shows where it is on its page. Faults on purpose come in through
+`inject`, before it joins and once it can train.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib
+import json
+import os
+import platform
+import signal
+import traceback
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch.distributed as dist
+from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
+
+from doctor.smoke.onhost import audit, bandwidth, collectives
+from doctor.smoke.onhost.comm import Comm, join, make_groups
+from doctor.smoke.onhost.devices import device_of
+from doctor.smoke.onhost.page import Page
+from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.streams import fingerprint, numpy
+from doctor.smoke.onhost.train import Trainer
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
+    from collections.abc import Callable
+
+    Say = Callable[[dict[str, Any]], None]
+
+LONGEST_LINE = 4096
+GOLDEN_RUNS = 3
+WORK: tuple[tuple[str, Callable[[Trainer], None]], ...] = (
+    ("collectives", lambda trainer: collectives.run(trainer.comm, trainer.comm.say)),
+    ("train", lambda trainer: trainer.run()),
+    ("audit", lambda trainer: audit.run(trainer.comm)),
+    ("bandwidth", lambda trainer: bandwidth.run(trainer.comm, trainer.comm.say)),
+)
+"""What the ranks do together, by phase; the last needs two hosts."""
+
+
+def run(config: dict[str, Any], place: int, page: Page, events_fd: int, go_fd: int, stack_fd: int) -> None:
+    """Live, and end the process: nothing of the parent's may run in its forked child."""
+    say = _sayer(events_fd)
+    code = 0
+    try:
+        _live(config, place, page, say, go_fd, stack_fd)
+    except BaseException as error:  # also SystemExit: whatever ends a rank is said
+        code = 3
+        text = {"type": type(error).__name__, "text": str(error)[:2000]}
+        say({"ev": "error", **text, "trace": traceback.format_exc()[-4000:]})
+    os._exit(code)
+
+
+def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, stack_fd: int) -> None:
+    def enter(phase: str) -> None:
+        page.enter_phase(phase)
+        say({"ev": "phase", "phase": phase})
+
+    enter("start")
+    faulthandler.register(signal.SIGUSR2, file=stack_fd, all_threads=True, chain=False)
+    shape = Shape(**{**config["shape"], "hosts": tuple(config["shape"]["hosts"])})
+    device, timeout = device_of(shape.backend, config["local"], config["device"]), config["timeout"]
+    os.environ.update(device.environment(timeout))  # libraries of devices read it when they are loaded
+    say(_start(device))
+    enter("ready")
+    address, port = _go(go_fd)
+    enter("join")
+    if config["inject"]:
+        _injection().before_join(config["inject"], place, page)
+    limit = timedelta(seconds=timeout)
+    store = PrefixStore(f"cell{config['cell']}", TCPStore(address, port, timeout=limit))
+    dist.init_process_group(store=store, rank=place, world_size=shape.world, **device.init_kwargs(timeout))
+    comm = Comm(shape, place, page, device, make_groups(shape, place, timeout, device), say)
+    join(comm)
+    trainer = Trainer(comm)
+    if config["inject"]:
+        _injection().apply(config["inject"], comm, trainer, page)
+    for phase, work in WORK:
+        if phase != "bandwidth" or len(shape.hosts) > 1:
+            enter(phase)
+            work(trainer)
+    page.enter_phase("done")
+    say({"ev": "done"})
+
+
+def _start(device: Any) -> dict[str, Any]:
+    """Set up, and look at what the rank will rely on."""
+    torch.set_num_threads(1)
+    device.set_up()
+    # What a data loader's workers do; it fails where /dev/shm is full.
+    torch.empty(1 << 20, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
+    versions = {"python": platform.python_version(), "torch": str(torch.__version__), **device.versions()}
+    versions["cpu"] = torch.backends.cpu.get_cpu_capability()
+    if numpy is not None:
+        versions["numpy"] = str(numpy.__version__)
+    return {
+        "ev": "start",
+        "versions": versions,
+        "streams": fingerprint(device),
+        "golden": [audit.golden(device) for _ in range(GOLDEN_RUNS)],
+        "product": device.product,
+    }
+
+
+def _go(go_fd: int) -> tuple[str, int]:
+    """Wait until the controller says where the store is."""
+    line = b""
+    while not line.endswith(b"\n"):
+        more = os.read(go_fd, LONGEST_LINE)
+        if not more or len(line) > LONGEST_LINE:
+            raise RuntimeError("the agent closed the rank's pipe before it said where to join")
+        line += more
+    told = json.loads(line)
+    return str(told["address"]), int(told["port"])
+
+
+def _injection() -> Any:
+    """Faults on purpose; other runs do not load them."""
+    return importlib.import_module("doctor.smoke.onhost.inject")
+
+
+def _sayer(fd: int) -> Say:
+    """Writes events as lines of JSON, whole lines only."""
+
+    def say(event: dict[str, Any]) -> None:
+        line = memoryview(json.dumps(event, allow_nan=False).encode() + b"\n")
+        while line:
+            line = line[os.write(fd, line) :]
+
+    return say

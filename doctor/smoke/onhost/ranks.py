@@ -1,0 +1,181 @@
+"""A rank as the agent of its host sees it: its pipes, its page, its process. Python 3.6 and later."""
+
+import contextlib
+import json
+import math
+import mmap
+import os
+import time
+from typing import Any
+
+from doctor.smoke.onhost import page
+from doctor.smoke.onhost.memory import anonymous
+from doctor.smoke.onhost.process import Process, peak_memory
+
+LAST_WORDS = 2048
+LONGEST_EVENT = 256 * 1024
+PIECE = 65536
+PIECES = 2  # per turn: who floods is throttled, and holds up nobody
+STOPPED = 0.3  # seconds; a moment's stop is no news
+SHOWN = page.Page.FIELDS.index("inside") + 1
+VERSION, PHASE, DISTURBED = (page.Page.FIELDS.index(name) for name in ("version", "phase", "disturbed"))
+
+
+class Rank:
+    def __init__(self, number: int, index: int, place: int, config: "dict[str, Any]") -> None:
+        self.number = number
+        self.index = index
+        self.place = place
+        self.config = config
+        self.events, self._their_events = os.pipe()
+        self._their_go, self.go = os.pipe()
+        self.output, self._their_output = os.pipe()
+        self.stack = anonymous(0)
+        for descriptor in (self.events, self.go, self.output):
+            os.set_blocking(descriptor, False)
+        self.process = None  # type: Process | None
+        self.pid = 0
+        self.gone = False
+        self.peak = 0
+        self.raw_state = ""
+        self.state = ""
+        self.cpu = 0.0
+        self.still = 0.0
+        self.page = (0,) * len(page.Page.FIELDS)  # type: tuple[Any, ...]
+        self._stopped = 0.0
+        self._words = b""
+        self._line = b""
+
+    # What the process that starts it must know.
+
+    def seat(self) -> "dict[str, Any]":
+        return {
+            "index": self.index,
+            "place": self.place,
+            "config": self.config,
+            "events": self._their_events,
+            "go": self._their_go,
+            "output": self._their_output,
+            "stack": self.stack,
+        }
+
+    def descriptors(self) -> "list[int]":
+        return [self._their_events, self._their_go, self._their_output, self.stack]
+
+    def handed_over(self) -> None:
+        for descriptor in (self._their_events, self._their_go, self._their_output):
+            os.close(descriptor)
+
+    # Its life.
+
+    def spawned(self, pid: int) -> None:
+        self.pid = pid
+        with contextlib.suppress(OSError):
+            self.process = Process(pid)
+
+    @property
+    def living(self) -> bool:
+        return self.pid > 0 and not self.gone
+
+    @property
+    def can_write_stack(self) -> bool:
+        """It is prepared for the signal before it first marks its page; earlier it would die of it."""
+        return bool(self.page[VERSION])
+
+    def ended(self, peak: int) -> None:
+        self.gone = True
+        self.peak = max(self.peak, peak)
+        if self.process is not None:
+            self.process.close()
+
+    def measure(self) -> None:
+        if self.living:
+            self.peak = max(self.peak, peak_memory(self.pid))
+
+    def join(self, line: bytes) -> None:
+        with contextlib.suppress(OSError):
+            os.write(self.go, line + b"\n")
+
+    # What is seen of it.
+
+    def look(self, memory: mmap.mmap, seconds: float) -> "tuple[bool, bool]":
+        """Read page and process; `seconds` since the last look. Did the page move, is its state news?"""
+        values = page.read(memory, self.index)
+        moved = values[VERSION] != self.page[VERSION]
+        self.page = values
+        self.still = 0.0 if moved else self.still + seconds
+        if self.process is None:
+            return moved, False
+        self.raw_state, self.cpu = self.process.look()
+        self._stopped = self._stopped + seconds if self.raw_state in ("T", "t") else 0.0
+        if self.raw_state in ("T", "t") and self._stopped < STOPPED:
+            return moved, False
+        news = self.raw_state != self.state and ("T" in (self.raw_state + self.state).upper())
+        self.state = self.raw_state
+        return moved, news
+
+    def shown(self) -> "dict[str, Any]":
+        return {
+            "rank": self.number,
+            "page": self.page[:SHOWN],
+            "still": round(self.still, 3),
+            "state": self.state,
+            "cpu": round(self.cpu, 2),
+            "disturbed": self._disturbed(),
+        }
+
+    def _disturbed(self) -> "float | None":
+        since = float(self.page[DISTURBED])
+        if not (math.isfinite(since) and since > 0):
+            return None
+        return round(max(0.0, time.monotonic() - since), 4)
+
+    # What it says.
+
+    def read_output(self) -> None:
+        for data in _pieces(self.output):
+            self._words = (self._words + data)[-LAST_WORDS:]
+
+    @property
+    def words(self) -> str:
+        return self._words.decode("utf-8", "replace")
+
+    def fatal_error(self) -> str:
+        """What Python wrote about the signal that killed it, if it could."""
+        _, found, rest = os.pread(self.stack, 1 << 20, 0).rpartition(b"Fatal Python error")
+        stack = rest.partition(b"\nExtension modules")[0] if found else b""
+        return (found + stack)[:LAST_WORDS].decode("utf-8", "replace")
+
+    def read_events(self) -> "list[dict[str, Any]]":
+        """The events that came whole. Anything else in this pipe is dropped."""
+        found = []
+        for data in _pieces(self.events):
+            lines = (self._line + data).split(b"\n")
+            self._line = lines.pop()
+            if len(self._line) > LONGEST_EVENT:
+                self._line = b""
+            for line in lines:
+                event = parse(line)
+                if event is not None:
+                    found.append(event)
+        return found
+
+
+def parse(line: bytes) -> "dict[str, Any] | None":
+    """A line of JSON that is an object; numbers that JSON does not know become null."""
+    try:
+        value = json.loads(line.decode("utf-8"), parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _pieces(descriptor: int) -> "list[bytes]":
+    pieces = []
+    with contextlib.suppress(OSError):
+        for _ in range(PIECES):
+            data = os.read(descriptor, PIECE)
+            if not data:
+                break
+            pieces.append(data)
+    return pieces

@@ -1,0 +1,119 @@
+"""Where faults on purpose get into a rank: they replace or wrap methods of its `Comm` and its `Trainer`.
+
+Each fault shows on the rank's page since when it has been there.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from doctor.smoke.onhost.comm import Comm
+from doctor.smoke.onhost.corpus import mask_of, masked, tokens_of
+from doctor.smoke.onhost.model import Sample, sample_of
+from doctor.smoke.onhost.page import PHASES, Page
+from doctor.smoke.onhost.train import Trainer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def wrap(thing: Any, name: str, around: Callable[..., Any]) -> None:
+    """`around` is called instead, with what it replaces as its first argument."""
+    setattr(thing, name, functools.partial(around, getattr(thing, name)))
+
+
+class Rank:
+    """The rank that a fault is done to, and the places where faults get in."""
+
+    def __init__(self, comm: Comm, trainer: Trainer, page: Page, step: int | None) -> None:
+        self.comm = comm
+        self.trainer = trainer
+        self.page = page
+        self.step = step or 0
+        self.early = step is None
+        """No step was given."""
+        self.group = "dp" if comm.shape.dp > 1 else "tp"
+        """Whose all-reduce a fault of the training's collectives changes."""
+
+    def at_step(self, do: Callable[[], Any]) -> None:
+        """Once, when the step begins."""
+
+        def begins(inner: Callable[[int], None], step: int) -> None:
+            inner(step)
+            if step == self.step:
+                self.page.disturb()
+                do()
+
+        wrap(self.trainer, "step_begins", begins)
+
+    def each_batch(self, change: Callable[[int, Sample], Sample]) -> None:
+        """All batches from the step on."""
+
+        def batch(inner: Callable[[int], Sample], step: int) -> Sample:
+            sample = inner(step)
+            if step < self.step:
+                return sample
+            self.page.disturb()
+            return change(step, sample)
+
+        wrap(self.trainer, "batch", batch)
+
+    def each_gradient(self, change: Callable[[Tensor], Any]) -> None:
+        """The rank's own gradient from the step on, after it is computed; audits compute it again without."""
+
+        def gradient(inner: Callable[[Sample], float], sample: Sample) -> float:
+            loss = inner(sample)
+            if self.page.step >= self.step:
+                self.page.disturb()
+                change(self.trainer.model.grad)
+            return loss
+
+        wrap(self.trainer, "gradient", gradient)
+
+    def one_call(self, instead: Callable[[Tensor, Callable[[], None]], Any]) -> None:
+        """Instead of one all-reduce of the step, which is the second thing that it is given."""
+        done = False
+
+        def call(inner: Callable[..., None], group: str, op: str, x: Tensor, do: Any) -> None:
+            nonlocal done
+            due = PHASES[self.page.phase] == "train" and self.page.step >= self.step
+            if done or not due or (group, op) != (self.group, "all_reduce"):
+                inner(group, op, x, do)
+                return
+            done = True
+            self.page.disturb()
+            instead(x, lambda: inner(group, op, x, do))
+
+        wrap(self.comm, "_call", call)
+
+    def each_sum(self, spoil: Callable[[Tensor], Any]) -> None:
+        """What all-reduces give: from a step on, or those of the collectives phase when there is no step."""
+
+        def call(inner: Callable[..., None], group: str, op: str, x: Tensor, do: Any) -> None:
+            inner(group, op, x, do)
+            due = PHASES[self.page.phase] == "train" and self.page.step >= self.step and group == self.group
+            if self.early:
+                due = PHASES[self.page.phase] == "collectives"
+            if due and op == "all_reduce":
+                self.page.disturb()
+                spoil(x)
+
+        wrap(self.comm, "_call", call)
+
+    def remask(self, mask: Callable[[int], list[int]]) -> None:
+        """The right tokens with another mask, and the labels that belong to it."""
+        shape, dp = self.comm.shape, self.trainer.dp
+
+        def change(step: int, _: Sample) -> Sample:
+            return sample_of(masked(tokens_of(shape, step, dp), mask(step)), self.comm.device.torch)
+
+        self.each_batch(change)
+
+    def reseed(self, seed: int, name: str) -> None:
+        """Libraries and masks that come of another seed."""
+        shape, dp = self.comm.shape, self.trainer.dp
+        self.at_step(lambda: self.trainer.streams.seed(seed % 2**32))
+        self.remask(lambda step: mask_of(shape, step, dp, f" {name} {seed}"))

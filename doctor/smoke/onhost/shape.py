@@ -1,0 +1,78 @@
+"""The shape of a run: how many ranks, how they are grouped, and what they do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Shape(NamedTuple):
+    """One cell of ranks that train together. A rank's number in its cell is dp * tp_size + tp."""
+
+    dp: int
+    tp: int
+    hosts: tuple[int, ...]
+    """Ranks on each host of the cell, in order: ranks of one host have neighbouring numbers."""
+    steps: int
+    seed: int
+    backend: str = "gloo"
+
+    @property
+    def world(self) -> int:
+        return self.dp * self.tp
+
+    def dp_of(self, rank: int) -> int:
+        return rank // self.tp
+
+    def tp_of(self, rank: int) -> int:
+        return rank % self.tp
+
+    def members(self, group: str, rank: int) -> list[int]:
+        """The ranks of the group of that name that this rank is in; pairs are not known here."""
+        if group == "world":
+            return list(range(self.world))
+        if group == "tp":
+            first = self.dp_of(rank) * self.tp
+            return list(range(first, first + self.tp))
+        if group == "dp":
+            return list(range(self.tp_of(rank), self.world, self.tp))
+        return [rank]
+
+    def host_of(self, rank: int) -> int:
+        """The number of the host, in the cell, that a rank is on."""
+        for number, ranks in enumerate(self.hosts):
+            if rank < ranks:
+                return number
+            rank -= ranks
+        raise ValueError("no such rank")
+
+
+class Call(NamedTuple):
+    """One collective as a rank enters it."""
+
+    step: int
+    group: str
+    op: str
+    dtype: str
+    bytes: int
+    members: tuple[int, ...] = ()
+    """Of a pair: the two ranks. Empty where the group says it."""
+
+
+class Entry(NamedTuple):
+    """A call with its place in a rank's schedule; `position`, and `seq` in its group, count from 1."""
+
+    position: int
+    phase: str
+    seq: int
+    call: Call
+
+
+def numbered(phases: dict[str, list[Call]]) -> list[Entry]:
+    """Give the calls of all phases, in order, their positions and numbers in their groups."""
+    entries: list[Entry] = []
+    seq: dict[str, int] = {}
+    for phase, calls in phases.items():
+        for call in calls:
+            seq[call.group] = seq.get(call.group, 0) + 1
+            entries.append(Entry(len(entries) + 1, phase, seq[call.group], call))
+    return entries

@@ -1,0 +1,138 @@
+"""Where each rank is in its program, for whoever asks why it hangs. Python 3.6 and later.
+
+A rank writes its stack itself when it gets SIGUSR2, also while C code keeps the interpreter to itself. One
+that is stopped cannot: py-spy reads it from outside, and where that is not to be had, it is woken for the
+moment that it takes and stopped again.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from doctor.smoke.onhost.ends import die_with_parent
+from doctor.smoke.onhost.memory import anonymous
+from doctor.smoke.onhost.process import kernel_place
+from doctor.smoke.onhost.ranks import Rank
+
+LONGEST = 8192
+OWN_SECONDS = 0.6  # a rank without CPU answers late
+SETTLED = 0.04  # what has not grown for so long is whole
+SPY_SECONDS = 1.2
+
+
+class Stack:
+    """The stack of one rank, on its way."""
+
+    def __init__(self, rank: Rank, spy: "str | None") -> None:
+        self.rank = rank
+        self.text = ""
+        self.done = False
+        self._spy_path = spy
+        self._spy = None  # type: subprocess.Popen[bytes] | None
+        self._woken = False
+        self._state = rank.raw_state
+        if self._state not in ("T", "t") or not self._spy_on():
+            self._ask()
+
+    def poll(self) -> None:
+        if self.done:
+            return
+        if self._spy is not None:
+            self._poll_spy()
+        else:
+            self._poll_own()
+
+    def _ask(self) -> None:
+        """Let the rank write it itself."""
+        self._spy = None
+        self._from = self._size = os.fstat(self.rank.stack).st_size
+        self._grew = time.monotonic()
+        self._until = self._grew + OWN_SECONDS
+        if not self.rank.can_write_stack:
+            self._finish()
+            return
+        self._kill(signal.SIGUSR2)
+        if self._state == "T":
+            self._woken = True
+            self._kill(signal.SIGCONT)
+
+    def _poll_own(self) -> None:
+        now = time.monotonic()
+        size = os.fstat(self.rank.stack).st_size
+        if size > self._size:
+            self._size, self._grew = size, now
+        whole = size > self._from and now - self._grew >= SETTLED
+        if not whole and now < self._until:
+            return
+        self.text = os.pread(self.rank.stack, LONGEST, self._from).decode("utf-8", "replace")
+        if self._woken:
+            self._kill(signal.SIGSTOP)
+        if self.text or self._state in ("T", "t") or not self._spy_on():
+            self._finish()
+
+    def _spy_on(self) -> bool:
+        if self._spy_path is None:
+            return False
+        self._heard = anonymous(0)
+        try:
+            self._spy = subprocess.Popen(
+                [self._spy_path, "dump", "--nonblocking", "--pid", str(self.rank.pid)],
+                stdin=subprocess.DEVNULL,
+                stdout=self._heard,
+                stderr=subprocess.DEVNULL,
+                preexec_fn=die_with_parent,
+            )
+        except OSError:
+            os.close(self._heard)
+            return False
+        self._until = time.monotonic() + SPY_SECONDS
+        return True
+
+    def _poll_spy(self) -> None:
+        assert self._spy is not None
+        if self._spy.poll() is None:
+            if time.monotonic() < self._until:
+                return
+            self._spy.kill()
+        if self._spy.returncode == 0:
+            self.text = os.pread(self._heard, LONGEST, 0).decode("utf-8", "replace")
+        os.close(self._heard)
+        if self.text or self._state not in ("T", "t"):
+            self._finish()
+        else:
+            self._ask()
+
+    def _finish(self) -> None:
+        self.done = True
+        where = kernel_place(self.rank.pid) if self._state == "D" else ""
+        if where:
+            self.text = ("In the kernel: " + where + "\n" + self.text)[:LONGEST]
+
+    def _kill(self, number: int) -> None:
+        if not self.rank.gone:
+            with contextlib.suppress(OSError):
+                os.kill(self.rank.pid, number)
+
+
+class Stacks:
+    """The stacks of several ranks, taken at the same time."""
+
+    def __init__(self, ranks: "list[Rank]", python: str) -> None:
+        spy = _find_spy(python)
+        self.stacks = [Stack(rank, spy) for rank in ranks]
+
+    def poll(self) -> "dict[str, str] | None":
+        """The texts by rank, once all of them are there."""
+        for stack in self.stacks:
+            stack.poll()
+        if not all(stack.done for stack in self.stacks):
+            return None
+        return {str(stack.rank.number): stack.text for stack in self.stacks if stack.text}
+
+
+def _find_spy(python: str) -> "str | None":
+    beside = os.path.join(os.path.dirname(python), "py-spy")
+    return shutil.which("py-spy") or (beside if os.access(beside, os.X_OK) else None)

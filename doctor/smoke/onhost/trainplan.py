@@ -1,0 +1,66 @@
+"""The collectives of the training and of the audit after it. Without torch: the controller counts with it."""
+
+from __future__ import annotations
+
+from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
+from doctor.smoke.onhost.parameters import LAYERS, WIDTH, parameters
+from doctor.smoke.onhost.shape import Call, Shape
+
+VOTES = 3
+"""Each batch is computed by so many replicas in an audit: two that agree name the third."""
+
+
+def train_calls(shape: Shape, place: int) -> list[Call]:
+    """All steps of the training; every rank enters the same."""
+    del place
+    size = 4 * sum(parameter.elements for parameter in parameters(shape.tp))
+    calls: list[Call] = []
+    for step in range(shape.steps):
+        calls += _gradient_calls(shape, step)
+        if shape.dp > 1:
+            calls.append(Call(step, "dp", "all_reduce", "float32", size))
+        if audited(shape, step):
+            for _ in voters(shape.dp, 0):
+                calls += _gradient_calls(shape, step)
+    return calls
+
+
+def audit_calls(shape: Shape, place: int) -> list[Call]:
+    """The audit of each rank alone needs nobody; then all wait for all, so that nobody leaves early."""
+    del place
+    return [Call(0, "world", "all_reduce", "float32", 4)] if shape.world > 1 else []
+
+
+def _gradient_calls(shape: Shape, step: int) -> list[Call]:
+    """Of one forward and backward pass through a model that is cut over a tensor-parallel group."""
+    if shape.tp == 1:
+        return []
+    rows = 4 * SEQUENCES * LENGTH
+    activations = Call(step, "tp", "all_reduce", "float32", rows * WIDTH)
+    forward = [activations] * (1 + 2 * LAYERS)
+    loss = [
+        Call(step, "tp", "all_reduce_max", "float32", rows),
+        Call(step, "tp", "all_reduce", "float32", 2 * rows),
+    ]
+    backward = [activations] * (1 + 2 * LAYERS)
+    return forward + loss + backward
+
+
+def shown(shape: Shape, step: int) -> bool:
+    """Whether a rank says the hashes of its batch at this step."""
+    return step < 3 or step % 10 == 0 or step == shape.steps - 1
+
+
+def audited(shape: Shape, step: int) -> bool:
+    """Whether the gradient of this step is computed again, also by other replicas."""
+    return step % 10 == 9 or step == shape.steps - 1
+
+
+def voters(count: int, own: int) -> list[int]:
+    """Whose batches are computed again by number `own` of so many: its own, and of those before it."""
+    return [(own - back) % count for back in range(min(VOTES, count))]
+
+
+GOLDEN_SIZE = 256
+GOLDEN = "e1b359d627de9cf5"
+"""The hash that `audit.golden` gives on a sound device."""

@@ -1,0 +1,188 @@
+"""What a smoke run is doing, seen from outside: its progress pages, its processes.
+
+Nothing here asks the run for help, or can disturb it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from doctor.smoke.onhost import page
+from tests.lab import Host, Lab, LabError
+
+
+@dataclass(frozen=True, slots=True)
+class Rank:
+    """A rank as its progress page shows it. `pid` is its number on the machine, `local` on its host."""
+
+    host: str
+    local: int
+    pid: int
+    phase: str
+    step: int
+    position: int
+    inside: bool
+    moved: float
+
+    def send(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+
+@dataclass(slots=True)
+class Watch:
+    """The progress pages of one run, looked at over the shoulder of its agents.
+
+    A page lies in memory that the agent shares with its ranks; the memory has no name, but the kernel shows
+    it among the agent's open files.
+    """
+
+    lab: Lab
+    _memory: dict[str, int] = field(default_factory=dict)
+    _pids: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def ranks(self, name: str) -> list[Rank]:
+        """The ranks of one host that have a page yet, in order."""
+        if name not in self._memory:
+            self._find(name)
+        if name not in self._memory:
+            return []
+        held = os.pread(self._memory[name], 1 << 20, 0)
+        return list(self._read(name, held))
+
+    def _read(self, name: str, held: bytes) -> Iterator[Rank]:
+        for local in range(len(held) // page.SIZE):
+            values = dict(zip(page.Page.FIELDS, page.read(held, local), strict=True))  # type: ignore[arg-type]
+            if values["version"] and (pid := self._outer(name, values["pid"])):
+                yield Rank(
+                    name,
+                    local,
+                    pid,
+                    page.PHASES[values["phase"]],
+                    values["step"],
+                    values["position"],
+                    bool(values["inside"]),
+                    values["moved"],
+                )
+
+    def all(self) -> list[Rank]:
+        return [rank for name in self.lab.names if self.lab[name].running for rank in self.ranks(name)]
+
+    def await_that(self, holds: Callable[[list[Rank]], bool], what: str, timeout: float = 60.0) -> list[Rank]:
+        """The ranks at the first look at which it held."""
+        deadline = time.monotonic() + timeout
+        while not holds(ranks := self.all()):
+            if time.monotonic() > deadline:
+                raise LabError(f"no {what} after {timeout:g} s: {ranks}")
+            time.sleep(0.005)
+        return ranks
+
+    def await_phase(self, phase: str, step: int = 0, ranks: int = 1, timeout: float = 60.0) -> list[Rank]:
+        """Wait until `ranks` of them have come to a phase, or to a step of it, or past it."""
+        there = (page.PHASES.index(phase), step)
+
+        def come(rank: Rank) -> bool:
+            return (page.PHASES.index(rank.phase), rank.step) >= there
+
+        return self.await_that(
+            lambda seen: sum(map(come, seen)) >= ranks, f"{phase} phase, step {step}", timeout
+        )
+
+    def close(self) -> None:
+        for memory in self._memory.values():
+            os.close(memory)
+        self._memory.clear()
+        self._pids.clear()
+
+    def _find(self, name: str) -> None:
+        for process in processes(self.lab[name]):
+            with contextlib.suppress(OSError):
+                for link in Path(f"/proc/{process}/fd").iterdir():
+                    if not os.readlink(link).startswith(("/memfd:", "/tmp/")):
+                        continue
+                    memory = os.open(link, os.O_RDONLY)
+                    if self._is_pages(name, memory):
+                        self._memory[name] = memory
+                        return
+                    os.close(memory)
+
+    def _is_pages(self, name: str, memory: int) -> bool:
+        size = os.fstat(memory).st_size
+        if not size or size % page.SIZE:
+            return False
+        values = page.read(os.pread(memory, page.SIZE, 0), 0)  # type: ignore[arg-type]
+        return values[0] > 0 and values[2] < len(page.PHASES) and bool(self._outer(name, values[1]))
+
+    def _outer(self, name: str, inside: int) -> int | None:
+        """The machine's number of a process that its host knows by `inside`."""
+        if (name, inside) not in self._pids:
+            for process in processes(self.lab[name]):
+                with contextlib.suppress(OSError, StopIteration):
+                    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+                    numbers = next(line for line in lines if line.startswith("NSpid:")).split()
+                    self._pids[name, int(numbers[-1])] = process
+        return self._pids.get((name, inside))
+
+
+@contextlib.contextmanager
+def watching(lab: Lab) -> Iterator[Watch]:
+    watch = Watch(lab)
+    try:
+        yield watch
+    finally:
+        watch.close()
+
+
+def processes(host: Host) -> list[int]:
+    """The machine's numbers of all processes of a host."""
+    namespace = os.readlink(f"/proc/{host.pid}/ns/pid")
+    found = []
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.isdigit() and os.readlink(f"/proc/{entry}/ns/pid") == namespace:
+                found.append(int(entry))
+    return found
+
+
+def agent(host: Host) -> int | None:
+    """The supervisor of the ranks of a host: the outermost Python of what its logins started."""
+    for process in processes(host):
+        line = [process, *_ancestors(host, process)]
+        pythons = [each for each in line if _name(each).startswith("python")]
+        if pythons and any(_name(each).startswith("sshd") for each in line):
+            return pythons[-1]
+    return None
+
+
+def sessions(host: Host) -> list[int]:
+    """The processes of sshd that serve a login."""
+    serving = []
+    for process in processes(host):
+        with contextlib.suppress(OSError):
+            words = Path(f"/proc/{process}/cmdline").read_bytes()
+            if words.startswith(b"sshd: ") and b"[listener]" not in words:
+                serving.append(process)
+    return serving
+
+
+def _ancestors(host: Host, process: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        while (process := int(_stat(process)[1])) not in (host.pid, 0):
+            found.append(process)
+    return found
+
+
+def _name(process: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    return ""
+
+
+def _stat(process: int) -> list[str]:
+    """State, parent, …: what follows the name."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()

@@ -1,0 +1,480 @@
+"""Every fault in the numbers of a run names exactly its culprit, and what follows from it is not charged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from doctor.model import Confidence, Severity
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.data import judge_data
+from doctor.smoke.onhost.collectiveplan import PERIOD, addends, total
+from doctor.smoke.onhost.corpus import reference_batch, reference_init
+from doctor.smoke.onhost.streamplan import reference_streams
+from doctor.smoke.onhost.trainplan import voters
+from doctor.smoke.result import Batch, CollectiveWrong, RankSeen, SmokeResult, Started, Step
+from tests.smoke_results import (
+    batch_at,
+    changed,
+    healthy,
+    mark,
+    plan_of,
+    with_batches,
+    with_rank,
+    with_steps,
+)
+
+Spoil = Callable[[SmokeResult], SmokeResult]
+Verdict = tuple[str, str, tuple[int, ...], bool]
+"""Check, kind, culprits, undecided."""
+
+MASK, DESYNC = "smoke-mask-divergence", "smoke-desync"
+WRONG, CORRUPT = "smoke-collective-wrong", "smoke-corruption"
+SHAPES: dict[str, dict[str, int]] = {
+    "1x1": {"hosts": 1},
+    "2x1": {"hosts": 2},
+    "1x4": {"hosts": 1, "each": 4, "tp": 4},
+    "2x2": {"hosts": 2, "each": 2, "tp": 2},
+    "3x1": {"hosts": 3},
+    "4x2": {"hosts": 4, "each": 2, "tp": 2},
+    "two cells": {"hosts": 4, "each": 2, "tp": 2, "cells": 2},
+}
+
+
+def run_of(shape: str) -> SmokeResult:
+    return healthy(plan_of(**SHAPES[shape]))
+
+
+def verdicts(charges: tuple[Charge, ...]) -> list[Verdict]:
+    return [(charge.check, charge.kind, charge.ranks, charge.undecided) for charge in charges]
+
+
+def both(*spoils: Spoil) -> Spoil:
+    def spoil(result: SmokeResult) -> SmokeResult:
+        for each in spoils:
+            result = each(result)
+        return result
+
+    return spoil
+
+
+def shape_and_place(result: SmokeResult, rank: int) -> tuple[Any, int]:
+    seat = result.plan.seat(rank)
+    return result.plan.shape(seat.cell), seat.place
+
+
+# Data.
+
+
+def batches(rank: int, change: Callable[[Batch], Batch], first: int = 0) -> Spoil:
+    return lambda result: with_batches(result, rank, change, first)
+
+
+def masked(rank: int, first: int = 0) -> Spoil:
+    """Another mask, and so other labels."""
+    return batches(rank, lambda b: changed(b, mask=mark(rank, b.step), labels=mark("l", rank, b.step)), first)
+
+
+def stray(rank: int, *names: str, first: int = 0) -> Spoil:
+    """Other draws from some streams."""
+
+    def change(batch: Batch) -> Batch:
+        streams = {name: mark(name, rank, batch.step) for name in names}
+        return changed(batch, streams={**batch.streams, **streams})
+
+    return batches(rank, change, first)
+
+
+def data_of(rank: int, other: int, ahead: int = 0) -> Spoil:
+    """The whole batch of another place, or of another step."""
+
+    def spoil(result: SmokeResult) -> SmokeResult:
+        shape, _ = shape_and_place(result, rank)
+        return with_batches(
+            result, rank, lambda b: changed(batch_at(shape, b.step + ahead, other), step=b.step)
+        )
+
+    return spoil
+
+
+def split_losses(rank: int, first: int) -> Spoil:
+    """As with another mask on one of two tensor-parallel peers."""
+    return lambda result: with_steps(result, rank, lambda s: changed(s, loss=(s.loss or 0) * 1.01), first)
+
+
+# The training.
+
+
+def steps(rank: int, change: Callable[[Step], Step], first: int = 0, last: int = 10**9) -> Spoil:
+    return lambda result: with_steps(result, rank, change, first, last)
+
+
+def drifted(rank: int, first: int) -> Spoil:
+    """Other parameters from a step on."""
+    return steps(rank, lambda s: changed(s, params=mark("drift", rank, s.step)), first)
+
+
+def unsynced(rank: int, first: int) -> Spoil:
+    return both(steps(rank, lambda s: changed(s, reduced=(s.own or (0, 0))[0]), first), drifted(rank, first))
+
+
+def summed_wrong(rank: int, first: int, error: float = 0.01) -> Spoil:
+    return both(steps(rank, lambda s: changed(s, reduced=(s.reduced or 0) + error), first), drifted(rank, first))
+
+
+def lost_part(rank: int, column: tuple[int, ...], first: int) -> Spoil:
+    """One rank's part is missing in the sum that all hold."""
+
+    def spoil(result: SmokeResult) -> SmokeResult:
+        part = {s.step: (s.own or (0, 0))[0] for s in result.ranks[rank].steps}
+        for each in column:
+            result = with_steps(
+                result, each, lambda s: changed(s, reduced=(s.reduced or 0) - part[s.step]), first
+            )
+        return result
+
+    return spoil
+
+
+def initial(rank: int) -> Spoil:
+    return lambda result: with_rank(
+        drifted(rank, 0)(result), rank, init=changed(result.ranks[rank].init, params=mark("other"))
+    )
+
+
+# Audits.
+
+
+def audited(rank: int, *, used: bool = False, of: tuple[int, ...] = (), first: int = 9) -> Spoil:
+    """Other gradients: the one that was used, or those of the batches of some replicas."""
+
+    def change(seen: RankSeen, dp: int, count: int) -> RankSeen:
+        audits = []
+        for audit in seen.audits:
+            if audit.step >= first:
+                votes = tuple(
+                    mark("bad", rank, batch, audit.step) if batch in of else vote
+                    for batch, vote in zip(voters(count, dp), audit.votes, strict=True)
+                )
+                audit = changed(audit, votes=votes, used=mark("used", rank) if used else votes[0])
+            audits.append(audit)
+        return replace(seen, audits=tuple(audits))
+
+    def spoil(result: SmokeResult) -> SmokeResult:
+        shape, place = shape_and_place(result, rank)
+        return with_rank(result, rank, lambda seen: change(seen, shape.dp_of(place), shape.dp))
+
+    return spoil
+
+
+def alone_wrong(rank: int) -> Spoil:
+    def change(seen: RankSeen) -> RankSeen:
+        assert seen.solo
+        return replace(seen, solo=changed(seen.solo, votes=tuple(mark("solo", rank, v) for v in seen.solo.votes)))
+
+    return lambda result: with_rank(result, rank, change)
+
+
+def started(rank: int, **changes: Any) -> Spoil:
+    def change(seen: RankSeen) -> RankSeen:
+        return replace(seen, started=changed(seen.started, **changes))
+
+    return lambda result: with_rank(result, rank, change)
+
+
+def broken_device(*ranks: int, dp: int, replica: tuple[int, ...]) -> Spoil:
+    """Wrong in all that it computes, and with it all that its tensor-parallel peers compute."""
+    own = replica[0] // len(replica)
+    of = tuple(voters(dp, own))
+    return both(*(audited(rank, of=of) for rank in replica), *(alone_wrong(rank) for rank in ranks))
+
+
+# Collectives.
+
+
+def wrong(
+    rank: int, name: str, index: int, got: object, expected: object, position: int, group: str = "world"
+) -> Spoil:
+    said = CollectiveWrong(name, group, index, str(got), str(expected), position)
+
+    def change(seen: RankSeen) -> RankSeen:
+        assert seen.collectives
+        return replace(seen, collectives=changed(seen.collectives, wrong=(*seen.collectives.wrong, said)))
+
+    return lambda result: with_rank(result, rank, change)
+
+
+def missing_part(culprit: int, world: int, *places: tuple[int, int]) -> Spoil:
+    """All-reduces without one rank's part, as (position, index)."""
+    members = list(range(world))
+    sums, parts = total(members, "int32"), addends(members, "int32")[culprit]
+    return both(
+        *(
+            wrong(rank, "all_reduce of 1000 int32", i, sums[i % PERIOD] - parts[i % PERIOD], sums[i % PERIOD], at)
+            for at, i in places
+            for rank in members
+        )
+    )
+
+
+CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
+    "a mask of its own": ("2x2", masked(3), [(MASK, "mask", (3,), False)]),
+    "in a world of two": ("2x1", masked(1), [(MASK, "mask", (1,), False)]),
+    "alone": ("1x1", masked(0), [(MASK, "mask", (0,), False)]),
+    "two of four peers": ("1x4", both(masked(1), masked(2)), [(MASK, "mask", (1, 2), False)]),
+    "from a later step on": ("4x2", masked(5, 10), [(MASK, "mask", (5,), False)]),
+    "of the second cell": ("two cells", masked(6), [(MASK, "mask", (6,), False)]),
+    "what follows from a mask": (
+        "2x2",
+        both(masked(3, 10), split_losses(3, 5), audited(2, used=True), audited(3, used=True)),
+        [(MASK, "mask", (3,), False)],
+    ),
+    "labels of a replica": (
+        "2x2",
+        both(*(batches(r, lambda b: changed(b, labels=mark("shuffled", b.step))) for r in (2, 3))),
+        [(MASK, "labels", (2, 3), False)],
+    ),
+    "another replica's data": ("4x2", both(data_of(2, 0), data_of(3, 0)), [(MASK, "same-data", (2, 3), False)]),
+    "one step ahead": ("2x2", data_of(1, 1, 1), [(MASK, "ahead", (1,), False)]),
+    "a stray draw": ("2x2", stray(2, "numpy", first=10), [(MASK, "stream", (2,), False)]),
+    "two streams at once": ("2x2", stray(2, "python", "torch"), [(MASK, "stream", (2,), False)]),
+    "a stream and its mask": (
+        "2x2",
+        both(stray(2, "python", first=10), masked(2, 10)),
+        [(MASK, "mask", (2,), False)],
+    ),
+    "a stream, and later a mask": (
+        "2x2",
+        both(stray(2, "python", first=10), masked(2, 20)),
+        [(MASK, "stream", (2,), False)],
+    ),
+    "initial parameters": ("2x1", initial(1), [(DESYNC, "init", (1,), False)]),
+    "of a whole replica": ("2x2", both(initial(2), initial(3)), [(DESYNC, "init", (2, 3), False)]),
+    "gradient not reduced": ("2x1", unsynced(1, 7), [(DESYNC, "no-sync", (1,), False)]),
+    "of a replica": ("4x2", both(unsynced(4, 7), unsynced(5, 7)), [(DESYNC, "no-sync", (4, 5), False)]),
+    "by nobody": (
+        "2x1",
+        both(unsynced(0, 3), unsynced(1, 3)),
+        [(DESYNC, "no-sync", (), False)],
+    ),
+    "parameters of one of three": ("3x1", drifted(2, 12), [(DESYNC, "parameters", (2,), False)]),
+    "parameters of one of two": ("2x2", drifted(3, 12), [(DESYNC, "parameters", (1, 3), True)]),
+    "losses of peers": ("2x2", split_losses(1, 4), [(DESYNC, "tp-loss", (0, 1), True)]),
+    "loss of one of four peers": ("1x4", split_losses(1, 4), [(DESYNC, "tp-loss", (1,), False)]),
+    "wrong sum on one rank": ("2x1", summed_wrong(1, 11), [(WRONG, "sum", (1,), False)]),
+    "a part lost": ("3x1", lost_part(1, (0, 1, 2), 11), [(WRONG, "sum", (1,), False)]),
+    "wrong sum on all": (
+        "2x1",
+        both(summed_wrong(0, 11), summed_wrong(1, 11)),
+        [(WRONG, "sum", (0, 1), True)],
+    ),
+    "used another gradient": ("2x2", audited(3, used=True), [(CORRUPT, "transient", (3,), False)]),
+    "used another, alone": ("1x1", audited(0, used=True), [(CORRUPT, "transient", (0,), False)]),
+    "peers used another": (
+        "2x2",
+        both(audited(2, used=True), audited(3, used=True)),
+        [(CORRUPT, "transient", (2, 3), True)],
+    ),
+    "wrong in all gradients": ("3x1", audited(1, of=(0, 1, 2)), [(CORRUPT, "gradient", (1,), False)]),
+    "wrong data": ("4x2", both(audited(2, of=(1,)), audited(3, of=(1,))), [(CORRUPT, "data", (2, 3), False)]),
+    "one of two is wrong": ("2x1", audited(1, of=(0, 1)), [(CORRUPT, "gradient", (0, 1), True)]),
+    "alone, it is known which peer": (
+        "4x2",
+        broken_device(5, dp=4, replica=(4, 5)),
+        [(CORRUPT, "alone", (5,), False)],
+    ),
+    "not alone, it is not": (
+        "4x2",
+        broken_device(dp=4, replica=(4, 5)),
+        [(CORRUPT, "gradient", (4, 5), True)],
+    ),
+    "alone only": ("2x2", alone_wrong(0), [(CORRUPT, "alone", (0,), False)]),
+    "alone, of two": ("2x1", alone_wrong(0), [(CORRUPT, "alone", (0, 1), True)]),
+    "a product": ("3x1", started(1, golden=("bad",) * 3), [(CORRUPT, "golden", (1,), False)]),
+    "a product now and then": (
+        "2x1",
+        started(1, golden=("5c0ffee5c0ffee00", "bad", "5c0ffee5c0ffee00")),
+        [(CORRUPT, "golden-again", (1,), False)],
+    ),
+    "a product, of two": ("2x1", started(1, golden=("bad",) * 3), [(CORRUPT, "golden", (0, 1), True)]),
+    "a product and gradients": (
+        "3x1",
+        both(started(1, golden=("bad",) * 3), audited(1, of=(0, 1, 2)), alone_wrong(1)),
+        [(CORRUPT, "golden", (1,), False)],
+    ),
+    "a product decides whose parameters": (
+        "2x1",
+        both(started(1, golden=("x", "y", "z")), drifted(1, 12)),
+        [(CORRUPT, "golden-again", (1,), False)],
+    ),
+    "wrong result on one": (
+        "2x2",
+        both(wrong(1, "all_reduce of 1000 float32", 3, 7, 8, 5), wrong(1, "broadcast of 1 int32", 0, 1, 2, 9)),
+        [(WRONG, "collective", (1,), False)],
+    ),
+    "spread by what follows": (
+        "2x2",
+        both(
+            wrong(1, "reduce_scatter of 1000 int32", 3, 7, 8, 5),
+            *(wrong(r, "all_gather of 1000 int32", 253, 7, 8, 6) for r in range(4)),
+        ),
+        [(WRONG, "collective", (1,), False)],
+    ),
+    "a part missing": (
+        "2x2",
+        missing_part(2, 4, (5, 0), (8, 3)),
+        [(WRONG, "collective", (2,), False)],
+    ),
+    "wrong everywhere": (
+        "2x2",
+        both(*(wrong(r, "all_reduce of 1 int32", 0, 999, 26, 5) for r in range(4))),
+        [(WRONG, "collective", (0, 1, 2, 3), True)],
+    ),
+    "what one sends": (
+        "2x2",
+        both(*(wrong(r, "all_gather of 1000 int32 from 3", 0, 4, 5, 5) for r in range(3))),
+        [(WRONG, "collective", (3,), False)],
+    ),
+    "what one broadcasts": (
+        "2x2",
+        both(*(wrong(r, "broadcast of 1000 int32", 7, 4, 5, 5) for r in (0, 1, 3))),
+        [(WRONG, "collective", (2,), False)],
+    ),
+    "in one dp group": (
+        "4x2",
+        wrong(3, "all_reduce of 1000 int32", 7, 4, 5, 50, "dp"),
+        [(WRONG, "collective", (3,), False)],
+    ),
+    "what follows from a collective": (
+        "4x2",
+        both(wrong(3, "all_reduce of 1000 int32", 7, 4, 5, 50), summed_wrong(3, 0)),
+        [(WRONG, "collective", (3,), False)],
+    ),
+    "an unknown name": ("2x1", wrong(1, "all_reduce", 7, "a", "b", 50), [(WRONG, "collective", (1,), False)]),
+    "two faults, far apart": (
+        "two cells",
+        both(masked(1), audited(6, used=True)),
+        [(MASK, "mask", (1,), False), (CORRUPT, "transient", (6,), False)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_names_exactly_the_culprit(name: str) -> None:
+    shape, spoil, expected = CASES[name]
+    assert verdicts(judge_data(spoil(run_of(shape)))) == expected
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_healthy_run_is_not_charged(shape: str) -> None:
+    assert judge_data(run_of(shape)) == ()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_charges_are_sentences_with_numbers(name: str) -> None:
+    shape, spoil, _ = CASES[name]
+    for charge in judge_data(spoil(run_of(shape))):
+        assert charge.summary
+        assert charge.expected
+        assert charge.actual
+        assert charge.evidence
+        assert charge.phase in ("start", "collectives", "train", "audit")
+        assert not charge.undecided or charge.confidence is Confidence.SUSPECT
+        assert set(charge.ranks).isdisjoint(charge.victims)
+        assert all(f"rank {rank} " not in charge.summary for rank in charge.ranks)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (masked(3), "its mask differs from that of its tensor-parallel peers, from step 0 on"),
+        (masked(3, 10), "from a step between 3 and 10 on"),
+        (data_of(1, 1, 1), "its batch is that of step 1, one step ahead"),
+        (data_of(1, 2), "its batch is that of replica 1 instead of replica 0"),
+        (both(data_of(0, 2), data_of(1, 2)), "its batch is that of replica 1 instead of replica 0"),
+        (stray(1, "numpy", first=2), "its stream of numpy drew other random numbers than its seed gives: "),
+        (stray(1, "torch", "python"), "its streams of python, torch drew other random numbers"),
+    ],
+)
+def test_says_how_data_deviate(spoil: Spoil, words: str) -> None:
+    (charge,) = judge_data(spoil(run_of("2x2")))
+    assert words in charge.summary
+
+
+@pytest.mark.parametrize(
+    ("charge", "left"),
+    [
+        (Charge("smoke-hang", "outside", "it hangs", ranks=(3,), phase="train", step=20), True),
+        (Charge("smoke-hang", "outside", "it hangs", ranks=(3,), phase="train", step=12), False),
+        (Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=13), False),
+        (Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=14), True),
+        (Charge("smoke-hang", "hiccup", "", ranks=(3,), phase="train", severity=Severity.WARN), True),
+    ],
+)
+def test_what_ended_the_run_comes_before_what_followed(charge: Charge, left: bool) -> None:
+    result = drifted(1, 12)(run_of("3x1"))
+    assert bool(judge_data(result, [replace(charge, ranks=(2,))])) == left
+
+
+def test_a_hang_of_another_cell_excuses_nothing() -> None:
+    result = audited(6, used=True)(run_of("two cells"))
+    hang = Charge("smoke-hang", "outside", "it hangs", ranks=(0,), phase="train", step=2)
+    assert verdicts(judge_data(result, [hang])) == [(CORRUPT, "transient", (6,), False)]
+
+
+def test_a_run_that_ended_early_is_judged_by_the_steps_that_all_finished() -> None:
+    result = drifted(1, 5)(run_of("3x1"))
+    for rank, last in enumerate((9, 8, 4)):
+        result = with_rank(result, rank, lambda seen, last=last: replace(seen, steps=seen.steps[: last + 1]))
+    assert judge_data(result) == ()
+    result = with_rank(result, 2, steps=run_of("3x1").ranks[2].steps[:6])
+    assert verdicts(judge_data(result)) == [(DESYNC, "parameters", (1,), False)]
+
+
+@pytest.mark.parametrize("other", [{"product": "aarch64"}, {"versions": {"torch": "2.1.0"}}])
+def test_bits_are_compared_between_alike_ranks_only(other: dict[str, Any]) -> None:
+    spoil = both(drifted(2, 3), audited(2, of=(0, 1, 2)), alone_wrong(2), started(2, **other))
+    assert judge_data(spoil(run_of("3x1"))) == ()
+
+
+def test_replicas_that_drifted_apart_are_not_audited() -> None:
+    """Their gradients differ because their parameters do."""
+    spoil = both(drifted(2, 12), audited(2, of=(0, 1, 2), first=19))
+    assert verdicts(judge_data(spoil(run_of("3x1")))) == [(DESYNC, "parameters", (2,), False)]
+
+
+@pytest.mark.parametrize(("error", "found"), [(1e-6, False), (1e-5, True)])
+def test_sums_may_differ_by_rounding_only(error: float, found: bool) -> None:
+    """The limit is 1e-7 of the magnitudes, which are 36 here."""
+    result = steps(1, lambda s: changed(s, reduced=(s.reduced or 0) + error), 4)(run_of("3x1"))
+    assert bool(judge_data(result)) == found
+
+
+def test_numbers_beyond_the_plan_are_left_out() -> None:
+    far = 2**53
+    result = batches(0, lambda b: b)(run_of("2x1"))
+    seen = result.ranks[1]
+    odd = Batch(far, "x", "y", "z", {"torch": "w"})
+    step = Step(far, None, False, "x", (1e308, 1e308), -1e308)
+    result = with_rank(result, 1, batches=(*seen.batches, odd), steps=(*seen.steps, step))
+    assert judge_data(result) == ()
+
+
+def test_references_are_those_of_the_ranks_cell() -> None:
+    plan = plan_of(hosts=4, each=2, tp=2, cells=2)
+    first, second = plan.shape(0), plan.shape(1)
+    assert reference_batch(first, 0, 0) != reference_batch(second, 0, 0)
+    assert reference_init(first, 0) != reference_init(second, 0)
+    assert reference_streams(first, 0, 0) != reference_streams(second, 0, 0)
+
+
+def test_nothing_known_is_nothing_charged() -> None:
+    plan = plan_of(**SHAPES["4x2"])
+    result = replace(healthy(plan), ranks=tuple(RankSeen(seat.rank) for seat in plan.seats))
+    assert judge_data(result) == ()
+    empty = Started({}, {}, ())
+    result = replace(result, ranks=tuple(replace(seen, started=empty) for seen in result.ranks))
+    assert judge_data(result) == ()

@@ -1,0 +1,111 @@
+"""Who takes part in a smoke run, and how its ranks are grouped."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.errors import UsageError
+from doctor.model import Backend, Host, Sourced
+from doctor.plan import JobPlan, PlannedHost
+from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke
+
+
+def job(ranks: dict[str, int], backend: Backend = Backend.GLOO, head: str = "") -> JobPlan:
+    hosts = tuple(
+        PlannedHost(name, name, Sourced(count, "test"), Sourced(f"192.0.2.{number}", "test"))
+        for number, (name, count) in enumerate(ranks.items(), 1)
+    )
+    return JobPlan(
+        hosts=hosts,
+        backend=Sourced(backend, "test"),
+        head=Sourced(head or hosts[0].name, "test"),
+        master_port=Sourced(29500, "default"),
+        hccl_base_port=Sourced(60000, "default"),
+        env={},
+    )
+
+
+def hosts(number: int, ranks: int) -> dict[str, int]:
+    return {f"node{n}": ranks for n in range(1, number + 1)}
+
+
+@pytest.mark.parametrize(
+    ("ranks", "wished", "tp", "dp"),
+    [
+        (hosts(4, 2), None, 2, 4),
+        (hosts(1, 2), None, 1, 2),
+        (hosts(2, 1), None, 1, 2),
+        (hosts(1, 1), None, 1, 1),
+        (hosts(2, 2), None, 2, 2),
+        (hosts(2, 3), None, 1, 6),
+        ({"a": 2, "b": 4}, None, 2, 3),
+        ({"a": 2, "b": 3}, None, 1, 5),
+        (hosts(2, 8), 4, 4, 4),
+        (hosts(4, 2), 1, 1, 8),
+    ],
+)
+def test_the_layout(ranks: dict[str, int], wished: int | None, tp: int, dp: int) -> None:
+    plan = plan_smoke(job(ranks), list(ranks), SmokeWishes(tp=wished))
+    assert (plan.tp, plan.shape(0).dp) == (tp, dp)
+    assert len(plan.cells) == 1
+    for seat in plan.seats:
+        group = plan.shape(0).members("tp", seat.place)
+        assert {plan.seats[place].host for place in group} == {seat.host}, "tensor parallel inside a host"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "cells"),
+    [
+        (hosts(8, 2), [8]),
+        (hosts(9, 2), [4, 5]),
+        (hosts(2, 8), [2]),
+        (hosts(3, 8), [3]),
+        (hosts(4, 8), [2, 2]),
+        (hosts(5, 8), [2, 3]),
+        (hosts(1, 64), [1]),
+        (hosts(40, 2), [8, 8, 8, 8, 8]),
+    ],
+)
+def test_the_cells(ranks: dict[str, int], cells: list[int]) -> None:
+    plan = plan_smoke(job(ranks), list(ranks), SmokeWishes())
+    assert [len({plan.seats[rank].host for rank in cell}) for cell in plan.cells] == cells
+    assert [rank for cell in plan.cells for rank in cell] == list(range(sum(ranks.values())))
+    for number, cell in enumerate(plan.cells):
+        assert [plan.seats[rank].place for rank in cell] == list(range(len(cell)))
+        assert plan.shape(number).world == len(cell) == sum(plan.shape(number).hosts)
+        assert [plan.rank_at(number, place) for place in range(len(cell))] == list(cell)
+
+
+def test_only_the_hosts_that_are_named_take_part_in_the_order_of_the_job() -> None:
+    plan = plan_smoke(job(hosts(4, 2), head="node1"), ["node4", "node2"], SmokeWishes())
+    assert plan.hosts == ("node2", "node4")
+    assert plan.head == "node2", "the job's head was left out"
+    assert [seat.host for seat in plan.seats] == ["node2", "node2", "node4", "node4"]
+    assert plan.addresses == {"node2": "192.0.2.2", "node4": "192.0.2.4"}
+
+
+def test_ranks_have_devices_where_there_are_any() -> None:
+    gloo = plan_smoke(job(hosts(2, 2)), ["node1", "node2"], SmokeWishes())
+    hccl = plan_smoke(job(hosts(2, 2), Backend.HCCL), ["node1", "node2"], SmokeWishes())
+    assert {seat.device for seat in gloo.seats} == {None}
+    assert [seat.device for seat in hccl.seats] == [0, 1, 0, 1]
+
+
+def test_a_group_that_does_not_fit_is_told_with_its_host() -> None:
+    with pytest.raises(UsageError, match="the 3 ranks of b cannot be split into groups of 2"):
+        plan_smoke(job({"a": 2, "b": 3}), ["a", "b"], SmokeWishes(tp=2))
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        SmokeWishes(steps=0),
+        SmokeWishes(steps=1001),
+        SmokeWishes(tp=3),
+        SmokeWishes(tp=8),
+        SmokeWishes(timeout=0),
+    ],
+)
+def test_wishes_that_make_no_sense(wishes: SmokeWishes) -> None:
+    with pytest.raises(UsageError):
+        check_wishes(wishes)

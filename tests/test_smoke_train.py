@@ -1,0 +1,322 @@
+"""The training of the smoke run: on real ranks, and its parts in this process."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+from mmap import mmap
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from doctor.smoke.onhost import audit
+from doctor.smoke.onhost.comm import Comm
+from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
+from doctor.smoke.onhost.devices import device_of
+from doctor.smoke.onhost.model import Model, Sample, bytes_of
+from doctor.smoke.onhost.page import SIZE, Page
+from doctor.smoke.onhost.parameters import HEADS, WIDTH, initial_parameters, parameters
+from doctor.smoke.onhost.schedule import schedule
+from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.streamplan import reference_streams
+from doctor.smoke.onhost.train import Trainer
+from doctor.smoke.onhost.trainplan import GOLDEN, audited, shown, voters
+from doctor.smoke.result import Audit, Batch, Done, Entered, Error, Init, Solo, Started, Step
+from tests.smoke_ranks import RankOutput, run_ranks
+
+LAYOUTS = [(1, 1), (2, 1), (1, 2), (3, 1), (2, 2), (4, 2), (2, 4)]
+STEPS = 11
+PHASES = ["start", "ready", "join", "collectives", "train", "audit"]
+
+
+def shape_of(dp: int, tp: int, steps: int = STEPS, seed: int = 5) -> Shape:
+    return Shape(dp=dp, tp=tp, hosts=(dp * tp,), steps=steps, seed=seed)
+
+
+@functools.cache
+def healthy(dp: int, tp: int, steps: int = STEPS) -> list[RankOutput]:
+    ranks = run_ranks(shape_of(dp, tp, steps), limit=120, still=30)
+    assert [(rank.code, rank.words) for rank in ranks] == [(0, "")] * (dp * tp)
+    return ranks
+
+
+@pytest.mark.parametrize(("dp", "tp"), LAYOUTS)
+@pytest.mark.xdist_group("smoke_train")
+class TestHealthyRanks:
+    def test_keep_to_the_schedule(self, dp: int, tp: int) -> None:
+        for rank in healthy(dp, tp):
+            assert list(rank.entries) == schedule(shape_of(dp, tp), rank.place)
+            assert (rank.page["phase"], rank.page["inside"]) == ("done", 0)
+
+    def test_say_what_they_do_in_order(self, dp: int, tp: int) -> None:
+        for rank in healthy(dp, tp):
+            assert [event.phase for event in rank.all(Entered)] == PHASES
+            assert isinstance(rank.events[-1], Done)
+            assert [event.step for event in rank.all(Step)] == list(range(STEPS))
+            assert [event.step for event in rank.all(Batch)] == [0, 1, 2, 10]
+            assert [event.step for event in rank.all(Audit)] == [9, 10]
+
+    def test_train_on_the_reference(self, dp: int, tp: int) -> None:
+        shape = shape_of(dp, tp)
+        for rank in healthy(dp, tp):
+            assert rank.one(Init).params == reference_init(shape, rank.place)
+            for batch in rank.all(Batch):
+                found = (batch.tokens, batch.mask, batch.labels)
+                assert found == reference_batch(shape, batch.step, rank.place)
+                known = reference_streams(shape, batch.step, rank.place)
+                assert {"python", "torch"} <= set(batch.streams)
+                assert all(known[name] == batch.streams[name] for name in known if name in batch.streams)
+
+    def test_compute_alike(self, dp: int, tp: int) -> None:
+        """Peers have one loss and replicas one set of parameters, to the last bit, at every step."""
+        ranks = healthy(dp, tp)
+        for step in range(STEPS):
+            steps = [rank.all(Step)[step] for rank in ranks]
+            assert all(event.finite and event.loss is not None for event in steps)
+            assert [event.loss for event in steps] == [
+                steps[place // tp * tp].loss for place in range(dp * tp)
+            ]
+            assert len({event.loss for event in steps}) == dp
+            assert len({event.params for event in steps}) == tp
+
+    def test_sum_what_they_contribute(self, dp: int, tp: int) -> None:
+        shape, ranks = shape_of(dp, tp), healthy(dp, tp)
+        for rank in ranks:
+            members = shape.members("dp", rank.place)
+            for step, event in enumerate(rank.all(Step)):
+                contributed = [ranks[member].all(Step)[step].own or (0.0, 0.0) for member in members]
+                total, magnitude = map(sum, zip(*contributed, strict=True))
+                assert event.reduced is not None
+                assert magnitude > 0
+                assert abs(event.reduced - total) < 1e-7 * magnitude
+
+    def test_agree_in_the_audits(self, dp: int, tp: int) -> None:
+        shape, ranks = shape_of(dp, tp), healthy(dp, tp)
+        for number in range(2):
+            used = [rank.all(Audit)[number].used for rank in ranks]
+            assert len(set(used)) == dp * tp
+            for rank in ranks:
+                replicas = voters(dp, shape.dp_of(rank.place))
+                expected = tuple(used[replica * tp + shape.tp_of(rank.place)] for replica in replicas)
+                assert rank.all(Audit)[number].votes == expected
+        alone = [rank.one(Solo).votes for rank in ranks]
+        assert len({votes[0] for votes in alone}) == dp * tp
+        for place, votes in enumerate(alone):
+            assert votes == tuple(alone[other][0] for other in voters(dp * tp, place))
+
+    def test_know_the_golden_product(self, dp: int, tp: int) -> None:
+        for rank in healthy(dp, tp):
+            assert rank.one(Started).golden == (GOLDEN,) * 3
+            assert {"python", "torch", "cpu"} <= set(rank.one(Started).versions)
+
+
+def test_ranks_of_two_hosts_also_measure_the_links() -> None:
+    shape = shape_of(2, 2, 3)._replace(hosts=(2, 2))
+    for rank in run_ranks(shape, limit=120, still=30):
+        assert (rank.code, rank.words) == (0, "")
+        assert [event.phase for event in rank.all(Entered)] == [*PHASES, "bandwidth"]
+        calls = [
+            entry._replace(call=entry.call._replace(members=())) for entry in schedule(shape, rank.place)
+        ]
+        assert list(rank.entries) == calls
+
+
+@pytest.mark.xdist_group("smoke_train")
+def test_thirty_steps_learn() -> None:
+    ranks = healthy(2, 2, 30)
+    losses = [[event.loss or math.nan for event in rank.all(Step)] for rank in ranks]
+    mean = [sum(step) / 4 for step in zip(*losses, strict=True)]
+    first, last = sum(mean[:3]) / 3, sum(mean[-10:]) / 10
+    assert (first - last) / (first - FLOOR) > 0.8
+    assert abs(sum(losses[0][-10:]) - sum(losses[2][-10:])) / 10 < 0.55
+
+
+def test_nothing_is_written_to_disk(tmp_path: Path) -> None:
+    """torch's class for Adam would leave a folder in the place for temporary files."""
+    before = set(os.listdir("/dev/shm"))
+    where = {name: str(tmp_path) for name in ("TMPDIR", "HOME", "XDG_CACHE_HOME")}
+    ranks = run_ranks(shape_of(2, 1, 3), environment=where)
+    assert [rank.code for rank in ranks] == [0, 0]
+    assert list(tmp_path.rglob("*")) == []
+    assert {name for name in set(os.listdir("/dev/shm")) - before if name.startswith("torch")} == set()
+
+
+def test_what_ends_a_rank_is_said() -> None:
+    """The heads of the model cannot be shared out over three ranks."""
+    ranks = run_ranks(shape_of(1, 3), only=["train"])
+    assert [rank.code for rank in ranks] == [3, 3, 3]
+    assert all(rank.events[-1] == rank.one(Error) for rank in ranks)
+    error = ranks[0].one(Error)
+    assert (error.type, ranks[0].page["phase"]) == ("RuntimeError", "train")
+    assert "model.py" in error.trace
+
+
+def test_a_rank_that_is_at_work_shows_its_stack() -> None:
+    (rank,) = run_ranks(shape_of(1, 1, 1_000_000), only=["train"], limit=4)
+    assert (rank.code, rank.signal, rank.killed) == (None, signal.SIGKILL, True)
+    assert rank.page["phase"] == "train"
+    assert "train.py" in rank.stack
+
+
+@pytest.mark.parametrize(
+    ("steps", "hashed", "computed_again"),
+    [(1, [0], [0]), (3, [0, 1, 2], [2]), (15, [0, 1, 2, 10, 14], [9, 14]), (20, [0, 1, 2, 10, 19], [9, 19])],
+)
+def test_what_is_looked_at_closely(steps: int, hashed: list[int], computed_again: list[int]) -> None:
+    shape = shape_of(1, 1, steps)
+    assert [step for step in range(steps) if shown(shape, step)] == hashed
+    assert [step for step in range(steps) if audited(shape, step)] == computed_again
+
+
+@pytest.mark.parametrize(
+    ("count", "own", "expected"), [(1, 0, [0]), (2, 0, [0, 1]), (3, 0, [0, 2, 1]), (8, 1, [1, 0, 7])]
+)
+def test_everybody_is_computed_by_three(count: int, own: int, expected: list[int]) -> None:
+    assert voters(count, own) == expected
+
+
+# One rank in this process.
+
+
+class Alone:
+    """A trainer of a world of one, and what it said."""
+
+    def __init__(self, kind: type[Trainer] = Trainer, steps: int = 30) -> None:
+        self.said: list[dict[str, Any]] = []
+        shape, page = shape_of(1, 1, steps), Page(mmap(-1, SIZE), 0)
+        groups: dict[str, Any] = {"world": None, "tp": None, "dp": None}
+        self.trainer = kind(Comm(shape, 0, page, device_of("gloo", 0, None), groups, self.said.append))
+
+    def steps(self) -> list[dict[str, Any]]:
+        self.trainer.run()
+        return [event for event in self.said if event["ev"] == "step"]
+
+
+@pytest.fixture
+def streams_untouched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doctor.smoke.onhost.streams.Streams.seed", lambda *_: None)
+    monkeypatch.setattr("doctor.smoke.onhost.streams.Streams.draw", lambda _: {})
+
+
+@pytest.mark.usefixtures("streams_untouched")
+def test_the_training_draws_nothing_from_the_libraries() -> None:
+    before = random.getstate(), bytes_of(torch.get_rng_state())
+    alone = Alone(steps=3)
+    alone.steps()
+    audit.run(alone.trainer.comm)
+    assert (random.getstate(), bytes_of(torch.get_rng_state())) == before
+
+
+@pytest.mark.usefixtures("streams_untouched")
+@pytest.mark.parametrize(
+    ("rate", "least", "most"), [(None, 0.8, 1.1), (0.0, -0.2, 0.2), (1.0, -math.inf, 0.5)]
+)
+def test_the_loss_falls_only_where_something_is_learnt(rate: float | None, least: float, most: float) -> None:
+    alone = Alone()
+    if rate is not None:
+        alone.trainer.rate = lambda step: rate  # type: ignore[method-assign] # noqa: ARG005
+    losses = [event["loss"] for event in alone.steps()]
+    first, last = sum(losses[:3]) / 3, sum(losses[-10:]) / 10
+    assert least < (first - last) / (first - FLOOR) < most
+
+
+@pytest.mark.usefixtures("streams_untouched")
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_not_finite_is_said_before_it_spreads(bad: float) -> None:
+    class Sick(Trainer):
+        def gradient(self, sample: Sample) -> float:
+            loss = super().gradient(sample)
+            self.model.grad[5] = bad
+            return loss
+
+    first, second = Alone(Sick, steps=2).steps()
+    assert (first["finite"], first["own"], first["reduced"]) == (False, None, None)
+    assert first["loss"] is not None
+    assert (second["finite"], second["loss"]) == (False, None)
+
+
+@pytest.mark.usefixtures("streams_untouched")
+def test_the_update_is_adam() -> None:
+    trainer = Alone().trainer
+    trainer.begin()
+    expected, first, second = trainer.model.flat.double(), torch.zeros(()), torch.zeros(())
+    for step in range(3):
+        gradient = torch.linspace(-1 - step, 2, trainer.model.grad.numel())
+        first, second = 0.9 * first + 0.1 * gradient.double(), 0.99 * second + 0.01 * gradient.double() ** 2
+        mean, square = first / (1 - 0.9 ** (step + 1)), second / (1 - 0.99 ** (step + 1))
+        expected -= 3e-3 * (step + 1) / 5 * mean / (square.sqrt() + 1e-8)
+        trainer.model.grad.copy_(gradient)
+        trainer.update(step)
+    assert torch.allclose(trainer.model.flat.double(), expected, atol=1e-6)
+
+
+# The cut over ranks, in threads.
+
+
+class Threads(Comm):
+    """All-reduce between the threads of one process."""
+
+    def __init__(self, place: int, shape: Shape, meeting: Callable[[], Any], shares: dict[int, Any]) -> None:
+        page = Page(mmap(-1, SIZE), 0)
+        super().__init__(shape, place, page, device_of("gloo", 0, None), {}, lambda _: None)
+        self.meeting, self.shares = meeting, shares
+
+    def all_reduce(self, x: torch.Tensor, group: str, *, maximum: bool = False) -> None:
+        assert group == "tp"
+        self.shares[self.place] = x.clone()
+        self.meeting()
+        both = torch.stack([self.shares[place] for place in range(self.shape.tp)])
+        self.meeting()
+        x.copy_(both.amax(0) if maximum else both.sum(0))
+
+
+def cut(name: str, whole: torch.Tensor, tp: int, place: int) -> torch.Tensor:
+    """The part of a parameter that a rank of Megatron-LM's cut holds."""
+    if name.endswith("qkv"):
+        heads = whole.view(3, HEADS, -1, WIDTH)
+        return heads[:, place * HEADS // tp : (place + 1) * HEADS // tp].reshape(-1, WIDTH)
+    if name.endswith(("out", "down")):
+        return whole.chunk(tp, 1)[place]
+    if name.endswith(("embedding", "up")):
+        return whole.chunk(tp, 0)[place]
+    return whole
+
+
+@pytest.mark.parametrize("tp", [2, 4])
+def test_ranks_with_a_part_each_compute_what_one_with_the_whole_does(tp: int) -> None:
+    alone = Alone().trainer
+    sample = alone.batch(0)
+    alone.model.load(initial_parameters(alone.shape, 0))
+    loss = alone.model.gradient(sample)
+    meeting, shares = threading.Barrier(tp, timeout=30), dict[int, Any]()
+    models = [Model(Threads(place, shape_of(1, tp), meeting.wait, shares)) for place in range(tp)]
+    losses: dict[int, float] = {}
+
+    def compute(place: int) -> None:
+        for parameter in parameters(1):
+            part = cut(parameter.name, alone.model.parts[parameter.name], tp, place)
+            models[place].parts[parameter.name].data.copy_(part)
+        losses[place] = models[place].gradient(sample)
+
+    threads = [threading.Thread(target=compute, args=(place,)) for place in range(tp)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert losses == dict.fromkeys(range(tp), losses[0])
+    assert losses[0] == pytest.approx(loss, rel=1e-5)
+    for parameter in parameters(1):
+        for place, model in enumerate(models):
+            whole = alone.model.parts[parameter.name].grad
+            part = model.parts[parameter.name].grad
+            assert whole is not None
+            assert part is not None
+            expected = cut(parameter.name, whole, tp, place)
+            assert torch.allclose(part, expected, rtol=1e-3, atol=1e-6), parameter.name

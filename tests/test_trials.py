@@ -1,0 +1,100 @@
+"""The long trials count honestly: what is right, what is wrong, and how sure that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doctor.smoke.inject import KINDS
+from tests.trials.kinds import INSIDE, OUTSIDE, order
+from tests.trials.outcome import Outcome, Truth, append, judged, load
+from tests.trials.table import interval, table
+
+HANG = frozenset({"smoke-hang"})
+RANK = Truth(HANG, frozenset({"node2"}), frozenset({3}))
+HOST = Truth(HANG, frozenset({"node2"}), None)
+EVERYBODY = Truth(HANG, frozenset(), frozenset())
+
+
+def found(
+    check: str = "smoke-hang",
+    hosts: tuple[str, ...] = ("node2",),
+    ranks: tuple[int, ...] = (3,),
+    status: str = "fail",
+    because: str | None = None,
+) -> dict[str, Any]:
+    where = [{"host": hosts[0] if hosts else None, "rank": rank} for rank in ranks]
+    words = {"summary": "stood still", "nodeset": ",".join(hosts)}
+    return {
+        "check": check,
+        "hosts": list(hosts),
+        "where": where,
+        "status": status,
+        "because": because,
+        **words,
+    }
+
+
+def outcome(truth: Truth | None, *findings: dict[str, Any]) -> Outcome:
+    return judged("stuck", 0, "3:10", truth, {"findings": list(findings)}, 1, 5.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("truth", "findings", "expected"),
+    [
+        (RANK, [found()], (True, True, True)),
+        (RANK, [], (False, False, True)),
+        (RANK, [found("smoke-crash")], (False, False, True)),
+        (RANK, [found(status="unknown")], (False, False, True)),
+        (RANK, [found(ranks=(2,))], (True, False, False)),
+        (RANK, [found(ranks=(2, 3))], (True, False, False)),
+        (RANK, [found(hosts=("node1", "node2"))], (True, False, False)),
+        (RANK, [found(), found("smoke-crash", ("node1",), (0,))], (True, True, False)),
+        (RANK, [found(), found("smoke-straggler", ("node1",), (0,), "warn")], (True, True, False)),
+        (RANK, [found(), found("smoke-crash")], (True, True, True)),
+        (HOST, [found(ranks=(2, 3))], (True, True, True)),
+        (HOST, [found(hosts=(), ranks=())], (True, False, True)),
+        (EVERYBODY, [found(hosts=(), ranks=())], (True, True, True)),
+        (EVERYBODY, [found()], (True, False, False)),
+        (None, [], (True, True, True)),
+        (None, [found(status="unknown")], (True, True, True)),
+        (None, [found(status="warn")], (False, False, False)),
+    ],
+)
+def test_a_report_is_held_against_the_truth(
+    truth: Truth | None, findings: list[dict[str, Any]], expected: tuple[bool, bool, bool]
+) -> None:
+    seen = outcome(truth, *findings)
+    assert (seen.detected, seen.named, seen.alone) == expected
+
+
+def test_a_run_without_a_report_is_wrong() -> None:
+    assert not judged("stuck", 0, "", RANK, None, 70, 5.0, None).right
+    assert not judged("healthy", 0, "", None, None, 70, 5.0, None).right
+
+
+@pytest.mark.parametrize(
+    ("hits", "trials", "low", "high"),
+    [(20, 20, 0.8316, 1.0), (0, 20, 0.0, 0.1684), (19, 20, 0.7513, 0.9987), (5, 10, 0.1871, 0.8129)],
+)
+def test_the_interval_is_that_of_clopper_and_pearson(hits: int, trials: int, low: float, high: float) -> None:
+    assert interval(hits, trials) == pytest.approx((low, high), abs=1e-4)
+
+
+def test_outcomes_are_kept_between_runs_and_counted_in_one_table(tmp_path: Path) -> None:
+    path = tmp_path / "trials.jsonl"
+    right, wrong = outcome(RANK, found()), outcome(RANK, found(ranks=(2,)))
+    for each in (right, wrong):
+        append(path, each)
+    assert load(path) == [right, wrong]
+    *_, line = table(load(path), order()).splitlines()
+    assert [cell.strip() for cell in line.split("|")[1:6]] == ["stuck", "2", "2/2", "1/2", "1/2"]
+    assert "0.50 s" in line
+
+
+def test_every_fault_is_tried_and_none_has_the_name_of_another() -> None:
+    assert set(INSIDE) == set(KINDS)
+    assert not set(INSIDE) & set(OUTSIDE)
+    assert len(order()) == len(set(order()))

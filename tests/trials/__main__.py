@@ -1,0 +1,86 @@
+"""`python -m tests.trials`: runs trials until each fault had as many as wanted, and prints their table."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.lab import Lab, missing
+from tests.trials.kinds import INSIDE, OUTSIDE, fault_of, order
+from tests.trials.outcome import Outcome, append, load
+from tests.trials.run import HOGS, Field, healthy, trial
+from tests.trials.table import conditions, table
+
+
+def main() -> int:
+    args = _arguments()
+    earlier = load(args.out)
+    if not args.table:
+        if reason := missing():
+            print(f"No trials: {reason}.", file=sys.stderr)
+            return 2
+        earlier += _hold(args, earlier)
+    print(conditions(args.hosts, args.ranks, args.steps), end="\n\n")
+    print(table(earlier, order()))
+    return 0 if all(outcome.right for outcome in earlier) else 1
+
+
+def _arguments() -> argparse.Namespace:
+    known = [*INSIDE, *OUTSIDE]
+    parser = argparse.ArgumentParser(prog="python -m tests.trials", description=__doc__)
+    parser.add_argument("--faults", default="all", help=f"all, none, or some of {','.join(known)}")
+    parser.add_argument("--trials", type=int, default=20, help="so many of each fault, earlier ones included")
+    parser.add_argument("--healthy", type=int, default=0, help="healthy runs, half of them beside CPU hogs")
+    parser.add_argument("--hosts", type=int, default=4)
+    parser.add_argument("--ranks", type=int, default=2, help="on each host")
+    parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument(
+        "--out", type=Path, default=Path("trials.jsonl"), help="outcomes, added to line by line"
+    )
+    parser.add_argument("--table", action="store_true", help="no trials, only the table of those there are")
+    args = parser.parse_args()
+    args.faults = {"all": known, "none": []}.get(args.faults, args.faults.split(","))
+    if unknown := [word for word in args.faults if word not in known]:
+        parser.error(f"no such fault: {', '.join(unknown)}; there are {', '.join(known)}")
+    return args
+
+
+def _hold(args: argparse.Namespace, earlier: Sequence[Outcome]) -> list[Outcome]:
+    """One lab for all of them; each fault in turn, so that a run that is cut short has something of each."""
+    held: list[Outcome] = []
+    done = {(outcome.fault, outcome.number) for outcome in earlier}
+
+    def note(outcome: Outcome) -> None:
+        append(args.out, outcome)
+        held.append(outcome)
+        if not outcome.right and field.recording.exists():
+            name = f"{outcome.fault.rstrip(' *').replace(' ', '-')}-{outcome.number}.json"
+            shutil.copy(field.recording, args.out.with_name(f"{args.out.stem}-{name}"))
+        mark = "right" if outcome.right else "WRONG"
+        said = "" if outcome.right else f": {'; '.join(outcome.said) or 'nothing was found'}"
+        print(
+            f"{mark} {outcome.fault} {outcome.place} {outcome.seconds:.1f} s{said}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    with Lab(args.hosts, data=True) as lab:
+        field = Field(lab, args.ranks, args.steps)
+        for number in range(args.trials):
+            for word in args.faults:
+                fault = fault_of(word)
+                if (fault.name, number) not in done:
+                    note(trial(field, fault, number))
+        for number in range(args.healthy):
+            beside = HOGS * (number % 2)
+            name = "healthy beside hogs" if beside else "healthy"
+            if (name, number) not in done:
+                note(healthy(field, number, beside))
+    return held
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""The faults that are tried: those that `doctor smoke --inject` makes, and those that come from outside."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from tests.lab import Host
+from tests.smoke_faults import (
+    full_shm,
+    no_new_connections,
+    no_way_out,
+    reset_connections,
+    silence,
+    sitecustomize,
+    without_package,
+)
+from tests.smoke_pages import Rank
+
+DATA = "eth1"
+"""The ranks' network; SSH has one of its own, so that a fault of one is no fault of the other."""
+
+Scope = Literal["rank", "replica", "host", "everybody"]
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """Made by the run itself: `--inject KIND@rank[:step]`."""
+
+    kind: str
+    checks: frozenset[str]
+    scope: Scope = "rank"
+    late: bool = True
+    """Whether it matters from whatever step on; else it has the step that it has by itself."""
+
+    @property
+    def name(self) -> str:
+        return self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Made by the trial: before the run, or in its midst to a rank or to its host."""
+
+    kind: str
+    checks: frozenset[str]
+    before: Callable[[Host], object] | None = None
+    strike: Callable[[Host, Rank], object] | None = None
+    scope: Scope = "host"
+    phases: tuple[str, ...] = ("train",)
+    """Where it strikes: one of them is drawn."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} *"
+
+
+def _inside(checks: str, kinds: str, scope: Scope = "rank", *, late: bool = True) -> list[Inside]:
+    return [Inside(kind, frozenset(checks.split()), scope, late) for kind in kinds.split()]
+
+
+INSIDE = {
+    each.kind: each
+    for each in (
+        *_inside("smoke-not-started", "never-join", late=False),
+        *_inside("smoke-crash", "kill exception exit"),
+        *_inside("smoke-hang", "stop stuck spin"),
+        *_inside("smoke-mismatch", "skip extra shape dtype op order"),
+        *_inside("smoke-mask-divergence", "mask mask-stray mask-hash mask-time mask-ahead"),
+        *_inside("smoke-mask-divergence", "same-data", "replica"),
+        *_inside("smoke-mask-divergence", "shuffled", "replica", late=False),
+        *_inside("smoke-desync", "no-sync", "replica"),
+        *_inside("smoke-desync", "param-bit"),
+        *_inside("smoke-desync", "other-init", late=False),
+        *_inside("smoke-corruption", "grad-bit stale"),
+        *_inside("smoke-loss-nan", "nan"),
+        *_inside("smoke-collective-wrong", "wrong-result"),
+        *_inside("smoke-loss-stall", "frozen lr-explode", "everybody", late=False),
+        *_inside("smoke-straggler", "slow", late=False),
+    )
+}
+
+STARTED, HANG, CRASH, REACH = (
+    frozenset({"smoke-not-started"}),
+    frozenset({"smoke-hang"}),
+    frozenset({"smoke-crash"}),
+    frozenset({"port-unreachable", "smoke-not-started"}),
+)
+BROKEN_TORCH = """
+import sys
+
+class Broken:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            raise ImportError("libtorch_cpu.so: cannot open shared object file: No such file or directory")
+
+sys.meta_path.insert(0, Broken())
+"""
+STUCK_IMPORT = """
+import sys, time
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "torch":
+            time.sleep(600)
+
+sys.meta_path.insert(0, Slow())
+"""
+
+
+def _stop(host: Host, rank: Rank) -> None:
+    del host
+    rank.send(signal.SIGSTOP)
+
+
+def _kill(host: Host, rank: Rank) -> None:
+    del host
+    rank.send(signal.SIGKILL)
+
+
+MIDST = ("collectives", "train", "audit", "bandwidth")
+OUTSIDE = {
+    each.kind: each
+    for each in (
+        Outside("stopped", HANG, strike=_stop, scope="rank", phases=MIDST),
+        Outside("killed", CRASH, strike=_kill, scope="rank", phases=MIDST),
+        Outside("cable", HANG, strike=lambda host, _: host.link_down(DATA)),
+        Outside("blackhole", HANG, strike=lambda host, _: silence(host, DATA)),
+        Outside("reset", HANG | CRASH, strike=lambda host, _: reset_connections(host)),
+        Outside("lost", CRASH, strike=lambda host, _: host.power_off()),
+        Outside("closed", REACH, before=lambda host: no_new_connections(host, DATA)),
+        Outside("one-way", REACH, before=lambda host: no_way_out(host, DATA)),
+        Outside("no-torch", STARTED, before=lambda host: without_package(host, "torch")),
+        Outside("broken-torch", STARTED, before=lambda host: sitecustomize(host, BROKEN_TORCH)),
+        Outside("stuck-import", STARTED, before=lambda host: sitecustomize(host, STUCK_IMPORT)),
+        Outside("shm", STARTED | CRASH, before=full_shm),
+        Outside(
+            "slow-link", frozenset({"smoke-slow-link"}), before=lambda host: host.slow_link("100mbit", DATA)
+        ),
+    )
+}
+
+
+def fault_of(word: str) -> Inside | Outside:
+    return INSIDE[word] if word in INSIDE else OUTSIDE[word]
+
+
+def order() -> list[str]:
+    """All faults as the table lists them."""
+    return ["healthy", "healthy beside hogs", *INSIDE, *(each.name for each in OUTSIDE.values())]

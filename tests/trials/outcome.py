@@ -1,0 +1,99 @@
+"""What one trial showed: the report of a smoke run, held against what was broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+Found = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What is broken. `checks` are those that may say so; no `hosts` means that everybody is at fault.
+
+    `ranks` are None where the host is at fault and not one of its ranks: then it is not asked for them.
+    """
+
+    checks: frozenset[str]
+    hosts: frozenset[str]
+    ranks: frozenset[int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One run; a healthy one is `detected` where nothing was found. `latency` is in seconds from the fault on; None where the fault does not end the run."""
+
+    fault: str
+    number: int
+    place: str
+    detected: bool
+    named: bool
+    alone: bool
+    latency: float | None
+    seconds: float
+    code: int
+    said: tuple[str, ...]
+
+    @property
+    def right(self) -> bool:
+        """Found, its culprit named exactly, and nobody else blamed."""
+        return self.detected and self.named and self.alone
+
+
+def trouble(report: Mapping[str, Any]) -> list[Found]:
+    """Findings that say that something is wrong, as opposed to not looked at."""
+    return [found for found in report["findings"] if found["status"] != "unknown"]
+
+
+def judged(
+    fault: str,
+    number: int,
+    place: str,
+    truth: Truth | None,
+    report: Mapping[str, Any] | None,
+    code: int,
+    seconds: float,
+    latency: float | None,
+) -> Outcome:
+    """Hold a report against the truth; no truth means that nothing is broken."""
+    found = [] if report is None else trouble(report)
+    said = tuple(map(sentence, found)) if report is not None else ("no report",)
+    if truth is None:
+        calm = report is not None and not found
+        return Outcome(fault, number, place, calm, calm, calm, None, seconds, code, said)
+    mine = [each for each in found if each["check"] in truth.checks]
+    lead = [each for each in mine if each["because"] is None] or mine
+    named = bool(lead) and hosts(lead) == truth.hosts and (truth.ranks is None or ranks(lead) == truth.ranks)
+    alone = hosts(found) <= truth.hosts and (truth.ranks is None or ranks(found) <= truth.ranks)
+    return Outcome(fault, number, place, bool(mine), named, alone, latency, seconds, code, said)
+
+
+def hosts(found: Iterable[Found]) -> frozenset[str]:
+    return frozenset(host for each in found for host in each["hosts"])
+
+
+def ranks(found: Iterable[Found]) -> frozenset[int]:
+    places = [place for each in found for place in each["where"]]
+    return frozenset(place["rank"] for place in places if place["rank"] is not None)
+
+
+def sentence(found: Found) -> str:
+    where = ",".join(map(str, sorted(ranks([found]))))
+    return f"{found['status']} {found['check']} {found['nodeset']} rank {where or '-'}: {found['summary']}"
+
+
+def append(path: Path, outcome: Outcome) -> None:
+    with path.open("a") as file:
+        file.write(json.dumps(asdict(outcome)) + "\n")
+
+
+def load(path: Path) -> list[Outcome]:
+    """The outcomes of earlier trials, with which this one goes on."""
+    if not path.exists():
+        return []
+    lines = path.read_text().splitlines()
+    return [Outcome(**{**kept, "said": tuple(kept["said"])}) for kept in map(json.loads, lines)]

@@ -1,0 +1,146 @@
+"""One trial: break something in the lab, run `doctor smoke`, read its report."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.lab import Host, Lab
+from tests.smoke_faults import hogs
+from tests.smoke_pages import Rank, watching
+from tests.trials.kinds import Inside, Outside
+from tests.trials.outcome import Outcome, Truth, judged
+
+HOGS = 4
+LIMIT = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where trials are held: a lab whose ranks have a network of their own."""
+
+    lab: Lab
+    ranks: int
+    """On each host."""
+    steps: int
+    tp: int = 2
+
+    @property
+    def folder(self) -> Path:
+        return self.lab.directory
+
+    @property
+    def recording(self) -> Path:
+        """What the last run saw."""
+        return self.folder / "recording.json"
+
+    def world(self) -> int:
+        return len(self.lab.hosts) * self.ranks
+
+    def host_of(self, rank: int) -> Host:
+        return self.lab.hosts[rank // self.ranks]
+
+    def argv(self, *args: str) -> list[str]:
+        inventory = self.folder / "inventory.yaml"
+        hosts = "".join(f"  {host.name}: {{data: {host.data_address}}}\n" for host in self.lab)
+        inventory.write_text(f"hosts:\n{hosts}")
+        shape = ("--ranks-per-host", str(self.ranks), "--steps", str(self.steps), "--tp", str(self.tp))
+        where = ("--inventory", str(inventory), "--python", sys.executable)
+        return self.lab.doctor_argv("smoke", *where, *shape, *args)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    code: int
+    report: Mapping[str, Any] | None
+    errors: str
+    seconds: float
+
+
+def trial(field: Field, fault: Inside | Outside, number: int) -> Outcome:
+    draw = random.Random(f"{fault.kind} {number}")
+    rank = draw.randrange(field.world())
+    try:
+        if isinstance(fault, Inside):
+            return _inside(field, fault, number, rank, draw)
+        return _outside(field, fault, number, rank, draw)
+    finally:
+        field.lab.reset()
+
+
+def healthy(field: Field, number: int, beside: int = 0) -> Outcome:
+    with hogs(beside):
+        ran = Run(field).finish()
+    name = "healthy beside hogs" if beside else "healthy"
+    return judged(name, number, "", None, ran.report, ran.code, ran.seconds, None)
+
+
+def _inside(field: Field, fault: Inside, number: int, rank: int, draw: random.Random) -> Outcome:
+    step = f":{draw.randrange(2, field.steps - 2)}" if fault.late else ""
+    ran = Run(field, "--inject", f"{fault.kind}@{rank}{step}").finish()
+    latency = None if ran.report is None else (ran.report["smoke"] or {}).get("latency")
+    truth = _truth(field, fault, rank)
+    return judged(fault.name, number, f"{rank}{step}", truth, ran.report, ran.code, ran.seconds, latency)
+
+
+def _outside(field: Field, fault: Outside, number: int, rank: int, draw: random.Random) -> Outcome:
+    host = field.host_of(rank)
+    phase = draw.choice(fault.phases)
+    step = draw.randrange(2, field.steps - 4) if phase == "train" else 0
+    if fault.before is not None:
+        fault.before(host)
+    run = Run(field)
+    struck: float | None = None
+    try:
+        if fault.strike is not None:
+            victim = _await_victim(field, host, rank % field.ranks, phase, step)
+            struck = time.monotonic()
+            fault.strike(host, victim)
+        ran = run.finish()
+    except BaseException:
+        run.process.kill()
+        raise
+    latency = None if struck is None else run.began + ran.seconds - struck
+    place = str(rank) if struck is None else f"{rank} {phase}{f':{step}' if step else ''}"
+    truth = _truth(field, fault, rank)
+    return judged(fault.name, number, place, truth, ran.report, ran.code, ran.seconds, latency)
+
+
+def _await_victim(field: Field, host: Host, local: int, phase: str, step: int) -> Rank:
+    with watching(field.lab) as watch:
+        watch.await_phase(phase, step)
+        return next(rank for rank in watch.ranks(host.name) if rank.local == local)
+
+
+def _truth(field: Field, fault: Inside | Outside, rank: int) -> Truth:
+    host = frozenset({field.host_of(rank).name})
+    if fault.scope == "everybody":
+        return Truth(fault.checks, frozenset(), frozenset())
+    if fault.scope == "host":
+        return Truth(fault.checks, host, None)
+    first = rank - rank % field.tp
+    replica = range(first, first + field.tp) if fault.scope == "replica" else (rank,)
+    return Truth(fault.checks, host, frozenset(replica))
+
+
+class Run:
+    """`doctor smoke` on all hosts of a lab."""
+
+    def __init__(self, field: Field, *args: str) -> None:
+        self.report = field.folder / "report.json"
+        self.report.unlink(missing_ok=True)
+        files = ("--json", str(self.report), "--save", str(field.recording))
+        self.began = time.monotonic()
+        self.process = field.lab.popen(field.argv(*files, *args))
+
+    def finish(self) -> Ran:
+        _, errors = self.process.communicate(timeout=LIMIT)
+        seconds = time.monotonic() - self.began
+        report = json.loads(self.report.read_bytes()) if self.report.exists() else None
+        return Ran(self.process.returncode, report, errors, seconds)

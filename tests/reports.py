@@ -77,6 +77,7 @@ def rehearsed(*runs: SmokeResult, **more: Any) -> Report:
     return report(recording(NAMES, smoke_wanted=True, smoke=runs, **more), stopped_by=stopped_by)
 
 
+@cache
 def reports() -> dict[str, Report]:
     smoke = smoke_runs()
     small = {"node2": heard(2, NAMES, spaces=SMALL_SHM), "node3": heard(3, NAMES, spaces=SMALL_SHM)}

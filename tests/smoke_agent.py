@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from doctor.model import Host
 from doctor.smoke.ship import smoke_script
 from doctor.transport import Ended
-from doctor.transport.local import LocalTransport
+from tests.mesh_session import LocalSession
 
 # Instead of rank.py: each rank does what $ACT says, "sleep" where it says nothing.
 RANK = """
@@ -31,6 +30,11 @@ def run(config, place, page, events, go, stack):
 """
 # Instead of torch, which takes its time.
 TORCH = "__version__ = '9.9'"
+STORE = """
+class TCPStore:
+    def __init__(self, address, port, master_listen_fd, **options):
+        self.port = port
+"""
 JOINING = """
 page.enter_phase("ready")
 say(ev="joined", line=os.read(go, 4096).decode())
@@ -50,6 +54,7 @@ class Agent:
         folder: Path,
         modules: Mapping[str, str] | None = None,
         torch: str | None = TORCH,
+        store: str = STORE,
         python: str | None = sys.executable,
         path: str | None = None,
     ) -> None:
@@ -60,20 +65,20 @@ class Agent:
         self.heard: list[dict[str, Any]] = []
         self.ended: Ended | None = None
         self.beating = True
+        self.lease = 10.0
         self.modules.mkdir()
         self.home.mkdir()
         if torch is not None:
             (self.modules / "torch").mkdir()
             (self.modules / "torch" / "__init__.py").write_text(torch)
-            (self.modules / "torch" / "distributed.py").write_text("")
-        self.transport = LocalTransport([Host("here", "127.0.0.1")])
+            (self.modules / "torch" / "distributed.py").write_text(store)
         before = dict(os.environ)
         os.environ.update(DOCTOR_TEST_MARK=self.mark, TMPDIR=str(self.home), HOME=str(self.home))
         if path is not None:
             os.environ["PATH"] = path + ":" + os.environ["PATH"]
         try:
             script = smoke_script(python, {"rank": RANK} if modules is None else modules)
-            self.session = self.transport.open({"here": script})
+            self.session = LocalSession({"here": script})
             self.until("ready")
         finally:
             os.environ.clear()
@@ -97,7 +102,7 @@ class Agent:
                 "address": "127.0.0.1",
                 "head": "127.0.0.1",
                 "store": False,
-                "lease": 10,
+                "lease": self.lease,
             }
             | changed
             | dict(told or {})
@@ -155,7 +160,6 @@ class Agent:
 
     def close(self) -> None:
         self.session.close()
-        self.transport.close()
 
     # What is there of it.
 
@@ -179,6 +183,26 @@ class Agent:
 
     def left_files(self) -> list[str]:
         return [str(path) for path in (*self.home.rglob("*"), *self.modules.rglob("*.pyc"))]
+
+
+Open = Callable[..., Agent]
+
+
+def agents(folder: Path) -> Iterator[Open]:
+    """What opens agents for a test; nothing may be left of them after it."""
+    opened: list[Agent] = []
+
+    def start(**options: Any) -> Agent:
+        own = folder / f"agent{len(opened)}"
+        own.mkdir()
+        opened.append(Agent(own, **options))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.close()
+        assert each.gone_within(5), each.pids()
+        assert each.left_files() == []
 
 
 def processes(mark: str) -> Iterator[tuple[int, str]]:

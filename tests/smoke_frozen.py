@@ -6,15 +6,15 @@ as real ranks do: a collective ends when all members of its group have entered i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.onhost.shape import Call, Entry, Shape
 from doctor.smoke.result import Error, Exit, Phase, RankSeen, Sample, SmokePlan, SmokeResult
-from tests.smoke_results import healthy, with_end, with_rank
+from tests.smoke_results import healthy, schedule, with_end, with_rank
 
 Key = tuple[tuple[int, ...], int]
 """One collective: its members and its number among them."""
@@ -81,10 +81,13 @@ class _Runner:
     halt: int
     keys: list[Key] = field(default_factory=list)
     inside: bool = False
+    met: Counter[tuple[int, ...]] = field(default_factory=Counter)
 
-    def key(self, shape: Shape, call: Call) -> Key:
+    def enter(self, shape: Shape, call: Call) -> Key:
         members = call.members or tuple(shape.members(call.group, self.place))
-        return members, sum(known[0] == members for known in self.keys)
+        self.keys.append((members, self.met[members]))
+        self.met[members] += 1
+        return self.keys[-1]
 
 
 def play(shape: Shape, faults: Mapping[int, Fault], blocked: Callable[[Key, Entry], bool]) -> list[_Runner]:
@@ -92,7 +95,7 @@ def play(shape: Shape, faults: Mapping[int, Fault], blocked: Callable[[Key, Entr
     runners = []
     for place in range(shape.world):
         fault = faults.get(place, Fault())
-        entries = fault.edit(schedule(shape, place))
+        entries = fault.edit(list(schedule(shape, place)))
         runners.append(_Runner(place, entries, len(entries) if fault.halt is None else fault.halt))
     entered: dict[Key, set[int]] = {}
     going = True
@@ -105,8 +108,7 @@ def play(shape: Shape, faults: Mapping[int, Fault], blocked: Callable[[Key, Entr
                 if entered[runner.keys[-1]] == members and not blocked(runner.keys[-1], entry):
                     runner.inside, going = False, True
             elif len(runner.keys) < min(runner.halt, len(runner.entries)):
-                key = runner.key(shape, runner.entries[len(runner.keys)].call)
-                runner.keys.append(key)
+                key = runner.enter(shape, runner.entries[len(runner.keys)].call)
                 entered.setdefault(key, set()).add(runner.place)
                 runner.inside, going = True, True
                 if len(runner.keys) == faults.get(runner.place, Fault()).look:
@@ -196,7 +198,7 @@ def _moving(seen: RankSeen, plan: SmokePlan) -> RankSeen:
     entries = schedule(plan.shape(seat.cell), seat.place)
     half = len(entries) // 2
     looks = [
-        page_of(_Runner(seat.place, entries, 0, [((), 0)] * position, inside=True), Fault())
+        page_of(_Runner(seat.place, list(entries), 0, [((), 0)] * position, inside=True), Fault())
         for position in (half, half + 1)
     ]
     return replace(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -28,6 +29,10 @@ class Rank:
     position: int
     inside: bool
     moved: float
+
+    def has_come_to(self, phase: str, step: int = 0) -> bool:
+        """To a step of a phase, or past it."""
+        return (page.PHASES.index(self.phase), self.step) >= (page.PHASES.index(phase), step)
 
     def send(self, number: int) -> None:
         os.kill(self.pid, number)
@@ -72,24 +77,26 @@ class Watch:
     def all(self) -> list[Rank]:
         return [rank for name in self.lab.names if self.lab[name].running for rank in self.ranks(name)]
 
-    def await_that(self, holds: Callable[[list[Rank]], bool], what: str, timeout: float = 60.0) -> list[Rank]:
-        """The ranks at the first look at which it held."""
+    def await_that(
+        self,
+        holds: Callable[[list[Rank]], bool],
+        what: str,
+        run: subprocess.Popen[str],
+        timeout: float = 60.0,
+    ) -> list[Rank]:
+        """The ranks at the first look at which it held; `run` is ended if it never does."""
         deadline = time.monotonic() + timeout
         while not holds(ranks := self.all()):
-            if time.monotonic() > deadline:
-                raise LabError(f"no {what} after {timeout:g} s: {ranks}")
+            if time.monotonic() > deadline or run.poll() is not None:
+                run.kill()
+                raise LabError(f"no {what}: {ranks}\n{''.join(run.communicate())}")
             time.sleep(0.005)
         return ranks
 
-    def await_phase(self, phase: str, step: int = 0, ranks: int = 1, timeout: float = 60.0) -> list[Rank]:
-        """Wait until `ranks` of them have come to a phase, or to a step of it, or past it."""
-        there = (page.PHASES.index(phase), step)
-
-        def come(rank: Rank) -> bool:
-            return (page.PHASES.index(rank.phase), rank.step) >= there
-
+    def await_phase(self, phase: str, step: int, run: subprocess.Popen[str]) -> list[Rank]:
+        """Wait until the first of them has come there."""
         return self.await_that(
-            lambda seen: sum(map(come, seen)) >= ranks, f"{phase} phase, step {step}", timeout
+            lambda seen: any(rank.has_come_to(phase, step) for rank in seen), f"{phase} phase", run
         )
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -16,8 +17,8 @@ import msgspec
 from doctor.smoke.onhost.bandwidthplan import meetings
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.draw import hashed, words
-from doctor.smoke.onhost.schedule import schedule
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.schedule import schedule as make_schedule
+from doctor.smoke.onhost.shape import Entry, Shape
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.onhost.trainplan import audited, shown, voters
 from doctor.smoke.result import (
@@ -94,15 +95,23 @@ def healthy(plan: SmokePlan) -> SmokeResult:
     )
 
 
+@cache
+def schedule(shape: Shape, place: int) -> tuple[Entry, ...]:
+    return tuple(make_schedule(shape, place))
+
+
 def _rank(plan: SmokePlan, seat: Seat) -> RankSeen:
-    shape, place = plan.shape(seat.cell), seat.place
+    return replace(_whole(plan.shape(seat.cell), seat.place), rank=seat.rank, pid=4000 + seat.rank)
+
+
+@cache
+def _whole(shape: Shape, place: int) -> RankSeen:
     entries = schedule(shape, place)
     return RankSeen(
-        rank=seat.rank,
+        rank=0,
         phase="done",
         state="S",
         cpu=0.0,
-        pid=4000 + seat.rank,
         exit=Exit(0, None, 3.0),
         started=Started(
             {"python": "3.11.2", "torch": "2.13.0"},

@@ -338,7 +338,7 @@ def test_one_sick_cell_leaves_only_its_own_hosts_undecided() -> None:
         ({"hosts": 4, "each": 1}, set()),
     ],
 )
-def test_too_few_to_compare(shape: dict[str, int], skipped: set[str]) -> None:
+def test_too_few_to_compare(shape: dict[str, Any], skipped: set[str]) -> None:
     names = NAMES[: shape["hosts"]]
     results = judged(run(**{**shape, "tp": 1}), names=names)
     assert {r.check for r in results if r.status is Status.SKIP} == skipped

@@ -109,7 +109,7 @@ def test_torch_is_seen_where_it_lies(
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, errors="surrogateescape")
     python = look(tmp_path)
-    assert (python.packages, python.unversioned) == (packages, unversioned)
+    assert (dict(python.packages), set(python.unversioned)) == (packages, unversioned)
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,60 @@ class ResultRow(Strict):
     reason: str | None
 
 
+class Rank(Strict):
+    rank: int
+    host: str
+    device: int | None
+
+
+class Layout(Strict):
+    dp: int
+    tp: int
+    cells: int
+
+
+class PhaseRow(Strict):
+    name: Literal["net", "start", "join", "collectives", "train", "audit", "bandwidth"]
+    status: Literal["pass", "fail", "skipped"]
+    seconds: float
+
+
+class Loss(Strict):
+    steps: int
+    curve: list[float | None]
+    drop: float | None
+    limit: float | None
+    floor: float
+    replica_gap: float | None
+
+
+class LinkRow(Strict):
+    hosts: tuple[str, str]
+    bytes_per_second: int
+    round_trip_ms: float
+
+
+class SmokeRun(Strict):
+    status: Literal["pass", "fail", "skipped"]
+    reason: str | None
+    backend: Literal["gloo", "nccl", "hccl"]
+    ranks: list[Rank]
+    layout: Layout | None
+    phases: list[PhaseRow]
+    loss: Loss | None
+    bandwidth: list[LinkRow]
+    versions: dict[str, str]
+    injected: str | None
+    hosts: list[str]
+    left_out: dict[str, str]
+    seconds: float
+    latency: float | None
+
+
+class Smoke(SmokeRun):
+    runs: list[SmokeRun]
+
+
 class Document(Strict):
     schema: Literal[1]
     tool: Tool
@@ -121,7 +175,7 @@ class Document(Strict):
     summary: Summary
     hosts: list[HostRow]
     findings: list[FindingRow]
-    smoke: None
+    smoke: Smoke | None
     results: list[ResultRow]
 
 

@@ -4,41 +4,27 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from doctor.smoke.onhost.interface import interface_of
+from doctor.model import Host
 from doctor.smoke.onhost.stillness import MOST, Stillness
-from tests.smoke_agent import JOINING, RANK, Agent
-from tests.test_mesh_agent import interpreter
+from doctor.smoke.ship import LAST_LINE, smoke_script
+from doctor.transport import Ended
+from doctor.transport.local import LocalTransport
+from tests.smoke_agent import JOINING, Agent, Open, agents
 
-Open = Callable[..., Agent]
 BUSY_IN_C = "say(ev='busy'); sum(range(10**12))"
 
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Iterator[Open]:
-    opened: list[Agent] = []
-
-    def start(**options: Any) -> Agent:
-        folder = tmp_path / str(len(opened))
-        folder.mkdir()
-        opened.append(Agent(folder, **options))
-        return opened[-1]
-
-    yield start
-    for each in opened:
-        each.close()
-        assert each.gone_within(5), each.pids()
-        assert each.left_files() == []
+    yield from agents(tmp_path)
 
 
 def test_a_whole_run_with_torch(agent: Open) -> None:
@@ -208,42 +194,6 @@ def test_stacks_of_a_stopped_rank(agent: Open, tmp_path: Path, spy: str | None, 
     run.page(lambda row: row["state"] == "T")
 
 
-def test_what_the_ranks_start_with(agent: Open) -> None:
-    names = ["OMP_NUM_THREADS", "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "MINE"]
-    run = agent()
-    run.start(
-        1,
-        f"say(ev='seen', env=[os.environ[n] for n in {names}], cwd=os.getcwd(), stdin=os.read(0, 9).decode(),"
-        " fds=[os.readlink('/proc/self/fd/' + n) for n in '012'], asked=signal.getsignal(signal.SIGINT))",
-        env={"MINE": "1", "NCCL_SOCKET_IFNAME": "ib0"},
-    )
-    seen = run.event("seen")
-    assert seen["env"] == ["1", "lo", "ib0", "lo", "1"]
-    assert (seen["cwd"], seen["stdin"], seen["asked"]) == ("/", "", 0)
-
-
-def test_a_rank_holds_only_its_own_pipes(agent: Open) -> None:
-    run = agent()
-    run.start(2, "say(ev='fds', fds=[os.readlink(f.path) for f in os.scandir('/proc/self/fd')])")
-    first, second = run.event("fds")["fds"], run.event("fds")["fds"]
-    pipes = [{name for name in fds if name.startswith("pipe:")} for fds in (first, second)]
-    assert len(pipes[0]) == len(pipes[1]) == 3
-    assert not pipes[0] & pipes[1]
-
-
-def test_beside_threads_each_rank_gets_an_interpreter_of_its_own(agent: Open) -> None:
-    """A child that is forked beside a thread may wait for a lock for ever."""
-    torch = "import threading, time; __version__ = '1'\n"
-    torch += "threading.Thread(target=time.sleep, args=(600,)).start()"
-    run = agent(torch=torch)
-    run.start(2, "say(ev='up', parent=os.getppid(), place=place); print('bye'); raise ValueError('x')")
-    up = [run.event("up"), run.event("up")]
-    assert sorted(event["place"] for event in up) == [0, 1]
-    assert {event["parent"] for event in up} == {run.zygote_pid()}
-    exits = [run.until("exit"), run.until("exit")] if not run.said("exit") else [run.said("exit")[0]]
-    assert all(said["code"] == 3 and "bye\n" in said["words"] for said in exits)
-
-
 def test_output_without_end_is_bounded(agent: Open) -> None:
     run = agent()
     run.start(1, "say(ev='begun')\nwhile True: os.write(1, b'flood ' * 20000)")
@@ -275,6 +225,31 @@ def test_events_that_are_none_are_dropped(agent: Open) -> None:
     assert events == [{"ev": "phase", "phase": "spawned"}, {"ev": "good", "loss": None}, {"ev": "last"}]
 
 
+def test_all_that_a_rank_said_comes_before_its_exit(agent: Open) -> None:
+    run = agent()
+    run.start(1, "for n in range(5000): say(ev='n', n=n)\nprint('x' * 99)")
+    assert run.until("exit")["words"] == "x" * 99 + "\n"
+    assert [said["event"]["n"] for said in run.said("event")[1:]] == list(range(5000))
+
+
+def test_through_a_transport() -> None:
+    """Closing it ends the run, which ends with its last line."""
+    transport = LocalTransport([Host("here", "127.0.0.1")])
+    session = transport.open({"here": smoke_script(sys.executable)})
+    heard = []
+    for _ in range(9):
+        event = session.receive(10)
+        assert event is not None
+        if isinstance(event, Ended):
+            break
+        heard.append(event.text)
+        if b'"ready"' in event.text:
+            session.send("here", b'{"do":"stop"}')
+    assert heard[-1] == LAST_LINE
+    session.close()
+    transport.close()
+
+
 @pytest.mark.parametrize("started", [False, True])
 def test_lines_that_are_no_commands_are_ignored(agent: Open, started: bool) -> None:
     run = agent()
@@ -289,143 +264,6 @@ def test_lines_that_are_no_commands_are_ignored(agent: Open, started: bool) -> N
     run.send(do="start", ranks="a second time")
     run.send(do="look", id=3)
     run.until("pages", lambda said: said["id"] == 3)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"ranks": None},
-        {"ranks": [{}]},
-        {"ranks": [5]},
-        {"shapes": {}},
-        {"timeout": "soon"},
-        {"inject": [1]},
-        {"env": 7},
-    ],
-)
-def test_a_start_that_makes_no_sense(agent: Open, wrong: dict[str, Any]) -> None:
-    run = agent()
-    run.start(told=wrong)
-    assert "did not understand" in run.until("trouble")["text"]
-    run.until("bye")
-
-
-def test_reverse_dns_is_timed(agent: Open) -> None:
-    run = agent()
-    run.start(head="127.0.0.1")
-    assert 0 <= run.until("dns")["seconds"] <= 6.5
-
-
-@pytest.mark.parametrize("version", ["3.6", "3.7", "3.8", "3.9", "3.10", "3.12", "3.13"])
-def test_the_agent_runs_on_old_and_new_pythons(agent: Open, version: str) -> None:
-    python = interpreter(version)
-    if python is None:
-        pytest.skip(f"no Python {version} here")
-    run = agent(python=python)
-    assert run.said("ready")[0]["python"].startswith(version + ".")
-    run.start(2, JOINING, python=python)
-    run.send(do="join")
-    run.event("joined")
-    run.send(do="stacks")
-    assert "in run" in run.until("stacks")["stacks"]["10"]
-    run.stop()
-
-
-# Troubles.
-
-
-def _without_torch() -> str | None:
-    path = shutil.which("python3", path="/usr/bin:/bin")
-    asked = path and subprocess.run([path, "-c", "import torch"], capture_output=True)
-    return path if asked and asked.returncode else None
-
-
-@pytest.mark.parametrize(
-    ("torch", "words"),
-    [
-        (
-            "raise ImportError('libtorch.so: no such file')",
-            "cannot import torch: ImportError: libtorch.so: no",
-        ),
-        ("import os; os.write(2, b'illegal thing'); os.abort()", r"ended early \(signal 6\): illegal thing"),
-        ("raise SystemExit(5)", "cannot import torch: SystemExit: 5"),
-        ("import os; os._exit(4)", r"ended early \(exit status 4\): it said nothing"),
-        ("", "cannot import torch: AttributeError: .*__version__"),
-    ],
-)
-def test_a_broken_torch(agent: Open, torch: str, words: str) -> None:
-    run = agent(torch=torch)
-    run.start()
-    assert re.search(words, run.until("trouble")["text"])
-    run.until("bye")
-    assert run.said("imported") == []
-
-
-def test_no_torch(agent: Open) -> None:
-    python = _without_torch()
-    if python is None:
-        pytest.skip("the system's Python has torch, or is not there")
-    run = agent(torch=None)
-    run.start(python=python)
-    assert run.until("trouble")["text"] == (
-        f"{python} cannot import torch: ModuleNotFoundError: No module named 'torch'"
-    )
-
-
-def test_no_such_interpreter(agent: Open) -> None:
-    run = agent()
-    run.start(python="/opt/nowhere/python")
-    assert "cannot start /opt/nowhere/python: " in run.until("trouble")["text"]
-
-
-def test_what_runs_on_torch_cannot_be_imported(agent: Open) -> None:
-    run = agent(modules={"rank": "import torch.no_such_thing"})
-    run.start()
-    assert "cannot import what runs on torch 9.9 and Python 3" in run.until("trouble")["text"]
-
-
-def test_sitecustomize_that_ends_it(agent: Open) -> None:
-    run = agent()
-    (run.modules / "sitecustomize.py").write_text(
-        "import os; os.write(2, b'licence expired\\n'); os._exit(9)"
-    )
-    run.start()
-    assert run.until("trouble")["text"].endswith("ended early (exit status 9): licence expired")
-
-
-def test_no_interpreter_for_the_agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("doctor.smoke.ship.PYTHONS", ("/opt/nowhere/python",))
-    from doctor.smoke.ship import LAST_LINE, smoke_script
-
-    script = smoke_script()
-    run = subprocess.run(script.command, shell=True, input=script.stdin, capture_output=True, cwd=tmp_path)
-    assert run.stdout.splitlines()[-2:] == [
-        b'{"say":"trouble","text":"no Python 3.6 or later was found"}',
-        LAST_LINE,
-    ]
-
-
-# Parts.
-
-
-@pytest.mark.parametrize("address", ["", "localhost", "192.0.2.1", "2001:db8::1", "1.2.3.4.5"])
-def test_an_address_that_no_interface_has(address: str) -> None:
-    assert interface_of(address) is None
-
-
-@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.7", "::1"])
-def test_the_interface_of_a_loopback_address(address: str) -> None:
-    assert interface_of(address) == "lo"
-
-
-def test_the_interface_of_each_address_of_this_machine() -> None:
-    import psutil
-
-    for name, addresses in psutil.net_if_addrs().items():
-        for family in (2, 10):
-            own = [each.address for each in addresses if each.family == family]
-            if own and not own[0].startswith("127."):
-                assert interface_of(own[0]) == name
 
 
 def test_an_agent_without_cpu_accuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -451,6 +289,3 @@ def test_a_gap_is_of_one_phase_and_of_the_living() -> None:
     still.seconds()
     still.poll(False, None)
     assert still.quiet == 0
-
-
-assert "def run(" in RANK

@@ -109,7 +109,7 @@ def test_a_slow_link_shows_in_its_pairs_only_and_its_pages_keep_moving() -> None
     ranks = run_phases(shape, "bandwidth", breaking="slow", rank=1)
     for place, marks in enumerate(ranks):
         for pair in events(marks):
-            slow = pair.bytes / pair.seconds < 0.25 * 2**20 / 0.02
+            slow = pair.bytes / pair.seconds <= bandwidthplan.PIECE / 0.02
             assert slow == (1 in (place, pair.peer)), (place, pair)
     calls = len(ranks[1].entered)
     assert ranks[1].marks > 2 * calls + 4 * (bandwidthplan.PINGS + 3)

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.lab
 HOSTS = ("node1", "node2")
 VICTIM = "node2"
 PHASES = ("start", "join", "collectives", "train", "audit", "bandwidth")
+STANDS = {"start": ("ready", 0), "train": ("train", 1)}
 SOON, LEASE = 5.0, 15.0
 """Seconds in which a host is clean: after the end of its connection, and after its silent loss."""
 
@@ -72,7 +73,7 @@ def start(lab: Lab, tmp_path: Path) -> Iterator[Callable[[str], Run]]:
     def begin(phase: str) -> Run:
         if phase == "start":
             sitecustomize(lab[VICTIM], STUCK_IMPORT)
-        steps = "9000" if phase == "train" else "4"
+        steps = "1000" if phase == "train" else "4"
         before = {name: lab[name].snapshot() for name in HOSTS}
         options = ("--python", sys.executable, "--ranks-per-host", "2", "--steps", steps)
         report = tmp_path / "report.json"
@@ -80,7 +81,7 @@ def start(lab: Lab, tmp_path: Path) -> Iterator[Callable[[str], Run]]:
         runs.append(Run(lab, process, report, before))
         with watching(lab) as watch:
             # While one host stands in its import, the ranks of the other are ready and wait.
-            watch.await_phase("ready" if phase == "start" else phase, 1 if phase == "train" else 0)
+            watch.await_phase(*STANDS.get(phase, (phase, 0)), run=process)
         return runs[-1]
 
     yield begin

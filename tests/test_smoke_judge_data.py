@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
 
 from doctor.model import Confidence, Severity
+from doctor.smoke.judge import desync, draws, masks
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.collectiveplan import PERIOD, addends, total
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
-from doctor.smoke.onhost.streamplan import reference_streams
+from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.onhost.trainplan import voters
 from doctor.smoke.result import Batch, CollectiveWrong, RankSeen, SmokeResult, Started, Step
 from tests.smoke_results import (
-    batch_at,
     changed,
     healthy,
     mark,
@@ -44,8 +45,24 @@ SHAPES: dict[str, dict[str, int]] = {
 }
 
 
+@cache
 def run_of(shape: str) -> SmokeResult:
     return healthy(plan_of(**SHAPES[shape]))
+
+
+_CACHED = {
+    (draws, "reference_streams"): cache(reference_streams),
+    (draws, "reference_fingerprint"): cache(reference_fingerprint),
+    (masks, "reference_batch"): cache(reference_batch),
+    (desync, "reference_init"): cache(reference_init),
+}
+
+
+@pytest.fixture(autouse=True)
+def _references_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are the same in all tests, and most of the time that a test takes."""
+    for (module, name), known in _CACHED.items():
+        monkeypatch.setattr(module, name, known)
 
 
 def verdicts(charges: tuple[Charge, ...]) -> list[Verdict]:
@@ -93,9 +110,11 @@ def data_of(rank: int, other: int, ahead: int = 0) -> Spoil:
 
     def spoil(result: SmokeResult) -> SmokeResult:
         shape, _ = shape_and_place(result, rank)
-        return with_batches(
-            result, rank, lambda b: changed(batch_at(shape, b.step + ahead, other), step=b.step)
-        )
+
+        def change(batch: Batch) -> Batch:
+            return Batch(batch.step, *reference_batch(shape, batch.step + ahead, other), batch.streams)
+
+        return with_batches(result, rank, change)
 
     return spoil
 
@@ -122,7 +141,9 @@ def unsynced(rank: int, first: int) -> Spoil:
 
 
 def summed_wrong(rank: int, first: int, error: float = 0.01) -> Spoil:
-    return both(steps(rank, lambda s: changed(s, reduced=(s.reduced or 0) + error), first), drifted(rank, first))
+    return both(
+        steps(rank, lambda s: changed(s, reduced=(s.reduced or 0) + error), first), drifted(rank, first)
+    )
 
 
 def lost_part(rank: int, column: tuple[int, ...], first: int) -> Spoil:
@@ -173,7 +194,9 @@ def audited(rank: int, *, used: bool = False, of: tuple[int, ...] = (), first: i
 def alone_wrong(rank: int) -> Spoil:
     def change(seen: RankSeen) -> RankSeen:
         assert seen.solo
-        return replace(seen, solo=changed(seen.solo, votes=tuple(mark("solo", rank, v) for v in seen.solo.votes)))
+        return replace(
+            seen, solo=changed(seen.solo, votes=tuple(mark("solo", rank, v) for v in seen.solo.votes))
+        )
 
     return lambda result: with_rank(result, rank, change)
 
@@ -213,7 +236,14 @@ def missing_part(culprit: int, world: int, *places: tuple[int, int]) -> Spoil:
     sums, parts = total(members, "int32"), addends(members, "int32")[culprit]
     return both(
         *(
-            wrong(rank, "all_reduce of 1000 int32", i, sums[i % PERIOD] - parts[i % PERIOD], sums[i % PERIOD], at)
+            wrong(
+                rank,
+                "all_reduce of 1000 int32",
+                i,
+                sums[i % PERIOD] - parts[i % PERIOD],
+                sums[i % PERIOD],
+                at,
+            )
             for at, i in places
             for rank in members
         )
@@ -237,7 +267,11 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
         both(*(batches(r, lambda b: changed(b, labels=mark("shuffled", b.step))) for r in (2, 3))),
         [(MASK, "labels", (2, 3), False)],
     ),
-    "another replica's data": ("4x2", both(data_of(2, 0), data_of(3, 0)), [(MASK, "same-data", (2, 3), False)]),
+    "another replica's data": (
+        "4x2",
+        both(data_of(2, 0), data_of(3, 0)),
+        [(MASK, "same-data", (2, 3), False)],
+    ),
     "one step ahead": ("2x2", data_of(1, 1, 1), [(MASK, "ahead", (1,), False)]),
     "a stray draw": ("2x2", stray(2, "numpy", first=10), [(MASK, "stream", (2,), False)]),
     "two streams at once": ("2x2", stray(2, "python", "torch"), [(MASK, "stream", (2,), False)]),
@@ -312,7 +346,9 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
     ),
     "wrong result on one": (
         "2x2",
-        both(wrong(1, "all_reduce of 1000 float32", 3, 7, 8, 5), wrong(1, "broadcast of 1 int32", 0, 1, 2, 9)),
+        both(
+            wrong(1, "all_reduce of 1000 float32", 3, 7, 8, 5), wrong(1, "broadcast of 1 int32", 0, 1, 2, 9)
+        ),
         [(WRONG, "collective", (1,), False)],
     ),
     "spread by what follows": (
@@ -390,7 +426,7 @@ def test_charges_are_sentences_with_numbers(name: str) -> None:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (masked(3), "its mask differs from that of its tensor-parallel peers, from step 0 on"),
+        (masked(3), "its mask is not that of its tensor-parallel peers, from step 0 on"),
         (masked(3, 10), "from a step between 3 and 10 on"),
         (data_of(1, 1, 1), "its batch is that of step 1, one step ahead"),
         (data_of(1, 2), "its batch is that of replica 1 instead of replica 0"),
@@ -428,7 +464,7 @@ def test_a_hang_of_another_cell_excuses_nothing() -> None:
 def test_a_run_that_ended_early_is_judged_by_the_steps_that_all_finished() -> None:
     result = drifted(1, 5)(run_of("3x1"))
     for rank, last in enumerate((9, 8, 4)):
-        result = with_rank(result, rank, lambda seen, last=last: replace(seen, steps=seen.steps[: last + 1]))
+        result = with_rank(result, rank, steps=result.ranks[rank].steps[: last + 1])
     assert judge_data(result) == ()
     result = with_rank(result, 2, steps=run_of("3x1").ranks[2].steps[:6])
     assert verdicts(judge_data(result)) == [(DESYNC, "parameters", (1,), False)]

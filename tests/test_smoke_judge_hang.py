@@ -17,7 +17,7 @@ from doctor.smoke.judge.deviation import entries_of, off_schedule
 from doctor.smoke.judge.hang import judge_hang, judge_hiccups
 from doctor.smoke.judge.mismatch import judge_mismatch
 from doctor.smoke.judge.start import judge_start
-from doctor.smoke.judge.words import top_of
+from doctor.smoke.judge.words import call_words, top_of
 from doctor.smoke.result import Hiccup, Sample, SmokePlan, SmokeResult
 from tests.smoke_frozen import (
     Fault,
@@ -76,15 +76,17 @@ def test_a_healthy_run_charges_nobody(plan: SmokePlan) -> None:
     ("plan", "rank", "where", "direct"),
     [
         (EIGHT, 3, ("train", "dp", 20), (1, 2, 5, 7)),
-        (EIGHT, 3, ("train", "tp", 20, 4), (2,)),
+        (EIGHT, 3, ("train", "tp", 20, 4), (1, 2, 5, 7)),
         (EIGHT, 0, ("collectives", "world"), (1, 2, 3, 4, 5, 6, 7)),
         (EIGHT, 6, ("audit", "world"), (0, 1, 2, 3, 4, 5, 7)),
         (EIGHT, 2, ("bandwidth", "pair", 0, 2), (0, 6)),
+        (EIGHT, 2, ("bandwidth", "pair", 0, 8), (0, 6)),
+        (EIGHT, 2, ("bandwidth", "pair", 0, 10), (0,)),
         (EIGHT, 7, ("bandwidth", "world"), (0, 1, 2, 3, 4, 5, 6)),
         (FOUR, 3, ("train", "dp", 0), (0, 1, 2)),
         (TWO, 1, ("train", "dp", 7), (0,)),
         (TWO, 0, ("collectives", "world"), (1,)),
-        (ONE_HOST, 2, ("train", "tp", 3), (3,)),
+        (ONE_HOST, 2, ("train", "tp", 3), (0, 3)),
         (CELLS, 5, ("train", "dp", 20), (4, 7)),
     ],
 )
@@ -107,8 +109,9 @@ def test_the_words_say_what_was_not_entered_and_who_waits() -> None:
     before = position(EIGHT, 3, "train", "dp", 20)
     result = with_rank(frozen(EIGHT, {3: stuck(before)}), 3, stack=STACK)
     charge = one(result)
+    number = entries_of(EIGHT.shape(0), 3)[before - 1].seq
     assert charge.summary == (
-        "it never entered dp all_reduce 43 (float32, 150016 bytes) of training step 20, "
+        f"it never entered dp all_reduce {number} (float32, 150016 bytes) of training step 20, "
         "and ranks 1-2, 5, 7 wait for it"
     )
     assert "no move for 1.0 s" in charge.actual
@@ -132,7 +135,7 @@ def test_the_top_of_a_stack_is_its_main_thread() -> None:
     assert top_of("") == ""
     assert top_of("no thread at all") == "no thread at all"
     assert top_of(STACK).count("\n") == 1
-    spied = 'Process 5\nThread 7 (idle): "worker"\n    x (a.py:1)\nThread 5 (active): "MainThread"\n    f (b.py:2)'
+    spied = '5\nThread 7 (idle): "worker"\n    x (a.py:1)\nThread 5 (active): "MainThread"\n    f (b.py:2)'
     assert top_of(spied) == "f (b.py:2)"
 
 
@@ -290,6 +293,15 @@ def test_a_lost_host_is_not_a_hang(kind: str) -> None:
     assert charge.victims == (0, 1, 3)
 
 
+def test_who_died_first_is_named_although_another_host_was_lost_later() -> None:
+    result = died(frozen(FOUR, {2: stuck(150)}, kind="exit"), 2, signal=9)
+    result = with_host(result, "n4", lost=Unreached("n4", Reach.LOST, "the connection broke", ""))
+    assert [(c.kind, c.culprit_hosts(FOUR)) for c in judged(result)] == [
+        ("lost", ("n4",)),
+        ("killed", ("n3",)),
+    ]
+
+
 def test_an_unkillable_process_is_told_beside_the_hang() -> None:
     result = frozen(FOUR, {2: stuck(position(FOUR, 2, "train", "dp", 5))})
     text = "process 4002 cannot be killed (it is in uninterruptible sleep)"
@@ -345,10 +357,8 @@ def test_a_mismatch_names_the_rank_that_is_off_its_schedule(
     assert words in charge.summary
     assert charge.confidence is Confidence.CERTAIN
     assert set(charge.victims) == set(range(8)) - {3}
-    assert charge.expected.startswith(
-        {"skip": "dp all_reduce 43", "order": "tp all_reduce"}.get(kind, "")
-        or ("tp" if kind == "extra" else "dp")
-    )
+    due = entries_of(EIGHT.shape(0), 3)[made.look - 1 if made.look else before - 1 + (kind == "extra")]
+    assert charge.expected == call_words(due)
 
 
 @pytest.mark.parametrize("plan", [EIGHT, FOUR, TWO, CELLS])
@@ -393,10 +403,10 @@ def test_one_look_off_the_schedule_accuses_nobody_alive() -> None:
 
 def test_two_ranks_that_are_off_are_charged_each() -> None:
     before = position(FOUR, 1, *DP20)
-    faults = {1: altered(before, bytes=4), 2: replace(altered(before, op="reduce"), look=None)}
+    faults = {1: replace(altered(before, bytes=4), look=None), 2: altered(before, op="reduce")}
     charges = judged(frozen(FOUR, faults, kind="mismatch"))
-    assert {charge.ranks for charge in charges} <= {(1,), (2,)}
-    assert charges[0].ranks == (1,)
+    assert [(charge.ranks, charge.kind) for charge in charges] == [((1,), "shape"), ((2,), "op")]
+    assert all(charge.victims == (0, 3) for charge in charges)
 
 
 def test_a_host_whose_ranks_are_all_off_alike_is_charged_once() -> None:
@@ -564,13 +574,20 @@ def test_all_inside_and_the_sockets_are_well_names_nobody(known: bool) -> None:
     assert (charge.check, charge.kind, charge.ranks, charge.hosts) == ("smoke-hang", "inside", (), ())
     assert charge.confidence is Confidence.SUSPECT
     assert "all inside dp all_reduce" in charge.summary
+    assert ("the hosts reach each other" if known else "nobody tried the network") in charge.summary
     assert any(e.source == "who waits for whom" for e in charge.evidence)
 
 
 def test_a_hang_inside_one_host_is_that_hosts() -> None:
-    result = frozen(ONE_HOST, {}, blocked=lambda _, entry: entry.position >= 200)
-    charge = one(result)
+    charge = one(frozen(ONE_HOST, {}, blocked=lambda _, entry: entry.position >= 200))
     assert (charge.kind, charge.hosts) == ("inside", ("n1",))
+
+
+def test_a_hang_among_the_ranks_of_one_host_is_that_hosts_though_all_wait() -> None:
+    result = frozen(EIGHT, {}, blocked=lambda key, entry: key[0] == (4, 5) and entry.position >= 200)
+    charge = one(replace(result, mesh=mesh(EIGHT, lambda *_: False)))
+    assert (charge.kind, charge.hosts, charge.confidence) == ("inside", ("n3",), Confidence.STRONG)
+    assert charge.summary.startswith("ranks 4-5 are all inside tp all_reduce")
 
 
 def test_who_cannot_join_is_named_by_the_sockets_and_not_by_who_is_last() -> None:

@@ -185,6 +185,12 @@ def test_everybody_is_computed_by_three(count: int, own: int, expected: list[int
 # One rank in this process.
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> None:
+    """As in a rank; torch's threads wait for each other where there are fewer cores than ranks."""
+    torch.set_num_threads(1)
+
+
 class Alone:
     """A trainer of a world of one, and what it said."""
 

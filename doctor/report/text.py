@@ -141,8 +141,8 @@ def _print_rows(rows: Iterable[tuple[str, str]], console: Console, indent: int, 
 def _print_commands(finding: Finding, unheard: set[str], console: Console, indent: int) -> None:
     """Never wrapped: commands are there to be copied. Nothing can be typed on a host out of reach."""
     commands = finding.remedy.commands if finding.remedy else ()
-    nowhere = not finding.hosts or unheard & set(finding.hosts)
-    there = [] if nowhere else [command for command in commands if not command.startswith(FROM_HERE)]
+    reachable = finding.hosts and not unheard & set(finding.hosts)
+    there = [command for command in commands if reachable and not command.startswith(FROM_HERE)]
     if all(command.startswith("#") for command in there) and len(there) < len(commands):
         there = []  # a comment stays with the commands that it is about
     here = [command for command in commands if command not in there]
@@ -195,7 +195,7 @@ def _named(checks: Iterable[str], report: Report) -> str:
     if len(decided) >= len(smoke) / 2:
         return ", ".join(names)
     rest = [name for name in names if name not in smoke]
-    return ", ".join([*rest, "smoke-*" + (f" but {' and '.join(decided)}" if decided else "")])
+    return ", ".join([*rest, "smoke-*" + (f" except {' and '.join(decided)}" if decided else "")])
 
 
 def _unheard(report: Report) -> set[str]:

@@ -8,6 +8,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypeVar, cast
+
+import msgspec
 
 from doctor.model import Unreached
 from doctor.smoke.judge.mismatch import off_schedule
@@ -39,6 +42,7 @@ from doctor.smoke.result import (
 )
 from doctor.smoke.words import PageLine, Pages, sample
 
+E = TypeVar("E", bound=msgspec.Struct)
 MOST_EVENTS = 20_000
 """Of one rank; more are no longer believed."""
 
@@ -121,18 +125,21 @@ class RankWatch:
             started=first(Started),
             collectives=first(Collectives),
             init=first(Init),
-            batches=tuple(self.events[Batch]),  # type: ignore[arg-type]  # kept by type
-            steps=tuple(self.events[Step]),  # type: ignore[arg-type]
-            audits=tuple(self.events[Audit]),  # type: ignore[arg-type]
+            batches=self._all(Batch),
+            steps=self._all(Step),
+            audits=self._all(Audit),
             solo=first(Solo),
-            pairs=tuple(self.events[Pair]),  # type: ignore[arg-type]
+            pairs=self._all(Pair),
             seconds=seconds,
             done=self.done,
             disturbed=None if self.disturbed_at is None else round(ended - self.disturbed_at, 3),
         )
 
-    def _first(self, kind: type) -> object:
-        return next(iter(self.events[kind]), None)
+    def _all(self, kind: type[E]) -> tuple[E, ...]:
+        return cast("tuple[E, ...]", tuple(self.events[kind]))
+
+    def _first(self, kind: type[E]) -> E | None:
+        return next(iter(self._all(kind)), None)
 
 
 @dataclass(slots=True)

@@ -91,7 +91,7 @@ class Bye(Say, frozen=True, tag="bye"):
 
 
 Said = Ready | Imported | Trouble | Store | Spawned | Told | Pages | Exited | Stacks | Dns | Memory | Bye
-_DECODER = msgspec.json.Decoder(Said)
+_DECODER: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
 
 
 def parse(line: bytes) -> Said | None:

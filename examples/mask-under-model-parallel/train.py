@@ -67,7 +67,7 @@ def main() -> None:
         dist.all_gather(halves, mine.detach(), group=model_group)
         halves[part] = mine
         loss = functional.cross_entropy(torch.cat(halves, 1), labels[mask])
-        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights)):
+        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             dist.all_reduce(gradient, group=data_group)
             weight.data -= RATE * gradient / (world // GROUP)
         if step % 10 == 9 and rank == 0:

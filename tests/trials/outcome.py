@@ -25,7 +25,10 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One run; a healthy one is `detected` where nothing was found. `latency` is in seconds from the fault on; None where the fault does not end the run."""
+    """One run; a healthy one is `detected` where nothing was found.
+
+    `latency` is in seconds from the fault on; None where the fault does not end the run.
+    """
 
     fault: str
     number: int

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from doctor.smoke.onhost.page import PHASES
 from tests.lab import Host, Lab
 from tests.smoke_faults import hogs
-from tests.smoke_pages import Rank, watching
+from tests.smoke_pages import Rank, Watch, watching
 from tests.trials.kinds import Inside, Outside
 from tests.trials.outcome import Outcome, Truth, judged
 
@@ -96,26 +97,34 @@ def _outside(field: Field, fault: Outside, number: int, rank: int, draw: random.
     if fault.before is not None:
         fault.before(host)
     run = Run(field)
-    struck: float | None = None
+    place, into = str(rank), None
     try:
         if fault.strike is not None:
-            victim = _await_victim(field, host, rank % field.ranks, phase, step)
-            struck = time.monotonic()
+            place = f"{rank} {phase}{f':{step}' if step else ''}"
+            with watching(field.lab) as watch:
+                _, entered = run.await_rank(watch, rank, phase, 0)
+                victim, struck = run.await_rank(watch, rank, phase, step)
             fault.strike(host, victim)
+            into = struck - entered
         ran = run.finish()
     except BaseException:
         run.process.kill()
         raise
-    latency = None if struck is None else run.began + ran.seconds - struck
-    place = str(rank) if struck is None else f"{rank} {phase}{f':{step}' if step else ''}"
+    latency = None if into is None else _latency(field, rank, phase, into)
     truth = _truth(field, fault, rank)
     return judged(fault.name, number, place, truth, ran.report, ran.code, ran.seconds, latency)
 
 
-def _await_victim(field: Field, host: Host, local: int, phase: str, step: int) -> Rank:
-    with watching(field.lab) as watch:
-        watch.await_phase(phase, step)
-        return next(rank for rank in watch.ranks(host.name) if rank.local == local)
+def _latency(field: Field, rank: int, phase: str, into: float) -> float | None:
+    """Seconds from a fault to the decision, where it struck a rank `into` seconds after it entered a phase.
+
+    The recording says how long the rank was in each phase by the time of the decision.
+    """
+    if not field.recording.exists():
+        return None
+    (run, *_) = json.loads(field.recording.read_bytes())["smoke"]
+    spent: dict[str, float] = run["ranks"][rank]["seconds"]
+    return round(sum(spent[each] for each in PHASES[PHASES.index(phase) :] if each in spent) - into, 3)
 
 
 def _truth(field: Field, fault: Inside | Outside, rank: int) -> Truth:
@@ -133,11 +142,24 @@ class Run:
     """`doctor smoke` on all hosts of a lab."""
 
     def __init__(self, field: Field, *args: str) -> None:
+        self.field = field
         self.report = field.folder / "report.json"
-        self.report.unlink(missing_ok=True)
+        for old in (self.report, field.recording):
+            old.unlink(missing_ok=True)
         files = ("--json", str(self.report), "--save", str(field.recording))
         self.began = time.monotonic()
         self.process = field.lab.popen(field.argv(*files, *args))
+
+    def await_rank(self, watch: Watch, rank: int, phase: str, step: int) -> tuple[Rank, float]:
+        """The rank as soon as it has come to a step of a phase, and when that was."""
+        name, local = self.field.host_of(rank).name, rank % self.field.ranks
+
+        def come(seen: Rank) -> bool:
+            return seen.host == name and seen.local == local and seen.has_come_to(phase, step)
+
+        what = f"rank {rank} in {phase} at step {step}"
+        ranks = watch.await_that(lambda seen: any(map(come, seen)), what, self.process)
+        return next(filter(come, ranks)), time.monotonic()
 
     def finish(self) -> Ran:
         _, errors = self.process.communicate(timeout=LIMIT)

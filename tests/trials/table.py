@@ -24,8 +24,8 @@ def conditions(hosts: int, ranks: int, steps: int) -> str:
         f"cluster-doctor {__version__}, Python {platform.python_version()}, torch {_torch()}.\n"
         "The victim and the step are drawn anew for each trial. The interval (Clopper-Pearson) is of trials "
         "that were right in all three: found, the culprit's host and rank named, nobody else blamed. "
-        "Latency is from the fault to the decision; for faults from outside (marked *) to the end of the "
-        "program; faults that do not end the run are told at its end."
+        "Latency is from the fault to the decision to end the run; what does not end it is told at its end. "
+        "Faults marked * come from outside the run, and those without a latency were there before it."
     )
 
 

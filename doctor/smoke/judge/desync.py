@@ -97,19 +97,21 @@ def _losses(cell: Cell, step: int, said: Mapping[int, Step]) -> Iterator[Charge]
         found = vote(losses)
         if found is None:
             continue
-        shown = ", ".join(f"{ranks_text(cell.numbers([p]))}: {loss!r}" for p, loss in losses.items())
+        shown = "\n".join(f"{ranks_text(cell.numbers([p]))}: {loss!r}" for p, loss in losses.items())
+        some = " and ".join(dict.fromkeys(repr(loss) for loss in losses.values()))
         yield Charge(
             check=CHECK,
             kind="tp-loss",
             summary=f"tensor-parallel peers have different losses at step {step}",
             expected="the same loss, in every bit, on all ranks that share a copy of the model",
-            actual=shown,
+            actual=some,
             ranks=cell.numbers(found.odd),
             victims=cell.numbers(set(replica) - set(found.odd)),
             phase="train",
             step=step,
             confidence=Confidence.CERTAIN if found.decided else Confidence.SUSPECT,
             undecided=not found.decided,
+            evidence=(Evidence(f"losses of step {step}", shown),),
         )
 
 

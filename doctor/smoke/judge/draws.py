@@ -10,7 +10,7 @@ from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.cells import Cell, Vote, cells, vote
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
-from doctor.smoke.result import SmokeResult
+from doctor.smoke.result import RankSeen, SmokeResult
 
 CHECK = "smoke-mask-divergence"
 WHO_DRAWS = (
@@ -29,14 +29,35 @@ class Turn(NamedTuple):
     decided: bool
 
 
+class _Known:
+    """What plain Python knows of the streams, computed once."""
+
+    def __init__(self, cell: Cell, fingerprint: Mapping[str, str]) -> None:
+        self.shape = cell.shape
+        self.fingerprint = fingerprint
+        self.steps: dict[tuple[int, int], dict[str, str]] = {}
+
+    def draws(self, name: str, step: int, dp: int) -> str | None:
+        if (step, dp) not in self.steps:
+            self.steps[step, dp] = reference_streams(self.shape, step, dp * self.shape.tp)
+        return self.steps[step, dp].get(name)
+
+    def library(self, seen: RankSeen, name: str) -> bool:
+        """Whether the rank's library is one whose numbers are known here."""
+        wanted = self.fingerprint.get(name)
+        return seen.started is not None and wanted is not None and seen.started.streams.get(name) == wanted
+
+
 def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[Charge]:
     """`other`: stream -> ranks whose library gives other numbers anyway, which must not be compared."""
+    fingerprint = reference_fingerprint()
     for cell in cells(result):
+        reference = _Known(cell, fingerprint)
         streams: dict[tuple[Turn, frozenset[int]], list[str]] = defaultdict(list)
         for name in _names(cell):
             places = [place for place in cell.places if cell.ranks[place] not in other.get(name, ())]
-            known = [place for place in places if _as_known(cell, place, name)]
-            turns = _against_reference(cell, known, name)
+            known = [place for place in places if reference.library(cell.seen[place], name)]
+            turns = _against_reference(cell, known, name, reference)
             if not known:
                 turns |= _against_peers(cell, places, name)
             grouped: dict[Turn, set[int]] = defaultdict(set)
@@ -52,34 +73,21 @@ def _names(cell: Cell) -> list[str]:
     return sorted({n for place in cell.places for said in cell.batches(place).values() for n in said.streams})
 
 
-def _as_known(cell: Cell, place: int, name: str) -> bool:
-    """Whether the rank's library is one whose numbers are known here."""
-    started, known = cell.seen[place].started, reference_fingerprint().get(name)
-    return started is not None and known is not None and started.streams.get(name) == known
-
-
 def _drawn(cell: Cell, place: int, name: str) -> dict[int, str]:
     said = cell.batches(place)
     return {step: said[step].streams[name] for step in sorted(said) if name in said[step].streams}
 
 
-def _against_reference(cell: Cell, places: list[int], name: str) -> dict[int, Turn]:
-    wanted: dict[tuple[int, int], str] = {}
-
-    def reference(step: int, dp: int) -> str:
-        if (step, dp) not in wanted:
-            wanted[step, dp] = reference_streams(cell.shape, step, dp * cell.shape.tp).get(name, "")
-        return wanted[step, dp]
-
+def _against_reference(cell: Cell, places: list[int], name: str, known: _Known) -> dict[int, Turn]:
     turns: dict[int, Turn] = {}
     for place in places:
         right: int | None = None
         own = cell.shape.dp_of(place)
         for step, got in _drawn(cell, place, name).items():
-            if got == reference(step, own):
+            if got == known.draws(name, step, own):
                 right = step
                 continue
-            whose = next((dp for dp in range(cell.shape.dp) if got == reference(step, dp)), None)
+            whose = next((dp for dp in range(cell.shape.dp) if got == known.draws(name, step, dp)), None)
             if whose is not None:
                 story = f"drew the random numbers of replica {whose} instead of replica {own}"
             elif right is None:

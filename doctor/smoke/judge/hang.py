@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
@@ -94,13 +95,22 @@ def _stalled(cell: EndedCell) -> Iterator[Charge]:
         what = "all ranks stand still and none waits in a collective: what they compute does not end"
         yield _nobody(cell, "outside", what, cell.living)
     elif stall.kind == "inside":
-        sinks = [cell.ranks[place] for place in stall.places]
-        call = _inside_words(cell, sinks)
-        if failing_network(cell):
-            yield from network_charges(cell, call, *_where(sinks[0]))
-        else:
-            end = "and the hosts reach each other" if cell.result.mesh else "and its members are on one host"
-            yield _nobody(cell, "inside", f"{call}, {end}; no single rank is behind", sinks)
+        yield from _inside(cell)
+
+
+def _inside(cell: EndedCell) -> Iterator[Charge]:
+    """A collective that all its members have entered does not end."""
+    sinks = [cell.ranks[place] for place in cell.stall.places]
+    call = _inside_words(cell, sinks)
+    hosts = {cell.plan.seat(seen.rank).host for seen in sinks}
+    if len(hosts) == 1:
+        found = _nobody(cell, "inside", f"{call}; all of its members are on this host", sinks)
+        yield replace(found, hosts=tuple(hosts), confidence=Confidence.STRONG)
+    elif failing_network(cell):
+        yield from network_charges(cell, call, *_where(sinks[0]))
+    else:
+        known = "the hosts reach each other" if cell.result.mesh else "nobody tried the network meanwhile"
+        yield _nobody(cell, "inside", f"{call}; {known}, and no single rank is behind", sinks)
 
 
 def _outside(
@@ -182,9 +192,10 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
 
 
 def _inside_words(cell: EndedCell, sinks: Sequence[RankSeen]) -> str:
-    first = sinks[0]
-    call = cell.entries(first.rank)[looks(first)[-1].position - 1]
-    return f"{ranks_text(seen.rank for seen in sinks)} are all inside {call_words(call)} and it does not end"
+    calls = {seen.rank: cell.entries(seen.rank)[looks(seen)[-1].position - 1] for seen in sinks}
+    first = min(calls.values(), key=lambda call: call.position)
+    names = ranks_text(rank for rank, call in calls.items() if call == first)
+    return f"{names} are all inside {call_words(first)} and it does not end"
 
 
 def _unproved(cell: EndedCell, guilty: Sequence[RankSeen]) -> str:

@@ -23,6 +23,7 @@ Pair = tuple[str, str]
 STAGES = (1, 2)
 LEAST_HOSTS = 3
 LEAST_FOR_PAIR = 4
+FEW_PAIRS = 6
 SLOWER = 0.12
 NOISY, SLOWER_IF_NOISY = 0.08, 0.30
 PAIR_FACTOR = 0.5
@@ -84,7 +85,9 @@ def _repeat_noise(stages: Sequence[Stage]) -> float:
     """How far a pair is from itself when it meets again, as a standard deviation of logarithms."""
     first, second = (stage.rates for stage in stages)
     apart = [abs(math.log(rate / second[pair])) for pair, rate in first.items() if pair in second]
-    return MAD * median(apart) / math.sqrt(2) if apart else math.inf
+    if len(apart) < FEW_PAIRS:
+        return max(apart) if apart else math.inf  # a median of so few is often too small by luck
+    return MAD * median(apart) / math.sqrt(2)
 
 
 def _limit(noise: float, votes: int) -> float:
@@ -94,12 +97,19 @@ def _limit(noise: float, votes: int) -> float:
 
 
 def _is_slow(rates: Mapping[Pair, float], host: str, repeat: float) -> bool:
-    """The higher median: more than half of its pairs are slow."""
+    """More than half of its pairs are slow, and most of the other hosts are fast among themselves."""
     own, others = _split(rates, host)
     if len(own) < 2 or not others:
         return False
     noise = max(repeat, spread([math.log(rate) for rate in others]))
-    return median_high(own) < _limit(noise, len(own)) * median_low(others)
+    return median_high(own) < _limit(noise, len(own)) * _usual(rates, host)
+
+
+def _usual(rates: Mapping[Pair, float], host: str) -> float:
+    """What the other hosts carry without this one. By host: one very fast host makes nobody else slow."""
+    without = {pair: rate for pair, rate in rates.items() if host not in pair}
+    hosts = {name for pair in without for name in pair}
+    return median_low(median_low(_split(without, name)[0]) for name in hosts)
 
 
 def _is_late(trips: Mapping[Pair, float], host: str) -> bool:

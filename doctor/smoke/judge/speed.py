@@ -40,8 +40,11 @@ def spread(values: Sequence[float]) -> float:
     return MAD * median(abs(value - middle) for value in values)
 
 
-def _counted(seen: RankSeen, steps: int) -> dict[int, Step]:
-    return {step.step: step for step in seen.steps if SKIPPED <= step.step < steps}
+def _counted(result: SmokeResult, rank: int) -> dict[int, Step]:
+    """The last two thirds of the steps: what slows down when it is warm is slow at the end."""
+    said = {step.step: step for step in result.ranks[rank].steps if step.step < result.plan.steps}
+    first = max(SKIPPED, (max(said, default=0) + 1) // 3)
+    return {number: step for number, step in said.items() if number >= first}
 
 
 def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
@@ -66,7 +69,7 @@ def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
 
 def _burnt(result: SmokeResult, seen: RankSeen) -> dict[int, float]:
     """Seconds of computing at each step."""
-    return {n: step.cpu for n, step in _counted(seen, result.plan.steps).items() if step.cpu > 0}
+    return {n: step.cpu for n, step in _counted(result, seen.rank).items() if step.cpu > 0}
 
 
 def _slowness(
@@ -130,7 +133,7 @@ def _contention(result: SmokeResult) -> Iterator[Charge]:
 
 def _waiting(result: SmokeResult, rank: int) -> float | None:
     """Time over processor time, of the median step."""
-    steps = _counted(result.ranks[rank], result.plan.steps).values()
+    steps = _counted(result, rank).values()
     ratios = [max(1.0, step.compute / step.cpu) for step in steps if step.cpu > 0 and step.compute > 0]
     return median(ratios) if len(ratios) >= LEAST_STEPS else None
 

@@ -46,7 +46,6 @@ class Host:
         self._lookup = None  # type: Lookup | None
         self._stacks = None  # type: Stacks | None
         self._again = False
-        self._heard = []  # type: list[Said]
 
     # Starting.
 
@@ -206,13 +205,8 @@ class Host:
     def _ended(self, rank: Rank, report: "dict[str, Any]", said: "list[Said]") -> None:
         """First all that it said: the pipes outlive it."""
         rank.look(self.memory, 0.0)
-        for _ in range(64):
-            before = rank.words
-            rank.read_output()
-            events = rank.read_events()
-            said += [{"say": "event", "rank": rank.number, "event": event} for event in events]
-            if not events and rank.words == before:
-                break
+        rank.read_output()
+        said += [{"say": "event", "rank": rank.number, "event": event} for event in rank.read_events()]
         self._ears.unregister(rank.events)
         self._ears.unregister(rank.output)
         rank.ended(report["peak"])

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     Seat = dict[str, Any]
 
 RANK = "doctor.smoke.onhost.rank"
+STORE = -1
 
 
 def main(program: bytes, head: int) -> None:
@@ -60,7 +61,7 @@ class Zygote:
         self.kept = []  # type: list[Any]
 
     def report(self, what: str, **words: Any) -> None:
-        os.write(self.config["report"], json.dumps(dict(words, what=what)).encode("ascii") + b"\n")
+        _report(self.config, what, **words)
 
     def serve(self) -> None:
         die_with_parent()
@@ -80,16 +81,14 @@ class Zygote:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self.ring)
         gc.collect()
-        if self.config["store"] is not None:
-            self.store = self._fork(self._be_store, None)
         forking = len(os.listdir("/proc/self/task")) == 1
+        if self.config["store"] is not None:
+            self.store = self._fork(lambda: _be_store(self.config), None) if forking else self._start(STORE)
         memory = mmap.mmap(self.config["pages"], SIZE * len(self.seats))
         for index, seat in enumerate(self.seats):
-            pid = self._fork(self._rank(seat, memory), seat) if forking else self._start(index, seat)
+            pid = self._fork(self._rank(seat, memory), seat) if forking else self._start(index)
             self.indices[pid] = index
-        for seat in self.seats:
-            for name in ("events", "go", "output", "stack"):
-                os.close(seat[name])
+        _close(self.seats)
         self.report("spawned", pids={index: pid for pid, index in self.indices.items()})
         self._watch()
 
@@ -140,12 +139,6 @@ class Zygote:
                 os._exit(3)
         return pid
 
-    def _be_store(self) -> None:
-        store = _open_store(self.config["store"], self.config["timeout"])
-        self.report("store", port=store.port)
-        while True:
-            signal.pause()
-
     def _rank(self, seat: "Seat", memory: mmap.mmap) -> "Callable[[], None]":
         def live() -> None:
             os.close(self.config["report"])
@@ -153,17 +146,20 @@ class Zygote:
 
         return live
 
-    def _start(self, index: int, seat: "Seat") -> int:
-        """A rank in an interpreter of its own, which imports torch again."""
+    def _start(self, index: int) -> int:
+        """The store or a rank in an interpreter of its own, which imports torch again."""
         config = dict(self.config, seat=index, zygote=self.pid)
         stdin = holding(self.program + json.dumps(config).encode("ascii"))
-        keep = (seat["events"], seat["go"], seat["stack"], self.config["pages"])
+        seat = None if index == STORE else self.seats[index]
+        output = seat["output"] if seat else 1
         started = subprocess.Popen(
             command(sys.executable, self.program, self.head, "zygote"),
             stdin=stdin,
-            stdout=seat["output"],
-            stderr=seat["output"],
-            pass_fds=keep,
+            stdout=output,
+            stderr=output,
+            pass_fds=[seat["events"], seat["go"], seat["stack"], config["pages"]]
+            if seat
+            else [config["report"]],
         )
         os.close(stdin)
         self.kept.append(started)  # When forgotten it would be reaped elsewhere.
@@ -172,11 +168,14 @@ class Zygote:
 
 def _be_alone(config: "Config") -> None:
     """What `Zygote._start` has started."""
-    die_with_parent(config["zygote"])
-    seat = config["seats"][config["seat"]]
-    seat["output"] = os.dup(1)
     try:
+        die_with_parent(config["zygote"])
+        default_signals()
         _import_torch()
+        if config["seat"] == STORE:
+            _be_store(config)
+        seat = config["seats"][config["seat"]]
+        seat["output"] = os.dup(1)
         _be_rank(seat, mmap.mmap(config["pages"], SIZE * len(config["seats"])))
     except BaseException:
         traceback.print_exc()
@@ -184,8 +183,18 @@ def _be_alone(config: "Config") -> None:
         os._exit(3)
 
 
+def _report(config: "Config", what: str, **words: Any) -> None:
+    os.write(config["report"], json.dumps(dict(words, what=what)).encode("ascii") + b"\n")
+
+
+def _be_store(config: "Config") -> None:
+    store = _open_store(config["store"], config["timeout"])
+    _report(config, "store", port=store.port)
+    while True:
+        signal.pause()
+
+
 def _be_rank(seat: "Seat", memory: mmap.mmap) -> None:
-    default_signals()
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, standard in ((nothing, 0), (seat["output"], 1), (seat["output"], 2)):
         os.dup2(descriptor, standard)
@@ -218,15 +227,18 @@ def _open_store(address: str, timeout: float) -> Any:
         "timeout": datetime.timedelta(seconds=timeout),
     }  # type: dict[str, Any]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    descriptor = -1
     try:
-        listener.bind((address, 0))
-        listener.listen(1024)
-        port = listener.getsockname()[1]
-        return make(address, port, master_listen_fd=listener.detach(), **options)
+        with socket.socket(family, socket.SOCK_STREAM) as listener:
+            listener.bind((address, 0))
+            listener.listen(1024)
+            port = listener.getsockname()[1]
+            descriptor = listener.detach()
+        return make(address, port, master_listen_fd=descriptor, **options)
     except (OSError, TypeError, RuntimeError):
-        traceback.print_exc()
-        listener.close()
+        if descriptor >= 0:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
         return make(address, 0, **options)
 
 

@@ -198,8 +198,7 @@ def test_a_slow_import_is_measured_by_the_others(imported: Sequence[float], limi
     watched = watch(number=4)
     for host, seconds in zip(watched.hosts.values(), (*imported, None, None, None, None), strict=False):
         host.imported_at = None if seconds is None else 100.0 + seconds
-    for rank in watched.ranks:
-        rank.pid = None
+        host.heard_at = 100.0 + limit
     assert watched.alarm(100.0 + limit - 0.1) is None
     assert watched.alarm(100.0 + limit) == Alarm("trouble")
     late = [host.host for host in watched.hosts.values() if host.trouble]

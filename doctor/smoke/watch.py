@@ -264,9 +264,7 @@ class Watch:
     def _silent(self, now: float) -> Iterator[Alarm]:
         for host in self.hosts.values():
             waited = now - host.heard_at
-            here = [self.ranks[seat.rank] for seat in self.plan.on(host.host)]
-            watched = any(rank.pid and not rank.exit for rank in here)
-            if watched and not host.gone and waited >= self.patience.silent:
+            if host.ready and not host.gone and waited >= self.patience.silent:
                 host.trouble = f"its agent fell silent for {waited:.0f} s"
                 yield Alarm("trouble")
 

@@ -16,6 +16,9 @@ Index = Annotated[int, msgspec.Meta(ge=0, le=64)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 
 
+Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
+
+
 class Say(msgspec.Struct, frozen=True, tag_field="say"):
     pass
 
@@ -41,7 +44,7 @@ class Store(Say, frozen=True, tag="store"):
 
 
 class Spawned(Say, frozen=True, tag="spawned"):
-    pids: dict[str, Number]
+    pids: dict[str, Pid]
 
 
 class Told(Say, frozen=True, tag="event"):

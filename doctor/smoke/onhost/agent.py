@@ -178,10 +178,8 @@ class Agent:
             self.say(**said)
         if host.trouble:
             self._give_up(host.trouble)
-        elif host.living() and (
-            host.state_changed or now - self.shown_at >= (OFTEN if self.moved else SELDOM)
-        ):
-            self._show(None)
+        elif host.state_changed or now - self.shown_at >= (OFTEN if self.moved else SELDOM):
+            self._show(None)  # without any rank yet it still says that this host answers
 
     def _show(self, number: Any) -> None:
         assert self.host is not None

@@ -44,7 +44,8 @@ def givens(recording: Recording, plan: JobPlan, facts: Facts) -> Mapping[str, An
 def smoke_of(recording: Recording) -> SmokeSeen | None:
     """The smoke runs with what they prove."""
     runs = tuple(SmokeRun(result, judge(result)) for result in recording.smoke)
-    return SmokeSeen(runs) if runs else None
+    unheard = frozenset((*recording.unreached, *recording.unfinished))
+    return SmokeSeen(runs, unheard) if runs else None
 
 
 def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Missing:

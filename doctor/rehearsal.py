@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from doctor.collect import Collection
 from doctor.examination import plan_of
+from doctor.facts.smoke import is_fault
 from doctor.mesh import MeshResult, Patience, mesh_script, plan_mesh, run_mesh
-from doctor.model import Host, HostStatus, Severity
+from doctor.model import Host, HostStatus
 from doctor.plan import JobPlan
 from doctor.probe import through
 from doctor.smoke.judge import judge
@@ -55,7 +56,7 @@ def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> Non
 
 def named_by(result: SmokeResult) -> list[str]:
     """The hosts that a fault of this run names."""
-    charges = (charge for charge in judge(result) if charge.severity is not Severity.WARN)
+    charges = (charge for charge in judge(result) if is_fault(charge))
     return list(dict.fromkeys(h for charge in charges for h in charge.culprit_hosts(result.plan)))
 
 

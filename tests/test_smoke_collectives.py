@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from doctor.smoke.onhost import bandwidthplan, collectiveplan
@@ -152,6 +152,9 @@ def test_every_call_can_be_shown_on_a_page(backend: str) -> None:
 
 
 @given(st.integers(2, 300), st.sampled_from(sorted(collectiveplan.BYTES)))
+@example(300, "int8")
+@example(23, "bfloat16")
+@example(24, "bfloat16")
 def test_sums_are_exact_in_their_dtype(members: int, dtype: str) -> None:
     ranks = list(range(members))
     sums = total(ranks, dtype)

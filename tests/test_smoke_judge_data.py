@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -13,43 +12,38 @@ from doctor.model import Confidence, Severity
 from doctor.smoke.judge import desync, draws, masks
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.data import judge_data
-from doctor.smoke.onhost.collectiveplan import PERIOD, addends, total
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
-from doctor.smoke.onhost.trainplan import voters
-from doctor.smoke.result import Batch, CollectiveWrong, RankSeen, SmokeResult, Started, Step
-from tests.smoke_results import (
-    changed,
-    healthy,
-    mark,
-    plan_of,
-    with_batches,
-    with_rank,
-    with_steps,
+from doctor.smoke.result import Batch, RankSeen, Started, Step
+from tests.smoke_results import changed, healthy, mark, plan_of, with_rank
+from tests.smoke_spoilt import (
+    SHAPES,
+    Spoil,
+    Verdict,
+    alone_wrong,
+    audited,
+    batches,
+    both,
+    broken_device,
+    data_of,
+    drifted,
+    initial,
+    lost_part,
+    masked,
+    missing_part,
+    run_of,
+    split_losses,
+    started,
+    steps,
+    stray,
+    summed_wrong,
+    unsynced,
+    verdicts,
+    wrong,
 )
-
-Spoil = Callable[[SmokeResult], SmokeResult]
-Verdict = tuple[str, str, tuple[int, ...], bool]
-"""Check, kind, culprits, undecided."""
 
 MASK, DESYNC = "smoke-mask-divergence", "smoke-desync"
 WRONG, CORRUPT = "smoke-collective-wrong", "smoke-corruption"
-SHAPES: dict[str, dict[str, int]] = {
-    "1x1": {"hosts": 1},
-    "2x1": {"hosts": 2},
-    "1x4": {"hosts": 1, "each": 4, "tp": 4},
-    "2x2": {"hosts": 2, "each": 2, "tp": 2},
-    "3x1": {"hosts": 3},
-    "4x2": {"hosts": 4, "each": 2, "tp": 2},
-    "two cells": {"hosts": 4, "each": 2, "tp": 2, "cells": 2},
-}
-
-
-@cache
-def run_of(shape: str) -> SmokeResult:
-    return healthy(plan_of(**SHAPES[shape]))
-
-
 _CACHED = {
     (draws, "reference_streams"): cache(reference_streams),
     (draws, "reference_fingerprint"): cache(reference_fingerprint),
@@ -65,191 +59,6 @@ def _references_once(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, known)
 
 
-def verdicts(charges: tuple[Charge, ...]) -> list[Verdict]:
-    return [(charge.check, charge.kind, charge.ranks, charge.undecided) for charge in charges]
-
-
-def both(*spoils: Spoil) -> Spoil:
-    def spoil(result: SmokeResult) -> SmokeResult:
-        for each in spoils:
-            result = each(result)
-        return result
-
-    return spoil
-
-
-def shape_and_place(result: SmokeResult, rank: int) -> tuple[Any, int]:
-    seat = result.plan.seat(rank)
-    return result.plan.shape(seat.cell), seat.place
-
-
-# Data.
-
-
-def batches(rank: int, change: Callable[[Batch], Batch], first: int = 0) -> Spoil:
-    return lambda result: with_batches(result, rank, change, first)
-
-
-def masked(rank: int, first: int = 0) -> Spoil:
-    """Another mask, and so other labels."""
-    return batches(rank, lambda b: changed(b, mask=mark(rank, b.step), labels=mark("l", rank, b.step)), first)
-
-
-def stray(rank: int, *names: str, first: int = 0) -> Spoil:
-    """Other draws from some streams."""
-
-    def change(batch: Batch) -> Batch:
-        streams = {name: mark(name, rank, batch.step) for name in names}
-        return changed(batch, streams={**batch.streams, **streams})
-
-    return batches(rank, change, first)
-
-
-def data_of(rank: int, other: int, ahead: int = 0) -> Spoil:
-    """The whole batch of another place, or of another step."""
-
-    def spoil(result: SmokeResult) -> SmokeResult:
-        shape, _ = shape_and_place(result, rank)
-
-        def change(batch: Batch) -> Batch:
-            return Batch(batch.step, *reference_batch(shape, batch.step + ahead, other), batch.streams)
-
-        return with_batches(result, rank, change)
-
-    return spoil
-
-
-def split_losses(rank: int, first: int) -> Spoil:
-    """As with another mask on one of two tensor-parallel peers."""
-    return lambda result: with_steps(result, rank, lambda s: changed(s, loss=(s.loss or 0) * 1.01), first)
-
-
-# The training.
-
-
-def steps(rank: int, change: Callable[[Step], Step], first: int = 0, last: int = 10**9) -> Spoil:
-    return lambda result: with_steps(result, rank, change, first, last)
-
-
-def drifted(rank: int, first: int) -> Spoil:
-    """Other parameters from a step on."""
-    return steps(rank, lambda s: changed(s, params=mark("drift", rank, s.step)), first)
-
-
-def unsynced(rank: int, first: int) -> Spoil:
-    return both(steps(rank, lambda s: changed(s, reduced=(s.own or (0, 0))[0]), first), drifted(rank, first))
-
-
-def summed_wrong(rank: int, first: int, error: float = 0.01) -> Spoil:
-    return both(
-        steps(rank, lambda s: changed(s, reduced=(s.reduced or 0) + error), first), drifted(rank, first)
-    )
-
-
-def lost_part(rank: int, column: tuple[int, ...], first: int) -> Spoil:
-    """One rank's part is missing in the sum that all hold."""
-
-    def spoil(result: SmokeResult) -> SmokeResult:
-        part = {s.step: (s.own or (0, 0))[0] for s in result.ranks[rank].steps}
-        for each in column:
-            result = with_steps(
-                result, each, lambda s: changed(s, reduced=(s.reduced or 0) - part[s.step]), first
-            )
-        return result
-
-    return spoil
-
-
-def initial(rank: int) -> Spoil:
-    return lambda result: with_rank(
-        drifted(rank, 0)(result), rank, init=changed(result.ranks[rank].init, params=mark("other"))
-    )
-
-
-# Audits.
-
-
-def audited(rank: int, *, used: bool = False, of: tuple[int, ...] = (), first: int = 9) -> Spoil:
-    """Other gradients: the one that was used, or those of the batches of some replicas."""
-
-    def change(seen: RankSeen, dp: int, count: int) -> RankSeen:
-        audits = []
-        for audit in seen.audits:
-            if audit.step >= first:
-                votes = tuple(
-                    mark("bad", rank, batch, audit.step) if batch in of else vote
-                    for batch, vote in zip(voters(count, dp), audit.votes, strict=True)
-                )
-                audit = changed(audit, votes=votes, used=mark("used", rank) if used else votes[0])
-            audits.append(audit)
-        return replace(seen, audits=tuple(audits))
-
-    def spoil(result: SmokeResult) -> SmokeResult:
-        shape, place = shape_and_place(result, rank)
-        return with_rank(result, rank, lambda seen: change(seen, shape.dp_of(place), shape.dp))
-
-    return spoil
-
-
-def alone_wrong(rank: int) -> Spoil:
-    def change(seen: RankSeen) -> RankSeen:
-        assert seen.solo
-        return replace(
-            seen, solo=changed(seen.solo, votes=tuple(mark("solo", rank, v) for v in seen.solo.votes))
-        )
-
-    return lambda result: with_rank(result, rank, change)
-
-
-def started(rank: int, **changes: Any) -> Spoil:
-    def change(seen: RankSeen) -> RankSeen:
-        return replace(seen, started=changed(seen.started, **changes))
-
-    return lambda result: with_rank(result, rank, change)
-
-
-def broken_device(*ranks: int, dp: int, replica: tuple[int, ...]) -> Spoil:
-    """Wrong in all that it computes, and with it all that its tensor-parallel peers compute."""
-    own = replica[0] // len(replica)
-    of = tuple(voters(dp, own))
-    return both(*(audited(rank, of=of) for rank in replica), *(alone_wrong(rank) for rank in ranks))
-
-
-# Collectives.
-
-
-def wrong(
-    rank: int, name: str, index: int, got: object, expected: object, position: int, group: str = "world"
-) -> Spoil:
-    said = CollectiveWrong(name, group, index, str(got), str(expected), position)
-
-    def change(seen: RankSeen) -> RankSeen:
-        assert seen.collectives
-        return replace(seen, collectives=changed(seen.collectives, wrong=(*seen.collectives.wrong, said)))
-
-    return lambda result: with_rank(result, rank, change)
-
-
-def missing_part(culprit: int, world: int, *places: tuple[int, int]) -> Spoil:
-    """All-reduces without one rank's part, as (position, index)."""
-    members = list(range(world))
-    sums, parts = total(members, "int32"), addends(members, "int32")[culprit]
-    return both(
-        *(
-            wrong(
-                rank,
-                "all_reduce of 1000 int32",
-                i,
-                sums[i % PERIOD] - parts[i % PERIOD],
-                sums[i % PERIOD],
-                at,
-            )
-            for at, i in places
-            for rank in members
-        )
-    )
-
-
 CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
     "a mask of its own": ("2x2", masked(3), [(MASK, "mask", (3,), False)]),
     "in a world of two": ("2x1", masked(1), [(MASK, "mask", (1,), False)]),
@@ -261,6 +70,11 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
         "2x2",
         both(masked(3, 10), split_losses(3, 5), audited(2, used=True), audited(3, used=True)),
         [(MASK, "mask", (3,), False)],
+    ),
+    "what peers show before the mask is looked at": (
+        "1x4",
+        both(masked(1, 10), split_losses(1, 5)),
+        [(MASK, "mask", (1,), False)],
     ),
     "labels of a replica": (
         "2x2",
@@ -296,6 +110,16 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
     ),
     "parameters of one of three": ("3x1", drifted(2, 12), [(DESYNC, "parameters", (2,), False)]),
     "parameters of one of two": ("2x2", drifted(3, 12), [(DESYNC, "parameters", (1, 3), True)]),
+    "parameters at an audit": (
+        "4x2",
+        both(drifted(4, 9), *(audited(rank, of=(2, 1, 0)) for rank in (4, 5))),
+        [(DESYNC, "parameters", (4,), False)],
+    ),
+    "of one of two, at an audit": (
+        "2x2",
+        both(drifted(3, 9), *(audited(rank, of=(1, 0)) for rank in (2, 3))),
+        [(DESYNC, "parameters", (1, 3), True)],
+    ),
     "losses of peers": ("2x2", split_losses(1, 4), [(DESYNC, "tp-loss", (0, 1), True)]),
     "loss of one of four peers": ("1x4", split_losses(1, 4), [(DESYNC, "tp-loss", (1,), False)]),
     "wrong sum on one rank": ("2x1", summed_wrong(1, 11), [(WRONG, "sum", (1,), False)]),

@@ -223,7 +223,19 @@ def test_who_does_not_join_is_named(plan: SmokePlan, late: tuple[int, ...]) -> N
     charge = one(frozen(plan, faults))
     assert (charge.check, charge.kind, charge.ranks) == ("smoke-not-started", "behind", late)
     assert charge.hosts == ((plan.seat(late[0]).host,) if len(late) > 1 else ())
-    assert "waiting to be told where to join (phase ready)" in charge.summary
+    assert "waiting to be told where to join" in charge.summary
+
+
+@pytest.mark.parametrize(("step", "words"), [(0, "connecting to the store"), (1, "meeting its peers")])
+def test_who_is_behind_in_joining_is_named(step: int, words: str) -> None:
+    result = frozen(FOUR, {rank: behind("join") for rank in range(4)})
+    for rank in range(4):
+        at = step if rank == 2 else step + 1
+        samples = tuple(replace(sample, step=at) for sample in result.ranks[rank].samples)
+        result = with_rank(result, rank, samples=samples)
+    charge = one(result)
+    assert (charge.check, charge.kind, charge.ranks) == ("smoke-not-started", "behind", (2,))
+    assert words in charge.summary
 
 
 def test_who_was_never_heard_of_is_a_suspect() -> None:

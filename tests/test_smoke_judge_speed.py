@@ -220,6 +220,7 @@ def test_a_slow_link(hosts: int, rates: Rates, found: list[tuple[str, ...]]) -> 
         (4, at("n3", factor=200, stages=(1,)), []),
         (4, between("n1", "n3", 200), []),
         (4, lambda *_: 200.0, []),
+        (5, lambda a, b, _: 30 if "n2" in (a, b) else 40 if {a, b} == {"n3", "n4"} else 1.0, []),
     ],
 )
 def test_long_round_trips(hosts: int, trips: Rates, found: list[str]) -> None:

@@ -74,7 +74,7 @@ def test_ranks_that_move_set_nothing_off() -> None:
 @pytest.mark.parametrize(
     ("phase", "step", "nth", "gap", "limit"),
     [
-        ("join", 0, 0, 0.0, 15.0),
+        ("join", 3, 0, 0.0, 15.0),
         ("collectives", 0, 2, 0.0, 15.0),
         ("train", 0, 3, 0.01, 15.0),
         ("train", 5, 3, 0.0, 1.0),

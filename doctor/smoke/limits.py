@@ -33,7 +33,11 @@ class Patience:
     start: float = 25.0
 
 
-PATIENCE = {"gloo": Patience(15.0), "nccl": Patience(180.0), "hccl": Patience(300.0)}
+PATIENCE = {
+    "gloo": Patience(15.0),
+    "nccl": Patience(180.0, look=8.0),  # its own watchers take their time to answer
+    "hccl": Patience(300.0, look=4.0),
+}
 WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0}
 """The whole run, where nothing else was asked for."""
 

@@ -195,11 +195,17 @@ class Error(msgspec.Struct, frozen=True, tag="error", tag_field="ev"):
     trace: Text = ""
 
 
+class Backend(msgspec.Struct, frozen=True, tag="backend", tag_field="ev"):
+    """What NCCL or HCCL themselves know of a hang."""
+
+    text: Text
+
+
 class Done(msgspec.Struct, frozen=True, tag="done", tag_field="ev"):
     pass
 
 
-Event = Started | Collectives | Init | Batch | Step | Audit | Solo | Pair | Entered | Error | Done
+Event = Started | Collectives | Init | Batch | Step | Audit | Solo | Pair | Entered | Error | Backend | Done
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +255,8 @@ class RankSeen:
     exit: Exit | None = None
     error: Error | None = None
     stack: str = ""
+    backend: str = ""
+    """What NCCL or HCCL themselves know of a hang."""
     started: Started | None = None
     collectives: Collectives | None = None
     init: Init | None = None

@@ -15,7 +15,7 @@ import msgspec
 
 from doctor.mesh import MeshResult
 from doctor.smoke.limits import PATIENCE, WHOLE, Patience
-from doctor.smoke.result import End, Exit, Hiccup, LeftOutOfSmoke, SmokePlan, SmokeResult
+from doctor.smoke.result import Backend, End, Exit, Hiccup, LeftOutOfSmoke, SmokePlan, SmokeResult
 from doctor.smoke.watch import Alarm, HostWatch, Watch
 from doctor.smoke.words import (
     Bye,
@@ -36,6 +36,7 @@ from doctor.smoke.words import (
 from doctor.transport import Ended, Session
 
 TICK = 0.05
+BEFORE_BACKEND = ("spawned", "start", "ready", "join")
 MOST_NOISE = 200
 Meet = Callable[[], MeshResult | None]
 """Lets the hosts connect to each other, while their ranks hang."""
@@ -209,7 +210,7 @@ class SmokeRun:
         if alarm.kind != "still":
             self._look()
         if alarm.kind in ("still", "deadline", "stopped", "mismatch"):
-            self._ask_all({"do": "stacks"}, lambda host: host.host in self.stacks_of)
+            self._ask_all({"do": "stacks"}, self._told_all)
         if alarm.kind in ("still", "deadline", "lost", "trouble") or self._only_connections_broke():
             self.progress("something hangs; connecting the hosts to each other")
             self.mesh = self.meet()
@@ -220,6 +221,15 @@ class SmokeRun:
         return bool(ended) and all(rank.exit and rank.exit.code == 3 for rank in ended)
 
     # The conversation.
+
+    def _told_all(self, host: HostWatch) -> bool:
+        """Stacks, and where there is a backend that knows something, its words."""
+        joined = [
+            rank
+            for rank in (self.watch.ranks[seat.rank] for seat in self.plan.on(host.host))
+            if self.plan.backend != "gloo" and rank.exit is None and rank.phase not in BEFORE_BACKEND
+        ]
+        return host.host in self.stacks_of and all(rank.events[Backend] for rank in joined)
 
     def _look(self) -> None:
         self.looks += 1

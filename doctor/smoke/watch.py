@@ -20,6 +20,7 @@ from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.onhost.shape import Entry
 from doctor.smoke.result import (
     Audit,
+    Backend,
     Batch,
     Collectives,
     Done,
@@ -108,6 +109,7 @@ class RankWatch:
 
     def seen(self, ended: float) -> RankSeen:
         first = self._first
+        backend = first(Backend)
         spans = [*self.entered, ("", ended)]
         seconds = {
             phase: round(after - at, 4) for (phase, at), (_, after) in pairwise(spans) if phase != "done"
@@ -122,6 +124,7 @@ class RankWatch:
             exit=self.exit,
             error=first(Error),
             stack=self.stack,
+            backend=backend.text if backend else "",
             started=first(Started),
             collectives=first(Collectives),
             init=first(Init),

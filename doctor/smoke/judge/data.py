@@ -111,10 +111,10 @@ def _from_data(plan: SmokePlan, charge: Charge, data: Iterable[Charge]) -> bool:
 
 
 def _solved(charge: Charge, others: Iterable[Charge]) -> bool:
-    """Whether another charge says which of these suspects it was."""
+    """Whether another charge says which of these suspects it was, or names fewer of them."""
     suspects = set(charge.ranks)
     return charge.undecided and any(
-        not other.undecided and _counts(other) and set(other.ranks) < suspects
+        _counts(other) and set(other.ranks) < suspects
         for other in others
         if other.ranks and other.kind not in HARMLESS and other.check != "smoke-loss-stall"
     )

@@ -133,10 +133,9 @@ def _late(
 ) -> Charge:
     first = late[0]
     phase = phase_of(first)
-    silent = not looks(first)
-    doing_what = (
-        "nothing was ever heard of it" if silent else f"it is still {doing(phase, 0)} (phase {phase})"
-    )
+    pages = looks(first)
+    silent = not pages
+    doing_what = "nothing was ever heard of it" if silent else f"it is still {doing(phase, pages[-1].step)}"
     waiting = (
         f"and {ranks_text(seen.rank for seen in rest)} {_wait(rest)} for it"
         if rest

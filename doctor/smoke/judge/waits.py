@@ -32,13 +32,13 @@ class Stall:
 def stall_of(shape: Shape, pages: Mapping[int, Sample | None], phases: Mapping[int, str]) -> Stall:
     """Of the ranks that have not ended; `pages` has None where no page was ever seen."""
     early = {
-        place: PHASES.index(phases[place])
+        place: (PHASES.index(phases[place]), page.step if page else 0)
         for place, page in pages.items()
         if (page is None or page.position == 0) and PHASES.index(phases[place]) <= JOIN
     }
     if early:
         lowest = min(early.values())
-        last = tuple(place for place, phase in early.items() if phase == lowest)
+        last = tuple(place for place, moment in early.items() if moment == lowest)
         return Stall("behind" if len(last) < shape.world else "together", last, {})
     waits = waits_for(shape, {place: page for place, page in pages.items() if page is not None})
     outside = {place for place, page in pages.items() if page is None or not page.inside}

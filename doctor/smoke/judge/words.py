@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from doctor.model import Evidence
+from doctor.smoke.onhost.page import JOINING
 from doctor.smoke.onhost.shape import Entry
 from doctor.smoke.result import RankSeen, Sample
 
@@ -54,7 +55,11 @@ def _of(phase: str, step: int) -> str:
 
 def doing(phase: str, step: int) -> str:
     """Where a rank is, after "it is"."""
-    return f"in training step {step}" if phase == "train" else _DOING.get(phase, f"in the {phase} phase")
+    if phase == "train":
+        return f"in training step {step}"
+    if phase == "join" and step < len(JOINING):
+        return f"joining the process group ({JOINING[step]})"
+    return _DOING.get(phase, f"in the {phase} phase")
 
 
 def page_words(sample: Sample) -> str:
@@ -88,6 +93,8 @@ def evidence(seen: RankSeen) -> list[Evidence]:
         found.append(Evidence(f"process{pid} of {name}", f"it {state_words(seen)}"))
     if frames := top_of(seen.stack):
         found.append(Evidence(f"stack of {name}", frames))
+    if seen.backend.strip():
+        found.append(Evidence(f"backend of {name}", last_lines(seen.backend, 20)))
     return found
 
 

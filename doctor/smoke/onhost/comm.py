@@ -7,7 +7,6 @@ purpose come in.
 from __future__ import annotations
 
 import time
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -29,11 +28,12 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
 def make_groups(shape: Shape, place: int, timeout: float, device: Device) -> Groups:
     """The groups of a rank, None where it would be alone. Call it on all ranks at the same time."""
     groups: Groups = {"world": dist.group.WORLD if shape.world > 1 else None, "tp": None, "dp": None}
+    limit = device.init_kwargs(timeout)["timeout"]
     for name in ("tp", "dp"):
         for members in dict.fromkeys(tuple(shape.members(name, rank)) for rank in range(shape.world)):
             if len(members) > 1:
                 # A new group has torch's own timeout, half an hour, unless it is told.
-                made = dist.new_group(list(members), timedelta(seconds=timeout), device.backend)
+                made = dist.new_group(list(members), limit, device.backend)
                 if place in members:
                     groups[name] = made
     return groups
@@ -126,6 +126,7 @@ class Comm:
             return
         self.seq[group] = self.seq.get(group, 0) + 1
         dtype = str(x.dtype).replace("torch.", "")
+        self.device.synchronise()  # what is still being computed is no waiting
         self.page.enter(group, self.seq[group], op, dtype, x.numel() * x.element_size())
         began = time.perf_counter()
         do()

@@ -235,7 +235,10 @@ class Host:
         if self._stacks is not None:
             self._again = True
             return
-        self._stacks = Stacks([rank for rank in self.ranks if rank.living], self.python)
+        living = [rank for rank in self.ranks if rank.living]
+        for rank in living:
+            rank.ask_backend()
+        self._stacks = Stacks(living, self.python)
 
     # Ending.
 

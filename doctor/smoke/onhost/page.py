@@ -12,6 +12,8 @@ from mmap import mmap
 from typing import Any
 
 PHASES = ("spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done")
+JOINING = ("connecting to the store", "meeting its peers", "forming its groups", "trying its groups")
+"""What the steps of the join phase are."""
 GROUPS = ("none", "world", "tp", "dp", "pair")
 OPS = (
     "none",
@@ -50,7 +52,7 @@ class Page:
         "version",  # grows with every mark; odd: being written
         "pid",
         "phase",  # index into PHASES
-        "step",  # of the training, 0 elsewhere
+        "step",  # of the training, or of joining (JOINING); 0 elsewhere
         "position",  # collectives entered so far, over all groups: the next one has the index `position`
         "group",  # index into GROUPS: the collective entered last
         "seq",  # its number in that group, from 1

@@ -12,7 +12,9 @@ import json
 import os
 import platform
 import signal
+import threading
 import traceback
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined
 
 from doctor.smoke.onhost import audit, bandwidth, collectives
 from doctor.smoke.onhost.comm import Comm, join, make_groups
-from doctor.smoke.onhost.devices import device_of
+from doctor.smoke.onhost.devices import Device, device_of
 from doctor.smoke.onhost.page import Page
 from doctor.smoke.onhost.shape import Shape
 from doctor.smoke.onhost.streams import fingerprint, numpy
@@ -75,9 +77,13 @@ def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, 
         _injection().before_join(config["inject"], place, page)
     limit = timedelta(seconds=timeout)
     store = PrefixStore(f"cell{config['cell']}", TCPStore(address, port, timeout=limit))
+    page.enter_phase("join", 1)
     dist.init_process_group(store=store, rank=place, world_size=shape.world, **device.init_kwargs(timeout))
+    page.enter_phase("join", 2)
     comm = Comm(shape, place, page, device, make_groups(shape, place, timeout, device), say)
+    page.enter_phase("join", 3)
     join(comm)
+    _answer(go_fd, device, say)
     trainer = Trainer(comm)
     if config["inject"]:
         _injection().apply(config["inject"], comm, trainer, page)
@@ -89,14 +95,14 @@ def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, 
     say({"ev": "done"})
 
 
-def _start(device: Any) -> dict[str, Any]:
+def _start(device: Device) -> dict[str, Any]:
     """Set up, and look at what the rank will rely on."""
     torch.set_num_threads(1)
     device.set_up()
     # What a data loader's workers do; it fails where /dev/shm is full.
     torch.empty(1 << 20, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), **device.versions()}
-    versions["cpu"] = torch.backends.cpu.get_cpu_capability()
+    versions["cpu"] = f"{torch.backends.cpu.get_cpu_capability()} {_cpu_model()}".strip()
     if numpy is not None:
         versions["numpy"] = str(numpy.__version__)
     return {
@@ -106,6 +112,16 @@ def _start(device: Any) -> dict[str, Any]:
         "golden": [audit.golden(device) for _ in range(GOLDEN_RUNS)],
         "product": device.product,
     }
+
+
+def _cpu_model() -> str:
+    """Processors of different models may round differently."""
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            name, _, value = line.partition(":")
+            if name.strip() in ("model name", "CPU part"):
+                return value.strip()
+    return ""
 
 
 def _go(go_fd: int) -> tuple[str, int]:
@@ -118,6 +134,18 @@ def _go(go_fd: int) -> tuple[str, int]:
         line += more
     told = json.loads(line)
     return str(told["address"]), int(told["port"])
+
+
+def _answer(go_fd: int, device: Device, say: Say) -> None:
+    """Tell what the backend knows of a hang, when asked: the rank itself hangs, a thread does not."""
+    if device.backend == "gloo":
+        return
+
+    def listen() -> None:
+        while os.read(go_fd, LONGEST_LINE):
+            say({"ev": "backend", "text": device.evidence()})
+
+    threading.Thread(target=listen, daemon=True).start()
 
 
 def _injection() -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from doctor.smoke.onhost.bandwidthplan import bandwidth_calls
 from doctor.smoke.onhost.collectiveplan import collective_calls
+from doctor.smoke.onhost.page import JOINING
 from doctor.smoke.onhost.shape import Call, Entry, Shape, numbered
 from doctor.smoke.onhost.trainplan import audit_calls, train_calls
 
@@ -30,4 +31,4 @@ def join_calls(shape: Shape) -> list[Call]:
     groups = ["world"] if shape.world > 1 else []
     groups += ["tp"] if shape.tp > 1 else []
     groups += ["dp"] if shape.dp > 1 else []
-    return [Call(0, group, "all_reduce", "float32", 4) for group in groups]
+    return [Call(len(JOINING) - 1, group, "all_reduce", "float32", 4) for group in groups]

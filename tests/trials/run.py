@@ -53,7 +53,8 @@ class Field:
         inventory.write_text(f"hosts:\n{hosts}")
         shape = ("--ranks-per-host", str(self.ranks), "--steps", str(self.steps), "--tp", str(self.tp))
         where = ("--inventory", str(inventory), "--python", sys.executable)
-        return self.lab.doctor_argv("smoke", *where, *shape, *args)
+        argv = self.lab.doctor_argv("smoke", *where, *shape, *args)
+        return ["tests.trials.once" if word == "doctor" else word for word in argv]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import Problem, Scope, check
-from doctor.facts.smoke import SMOKE, SmokeSeen, accused
+from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least
 
 HARDWARE = ("gpu-ecc", "gpu-xid", "gpu-unhealthy", "device-unhealthy", "kernel-log")
+LEAST_STEPS = 15
+"""Fewer say nothing about where a loss is going."""
 SOFTWARE = ("version-incompatible", "version-drift", "env-drift")
 
 
@@ -36,6 +38,7 @@ def smoke_collective_wrong(seen: SmokeSeen) -> Iterator[Problem]:
     What to do: run the host alone and again. A fault that stays belongs to its hardware; one that goes with a
     pair of hosts to the link between them. Look for ECC, Xid and machine-check messages on the named host.
     """
+    at_least(seen, "smoke-collective-wrong", "collectives", ranks=2)
     yield from accused(seen, "smoke-collective-wrong", "collectives")
 
 
@@ -89,6 +92,7 @@ def smoke_desync(seen: SmokeSeen) -> Iterator[Problem]:
     What to do: compare the software of the named host with the others'. In your own job broadcast the
     parameters from rank 0 after loading, and compare a hash of them now and then.
     """
+    at_least(seen, "smoke-desync", "train", ranks=2)
     yield from accused(seen, "smoke-desync", "train")
 
 
@@ -154,6 +158,7 @@ def smoke_loss_stall(seen: SmokeSeen) -> Iterator[Problem]:
     What to do: where replicas are named, compare their software and data; where nobody is named, all ranks
     did the same wrong thing: look at versions and variables that all hosts have in common.
     """
+    at_least(seen, "smoke-loss-stall", "train", steps=LEAST_STEPS)
     yield from accused(seen, "smoke-loss-stall", "train")
 
 

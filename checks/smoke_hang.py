@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import Problem, Scope, check
-from doctor.facts.smoke import SMOKE, SmokeSeen, accused
+from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least
 
 DEVICES = (
     "gpu-missing",
@@ -163,4 +163,5 @@ def smoke_mismatch(seen: SmokeSeen) -> Iterator[Problem]:
     What to do: compare the software of the named host with the others'. In your own job look for whatever
     only some ranks do between the last collective that agreed and this one.
     """
+    at_least(seen, "smoke-mismatch", "done", ranks=2)
     yield from accused(seen, "smoke-mismatch", "done")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import Problem, Scope, Severity, check
-from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least
+from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least, only_on
 
 SETTINGS = ("cpu-governor", "numa-balancing", "swap-active")
+STEPS = 14
+"""Ten of them are compared: the first third, in which things warm up, is left out."""
 LEFTOVERS = ("stuck-process", "gpu-busy", "device-busy")
 
 
@@ -44,7 +46,7 @@ def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
     What to do: compare clocks, temperatures and power limits of the named device with its neighbours', the
     governor and the binding of its rank. Run the host alone to see whether it stays slow.
     """
-    at_least(seen, "smoke-straggler", ranks=4)
+    at_least(seen, "smoke-straggler", "train", ranks=4, steps=STEPS)
     yield from accused(seen, "smoke-straggler", "train")
 
 
@@ -73,7 +75,8 @@ def smoke_contention(seen: SmokeSeen) -> Iterator[Problem]:
     What to do: see what runs there, end what was left over, ask the scheduler for whole hosts, or for at
     least one core a rank.
     """
-    at_least(seen, "smoke-contention", hosts=3)
+    only_on(seen, "smoke-contention", "gloo")
+    at_least(seen, "smoke-contention", "train", hosts=3, steps=STEPS)
     yield from accused(seen, "smoke-contention", "train")
 
 
@@ -112,5 +115,5 @@ def smoke_slow_link(seen: SmokeSeen) -> Iterator[Problem]:
     What to do: look at the speed and the error counters of the named host's port and of the switch port at
     the other end; exchange cable or optics with a host that is fast, and see whether the fault goes with it.
     """
-    at_least(seen, "smoke-slow-link", hosts=3)
+    at_least(seen, "smoke-slow-link", "bandwidth", together=3)
     yield from accused(seen, "smoke-slow-link", "bandwidth")

@@ -83,7 +83,7 @@ def test_how_a_rank_ends(agent: Open, act: str, code: int | None, number: int | 
     said = run.until("exit")
     assert (said["rank"], said["code"], said["signal"]) == (10, code, number)
     assert re.search(words, said["words"])
-    assert said["page"][2] == 1
+    assert said["last"]["page"][2] == 1
     run.send(do="look", id=5)
     looked = run.until("pages", lambda said: said["id"] == 5)
     assert [row["rank"] for row in looked["ranks"]] == [11]

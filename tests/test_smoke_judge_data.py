@@ -270,13 +270,39 @@ def test_says_how_data_deviate(spoil: Spoil, words: str) -> None:
         (Charge("smoke-hang", "outside", "it hangs", ranks=(3,), phase="train", step=20), True),
         (Charge("smoke-hang", "outside", "it hangs", ranks=(3,), phase="train", step=12), False),
         (Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=13), False),
-        (Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=14), True),
+        (Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=15), False),
+        (Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="audit"), False),
+        (Charge("smoke-hang", "network", "it hangs", ranks=(3,), phase="audit"), True),
         (Charge("smoke-hang", "hiccup", "", ranks=(3,), phase="train", severity=Severity.WARN), True),
     ],
 )
 def test_what_ended_the_run_comes_before_what_followed(charge: Charge, left: bool) -> None:
     result = drifted(1, 12)(run_of("3x1"))
     assert bool(judge_data(result, [replace(charge, ranks=(2,))])) == left
+
+
+@pytest.mark.parametrize("late", [1, 3, 25])
+def test_sums_that_met_the_wrong_call_are_charged_to_nobody(late: int) -> None:
+    """Rank 3 left out an all-reduce; rank 1 got what rank 3 sent in the next step instead. The pages show it
+    some steps later only.
+    """
+    result = both(
+        steps(1, lambda s: changed(s, reduced=(s.reduced or 0) + 1), 2),
+        unsynced(3, 2),
+        drifted(1, 2),
+    )(run_of("2x2"))
+    assert {rank for _, _, ranks, _ in verdicts(judge_data(result)) for rank in ranks} == {1, 3}
+    skipped = Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=2 + late)
+    assert judge_data(result, [skipped]) == ()
+
+
+@pytest.mark.parametrize(
+    ("phase", "left"), [("join", False), ("collectives", False), ("train", True), ("audit", True)]
+)
+def test_wrong_results_of_calls_that_met_the_wrong_one_are_charged_to_nobody(phase: str, left: bool) -> None:
+    result = wrong(1, "all_reduce of 1000 int32", 0, 5, 6, 4)(run_of("2x2"))
+    mismatch = Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase=phase)
+    assert bool(judge_data(result, [mismatch])) == left
 
 
 def test_a_hang_of_another_cell_excuses_nothing() -> None:

@@ -14,24 +14,48 @@ from tests.trials.run import HOGS, Field, healthy, trial
 
 pytestmark = pytest.mark.lab
 
+# Runs `change(module)` on a module as soon as it is imported, wherever that is.
+WHEN_IMPORTED = """
+import importlib.util, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name != NAME:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        inner = spec.loader.exec_module
+        def exec_module(module):
+            inner(module)
+            change(module)
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Finder())
+"""
+# Check -> what a library of one host does otherwise than those of the others.
 TAMPERED = {
     "smoke-desync": """
-import sys
-
-class Tampered:
-    # An optimizer that was built with another way of rounding.
-    def find_spec(self, name, path=None, target=None):
-        if name == "torch.optim.adam":
-            sys.meta_path.remove(self)
-            import torch.optim.adam as adam
-            inner = adam.adam
-            def off(params, *args, **options):
-                inner(params, *args, **options)
-                for each in params:
-                    each.data.mul_(1.0001)
-            adam.adam = off
-
-sys.meta_path.insert(0, Tampered())
+NAME = "torch.optim.adam"
+def change(adam):
+    inner = adam.adam
+    def off(params, *args, **options):
+        inner(params, *args, **options)
+        for each in params:
+            each.data.mul_(1.0001)
+    adam.adam = off
+""",
+    "smoke-mask-divergence": """
+NAME = "random"
+def change(random):
+    inner = random.random
+    random.random = lambda: inner() and inner()
+""",
+    "smoke-corruption": """
+NAME = "torch"
+def change(torch):
+    inner = torch.Tensor.__matmul__
+    torch.Tensor.__matmul__ = lambda a, b: inner(a, b) * (1 + 2**-20)
 """,
 }
 
@@ -53,7 +77,8 @@ def test_what_breaks_is_named_and_nobody_else(kind: str, field: Field) -> None:
 
 @pytest.mark.parametrize("check", TAMPERED)
 def test_a_library_that_was_tampered_with_on_one_host(check: str, field: Field) -> None:
-    fault = Outside(check, frozenset({check}), before=lambda host: sitecustomize(host, TAMPERED[check]))
+    code = TAMPERED[check] + WHEN_IMPORTED
+    fault = Outside(check, frozenset({check}), before=lambda host: sitecustomize(host, code))
     outcome = trial(field, fault, 0)
     assert outcome.right, (outcome.place, outcome.said)
 

@@ -23,7 +23,7 @@ def watch(patience: Patience = GLOO, number: int = 2) -> Watch:
     ranks = hosts(number, 2)
     watched = Watch(plan_smoke(job(ranks), list(ranks), SmokeWishes()), patience, began=100.0)
     for host in watched.hosts.values():
-        host.ready, host.imported_at, host.heard_at = True, 101.0, 101.0
+        host.ready, host.imported_at = True, 101.0
     for rank in watched.ranks:
         rank.pid = 1000 + rank.seat.rank
     return watched
@@ -55,7 +55,6 @@ def line(rank: int, at: Entry, *, inside: bool = True, version: int = 0, state: 
 
 def show(watched: Watch, now: float, lines: Sequence[PageLine], quiet: float = 0.0, gap: float = 0.0) -> None:
     for host in watched.hosts.values():
-        host.heard_at = now
         mine = tuple(each for each in lines if watched.ranks[each.rank].seat.host == host.host)
         watched.pages(host, Pages(mine, gap=gap, quiet=quiet), now)
 
@@ -184,8 +183,9 @@ def test_a_rank_that_is_done_may_leave() -> None:
 def test_an_agent_that_falls_silent_is_named() -> None:
     watched = watch()
     show(watched, 102, everyone(watched, "train", 5))
-    watched.hosts["node1"].heard_at = 111.0
+    watched.hosts["node2"].silence = 9.9
     assert watched.alarm(111.9) is None
+    watched.hosts["node2"].silence = 10.1
     assert watched.alarm(112.1) == Alarm("trouble")
     assert watched.hosts["node2"].trouble == "its agent fell silent for 10 s"
     assert not watched.hosts["node1"].trouble
@@ -198,7 +198,6 @@ def test_a_slow_import_is_measured_by_the_others(imported: Sequence[float], limi
     watched = watch(number=4)
     for host, seconds in zip(watched.hosts.values(), (*imported, None, None, None, None), strict=False):
         host.imported_at = None if seconds is None else 100.0 + seconds
-        host.heard_at = 100.0 + limit
     assert watched.alarm(100.0 + limit - 0.1) is None
     assert watched.alarm(100.0 + limit) == Alarm("trouble")
     late = [host.host for host in watched.hosts.values() if host.trouble]

@@ -9,7 +9,7 @@ import pytest
 
 from doctor.smoke.inject import KINDS
 from tests.trials.kinds import INSIDE, OUTSIDE, order
-from tests.trials.outcome import Outcome, Truth, append, judged, load
+from tests.trials.outcome import Outcome, Ran, Truth, append, judged, load
 from tests.trials.table import interval, table
 
 HANG = frozenset({"smoke-hang"})
@@ -38,7 +38,7 @@ def found(
 
 
 def outcome(truth: Truth | None, *findings: dict[str, Any]) -> Outcome:
-    return judged("stuck", 0, "3:10", truth, {"findings": list(findings)}, 1, 5.0, 0.5)
+    return judged("stuck", 0, "3:10", truth, Ran(1, {"findings": list(findings)}, "", 5.0), 0.5)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,11 @@ def test_a_report_is_held_against_the_truth(
     assert (seen.detected, seen.named, seen.alone) == expected
 
 
-def test_a_run_without_a_report_is_wrong() -> None:
-    assert not judged("stuck", 0, "", RANK, None, 70, 5.0, None).right
-    assert not judged("healthy", 0, "", None, None, 70, 5.0, None).right
+@pytest.mark.parametrize("truth", [RANK, None])
+def test_a_run_without_a_report_is_wrong(truth: Truth | None) -> None:
+    seen = judged("stuck", 0, "", truth, Ran(70, None, "it broke", 5.0))
+    assert not seen.right
+    assert seen.said == ("no report: it broke",)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated
 
 import typer
@@ -36,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
     except DoctorError as error:
         print(f"doctor: {error.message}", file=sys.stderr)
         if error.hint:
-            print(f"        {error.hint}", file=sys.stderr)
+            print(indent(error.hint, " " * 8), file=sys.stderr)
         return EXIT_USAGE if isinstance(error, UsageError) else EXIT_BROKEN
     except typer.Exit as leave:
         return leave.exit_code
@@ -75,9 +76,7 @@ def _main(
 
 app.command("check", help="Ask every host, judge, report.")(without(*SMOKE))
 app.command("smoke", help="A short real parallel training that names what is wrong.")(without("no_smoke"))
-app.command("preflight", help="What a job script runs first: check, then smoke on the hosts that passed.")(
-    examine
-)
+app.command("preflight", help="For job scripts: check, then smoke on the hosts that passed.")(examine)
 app.add_typer(ranktable.app, name="ranktable", help="Make a rank table from the live devices, or check one.")
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable
 
 import typer
 
 from doctor.cli import options as o
+from doctor.errors import UsageError
+from doctor.terminal import put
 
 SMOKE = ("steps", "tp", "smoke_timeout", "inject", "no_smoke")
 
@@ -80,6 +83,16 @@ def examine(
     from doctor.request import Job, Request, Smoke, Way, What, Who
     from doctor.session import conduct
 
+    faults = o.words(inject)
+    if inject:
+        from doctor.cli.faults import HELP, check_faults, listed
+
+        if HELP in faults:
+            put(f"{listed()}\n", sys.stdout)
+            return 0
+        check_faults(inject, faults, steps)
+    if python is not None and not python.strip():
+        raise UsageError("--python names no interpreter.", "For instance --python /opt/train/bin/python.")
     name = context.info_name or "check"
     request = Request(
         command=name,
@@ -118,7 +131,7 @@ def examine(
             steps=steps,
             tp=tp,
             timeout=smoke_timeout,
-            inject=o.words(inject),
+            inject=faults,
             refused=no_smoke,
         ),
         verbose=verbose,

@@ -40,7 +40,10 @@ MasterPort = Annotated[
     int | None, _option("--master-port", metavar="PORT", min=1, max=65535, help="The port of the rendezvous.")
 ]
 RanksPerHost = Annotated[
-    int | None, _option("--ranks-per-host", metavar="N", min=1, max=1024, help="Default: one a device.")
+    int | None,
+    _option(
+        "--ranks-per-host", metavar="N", min=1, max=1024, help="Default: one a device; 2 where there is none."
+    ),
 ]
 Launch = Annotated[
     Paths,
@@ -69,7 +72,7 @@ Fanout = Annotated[
 ConnectTimeout = Annotated[
     float | None, _option("--connect-timeout", min=0.1, metavar="S", help="Default: 10 s.")
 ]
-Timeout = Annotated[float, _option("--timeout", min=0.1, metavar="S", help="For a host.")]
+Timeout = Annotated[float, _option("--timeout", min=0.1, metavar="S", help="For a host's answer.")]
 Deadline = Annotated[float | None, _option("--deadline", min=0.1, metavar="S", help="For the whole run.")]
 
 Exam = Annotated[str | None, _option("--exam", metavar="NAME|FILE", help="What to examine (doctor list).")]
@@ -85,24 +88,30 @@ OnBusy = Annotated[
     str, _option("--on-busy", metavar="skip|run", help="Whether devices that are at work are pinged.")
 ]
 NeedHosts = Annotated[
-    int | None, _option("--need-hosts", metavar="N", min=1, help="0 if so many healthy hosts remain.")
+    int | None,
+    _option("--need-hosts", metavar="N", min=1, help="Exit with 0 if so many healthy hosts remain."),
 ]
 Replay = Annotated[
     Path | None, _option("--replay", metavar="FILE", help="Judge a recording; touches no host.")
 ]
 
 Python = Annotated[
-    str | None, _option("--python", metavar="PATH", help="The job's interpreter on the hosts, with torch.")
+    str | None,
+    _option("--python", metavar="PATH", help="The job's interpreter on the hosts. Default: python3."),
 ]
-Steps = Annotated[int | None, _option("--steps", metavar="N", help="Of the smoke run. Default: 30.")]
+Steps = Annotated[
+    int | None, _option("--steps", metavar="N", help="Training steps of the smoke run. Default: 30.")
+]
 Tp = Annotated[
-    int | None, _option("--tp", metavar="N", help="Tensor parallel ranks in the smoke run: 1, 2 or 4.")
+    int | None, _option("--tp", metavar="N", help="Ranks that share a model: 1, 2 or 4. Default: 2 if even.")
 ]
 SmokeTimeout = Annotated[
-    float | None, _option("--smoke-timeout", metavar="S", help="For a smoke run. Default: by backend.")
+    float | None,
+    _option("--smoke-timeout", metavar="S", help="For a smoke run. Default: 120; nccl 600, hccl 900."),
 ]
 Inject = Annotated[
-    Texts, _option("--inject", metavar="KIND@RANK[:STEP]", help="A fault on purpose, to see it found.")
+    Texts,
+    _option("--inject", metavar="KIND@RANK[:STEP]", help="A fault on purpose, to see it found; or help."),
 ]
 NoSmoke = Annotated[bool, _option("--no-smoke", help="Without the smoke run.")]
 

@@ -10,7 +10,17 @@ from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import Seat, SmokePlan, SmokeResult
 
-__all__ = ["SMOKE", "Charge", "SmokeResult", "SmokeRun", "SmokeSeen", "accused", "at_least", "is_fault"]
+__all__ = [
+    "SMOKE",
+    "Charge",
+    "SmokeResult",
+    "SmokeRun",
+    "SmokeSeen",
+    "accused",
+    "at_least",
+    "is_fault",
+    "only_on",
+]
 
 WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 """Checks whose charges, when they do not say otherwise, leave a host fit for a job."""
@@ -77,24 +87,14 @@ class SmokeSeen:
         reasons = {left.host: left.reason for run in self.runs for left in run.result.left_out}
         return {host: why for host, why in reasons.items() if host not in {*self.hosts, *self.unheard}}
 
-    @property
-    def condemned(self) -> frozenset[str]:
-        """Hosts that some charge names as at fault: nothing more need be known of them."""
-        return frozenset(
-            host
-            for run in self.runs
-            for charge in run.charges
-            if is_fault(charge)
-            for host in charge.culprit_hosts(run.plan)
-        )
-
 
 SMOKE: Given[SmokeSeen] = Given("smoke")
 """Missing when none was asked for (then there is nothing to look at) or when it could not run."""
 
 
 def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
-    """A problem for each charge of this check; then unknown for hosts of which no run could decide it.
+    """A problem for each charge of this check; then unknown for hosts of which no run could decide it,
+    those among them that another check names: what is known to be faulty was not looked at for the rest.
 
     `decided_by` is the phase that a run must have left behind to decide it; "done" stands for the whole run.
     """
@@ -109,7 +109,7 @@ def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
         reasons.setdefault(f"left out of the smoke run: {reason}", []).append(host)
     for host in seen.hosts:
         runs = [run for run in seen.runs if host in run.plan.hosts]
-        if host not in seen.condemned and not any(run.got_past(host, decided_by) for run in runs):
+        if not any(run.got_past(host, decided_by) for run in runs) and not _named(seen, check, host):
             reasons.setdefault(runs[-1].ending(host), []).append(host)
     if not seen.runs:
         raise Undecided("no host took part in the smoke run")
@@ -119,16 +119,60 @@ def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
         raise Undecided("; ".join(texts) if len(texts) > 1 else next(iter(reasons)), hosts)
 
 
-def at_least(seen: SmokeSeen, check: str, *, hosts: int = 0, ranks: int = 0) -> None:
-    """Skip a check that compares, where there are too few to compare and nothing was charged all the same."""
-    if any(charge.check == check for run in seen.runs for charge in run.charges):
+def at_least(
+    seen: SmokeSeen,
+    check: str,
+    decided_by: str,
+    *,
+    hosts: int = 0,
+    ranks: int = 0,
+    together: int = 0,
+    steps: int = 0,
+) -> None:
+    """Skip a check that compares, where there is too little to compare and nothing was charged all the same.
+
+    Only runs that decided it count: a first one of many hosts that broke off proves nothing for a second one
+    of few. `together`: so many hosts in one cell, since transfers are compared inside of cells.
+    """
+    plans = [run.plan for run in seen.runs if any(run.got_past(host, decided_by) for host in run.plan.hosts)]
+    if not plans or _charged(seen, check):
         return
-    most_hosts = max((len(run.plan.hosts) for run in seen.runs), default=0)
-    most_ranks = max((len(run.plan.seats) for run in seen.runs), default=0)
-    if seen.runs and most_hosts < hosts:
-        raise Skip(f"it compares {hosts} hosts or more, and {_took_part(most_hosts, 'host')}")
-    if seen.runs and most_ranks < ranks:
-        raise Skip(f"it compares {ranks} ranks or more, and {_took_part(most_ranks, 'rank')}")
+    most = max(len(plan.hosts) for plan in plans)
+    if most < max(hosts, together):
+        raise Skip(f"it compares {max(hosts, together)} hosts or more, and {_took_part(most, 'host')}")
+    if (most := max(len(plan.seats) for plan in plans)) < ranks:
+        raise Skip(f"it compares {ranks} ranks or more, and {_took_part(most, 'rank')}")
+    if (most := max(_together(plan) for plan in plans)) < together:
+        raise Skip(
+            f"it compares {together} hosts or more that train together, and no cell has more than {most}"
+        )
+    if (most := max(plan.steps for plan in plans)) < steps:
+        raise Skip(f"it takes {steps} steps or more to say, and the smoke run had {most} (--steps)")
+
+
+def only_on(seen: SmokeSeen, check: str, backend: str) -> None:
+    """Skip a check of what can only be measured with one backend, where no run had it."""
+    if seen.runs and not _charged(seen, check) and all(run.plan.backend != backend for run in seen.runs):
+        raise Skip(f"it is measured with {backend} only, and this run used {seen.runs[0].plan.backend}")
+
+
+def _charged(seen: SmokeSeen, check: str) -> bool:
+    return any(charge.check == check for run in seen.runs for charge in run.charges)
+
+
+def _named(seen: SmokeSeen, check: str, host: str) -> bool:
+    """Whether this check names the host as at fault: then it is decided, however far the run came."""
+    return any(
+        host in charge.culprit_hosts(run.plan)
+        for run in seen.runs
+        for charge in run.charges
+        if charge.check == check and is_fault(charge)
+    )
+
+
+def _together(plan: SmokePlan) -> int:
+    """Hosts in the cell that has most of them."""
+    return max((len({plan.seat(rank).host for rank in cell}) for cell in plan.cells), default=0)
 
 
 def _took_part(number: int, noun: str) -> str:

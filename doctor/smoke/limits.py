@@ -21,6 +21,8 @@ class Patience:
     stopped: float = 0.3
     silent: float = 10.0
     """Without a word from an agent; as long as its own lease."""
+    mute: float = 2.0
+    """Without a word from an agent while the others stand still: it is looked at."""
     grace: float = 0.4
     """After a first exit, for the others' last words."""
     again: float = 0.2

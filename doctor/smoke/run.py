@@ -9,35 +9,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-import msgspec
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Literal
 
 from doctor.mesh import MeshResult
+from doctor.smoke.heard import HostWatch
+from doctor.smoke.judge.exits import way_of
 from doctor.smoke.limits import PATIENCE, WHOLE, Patience
-from doctor.smoke.result import Backend, End, Exit, Hiccup, LeftOutOfSmoke, SmokePlan, SmokeResult
-from doctor.smoke.watch import Alarm, HostWatch, Watch
-from doctor.smoke.words import (
-    Bye,
-    Dns,
-    Exited,
-    Imported,
-    Memory,
-    Pages,
-    Ready,
-    Said,
-    Spawned,
-    Stacks,
-    Store,
-    Told,
-    Trouble,
-    parse,
-)
-from doctor.transport import Ended, Session
+from doctor.smoke.result import End, Hiccup, LeftOutOfSmoke, SmokePlan, SmokeResult
+from doctor.smoke.talk import Talk
+from doctor.smoke.watch import Alarm, Watch
+from doctor.transport import Session
 
 TICK = 0.05
-BEFORE_BACKEND = ("spawned", "start", "ready", "join")
-MOST_NOISE = 200
+MOST_UNANSWERED = 3
+"""Looks in a row, after which an agent that still speaks is given up all the same."""
 Meet = Callable[[], MeshResult | None]
 """Lets the hosts connect to each other, while their ranks hang."""
 Progress = Callable[[str], None]
@@ -64,7 +51,8 @@ class SmokeRun:
         patience: Patience | None = None,
     ) -> None:
         self.began = time.monotonic()
-        self.until = min(until, self.began + (timeout or WHOLE[plan.backend]))
+        own = self.began + (timeout or WHOLE[plan.backend])
+        self.until, self.cut_short = min(until, own), until < own
         self.session = session
         self.plan = plan
         self.pythons = pythons
@@ -73,21 +61,17 @@ class SmokeRun:
         self.progress = progress
         self.meet = meet
         self.watch = Watch(plan, self.patience, self.began)
+        self.talk = Talk(session, self.watch, self.began)
         self.end: End | None = None
-        self.store_port: int | None = None
         self.mesh: MeshResult | None = None
-        self.looks = 0
-        self.stacks_of: set[str] = set()
-        self.beat_at = 0.0
         self.shown = ""
-        self.stopping = False
 
     # The course of a run.
 
     def conduct(self) -> None:
         try:
             for host in self.plan.hosts:
-                self._send(host, self._start(host))
+                self.talk.send(host, self._start(host))
             alarm = self._watch_on()
             self.end = self._ended_by(alarm)
             self._take_evidence(alarm)
@@ -96,23 +80,30 @@ class SmokeRun:
             raise
         finally:
             try:
-                self._stop()
+                self.talk.stop()
             finally:
                 self.session.close()
 
     def _watch_on(self) -> Alarm:
         while True:
-            self._hear(time.monotonic() + TICK)
+            heard_all = self.talk.hear(time.monotonic() + TICK)
             self._join_when_ready()
             self._show()
             if self.watch.finished:
                 return Alarm("done")
-            now = time.monotonic()
-            alarm = self.watch.alarm(now)
-            if alarm is None and now >= self.until:
-                alarm = Alarm("deadline")
-            if alarm is not None and (alarm.sure or self._confirmed(alarm)):
+            alarm = self.watch.alarm(time.monotonic()) if heard_all else None
+            if alarm is not None and not alarm.sure:
+                alarm = self._confirmed(alarm)
+            if alarm is not None:
                 return alarm
+            if time.monotonic() >= self.until:
+                return self._out_of_time()
+
+    def _out_of_time(self) -> Alarm:
+        """Ranks that move, in a run that others cut short, have not been too slow."""
+        cells = range(len(self.plan.cells))
+        still = any(self.watch.quiet(cell) >= self.patience.floor for cell in cells)
+        return Alarm("interrupted" if self.cut_short and not still else "deadline")
 
     def _ended_by(self, alarm: Alarm) -> End:
         now = time.monotonic()
@@ -124,15 +115,6 @@ class SmokeRun:
             limit=None if alarm.limit is None else round(alarm.limit, 2),
             latency=round(now - min(disturbed), 3) if disturbed and alarm.kind != "done" else None,
         )
-
-    def _stop(self) -> None:
-        """Tell every agent to stop, and hear that it did: only then is nothing of the run left."""
-        self.stopping = True
-        for host in self._live():
-            self._send(host.host, {"do": "stop"})
-        deadline = time.monotonic() + self.patience.stop
-        while self._live() and time.monotonic() < deadline:
-            self._hear(deadline)
 
     def result(self, left_out: Sequence[LeftOutOfSmoke] = ()) -> SmokeResult:
         end = self.end or self._ended_by(Alarm("interrupted"))
@@ -180,74 +162,84 @@ class SmokeRun:
         }
 
     def _join_when_ready(self) -> None:
-        if self.store_port is None or not self.watch.all_ready:
+        port = self.talk.store_port
+        if port is None or not self.watch.all_ready:
             return
-        for host in self._live():
+        for host in self.talk.live():
             if not host.told:
                 host.told = True
-                where = {"address": self.plan.addresses[self.plan.head], "port": self.store_port}
-                self._send(host.host, {"do": "join", **where})
+                address = self.plan.addresses[self.plan.head]
+                self.talk.send(host.host, {"do": "join", "address": address, "port": port})
 
-    def _confirmed(self, alarm: Alarm) -> bool:
+    def _confirmed(self, alarm: Alarm) -> Alarm | None:
         """Look twice, apart: where a rank has moved meanwhile, nothing hangs."""
-        assert alarm.cell is not None
-        self._look()
-        before = self.watch.versions()
+        cell = alarm.cell or 0
+        stood, ranks = self.watch.quiet(cell), self.watch.together(cell)
+        if (gone := self._look_at(cell)) is not None or self._missing(cell):
+            return gone
+        before = self.watch.versions(ranks)
         time.sleep(self.patience.again)
-        self._look()
-        if not self.watch.moved(alarm.cell, before) and self.watch.alarm(time.monotonic()) is not None:
-            return True
-        quiet = max(self.watch.hosts[host].quiet for host in self.plan.hosts)
-        if quiet >= self.patience.hiccup:
-            rank = self.watch.ranks[self.plan.cells[alarm.cell][0]]
-            self.watch.hiccups.append(Hiccup(rank.seat.rank, rank.phase, round(quiet, 2)))  # type: ignore[arg-type]
-        return False
+        if (gone := self._look_at(cell)) is not None or self._missing(cell):
+            return gone
+        again = self.watch.alarm(time.monotonic())
+        if again is not None and again.sure:
+            return again
+        if self.watch.versions(ranks) == before:
+            return alarm if again is not None else None
+        if stood >= self.patience.hiccup:
+            rank = self.watch.ranks[self.plan.cells[cell][0]]
+            self.watch.hiccups.append(Hiccup(rank.seat.rank, rank.phase, round(stood, 2)))  # type: ignore[arg-type]
+        return None
+
+    def _look_at(self, cell: int) -> Alarm | None:
+        """An alarm when an agent that had said nothing for long does not answer either."""
+        dumb = [host for host in self.watch.waiting(cell) if host.silence >= self.patience.mute]
+        self.talk.look()
+        given_up = [
+            host for host in self._missing(cell) if host in dumb or host.unanswered >= MOST_UNANSWERED
+        ]
+        for host in given_up:
+            host.mute, host.trouble = True, host.trouble or "its agent stopped answering"
+        return Alarm("trouble") if given_up else None
+
+    def _missing(self, cell: int) -> list[HostWatch]:
+        """Live hosts of the cell that did not answer the last look."""
+        return [host for host in self.watch.waiting(cell) if not host.gone and host.looked < self.talk.looks]
 
     def _take_evidence(self, alarm: Alarm) -> None:
         """Before anything is ended: pages, stacks, and whether the hosts still reach each other."""
-        if alarm.kind == "done":
+        if alarm.kind in ("done", "interrupted"):
             return
         if alarm.kind != "still":
-            self._look()
+            self.talk.look()
+        self.watch.frozen = True  # to take the stack of a stopped rank, it is woken
         if alarm.kind in ("still", "deadline", "stopped", "mismatch"):
-            self._ask_all({"do": "stacks"}, self._told_all)
-        if alarm.kind in ("still", "deadline", "lost", "trouble") or self._only_connections_broke():
-            self.progress("something hangs; connecting the hosts to each other")
-            self.mesh = self.meet()
+            self.talk.take_stacks()
+        broke = alarm.kind == "exit" and self._only_connections_broke()
+        if broke and (gone := self._gone()):
+            self.end = replace(self._ended_by(alarm), kind=gone, cell=None)
+        elif broke or alarm.kind in ("still", "deadline"):
+            self._try_network()
 
     def _only_connections_broke(self) -> bool:
         """Nobody was killed and nobody erred: ranks that ended say only that they lost each other."""
-        ended = [rank for rank in self.watch.ranks if rank.ended_badly]
-        return bool(ended) and all(rank.exit and rank.exit.code == 3 for rank in ended)
+        ended = [rank.seen(time.monotonic()) for rank in self.watch.ranks if rank.ended_badly]
+        return bool(ended) and all(way_of(seen) == "connection" for seen in ended)
 
-    # The conversation.
+    def _gone(self) -> Literal["lost", "trouble"] | None:
+        """A host of which it turned out meanwhile that it is what the others lost."""
+        hosts = self.watch.hosts.values()
+        if any(host.lost for host in hosts):
+            return "lost"
+        return "trouble" if any(host.trouble for host in hosts) else None
 
-    def _told_all(self, host: HostWatch) -> bool:
-        """Stacks, and where there is a backend that knows something, its words."""
-        joined = [
-            rank
-            for rank in (self.watch.ranks[seat.rank] for seat in self.plan.on(host.host))
-            if self.plan.backend != "gloo" and rank.exit is None and rank.phase not in BEFORE_BACKEND
-        ]
-        return host.host in self.stacks_of and all(rank.events[Backend] for rank in joined)
-
-    def _look(self) -> None:
-        self.looks += 1
-        wanted = self.looks
-        self._ask_all({"do": "look", "id": wanted}, lambda host: host.looked >= wanted)
-
-    def _ask_all(self, what: dict[str, Any], answered: Callable[[HostWatch], bool]) -> None:
-        for host in self._live():
-            self._send(host.host, what)
-        deadline = time.monotonic() + self.patience.look
-        while not all(answered(host) for host in self._live()) and time.monotonic() < deadline:
-            self._hear(deadline)
-
-    def _live(self) -> list[HostWatch]:
-        return [host for host in self.watch.hosts.values() if not host.gone]
-
-    def _send(self, host: str, what: dict[str, Any]) -> None:
-        self.session.send(host, msgspec.json.encode(what))
+    def _try_network(self) -> None:
+        """Only where ranks had connections; and without it the rest is still worth keeping."""
+        if len(self.plan.hosts) < 2 or not self.watch.any_joined:
+            return
+        self._tell("something hangs; connecting the hosts to each other")
+        with suppress(Exception):
+            self.mesh = self.meet()
 
     def _show(self) -> None:
         """A line for each phase, when its last rank has entered it."""
@@ -256,83 +248,9 @@ class SmokeRun:
         text = "starting Python and torch" if names == {"spawned": None} else ", ".join(names)
         if text != self.shown:
             self.shown = text
+            self._tell(text)
+
+    def _tell(self, text: str) -> None:
+        """Who cannot be told of it does not end the run."""
+        with suppress(Exception):
             self.progress(text)
-
-    def _hear(self, deadline: float) -> None:
-        """Keep the leases alive and take in what is said, until `deadline` or the first silence before it."""
-        now = time.monotonic()
-        if now >= self.beat_at:
-            self.beat_at = now + self.patience.beat
-            for host in self._live():
-                self._send(host.host, {"do": "beat"})
-        event = self.session.receive(max(0.0, min(deadline, self.beat_at) - now))
-        while event is not None:
-            host_of = self.watch.hosts.get(event.host)
-            if host_of is not None and not host_of.gone:
-                host_of.heard_at = time.monotonic()
-                if isinstance(event, Ended):
-                    self._ended(event, host_of)
-                else:
-                    self._line(event.text, host_of)
-            event = self.session.receive(0.0) if time.monotonic() < deadline else None
-
-    def _line(self, text: bytes, host: HostWatch) -> None:
-        said = parse(text)
-        if said is not None:
-            self._said(said, host)
-        elif text.strip():
-            host.noise.append(text[:200].decode("utf-8", "replace"))
-            if len(host.noise) > MOST_NOISE:
-                host.trouble = f"it printed more than {MOST_NOISE} lines that are no answer"
-                host.gone = True
-
-    def _ended(self, event: Ended, host: HostWatch) -> None:
-        host.gone = True
-        if self.stopping:
-            return
-        if event.unreached is not None:
-            host.lost = event.unreached
-            return
-        words = event.stderr.decode("utf-8", "replace").strip().splitlines()[-3:] or host.noise[-3:]
-        said = f": {' | '.join(words)}" if words else ""
-        host.trouble = host.trouble or f"its agent ended early (exit status {event.rc}){said}"
-
-    def _said(self, said: Said, host: HostWatch) -> None:
-        now = time.monotonic()
-        if isinstance(said, Told | Exited):
-            ranks = self.watch.ranks
-            if said.rank >= len(ranks) or ranks[said.rank].seat.host != host.host:
-                return
-            rank = ranks[said.rank]
-            if isinstance(said, Told):
-                rank.take(said.event, now)
-            elif rank.exit is None and not self.stopping:
-                after = round(now - self.began, 3)
-                rank.exit = Exit(said.code, said.signal, after, said.words)
-        elif isinstance(said, Pages):
-            self.watch.pages(host, said, now)
-        elif isinstance(said, Ready):
-            host.ready, host.cores, host.load = True, said.cores, said.load
-        elif isinstance(said, Imported):
-            host.imported_at, host.python, host.torch = now, said.path, said.torch
-        elif isinstance(said, Store):
-            if host.host == self.plan.head:
-                self.store_port = said.port
-        elif isinstance(said, Spawned):
-            for seat in self.plan.on(host.host):
-                self.watch.ranks[seat.rank].pid = said.pids.get(str(seat.rank))
-        elif isinstance(said, Stacks):
-            self.stacks_of.add(host.host)
-            for seat in self.plan.on(host.host):
-                self.watch.ranks[seat.rank].stack = said.stacks.get(str(seat.rank), "")
-        elif isinstance(said, Dns):
-            host.reverse_dns = said.seconds
-        elif isinstance(said, Memory):
-            host.peak_memory = said.peak
-        elif isinstance(said, Trouble):
-            if not self.stopping or not host.trouble:
-                host.trouble = said.text
-        elif isinstance(said, Bye):
-            host.gone = True
-            if not self.stopping and not host.trouble:
-                host.trouble = "its agent ended early"

@@ -1,187 +1,22 @@
-"""What is known of a running smoke run, and when it must be ended. It decides that something is wrong; who is
-guilty is for `judge` to say.
+"""When a running smoke run must be ended. It decides that something is wrong; who is guilty is for `judge` to
+say.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import TypeVar, cast
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
-import msgspec
-
-from doctor.model import Unreached
+from doctor.smoke.heard import HostWatch, RankWatch
 from doctor.smoke.judge.mismatch import off_schedule
 from doctor.smoke.limits import Patience, stall_limit
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.onhost.shape import Entry
-from doctor.smoke.result import (
-    Audit,
-    Backend,
-    Batch,
-    Collectives,
-    Done,
-    EndKind,
-    Entered,
-    Error,
-    Event,
-    Exit,
-    Hiccup,
-    HostSeen,
-    Init,
-    Pair,
-    RankSeen,
-    Sample,
-    Seat,
-    SmokePlan,
-    Solo,
-    Started,
-    Step,
-)
-from doctor.smoke.words import PageLine, Pages, sample
+from doctor.smoke.result import EndKind, Hiccup, SmokePlan
+from doctor.smoke.words import Pages
 
-E = TypeVar("E", bound=msgspec.Struct)
-MOST_EVENTS = 20_000
-"""Of one rank; more are no longer believed."""
-
-
-@dataclass(slots=True)
-class RankWatch:
-    """One rank, as far as it was heard of."""
-
-    seat: Seat
-    looks: list[tuple[float, Sample]] = field(default_factory=list)
-    """The last two looks at its page that were taken apart, with the controller's time."""
-    state: str = ""
-    cpu: list[float] = field(default_factory=list)
-    pid: int | None = None
-    exit: Exit | None = None
-    stack: str = ""
-    events: dict[type, list[Event]] = field(default_factory=lambda: defaultdict(list))
-    heard: int = 0
-    entered: list[tuple[str, float]] = field(default_factory=list)
-    disturbed_at: float | None = None
-    done: bool = False
-
-    @property
-    def sample(self) -> Sample | None:
-        return self.looks[-1][1] if self.looks else None
-
-    @property
-    def phase(self) -> str:
-        told = self.entered[-1][0] if self.entered else "spawned"
-        seen = self.sample.phase if self.sample else "spawned"
-        return max(told, seen, key=PHASES.index)
-
-    @property
-    def ended_badly(self) -> bool:
-        return self.exit is not None and not (self.done and self.exit.code == 0)
-
-    def take(self, event: Event, now: float) -> None:
-        self.heard += 1
-        if self.heard > MOST_EVENTS:
-            return
-        if isinstance(event, Entered):
-            self.entered.append((event.phase, now))
-        elif isinstance(event, Done):
-            self.done = True
-            self.entered.append(("done", now))
-        else:
-            self.events[type(event)].append(event)
-
-    def look(self, line: PageLine, now: float, apart: float) -> None:
-        """A new look at its page; two that are kept are `apart` seconds from each other, or differ."""
-        seen = sample(line)
-        self.state = line.state or self.state
-        if seen is None:
-            return
-        if line.disturbed is not None and self.disturbed_at is None:
-            self.disturbed_at = now - line.disturbed
-        if len(self.looks) > 1 and now - self.looks[0][0] < apart:
-            self.looks[-1] = (now, seen)
-            self.cpu[-1] = line.cpu
-        else:
-            self.looks = [*self.looks[-1:], (now, seen)]
-            self.cpu = [*self.cpu[-1:], line.cpu]
-
-    def seen(self, ended: float) -> RankSeen:
-        first = self._first
-        backend = first(Backend)
-        spans = [*self.entered, ("", ended)]
-        seconds = {
-            phase: round(after - at, 4) for (phase, at), (_, after) in pairwise(spans) if phase != "done"
-        }
-        return RankSeen(
-            rank=self.seat.rank,
-            phase=self.phase,  # type: ignore[arg-type]  # one of PHASES
-            samples=tuple(each for _, each in self.looks),
-            state=self.state,
-            cpu=round(self.cpu[-1] - self.cpu[0], 3) if len(self.cpu) > 1 else None,
-            pid=self.pid,
-            exit=self.exit,
-            error=first(Error),
-            stack=self.stack,
-            backend=backend.text if backend else "",
-            started=first(Started),
-            collectives=first(Collectives),
-            init=first(Init),
-            batches=self._all(Batch),
-            steps=self._all(Step),
-            audits=self._all(Audit),
-            solo=first(Solo),
-            pairs=self._all(Pair),
-            seconds=seconds,
-            done=self.done,
-            disturbed=None if self.disturbed_at is None else round(ended - self.disturbed_at, 3),
-        )
-
-    def _all(self, kind: type[E]) -> tuple[E, ...]:
-        return cast("tuple[E, ...]", tuple(self.events[kind]))
-
-    def _first(self, kind: type[E]) -> E | None:
-        return next(iter(self._all(kind)), None)
-
-
-@dataclass(slots=True)
-class HostWatch:
-    """One host's agent."""
-
-    host: str
-    ready: bool = False
-    gone: bool = False
-    heard_at: float = 0.0
-    imported_at: float | None = None
-    told: bool = False
-    """Its ranks were told to join."""
-    quiet: float = 0.0
-    gap: float = 0.0
-    looked: int = 0
-    """The last look that it answered."""
-    python: str = ""
-    torch: str = ""
-    cores: int = 0
-    load: float = 0.0
-    reverse_dns: float | None = None
-    peak_memory: int = 0
-    trouble: str = ""
-    lost: Unreached | None = None
-    noise: list[str] = field(default_factory=list)
-
-    def seen(self, began: float) -> HostSeen:
-        return HostSeen(
-            host=self.host,
-            python=self.python,
-            imported=None if self.imported_at is None else round(self.imported_at - began, 3),
-            cores=self.cores,
-            load=self.load,
-            reverse_dns=self.reverse_dns,
-            peak_memory=self.peak_memory,
-            trouble=self.trouble,
-            lost=self.lost,
-        )
+READY = PHASES.index("ready")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +36,7 @@ class Watch:
         self.plan = plan
         self.patience = patience
         self.began = began
-        self.hosts = {host: HostWatch(host, heard_at=began) for host in plan.hosts}
+        self.hosts = {host: HostWatch(host) for host in plan.hosts}
         self.ranks = [RankWatch(seat) for seat in plan.seats]
         self.shapes = [plan.shape(cell) for cell in range(len(plan.cells))]
         self.schedules: dict[int, list[Entry]] = {
@@ -212,6 +47,10 @@ class Watch:
         self.off_since: dict[int, int] = {}
         """Rank -> the version of the page that was first seen off its schedule."""
         self.exit_at: float | None = None
+        self.frozen = False
+        """Pages count no longer: evidence is being taken, and that may move ranks."""
+        self.abandoned = False
+        """Agents ended because this side left them alone for too long: nobody's fault but its own."""
 
     @property
     def finished(self) -> bool:
@@ -219,13 +58,17 @@ class Watch:
 
     @property
     def all_ready(self) -> bool:
-        return all(PHASES.index(rank.phase) >= PHASES.index("ready") for rank in self.ranks)
+        return all(PHASES.index(rank.phase) >= READY for rank in self.ranks)
+
+    @property
+    def any_joined(self) -> bool:
+        return any(PHASES.index(rank.phase) > READY for rank in self.ranks)
 
     def pages(self, host: HostWatch, pages: Pages, now: float) -> None:
         host.quiet, host.gap = pages.quiet, pages.gap
         if pages.id is not None:
             host.looked = max(host.looked, pages.id)
-        for line in pages.ranks:
+        for line in () if self.frozen else pages.ranks:
             if line.rank >= len(self.ranks) or self.ranks[line.rank].seat.host != host.host:
                 continue
             rank = self.ranks[line.rank]
@@ -235,8 +78,14 @@ class Watch:
             else:
                 self.stopped_since.pop(line.rank, None)
 
+    def ended(self, rank: RankWatch) -> None:
+        """A process that is gone is stopped by nobody."""
+        self.stopped_since.pop(rank.seat.rank, None)
+
     def alarm(self, now: float) -> Alarm | None:
         """The first thing that is wrong, the surest first."""
+        if self.abandoned:
+            return Alarm("interrupted")
         for host in self.hosts.values():
             if host.trouble or host.lost:
                 return Alarm("lost" if host.lost else "trouble")
@@ -247,7 +96,8 @@ class Watch:
             return None
         if any(now - since >= self.patience.stopped for since in self.stopped_since.values()):
             return Alarm("stopped", self._cell(lambda rank: rank.seat.rank in self.stopped_since))
-        return next(iter([*self._off(), *self._silent(now), *self._late_imports(now), *self._still()]), None)
+        found = [*self._off(), *self._silent(), *self._late(now), *self._still()]
+        return next(iter(found), None)
 
     def _cell(self, guilty: Callable[[RankWatch], bool]) -> int | None:
         return next((rank.seat.cell for rank in self.ranks if guilty(rank)), None)
@@ -264,55 +114,96 @@ class Watch:
             else:
                 self.off_since.pop(number, None)
 
-    def _silent(self, now: float) -> Iterator[Alarm]:
+    def _silent(self) -> Iterator[Alarm]:
+        """When no host at all is heard of any more, it is this side that is cut off."""
+        silent = [h for h in self.hosts.values() if h.ready and h.silence >= self.patience.silent]
+        if len(silent) > 1 and len(silent) == len(self.hosts):
+            yield Alarm("interrupted")
+            return
+        for host in silent:
+            host.trouble, host.mute = f"its agent fell silent for {host.silence:.0f} s", True
+            yield Alarm("trouble")
+
+    def _late(self, now: float) -> Iterator[Alarm]:
+        """Hosts that have not yet started their ranks, and should have."""
+        passed, limit = now - self.began, self._import_limit()
         for host in self.hosts.values():
-            waited = now - host.heard_at
-            if host.ready and not host.gone and waited >= self.patience.silent:
-                host.trouble = f"its agent fell silent for {waited:.0f} s"
+            if not host.ready and passed >= self.patience.start:
+                host.trouble = f"its agent did not answer within {self.patience.start:.0f} s"
+            elif host.ready and host.imported_at is None and passed >= limit:
+                host.trouble = f"torch was not imported within {limit:.0f} s"
+            elif self._ranks_missing(host, now):
+                after = f"{self.patience.first:.0f} s after torch was imported"
+                host.trouble = f"{after} its ranks were not started"
+            if host.trouble:
                 yield Alarm("trouble")
 
-    def _late_imports(self, now: float) -> Iterator[Alarm]:
+    def _ranks_missing(self, host: HostWatch, now: float) -> bool:
+        if host.imported_at is None or now - host.imported_at < self.patience.first:
+            return False
+        return any(self.ranks[seat.rank].pid is None for seat in self.plan.on(host.host))
+
+    def _import_limit(self) -> float:
         """torch may lie on a slow network disk; but not for a minute, nor far behind the others."""
         done = sorted(h.imported_at - self.began for h in self.hosts.values() if h.imported_at is not None)
-        limit = self.patience.imports
         if 2 * len(done) > len(self.hosts):
-            limit = min(limit, 3 * done[len(done) // 2] + 10)
-        if now - self.began >= limit:
-            for host in self.hosts.values():
-                if host.imported_at is None:
-                    host.trouble = f"torch was not imported within {limit:.0f} s"
-                    yield Alarm("trouble")
+            return min(self.patience.imports, 3 * done[len(done) // 2] + 10)
+        return self.patience.imports
 
     def _still(self) -> Iterator[Alarm]:
         """A cell in which no rank moved for as long as the limit; it takes a second look to be sure."""
-        for cell, ranks in enumerate(self.plan.cells):
-            members = [self.ranks[rank] for rank in ranks]
-            hosts = [self.hosts[host] for host in dict.fromkeys(rank.seat.host for rank in members)]
-            if any(host.imported_at is None for host in hosts) or all(rank.done for rank in members):
-                continue
-            quiet = min(host.quiet for host in hosts)
+        for cell in range(len(self.plan.cells)) if self.all_ready else self._last_to_be_ready():
+            quiet = self.quiet(cell)
             if quiet < self.patience.floor:
                 continue
             limit = self.limit(cell)
             if quiet >= limit:
                 yield Alarm("still", cell, limit, sure=False)
 
+    def _last_to_be_ready(self) -> Iterator[int]:
+        """Until all ranks of all cells are ready, all of them wait for one: nobody is told to join before."""
+        late = next(rank for rank in self.ranks if PHASES.index(rank.phase) < READY)
+        yield late.seat.cell
+
+    def together(self, cell: int) -> Sequence[int]:
+        """The ranks that wait for each other."""
+        return self.plan.cells[cell] if self.all_ready else range(len(self.ranks))
+
+    def waiting(self, cell: int) -> Sequence[HostWatch]:
+        """The hosts of those ranks that have something to do, or to wait for."""
+        members = [self.ranks[rank] for rank in self.together(cell)]
+        names = dict.fromkeys(rank.seat.host for rank in members if not rank.done and rank.exit is None)
+        return [self.hosts[name] for name in names]
+
+    def quiet(self, cell: int) -> float:
+        """For how long no rank of the cell has moved. What a host said last counts for no more than a moment:
+        where less than half of the hosts have fallen silent, the others are believed.
+        """
+        hosts = self.waiting(cell)
+        if any(host.imported_at is None for host in hosts):
+            return 0.0
+        speaking = [host for host in hosts if host.silence < self.patience.mute]
+        if 2 * len(speaking) < len(hosts):
+            return 0.0
+        return min((host.quiet for host in speaking), default=0.0)
+
     def limit(self, cell: int) -> float:
         members = [self.ranks[rank] for rank in self.plan.cells[cell]]
         gap = max(self.hosts[host].gap for host in {rank.seat.host for rank in members})
-        seen = [
-            (rank.sample, self.schedules[rank.seat.rank]) for rank in members if rank.sample and not rank.done
-        ]
-        if len(seen) < sum(not rank.done for rank in members):
+        awaited = [rank for rank in members if not rank.done]
+        seen = [(rank.sample, self.schedules[rank.seat.rank]) for rank in awaited if rank.sample]
+        if any(page.version == 0 for page, _ in seen):
+            return self._own_interpreter(cell)
+        if len(seen) < len(awaited):
             return self.patience.first
         return stall_limit(self.patience, gap, seen)
 
-    def moved(self, cell: int, before: dict[int, int]) -> bool:
-        """Whether some rank of the cell has gone on since its page had these versions."""
-        return any(
-            rank.sample is not None and rank.sample.version != before.get(rank.seat.rank)
-            for rank in (self.ranks[number] for number in self.plan.cells[cell])
-        )
+    def _own_interpreter(self, cell: int) -> float:
+        """Where ranks cannot be forked, each imports torch again, all of them at once."""
+        imported = [host.imported_at - self.began for host in self.waiting(cell) if host.imported_at]
+        again = self.patience.first + 4 * max(imported, default=0.0)
+        return min(again, max(self.patience.first, self.patience.imports))
 
-    def versions(self) -> dict[int, int]:
-        return {rank.seat.rank: rank.sample.version for rank in self.ranks if rank.sample}
+    def versions(self, ranks: Sequence[int]) -> dict[int, int]:
+        seen = {rank: self.ranks[rank].sample for rank in ranks}
+        return {rank: sample.version for rank, sample in seen.items() if sample}

@@ -71,7 +71,10 @@ class Pages(Say, frozen=True, tag="pages"):
 
 
 class Exited(Say, frozen=True, tag="exit"):
+    """`last` is the page as the rank left it."""
+
     rank: Number
+    last: PageLine | None = None
     code: Annotated[int, msgspec.Meta(ge=-1, le=255)] | None = None
     signal: Annotated[int, msgspec.Meta(ge=0, le=128)] | None = None
     words: Text = ""

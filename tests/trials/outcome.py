@@ -52,27 +52,33 @@ def trouble(report: Mapping[str, Any]) -> list[Found]:
     return [found for found in report["findings"] if found["status"] != "unknown"]
 
 
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a run ended; no report, where it could not even say what it saw."""
+
+    code: int
+    report: Mapping[str, Any] | None
+    errors: str
+    seconds: float
+
+
 def judged(
-    fault: str,
-    number: int,
-    place: str,
-    truth: Truth | None,
-    report: Mapping[str, Any] | None,
-    code: int,
-    seconds: float,
-    latency: float | None,
+    fault: str, number: int, place: str, truth: Truth | None, ran: Ran, latency: float | None = None
 ) -> Outcome:
     """Hold a report against the truth; no truth means that nothing is broken."""
-    found = [] if report is None else trouble(report)
-    said = tuple(map(sentence, found)) if report is not None else ("no report",)
+    if ran.report is None:
+        why = f"no report: {ran.errors.strip()[-500:]}"
+        return Outcome(fault, number, place, False, False, False, None, ran.seconds, ran.code, (why,))
+    found = trouble(ran.report)
+    said = tuple(map(sentence, found))
     if truth is None:
-        calm = report is not None and not found
-        return Outcome(fault, number, place, calm, calm, calm, None, seconds, code, said)
+        calm = not found
+        return Outcome(fault, number, place, calm, calm, calm, None, ran.seconds, ran.code, said)
     mine = [each for each in found if each["check"] in truth.checks]
     lead = [each for each in mine if each["because"] is None] or mine
     named = bool(lead) and hosts(lead) == truth.hosts and (truth.ranks is None or ranks(lead) == truth.ranks)
     alone = hosts(found) <= truth.hosts and (truth.ranks is None or ranks(found) <= truth.ranks)
-    return Outcome(fault, number, place, bool(mine), named, alone, latency, seconds, code, said)
+    return Outcome(fault, number, place, bool(mine), named, alone, latency, ran.seconds, ran.code, said)
 
 
 def hosts(found: Iterable[Found]) -> frozenset[str]:

@@ -6,17 +6,15 @@ import json
 import random
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from doctor.smoke.onhost.page import PHASES
 from tests.lab import Host, Lab
 from tests.smoke_faults import hogs
 from tests.smoke_pages import Rank, Watch, watching
 from tests.trials.kinds import Inside, Outside
-from tests.trials.outcome import Outcome, Truth, judged
+from tests.trials.outcome import Outcome, Ran, Truth, judged
 
 HOGS = 4
 LIMIT = 180.0
@@ -57,14 +55,6 @@ class Field:
         return ["tests.trials.once" if word == "doctor" else word for word in argv]
 
 
-@dataclass(frozen=True, slots=True)
-class Ran:
-    code: int
-    report: Mapping[str, Any] | None
-    errors: str
-    seconds: float
-
-
 def trial(field: Field, fault: Inside | Outside, number: int) -> Outcome:
     draw = random.Random(f"{fault.kind} {number}")
     rank = draw.randrange(field.world())
@@ -80,15 +70,14 @@ def healthy(field: Field, number: int, beside: int = 0) -> Outcome:
     with hogs(beside):
         ran = Run(field).finish()
     name = "healthy beside hogs" if beside else "healthy"
-    return judged(name, number, "", None, ran.report, ran.code, ran.seconds, None)
+    return judged(name, number, "", None, ran)
 
 
 def _inside(field: Field, fault: Inside, number: int, rank: int, draw: random.Random) -> Outcome:
     step = f":{draw.randrange(2, field.steps - 2)}" if fault.late else ""
     ran = Run(field, "--inject", f"{fault.kind}@{rank}{step}").finish()
     latency = None if ran.report is None else (ran.report["smoke"] or {}).get("latency")
-    truth = _truth(field, fault, rank)
-    return judged(fault.name, number, f"{rank}{step}", truth, ran.report, ran.code, ran.seconds, latency)
+    return judged(fault.name, number, f"{rank}{step}", _truth(field, fault, rank), ran, latency)
 
 
 def _outside(field: Field, fault: Outside, number: int, rank: int, draw: random.Random) -> Outcome:
@@ -112,8 +101,7 @@ def _outside(field: Field, fault: Outside, number: int, rank: int, draw: random.
         run.process.kill()
         raise
     latency = None if into is None else _latency(field, rank, phase, into)
-    truth = _truth(field, fault, rank)
-    return judged(fault.name, number, place, truth, ran.report, ran.code, ran.seconds, latency)
+    return judged(fault.name, number, place, _truth(field, fault, rank), ran, latency)
 
 
 def _latency(field: Field, rank: int, phase: str, into: float) -> float | None:

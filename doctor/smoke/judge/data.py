@@ -6,6 +6,7 @@ unless it is a fact about one rank that no other rank can cause.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -28,6 +29,7 @@ Moment = tuple[int, float, int]
 """Phase, step, and the place within the step."""
 DATA = "smoke-mask-divergence"
 MISMATCH = "smoke-mismatch"
+TRAIN = PHASES.index("train")
 ON_ITS_OWN = {"golden", "golden-again", "alone", "init", "collective"}
 """Kinds that show a fault of a rank, or of a phase, that nothing earlier in the run can cause."""
 HARMLESS = {"library", "stream", "device-product"}
@@ -122,19 +124,32 @@ def _solved(charge: Charge, others: Iterable[Charge]) -> bool:
 
 def _follows(plan: SmokePlan, charge: Charge, grounds: Iterable[Charge], earlier: Sequence[Charge]) -> bool:
     """Whether something happened before it, in its cell, of which it may be the consequence."""
-    if charge.kind in ON_ITS_OWN or charge.check == DATA:
+    if charge.check == DATA:
         return False
+    if charge.kind in ON_ITS_OWN:
+        return charge.kind == "collective" and any(_confused(plan, charge, ground) for ground in earlier)
     mine, moment = _cells(plan, charge), _moment(charge)
     for ground in grounds:
         if ground is charge or mine.isdisjoint(_cells(plan, ground)):
             continue
         phase, step, within = _moment(ground)
         if ground in earlier:
-            # What was seen to end the run may have begun in the step before.
-            within = 0
-            step -= ground.check == MISMATCH
-            if (phase, step, within) <= moment:
+            if (_began(ground) if ground.check == MISMATCH else (phase, step, 0)) <= moment:
                 return True
         elif (phase, step, within) < moment:
             return True
     return False
+
+
+def _confused(plan: SmokePlan, charge: Charge, ground: Charge) -> bool:
+    """Whether a call of the collectives phase met another one than its own: its result is nobody's fault."""
+    same = not _cells(plan, charge).isdisjoint(_cells(plan, ground))
+    return same and ground.check == MISMATCH and _moment(ground)[0] <= _moment(charge)[0]
+
+
+def _began(mismatch: Charge) -> Moment:
+    """Since when calls may have met the wrong ones. A call left out pairs with the next of the same kind for
+    several steps before two looks have shown it, and the first wrong sum is that of a rank without fault.
+    """
+    phase = min(_moment(mismatch)[0], TRAIN)
+    return (phase, -math.inf, 0)

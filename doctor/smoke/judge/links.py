@@ -41,8 +41,8 @@ def judge_links(result: SmokeResult) -> Iterator[Charge]:
     for cell in cells(result):
         stages = [_stage(result.plan, cell, stage) for stage in STAGES]
         hosts = sorted({host for stage in stages for pair in stage.rates for host in pair})
-        if len(hosts) < LEAST_HOSTS:
-            continue
+        if len(hosts) < LEAST_HOSTS or set(stages[0].rates) != set(stages[1].rates):
+            continue  # too few, or the run broke off before all had met twice
         noise = _repeat_noise(stages)
         slow = [host for host in hosts if all(_is_slow(stage.rates, host, noise) for stage in stages)]
         late = [host for host in hosts if all(_is_late(stage.trips, host) for stage in stages)]
@@ -126,6 +126,8 @@ def _pair_is_slow(rates: Mapping[Pair, float], pair: Pair, repeat: float) -> boo
     if pair not in rates:
         return False
     others = {other: rate for other, rate in rates.items() if other != pair}
+    if any(all(end not in other for other in others) for end in pair):
+        return False
     usual = median(others.values())
     if max(repeat, spread([math.log(rate) for rate in others.values()])) > NOISY:
         return False

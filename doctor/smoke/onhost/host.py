@@ -211,7 +211,7 @@ class Host:
         self._ears.unregister(rank.output)
         rank.ended(report["peak"])
         words = "\n".join(filter(None, (rank.words, rank.fatal_error())))
-        told = {"say": "exit", "rank": rank.number, "words": words, "page": rank.shown()["page"]}
+        told = {"say": "exit", "rank": rank.number, "words": words, "last": rank.shown()}
         said.append(dict(told, code=report["code"], signal=report["signal"]))
 
     def _last_words(self) -> str:

@@ -1,0 +1,187 @@
+"""What was heard of each rank and of each host's agent, as far as it is believed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TypeVar, cast
+
+import msgspec
+
+from doctor.model import Unreached
+from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.result import (
+    Audit,
+    Backend,
+    Batch,
+    Collectives,
+    Done,
+    Entered,
+    Error,
+    Event,
+    Exit,
+    HostSeen,
+    Init,
+    Pair,
+    RankSeen,
+    Sample,
+    Seat,
+    Solo,
+    Started,
+    Step,
+)
+from doctor.smoke.words import PageLine, sample
+
+E = TypeVar("E", bound=msgspec.Struct)
+MOST_EVENTS = 20_000
+"""Of one rank; more are no longer believed."""
+MOST_EVENT_BYTES = 16 * 2**20
+"""Of one rank, kept; a run of a thousand steps says a tenth of it."""
+
+
+@dataclass(slots=True)
+class RankWatch:
+    """One rank, as far as it was heard of."""
+
+    seat: Seat
+    looks: list[tuple[float, Sample]] = field(default_factory=list)
+    """The last two looks at its page that were taken apart, with the controller's time."""
+    state: str = ""
+    cpu: list[float] = field(default_factory=list)
+    pid: int | None = None
+    exit: Exit | None = None
+    stack: str = ""
+    events: dict[type, list[Event]] = field(default_factory=lambda: defaultdict(list))
+    heard: int = 0
+    heard_bytes: int = 0
+    entered: list[tuple[str, float]] = field(default_factory=list)
+    disturbed_at: float | None = None
+    done: bool = False
+
+    @property
+    def sample(self) -> Sample | None:
+        return self.looks[-1][1] if self.looks else None
+
+    @property
+    def phase(self) -> str:
+        told = self.entered[-1][0] if self.entered else "spawned"
+        seen = self.sample.phase if self.sample else "spawned"
+        return max(told, seen, key=PHASES.index)
+
+    @property
+    def ended_badly(self) -> bool:
+        return self.exit is not None and not (self.done and self.exit.code == 0)
+
+    def take(self, event: Event, now: float, size: int = 0) -> None:
+        self.heard += 1
+        self.heard_bytes += size
+        if self.heard > MOST_EVENTS or self.heard_bytes > MOST_EVENT_BYTES:
+            return
+        if isinstance(event, Entered):
+            self.entered.append((event.phase, now))
+        elif isinstance(event, Done):
+            self.done = True
+            self.entered.append(("done", now))
+        else:
+            self.events[type(event)].append(event)
+
+    def look(self, line: PageLine, now: float, apart: float) -> None:
+        """A new look at its page; two that are kept are `apart` seconds from each other, or differ."""
+        seen = sample(line)
+        self.state = line.state or self.state
+        if seen is None:
+            return
+        if line.disturbed is not None and self.disturbed_at is None:
+            self.disturbed_at = now - line.disturbed
+        if len(self.looks) > 1 and now - self.looks[0][0] < apart:
+            self.looks[-1] = (now, seen)
+            self.cpu[-1] = line.cpu
+        else:
+            self.looks = [*self.looks[-1:], (now, seen)]
+            self.cpu = [*self.cpu[-1:], line.cpu]
+
+    def seen(self, ended: float) -> RankSeen:
+        first = self._first
+        backend = first(Backend)
+        spans = [*self.entered, ("", ended)]
+        seconds = {
+            phase: round(max(0.0, after - at), 4)
+            for (phase, at), (_, after) in pairwise(spans)
+            if phase != "done"
+        }
+        return RankSeen(
+            rank=self.seat.rank,
+            phase=self.phase,  # type: ignore[arg-type]  # one of PHASES
+            samples=tuple(each for _, each in self.looks),
+            state=self.state,
+            cpu=round(self.cpu[-1] - self.cpu[0], 3) if len(self.cpu) > 1 else None,
+            pid=self.pid,
+            exit=self.exit,
+            error=first(Error),
+            stack=self.stack,
+            backend=backend.text if backend else "",
+            started=first(Started),
+            collectives=first(Collectives),
+            init=first(Init),
+            batches=self._all(Batch),
+            steps=self._all(Step),
+            audits=self._all(Audit),
+            solo=first(Solo),
+            pairs=self._all(Pair),
+            seconds=seconds,
+            done=self.done,
+            disturbed=None if self.disturbed_at is None else round(max(0.0, ended - self.disturbed_at), 3),
+        )
+
+    def _all(self, kind: type[E]) -> tuple[E, ...]:
+        return cast("tuple[E, ...]", tuple(self.events[kind]))
+
+    def _first(self, kind: type[E]) -> E | None:
+        return next(iter(self._all(kind)), None)
+
+
+@dataclass(slots=True)
+class HostWatch:
+    """One host's agent."""
+
+    host: str
+    ready: bool = False
+    gone: bool = False
+    silence: float = 0.0
+    """For how long nothing was heard of it, while somebody listened."""
+    spoke: bool = False
+    """Since its silence was counted last."""
+    mute: bool = False
+    """It is no longer expected to answer."""
+    unanswered: int = 0
+    """Looks in a row that it did not answer."""
+    imported_at: float | None = None
+    told: bool = False
+    """Its ranks were told to join."""
+    quiet: float = 0.0
+    gap: float = 0.0
+    looked: int = 0
+    """The last look that it answered."""
+    python: str = ""
+    torch: str = ""
+    cores: int = 0
+    load: float = 0.0
+    reverse_dns: float | None = None
+    peak_memory: int = 0
+    trouble: str = ""
+    lost: Unreached | None = None
+    noise: list[str] = field(default_factory=list)
+
+    def seen(self, began: float) -> HostSeen:
+        return HostSeen(
+            host=self.host,
+            python=self.python,
+            imported=None if self.imported_at is None else round(self.imported_at - began, 3),
+            cores=self.cores,
+            load=self.load,
+            reverse_dns=self.reverse_dns,
+            peak_memory=self.peak_memory,
+            trouble=self.trouble,
+            lost=self.lost,
+        )

@@ -29,6 +29,7 @@ lab: $(VENV)/.ready
 bench: $(VENV)/.ready
 	@scripts/system-packages bench
 	$(BIN)/python -m benchmarks.peers
+	$(BIN)/python -m benchmarks.smoke
 
 # Every fault of the smoke run many times over, in the lab; takes an hour or two. TRIALS_ARGS narrows it.
 trials: $(VENV)/.ready

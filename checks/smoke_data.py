@@ -92,7 +92,7 @@ def smoke_desync(seen: SmokeSeen) -> Iterator[Problem]:
     What to do: compare the software of the named host with the others'. In your own job broadcast the
     parameters from rank 0 after loading, and compare a hash of them now and then.
     """
-    at_least(seen, "smoke-desync", "train", ranks=2)
+    at_least(seen, "smoke-desync", "train", replicas=2)
     yield from accused(seen, "smoke-desync", "train")
 
 

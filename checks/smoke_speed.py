@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import Problem, Scope, Severity, check
-from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least, only_on
+from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least, only_on, steady
 
 SETTINGS = ("cpu-governor", "numa-balancing", "swap-active")
 STEPS = 14
@@ -116,4 +116,5 @@ def smoke_slow_link(seen: SmokeSeen) -> Iterator[Problem]:
     the other end; exchange cable or optics with a host that is fast, and see whether the fault goes with it.
     """
     at_least(seen, "smoke-slow-link", "bandwidth", together=3)
+    steady(seen)
     yield from accused(seen, "smoke-slow-link", "bandwidth")

@@ -68,7 +68,7 @@ def _drift(
     things: dict[str, dict[str, str]] = {
         "kernel": {host: kernel.release for host, kernel in kernels.items()},
         "system": {host: kernel.distribution for host, kernel in kernels.items() if kernel.distribution},
-        "python": {host: python.version for host, python in pythons.items()},
+        "python": {host: python.version for host, python in pythons.items() if python.version},
     }
     for name in dict.fromkeys(name for found in versions.values() for name in found.installed):
         things[name] = {host: found.installed.get(name, NOT_THERE) for host, found in versions.items()}
@@ -76,7 +76,7 @@ def _drift(
         things[name] = {
             host: found.packages.get(name, NOT_THERE)
             for host, found in pythons.items()
-            if name not in found.unversioned
+            if found.version and name not in found.unversioned
         }
     for thing, values in things.items():
         yield from _outliers(thing, values, "version")
@@ -141,6 +141,15 @@ def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
     """
     if not expect.torch:
         raise Skip("no torch is expected (--expect torch=any asks for it)")
+    if not python.version:
+        yield Problem(
+            "the job's interpreter is not there",
+            expected="an interpreter with torch (--python PATH, or python: in the inventory)",
+            actual=f"{python.path}: no such program",
+            subject=python.path,
+            commands=(f"ls -l {quote(python.path)}", "command -v python3"),
+        )
+        return
     version = python.packages.get("torch")
     if "torch" in python.unversioned:
         if expect.torch != "any":

@@ -7,6 +7,7 @@ captured, so that a replay sees exactly what the first run saw.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,11 +22,16 @@ from doctor.model import Host, Unreached
 from doctor.nodeset import is_host
 from doctor.probe import Heard
 from doctor.smoke.plan import MOST_STEPS
-from doctor.smoke.result import SmokeResult
+from doctor.smoke.result import SmokePlan, SmokeResult
 
 SCHEMA = 1
 MOST_RANKS = 1_000_000
 """On one host."""
+MOST_SEED = 2**32
+MOST_SECONDS = 1e7
+MOST_COUNT = 2**53
+MOST_PLACES = 1_000_000
+"""Collectives that a rank may have entered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +107,8 @@ def _nonsense(recording: Recording) -> Iterator[str]:
         yield "its hosts are none, or named twice"
     if not all(map(is_host, names)):
         yield "a host has a name that is none"
-    mesh = recording.mesh
-    links = [host for link in mesh.links for host in (link.source, link.target)] if mesh else []
-    parts = [p.host for part in (mesh.listeners, mesh.troubles, mesh.left_out) for p in part] if mesh else []
-    if not known >= {*recording.heard, *recording.unreached, *recording.unfinished, *links, *parts}:
+    told = (*recording.heard, *recording.unreached, *recording.unfinished, *_hosts_of(recording.mesh))
+    if not known >= {*told}:
         yield "it speaks of hosts that it does not name"
     wishes = recording.wishes
     if wishes.head and wishes.head.value not in known:
@@ -121,21 +125,90 @@ def _nonsense(recording: Recording) -> Iterator[str]:
         yield from _nonsense_of_smoke(run, known)
 
 
+def _hosts_of(mesh: MeshResult | None) -> Iterator[str]:
+    if mesh is not None:
+        for link in mesh.links:
+            yield from (link.source, link.target)
+        for part in (mesh.listeners, mesh.troubles, mesh.left_out):
+            yield from (each.host for each in part)
+
+
 def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
     plan = run.plan
     seats = plan.seats
-    placed = [(cell, place) for cell, ranks in enumerate(plan.cells) for place in range(len(ranks))]
+    ranks = range(len(seats))
+    told = [*(seen.host for seen in run.hosts), *(left.host for left in run.left_out), *_hosts_of(run.mesh)]
     if (
-        not known >= {*plan.hosts, *(seen.host for seen in run.hosts), *(left.host for left in run.left_out)}
-        or not {*plan.hosts} >= {plan.head, *(seat.host for seat in seats)}
-        or [seat.rank for seat in seats] != [seen.rank for seen in run.ranks]
-        or [seat.rank for seat in seats] != list(range(len(seats)))
-        or [rank for ranks in plan.cells for rank in ranks] != list(range(len(seats)))
-        or [(seat.cell, seat.place) for seat in seats] != placed
+        not known >= {*plan.hosts, *told}
+        or list(plan.hosts) != [seen.host for seen in run.hosts]
+        or {*plan.hosts} & {left.host for left in run.left_out}
+        or plan.head not in plan.hosts
+        or not plan.addresses.keys() >= {*plan.hosts}
+    ):
+        yield "the hosts of its smoke run do not add up"
+    elif (
+        not _seated(plan)
+        or [seen.rank for seen in run.ranks] != list(ranks)
         or not 0 < plan.tp <= 64
-        or any(len(ranks) % plan.tp for ranks in plan.cells)
+        or any(not members or len(members) % plan.tp for members in plan.cells)
         or not 0 < plan.steps <= MOST_STEPS
+        or not 0 <= plan.seed < MOST_SEED
         or len(seats) > MOST_RANKS
         or (run.end.cell is not None and not 0 <= run.end.cell < len(plan.cells))
+        or any(rank not in ranks for rank in _numbered(run))
     ):
         yield "the ranks of its smoke run do not add up"
+    elif not all(0 <= value < MOST_SECONDS for value in _measured(run)):
+        yield "a time of its smoke run is out of range"
+    elif not all(0 <= value <= MOST_COUNT for value in _counted(run)):
+        yield "a number of its smoke run is out of range"
+
+
+def _numbered(run: SmokeResult) -> Iterator[int]:
+    yield from (each.rank for each in run.plan.injected)
+    yield from (each.rank for each in run.hiccups)
+
+
+def _seated(plan: SmokePlan) -> bool:
+    """Whether the ranks sit in the order of their hosts, each host in one cell."""
+    each = Counter(seat.host for seat in plan.seats)
+    cell_of = {seat.host: seat.cell for seat in plan.seats}
+    order = [(host, local, cell_of.get(host)) for host in plan.hosts for local in range(each[host])]
+    places = [
+        (rank, cell, place) for cell, ranks in enumerate(plan.cells) for place, rank in enumerate(ranks)
+    ]
+    return (
+        len({*plan.hosts}) == len(plan.hosts) == len(each) > 0
+        and order == [(seat.host, seat.local, seat.cell) for seat in plan.seats]
+        and places == [(seat.rank, seat.cell, seat.place) for seat in plan.seats]
+        and [rank for rank, _, _ in places] == list(range(len(plan.seats)))
+    )
+
+
+def _measured(run: SmokeResult) -> Iterator[float]:
+    """All times that its events do not bound by themselves."""
+    end = run.end
+    yield from (run.total, end.seconds, end.limit or 0.0, end.latency or 0.0, *run.seconds.values())
+    for hiccup in run.hiccups:
+        yield hiccup.seconds
+    for host in run.hosts:
+        yield from (host.imported or 0.0, host.load, host.reverse_dns or 0.0)
+    for seen in run.ranks:
+        yield from (seen.cpu or 0.0, seen.disturbed or 0.0, *seen.seconds.values())
+        yield from (page.still for page in seen.samples)
+        yield seen.exit.after if seen.exit else 0.0
+
+
+def _counted(run: SmokeResult) -> Iterator[int]:
+    yield from (each.step or 0 for each in run.plan.injected)
+    yield from (seat.device or 0 for seat in run.plan.seats)
+    for host in run.hosts:
+        yield from (host.cores, host.peak_memory)
+    for seen in run.ranks:
+        yield seen.pid or 0
+        for page in seen.samples:
+            yield from (page.version, page.step, page.bytes)
+            yield from (each if each <= MOST_PLACES else -1 for each in (page.position, page.seq))
+        if seen.exit:
+            yield (seen.exit.code or 0) + 1  # -1 is a code too
+            yield seen.exit.signal or 0

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from doctor.collect import Collection
+from doctor.errors import UsageError
 from doctor.examination import plan_of
 from doctor.facts.smoke import is_fault
 from doctor.mesh import MeshResult, Patience, mesh_script, plan_mesh, run_mesh
@@ -22,7 +23,7 @@ from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import LeftOutOfSmoke, SmokeResult
 from doctor.smoke.run import SmokeRun
 from doctor.smoke.ship import smoke_script
-from doctor.verdict import Report
+from doctor.verdict import HostReport, Report
 
 REPEATS = 2
 QUICK = Patience(
@@ -39,11 +40,16 @@ def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> Non
     recording = collection.recording()
     job = plan_of(recording)
     fit, left_out = _fit(before)
-    collection.no_smoke = _obstacle(before, fit)
+    late = "the deadline came before it" if collection.left() <= 0 else ""
+    collection.no_smoke = _obstacle(before, fit) or late
     if collection.no_smoke:
         return
     for repeat in range(REPEATS + 1):
-        result = _run(collection, job, fit, wishes, left_out)
+        try:
+            result = _run(collection, job, fit, wishes, left_out)
+        except UsageError as error:  # what is asked for fits all hosts, and not those that are left
+            collection.no_smoke = error.message
+            return
         blamed = named_by(result)
         fit = [host for host in fit if host not in blamed]
         if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
@@ -63,7 +69,11 @@ def named_by(result: SmokeResult) -> list[str]:
 def _fit(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
     fit = [host.name for host in report.hosts if host.status is HostStatus.HEALTHY]
     others = [host for host in report.hosts if host.status is not HostStatus.HEALTHY]
-    return fit, [LeftOutOfSmoke(host.name, f"{host.status.value}: {host.reason or ''}") for host in others]
+    return fit, [LeftOutOfSmoke(host.name, _why(host)) for host in others]
+
+
+def _why(host: HostReport) -> str:
+    return f"{host.status.value}: {host.reason}" if host.reason else host.status.value
 
 
 def _obstacle(report: Report, fit: Sequence[str]) -> str:

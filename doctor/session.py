@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import signal
@@ -121,6 +122,8 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
     if not able:  # nobody took it out: it is no part of this
         left_out = tuple(id for id in left_out if not id.startswith("smoke-"))
     smoke = smoke and any(SMOKE in check.needs for check in checks)
+    if request.command == "smoke" and recorded is None and not smoke:
+        raise UsageError("Nothing that is asked for needs a smoke run.", "doctor check examines without one.")
     expected = {**({"torch": "any"} if smoke else {}), **exam.expect}
     return Syllabus(
         name=name,
@@ -199,7 +202,8 @@ def _collect(
         collection.stopped_by = getattr(stop, "number", int(signal.SIGINT))
     finally:
         line.clear()
-        transport.close()
+        with contextlib.suppress(KeyboardInterrupt):  # impatience must not cost the report
+            transport.close()
     return collection.recording()
 
 

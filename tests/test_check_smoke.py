@@ -340,6 +340,7 @@ def test_one_sick_cell_leaves_only_its_own_hosts_undecided() -> None:
         ({"hosts": 4, "each": 1}, set()),
         ({"hosts": 4, "each": 1, "backend": "nccl"}, {"smoke-contention"}),
         ({"hosts": 4, "each": 2, "cells": 2}, {"smoke-slow-link"}),
+        ({"hosts": 1, "each": 4, "tp": 4}, {"smoke-contention", "smoke-slow-link", "smoke-desync"}),
         ({"hosts": 4, "each": 1, "steps": 15}, set()),
         ({"hosts": 4, "each": 1, "steps": 14}, {"smoke-loss-stall"}),
         ({"hosts": 4, "each": 1, "steps": 5}, {"smoke-loss-stall", "smoke-straggler", "smoke-contention"}),
@@ -347,7 +348,7 @@ def test_one_sick_cell_leaves_only_its_own_hosts_undecided() -> None:
 )
 def test_too_few_to_compare(shape: dict[str, Any], skipped: set[str]) -> None:
     names = NAMES[: shape["hosts"]]
-    results = judged(run(**{**shape, "tp": 1}), names=names)
+    results = judged(run(**{"tp": 1, **shape}), names=names)
     assert {r.check for r in results if r.status is Status.SKIP} == skipped
     assert {r.status for r in results if r.check not in skipped} == {Status.PASS}
 
@@ -359,8 +360,20 @@ def test_what_was_not_judged_says_what_it_takes() -> None:
     )
     reasons = {r.check: r.reason for r in judged(run(each=2, tp=1, cells=2)) if r.reason}
     assert reasons["smoke-slow-link"] == (
-        "it compares 3 hosts that train together or more; no cell has more than 2"
+        "it compares 3 hosts or more that train together, and no cell has more than 2"
     )
+    reasons = {r.check: r.reason for r in judged(run(hosts=1, each=4, tp=4), names=NAMES[:1]) if r.reason}
+    assert reasons["smoke-desync"] == "it compares 2 replicas of the model or more, and there was 1"
+
+
+def test_a_network_too_noisy_to_compare_is_not_called_healthy() -> None:
+    result = healthy(plan_of(hosts=4, each=1))
+    for rank, seen in enumerate(result.ranks):
+        pairs = tuple(changed(p, seconds=0.1 * 9 ** ((p.peer ^ rank + p.stage) % 3)) for p in seen.pairs)
+        result = with_rank(result, rank, pairs=pairs)
+    results = judged(SmokeRun(result, ()))
+    assert of(results, "smoke-slow-link") == [("n1n2n3n4", "skip")]
+    assert {r.status for r in results if r.check != "smoke-slow-link"} == {Status.PASS}
 
 
 def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:

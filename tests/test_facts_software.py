@@ -152,6 +152,14 @@ def test_a_torch_of_unknown_version_is_not_called_another_one() -> None:
     assert [finding.check for finding in report(made).findings] == []
 
 
+@pytest.mark.parametrize("path", ["/opt/no such/python", "python-that-is-nowhere"])
+def test_an_interpreter_that_is_not_there(path: str) -> None:
+    assert isinstance(PYTHON.command, Run)
+    shell = PYTHON.command.text(Ask("a", python=path))
+    said = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout
+    assert printed(PYTHON, said) == Python(path, "", {})
+
+
 @pytest.mark.parametrize(
     "text", ["", "Python 3.10.12", "python three /usr/bin/python3", "Segmentation fault"]
 )

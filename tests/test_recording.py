@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from doctor.collect import Collection, Order
 from doctor.errors import UsageError
@@ -16,9 +20,14 @@ from doctor.model import Answer, Backend, End, Host, Missing, Reach, Sourced, Un
 from doctor.probe import Heard, read
 from doctor.recording import Recording, load, save
 from doctor.report.json import as_data, as_json
+from doctor.smoke.judge import judge
+from doctor.smoke.result import SmokeResult
 from tests.captures import every_fact
 from tests.probing import TOKEN, answer, start
 from tests.recordings import heard, mesh, recording, report
+from tests.reports import NAMES as FOUR
+from tests.reports import seated, smoke_runs
+from tests.smoke_frozen import died, frozen, stuck
 
 NAMES = ["node1", "node2", "node3"]
 FULL = recording(
@@ -192,3 +201,147 @@ def test_an_older_recording_without_newer_fields(file: Path) -> None:
         del data[optional]
     file.write_text(json.dumps(data))
     assert isinstance(load(file), Recording)
+
+
+def with_smoke(*runs: SmokeResult) -> Recording:
+    return recording(FOUR, smoke_wanted=True, smoke=runs)
+
+
+@cache
+def runs() -> dict[str, SmokeResult]:
+    """Smoke runs of every way to end."""
+    died_there = died(frozen(seated(FOUR, each=2, tp=2), {3: stuck(100)}, kind="exit"), 3, signal=9)
+    return {**smoke_runs(), "died": died_there}
+
+
+@pytest.mark.parametrize("name", [*sorted(runs()), "two"])
+def test_smoke_runs_are_judged_again_as_they_were(file: Path, name: str) -> None:
+    told = with_smoke(*([runs()["hung"], runs()["repeated"]] if name == "two" else [runs()[name]]))
+    save(told, file)
+    assert load(file) == told
+    assert as_json(report(load(file))) == as_json(report(told))
+
+
+def as_saved(run: SmokeResult) -> Any:
+    return json.loads(msgspec.json.encode(run))
+
+
+def changed_at(data: Any, path: tuple[str | int, ...], value: Any) -> Any:
+    *way, last = path
+    inner = data
+    for step in way:
+        inner = inner[step]
+    inner[last] = value
+    return data
+
+
+def load_with(file: Path, run: Any) -> Recording:
+    """A recording with this smoke run, whatever it is."""
+    data = json.loads(msgspec.json.encode(recording(FOUR, smoke_wanted=True)))
+    file.write_text(json.dumps(data | {"smoke": [run]}))
+    return load(file)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("plan", "cells"), []),
+        (("plan", "cells"), [[0, 1, 2, 3, 4, 5, 6]]),
+        (("plan", "cells"), [[0, 1, 2, 3, 4, 5, 6, 6]]),
+        (("plan", "cells"), [[0, 1, 2, 3], [4, 5, 6, 7]]),
+        (("plan", "cells"), [[0, 1, 2, 3, 4, 5, 6, 7], []]),
+        (("plan", "tp"), 0),
+        (("plan", "tp"), 3),
+        (("plan", "steps"), 0),
+        (("plan", "steps"), 10**9),
+        (("plan", "seed"), -1),
+        (("plan", "seed"), 10**18),
+        (("plan", "head"), "stranger"),
+        (("plan", "backend"), "mpi"),
+        (("plan", "hosts"), ["node1", "node1", "node2", "node3", "node4"]),
+        (("plan", "hosts"), []),
+        (("plan", "addresses"), {}),
+        (("plan", "seats", 1, "host"), "stranger"),
+        (("plan", "seats", 1, "host"), "node4"),
+        (("plan", "seats", 1, "cell"), 1),
+        (("plan", "seats", 1, "place"), 5),
+        (("plan", "seats", 1, "local"), -1),
+        (("plan", "seats", 1, "device"), -1),
+        (("plan", "injected"), [{"kind": "stuck", "rank": 99}]),
+        (("end", "cell"), 1),
+        (("end", "cell"), -1),
+        (("end", "kind"), "bored"),
+        (("end", "seconds"), -1.0),
+        (("end", "seconds"), 1e300),
+        (("end", "limit"), 1e300),
+        (("total",), 1e300),
+        (("seconds",), {"train": 1e300}),
+        (("seconds",), {"train": -1.0}),
+        (("ranks", 0, "seconds"), {"train": 1e300}),
+        (("ranks", 0, "phase"), "nowhere"),
+        (("ranks", 0, "rank"), 1),
+        (("ranks", 0, "samples", 0, "position"), -1),
+        (("ranks", 0, "samples", 0, "position"), 10**12),
+        (("ranks", 0, "samples", 0, "step"), -1),
+        (("ranks", 0, "samples", 0, "phase"), "nowhere"),
+        (("ranks", 0, "steps", 0, "params"), "f" * 65),
+        (("ranks", 0, "steps", 0, "step"), -1),
+        (("ranks", 0, "started", "golden"), "x"),
+        (("hosts", 0, "host"), "stranger"),
+        (("hosts", 1, "host"), "node1"),
+        (("hosts",), []),
+        (("hiccups",), [{"rank": 99, "phase": "train", "seconds": 3.0}]),
+        (("hiccups",), [{"rank": -1, "phase": "train", "seconds": 3.0}]),
+        (("hiccups",), [{"rank": 0, "phase": "nowhere", "seconds": 3.0}]),
+        (("left_out",), [{"host": "stranger", "reason": ""}]),
+        (("left_out",), [{"host": "node1", "reason": ""}]),
+    ],
+)
+def test_a_smoke_run_that_does_not_add_up(file: Path, path: tuple[str | int, ...], value: Any) -> None:
+    with pytest.raises(UsageError, match="damaged recording"):
+        load_with(file, changed_at(as_saved(runs()["hung"]), path, value))
+
+
+@pytest.mark.parametrize("text", [b"NaN", b"Infinity", b"1e999"])
+def test_no_number_is_beyond_all_bounds(file: Path, text: bytes) -> None:
+    save(with_smoke(runs()["hung"]), file)
+    whole = file.read_bytes()
+    assert whole.count(b'"latency":1.04') == 1
+    file.write_bytes(whole.replace(b'"latency":1.04', b'"latency":' + text))
+    with pytest.raises(UsageError, match=r"is no recording|damaged recording"):
+        load(file)
+
+
+def paths(data: Any, before: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """The places of all values, no more than the first three of a list."""
+    inner: list[tuple[str | int, Any]] = []
+    if isinstance(data, dict):
+        inner = list(data.items())
+    elif isinstance(data, list):
+        inner = list(enumerate(data[:3]))
+    return [place for key, value in inner for place in [(*before, key), *paths(value, (*before, key))]]
+
+
+@cache
+def places(name: str) -> list[tuple[str | int, ...]]:
+    return paths(as_saved(runs()[name]))
+
+
+NONSENSE = st.sampled_from(
+    [0, 1, -1, 7, 64, 10**6, 2**53, 2**70, 0.5, 1e308, -1e308, None, True, "", "x" * 80, "train", "node2"]
+) | st.sampled_from([[], {}, [1], {"0": 1}])
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data(), st.sampled_from(["passed", "hung", "died"]), NONSENSE)
+def test_a_hostile_smoke_run_is_damaged_or_harmless(
+    file: Path, data: st.DataObject, name: str, value: Any
+) -> None:
+    path = data.draw(st.sampled_from(places(name)))
+    told = changed_at(as_saved(runs()[name]), path, value)
+    try:
+        read_back = load_with(file, told)
+    except UsageError:
+        return
+    for charge in judge(read_back.smoke[0]):
+        assert set(charge.culprit_hosts(read_back.smoke[0].plan)) <= set(FOUR)

@@ -273,14 +273,15 @@ def test_an_agent_without_cpu_accuses_nobody(monkeypatch: pytest.MonkeyPatch) ->
     counted = []
     for moved in (False, False, True, False):
         counted.append(round(still.seconds(), 3))
-        still.poll(moved, 5)
+        still.poll(moved, (5, True))
     assert counted == [0.02, MOST, 0.02, MOST]
     assert (round(still.gap, 3), round(still.quiet, 3)) == (0.14, MOST)
 
 
 def test_a_gap_is_of_one_phase_and_of_the_living() -> None:
     still = Stillness()
-    for phase, gap in ((1, 0.0), (1, 0.1), (2, 0.0), (2, 0.1)):
+    first, later = (5, False), (5, True)  # the first step of the training, and those after it
+    for phase, gap in ((first, 0.0), (first, 0.1), (later, 0.0), (later, 0.1)):
         still._looked -= 0.1
         still.seconds()
         still.poll(True, phase)

@@ -332,6 +332,15 @@ def test_replicas_that_drifted_apart_are_not_audited() -> None:
     assert verdicts(judge_data(spoil(run_of("3x1")))) == [(DESYNC, "parameters", (2,), False)]
 
 
+@pytest.mark.parametrize(("shape", "decided"), [("3x1", True), ("2x1", False)])
+def test_parameters_that_changed_at_an_audited_step_explain_the_gradient(shape: str, decided: bool) -> None:
+    """A bit of them was flipped just before the gradient was computed."""
+    of = (0, 1, 2) if decided else (0, 1)
+    spoil = both(drifted(1, 9), audited(1, of=of, first=9))
+    ranks = (1,) if decided else (0, 1)
+    assert verdicts(judge_data(spoil(run_of(shape)))) == [(DESYNC, "parameters", ranks, not decided)]
+
+
 @pytest.mark.parametrize(("error", "found"), [(1e-6, False), (1e-5, True)])
 def test_sums_may_differ_by_rounding_only(error: float, found: bool) -> None:
     """The limit is 1e-7 of the magnitudes, which are 36 here."""

@@ -17,7 +17,7 @@ from doctor.smoke.judge.deviation import entries_of, off_schedule
 from doctor.smoke.judge.hang import judge_hang, judge_hiccups
 from doctor.smoke.judge.mismatch import judge_mismatch
 from doctor.smoke.judge.start import judge_start
-from doctor.smoke.judge.words import call_words, top_of
+from doctor.smoke.judge.words import call_words, shown_words, top_of
 from doctor.smoke.result import Hiccup, Sample, SmokePlan, SmokeResult
 from tests.smoke_frozen import (
     Fault,
@@ -118,7 +118,7 @@ def test_the_words_say_what_was_not_entered_and_who_waits() -> None:
     assert "sleeps and burns no CPU" in charge.actual
     stack = next(e for e in charge.evidence if e.source == "stack of rank 3")
     assert stack.text.splitlines()[0] == 'File "doctor/smoke/onhost/train.py", line 81 in step'
-    assert "doctor smoke n2" in charge.commands
+    assert "doctor smoke n2 --python /usr/bin/python3" in charge.commands
 
 
 STACK = """\
@@ -143,6 +143,7 @@ def test_the_top_of_a_stack_is_its_main_thread() -> None:
     ("state", "cpu", "words"),
     [
         ("R", 0.2, "runs and burnt 0.20 s of CPU"),
+        ("R", 0.0, "runs or waits for its turn on a processor"),
         ("D", 0.0, "uninterruptible sleep"),
         ("S", None, "its process sleeps"),
     ],
@@ -383,6 +384,12 @@ def test_silent_mispairing_is_found_where_it_comes_to_light(
     fault = skipped(before) if kind == "skip" else extra(before)
     charge = one(frozen(plan, {1: fault}))
     assert (charge.check, charge.ranks) == ("smoke-mismatch", (1,))
+
+
+@pytest.mark.parametrize(("inside", "words"), [(True, " of the audit phase"), (False, "")])
+def test_a_collective_that_was_left_may_be_of_an_earlier_phase(inside: bool, words: str) -> None:
+    page = Sample(88, "audit", 0, 546, "tp", 440, "all_reduce", "float32", 131072, inside, 0.1)
+    assert shown_words(page) == "tp all_reduce 440 (float32, 131072 bytes)" + words
 
 
 @pytest.mark.parametrize("kind", ["still", "exit"])
@@ -667,6 +674,7 @@ def test_a_run_that_was_slow_names_nobody() -> None:
         moving = with_rank(moving, rank, samples=other.samples, done=False, exit=None, phase=other.phase)
     charge = one(with_end(moving, "deadline", 120.0))
     assert (charge.check, charge.kind, charge.ranks, charge.hosts) == ("smoke-hang", "deadline", (), ())
+    assert charge.severity is Severity.WARN, "a slow machine is not at fault"
     assert "120 s" in charge.summary
 
 
@@ -687,6 +695,17 @@ def test_a_hiccup_is_a_warning_that_names_nobody() -> None:
     assert (charge.check, charge.kind, charge.severity) == ("smoke-hang", "hiccup", Severity.WARN)
     assert (charge.ranks, charge.hosts) == ((), ())
     assert "3.2 s" in charge.summary
+
+
+def test_a_rank_that_is_all_alone_is_named() -> None:
+    plan = plan_of(hosts=1, each=1)
+    page = Sample(88, "train", 9, 0, "none", 0, "none", "none", 0, False, 15.0)
+    result = with_end(
+        with_rank(healthy(plan), 0, samples=(page, page), done=False, exit=None), "still", cell=0
+    )
+    charge = one(result)
+    assert (charge.check, charge.ranks, charge.hosts) == ("smoke-hang", (0,), ("n1",))
+    assert charge.summary.startswith("it stands still")
 
 
 # Properties.

@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from doctor.model import Confidence, Severity
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.judge.links import judge_links
+from doctor.smoke.judge.links import judge_links, too_noisy
 from doctor.smoke.judge.speed import judge_speed
 from doctor.smoke.result import Pair, SmokeResult, Step
 from tests.smoke_results import changed, healthy, plan_of, with_host, with_rank, with_steps
@@ -257,6 +258,50 @@ def test_the_slower_word_of_two_ends_counts(end: int) -> None:
         )
         result = with_rank(result, rank, pairs=pairs)
     assert named(list(judge_links(result))) == [(LINK, (), ("n3",))]
+
+
+@pytest.mark.parametrize(("slow", "found"), [(20, [(STRAGGLER, (2,), ())]), (14, [])])
+def test_a_rank_that_is_slow_now_and_then_is_no_straggler(slow: int, found: list[Any]) -> None:
+    """Its median is slow either way; of the 20 steps that count, 80 % must be."""
+    result = computing(run_of(4), 2, 1.5, first=30 - slow)
+    assert named(list(judge_speed(result))) == found
+
+
+@pytest.mark.parametrize(("apart", "found"), [(0.01, [(STRAGGLER, (2,), ())]), (0.15, [])])
+def test_ranks_that_differ_among_themselves_hide_a_straggler(apart: float, found: list[Any]) -> None:
+    result = computing(run_of(4), 2, 1.5)
+    for number, rank in enumerate((0, 1, 3, 4, 5, 6, 7)):
+        result = computing(result, rank, 1 + apart * (number - 3))
+    assert named(list(judge_speed(result))) == found
+
+
+@pytest.mark.parametrize(("noise", "found"), [(0.03, [(LINK, (), ("n1", "n2"))]), (0.2, [])])
+def test_a_slow_pair_is_named_in_a_steady_network_only(noise: float, found: list[Any]) -> None:
+    chance = random.Random(5)
+    pair = between("n1", "n2", 0.15)
+    result = carrying(run_of(6), lambda a, b, stage: pair(a, b, stage) * math.exp(chance.gauss(0, noise)))
+    assert named(list(judge_links(result))) == found
+
+
+@pytest.mark.parametrize("hosts", [3, 4, 5, 6])
+@pytest.mark.parametrize("seed", range(30))
+def test_a_run_that_broke_off_between_meetings_names_nobody(hosts: int, seed: int) -> None:
+    """However far each rank came; and whatever was slow until then."""
+    chance = random.Random(seed)
+    result = carrying(run_of(hosts), lambda a, b, _: 0.2 if "n2" in (a, b) or (a, b) == ("n1", "n3") else 1.0)
+    whole = [seen.pairs for seen in result.ranks]
+    for rank, pairs in enumerate(whole[::2]):
+        result = with_rank(result, 2 * rank, pairs=pairs[: chance.randrange(len(pairs))])
+    assert not list(judge_links(result))
+
+
+@pytest.mark.parametrize(("noise", "blind"), [(0.0, False), (0.1, False), (1.0, True)])
+def test_knows_when_a_network_is_too_noisy_to_compare(noise: float, blind: bool) -> None:
+    chance = random.Random(3)
+    result = carrying(run_of(6), lambda *_: math.exp(chance.gauss(0, noise)))
+    assert too_noisy(result) == blind
+    assert not list(judge_links(result))
+    assert not too_noisy(run_of(2))
 
 
 def test_nonsense_is_left_out() -> None:

@@ -58,7 +58,8 @@ class Smoker:
 
     def replay(self, smoked: Smoked) -> tuple[int, dict[str, Any]]:
         report = self.folder / "replayed.json"
-        done = self.lab.doctor("smoke", "--replay", str(smoked.recording), "--json", str(report))
+        files = ["--replay", str(smoked.recording), "--json", str(report)]
+        done = self.lab.run([sys.executable, "-m", "doctor", "smoke", *files])
         return done.returncode, json.loads(report.read_bytes())
 
 

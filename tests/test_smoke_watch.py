@@ -204,6 +204,138 @@ def test_a_slow_import_is_measured_by_the_others(imported: Sequence[float], limi
     assert set(late) <= set(list(watched.hosts)[len(imported) :])
 
 
+def test_hosts_that_are_reached_late_have_the_same_time() -> None:
+    watched = watch(number=4)
+    for number, host in enumerate(watched.hosts.values()):
+        host.ready_at = 100.0 + 40 * number
+        host.imported_at = None if number == 3 else host.ready_at + 1
+    assert watched.alarm(232.9) is None
+    assert watched.alarm(233.1) == Alarm("trouble")
+    assert [host.host for host in watched.hosts.values() if host.trouble] == ["node4"]
+
+
+def test_an_agent_must_answer_before_it_is_asked_for_more() -> None:
+    watched = watch()
+    late = watched.hosts["node2"]
+    late.ready, late.imported_at = False, None
+    assert watched.alarm(125.0) is None
+    assert watched.alarm(125.3) == Alarm("trouble")
+    assert late.trouble == "its agent did not answer within 25 s"
+
+
+def test_ranks_are_started_soon_after_the_import() -> None:
+    watched = watch()
+    watched.ranks[3].pid = None
+    assert watched.alarm(101.0 + GLOO.first - 0.1) is None
+    assert watched.alarm(101.0 + GLOO.first) == Alarm("trouble")
+    assert watched.hosts["node2"].trouble == "15 s after torch was imported its ranks were not started"
+
+
+def test_a_host_whose_ranks_are_all_done_moves_no_more() -> None:
+    """Its agent says that nothing stands still there; what the others do decides."""
+    watched = watch()
+    show(watched, 102, everyone(watched, "train", 5), quiet=1.5)
+    for rank in watched.ranks[2:]:
+        rank.take(Done(), 102.0)
+        rank.exit = Exit(0, None, 2.0)
+    watched.hosts["node2"].quiet = 0.0
+    alarm = watched.alarm(103.0)
+    assert alarm is not None
+    assert alarm.kind == "still"
+
+
+@pytest.mark.parametrize(
+    ("silent", "alarmed"), [((), False), (("node2",), True), (("node2", "node3", "node4"), False)]
+)
+def test_what_a_silent_host_said_last_counts_for_a_moment_only(silent: Sequence[str], alarmed: bool) -> None:
+    """Where most of them are silent, it is rather the few that are cut off."""
+    watched = watch(number=4)
+    show(watched, 102, everyone(watched, "train", 5), quiet=1.5)
+    for name in ("node2", "node3", "node4"):
+        watched.hosts[name].quiet = 0.0 if name == "node2" or name in silent else 1.5
+    for name in silent:
+        watched.hosts[name].silence = GLOO.mute
+    assert (watched.alarm(102.0) is not None) == alarmed
+
+
+@pytest.mark.parametrize(
+    ("quiet", "silence", "alarmed"), [(1.9, 2.0, False), (2.0, 1.9, False), (2.0, 2.0, True)]
+)
+def test_a_silent_host_is_looked_at_before_the_limit(quiet: float, silence: float, alarmed: bool) -> None:
+    watched = watch()
+    show(watched, 102, everyone(watched, "train", 5), quiet=quiet, gap=0.5)
+    watched.hosts["node2"].silence = silence
+    alarm = watched.alarm(102.0)
+    assert (alarm is not None) == alarmed
+    assert alarm is None or not alarm.sure
+
+
+def test_a_silent_host_is_not_looked_at_while_torch_starts() -> None:
+    watched = watch()
+    show(watched, 102, [PageLine(rank, (2, 1, 1, *(0,) * 8)) for rank in range(4)], quiet=9.0)
+    watched.hosts["node2"].silence = 9.0
+    assert watched.alarm(111.0) is None
+
+
+def test_when_all_are_silent_nobody_is_named() -> None:
+    watched = watch()
+    for host in watched.hosts.values():
+        host.silence = GLOO.silent
+    assert watched.alarm(102.0) == Alarm("interrupted")
+    assert not any(host.trouble for host in watched.hosts.values())
+
+
+def test_the_only_host_that_is_silent_is_named() -> None:
+    watched = watch(number=1)
+    watched.hosts["node1"].silence = GLOO.silent
+    assert watched.alarm(102.0) == Alarm("trouble")
+
+
+def test_ranks_that_are_ready_do_not_hang_while_another_cell_starts() -> None:
+    ranks = hosts(4, 8)
+    plan = plan_smoke(job(ranks), list(ranks), SmokeWishes())
+    watched = Watch(plan, GLOO, began=100.0)
+    for host in watched.hosts.values():
+        host.ready, host.imported_at, host.quiet = True, 101.0, 20.0
+    for rank in watched.ranks:
+        rank.pid = 1000
+        rank.take(Entered("ready"), 101.0)
+    late = watched.hosts["node4"]
+    late.imported_at = None
+    for seat in plan.on("node4"):
+        watched.ranks[seat.rank].entered.clear()
+    assert watched.alarm(112.0) is None, "torch is still being imported"
+    late.imported_at, late.quiet = 112.0, 0.5
+    assert watched.alarm(113.0) is None, "its ranks are starting"
+    late.quiet = 16.0
+    assert watched.alarm(129.0) == Alarm("still", 1, 15.0, sure=False)
+
+
+def test_ranks_that_import_torch_themselves_have_time_for_it() -> None:
+    """Their pages are still blank."""
+    watched = watch()
+    for host in watched.hosts.values():
+        host.ready_at, host.imported_at = 100.0, 106.0
+    blank = [PageLine(rank, (0,) * 11) for rank in range(4)]
+    show(watched, 110, blank)
+    assert watched.limit(0) == pytest.approx(15.0 + 4 * 6.0)
+    for host in watched.hosts.values():
+        host.imported_at = 150.0
+    assert watched.limit(0) == pytest.approx(60.0)
+
+
+def test_a_process_that_is_gone_is_stopped_by_nobody() -> None:
+    watched = watch()
+    lines = everyone(watched, "train", 5)
+    lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
+    show(watched, 102.0, lines)
+    watched.ranks[2].take(Done(), 102.1)
+    watched.ranks[2].exit = Exit(0, None, 2.0)
+    watched.ended(watched.ranks[2])
+    show(watched, 102.2, [each for each in lines if each.rank != 2])
+    assert watched.alarm(103.0) is None
+
+
 def test_the_phase_is_what_was_told_or_seen_last() -> None:
     watched = watch()
     rank = watched.ranks[0]

@@ -46,6 +46,9 @@ def run(arguments: Sequence[str]) -> int:
         if shown is None:
             raise
         shown()
+        if getattr(error, "ctx", None) is None:  # then it shows no next step
+            command = f"{arguments[0]} " if arguments and arguments[0].isalpha() else ""
+            print(f"Try 'doctor {command}-h' for help.", file=sys.stderr)
         return int(getattr(error, "exit_code", EXIT_USAGE))
     return int(code or 0)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import signal
 import sys
 from collections.abc import Callable
 
@@ -14,6 +16,8 @@ from doctor.errors import UsageError
 from doctor.terminal import put
 
 SMOKE = ("steps", "tp", "smoke_timeout", "inject", "no_smoke")
+GONE_IN = 15
+"""Seconds after which a host that nobody speaks to any more is clean."""
 
 
 def without(*names: str) -> Callable[..., int]:
@@ -27,6 +31,18 @@ def without(*names: str) -> Callable[..., int]:
     kept = [each for name, each in signature.parameters.items() if name not in names]
     command.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     return command
+
+
+def _interpreter(path: str, local: bool) -> str:
+    """A path from this folder means something here only: hosts start elsewhere."""
+    if not path.strip():
+        raise UsageError("--python names no interpreter.", "For instance --python /opt/train/bin/python.")
+    if "/" not in path or path.startswith("/"):
+        return path
+    here = os.path.abspath(path)  # not resolved: an environment is known by its own link
+    if local:
+        return here
+    raise UsageError(f"--python {path}: give the whole path, as it is on the hosts.", f"Here it is {here}.")
 
 
 def examine(
@@ -91,8 +107,8 @@ def examine(
             put(f"{listed()}\n", sys.stdout)
             return 0
         check_faults(inject, faults, steps)
-    if python is not None and not python.strip():
-        raise UsageError("--python names no interpreter.", "For instance --python /opt/train/bin/python.")
+    if python is not None:
+        python = _interpreter(python, local)
     name = context.info_name or "check"
     request = Request(
         command=name,
@@ -137,4 +153,10 @@ def examine(
         verbose=verbose,
         quiet=quiet,
     )
-    return conduct(request, Outputs(save, json, healthy_hosts, faulty_hosts, quiet, verbose, no_color))
+    outputs = Outputs(save, json, healthy_hosts, faulty_hosts, quiet, verbose, no_color)
+    try:
+        return conduct(request, outputs)
+    except KeyboardInterrupt as stop:  # a second one, or one outside the run
+        put("doctor: interrupted before the report was made.\n", sys.stderr)
+        put(f"        What it began on the hosts ends there by itself, within {GONE_IN} s.\n", sys.stderr)
+        return 128 + getattr(stop, "number", int(signal.SIGINT))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from doctor.api import UNDECIDED, Confidence, Given, Place, Problem, Severity, Skip, Undecided, fold
 from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.links import too_noisy
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import Seat, SmokePlan, SmokeResult
 
@@ -20,6 +21,7 @@ __all__ = [
     "at_least",
     "is_fault",
     "only_on",
+    "steady",
 ]
 
 WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
@@ -126,6 +128,7 @@ def at_least(
     *,
     hosts: int = 0,
     ranks: int = 0,
+    replicas: int = 0,
     together: int = 0,
     steps: int = 0,
 ) -> None:
@@ -142,6 +145,8 @@ def at_least(
         raise Skip(f"it compares {max(hosts, together)} hosts or more, and {_took_part(most, 'host')}")
     if (most := max(len(plan.seats) for plan in plans)) < ranks:
         raise Skip(f"it compares {ranks} ranks or more, and {_took_part(most, 'rank')}")
+    if (most := max(len(cell) // plan.tp for plan in plans for cell in plan.cells)) < replicas:
+        raise Skip(f"it compares {replicas} replicas of the model or more, and there was {most}")
     if (most := max(_together(plan) for plan in plans)) < together:
         raise Skip(
             f"it compares {together} hosts or more that train together, and no cell has more than {most}"
@@ -154,6 +159,15 @@ def only_on(seen: SmokeSeen, check: str, backend: str) -> None:
     """Skip a check of what can only be measured with one backend, where no run had it."""
     if seen.runs and not _charged(seen, check) and all(run.plan.backend != backend for run in seen.runs):
         raise Skip(f"it is measured with {backend} only, and this run used {seen.runs[0].plan.backend}")
+
+
+def steady(seen: SmokeSeen) -> None:
+    """Skip the comparison of links where transfers between the same hosts differed too much each time."""
+    measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
+    if measured and not _charged(seen, "smoke-slow-link") and all(map(too_noisy, measured)):
+        raise Skip(
+            "transfers between the same two hosts differed too much from one time to the next to compare"
+        )
 
 
 def _charged(seen: SmokeSeen, check: str) -> bool:

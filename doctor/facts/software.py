@@ -14,7 +14,8 @@ PACKAGES = ("torch", "torch-npu", "mindspore", "numpy")
 
 @dataclass(frozen=True, slots=True)
 class Python:
-    """The interpreter that a job on this host would use, and the packages that it would import.
+    """The interpreter that a job on this host would use, and the packages that it would import. Without a
+    version there is no such program.
 
     Of those that are `unversioned` only the folder is there, which says no version.
     """
@@ -48,14 +49,19 @@ place or is on PYTHONPATH has no metadata: its folder is looked for, and its ver
 def _ask_python(ask: Ask) -> str:
     """Finds packages by their metadata: importing torch would cost seconds. `-B`: nothing is written."""
     if ask.python:
-        return f"exec {shlex.quote(ask.python)} -B -c {shlex.quote(_LOOK)}"
+        python = shlex.quote(ask.python)
+        absent = f"{{ echo absent {python}; exit; }}"
+        return f"command -v {python} >/dev/null || {absent}; exec {python} -B -c {shlex.quote(_LOOK)}"
     return (
         "for p in python3 python; do command -v $p >/dev/null && "
-        f"exec $p -B -c {shlex.quote(_LOOK)}; done; exit 127"
+        f"exec $p -B -c {shlex.quote(_LOOK)}; done; echo absent python3"
     )
 
 
 def _python(capture: Capture) -> Python:
+    absent = re.fullmatch(r"absent (.*)\n?", capture.stdout)
+    if absent:
+        return Python(absent[1], "", {})
     head = re.search(r"^python (\d+\.\d+\S*) (.*)$", capture.stdout, re.MULTILINE)
     if not head:
         raise NotUnderstood("the interpreter did not say its version")

@@ -52,7 +52,7 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, qui
 def plan_line(plan: JobPlan) -> str:
     """Who, how many, which ports, and who said so."""
     per_host = {host.ranks for host in plan.hosts if host.ranks}
-    ranks = f"{plan.ranks} ranks"
+    ranks = _count(plan.ranks, "rank")
     if len(per_host) == 1:
         one = next(iter(per_host))
         ranks += f" ({one.value} a host, {one.source})"

@@ -115,7 +115,7 @@ class RankWatch:
             phase=self.phase,  # type: ignore[arg-type]  # one of PHASES
             samples=tuple(each for _, each in self.looks),
             state=self.state,
-            cpu=round(self.cpu[-1] - self.cpu[0], 3) if len(self.cpu) > 1 else None,
+            cpu=round(max(0.0, self.cpu[-1] - self.cpu[0]), 3) if len(self.cpu) > 1 else None,
             pid=self.pid,
             exit=self.exit,
             error=first(Error),
@@ -147,6 +147,7 @@ class HostWatch:
 
     host: str
     ready: bool = False
+    ready_at: float | None = None
     gone: bool = False
     silence: float = 0.0
     """For how long nothing was heard of it, while somebody listened."""

@@ -186,6 +186,7 @@ class Talk:
             self.watch.pages(host, said, now)
         elif isinstance(said, Ready):
             host.ready, host.cores, host.load = True, said.cores, said.load
+            host.ready_at = host.ready_at or now
         elif isinstance(said, Imported):
             host.imported_at, host.python, host.torch = now, said.path, said.torch
         elif isinstance(said, Store):

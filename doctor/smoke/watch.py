@@ -17,6 +17,8 @@ from doctor.smoke.result import EndKind, Hiccup, SmokePlan
 from doctor.smoke.words import Pages
 
 READY = PHASES.index("ready")
+EACH = 0.1
+"""Seconds more for each host of a large cluster until the last one was reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +128,12 @@ class Watch:
 
     def _late(self, now: float) -> Iterator[Alarm]:
         """Hosts that have not yet started their ranks, and should have."""
-        passed, limit = now - self.began, self._import_limit()
+        answer, imports = self.patience.start + EACH * len(self.hosts), self._import_limit()
         for host in self.hosts.values():
-            if not host.ready and passed >= self.patience.start:
-                host.trouble = f"its agent did not answer within {self.patience.start:.0f} s"
-            elif host.ready and host.imported_at is None and passed >= limit:
-                host.trouble = f"torch was not imported within {limit:.0f} s"
+            if not host.ready and now - self.began >= answer:
+                host.trouble = f"its agent did not answer within {answer:.0f} s"
+            elif host.ready and host.imported_at is None and now - self._ready_at(host) >= imports:
+                host.trouble = f"torch was not imported within {imports:.0f} s"
             elif self._ranks_missing(host, now):
                 after = f"{self.patience.first:.0f} s after torch was imported"
                 host.trouble = f"{after} its ranks were not started"
@@ -143,9 +145,14 @@ class Watch:
             return False
         return any(self.ranks[seat.rank].pid is None for seat in self.plan.on(host.host))
 
+    def _ready_at(self, host: HostWatch) -> float:
+        """Not all of many hosts are reached at the same moment."""
+        return self.began if host.ready_at is None else host.ready_at
+
     def _import_limit(self) -> float:
         """torch may lie on a slow network disk; but not for a minute, nor far behind the others."""
-        done = sorted(h.imported_at - self.began for h in self.hosts.values() if h.imported_at is not None)
+        hosts = self.hosts.values()
+        done = sorted(h.imported_at - self._ready_at(h) for h in hosts if h.imported_at is not None)
         if 2 * len(done) > len(self.hosts):
             return min(self.patience.imports, 3 * done[len(done) // 2] + 10)
         return self.patience.imports
@@ -157,8 +164,12 @@ class Watch:
             if quiet < self.patience.floor:
                 continue
             limit = self.limit(cell)
-            if quiet >= limit:
+            if quiet >= limit or (quiet >= self.patience.mute and self._somebody_silent(cell)):
                 yield Alarm("still", cell, limit, sure=False)
+
+    def _somebody_silent(self, cell: int) -> bool:
+        """Others stand still and one host says nothing: it is worth a look before the limit."""
+        return self.all_ready and any(h.silence >= self.patience.mute for h in self.waiting(cell))
 
     def _last_to_be_ready(self) -> Iterator[int]:
         """Until all ranks of all cells are ready, all of them wait for one: nobody is told to join before."""
@@ -200,7 +211,8 @@ class Watch:
 
     def _own_interpreter(self, cell: int) -> float:
         """Where ranks cannot be forked, each imports torch again, all of them at once."""
-        imported = [host.imported_at - self.began for host in self.waiting(cell) if host.imported_at]
+        hosts = self.waiting(cell)
+        imported = [h.imported_at - self._ready_at(h) for h in hosts if h.imported_at is not None]
         again = self.patience.first + 4 * max(imported, default=0.0)
         return min(again, max(self.patience.first, self.patience.imports))
 

@@ -26,7 +26,7 @@ class Say(msgspec.Struct, frozen=True, tag_field="say"):
 class Ready(Say, frozen=True, tag="ready"):
     python: Text = ""
     cores: Number = 0
-    load: float = 0.0
+    load: Seconds = 0.0
 
 
 class Imported(Say, frozen=True, tag="imported"):

@@ -34,8 +34,18 @@ ON_ITS_OWN = {"golden", "golden-again", "alone", "init", "collective"}
 """Kinds that show a fault of a rank, or of a phase, that nothing earlier in the run can cause."""
 HARMLESS = {"library", "stream", "device-product"}
 """Kinds of which nothing follows: the training draws from a generator of its own."""
-WITHIN_STEP = {"nan": 1, "nan-replica": 1, "tp-loss": 1, "transient": 2, "data": 2, "gradient": 2}
-AFTER_STEP = 3
+WITHIN_STEP = {
+    "nan": 1,
+    "nan-replica": 1,
+    "tp-loss": 1,
+    "parameters": 2,
+    "transient": 3,
+    "data": 3,
+    "gradient": 3,
+}
+"""A wrong gradient is summed and spoils all replicas alike: where one of them has other parameters, these
+explain its other gradient, and never the reverse."""
+AFTER_STEP = 4
 FOLLOWS_FROM_DATA = {"tp-loss", "transient", "data", "gradient", "replica"}
 """What other data of a rank do to all ranks of its replica."""
 _JUDGES: tuple[Callable[[SmokeResult], Iterable[Charge]], ...] = (

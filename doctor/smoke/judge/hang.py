@@ -93,7 +93,14 @@ def _stalled(cell: EndedCell) -> Iterator[Charge]:
             yield _outside(cell, hosts, [seen for seen in proved if seen.rank in ranks], ranks, guilty)
     elif stall.kind == "alone":
         what = "all ranks stand still and none waits in a collective: what they compute does not end"
-        yield _nobody(cell, "outside", what, cell.living)
+        if cell.shape.world == 1:
+            what = "it stands still, and no other rank is there to wait for: what it computes does not end"
+        found = _nobody(cell, "outside", what, cell.living)
+        yield (
+            replace(found, ranks=(cell.ranks[0].rank,), victims=(), confidence=Confidence.CERTAIN)
+            if cell.shape.world == 1
+            else found
+        )
     elif stall.kind == "inside":
         yield from _inside(cell)
 
@@ -162,7 +169,9 @@ def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankSeen]) -
 
 
 def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
-    """The time is over and the ranks were still moving."""
+    """The time is over and the ranks were still moving: a warning, since nothing is proved to be broken. What
+    the run did not come to stays undecided.
+    """
     if not cells:
         return
     living = [seen for cell in cells for seen in cell.living]
@@ -186,6 +195,7 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
         phase=phase,
         step=step,
         confidence=Confidence.SUSPECT,
+        severity=Severity.WARN,
         evidence=_evidence([last]),
         commands=("uptime", "top -b -n 1 | head -20"),
     )
@@ -233,7 +243,9 @@ def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
     host = cell.plan.seat(seen.rank).host
     found = ["ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", "dmesg -T | tail -50"]
     if len(cell.plan.hosts) > 1:
-        found.append(f"doctor smoke {quote(host)}")
+        seen_host = cell.result.host(host)
+        python = seen_host.python if seen_host else ""
+        found.append(f"doctor smoke {quote(host)}" + (f" --python {quote(python)}" if python else ""))
     return tuple(found)
 
 

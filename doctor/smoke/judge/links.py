@@ -27,6 +27,8 @@ FEW_PAIRS = 6
 SLOWER = 0.12
 NOISY, SLOWER_IF_NOISY = 0.08, 0.30
 PAIR_FACTOR = 0.5
+BLIND = 0.1
+"""Of the usual rate: where only a host below that could be named, nothing was compared."""
 LATE_FACTOR, LATE_SECONDS = 5.0, 0.001
 
 
@@ -38,11 +40,7 @@ class Stage(NamedTuple):
 
 
 def judge_links(result: SmokeResult) -> Iterator[Charge]:
-    for cell in cells(result):
-        stages = [_stage(result.plan, cell, stage) for stage in STAGES]
-        hosts = sorted({host for stage in stages for pair in stage.rates for host in pair})
-        if len(hosts) < LEAST_HOSTS or set(stages[0].rates) != set(stages[1].rates):
-            continue  # too few, or the run broke off before all had met twice
+    for stages, hosts in _measured(result):
         noise = _repeat_noise(stages)
         slow = [host for host in hosts if all(_is_slow(stage.rates, host, noise) for stage in stages)]
         late = [host for host in hosts if all(_is_late(stage.trips, host) for stage in stages)]
@@ -56,6 +54,31 @@ def judge_links(result: SmokeResult) -> Iterator[Charge]:
                     _pair_is_slow(stage.rates, pair, noise) for stage in stages
                 ):
                     yield _pair_charge(result.plan, stages, pair)
+
+
+def too_noisy(result: SmokeResult) -> bool:
+    """Whether transfers differed so much that no host could have been named, however slow."""
+    measured = list(_measured(result))
+    return bool(measured) and all(
+        _limit(max(_repeat_noise(stages), _noise(stage.rates, host)), len(hosts) - 1) <= BLIND
+        for stages, hosts in measured
+        for stage in stages
+        for host in hosts
+    )
+
+
+def _measured(result: SmokeResult) -> Iterator[tuple[list[Stage], list[str]]]:
+    """Both stages and the hosts of each cell in which all pairs met twice."""
+    for cell in cells(result):
+        stages = [_stage(result.plan, cell, stage) for stage in STAGES]
+        hosts = sorted({host for pair in stages[0].rates for host in pair})
+        if len(hosts) >= LEAST_HOSTS and set(stages[0].rates) == set(stages[1].rates):
+            yield stages, hosts
+
+
+def _noise(rates: Mapping[Pair, float], host: str) -> float:
+    """How far the pairs without this host are from each other."""
+    return spread([math.log(rate) for rate in _split(rates, host)[1]])
 
 
 def _stage(plan: SmokePlan, cell: Cell, stage: int) -> Stage:
@@ -101,7 +124,7 @@ def _is_slow(rates: Mapping[Pair, float], host: str, repeat: float) -> bool:
     own, others = _split(rates, host)
     if len(own) < 2 or not others:
         return False
-    noise = max(repeat, spread([math.log(rate) for rate in others]))
+    noise = max(repeat, _noise(rates, host))
     return median_high(own) < _limit(noise, len(own)) * _usual(rates, host)
 
 

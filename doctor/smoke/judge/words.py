@@ -40,8 +40,10 @@ def call_words(entry: Entry) -> str:
 
 
 def shown_words(sample: Sample) -> str:
-    """The collective that a page shows."""
+    """The collective that a page shows. A rank that has left it may be in another phase or step by now."""
     name = _call(sample.group, sample.op, sample.seq, sample.dtype, sample.bytes)
+    if not sample.inside:
+        return name
     return f"{name} {_of(sample.phase, sample.step)}"
 
 
@@ -79,6 +81,8 @@ def state_words(seen: RankSeen) -> str:
         return state
     if seen.cpu >= 0.05:
         return f"{state} and burnt {seen.cpu:.2f} s of CPU between two looks at it"
+    if seen.state == "R":
+        return f"{state} or waits for its turn on a processor"
     return f"{state} and burns no CPU"
 
 

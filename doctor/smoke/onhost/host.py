@@ -17,7 +17,7 @@ from doctor.smoke.onhost.interface import environment, interface_of
 from doctor.smoke.onhost.lookup import Lookup
 from doctor.smoke.onhost.memory import anonymous, holding
 from doctor.smoke.onhost.page import SIZE
-from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, Rank, parse
+from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, STEP, Rank, parse
 from doctor.smoke.onhost.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -124,9 +124,13 @@ class Host:
     def living(self) -> bool:
         return any(rank.living for rank in self.ranks)
 
-    def phase(self) -> "int | None":
-        """The phase of the living rank that is farthest behind."""
-        return min((rank.page[PHASE] for rank in self.ranks if rank.living), default=None)
+    def phase(self) -> "tuple[int, bool] | None":
+        """The phase of the living rank that is farthest behind, and whether its first step is over: much
+        happens for the first time there.
+        """
+        return min(
+            ((rank.page[PHASE], rank.page[STEP] > 0) for rank in self.ranks if rank.living), default=None
+        )
 
     def look(self, seconds: float) -> bool:
         """Whether any page moved."""

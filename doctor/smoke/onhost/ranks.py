@@ -18,7 +18,9 @@ PIECE = 65536
 PIECES = 2  # per turn: who floods is throttled, and holds up nobody
 STOPPED = 0.3  # seconds; a moment's stop is no news
 SHOWN = page.Page.FIELDS.index("inside") + 1
-VERSION, PHASE, DISTURBED = (page.Page.FIELDS.index(name) for name in ("version", "phase", "disturbed"))
+VERSION, PHASE, STEP, DISTURBED = (
+    page.Page.FIELDS.index(name) for name in ("version", "phase", "step", "disturbed")
+)
 
 
 class Rank:

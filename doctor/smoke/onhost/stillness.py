@@ -14,7 +14,7 @@ class Stillness:
     def __init__(self) -> None:
         self.quiet = 0.0
         self.gap = 0.0
-        self._phase = None  # type: int | None
+        self._phase = None  # type: tuple[int, bool] | None
         self._seconds = 0.0
         self._looked = time.monotonic()
 
@@ -25,7 +25,7 @@ class Stillness:
         self._looked = now
         return self._seconds
 
-    def poll(self, moved: bool, phase: "int | None") -> None:
+    def poll(self, moved: bool, phase: "tuple[int, bool] | None") -> None:
         """A look in which some page moved or none did; `phase` is that of the rank farthest behind."""
         self.quiet += self._seconds
         if phase is None:  # nobody lives who could move

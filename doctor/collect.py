@@ -58,8 +58,8 @@ class Order:
     """With connections between hosts."""
 
 
-Progress = Callable[[str, int, Sequence[str]], None]
-"""Called with what is going on, how many hosts are done, and who is outstanding."""
+Progress = Callable[[str, int | None, Sequence[str]], None]
+"""Called with what is going on, how many hosts have answered if that is asked, and who is outstanding."""
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class Collection:
         self._follow_up()
 
     def say(self, doing: str) -> None:
-        self.progress(doing, len(self.heard), ())
+        self.progress(doing, None, ())
 
     def _meshing(self, doing: str) -> None:
         self.say(f"connecting the hosts to each other, {doing}")

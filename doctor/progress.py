@@ -25,7 +25,7 @@ class Line:
         self._drawn = 0.0
         self._doing = ""
 
-    def __call__(self, doing: str, done: int, outstanding: Sequence[str]) -> None:
+    def __call__(self, doing: str, done: int | None, outstanding: Sequence[str]) -> None:
         now = time.monotonic()
         if self._logs and doing != self._doing:
             self._doing = doing
@@ -34,7 +34,7 @@ class Line:
             return
         self._drawn = now
         waiting = f", waiting for {fold(outstanding)}" if outstanding else ""
-        text = f"{doing}: {done} answered{waiting}"
+        text = doing if done is None else f"{doing}: {done} answered{waiting}"
         width = shutil.get_terminal_size().columns - 1
         sys.stderr.write("\r\x1b[K" + (text if len(text) <= width else text[: width - 1] + "…"))
         sys.stderr.flush()

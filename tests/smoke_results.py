@@ -20,7 +20,7 @@ from doctor.smoke.onhost.draw import hashed, words
 from doctor.smoke.onhost.schedule import schedule as make_schedule
 from doctor.smoke.onhost.shape import Entry, Shape
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
-from doctor.smoke.onhost.trainplan import audited, shown, voters
+from doctor.smoke.onhost.trainplan import audited, places_again, replicas_again, shown
 from doctor.smoke.result import (
     Audit,
     Batch,
@@ -124,7 +124,7 @@ def _whole(shape: Shape, place: int) -> RankSeen:
         batches=tuple(batch_at(shape, step, place) for step in range(shape.steps) if shown(shape, step)),
         steps=tuple(step_at(shape, step, place) for step in range(shape.steps)),
         audits=tuple(audit_at(shape, step, place) for step in range(shape.steps) if audited(shape, step)),
-        solo=Solo(tuple(mark("solo", batch) for batch in voters(shape.world, place))),
+        solo=Solo(tuple(mark("solo", batch) for batch in places_again(shape, place))),
         pairs=tuple(
             Pair(meeting.peer, meeting.round, 120_000_000, 0.1, 0.0001, meeting.stage)
             for meeting in meetings(shape, place)
@@ -185,7 +185,7 @@ def noise(shape: Shape, *what: object) -> float:
 
 def audit_at(shape: Shape, step: int, place: int) -> Audit:
     dp, tp = shape.dp_of(place), shape.tp_of(place)
-    votes = tuple(mark("gradient", shape.seed, step, batch, tp) for batch in voters(shape.dp, dp))
+    votes = tuple(mark("gradient", shape.seed, step, batch, tp) for batch in replicas_again(shape, dp))
     return Audit(step, votes[0], votes)
 
 

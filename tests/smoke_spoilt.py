@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -11,7 +11,7 @@ from doctor.smoke.judge.charge import Charge
 from doctor.smoke.onhost.collectiveplan import PERIOD, addends, total
 from doctor.smoke.onhost.corpus import reference_batch
 from doctor.smoke.onhost.shape import Shape
-from doctor.smoke.onhost.trainplan import voters
+from doctor.smoke.onhost.trainplan import replicas_again
 from doctor.smoke.result import Batch, CollectiveWrong, RankSeen, SmokeResult, Step
 from tests.smoke_results import changed, healthy, mark, plan_of, with_batches, with_rank, with_steps
 
@@ -142,13 +142,13 @@ def initial(rank: int) -> Spoil:
 def audited(rank: int, *, used: bool = False, of: tuple[int, ...] = (), first: int = 9) -> Spoil:
     """Other gradients: the one that was used, or those of the batches of some replicas."""
 
-    def change(seen: RankSeen, dp: int, count: int) -> RankSeen:
+    def change(seen: RankSeen, again: Sequence[int]) -> RankSeen:
         audits = []
         for audit in seen.audits:
             if audit.step >= first:
                 votes = tuple(
                     mark("bad", rank, batch, audit.step) if batch in of else vote
-                    for batch, vote in zip(voters(count, dp), audit.votes, strict=True)
+                    for batch, vote in zip(again, audit.votes, strict=True)
                 )
                 audit = changed(audit, votes=votes, used=mark("used", rank) if used else votes[0])
             audits.append(audit)
@@ -156,16 +156,19 @@ def audited(rank: int, *, used: bool = False, of: tuple[int, ...] = (), first: i
 
     def spoil(result: SmokeResult) -> SmokeResult:
         shape, place = shape_and_place(result, rank)
-        return with_rank(result, rank, lambda seen: change(seen, shape.dp_of(place), shape.dp))
+        return with_rank(result, rank, lambda seen: change(seen, replicas_again(shape, shape.dp_of(place))))
 
     return spoil
 
 
-def alone_wrong(rank: int) -> Spoil:
+def alone_wrong(rank: int, like: int | None = None) -> Spoil:
+    """In all that it computes alone; `like`: as that rank does."""
+    wrong = rank if like is None else like
+
     def change(seen: RankSeen) -> RankSeen:
         assert seen.solo
         return replace(
-            seen, solo=changed(seen.solo, votes=tuple(mark("solo", rank, v) for v in seen.solo.votes))
+            seen, solo=changed(seen.solo, votes=tuple(mark("solo", wrong, v) for v in seen.solo.votes))
         )
 
     return lambda result: with_rank(result, rank, change)
@@ -180,9 +183,9 @@ def started(rank: int, **changes: Any) -> Spoil:
 
 def broken_device(*ranks: int, dp: int, replica: tuple[int, ...]) -> Spoil:
     """Wrong in all that it computes, and with it all that its tensor-parallel peers compute."""
-    own = replica[0] // len(replica)
-    of = tuple(voters(dp, own))
-    return both(*(audited(rank, of=of) for rank in replica), *(alone_wrong(rank) for rank in ranks))
+    return both(
+        *(audited(rank, of=tuple(range(dp))) for rank in replica), *(alone_wrong(rank) for rank in ranks)
+    )
 
 
 # Collectives.

@@ -373,3 +373,20 @@ def test_nothing_known_is_nothing_charged() -> None:
     empty = Started({}, {}, ())
     result = replace(result, ranks=tuple(replace(seen, started=empty) for seen in result.ranks))
     assert judge_data(result) == ()
+
+
+def test_ranks_that_share_a_fault_of_their_host_do_not_outvote_the_others() -> None:
+    result = both(alone_wrong(4), alone_wrong(5, like=4))(healthy(plan_of(4, 2, tp=2)))
+    charges = judge_data(result)
+    assert [(c.check, c.kind, c.ranks, c.undecided) for c in charges] == [(CORRUPT, "alone", (4, 5), False)]
+
+
+def test_of_two_hosts_nobody_can_say_which_is_wrong() -> None:
+    result = both(alone_wrong(2), alone_wrong(3, like=2))(healthy(plan_of(2, 2)))
+    charges = judge_data(result)
+    assert [(charge.ranks, charge.undecided) for charge in charges] == [((0, 1, 2, 3), True)]
+
+
+def test_one_wrong_rank_beside_a_sound_one_is_known_also_with_two_hosts() -> None:
+    charges = judge_data(alone_wrong(3)(healthy(plan_of(2, 2))))
+    assert [(c.kind, c.ranks, c.undecided) for c in charges] == [("alone", (3,), False)]

@@ -14,7 +14,7 @@ from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.onhost.shape import Shape
 from doctor.smoke.onhost.streamplan import reference_streams
-from doctor.smoke.onhost.trainplan import GOLDEN, audited, shown, voters
+from doctor.smoke.onhost.trainplan import GOLDEN, audited, places_again, replicas_again, shown, voters
 from doctor.smoke.result import Audit, Batch, Done, Entered, Error, Init, Solo, Started, Step
 from tests.smoke_ranks import RankOutput, run_ranks
 
@@ -90,13 +90,13 @@ class TestHealthyRanks:
             used = [rank.all(Audit)[number].used for rank in ranks]
             assert len(set(used)) == dp * tp
             for rank in ranks:
-                replicas = voters(dp, shape.dp_of(rank.place))
+                replicas = replicas_again(shape, shape.dp_of(rank.place))
                 expected = tuple(used[replica * tp + shape.tp_of(rank.place)] for replica in replicas)
                 assert rank.all(Audit)[number].votes == expected
         alone = [rank.one(Solo).votes for rank in ranks]
         assert len({votes[0] for votes in alone}) == dp * tp
         for place, votes in enumerate(alone):
-            assert votes == tuple(alone[other][0] for other in voters(dp * tp, place))
+            assert votes == tuple(alone[other][0] for other in places_again(shape, place))
 
     def test_know_the_golden_product(self, dp: int, tp: int) -> None:
         for rank in healthy(dp, tp):
@@ -163,7 +163,18 @@ def test_what_is_looked_at_closely(steps: int, hashed: list[int], computed_again
 
 
 @pytest.mark.parametrize(
-    ("count", "own", "expected"), [(1, 0, [0]), (2, 0, [0, 1]), (3, 0, [0, 2, 1]), (8, 1, [1, 0, 7])]
+    ("count", "own", "apart", "expected"),
+    [
+        (1, 0, 1, [0]),
+        (2, 0, 1, [0, 1]),
+        (3, 0, 1, [0, 2, 1]),
+        (8, 1, 1, [1, 0, 7]),
+        (8, 1, 2, [1, 7, 5]),
+        (4, 0, 2, [0, 2, 3]),
+        (4, 3, 4, [3, 2, 1]),
+    ],
 )
-def test_everybody_is_computed_by_three(count: int, own: int, expected: list[int]) -> None:
-    assert voters(count, own) == expected
+def test_everybody_is_computed_by_three_on_other_hosts_if_there_are_any(
+    count: int, own: int, apart: int, expected: list[int]
+) -> None:
+    assert voters(count, own, apart) == expected

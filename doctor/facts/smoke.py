@@ -105,7 +105,7 @@ def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
         for charge in run.charges:
             if charge.check == check and (key := _same(charge, run.plan)) not in told:
                 told.add(key)
-                yield problem(charge, run.plan)
+                yield problem(charge, run.result)
     reasons: dict[str, list[str]] = {}
     for host, reason in seen.left_out.items():
         reasons.setdefault(f"left out of the smoke run: {reason}", []).append(host)
@@ -199,8 +199,9 @@ def _same(charge: Charge, plan: SmokePlan) -> object:
     return (charge.kind, tuple(seats), tuple(sorted(charge.hosts)), charge.peer)
 
 
-def problem(charge: Charge, plan: SmokePlan) -> Problem:
+def problem(charge: Charge, result: SmokeResult) -> Problem:
     """The charge with its culprits: hosts, ranks and devices."""
+    plan = result.plan
     hosts = charge.culprit_hosts(plan)
     summary = charge.summary
     if charge.undecided and not summary.endswith(UNDECIDED):
@@ -215,7 +216,7 @@ def problem(charge: Charge, plan: SmokePlan) -> Problem:
         where=_places(charge, plan, hosts),
         severity=charge.severity,
         confidence=Confidence.SUSPECT if charge.undecided else charge.confidence,
-        values=_values(plan, hosts),
+        values=_values(result, hosts),
         commands=charge.commands,
     )
 
@@ -256,9 +257,14 @@ def _peer(charge: Charge, host: str, hosts: tuple[str, ...]) -> str | None:
     return hosts[1] if host == hosts[0] else hosts[0]
 
 
-def _values(plan: SmokePlan, hosts: tuple[str, ...]) -> dict[str, str | tuple[str, ...]]:
-    """What fills a remedy's commands: the culprits, folded and one by one, and everybody who took part."""
-    values: dict[str, str | tuple[str, ...]] = {"cluster": fold(plan.hosts)}
+def _values(result: SmokeResult, hosts: tuple[str, ...]) -> dict[str, str | tuple[str, ...]]:
+    """What fills a remedy's commands: the culprits, folded and one by one, everybody who took part, and the
+    interpreter that was used.
+    """
+    pythons = {seen.host: seen.python for seen in result.hosts if seen.python}
+    mine = (pythons[host] for host in hosts if host in pythons)
+    python = next(mine, next(iter(pythons.values()), "python3"))
+    values: dict[str, str | tuple[str, ...]] = {"cluster": fold(result.plan.hosts), "python": python}
     if hosts:
         values |= {"hosts": fold(hosts), "host": hosts}
     return values

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
@@ -198,8 +198,7 @@ class SmokeRun:
         given_up = [
             host for host in self._missing(cell) if host in dumb or host.unanswered >= MOST_UNANSWERED
         ]
-        for host in given_up:
-            host.mute, host.trouble = True, host.trouble or "its agent stopped answering"
+        _give_up(given_up)
         return Alarm("trouble") if given_up else None
 
     def _missing(self, cell: int) -> list[HostWatch]:
@@ -210,12 +209,13 @@ class SmokeRun:
         """Before anything is ended: pages, stacks, and whether the hosts still reach each other."""
         if alarm.kind in ("done", "interrupted"):
             return
-        if alarm.kind != "still":
-            self.talk.look()
+        silent = self.talk.look() if alarm.kind != "still" else []
         self.watch.frozen = True  # to take the stack of a stopped rank, it is woken
         if alarm.kind in ("still", "deadline", "stopped", "mismatch"):
             self.talk.take_stacks()
         broke = alarm.kind == "exit" and self._only_connections_broke()
+        if broke and 0 < len(silent) < len(self.talk.live()):
+            _give_up([host for host in self.talk.look() if host in silent])
         if broke and (gone := self._gone()):
             self.end = replace(self._ended_by(alarm), kind=gone, cell=None)
         elif broke or alarm.kind in ("still", "deadline"):
@@ -254,3 +254,8 @@ class SmokeRun:
         """Who cannot be told of it does not end the run."""
         with suppress(Exception):
             self.progress(text)
+
+
+def _give_up(hosts: Iterable[HostWatch]) -> None:
+    for host in hosts:
+        host.mute, host.trouble = True, host.trouble or "its agent stopped answering"

@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
 from doctor.model import Confidence, Evidence
-from doctor.smoke.judge.cells import Cell, arithmetic, vote
+from doctor.smoke.judge.cells import Cell, arithmetic, vote_across
 from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.onhost.trainplan import voters
+from doctor.smoke.onhost.trainplan import replicas_again
 from doctor.smoke.result import Audit
 
 CHECK = "smoke-corruption"
@@ -53,7 +53,7 @@ def _look(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Seen:
         ballots: dict[int, dict[int, str]] = defaultdict(dict)
         for place in cell.column(tp):
             if place in audits:
-                replicas = voters(cell.shape.dp, cell.shape.dp_of(place))
+                replicas = replicas_again(cell.shape, cell.shape.dp_of(place))
                 for batch, got in zip(replicas, audits[place].votes, strict=False):
                     ballots[batch][place] = got
         for batch, cast in ballots.items():
@@ -61,7 +61,7 @@ def _look(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Seen:
             for place, got in cast.items():
                 if basis[cell.shape.dp_of(place)] is not None:
                     kinds[basis[cell.shape.dp_of(place)]][place] = got
-            found = vote(max(kinds.values(), key=len)) if kinds else None
+            found = vote_across(cell, max(kinds.values(), key=len)) if kinds else None
             if found and found.decided:
                 for place in found.odd:
                     odd[place].add(batch)
@@ -122,7 +122,9 @@ def _charge(
             audit, rank = audits[place], ranks_text(cell.numbers([place]))
             again = ", ".join(
                 f"batch of replica {dp}: {got}"
-                for dp, got in zip(voters(cell.shape.dp, cell.shape.dp_of(place)), audit.votes, strict=False)
+                for dp, got in zip(
+                    replicas_again(cell.shape, cell.shape.dp_of(place)), audit.votes, strict=False
+                )
             )
             lines.append(f"{rank}: used {audit.used}; computed again: {again}")
     replicas = {cell.shape.dp_of(place) for place in places}

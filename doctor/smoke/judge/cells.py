@@ -79,6 +79,20 @@ def vote(values: Mapping[int, Hashable]) -> Vote | None:
     return Vote(tuple(sorted(values)), False)
 
 
+def vote_across(cell: Cell, values: Mapping[int, Hashable]) -> Vote | None:
+    """The same, of places. Voters of one host may share a fault of that host: alone they are no majority over
+    another host.
+    """
+    found = vote(values)
+    if found is None or not found.decided:
+        return found
+    host = cell.shape.host_of
+    most = {host(place) for place in values if place not in found.odd}
+    if len(most) == 1 and any(host(place) not in most for place in found.odd):
+        return Vote(tuple(sorted(values)), False)
+    return found
+
+
 def arithmetic(started: Started | None) -> Hashable:
     """Equal for ranks whose floating-point results must agree in every bit."""
     if started is None:

@@ -12,9 +12,9 @@ from dataclasses import replace
 
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.audits import judge_audits
-from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote
+from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote, vote_across
 from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.onhost.trainplan import GOLDEN, voters
+from doctor.smoke.onhost.trainplan import GOLDEN, places_again
 from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-corruption"
@@ -85,10 +85,10 @@ def _alone(cell: Cell) -> Iterator[Charge]:
     ballots: dict[int, dict[int, str]] = defaultdict(dict)
     for place in cell.places:
         solo = cell.seen[place].solo
-        for batch, got in zip(voters(cell.shape.world, place), solo.votes if solo else (), strict=False):
+        for batch, got in zip(places_again(cell.shape, place), solo.votes if solo else (), strict=False):
             ballots[batch][place] = got
     odd: set[int] = set()
-    suspects: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    suspects: set[int] = set()
     lines: list[str] = []
     for batch, cast in sorted(ballots.items()):
         if found := _comparable_vote(cell, cast):
@@ -96,9 +96,9 @@ def _alone(cell: Cell) -> Iterator[Charge]:
             if found[1]:
                 odd.update(found[0])
             else:
-                suspects[found[0]].append(batch)
+                suspects.update(found[0])
     evidence = (Evidence("hashes of gradients that ranks computed alone", "\n".join(lines[:48])),)
-    for places, decided in ((tuple(sorted(odd)), True), *((places, False) for places in suspects)):
+    for places, decided in ((tuple(sorted(odd)), True), (tuple(sorted(suspects)), False)):
         if places and (decided or odd.isdisjoint(places)):
             yield Charge(
                 check=CHECK,
@@ -119,4 +119,4 @@ def _comparable_vote(cell: Cell, cast: Mapping[int, str]) -> tuple[tuple[int, ..
     kinds: dict[object, dict[int, str]] = defaultdict(dict)
     for place, got in cast.items():
         kinds[arithmetic(cell.seen[place].started)][place] = got
-    return vote(max(kinds.values(), key=len)) if kinds else None
+    return vote_across(cell, max(kinds.values(), key=len)) if kinds else None

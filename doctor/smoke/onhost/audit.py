@@ -11,7 +11,7 @@ from doctor.smoke.onhost.corpus import batch_of
 from doctor.smoke.onhost.draw import drawn, hashed
 from doctor.smoke.onhost.model import Model, bytes_of, sample_of, tensor_of
 from doctor.smoke.onhost.parameters import initial_parameters
-from doctor.smoke.onhost.trainplan import GOLDEN_SIZE, voters
+from doctor.smoke.onhost.trainplan import GOLDEN_SIZE, places_again
 
 
 def run(comm: Comm) -> None:
@@ -21,7 +21,7 @@ def run(comm: Comm) -> None:
     model = Model(alone)
     model.load(initial_parameters(shape, 0))
     votes = []
-    for place in voters(comm.shape.world, comm.place):
+    for place in places_again(comm.shape, comm.place):
         model.gradient(sample_of(batch_of(shape, comm.shape.steps, place), comm.device.torch))
         votes.append(hashed(bytes_of(model.grad)))
     comm.say({"ev": "solo", "votes": votes})

@@ -20,7 +20,7 @@ from doctor.smoke.onhost.model import Model, Sample, bytes_of, sample_of, tensor
 from doctor.smoke.onhost.parameters import initial_parameters
 from doctor.smoke.onhost.streamplan import stream_seed
 from doctor.smoke.onhost.streams import Streams
-from doctor.smoke.onhost.trainplan import audited, shown, voters
+from doctor.smoke.onhost.trainplan import audited, replicas_again, shown
 
 RATE = 3e-3
 WARM_UP = 5
@@ -150,7 +150,7 @@ class Trainer:
         """Compute the gradients of some replicas again, before the parameters move on."""
         reduced = self.model.grad.clone()
         votes = []
-        for replica in voters(self.shape.dp, self.dp):
+        for replica in replicas_again(self.shape, self.dp):
             self.model.gradient(self.batch_of(step, replica))
             votes.append(self.fingerprint(self.model.grad))
         self.model.grad.copy_(reduced)

@@ -20,7 +20,7 @@ def train_calls(shape: Shape, place: int) -> list[Call]:
         if shape.dp > 1:
             calls.append(Call(step, "dp", "all_reduce", "float32", size))
         if audited(shape, step):
-            for _ in voters(shape.dp, 0):
+            for _ in replicas_again(shape, 0):
                 calls += _gradient_calls(shape, step)
     return calls
 
@@ -56,9 +56,22 @@ def audited(shape: Shape, step: int) -> bool:
     return step % 10 == 9 or step == shape.steps - 1
 
 
-def voters(count: int, own: int) -> list[int]:
-    """Whose batches are computed again by number `own` of so many: its own, and of those before it."""
-    return [(own - back) % count for back in range(min(VOTES, count))]
+def replicas_again(shape: Shape, dp: int) -> list[int]:
+    """Whose batches replica number `dp` computes again in the training: its own first."""
+    return voters(shape.dp, dp, max(shape.hosts) // shape.tp)
+
+
+def places_again(shape: Shape, place: int) -> list[int]:
+    """Whose batches a rank computes all alone: its own first."""
+    return voters(shape.world, place, max(shape.hosts))
+
+
+def voters(count: int, own: int, apart: int = 1) -> list[int]:
+    """Its own number, and those `apart` before it: on other hosts, so that ranks that share a fault of their
+    host do not outvote the others. Where there are too few hosts, neighbours fill up.
+    """
+    backs = dict.fromkeys(back % count for back in (0, apart, 2 * apart, 1, 2))
+    return [(own - back) % count for back in list(backs)[:VOTES]]
 
 
 GOLDEN_SIZE = 256

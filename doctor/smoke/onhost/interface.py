@@ -53,6 +53,9 @@ def environment(given: "Mapping[str, str]", interface: "str | None") -> "dict[st
     # A device's library starts threads and must not be there before the ranks are forked:
     # https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html
     chosen["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    # The last words of a rank are to be its own, not torch's remarks on names and on what it will change.
+    chosen.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+    chosen.setdefault("PYTHONWARNINGS", "ignore")
     if interface:
         for name in VARIABLES:
             chosen.setdefault(name, interface)

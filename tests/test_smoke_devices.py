@@ -32,6 +32,11 @@ class Api:
         self.nccl = SimpleNamespace(version=lambda: (2, 21, 5))
         self.utils = SimpleNamespace(get_cann_version={"CANN": "8.2.RC1", "HCCL": "8.2.RC1.0"}.__getitem__)
 
+    there = True
+
+    def is_available(self) -> bool:
+        return self.there
+
     def set_device(self, number: int) -> None:
         self.asked.append(("set_device", number))
 
@@ -408,3 +413,10 @@ def test_a_torch_without_a_recorder_gives_none(monkeypatch: pytest.MonkeyPatch, 
 def test_the_ranks_of_one_run_agree_where_nccl_answers() -> None:
     assert Cuda(0).environment(60)["NCCL_RAS_ADDR"] == Cuda(5).environment(60)["NCCL_RAS_ADDR"]
     assert str(evidence.RAS_PORT + 1 + os.getppid() % 1000) in Cuda(0).environment(60)["NCCL_RAS_ADDR"]
+
+
+@pytest.mark.parametrize("backend", ["nccl", "hccl"])
+def test_a_torch_that_sees_no_device_says_so(backend: str, api: Api) -> None:
+    api.there = False
+    with pytest.raises(RuntimeError, match="this torch sees no (cuda|npu) device"):
+        device_of(backend, 0, 0).set_up()

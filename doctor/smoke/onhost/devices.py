@@ -114,6 +114,8 @@ class _Accelerator(Device):
         return str(self._api.get_device_name(self.number))
 
     def set_up(self) -> None:
+        if not self._api.is_available():
+            raise RuntimeError(f"this torch sees no {self._kind} device: {self._module}.is_available() is False")
         self._api.set_device(self.number)
 
     def synchronise(self) -> None:

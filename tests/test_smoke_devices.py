@@ -418,5 +418,5 @@ def test_the_ranks_of_one_run_agree_where_nccl_answers() -> None:
 @pytest.mark.parametrize("backend", ["nccl", "hccl"])
 def test_a_torch_that_sees_no_device_says_so(backend: str, api: Api) -> None:
     api.there = False
-    with pytest.raises(RuntimeError, match="this torch sees no (cuda|npu) device"):
+    with pytest.raises(RuntimeError, match="this torch sees no"):
         device_of(backend, 0, 0).set_up()

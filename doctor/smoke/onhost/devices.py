@@ -115,7 +115,8 @@ class _Accelerator(Device):
 
     def set_up(self) -> None:
         if not self._api.is_available():
-            raise RuntimeError(f"this torch sees no {self._kind} device: {self._module}.is_available() is False")
+            asked = f"{self._module}.is_available()"
+            raise RuntimeError(f"this torch sees no {self._kind} device: {asked} is False")
         self._api.set_device(self.number)
 
     def synchronise(self) -> None:

@@ -1,4 +1,4 @@
-"""Charges processes that died and hosts that were lost: H2. What died because a peer did is a victim."""
+"""Charges processes that died and hosts that were lost. What died because a peer did is a victim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charges who keeps the others waiting: stopped, stuck outside of collectives, or cut off: H3, H4, H8."""
+"""Charges who keeps the others waiting: stopped, stuck outside of collectives, or cut off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charges ranks that entered another collective than their schedule has: H5 to H7."""
+"""Charges ranks that entered another collective than their schedule has."""
 
 from __future__ import annotations
 

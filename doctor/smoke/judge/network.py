@@ -1,4 +1,4 @@
-"""What the sockets say when ranks hang inside a collective or lose each other: H8."""
+"""What the sockets say when ranks hang inside a collective or lose each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Charges hosts that could not start their ranks, and ranks that never joined the others: H1."""
+"""Charges hosts that could not start their ranks, and ranks that never joined the others."""
 
 from __future__ import annotations
 

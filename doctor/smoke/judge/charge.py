@@ -12,7 +12,7 @@ from doctor.smoke.result import SmokePlan
 @dataclass(frozen=True, slots=True)
 class Charge:
     """One fault. `ranks` are the culprits, `hosts` the culprits when it is a host and not one of its ranks;
-    with neither, the fault is everybody's. `kind` tells faults of one check apart (see smoke.md 1).
+    with neither, the fault is everybody's. `kind` tells faults of one check apart.
 
     The words name neither a host nor a rank that is a culprit: the report does. They may name others.
     """

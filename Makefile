@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 TRIALS_ARGS ?=
 
-.PHONY: demo test lint check lab bench trials clean
+.PHONY: demo test test-all lint check lab bench trials clean
 
 demo: $(VENV)/.installed
 	$(BIN)/doctor check --local
@@ -13,6 +13,10 @@ demo: $(VENV)/.installed
 test: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_ARGS)
+
+# Also those that are one more of their kind.
+test-all: PYTEST_ARGS += --long
+test-all: test
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """Fixtures for every test, and the list of what was left out."""
 
+import pytest
 from hypothesis import settings
 
 from tests.faults import examine
@@ -18,6 +19,17 @@ __all__ = [
     "rack",
     "rack3",
 ]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also make the tests that are marked long")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in [] if config.getoption("--long") else items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.skip(reason="one more of its kind: make test-all"))
+
 
 # No test is about how fast this machine is just now.
 settings.register_profile("untimed", deadline=None)

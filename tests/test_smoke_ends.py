@@ -89,8 +89,27 @@ def start(lab: Lab, tmp_path: Path) -> Iterator[Callable[[str], Run]]:
         run.process.kill()
 
 
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def ways(*pairs: tuple[Any, str], among: Sequence[Any]) -> list[Any]:
+    """Each way in each phase; those that are not named here are long."""
+    return [
+        (way, phase) if (way, phase) in pairs else pytest.param(way, phase, marks=pytest.mark.long)
+        for way in among
+        for phase in PHASES
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "phase"),
+    ways(
+        (signal.SIGINT, "join"),
+        (signal.SIGINT, "train"),
+        (signal.SIGTERM, "collectives"),
+        (signal.SIGKILL, "start"),
+        (signal.SIGKILL, "train"),
+        (signal.SIGKILL, "bandwidth"),
+        among=(signal.SIGINT, signal.SIGTERM, signal.SIGKILL),
+    ),
+)
 def test_ended_by_a_signal(phase: str, number: signal.Signals, start: Callable[[str], Run]) -> None:
     """Ctrl-C, the end of a job's time, and what nobody can answer."""
     run = start(phase)
@@ -124,8 +143,12 @@ def kill_session(host: Host) -> None:
         os.kill(process, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("cut", [kill_agent, kill_session])
+@pytest.mark.parametrize(
+    ("cut", "phase"),
+    ways(
+        (kill_agent, "train"), (kill_agent, "audit"), (kill_session, "join"), among=(kill_agent, kill_session)
+    ),
+)
 def test_a_host_whose_connection_ends(
     phase: str, cut: Callable[[Host], None], start: Callable[[str], Run], lab: Lab
 ) -> None:
@@ -143,7 +166,7 @@ def test_a_host_whose_connection_ends(
     assert_lost(run, phase)
 
 
-@pytest.mark.parametrize("phase", ["start", "train"])
+@pytest.mark.parametrize("phase", [pytest.param("start", marks=pytest.mark.long), "train"])
 def test_a_host_that_is_silently_lost(phase: str, start: Callable[[str], Run], lab: Lab) -> None:
     """No packet comes through any more and no connection ends: its lease does. Only sshd still waits."""
     run = start(phase)

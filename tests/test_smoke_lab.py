@@ -90,7 +90,12 @@ def test_hosts_that_are_well_pass_and_are_left_as_they_were(lab: Lab, smoke: Smo
 
 @pytest.mark.parametrize(
     ("hosts", "ranks", "layout"),
-    [("node2", "1", (1, 1)), ("node2", "2", (2, 1)), ("node[2-3]", "1", (2, 1)), ("node[1-3]", "1", (3, 1))],
+    [
+        ("node2", "1", (1, 1)),
+        pytest.param("node2", "2", (2, 1), marks=pytest.mark.long),
+        ("node[2-3]", "1", (2, 1)),
+        pytest.param("node[1-3]", "1", (3, 1), marks=pytest.mark.long),
+    ],
 )
 def test_few_hosts_and_few_ranks(hosts: str, ranks: str, layout: tuple[int, int], smoke: Smoker) -> None:
     smoked = smoke(hosts, "--ranks-per-host", ranks)
@@ -131,7 +136,13 @@ def field() -> Iterator[Field]:
         yield Field(lab, ranks=2, steps=20)
 
 
-@pytest.mark.parametrize("kind", INSIDE)
+SAMPLE = ("stuck", "skip", "mask-stray", "grad-bit", "nan", "wrong-result")
+"""Others are tried by `make test-all` and, many times, by `make trials`."""
+
+
+@pytest.mark.parametrize(
+    "kind", [kind if kind in SAMPLE else pytest.param(kind, marks=pytest.mark.long) for kind in INSIDE]
+)
 def test_a_fault_on_purpose_is_found_and_only_its_rank_is_named(kind: str, field: Field) -> None:
     outcome = trial(field, INSIDE[kind], 0)
     assert outcome.right, (outcome.place, outcome.said)

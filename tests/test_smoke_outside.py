@@ -69,7 +69,13 @@ def field() -> Iterator[Field]:
         yield Field(lab, ranks=2, steps=20)
 
 
-@pytest.mark.parametrize("kind", OUTSIDE)
+SAMPLE = ("stopped", "cable", "blackhole", "closed", "broken-torch", "shm", "lost")
+"""Others are tried by `make test-all` and, many times, by `make trials`."""
+
+
+@pytest.mark.parametrize(
+    "kind", [kind if kind in SAMPLE else pytest.param(kind, marks=pytest.mark.long) for kind in OUTSIDE]
+)
 def test_what_breaks_is_named_and_nobody_else(kind: str, field: Field) -> None:
     outcome = trial(field, OUTSIDE[kind], 0)
     assert outcome.right, (outcome.place, outcome.said)

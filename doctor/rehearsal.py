@@ -47,7 +47,9 @@ def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> Non
     for repeat in range(REPEATS + 1):
         try:
             result = _run(collection, job, fit, wishes, left_out)
-        except UsageError as error:  # what is asked for fits all hosts, and not those that are left
+        except UsageError as error:  # what is asked for may fit all hosts, and not those that are left
+            if not left_out:
+                raise
             collection.no_smoke = error.message
             return
         blamed = named_by(result)

@@ -34,6 +34,7 @@ bench: $(VENV)/.ready
 	@scripts/system-packages bench
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks.smoke
+	$(BIN)/python -m benchmarks.preflight
 
 # Every fault of the smoke run many times over, in the lab; takes an hour or two. TRIALS_ARGS narrows it.
 trials: $(VENV)/.ready

@@ -111,8 +111,9 @@ def split(lab: Lab, nodeset: str, rounds: int = 3) -> str:
         line = next((x for x in sample.output.splitlines() if x.startswith(MARK)), None)
         if line is None:
             return f"doctor check, step by step: it ended with {sample.rc}"
-        for step, seconds in json.loads(line.removeprefix(MARK)).items():
-            seen[step].append(seconds)
+        spent = json.loads(line.removeprefix(MARK))
+        for step in STEPS:
+            seen[step].append(spent[step])
         walls.append(sample.wall)
     table = [(text, f"{median(seen[step]):.2f} s", "") for step, text in STEPS.items()]
     return rows(

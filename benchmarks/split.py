@@ -1,6 +1,7 @@
 """Runs `doctor ARGS` as its users do and says at the end, on stderr, where its time went.
 
-Run by `benchmarks.peers` on the controller; its clock starts when the interpreter does.
+Run by `benchmarks.peers` and `benchmarks.preflight` on the controller; its clock starts when the interpreter
+does.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def main() -> None:
     clock.around(collect.Collection, "_probe", "probe")
     clock.around(collect.Collection, "_mesh", "mesh")
     clock.around(session, "examine", "judge")
-    clock.around(session, "_deliver", "report")
+    clock.around(session, "rehearse", "smoke")
+    clock.around(session, "deliver", "report")
     loaded = time.time()
     code = run(sys.argv[1:])
     ended = time.time()
@@ -42,7 +44,7 @@ def main() -> None:
 
 
 class Clock:
-    """When each step was under way. A step of many threads lasts from its first start to its last end."""
+    """When each step was under way. Connecting, in many threads, lasts from first start to last end."""
 
     def __init__(self) -> None:
         self._spans: dict[str, list[tuple[float, float]]] = {}
@@ -64,11 +66,11 @@ class Clock:
 
     def spent(self) -> dict[str, float]:
         """Connections that the mesh makes or uses are the mesh's own time."""
-        total = {}
-        mesh = min((began for began, _ in self._spans.get("mesh", ())), default=float("inf"))
-        for step in ("connect", "probe", "mesh", "judge", "report"):
-            spans = [span for span in self._spans.get(step, ()) if step != "connect" or span[0] < mesh]
-            total[step] = max(e for _, e in spans) - min(b for b, _ in spans) if spans else 0.0
+        later = min((began for began, _ in self._spans.get("mesh", ())), default=float("inf"))
+        first = [span for span in self._spans.get("connect", ()) if span[0] < later]
+        total = {"connect": max(e for _, e in first) - min(b for b, _ in first) if first else 0.0}
+        for step in ("probe", "mesh", "smoke", "judge", "report"):
+            total[step] = sum(ended - began for began, ended in self._spans.get(step, ()))
         return total
 
 

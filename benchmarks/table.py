@@ -70,7 +70,7 @@ def peers_table(
         "host's CPU",
         "host's processes",
     ]
-    return _markdown(head, lines)
+    return markdown(head, lines)
 
 
 def _wall(samples: Sequence[Sample]) -> float | None:
@@ -79,10 +79,10 @@ def _wall(samples: Sequence[Sample]) -> float | None:
 
 def rows(title: str, lines: Sequence[tuple[str, str, str]]) -> str:
     """What is measured, its value, its target."""
-    return _markdown([title, "measured", "target"], [list(line) for line in lines])
+    return markdown([title, "measured", "target"], [list(line) for line in lines])
 
 
-def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
 
     def line(cells: Sequence[str]) -> str:

@@ -20,6 +20,7 @@ from doctor.api import (
     Problem,
     Scope,
     Severity,
+    Sphere,
     Undecided,
     check,
     fold,
@@ -173,7 +174,17 @@ def _evidence(link: Link) -> Evidence:
     )
 
 
-@check("firewall-blocks", RULES, ADDRESSES, PORTS, PLAN, HERE, maybe(MESH), several_hosts=True)
+@check(
+    "firewall-blocks",
+    RULES,
+    ADDRESSES,
+    PORTS,
+    PLAN,
+    HERE,
+    maybe(MESH),
+    several_hosts=True,
+    sphere=Sphere.NETWORK,
+)
 def firewall_blocks(
     rules: Ruleset,
     addresses: Mapping[str, tuple[str, ...]],

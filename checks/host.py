@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from doctor.api import EXPECT, PLAN, Backend, Evidence, Expect, JobPlan, Problem, Severity, check
+from doctor.api import EXPECT, PLAN, Backend, Evidence, Expect, JobPlan, Problem, Severity, Sphere, check
 from doctor.facts.processes import KERNEL_LOG, PROCESSES, KernelLine, Process, Processes
 
 APPLICATION_XIDS = {13, 31, 43, 45}
@@ -25,7 +25,7 @@ _KINDS = (
 )
 
 
-@check("kernel-log", KERNEL_LOG, EXPECT, PLAN, severity=Severity.WARN)
+@check("kernel-log", KERNEL_LOG, EXPECT, PLAN, severity=Severity.WARN, sphere=Sphere.HOST)
 def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> Iterator[Problem]:
     """The kernel log of the last 24 hours holds signs of trouble.
 

@@ -17,6 +17,7 @@ from doctor.api import (
     Problem,
     Severity,
     Skip,
+    Sphere,
     check,
 )
 from doctor.facts.limits import (
@@ -42,7 +43,7 @@ def _on_head(here: Here) -> Severity:
     return Severity.FAIL if here.is_head else Severity.WARN
 
 
-@check("somaxconn-low", PORTS, PLAN, HERE, EXPECT, remedy="raise-somaxconn")
+@check("somaxconn-low", PORTS, PLAN, HERE, EXPECT, remedy="raise-somaxconn", sphere=Sphere.NETWORK)
 def somaxconn_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
     """Fewer connections can wait to be accepted than ranks will connect at start.
 
@@ -63,7 +64,7 @@ def somaxconn_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> It
         )
 
 
-@check("syn-backlog-low", PORTS, PLAN, HERE, EXPECT, remedy="raise-syn-backlog")
+@check("syn-backlog-low", PORTS, PLAN, HERE, EXPECT, remedy="raise-syn-backlog", sphere=Sphere.NETWORK)
 def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> Iterator[Problem]:
     """Fewer half-open connections can be kept than ranks will connect at start.
 
@@ -85,7 +86,7 @@ def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> 
         )
 
 
-@check("ports-not-reserved", PORTS, PLAN, HERE, remedy="reserve-ports")
+@check("ports-not-reserved", PORTS, PLAN, HERE, remedy="reserve-ports", sphere=Sphere.NETWORK)
 def ports_not_reserved(ports: Ports, plan: JobPlan, here: Here) -> Iterator[Problem]:
     """A port that the job needs may be given away by the kernel before the job binds it.
 
@@ -126,7 +127,7 @@ def _unreserved(ports: Ports, wanted: str, first: int, what: str, severity: Seve
 _ONLY_DEFAULT = " (it is only the default: with --master-port this would be a fault)"
 
 
-@check("port-in-use", LISTENERS, PLAN, HERE, remedy="free-port")
+@check("port-in-use", LISTENERS, PLAN, HERE, remedy="free-port", sphere=Sphere.NETWORK)
 def port_in_use(listeners: tuple[Listener, ...], plan: JobPlan, here: Here) -> Iterator[Problem]:
     """A port that the job will bind is already bound by another process.
 
@@ -140,7 +141,7 @@ def port_in_use(listeners: tuple[Listener, ...], plan: JobPlan, here: Here) -> I
     wanted: dict[int, Severity] = {}
     if plan.backend.value is Backend.HCCL:
         wanted |= dict.fromkeys(plan.hccl_ports, Severity.FAIL)
-    if here.is_head:
+    if here.is_head and not plan.master_port_held:
         guessed = plan.master_port.source == "default"
         wanted[plan.master_port.value] = Severity.WARN if guessed else Severity.FAIL
     told: set[int] = set()
@@ -227,7 +228,15 @@ def _limit(what: str, line: str, actual: int, need: int) -> Problem:
     )
 
 
-@check("arp-table-small", NEIGHBOURS, PLAN, EXPECT, severity=Severity.WARN, remedy="grow-arp-table")
+@check(
+    "arp-table-small",
+    NEIGHBOURS,
+    PLAN,
+    EXPECT,
+    severity=Severity.WARN,
+    remedy="grow-arp-table",
+    sphere=Sphere.NETWORK,
+)
 def arp_table_small(neighbours: Neighbours, plan: JobPlan, expect: Expect) -> Iterator[Problem]:
     """The kernel's neighbour table is smaller than the cluster.
 
@@ -249,7 +258,7 @@ def arp_table_small(neighbours: Neighbours, plan: JobPlan, expect: Expect) -> It
         )
 
 
-@check("kernel-not-smp", KERNEL, backends=(Backend.HCCL,))
+@check("kernel-not-smp", KERNEL, backends=(Backend.HCCL,), sphere=Sphere.HOST)
 def kernel_not_smp(kernel: Kernel) -> Iterator[Problem]:
     """The kernel was built without SMP.
 
@@ -269,7 +278,7 @@ def kernel_not_smp(kernel: Kernel) -> Iterator[Problem]:
         )
 
 
-@check("cpu-governor", PACE, EXPECT, severity=Severity.WARN, remedy="set-governor")
+@check("cpu-governor", PACE, EXPECT, severity=Severity.WARN, remedy="set-governor", sphere=Sphere.HOST)
 def cpu_governor(pace: Pace, expect: Expect) -> Iterator[Problem]:
     """CPUs save power instead of running at full speed.
 
@@ -293,7 +302,7 @@ def cpu_governor(pace: Pace, expect: Expect) -> Iterator[Problem]:
         )
 
 
-@check("numa-balancing", PACE, severity=Severity.WARN, remedy="stop-numa-balancing")
+@check("numa-balancing", PACE, severity=Severity.WARN, remedy="stop-numa-balancing", sphere=Sphere.HOST)
 def numa_balancing(pace: Pace) -> Iterator[Problem]:
     """The kernel moves memory between NUMA nodes on its own.
 
@@ -311,7 +320,7 @@ def numa_balancing(pace: Pace) -> Iterator[Problem]:
         )
 
 
-@check("swap-active", SWAP, EXPECT, severity=Severity.WARN, remedy="stop-swap")
+@check("swap-active", SWAP, EXPECT, severity=Severity.WARN, remedy="stop-swap", sphere=Sphere.HOST)
 def swap_active(swap: Swap, expect: Expect) -> Iterator[Problem]:
     """Memory is being swapped out.
 

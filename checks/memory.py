@@ -17,6 +17,7 @@ from doctor.api import (
     Severity,
     Skip,
     Undecided,
+    View,
     check,
     maybe,
 )
@@ -120,18 +121,26 @@ def memory_low(memory: Memory, plan: JobPlan, here: Here, expect: Expect) -> Ite
     Why it matters: a rank needs some hundred MB before it has loaded anything; the kernel ends the largest
     process, usually a rank, when memory runs out, and the others hang.
 
-    What to do: find what holds the memory (a leftover of an earlier job, page cache is not counted).
+    What to do: find what holds the memory (a leftover of an earlier job, page cache is not counted). Where a
+    container's limit is short and the host is not, the finding says so: raise the limit.
     """
     ranks = plan.ranks_on(here.name)
     need = ranks * expect.memory_mb_per_rank * MB
+    limit = memory.limited and memory.host >= need
     if memory.available < need:
         yield Problem(
-            "little memory is free" + (" within the container's limit" if memory.limited else ""),
+            "little memory is free" + (" within the container's limit" if limit else ""),
             expected=f"{need // MB} MB for {ranks} ranks",
-            actual=f"{memory.available // MB} MB of {memory.total // MB} MB",
+            actual=f"{memory.available // MB} MB of {memory.total // MB} MB"
+            + ("; the host itself has enough" if limit else ""),
             severity=Severity.FAIL if memory.available < need // 4 else None,
-            evidence=(Evidence("/proc/meminfo", f"available: {memory.available // 1024} kB"),),
-            commands=("ps -eo pid,user,rss,etime,args --sort=-rss | head",),
+            evidence=(
+                Evidence("/proc/meminfo", f"available: {memory.host // 1024} kB"),
+                *([Evidence("memory of the cgroup", f"limit: {memory.total // 1024} kB")] if limit else []),
+            ),
+            remedy="raise-memory-limit" if limit else "free-memory",
+            values={"size": f"{-(-(memory.total - memory.available + need) // MB)}m"} if limit else {},
+            view=None if limit else View.HOST,
         )
 
 

@@ -20,6 +20,7 @@ from doctor.api import (
     Scope,
     Severity,
     Skip,
+    Sphere,
     Undecided,
     check,
     is_loopback,
@@ -200,6 +201,7 @@ def _words(addresses: frozenset[str]) -> str:
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="set-clock",
+    sphere=Sphere.HOST,
 )
 def clock_skew(offsets: Mapping[str, Offset | None], expect: Expect) -> Iterator[Problem]:
     """Clocks of hosts differ.

@@ -18,6 +18,7 @@ from doctor.api import (
     Problem,
     Scope,
     Severity,
+    Sphere,
     Undecided,
     check,
     matching_interfaces,
@@ -25,7 +26,7 @@ from doctor.api import (
 from doctor.facts.network import ADDRESSES, LINKS, ROUTES, UNNAMED, Counters, Routes
 
 
-@check("interface-missing", ADDRESSES, PLAN, HERE)
+@check("interface-missing", ADDRESSES, PLAN, HERE, sphere=Sphere.NETWORK)
 def interface_missing(
     addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
 ) -> Iterator[Problem]:
@@ -65,7 +66,16 @@ def _missing(what: str, wish: str, shown: str, here: Here) -> Problem:
     )
 
 
-@check("route-wrong-interface", ROUTES, ADDRESSES, PLAN, HERE, severity=Severity.WARN, several_hosts=True)
+@check(
+    "route-wrong-interface",
+    ROUTES,
+    ADDRESSES,
+    PLAN,
+    HERE,
+    severity=Severity.WARN,
+    several_hosts=True,
+    sphere=Sphere.NETWORK,
+)
 def route_wrong_interface(
     routes: Routes, addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
 ) -> Iterator[Problem]:
@@ -97,7 +107,14 @@ def route_wrong_interface(
 
 
 @check(
-    "mtu-mismatch", LINKS, ADDRESSES, PLAN, scope=Scope.CLUSTER, severity=Severity.WARN, several_hosts=True
+    "mtu-mismatch",
+    LINKS,
+    ADDRESSES,
+    PLAN,
+    scope=Scope.CLUSTER,
+    sphere=Sphere.NETWORK,
+    severity=Severity.WARN,
+    several_hosts=True,
 )
 def mtu_mismatch(
     links: Mapping[str, Mapping[str, Counters]],
@@ -124,6 +141,7 @@ def mtu_mismatch(
     ADDRESSES,
     PLAN,
     scope=Scope.CLUSTER,
+    sphere=Sphere.NETWORK,
     severity=Severity.WARN,
     several_hosts=True,
 )
@@ -190,7 +208,7 @@ def _odd_ones(
         )
 
 
-@check("nic-errors", LINKS, ADDRESSES, PLAN, HERE, EXPECT, severity=Severity.WARN)
+@check("nic-errors", LINKS, ADDRESSES, PLAN, HERE, EXPECT, severity=Severity.WARN, sphere=Sphere.NETWORK)
 def nic_errors(
     links: Mapping[str, Counters],
     addresses: Mapping[str, tuple[str, ...]],

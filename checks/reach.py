@@ -9,6 +9,8 @@ from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Un
 from doctor.facts.run import CUT_OFF, UNREACHED, CutOff, Reach, Unreached
 
 NEARLY_ALL = 0.9
+SLURM = (Reach.NODE, Reach.STEP)
+MOST_PLACES = 64
 
 
 @check("host-unreachable", UNREACHED, scope=Scope.CLUSTER)
@@ -35,6 +37,10 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
             expected="hosts that answer",
             actual="this machine knows the keys of none of them"
             if common.kind is Reach.KEY_UNKNOWN
+            else "srun starts nothing on this allocation"
+            if common.kind is Reach.STEP
+            else "one failure common to them all: look at what enters, and at its options"
+            if common.kind is Reach.ENTRY
             else "one failure common to them all: look at this machine, the jump host, DNS or the network",
             evidence=_evidence(common),
             confidence=Confidence.STRONG,
@@ -44,9 +50,11 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
     for host, why in failed.items():
         yield Problem(
             why.summary,
-            expected="a shell that answers over SSH",
+            expected=_expected(why),
             actual=why.kind.value.replace("-", " "),
+            subject=_subject(why.ranks),
             hosts=(host,),
+            where=tuple(Place(host=host, rank=rank) for rank in why.ranks[:MOST_PLACES]),
             evidence=_evidence(why),
             commands=_steps(why),
         )
@@ -62,8 +70,20 @@ def _common(failures: Sequence[Unreached], hosts: int) -> Unreached | None:
     return next(why for why in failures if (why.kind, why.summary) == (kind, summary))
 
 
+def _expected(why: Unreached) -> str:
+    if why.kind is Reach.ENTRY:
+        return "a shell in the container"
+    if why.kind in SLURM:
+        return "a node on which Slurm runs a step"
+    return "every rank of the job" if why.ranks else "a shell that answers over SSH"
+
+
+def _subject(ranks: Sequence[int]) -> str | None:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else None
+
+
 def _evidence(why: Unreached) -> tuple[Evidence, ...]:
-    return (Evidence("ssh", why.detail),) if why.detail else ()
+    return (Evidence("srun" if why.kind in SLURM else "ssh", why.detail),) if why.detail else ()
 
 
 def _steps(why: Unreached) -> tuple[str, ...]:

@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, ove
 
 from doctor.errors import NotUnderstood
 from doctor.expect import Expect
-from doctor.model import UNDECIDED, Backend, Capture, Confidence, Evidence, Place, Problem, Scope, Severity
+from doctor.model import (
+    UNDECIDED,
+    Backend,
+    Capture,
+    Confidence,
+    Evidence,
+    Place,
+    Problem,
+    Scope,
+    Severity,
+    Sphere,
+    View,
+)
 from doctor.nodeset import fold
 from doctor.plan import GUESSES, INTERFACE_VARIABLES, JobPlan, is_loopback, matching_interfaces
 
@@ -49,7 +61,9 @@ __all__ = [
     "Scope",
     "Severity",
     "Skip",
+    "Sphere",
     "Undecided",
+    "View",
     "check",
     "files",
     "fold",
@@ -209,6 +223,8 @@ class Check:
     causes: tuple[str, ...] = ()
     backends: frozenset[Backend] = field(default_factory=frozenset)
     several_hosts: bool = False
+    sphere: Sphere | None = None
+    """None: what was seen is of whoever was asked, a container too."""
 
 
 class Options(TypedDict, total=False):
@@ -219,6 +235,7 @@ class Options(TypedDict, total=False):
     causes: tuple[str, ...]
     backends: tuple[Backend, ...]
     several_hosts: bool
+    sphere: Sphere | None
 
 
 Problems = Iterator[Problem]
@@ -327,6 +344,7 @@ def check(
             causes=options.get("causes", ()),
             backends=frozenset(options.get("backends", ())),
             several_hosts=options.get("several_hosts", False),
+            sphere=options.get("sphere"),
         )
 
     return make

@@ -17,6 +17,7 @@ from typing import Any
 from doctor import __version__
 from doctor.api import Ask, Fact
 from doctor.engine import Facts
+from doctor.entry import not_entered
 from doctor.examination import plan_of
 from doctor.followup import follow_up
 from doctor.inventory import JobWishes
@@ -149,8 +150,8 @@ class Collection:
         self.progress("asking the hosts", 0, self._outstanding())
         for answer in self.transport.run(scripts, min(order.timeout, max(self.left(), 0.1))):
             outcome = answer if isinstance(answer, Unreached) else read(answer, facts, token)
-            if isinstance(outcome, Unreached) and outcome.kind is Reach.NO_SHELL:
-                outcome = _not_entered(outcome, next(h for h in order.hosts if h.name == outcome.host))
+            if isinstance(outcome, Unreached) and isinstance(answer, Answer):
+                outcome = _named(outcome, answer, next(h for h in order.hosts if h.name == outcome.host))
             if isinstance(outcome, Unreached):
                 self.unreached[outcome.host] = outcome
             else:
@@ -247,20 +248,11 @@ def _gone(answer: Answer | Unreached) -> Unreached | None:
     )
 
 
-def _not_entered(why: Unreached, host: Host) -> Unreached:
-    """The login worked and the command that enters did not."""
-    if not host.enter:
+def _named(why: Unreached, answer: Answer, host: Host) -> Unreached:
+    """Where a command enters a container, it is that which failed, and not the login."""
+    if not host.enter or why.kind not in (Reach.NO_SHELL, Reach.SILENT):
         return why
-    entry = redact(host.enter)
-    by_hand = (
-        entry if host.enter_from == "controller" else f"ssh {shlex.quote(host.name)} {shlex.quote(entry)}"
-    )
-    return replace(
-        why,
-        summary=f"{entry!r} did not enter: {why.detail or 'it said nothing'}",
-        remedy="Run the same by hand, with a command such as `true` behind it. It needs -i and no -t.",
-        commands=(f"{by_hand} true" if host.enter_from == "controller" else by_hand,),
-    )
+    return not_entered(why, host, (answer.stderr or answer.stdout)[:4000].decode("utf-8", "replace"))
 
 
 def _names_to_ask(hosts: Sequence[Host], plan: JobPlan) -> dict[str, tuple[str, ...]]:

@@ -9,6 +9,7 @@ from typing import Any
 from doctor.api import EXPECTS, Check, Fact, Maybe, Need
 from doctor.engine import Case, Facts, judge
 from doctor.expect import Expect, amend
+from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
@@ -21,7 +22,17 @@ from doctor.playbook import Exam, Playbook
 from doctor.recording import Recording
 from doctor.verdict import Report, Rules, RunInfo, host_reports
 
-ALWAYS: tuple[Fact[Any], ...] = (CLOCK, CLOCK_END, IDENTITY, VIEW, DEVICES, ADDRESSES, ROUTES, NAMES)
+ALWAYS: tuple[Fact[Any], ...] = (
+    CLOCK,
+    CLOCK_END,
+    IDENTITY,
+    VIEW,
+    DEVICES,
+    ADDRESSES,
+    ROUTES,
+    NAMES,
+    NEIGHBOURS,
+)
 """Facts that the plan and the report need, whatever the checks are."""
 
 
@@ -107,7 +118,9 @@ def examine(
         severities=syllabus.exam.severity,
     )
     results = judge(syllabus.checks, case)
-    found = findings(results, {c.id: c for c in syllabus.checks}, _views(facts), playbook.mend)
+    found = findings(
+        results, {c.id: c for c in syllabus.checks}, _views(facts), playbook.mend, _sharing(facts)
+    )
     products = {host: _product(host, facts) for host in facts.hosts}
     return Report(
         run=RunInfo(
@@ -141,6 +154,12 @@ def _product(host: str, facts: Facts) -> str:
 def _views(facts: Facts) -> Mapping[str, View]:
     seen = {host: facts.get(host, VIEW) for host in facts.hosts}
     return {host: view if isinstance(view, View) else View.HOST for host, view in seen.items()}
+
+
+def _sharing(facts: Facts) -> frozenset[str]:
+    """Hosts seen in their first network namespace: only there the size of the neighbour table shows."""
+    seen = {host: facts.get(host, NEIGHBOURS) for host in facts.hosts}
+    return frozenset(host for host, found in seen.items() if getattr(found, "most", None) is not None)
 
 
 def _notes(syllabus: Syllabus, recording: Recording, facts: Facts) -> tuple[str, ...]:

@@ -2,27 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from doctor.api import Check
 from doctor.inventory import fold
-from doctor.model import UNDECIDED, Confidence, Finding, Place, Problem, Remedy, Result, Status, Values, View
+from doctor.model import (
+    UNDECIDED,
+    Confidence,
+    Finding,
+    Place,
+    Problem,
+    Remedy,
+    Result,
+    Sphere,
+    Status,
+    Values,
+    View,
+)
 
 NEARLY_ALL = 0.9
 IN_CONTAINER = "-in-container"
 """Ends the id of a remedy that is to be used instead when a container is short."""
+OUTSIDE = "# On the host, outside of the container:"
 _ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
 Mend = Callable[[str, Values], Remedy | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Sights:
+    """Where hosts were seen from, and whose a fault is that was seen there.
+
+    `sharing` are containers without a network of their own.
+    """
+
+    views: Mapping[str, View]
+    sharing: Container[str] = ()
+
+    def seen_from(self, result: Result) -> View:
+        return self.views.get(result.hosts[0], View.HOST) if result.hosts else View.HOST
+
+    def whose(self, result: Result, check: Check | None) -> View:
+        seen = self.seen_from(result)
+        if result.problem is None:
+            return seen
+        of_host = check is not None and (
+            check.sphere is Sphere.HOST
+            or (check.sphere is Sphere.NETWORK and result.hosts[:1] and result.hosts[0] in self.sharing)
+        )
+        return result.problem.view or (View.HOST if of_host else seen)
+
+
 def findings(
-    results: Sequence[Result], checks: Mapping[str, Check], views: Mapping[str, View], mend: Mend
+    results: Sequence[Result],
+    checks: Mapping[str, Check],
+    views: Mapping[str, View],
+    mend: Mend,
+    sharing: Container[str] = (),
 ) -> tuple[Finding, ...]:
     """`mend` makes what to type of a remedy's name and values; `views` says where hosts were seen from."""
+    sights = Sights(views, sharing)
     made = [
-        _finding(str(number), group, checks, views, mend)
-        for number, group in enumerate(_groups(results, views))
+        _finding(str(number), group, checks, sights, mend)
+        for number, group in enumerate(_groups(results, checks, sights))
     ]
     linked = _link(made, checks)
     ordered = _order(linked)
@@ -30,35 +72,35 @@ def findings(
     return tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
 
 
-def _groups(results: Sequence[Result], views: Mapping[str, View]) -> list[list[Result]]:
+def _groups(results: Sequence[Result], checks: Mapping[str, Check], sights: Sights) -> list[list[Result]]:
     groups: dict[object, list[Result]] = {}
     for number, result in enumerate(results):
         if result.status in (Status.PASS, Status.SKIP):
             continue
-        groups.setdefault(_key(result, views) or number, []).append(result)
+        groups.setdefault(_key(result, checks.get(result.check), sights) or number, []).append(result)
     return list(groups.values())
 
 
-def _key(result: Result, views: Mapping[str, View]) -> object:
+def _key(result: Result, check: Check | None, sights: Sights) -> object:
     """Equal keys tell the same fault; a fault that names several culprits stays by itself."""
     problem = result.problem
-    view = views.get(result.hosts[0]) if result.hosts else None
     if problem is None:
         return (result.check, result.status, result.reason)
     if len(result.hosts) != 1:
         return None
     words = (problem.summary, problem.subject, problem.expected, problem.actual, problem.confidence)
+    view = (sights.seen_from(result), sights.whose(result, check))
     return (result.check, result.status, view, words, tuple(sorted(problem.values.items())))
 
 
 def _finding(
-    id: str, group: Sequence[Result], checks: Mapping[str, Check], views: Mapping[str, View], mend: Mend
+    id: str, group: Sequence[Result], checks: Mapping[str, Check], sights: Sights, mend: Mend
 ) -> Finding:
     first = group[0]
     hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))
     problem = first.problem or Problem(first.reason or "")
     check = checks.get(first.check)
-    view = views.get(hosts[0], View.HOST) if hosts else View.HOST
+    view, seen_from = sights.whose(first, check), sights.seen_from(first)
     return Finding(
         id=id,
         check=first.check,
@@ -73,12 +115,21 @@ def _finding(
         expected=problem.expected,
         actual=problem.actual,
         evidence=problem.evidence,
-        remedy=_remedy(problem, check, view, mend) if first.problem else None,
+        remedy=_remedy(problem, check, view, seen_from, mend) if first.problem else None,
         because=None,
+        seen_from=seen_from,
     )
 
 
-def _remedy(problem: Problem, check: Check | None, view: View, mend: Mend) -> Remedy | None:
+def _remedy(problem: Problem, check: Check | None, view: View, seen_from: View, mend: Mend) -> Remedy | None:
+    """What is the host's is mended there, also when it was seen from inside a container."""
+    made = _made(problem, check, view, mend)
+    if made is None or view is seen_from:
+        return made
+    return replace(made, commands=(OUTSIDE, *made.commands))
+
+
+def _made(problem: Problem, check: Check | None, view: View, mend: Mend) -> Remedy | None:
     if problem.commands:
         return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
     name = problem.remedy or (check.remedy if check else None)

@@ -83,7 +83,8 @@ def _launches(recording: Recording, facts: Facts) -> tuple[Launch, ...] | Missin
     found = [wishes.launch] if wishes.launch else []
     if wishes.env:
         found.append(Launch("inventory", (Told("inventory", None, wishes.env),), complete=False))
-    found += launch_of_processes(facts.all(PROCESSES_OF_JOBS))
+    if not (wishes.launch and wishes.launch.live):  # the job that examines itself is seen whole
+        found += launch_of_processes(facts.all(PROCESSES_OF_JOBS))
     if found:
         return tuple(found)
     unseen = [facts.get(host, PROCESSES_OF_JOBS) for host in facts.hosts]

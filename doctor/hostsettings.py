@@ -5,10 +5,10 @@ Pure text to values; knows nothing of files and lines. Whatever passes is safe t
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from doctor.entry import check_entry
 from doctor.errors import UsageError, suggest
 from doctor.model import Backend
 from doctor.nodeset import check_host, check_jump, check_number, check_user
@@ -20,16 +20,6 @@ MOST_RANKS = 1024
 def check_text(text: str) -> str:
     if not text.isprintable():
         raise UsageError(f"{shown(text)} has control characters in it")
-    return text
-
-
-def check_command(text: str) -> str:
-    try:
-        words = shlex.split(check_text(text))
-    except ValueError:
-        raise UsageError(f"{shown(text)} has a quote without its partner") from None
-    if not words or words[0].startswith("-"):
-        raise UsageError(f"{shown(text)} is not a command")
     return text
 
 
@@ -72,7 +62,7 @@ SETTINGS: Mapping[str, Callable[[str], Any]] = {
     "user": check_user,
     "port": check_port,
     "jump": check_jump,
-    "enter": check_command,
+    "enter": check_entry,
     "enter_from": check_place,
     "ranks": check_ranks,
     "devices": _devices,

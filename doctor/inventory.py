@@ -164,7 +164,12 @@ def _named(
 
 
 def _tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
-    """The tasks of each node, as in `8(x4)`. One is no number of ranks: a launcher may start the others."""
+    """The tasks of each node, as in `8(x4)`. One is no number of ranks: a launcher may start the others.
+
+    Where nobody asked for tasks, Slurm may count CPUs there.
+    """
+    if not (environ.get("SLURM_NTASKS") or environ.get("SLURM_NTASKS_PER_NODE")):
+        return None
     same = re.fullmatch(r"([1-9][0-9]{0,3})(?:\(x[0-9]{1,6}\))?", environ.get("SLURM_TASKS_PER_NODE", ""))
     return Sourced(int(same[1]), SLURM) if same and int(same[1]) > 1 else None
 

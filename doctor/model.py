@@ -57,6 +57,15 @@ class View(str, Enum):
     CONTAINER = "container"
 
 
+class Sphere(str, Enum):
+    """What a check looks at, where a container may share it with its host."""
+
+    HOST = "host"
+    """The kernel and the machine: every container shows the host's."""
+    NETWORK = "network"
+    """Sockets, interfaces, net. settings: the host's where the container has no network of its own."""
+
+
 class HostStatus(str, Enum):
     HEALTHY = "healthy"
     FAULTY = "faulty"
@@ -92,7 +101,11 @@ class Reach(str, Enum):
     FLOOD = "flooding-shell"
     LOST = "connection-lost"
     NO_SHELL = "no-shell"
+    ENTRY = "not-entered"
     JUMP = "jump-failed"
+    RANK = "rank-absent"
+    NODE = "node-out-of-slurm"
+    STEP = "no-step"
     OTHER = "other"
 
 
@@ -144,6 +157,8 @@ class Unreached:
     remedy: str
     commands: tuple[str, ...] = ()
     detail: str = ""
+    ranks: tuple[int, ...] = ()
+    """Of the job that examines itself: those that are not there."""
 
 
 class End(str, Enum):
@@ -228,6 +243,8 @@ class Problem:
     remedy: str | None = None
     values: Values = field(default_factory=dict)
     commands: tuple[str, ...] = ()
+    view: View | None = None
+    """Who is short, where the check can tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,3 +285,5 @@ class Finding:
     evidence: tuple[Evidence, ...]
     remedy: Remedy | None
     because: str | None
+    seen_from: View = View.HOST
+    """Where one looked from; `view` says whose it is that is at fault."""

@@ -72,7 +72,12 @@ def save(recording: Recording, path: Path) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         if os.fstat(file.fileno()).st_uid == os.geteuid() and path.is_file():
             os.fchmod(file.fileno(), 0o600)
-        file.write(msgspec.json.encode(recording))
+        file.write(encoded(recording))
+
+
+def encoded(recording: Recording) -> bytes:
+    """The bytes of its file."""
+    return msgspec.json.encode(recording)
 
 
 def load(path: Path) -> Recording:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from doctor.inventory import Targets
+from doctor.model import Unreached
+from doctor.transport import Transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +93,15 @@ class Request:
     smoke: Smoke = field(default_factory=Smoke)
     verbose: bool = False
     quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Hosts that need not be looked for, and the way to them that is there already.
+
+    `absent` asks who is not there any more; those hosts count as unreached whatever they said before.
+    """
+
+    targets: Targets
+    transport: Transport
+    absent: Callable[[], Mapping[str, Unreached]]

@@ -9,56 +9,54 @@ import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 from doctor.api import Fact
 from doctor.collect import Collection, Order
 from doctor.deliver import Outputs, deliver, refuse_unwritable
+from doctor.entry import enter_all
 from doctor.errors import UsageError
 from doctor.examination import Syllabus, examine
 from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
-from doctor.inventory import Targets, read_targets
+from doctor.inventory import read_targets
 from doctor.mesh import Patience
 from doctor.model import Host
-from doctor.nodeset import check_jump, check_user
 from doctor.playbook import MeshMode, Playbook, exams, load_exam, load_remedies, select
 from doctor.progress import Line
 from doctor.recording import Recording, load
 from doctor.registry import find
 from doctor.rehearsal import QUICK, rehearse
-from doctor.request import Request, Smoke, Way
+from doctor.request import Ready, Request, Smoke, Way
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
-from doctor.transport.settings import SshSettings
 from doctor.verdict import Report, Rules
+from doctor.ways import transport_of
 from doctor.wishes import pairs, wished
-
-if TYPE_CHECKING:
-    from doctor.transport import Transport
 
 DEFAULT_EXAM = "preflight"
 SHAPES = ("auto", "full", "ring", "none")
 ON_BUSY = ("skip", "run")
 
 
-def conduct(request: Request, outputs: Outputs) -> int:
+def conduct(request: Request, outputs: Outputs, ready: Ready | None = None) -> int:
     """Run the examination and show it; the exit code is the report's."""
     refuse_unwritable(outputs)
-    recording, report = examined(request)
+    recording, report = examined(request, ready=ready)
     deliver(report, recording, outputs)
     return report.exit_code
 
 
-def examined(request: Request, more: Sequence[Fact[Any]] = ()) -> tuple[Recording, Report]:
+def examined(
+    request: Request, more: Sequence[Fact[Any]] = (), ready: Ready | None = None
+) -> tuple[Recording, Report]:
     """What the hosts said, and the judgement; `more` are facts that no check asks for."""
     playbook = load_remedies()
     recorded = _load(request)
     smoke = recorded.smoke_wanted if recorded else None
     syllabus = _syllabus(request, recorded, smoke)
     if recorded is None:
-        recording = _collect(request, syllabus, playbook, more)
+        recording = _collect(request, syllabus, playbook, more, ready)
     else:
         recording = replace(recorded, expect={**recorded.expect, **pairs(request.what.expect)})
     return recording, examine(recording, syllabus, playbook, replayed=recorded is not None)
@@ -151,7 +149,11 @@ def _own_exam(request: Request) -> str:
 
 
 def _collect(
-    request: Request, syllabus: Syllabus, playbook: Playbook, more: Sequence[Fact[Any]]
+    request: Request,
+    syllabus: Syllabus,
+    playbook: Playbook,
+    more: Sequence[Fact[Any]],
+    ready: Ready | None,
 ) -> Recording:
     """Ask the hosts; an interruption leaves what is known by then."""
     way, what = request.way, request.what
@@ -159,7 +161,7 @@ def _collect(
     if what.on_busy not in ON_BUSY:
         raise UsageError(f"--on-busy: there is no {what.on_busy!r}; there are {', '.join(ON_BUSY)}.")
     who = request.who
-    targets = read_targets(
+    targets = ready.targets if ready else read_targets(
         who.hosts, who.hostfile, who.inventory, who.local, who.exclude, os.environ, who.rank_table
     )
     hosts = _over(targets.hosts, way, request.smoke.python)
@@ -170,7 +172,7 @@ def _collect(
     amend(syllabus.expect, expect, "--expect")  # a typing error is told before any host is asked
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
-    transport = _transport(way, targets, hosts)
+    transport = ready.transport if ready else transport_of(way, targets, hosts)
     line = Line(not request.quiet, verbose=request.verbose)
     collection = Collection(
         Order(
@@ -195,9 +197,13 @@ def _collect(
     _stop_on_signals()
     try:
         collection.run()
+        if ready:
+            collection.unreached.update(ready.absent())
         if syllabus.smoke:
             before = examine(collection.recording(), syllabus.before_smoke(), playbook)
             rehearse(collection, training, before)
+            if ready:
+                collection.unreached.update(ready.absent())
     except KeyboardInterrupt as stop:
         collection.stopped_by = getattr(stop, "number", int(signal.SIGINT))
     finally:
@@ -205,41 +211,6 @@ def _collect(
         with contextlib.suppress(KeyboardInterrupt):  # impatience must not cost the report
             transport.close()
     return collection.recording()
-
-
-def _identities(paths: Sequence[str]) -> tuple[str, ...]:
-    """A key that is named and not there is a mistake, not something to go on without."""
-    for path in paths:
-        if not Path(path).expanduser().is_file():
-            raise UsageError(f"--identity: there is no file {path!r}.")
-    return tuple(paths)
-
-
-def _transport(way: Way, targets: Targets, hosts: Sequence[Host]) -> Transport:
-    names = ("auto", "ssh", "local")
-    if way.transport not in names:
-        raise UsageError(f"--transport: there is no {way.transport!r}; there are {', '.join(names)}.")
-    if way.transport == "local" and not targets.local:
-        raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
-    if targets.local and way.transport != "ssh":
-        from doctor.transport.local import LocalTransport
-
-        return LocalTransport(hosts)
-    from doctor.transport.routed import RoutedTransport
-
-    return RoutedTransport(
-        hosts,
-        SshSettings(
-            user=check_user(way.user) if way.user else None,
-            port=way.port,
-            identities=_identities(way.identities),
-            jump=check_jump(way.jump) if way.jump else None,
-            config_file=way.ssh_config,
-            accept_new=way.accept_new,
-            fanout=way.fanout,
-            connect_timeout=way.connect_timeout,
-        ),
-    )
 
 
 def _training(smoke: Smoke) -> SmokeWishes:
@@ -255,8 +226,7 @@ def _training(smoke: Smoke) -> SmokeWishes:
 
 def _over(hosts: tuple[Host, ...], way: Way, python: str | None) -> tuple[Host, ...]:
     """Flags go over what the files say."""
-    if way.enter is not None:
-        hosts = tuple(replace(host, enter=way.enter) for host in hosts)
+    hosts = enter_all(hosts, way.enter)
     if python is not None:
         hosts = tuple(replace(host, python=python) for host in hosts)
     return hosts

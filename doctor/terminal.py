@@ -53,5 +53,5 @@ def width(stream: TextIO | None) -> int:
         return int(wish)
     if stream is not None and stream.isatty():
         with contextlib.suppress(OSError, ValueError):
-            return os.get_terminal_size(stream.fileno()).columns
+            return os.get_terminal_size(stream.fileno()).columns or WIDTH  # mpirun gives one of no size
     return WIDTH

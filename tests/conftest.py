@@ -4,7 +4,7 @@ import pytest
 from hypothesis import settings
 
 from tests.faults import examine
-from tests.lab.fixtures import gpus, gpus2, lab, lab4, make_lab, make_rack, rack, rack3
+from tests.lab.fixtures import gpus, gpus2, lab, lab4, make_lab, make_rack, rack, rack3, slurm, slurm4
 from tests.left_out import pytest_terminal_summary
 
 __all__ = [
@@ -18,6 +18,8 @@ __all__ = [
     "pytest_terminal_summary",
     "rack",
     "rack3",
+    "slurm",
+    "slurm4",
 ]
 
 

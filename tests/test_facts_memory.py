@@ -17,17 +17,17 @@ TOTAL, AVAILABLE = 24684084 * 1024, 24081708 * 1024
 @pytest.mark.parametrize(
     ("files", "memory"),
     [
-        ({}, Memory(TOTAL, AVAILABLE, False)),
-        ({f"{V2}.max": "max"}, Memory(TOTAL, AVAILABLE, False)),
-        ({f"{V2}.max": str(GB)}, Memory(GB, GB, True)),
-        ({f"{V2}.max": str(GB), f"{V2}.current": str(GB // 2)}, Memory(GB, GB // 2, True)),
+        ({}, Memory(TOTAL, AVAILABLE, False, AVAILABLE)),
+        ({f"{V2}.max": "max"}, Memory(TOTAL, AVAILABLE, False, AVAILABLE)),
+        ({f"{V2}.max": str(GB)}, Memory(GB, GB, True, AVAILABLE)),
+        ({f"{V2}.max": str(GB), f"{V2}.current": str(GB // 2)}, Memory(GB, GB // 2, True, AVAILABLE)),
         (
             {
                 f"{V2}.max": str(GB),
                 f"{V2}.current": str(GB),
                 f"{V2}.stat": f"anon 5\ninactive_file {GB // 4}\n",
             },
-            Memory(GB, GB // 4, True),
+            Memory(GB, GB // 4, True, AVAILABLE),
         ),
         (
             {
@@ -35,11 +35,11 @@ TOTAL, AVAILABLE = 24684084 * 1024, 24081708 * 1024
                 f"{V1}.usage_in_bytes": str(GB),
                 f"{V1}.stat": f"inactive_file 1\ntotal_inactive_file {GB // 8}\n",
             },
-            Memory(GB, GB // 8, True),
+            Memory(GB, GB // 8, True, AVAILABLE),
         ),
-        ({f"{V1}.limit_in_bytes": "9223372036854771712"}, Memory(TOTAL, AVAILABLE, False)),
-        ({f"{V2}.max": "9" * 5000}, Memory(TOTAL, AVAILABLE, False)),
-        ({f"{V2}.max": "[N/A]"}, Memory(TOTAL, AVAILABLE, False)),
+        ({f"{V1}.limit_in_bytes": "9223372036854771712"}, Memory(TOTAL, AVAILABLE, False, AVAILABLE)),
+        ({f"{V2}.max": "9" * 5000}, Memory(TOTAL, AVAILABLE, False, AVAILABLE)),
+        ({f"{V2}.max": "[N/A]"}, Memory(TOTAL, AVAILABLE, False, AVAILABLE)),
     ],
 )
 def test_memory(files: dict[str, str], memory: Memory) -> None:

@@ -17,7 +17,7 @@ LAYERS = """
 model       errors
 expect      terminal
 textfile    redact
-nodeset     yamlfile
+nodeset     yamlfile    entry
 hostfile    hostsettings
 ranktable   launch      layout
 inventoryfile
@@ -35,8 +35,9 @@ playbook    verdict
 examination
 followup    collect     rehearsal   manual      report      progress
 deliver
-request     wishes
+request     wishes      ways
 session
+injob
 tablecommands
 cli
 __main__

@@ -189,11 +189,13 @@ def test_a_table_that_names_no_host(text: str, says: str, tmp_path: Path) -> Non
     [("8(x2)", Sourced(8, "slurm")), ("1(x2)", None), ("8,4", None), ("", None), ("4", Sourced(4, "slurm"))],
 )
 def test_slurm_says_the_ranks(tasks: str, ranks: Sourced[int] | None) -> None:
-    environ = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_TASKS_PER_NODE": tasks}
+    environ = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_TASKS_PER_NODE": tasks, "SLURM_NTASKS": "16"}
     found = read_targets((), None, None, False, (), environ)
     assert [host.ranks for host in draft(found.hosts, found.wishes).hosts] == [ranks] * 2
     elsewhere = read_targets(("node[1-2]",), None, None, False, (), environ)
     assert elsewhere.wishes.ranks_per_host is None, "the job of these hosts is another"
+    del environ["SLURM_NTASKS"]  # as with salloc --exclusive: these are CPUs
+    assert read_targets((), None, None, False, (), environ).wishes.ranks_per_host is None
 
 
 def test_the_plan_of_a_flag_goes_over_the_inventory() -> None:

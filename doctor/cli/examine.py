@@ -86,11 +86,14 @@ def examine(
     smoke_timeout: o.SmokeTimeout = None,
     inject: o.Inject = None,
     no_smoke: o.NoSmoke = False,
+    in_job: o.InJob = False,
     save: o.Save = None,
     replay: o.Replay = None,
     json: o.Json = None,
     healthy_hosts: o.HealthyHosts = None,
     faulty_hosts: o.FaultyHosts = None,
+    print_launch: o.Print = None,
+    report_dir: o.ReportDir = None,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
     no_color: o.NoColor = False,
@@ -153,8 +156,14 @@ def examine(
         verbose=verbose,
         quiet=quiet,
     )
-    outputs = Outputs(save, json, healthy_hosts, faulty_hosts, quiet, verbose, no_color)
+    outputs = Outputs(
+        save, json, healthy_hosts, faulty_hosts, quiet, verbose, no_color, print_launch, report_dir
+    )
     try:
+        if in_job:
+            from doctor.injob import in_job as conduct_in_job
+
+            return conduct_in_job(request, outputs)
         return conduct(request, outputs)
     except KeyboardInterrupt as stop:  # a second one, or one outside the run
         put("doctor: interrupted before the report was made.\n", sys.stderr)

@@ -65,7 +65,7 @@ Sudo = Annotated[bool, _option("--sudo", help="Read what only root may read, by 
 Enter = Annotated[
     str | None, _option("--enter", metavar="COMMAND", help="Look inside: 'docker exec -i NAME'.")
 ]
-Transport = Annotated[str, _option("--transport", metavar="NAME", help="auto, ssh or local.")]
+Transport = Annotated[str, _option("--transport", metavar="NAME", help="auto, ssh, srun or local.")]
 Fanout = Annotated[
     int, _option("--fanout", metavar="N", min=1, max=4096, help="Connections being made at once.")
 ]
@@ -114,6 +114,9 @@ Inject = Annotated[
     _option("--inject", metavar="KIND@RANK[:STEP]", help="A fault on purpose, to see it found; or help."),
 ]
 NoSmoke = Annotated[bool, _option("--no-smoke", help="Without the smoke run.")]
+InJob = Annotated[
+    bool, _option("--in-job", help="Inside torchrun, mpirun, msrun or srun: every rank calls it; no SSH.")
+]
 
 Save = Annotated[Path | None, _option("--save", metavar="FILE", help="Keep a recording of the run.")]
 Json = Annotated[str | None, _option("--json", metavar="FILE", help="The report as JSON; - is stdout.")]
@@ -123,6 +126,13 @@ HealthyHosts = Annotated[
 FaultyHosts = Annotated[
     Path | None, _option("--faulty-hosts", metavar="FILE", help="Write the names of all other hosts.")
 ]
-Quiet = Annotated[bool, _option("-q", "--quiet", help="Only what is wrong.")]
+Print = Annotated[
+    str | None,
+    _option("--print", metavar="launch[=FORM]", help="On a go, the line to go on with; all else on stderr."),
+]
+ReportDir = Annotated[
+    Path | None, _option("--report-dir", metavar="DIR", help="The whole report, in files of this run alone.")
+]
+Quiet = Annotated[bool, _option("-q", "--quiet", help="Nothing on a go, else only what is wrong.")]
 Verbose = Annotated[bool, _option("-v", "--verbose", help="With evidence.")]
 NoColor = Annotated[bool, _option("--no-color", help="As NO_COLOR does.")]

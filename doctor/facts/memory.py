@@ -12,11 +12,12 @@ MB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes. `limited`: a container's limit, below the host's memory."""
+    """Bytes. `limited`: a container's limit, below the host's memory; `host` is what the host has left."""
 
     total: int
     available: int
     limited: bool
+    host: int
 
 
 def _memory(capture: Capture) -> Memory:
@@ -40,8 +41,8 @@ def _memory(capture: Capture) -> Memory:
             cache = int(idle.get("total_inactive_file") or idle.get("inactive_file") or 0)
             spent = found.get(used, "").strip()
             taken = (int(spent) if re.fullmatch(_BYTES, spent) else 0) - cache
-            return Memory(int(text), min(available, int(text) - max(taken, 0)), True)
-    return Memory(total, available, False)
+            return Memory(int(text), min(available, int(text) - max(taken, 0)), True, available)
+    return Memory(total, available, False, available)
 
 
 _BYTES = r"\d{1,18}"

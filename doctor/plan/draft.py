@@ -15,7 +15,7 @@ from doctor.launch import common_env
 from doctor.launch.seats import local_world_of
 from doctor.model import Backend, Host, Sourced
 from doctor.plan.head import find_head
-from doctor.plan.job import JobPlan, PlannedHost, server_of
+from doctor.plan.job import RUNNING, JobPlan, PlannedHost, server_of
 from doctor.ranktable import RankTable, Server, read_table
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
     table = read_table(wishes.table.text)[0] if wishes.table else None
     planned = tuple(_planned(host, wishes, table) for host in hosts)
     base = env.get("HCCL_IF_BASE_PORT", "")
-    master = _first(told, "--launch", MASTERS) or _first(wishes.env, "inventory", MASTERS)
+    master = _first(told, _teller(wishes), MASTERS) or _first(wishes.env, "inventory", MASTERS)
     return JobPlan(
         hosts=planned,
         backend=_backend(wishes, table),
@@ -63,6 +63,10 @@ def _table_paths(wishes: JobWishes, env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*said, *([wishes.table.path] if wishes.table else [])]))
 
 
+def _teller(wishes: JobWishes) -> str:
+    return RUNNING if wishes.launch and wishes.launch.live else "--launch"
+
+
 def _first(env: Mapping[str, str], where: str, names: Sequence[str]) -> Sourced[str] | None:
     return next((Sourced(env[name], f"{where} {name}") for name in names if env.get(name)), None)
 
@@ -72,7 +76,7 @@ def _flagged(value: Sourced[T] | None) -> bool:
 
 
 def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> Sourced[int]:
-    said = _first(told, "--launch", PORTS) or (
+    said = _first(told, _teller(wishes), PORTS) or (
         None if wishes.master_port else _first(wishes.env, "inventory", PORTS)
     )
     if said and not _flagged(wishes.master_port) and re.fullmatch(r"[0-9]{1,5}", said.value):
@@ -95,7 +99,7 @@ def _said_ranks(host: Host, wishes: JobWishes, server: Server | None) -> Sourced
     started = {number.value for number in told if number}
     for ranks in started if len(started) == 1 else ():
         if ranks and 0 < ranks <= MOST_RANKS:
-            return Sourced(ranks, "--launch")
+            return Sourced(ranks, _teller(wishes))
     if server and server.entries:
         return Sourced(len(server.entries), "rank table")
     if wishes.ranks_per_host and wishes.ranks_per_host.source == SLURM:

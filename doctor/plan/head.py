@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from doctor.model import Sourced
 from doctor.plan.interfaces import is_loopback
-from doctor.plan.job import FIRST_HOST, PlannedHost
+from doctor.plan.job import FIRST_HOST, RUNNING, PlannedHost
 
 Held = Mapping[str, tuple[set[str], Mapping[str, Sequence[str]]]]
 """Host -> its addresses, and what names stand for on it."""
@@ -17,7 +17,7 @@ def find_head(
 ) -> Sourced[str]:
     """--launch goes over the rank table, that over the inventory's `head`, that over its variables."""
     named = _named(hosts, master, held)
-    told = named if master and master.source.startswith("--") else None
+    told = named if master and master.source.startswith(("--", RUNNING)) else None
     first = next((h for h in hosts if h.server and any(e.rank == 0 for e in h.server.entries)), None)
     of_table = Sourced(first.name, "rank table") if first else None
     default = Sourced(hosts[0].name if hosts else "none", FIRST_HOST)

@@ -15,6 +15,8 @@ HCCL_PORTS = 32
 GUESSES = ("default route", "only interface")
 """Sources of a data address that nobody chose: what rests on them alone is a warning."""
 FIRST_HOST = "first host"
+RUNNING = "the running job"
+"""Source of what a job was told that runs right now: its launcher holds its port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,11 @@ class JobPlan:
     @property
     def several_hosts(self) -> bool:
         return len(self.hosts) > 1
+
+    @property
+    def master_port_held(self) -> bool:
+        """Whether the job's own launcher holds its port."""
+        return self.master_port.source.startswith(RUNNING)
 
     @property
     def hccl_ports(self) -> range:

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from doctor.api import Ask, Fact, Group, Read, Run
+from doctor.entry import entered
 from doctor.model import Host
 from doctor.probe.frames import FILES, FILES_SECONDS, LAST, NEEDS_ROOT, NOT_HERE, SLOW_LANE_SECONDS
 from doctor.transport import Script
@@ -98,7 +99,8 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
             ]
         ),
         f"printf '\\n%s done\\n' {token}; }}",
-        "kill $W",
+        # Waited for: PID 1 of a container often is the job itself, which reaps nobody.
+        "kill $W; wait $W",
         "exit 0; }",
         "",
     ]
@@ -184,4 +186,5 @@ def through(script: Script, host: Host) -> Script:
     """The same script run inside what `--enter` enters (a container); the host's shell only passes it on."""
     if not host.enter:
         return script
-    return Script(f"exec {host.enter} {script.command.removeprefix('exec ')}", script.stdin, script.last_line)
+    command = f"exec {entered(host)} {script.command.removeprefix('exec ')}"
+    return Script(command, script.stdin, script.last_line)

@@ -13,6 +13,7 @@ from doctor.inventory import fold
 from doctor.model import Backend, Finding, HostStatus, Sourced, Status, Verdict, View
 from doctor.plan import JobPlan
 from doctor.report.clean import clean, clean_line
+from doctor.report.going import table_note
 from doctor.report.smoketext import print_smoke
 from doctor.verdict import Report
 
@@ -87,6 +88,8 @@ def _print_finding(
     head.append(f"  {finding.check}", style="dim")
     if finding.view is View.CONTAINER:
         head.append("  (seen from inside the container)", style="dim")
+    elif finding.seen_from is View.CONTAINER:
+        head.append("  (of the host, seen from inside the container)", style="dim")
     _print_wrapped(head, console, 0, 4)
     indent = 8 if cause else 6
     _print_wrapped(Text(_sentence(finding)), console, indent, indent)
@@ -235,6 +238,8 @@ def _print_end(report: Report, console: Console) -> None:
     if report.rules.need_hosts is not None:
         enough = f"{len(report.healthy_hosts)} healthy hosts remain, {report.rules.need_hosts} are needed"
         console.print(Text(f"{enough}: {'go' if report.exit_code == 0 else 'no go'}.", style="bold"))
+    for note in table_note(report):
+        _print_wrapped(Text(f"{clean_line(note[:1].upper() + note[1:])}."), console)
     step = _next_step(report)
     if step:
         console.print(Text.assemble(("Next: ", "dim"), clean_line(step)), soft_wrap=True)

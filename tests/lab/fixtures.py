@@ -7,10 +7,13 @@ from contextlib import ExitStack
 
 import pytest
 
+from .controller import REPOSITORY
 from .gpus import Gpus, fit_gpus
 from .lab import Lab
 from .needs import missing
 from .npus import Rack, fit_npus
+from .slurm import Slurm
+from .slurm import missing as no_slurm
 
 
 @pytest.fixture(scope="session")
@@ -85,3 +88,21 @@ def gpus(gpus2: Gpus) -> Gpus:
     gpus2.lab.reset()
     gpus2.reset()
     return gpus2
+
+
+@pytest.fixture(scope="session")
+def slurm4() -> Iterator[Slurm]:
+    """A Slurm of four hosts for the whole session. Use `slurm`, which also mends them after each test."""
+    if reason := missing() or no_slurm():
+        pytest.skip(reason)
+    with Lab(4, keep=[REPOSITORY]) as lab:
+        slurm = Slurm(lab).start()
+        yield slurm
+        slurm.close()
+
+
+@pytest.fixture
+def slurm(slurm4: Slurm) -> Iterator[Slurm]:
+    """Four idle nodes, node1 to node4, in a Slurm of their own; `slurm.lab` is their lab."""
+    yield slurm4
+    slurm4.reset()

@@ -1,0 +1,134 @@
+"""What each node runs under srun, and the lines that it and the controller exchange. Pure.
+
+srun gives its own stdin to every task, and mixes the tasks' output line by line. So each line to a host
+carries the names that it is for, and each task picks its own; each line from a host carries the run's token
+and the host's name. Slurm may cut lines that are longer than 1023 bytes: longer ones travel in pieces, each
+of which but the last ends in a bare `%`.
+
+The task needs a POSIX sh and GNU sed. It shows itself, is given the command and how many lines that has, runs
+it with the rest as stdin, and tells the exit status when both streams have ended. It ends with its stdin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+PIECE = 400
+"""Even if each letter is a `%`, a line with token and the longest name stays below what Slurm may cut."""
+LONGEST_NAME = 100
+EVERYBODY = ","
+
+TASK = r"""
+t=$1 n=$SLURMD_NODENAME
+case $n in *[!A-Za-z0-9._-]*|"") echo "no node name" >&2; exit 0;; esac
+e=$(printf %s "$n" | sed "s/\./[.]/g")
+a="^\(,\|[^ ]*,$e,[^ ]*\)"
+o="s/.\{400\}/&\n/g;s/%/%p/g;s/\n/%\n$t $n /g;s/^/$t $n /"
+exec 3>&1 4>&2
+echo "$t $n %h"
+LC_ALL=C sed -u -n "/$a q$/q;s/$a =//p" 2>/dev/null | {
+  read -r l || exit 0
+  c=
+  while [ "$l" -gt 0 ]; do IFS= read -r x || exit 0; c="$c$x
+"; l=$((l-1)); done
+  r=$( { { { sh -c "$c" 3>&- 4>&- 8>&- 2>&9 9>&-; echo $? >&8
+           } | LC_ALL=C sed -u "$o" >&3 8>&- 9>&-
+         } 9>&1 | LC_ALL=C sed -u "$o" >&4 8>&-
+       } 8>&1 )
+  echo "$t $n %x $r" >&4
+  echo "$t $n %x $r" >&3
+}
+exit 0
+""".strip()
+assert str(PIECE) in TASK
+
+
+def to_hosts(names: Collection[str] | None, lines: Iterable[bytes]) -> bytes:
+    """Lines for the stdin of these hosts' programs; None is all hosts."""
+    head = _address(names) + b" ="
+    return b"".join(head + line + b"\n" for line in lines)
+
+
+def hang_up(names: Collection[str] | None) -> bytes:
+    """The end of these hosts' stdin."""
+    return _address(names) + b" q\n"
+
+
+def _address(names: Collection[str] | None) -> bytes:
+    return (EVERYBODY if names is None else f",{','.join(names)},").encode("ascii")
+
+
+def opening(command: str, stdin: bytes) -> list[bytes]:
+    """The first lines for a program: its command, and what it is fed."""
+    words = command.encode().split(b"\n")
+    rest = stdin.split(b"\n")
+    return [b"%d" % len(words), *words, *(rest if rest[-1] else rest[:-1])]
+
+
+def openings(texts: dict[str, list[bytes]]) -> bytes:
+    """What begins and ends alike for all hosts is sent once."""
+    lists = list(texts.values())
+    shortest = min(map(len, lists))
+    head = next((n for n in range(shortest) if any(each[n] != lists[0][n] for each in lists)), shortest)
+    most = shortest - head
+    tail = next((n for n in range(most) if any(each[-1 - n] != lists[0][-1 - n] for each in lists)), most)
+    sent = [to_hosts(None, lists[0][:head])]
+    for name, lines in texts.items():
+        sent.append(to_hosts([name], lines[head : len(lines) - tail]))
+    sent.append(to_hosts(None, lists[0][len(lists[0]) - tail :]))
+    return b"".join(sent)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One line of srun's output. `host` is None where it is srun that speaks, or anybody else."""
+
+    host: str | None
+    kind: Literal["data", "hello", "ended", "other"]
+    data: bytes = b""
+    rc: int | None = None
+
+
+class Ear:
+    """Takes one stream of srun apart. `names` are the hosts that may speak."""
+
+    def __init__(self, token: str, names: Collection[str]) -> None:
+        self._token = token.encode("ascii") + b" "
+        self._names = {name.encode("ascii"): name for name in names}
+        self._begun = bytearray()
+
+    def hear(self, data: bytes) -> list[Said]:
+        *lines, rest = (bytes(self._begun) + data).split(b"\n")
+        self._begun = bytearray(rest[-LONGEST_LINE:])
+        return [self._said(line) for line in lines]
+
+    def rest(self) -> list[Said]:
+        """What was left without a line end."""
+        line, self._begun = bytes(self._begun), bytearray()
+        return [self._said(line)] if line else []
+
+    def _said(self, line: bytes) -> Said:
+        at = line.find(self._token)
+        if at < 0:
+            return Said(None, "other", line[:LONGEST_LINE])
+        name, space, text = line[at + len(self._token) :].partition(b" ")
+        host = self._names.get(name)
+        if host is None or not space:
+            return Said(None, "other", line[:LONGEST_LINE])
+        if text == b"%h":
+            return Said(host, "hello")
+        if text.startswith(b"%x "):
+            code = text[3:]
+            return Said(host, "ended", rc=int(code) if code.isdigit() and len(code) < 4 else None)
+        if text.endswith(b"%"):
+            return Said(host, "data", _plain(text[:-1]))
+        return Said(host, "data", _plain(text) + b"\n")
+
+
+LONGEST_LINE = 8192
+
+
+def _plain(text: bytes) -> bytes:
+    return text.replace(b"%p", b"%")

@@ -1,0 +1,59 @@
+#!/bin/bash
+# Starts a training on the hosts of a hostfile with nothing but ssh and a shell: one process a rank, each told its
+# place by its environment. The hosts are examined first; of those that are healthy as many train as are needed.
+#
+#   HOSTFILE=hosts.txt NEED=3 ./launch.sh train.py --epochs 3
+#
+# HOSTFILE  the hosts, one a line                        (hosts.txt)
+# NEED      how many are needed                          (all)
+# PYTHON    the interpreter that has torch on the hosts  (python3)
+# RUNS      keeps the whole report of each run           (runs)
+# LOGS      keeps the output of each host                (logs)
+# DOCTOR    more options of doctor preflight             (none; for example: --backend hccl)
+# SSH       how to log in                                (ssh -o BatchMode=yes)
+set -u
+if [ $# = 0 ]; then
+  echo "usage: HOSTFILE=hosts.txt NEED=3 $0 SCRIPT.py [ARGUMENT...]" >&2
+  exit 2
+fi
+hosts=${HOSTFILE:-hosts.txt} python=${PYTHON:-python3} runs=${RUNS:-runs} logs=${LOGS:-logs}
+read -ra ssh <<<"${SSH:-ssh -o BatchMode=yes}"
+read -ra more <<<"${NEED:+--need-hosts $NEED} ${DOCTOR:-}"
+
+# On a no-go nothing comes out here, and stderr says what is wrong and where.
+job=$(doctor preflight -F "$hosts" --python "$python" -q --print launch=env --report-dir "$runs" "${more[@]}") || exit
+eval "$job" # MASTER_ADDR MASTER_PORT NNODES WORLD_SIZE NPROC_PER_NODE HOSTS
+: "${NPROC_PER_NODE:?hosts have different numbers of ranks}"
+
+# On each host: its ranks side by side. When one fails, or ssh ends, all of them end. It stands between single quotes.
+# shellcheck disable=SC2016
+on_host='
+cd "$1" || exit
+exec 4<&0
+(cat <&4 >/dev/null 2>&1; kill -TERM 0) & ssh=$!
+for ((local = 0; local < $3; local++)); do
+  RANK=$(($2 + local)) LOCAL_RANK=$local "${@:4}" 4<&- & ranks[local]=$!
+done
+for rank in "${ranks[@]}"; do
+  wait -n "${ranks[@]}" || { kill "$ssh" "${ranks[@]}"; exit 1; }
+done 2>/dev/null
+kill "$ssh"'
+
+# Nothing is ever written to it, and it stays open as long as this script runs.
+idle=$(mktemp -u) && mkfifo -m 600 "$idle" && exec 3<>"$idle" && rm "$idle" || exit
+mkdir -p "$logs" || exit
+trap 'kill "${started[@]}" 2>/dev/null' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+started=() first=0
+for host in $HOSTS; do
+  told="MASTER_ADDR=$MASTER_ADDR MASTER_PORT=$MASTER_PORT WORLD_SIZE=$WORLD_SIZE LOCAL_WORLD_SIZE=$NPROC_PER_NODE"
+  words=$(printf ' %q' "$PWD" "$first" "$NPROC_PER_NODE" "$python" -u "$@")
+  "${ssh[@]}" "$host" "env $told bash -c '$on_host' ranks$words" <&3 >"$logs/$host.log" 2>&1 &
+  started+=($!)
+  first=$((first + NPROC_PER_NODE))
+done
+for host in $HOSTS; do
+  wait -n "${started[@]}" 2>/dev/null || { echo "$0: a rank failed; see $logs" >&2; exit 1; }
+done

@@ -1,0 +1,9 @@
+#!/bin/sh
+# HealthCheckProgram= in slurm.conf (HealthCheckNodeState=IDLE suits it): a node with a fault is drained, with the
+# reason where `sinfo -R` shows it.
+PATH=/opt/cluster-doctor/bin:/usr/sbin:/usr/bin:/sbin:/bin
+said=$(timeout 20 doctor check --local --mesh none --timeout 5 -q --no-color)
+[ $? -eq 1 ] || exit 0
+why=$(printf '%s\n' "$said" | sed -n 's/^FAIL  *//p' | head -n 3 | tr -s ' \n' ' ' | cut -c 1-120)
+scontrol update nodename="${SLURMD_NODENAME:-$(hostname -s)}" state=drain reason="doctor: ${why:-a fault}"
+exit 0

@@ -1,0 +1,218 @@
+"""Jobs whose ranks call `doctor … --in-job`, started by torchrun or mpirun, and what each rank ended with."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from tests.lab import Host, Lab
+from tests.lab.controller import REPOSITORY
+
+JOINED = "has come to rank 0"
+TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
+PORT = 29617
+PATIENCE = 300.0
+HELD = "/run/held"
+"""While this file is on a host, its ranks that are to be held wait before they call doctor."""
+RANK = r"""
+r=${RANK:-$OMPI_COMM_WORLD_RANK}
+case " $STOP " in (*" $r "*) read -r pid _ </proc/self/stat; kill -STOP "$pid" ;; esac
+case " $HOLD " in (*" $r "*) while [ -e /run/held ]; do sleep 0.1; done ;; esac
+"$@"
+echo "code $r $?"
+"""
+"""torchrun makes one dollar sign of two."""
+ENDED = re.compile(r"^code (\d+) (\w+)$", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Job:
+    """A running job; its ranks' outputs go to files that are read while it runs."""
+
+    starts: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    files: list[IO[bytes]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(Path(file.name).read_text(errors="replace") for file in self.files)
+
+    @property
+    def codes(self) -> dict[int, int]:
+        return {int(rank): int(code) for rank, code in ENDED.findall(self.text) if code.isdecimal()}
+
+    def wait(self, ranks: Sequence[int]) -> dict[int, int]:
+        """The exit codes, once all of these ranks have one."""
+        await_true(lambda: set(ranks) <= self.codes.keys(), lambda: self.text)
+        return self.codes
+
+    def start(self, argv: Sequence[str], env: Mapping[str, str]) -> None:
+        file = tempfile.NamedTemporaryFile(prefix="injob-", delete=False)  # noqa: SIM115
+        self.files.append(file)
+        self.starts.append(
+            subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env={**env}
+            )
+        )
+
+    def close(self) -> None:
+        for process in self.starts:
+            process.kill()
+            process.wait()
+        for file in self.files:
+            file.close()
+            Path(file.name).unlink()
+
+
+def await_true(true: Callable[[], bool], said: Callable[[], str] = str) -> None:
+    until = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < until, said()
+        time.sleep(0.05)
+
+
+def environment(**more: str) -> dict[str, str]:
+    path = os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+    return {
+        "PATH": f"{Path(sys.executable).parent}:{path}",
+        "HOME": "/root",
+        "LC_ALL": "C.UTF-8",
+        "PYTHONPATH": str(REPOSITORY),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        **more,
+    }
+
+
+def rank_argv(*arguments: str) -> list[str]:
+    """What every rank runs: doctor, and then a line with its exit code."""
+    return ["sh", "-c", RANK, "rank", sys.executable, "-m", "doctor", *arguments, "--in-job"]
+
+
+@contextmanager
+def torchrun(hosts: Sequence[Host], ranks: int, *arguments: str, **env: str) -> Iterator[Job]:
+    """One torchrun on each host, as people start it by hand."""
+    job = Job()
+    try:
+        for number, host in enumerate(hosts):
+            host.dirty = True
+            words = [
+                TORCHRUN,
+                f"--nnodes={len(hosts)}",
+                f"--nproc-per-node={ranks}",
+                f"--node-rank={number}",
+                f"--master-addr={hosts[0].address}",
+                f"--master-port={PORT}",
+                "--no-python",
+            ]
+            job.start(host.enter(["env", "-C", "/", *words, *rank_argv(*arguments)]), environment(**env))
+        yield job
+    finally:
+        job.close()
+
+
+@contextmanager
+def mpirun(lab: Lab, hosts: Sequence[Host], ranks: int, *arguments: str, **env: str) -> Iterator[Job]:
+    """mpirun on the controller, which starts its daemons on the hosts over SSH."""
+    for host in hosts:
+        host.dirty = True
+    job = Job()
+    variables = environment(**env)
+    words = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", f"ssh -F {lab.ssh_config}"]
+    words += ["--host", ",".join(f"{host.name}:{ranks}" for host in hosts), "-np", str(ranks * len(hosts))]
+    passed = [word for name in variables if name not in ("HOME",) for word in ("-x", name)]
+    try:
+        job.start(
+            lab.enter([*words, *passed, *rank_argv(*arguments)], cwd="/"),
+            {**variables, "HOME": str(lab.home)},
+        )
+        yield job
+    finally:
+        job.close()
+
+
+def pid_of(host: Host, rank: int) -> int:
+    """The process of a rank that has called doctor, by its number on its host; 0 where there is none."""
+    look = (
+        "for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ 2>/dev/null | grep -qxE "
+        f"'(OMPI_COMM_WORLD_)?RANK={rank}' && tr '\\0' ' ' <$p/cmdline | grep -q '^[^ ]*python.* -m doctor ' "
+        "&& echo ${p#/proc/}; done"
+    )
+    found = host.ask(look).stdout.split()
+    return int(found[0]) if found else 0
+
+
+@dataclass(slots=True)
+class Ranks:
+    """Ranks on this machine, started one by one with the variables that any launcher sets."""
+
+    world: int
+    folder: Path
+    port: int
+    started: dict[int, subprocess.Popen[str]] = field(default_factory=dict)
+
+    def environment(self, rank: int) -> dict[str, str]:
+        said = {"RANK": str(rank), "WORLD_SIZE": str(self.world), "MASTER_PORT": str(self.port)}
+        kept = {name: text for name, text in os.environ.items() if name not in ("LOCAL_RANK", "MASTER_ADDR")}
+        return {**kept, "MASTER_ADDR": "localhost", **said}
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report.json"
+
+    def start(self, *ranks: int, argv: Sequence[str] = ()) -> None:
+        check = ["check", "--exam", "host", "--only", "shm-*", "--json", str(self.report)]
+        doctor = [sys.executable, "-m", "doctor", *(argv or check), "--in-job"]
+        for rank in ranks:
+            self._start(rank, doctor)
+
+    def start_other(self, rank: int, argv: Sequence[str]) -> None:
+        """A rank of the job that does not call doctor."""
+        self._start(rank, argv)
+
+    def _start(self, rank: int, argv: Sequence[str]) -> None:
+        with self.errors(rank).open("w") as errors:
+            self.started[rank] = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=REPOSITORY,
+                env=self.environment(rank),
+            )
+
+    def ends(self, *ranks: int) -> dict[int, tuple[int, str, str]]:
+        """What each of these ended with and printed."""
+        found = {}
+        for rank in ranks:
+            out, _ = self.started[rank].communicate(timeout=PATIENCE)
+            found[rank] = (self.started[rank].returncode, out, self.errors(rank).read_text())
+        return found
+
+    def await_joined(self, rank: int) -> None:
+        """It was started with -v, and rank 0 knows it."""
+        await_true(lambda: JOINED in self.errors(rank).read_text())
+
+    def errors(self, rank: int) -> Path:
+        return self.folder / f"errors.{rank}"
+
+    def close(self) -> None:
+        for process in self.started.values():
+            process.kill()
+            process.communicate()
+
+
+def free_port() -> int:
+    with socket.create_server(("localhost", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port

@@ -1,0 +1,129 @@
+"""One container of a lab host, seen from outside: what runs, lies and listens in it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .host import Host
+from .machine import listening
+from .snapshot import Running, Snapshot
+
+FOLDERS = ("", "dev", "dev/shm")
+"""The file systems of a container's own; all else that is mounted is the host's."""
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+class Memory:
+    """A group with a limit of memory: real, of the machine's kernel."""
+
+    def __init__(self, limit: int, name: str) -> None:
+        self.unified = not (_CGROUPS / "memory").is_dir()
+        top = _CGROUPS if self.unified else _CGROUPS / "memory"
+        self.folder = top / f"cluster-doctor-lab-{os.getpid()}-{name}"
+        self.folder.mkdir()
+        knob = "memory.max" if self.unified else "memory.limit_in_bytes"
+        (self.folder / knob).write_text(str(limit))
+
+    @staticmethod
+    def possible() -> bool:
+        """Whether this machine lets us limit memory."""
+        try:
+            trial = Memory(1 << 30, "trial")
+        except OSError:
+            return False
+        trial.remove()
+        return True
+
+    def remove(self) -> None:
+        """As soon as its last process is reaped."""
+        for _ in range(200):
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+                return
+            time.sleep(0.02)
+        self.folder.rmdir()
+
+
+@dataclass
+class Container:
+    """`pid` is the number by which the machine knows its PID 1, `pid_on_host` that by which the host does."""
+
+    host: Host
+    name: str
+    pid_on_host: int
+    address: str
+    memory: Memory | None = None
+    registered: dict[str, Any] = field(default_factory=dict)
+    pid: int = 0
+
+    def __post_init__(self) -> None:
+        self.pid = _number(self.host.pid, self.pid_on_host)
+
+    def ask(self, text: str) -> str:
+        """What a shell in it prints."""
+        own = ["nsenter", "-t", str(self.pid_on_host), "-m", "-u", "-i", "-n", "-p", "--", "sh", "-c", text]
+        return self.host.ask('exec "$@"', *own).stdout.strip()
+
+    def snapshot(self) -> Snapshot:
+        """What runs, lies and listens in it. What is dead and only not reaped does not run."""
+        return Snapshot(
+            frozenset(self._processes()), frozenset(self._files()), frozenset(listening(self.pid))
+        )
+
+    def leftovers(self, before: Snapshot) -> Snapshot:
+        return self.snapshot() - before
+
+    @property
+    def zombies(self) -> int:
+        """Processes that ended and were left to a PID 1 that reaps nobody."""
+        return int(self.ask("cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '") or 0)
+
+    def remove(self) -> None:
+        if self.host.running:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+            self.host.await_that(lambda: not Path(f"/proc/{self.pid}/ns/pid").exists(), f"end of {self.name}")
+        if self.memory:
+            self.memory.remove()
+
+    def _processes(self) -> Iterator[Running]:
+        namespace = os.readlink(f"/proc/{self.pid}/ns/pid")
+        for entry in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError, IndexError):
+                if int(entry) == self.pid or os.readlink(f"/proc/{entry}/ns/pid") != namespace:
+                    continue
+                words = Path(f"/proc/{entry}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+                if Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                    yield Running(int(entry), b" ".join(words).decode(errors="replace"))
+
+    def _files(self) -> Iterator[str]:
+        """What is mounted below is left out: it is the host's."""
+        for folder in FOLDERS:
+            top = f"/proc/{self.pid}/root/{folder}"
+            device = os.stat(top).st_dev
+            for path, folders, files in os.walk(top):
+                folders[:] = [each for each in folders if os.lstat(f"{path}/{each}").st_dev == device]
+                for each in (*folders, *files):
+                    yield f"/{folder}{path.removeprefix(top)}/{each}".replace("//", "/")
+
+
+def _number(host: int, inside: int) -> int:
+    """The machine's number of the process that a host knows as `inside`."""
+    namespace = os.readlink(f"/proc/{host}/ns/pid")
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, IndexError, ValueError):
+            status = Path(f"/proc/{entry}/status").read_text()
+            numbers = status.partition("NSpid:")[2].split("\n")[0].split()
+            # In the host's own namespace it has two numbers, and in its own the third: 1.
+            if len(numbers) >= 3 and int(numbers[-2]) == inside and numbers[-1] == "1":
+                parent = status.partition("PPid:")[2].split()[0]
+                if os.readlink(f"/proc/{parent}/ns/pid") == namespace:
+                    return int(entry)
+    raise LookupError(f"no process has the number {inside} on that host")

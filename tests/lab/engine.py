@@ -1,0 +1,179 @@
+"""A container engine for hosts of a lab: emulated, but what it starts really is in other namespaces.
+
+`docker exec` on hosts and `kubectl exec` on the controller speak to a daemon on the host, as the real ones
+do: what they started outlives them, and ends by itself when its stdin does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from .container import Container, Memory
+from .emulated import emulator
+from .errors import LabError
+from .host import Host
+from .lab import Lab
+from .machine import Process
+
+SOCKET = "/run/docker.sock"
+REGISTRY = "/run/containers-of-the-lab"
+PLACES = "/etc/containers-of-the-lab.json"
+_GATEWAY = "169.254.1.1"
+"""Where the way out of a pod begins, whatever its address (as Calico has it)."""
+
+
+class Engine:
+    """Containers on the hosts of one lab. `remove_all` ends them and takes their groups of memory away."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.containers: list[Container] = []
+        self._daemons: dict[str, tuple[int, Process]] = {}
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove_all()
+
+    def run(
+        self,
+        host: str,
+        name: str,
+        *,
+        shm: str = "64m",
+        net: str = "host",
+        memory: int | None = None,
+        names: Mapping[str, str] | None = None,
+        sysctls: Mapping[str, int | str] | None = None,
+    ) -> Container:
+        """Start a container.
+
+        `net`: host; pod, with an address of its own in the lab's network; bridge, with one that it has on
+        every host. `memory` is its limit in bytes. `names` is what its /etc/hosts says beside its own.
+        """
+        machine = self.lab[host]
+        self._install(machine)
+        address = {"host": "", "pod": pod_address(machine), "bridge": "172.17.0.2"}[net]
+        limit = Memory(memory, f"{name}-{machine.spec.index}") if memory else None
+        place = f"{REGISTRY}/{name}"
+        hostname = {"host": machine.name, "pod": name}.get(net, f"c0ffee{machine.spec.index:06x}")
+        environment = {
+            "HOSTNAME": hostname,
+            "SHM": shm,
+            "KEEP": ":".join(map(str, machine.spec.keep)),
+            "NAMES": "" if net == "host" else _hosts(names or {}, hostname, address),
+            "OWN_NET": "" if net == "host" else "1",
+            "ADDRESS": f"{address}/32",
+            "GATEWAY": _GATEWAY,
+            "SYSCTLS": " ".join(f"{key}={value}" for key, value in (sysctls or {}).items()),
+            "CGROUP": str(limit.folder) if limit else "",
+            "UNIFIED": "1" if limit and limit.unified else "",
+        }
+        words = ["env", *(f"{key}={value}" for key, value in environment.items())]
+        unshare = ["unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
+        unshare += ["--net"] if net != "host" else []
+        console = f"{place}.console"
+        setup = [*unshare, "sh", "/usr/local/lib/container.sh", name, place]
+        machine.do(f"rm -f {place}.net {place}.plugged {place}.new")
+        process = machine.spawn([*words, "sh", "-c", f'exec "$@" 2>{console}', "sh", *setup])
+
+        def ready(file: str) -> str:
+            found = machine.ask(f"cat {file} 2>/dev/null").stdout.strip()
+            if not found and not process.alive:
+                said = machine.ask(f"cat {console}").stdout.strip()
+                raise LabError(f"container {name} on {host} did not start: {said}")
+            return found
+
+        if net != "host":
+            machine.await_that(lambda: bool(ready(f"{place}.net")), f"network of container {name}")
+            self._plug(machine, name, int(ready(f"{place}.net")), address)
+            machine.do(f": >{place}.plugged")
+        machine.await_that(lambda: bool(ready(f"{place}.new")), f"container {name}")
+        container = Container(machine, name, int(ready(f"{place}.new")), address or machine.address, limit)
+        self.containers.append(container)
+        container.registered = {"pid": container.pid_on_host, "hostname": hostname}
+        container.registered |= {"cgroup": str(limit.folder)} if limit else {}
+        self.change(container)
+        return container
+
+    def change(self, container: Container, **changes: object) -> None:
+        """What the daemon knows of it: `refuses` is the text with which it says no, `delay` seconds."""
+        container.registered |= changes
+        text = json.dumps(container.registered)
+        container.host.do(
+            f'mkdir -p {REGISTRY}; cat >"$1.tmp"; mv "$1.tmp" "$1"',
+            f"{REGISTRY}/{container.name}",
+            stdin=text,
+        )
+
+    def pods(self, folder: Path, namespace: str = "default") -> Path:
+        """Put a `kubectl` into `folder` that knows every container as the pod `NAMESPACE/NAME`."""
+        folder.mkdir(exist_ok=True)
+        places = {
+            f"{namespace}/{each.name}": {
+                "socket": f"/proc/{each.host.pid}/root{SOCKET}",
+                "name": each.name,
+            }
+            for each in self.containers
+        }
+        (folder / "pods.json").write_text(json.dumps(places))
+        program = folder / "kubectl"
+        program.write_text(_client("kubectl", str(folder / "pods.json")))
+        program.chmod(0o755)
+        return folder
+
+    def stop_daemon(self, host: str) -> None:
+        self._daemons.pop(host)[1].stop()
+
+    def remove_all(self) -> None:
+        for container in self.containers:
+            container.remove()
+        self.containers.clear()
+
+    def _install(self, host: Host) -> None:
+        if self._daemons.get(host.name, (0, None))[0] == host.pid:
+            return
+        host.write("/usr/local/bin/docker", _client("docker", PLACES), 0o755)
+        host.write(PLACES, json.dumps({"*": {"socket": SOCKET}}))
+        host.write("/usr/local/lib/engined.py", emulator("engined"))
+        host.write("/usr/local/lib/container.sh", Path(__file__).with_name("container.sh").read_text())
+        host.do(f"mkdir -p {REGISTRY}; rm -f {SOCKET}")
+        argv = [sys.executable, "-ISB", "/usr/local/lib/engined.py", SOCKET, REGISTRY]
+        self._daemons[host.name] = (host.pid, host.spawn(argv))
+        host.await_that(lambda: host.ask(f"test -S {SOCKET}").returncode == 0, "engine")
+
+    def _plug(self, host: Host, name: str, pid: int, address: str) -> None:
+        """A cable whose far end the host answers for (proxy ARP), so that the lab's network reaches it."""
+        port = f"c-{name}"[:15]
+        host.do(
+            """
+            ip link del "$1" 2>/dev/null || :
+            ip link add "$1" type veth peer name eth0 netns "$2"
+            ip link set "$1" up
+            ip route replace "$3/32" dev "$1"
+            for each in eth0 "$1"; do echo 1 >/proc/sys/net/ipv4/conf/$each/proxy_arp; done
+            echo 0 >"/proc/sys/net/ipv4/neigh/$1/proxy_delay" 2>/dev/null || :
+            echo 1 >/proc/sys/net/ipv4/ip_forward
+            """,
+            port,
+            str(pid),
+            address,
+        )
+
+
+def pod_address(host: Host) -> str:
+    """Beside the host's own, in the lab's network."""
+    return f"198.18.9.{host.spec.index}"
+
+
+def _client(kind: str, places: str) -> str:
+    return f"#!{sys.executable} -ISB\n{emulator('enginecli')}\n\nmain({kind!r}, {places!r})\n"
+
+
+def _hosts(names: Mapping[str, str], own: str, address: str) -> str:
+    lines = ["127.0.0.1 localhost", f"{address} {own}"]
+    return "\n".join([*lines, *(f"{value} {name}" for name, value in names.items() if name != own)])

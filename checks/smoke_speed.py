@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import Problem, Scope, Severity, check
-from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least, only_on, steady
+from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least, even, only_on, steady
 
 SETTINGS = ("cpu-governor", "numa-balancing", "swap-active")
 STEPS = 14
@@ -47,6 +47,7 @@ def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
     governor and the binding of its rank. Run the host alone to see whether it stays slow.
     """
     at_least(seen, "smoke-straggler", "train", ranks=4, steps=STEPS)
+    even(seen)
     yield from accused(seen, "smoke-straggler", "train")
 
 

@@ -66,8 +66,9 @@ def smoke_contention(seen: SmokeSeen) -> Iterator[Problem]:
     who waits for this host.
 
     How it is known: on each rank the time that passed while it computed is held against the time that it got
-    from the processor. Where that is 1.3 times as much, and far more than on the other hosts, something else
-    was running. When all hosts are alike, it is the size of the run and nobody is named.
+    from the processor. Where that is 1.3 times as much on all ranks of a host all the time, and far more than
+    on the other hosts, something else was running. When all hosts are alike, it is the size of the run and
+    nobody is named.
 
     Causes seen in practice: processes left by an earlier job; another job on a host that was meant to be
     exclusive; fewer CPUs in the container or cgroup than there are ranks; monitoring, backup or a virus

@@ -127,6 +127,20 @@ def test_a_shared_processor(factors: dict[str, float], found: list[str]) -> None
     assert all(charge.severity is Severity.WARN for charge in charges)
 
 
+@pytest.mark.parametrize(
+    ("ranks", "first", "last"),
+    [((4,), 0, 99), ((4, 5), 0, 19), ((4, 5), 20, 99)],
+    ids=["one rank", "at first", "at the end"],
+)
+def test_a_processor_that_was_taken_for_a_while_or_from_one_rank(
+    ranks: tuple[int, ...], first: int, last: int
+) -> None:
+    result = run_of(4)
+    for rank in ranks:
+        result = with_steps(result, rank, lambda s: changed(s, compute=s.cpu * 3), first, last)
+    assert not list(judge_speed(result))
+
+
 def test_two_hosts_are_too_few() -> None:
     assert not list(judge_speed(waiting(run_of(2), "n2", 3.0)))
 

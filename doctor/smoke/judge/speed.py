@@ -149,30 +149,32 @@ def _contention(result: SmokeResult) -> Iterator[Charge]:
     if result.plan.backend != "gloo":
         return
     waits: dict[str, float] = {}
+    least: dict[str, float] = {}
     for host in result.plan.hosts:
-        ratios = [r for seat in result.plan.on(host) if (r := _waiting(result, seat.rank)) is not None]
-        if ratios:
-            waits[host] = median(ratios)
+        halves = [half for seat in result.plan.on(host) for half in _waiting(result, seat.rank)]
+        if halves:
+            waits[host], least[host] = median(halves), min(halves)
     if len(waits) < LEAST_HOSTS:
         return
-    taken = [host for host in waits if _stands_apart(host, waits)]
+    taken = [host for host in waits if _stands_apart(host, least[host], waits)]
     if 2 * len(taken) < len(waits):  # else it is hard to say who is unusual
         for host in taken:
             yield _shared(result, host, waits[host], waits)
 
 
-def _stands_apart(host: str, waits: Mapping[str, float]) -> bool:
+def _stands_apart(host: str, least: float, waits: Mapping[str, float]) -> bool:
+    """Whether all its ranks waited all the time: for a moment, or for one rank, that happens to everybody."""
     others = [other for name, other in waits.items() if name != host]
     usual, noise = median(others), spread([math.log(other) for other in others])
-    ratio = waits[host]
-    return usual < TAKEN and ratio > TAKEN and ratio > usual * max(TAKEN, math.exp(5 * min(noise, 10.0)))
+    return usual < TAKEN and least > TAKEN and least > usual * max(TAKEN, math.exp(5 * min(noise, 10.0)))
 
 
-def _waiting(result: SmokeResult, rank: int) -> float | None:
-    """Time over processor time, of the median step."""
+def _waiting(result: SmokeResult, rank: int) -> list[float]:
+    """Time over processor time, of the median step of either half."""
     steps = _counted(result, rank).values()
     ratios = [max(1.0, step.compute / step.cpu) for step in steps if step.cpu > 0 and step.compute > 0]
-    return median(ratios) if len(ratios) >= LEAST_STEPS else None
+    middle = len(ratios) // 2
+    return [median(ratios[:middle]), median(ratios[middle:])] if len(ratios) >= LEAST_STEPS else []
 
 
 def _shared(result: SmokeResult, host: str, ratio: float, waits: Mapping[str, float]) -> Charge:

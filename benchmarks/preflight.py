@@ -18,7 +18,7 @@ from statistics import median
 
 from benchmarks.meter import measure
 from benchmarks.split import MARK
-from benchmarks.table import markdown
+from benchmarks.table import columns
 from doctor import __version__
 from tests.lab import Lab, missing
 
@@ -88,7 +88,7 @@ def _table(taken: Mapping[int, Sequence[Mapping[str, float]]]) -> str:
         ]
         for hosts, runs in taken.items()
     ]
-    return markdown(["doctor preflight", *STEPS, "wall", "range", "runs"], lines)
+    return columns(["doctor preflight", *STEPS, "wall", "range", "runs"], lines)
 
 
 def _conditions() -> str:

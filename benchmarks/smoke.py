@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks.table import MEGA, rows
+from benchmarks.table import MEGA, kernel, rows
 from doctor import __version__
 
 BARE = """
@@ -203,8 +203,8 @@ def _split(taken: Mapping[str, Sequence[Taken]]) -> str:
 
 def _conditions(ranks: int) -> str:
     return (
-        f"{ranks} ranks and the controller on one machine with {os.cpu_count()} cores, {platform.system()} "
-        f"{platform.release()}; load before: {os.getloadavg()[0]:.1f}. cluster-doctor {__version__}, "
+        f"{ranks} ranks and the controller on one machine with {os.cpu_count()} cores, {kernel()}; "
+        f"load before: {os.getloadavg()[0]:.1f}. cluster-doctor {__version__}, "
         f"Python {platform.python_version()}, torch {version('torch')}, gloo."
     )
 

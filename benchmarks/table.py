@@ -21,7 +21,7 @@ def conditions(hosts: int) -> str:
     load = os.getloadavg()[0]
     return (
         f"{hosts} hosts (namespaces, each with its own sshd) and the controller on one machine with "
-        f"{os.cpu_count()} cores, {platform.system()} {platform.release()}; load before: {load:.1f}.\n"
+        f"{os.cpu_count()} cores, {kernel()}; load before: {load:.1f}.\n"
         f"cluster-doctor {__version__}, Python {platform.python_version()}, {libraries}.\n"
         + "; ".join(version(program) for program in ("clush", "pdsh", "ansible", "ssh"))
         + "."
@@ -70,7 +70,7 @@ def peers_table(
         "host's CPU",
         "host's processes",
     ]
-    return markdown(head, lines)
+    return columns(head, lines)
 
 
 def _wall(samples: Sequence[Sample]) -> float | None:
@@ -79,10 +79,15 @@ def _wall(samples: Sequence[Sample]) -> float | None:
 
 def rows(title: str, lines: Sequence[tuple[str, str, str]]) -> str:
     """What is measured, its value, its target."""
-    return markdown([title, "measured", "target"], [list(line) for line in lines])
+    return columns([title, "measured", "target"], [list(line) for line in lines])
 
 
-def markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+def kernel() -> str:
+    """Its version, without its maker's suffix."""
+    return f"{platform.system()} {platform.release().partition('-')[0]}"
+
+
+def columns(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(head, *lines, strict=True)]
 
     def line(cells: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import Problem, Scope, Severity, check
-from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least, only_on, steady
+from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least, even, only_on, steady
 
 SETTINGS = ("cpu-governor", "numa-balancing", "swap-active")
 STEPS = 14
@@ -47,6 +47,7 @@ def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
     governor and the binding of its rank. Run the host alone to see whether it stays slow.
     """
     at_least(seen, "smoke-straggler", "train", ranks=4, steps=STEPS)
+    even(seen)
     yield from accused(seen, "smoke-straggler", "train")
 
 
@@ -65,8 +66,9 @@ def smoke_contention(seen: SmokeSeen) -> Iterator[Problem]:
     who waits for this host.
 
     How it is known: on each rank the time that passed while it computed is held against the time that it got
-    from the processor. Where that is 1.3 times as much, and far more than on the other hosts, something else
-    was running. When all hosts are alike, it is the size of the run and nobody is named.
+    from the processor. Where that is 1.3 times as much on all ranks of a host all the time, and far more than
+    on the other hosts, something else was running. When all hosts are alike, it is the size of the run and
+    nobody is named.
 
     Causes seen in practice: processes left by an earlier job; another job on a host that was meant to be
     exclusive; fewer CPUs in the container or cgroup than there are ranks; monitoring, backup or a virus

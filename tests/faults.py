@@ -11,10 +11,10 @@ import io
 import json
 import random
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -103,6 +103,32 @@ class Fault:
     also: tuple[str, ...] = ()
     on: str = "any"
     user: str | None = None
+
+
+class Injected(Protocol):
+    """A fault of whatever kind of host."""
+
+    @property
+    def check(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+
+
+def one_of_each(faults: Mapping[str, Injected]) -> list[Any]:
+    """Names for parametrize: one fault of each check and status; what is one more of its kind is long."""
+    kinds: dict[tuple[str, str], str] = {}
+    for name, fault in faults.items():
+        kinds.setdefault((fault.check, fault.status), name)
+    return some_of(faults, *kinds.values())
+
+
+def some_of(every: Iterable[Any], *sample: Any) -> list[Any]:
+    """All, for parametrize; those that are not in the sample are long."""
+
+    def long(each: Any) -> Any:
+        return pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=pytest.mark.long)
+
+    return [each if each in sample else long(each) for each in every]
 
 
 def victim(lab: Lab, on: str, seed: str) -> Host:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import random
 import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
@@ -20,7 +23,7 @@ from doctor.model import Finding, Missing, Problem, Result, Status
 from doctor.playbook import load_remedies
 from doctor.registry import find
 from doctor.smoke import judge as judges
-from doctor.smoke.result import End, LeftOutOfSmoke
+from doctor.smoke.result import End, LeftOutOfSmoke, Step
 from tests.recordings import heard, recording
 from tests.smoke_results import changed, healthy, plan_of, with_rank, with_steps
 
@@ -374,6 +377,32 @@ def test_a_network_too_noisy_to_compare_is_not_called_healthy() -> None:
     results = judged(SmokeRun(result, ()))
     assert of(results, "smoke-slow-link") == [("n1n2n3n4", "skip")]
     assert {r.status for r in results if r.check != "smoke-slow-link"} == {Status.PASS}
+
+
+def test_a_host_that_may_be_slow_is_not_called_healthy() -> None:
+    """Of three hosts, in transfers that differ too much to name it."""
+    result = healthy(plan_of(hosts=3, each=1))
+    for rank, seen in enumerate(result.ranks):
+        pairs = tuple(
+            changed(p, seconds=(1.6 if 2 in (rank, p.peer) else 1.0) * (1.1 if p.stage == 1 else 1.0))
+            for p in seen.pairs
+        )
+        result = with_rank(result, rank, pairs=pairs)
+    reasons = {r.check: r.reason for r in judged(SmokeRun(result, ()), names=NAMES[:3]) if r.reason}
+    assert reasons["smoke-slow-link"].startswith("n3 carried less than the others")
+
+
+def test_a_rank_that_may_be_slow_is_not_called_healthy() -> None:
+    result, chance = healthy(plan_of(hosts=4, each=1)), random.Random(7)
+
+    def uneven(step: Step) -> Step:
+        return msgspec.structs.replace(step, cpu=step.cpu * math.exp(chance.gauss(0, 0.6)))
+
+    for rank in range(4):
+        result = with_steps(result, rank, uneven)
+    result = with_steps(result, 2, lambda step: changed(step, cpu=1.6 * step.cpu))
+    reasons = {r.check: r.reason for r in judged(SmokeRun(result, ())) if r.reason}
+    assert re.match(r"ranks? (\d, )*2 took longer than the others, but", reasons["smoke-straggler"])
 
 
 def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:

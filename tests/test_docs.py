@@ -37,14 +37,13 @@ def doctor_commands(*pages: Path) -> list[str]:
 
 
 @pytest.fixture
-def desk(lab4: Lab, tmp_path: Path) -> Path:
+def desk(tmp_path: Path) -> Path:
     """A folder with the files that the docs speak of."""
     (inventory,) = [text for text in blocks(ROOT / "docs/inventory.md", "yaml") if "groups:" in text]
     (exam,) = [text for text in blocks(ROOT / "docs/writing-a-playbook.md", "yaml") if "essential:" in text]
     (tmp_path / "inventory.yaml").write_text(inventory)
     (tmp_path / "strict-rack.yaml").write_text(exam)
     (tmp_path / "hostfile").write_text("node1 slots=8\nnode2 slots=8\n")
-    lab4.doctor("check", "node[1-4]", "--save", str(tmp_path / "run.json"))
     return tmp_path
 
 

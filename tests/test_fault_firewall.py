@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, mend, prove, victim, words
+from tests.faults import (
+    ALONE,
+    HEAD,
+    Examiner,
+    Fault,
+    assert_healthy,
+    assert_only,
+    mend,
+    prove,
+    some_of,
+    victim,
+    words,
+)
 from tests.lab import Host, Lab
 
 pytestmark = pytest.mark.lab
@@ -68,7 +80,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize(
+    "name", some_of(FAULTS, "nft drops", "iptables-legacy", "ufw", "firewalld", "outbound")
+)
 def test_read_from_the_rules_and_mended(name: str, examine: Examiner) -> None:
     outcome = prove(FAULTS[name], name, examine)
     mend(examine.lab, outcome.trouble[0])
@@ -92,7 +106,7 @@ UNSEEN = {
 }
 
 
-@pytest.mark.parametrize("name", UNSEEN)
+@pytest.mark.parametrize("name", some_of(UNSEEN, "nft rejects", "outbound"))
 def test_found_by_connecting_alone(name: str, examine: Examiner) -> None:
     """An ordinary user cannot read the rules: real connections tell."""
     fault = FAULTS[name]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import ALONE, assert_healthy, assert_only
+from tests.faults import ALONE, assert_healthy, assert_only, one_of_each
 from tests.gpu_faults import GpuExaminer, GpuFault, prove, three_hosts, victim
 from tests.lab.gpus import GpuHost, Gpus
 from tests.npu_faults import assert_says
@@ -210,7 +210,7 @@ ECC = {
 FAULTS = MISSING | UNHEALTHY | BUSY | ECC
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
 def test_found(name: str, examine: GpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
 

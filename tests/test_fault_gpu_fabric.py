@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import ALONE, assert_healthy, assert_only
+from tests.faults import ALONE, assert_healthy, assert_only, one_of_each
 from tests.gpu_faults import GpuExaminer, GpuFault, left_out, prove, three_hosts, victim
 from tests.lab.gpus import GpuHost, Gpus
 from tests.lab.shadow import Tree
@@ -104,7 +104,7 @@ MANAGER = {
 FAULTS = NVLINKS | MANAGER
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
 def test_found(name: str, examine: GpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import ALONE, assert_healthy, assert_only, words
+from tests.faults import ALONE, assert_healthy, assert_only, some_of, words
 from tests.gpu_faults import GpuExaminer, GpuFault, left_out, prove, three_hosts, untold, victim
 from tests.lab.gpus import Gpus
 
@@ -104,7 +104,7 @@ ORDINARY = {
 }
 
 
-@pytest.mark.parametrize("name", ORDINARY)
+@pytest.mark.parametrize("name", some_of(ORDINARY, "a lost GPU", "no fabric manager"))
 def test_an_ordinary_user_finds(name: str, examine: GpuExaminer) -> None:
     fault = ORDINARY[name]
     ordinary = GpuFault(fault.check, fault.inject, fault.devices, unknown=tuple(OF_ROOT), user="trainee")

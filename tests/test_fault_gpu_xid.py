@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.captures import sample
-from tests.faults import ALONE, assert_healthy, assert_only, words
+from tests.faults import ALONE, assert_healthy, assert_only, one_of_each, words
 from tests.gpu_faults import GpuExaminer, GpuFault, prove, three_hosts, victim
 from tests.lab.gpus import GpuHost, Gpus
 from tests.npu_faults import assert_says
@@ -73,7 +73,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
 def test_found(name: str, examine: GpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
 

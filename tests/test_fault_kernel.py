@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, prove, victim
+from tests.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, one_of_each, prove, victim
 from tests.lab import Host, Lab
 
 pytestmark = pytest.mark.lab
@@ -103,7 +103,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
 def test_found(name: str, examine: Examiner) -> None:
     prove(FAULTS[name], name, examine)
 
@@ -161,7 +161,7 @@ HCCL_FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", HCCL_FAULTS)
+@pytest.mark.parametrize("name", one_of_each(HCCL_FAULTS))
 def test_found_for_hccl(name: str, examine: Examiner, ascend: tuple[str, ...]) -> None:
     fault = HCCL_FAULTS[name]
     prove(Fault(fault.check, fault.inject, fault.status, fault.says, ascend), name, examine)

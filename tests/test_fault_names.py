@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, prove
+from tests.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, one_of_each, prove
 from tests.lab import Host, Lab
 
 pytestmark = pytest.mark.lab
@@ -60,7 +60,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
 def test_found(name: str, examine: Examiner) -> None:
     prove(FAULTS[name], name, examine)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import ALONE, assert_healthy, assert_only
+from tests.faults import ALONE, assert_healthy, assert_only, one_of_each
 from tests.lab.npus import NpuHost, Rack
 from tests.npu_faults import FULL, NpuExaminer, NpuFault, assert_says, prove, victim
 
@@ -171,7 +171,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
 def test_found(name: str, examine: NpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import ALONE, Found, assert_healthy, assert_only, mend, words
+from tests.faults import ALONE, Found, assert_healthy, assert_only, mend, one_of_each, words
 from tests.lab.npus import NpuHost, Rack
 from tests.npu_faults import FABRIC, NpuExaminer, NpuFault, assert_says, prove
 
@@ -80,7 +80,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
 def test_found(name: str, examine: NpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
 

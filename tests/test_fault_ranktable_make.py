@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults import assert_only
+from tests.faults import assert_only, some_of
 from tests.lab.npus import NpuHost, Rack
 from tests.npu_faults import ALL, NpuExaminer, assert_says
 
@@ -62,6 +62,7 @@ def test_legacy(rack: Rack, tmp_path: Path) -> None:
     assert table["board_id"] == BOARD[platform.machine()]
 
 
+@pytest.mark.long
 def test_a_super_pod(make_rack: Callable[..., Rack], tmp_path: Path) -> None:
     rack = make_rack("atlas-a3", hosts=3)
     path = tmp_path / "hccl.json"
@@ -93,7 +94,7 @@ REFUSED: dict[str, tuple[Callable[[NpuHost], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", some_of(REFUSED, "no address"))
 def test_refused(name: str, rack: Rack, tmp_path: Path) -> None:
     inject, check = REFUSED[name]
     inject(rack["node2"])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import ALONE, Examiner, Fault, assert_healthy, assert_only, prove, victim
+from tests.faults import ALONE, Examiner, Fault, assert_healthy, assert_only, one_of_each, prove, victim
 from tests.lab import Host, Lab
 
 pytestmark = pytest.mark.lab
@@ -82,7 +82,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
 def test_found(name: str, examine: Examiner) -> None:
     prove(FAULTS[name], name, examine)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults import some_of
 from tests.lab import Rack, Snapshot
 
 pytestmark = pytest.mark.lab
@@ -49,9 +51,14 @@ def run_until(rack: Rack, words: str, args: tuple[str, ...], user: str) -> subpr
     return run
 
 
-@pytest.mark.parametrize("user", USERS)
-@pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("user", "stage", "number"),
+    some_of(
+        itertools.product(USERS, STAGES, (signal.SIGINT, signal.SIGKILL)),
+        ("root", "asking", signal.SIGKILL),
+        ("root", "pinging", signal.SIGINT),
+    ),
+)
 def test_ended_by_a_signal(user: str, stage: str, number: signal.Signals, rack: Rack, tmp_path: Path) -> None:
     if user != "root":
         for host in rack.lab:

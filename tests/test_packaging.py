@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+pytestmark = pytest.mark.xdist_group("packaging")
+"""One wheel and one environment for all."""
 
 
 def run(*argv: object, cwd: Path) -> str:

@@ -158,7 +158,9 @@ def test_no_torch_anywhere(run: Runner) -> None:
     assert_same_again(outcome)
 
 
-@pytest.mark.parametrize("command", [("check",), ("preflight", "--no-smoke")])
+@pytest.mark.parametrize(
+    "command", [("check",), pytest.param(("preflight", "--no-smoke"), marks=pytest.mark.long)]
+)
 def test_without_a_smoke_run_nobody_asks_for_torch(command: tuple[str, ...], run: Runner) -> None:
     outcome = run(*command, HOSTS, python=WITHOUT_TORCH)
     assert (outcome.code, outcome.faults) == (0, {}), outcome.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import ALONE, HOSTS, Examiner, victim
+from tests.faults import ALONE, HOSTS, Examiner, some_of, victim
 from tests.lab import Host, Lab, Snapshot
 
 pytestmark = pytest.mark.lab
@@ -87,8 +88,15 @@ def await_clean(
         host.await_that(lambda host=host: clean(host), "clean end")  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("stage", "number"),
+    some_of(
+        itertools.product(STAGES, (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)),
+        ("probe", signal.SIGKILL),
+        ("probe", signal.SIGTERM),
+        ("mesh", signal.SIGINT),
+    ),
+)
 def test_ended_by_a_signal(stage: str, number: signal.Signals, lab: Lab, tmp_path: Path) -> None:
     slow = victim(lab, "peer", f"{stage} {number}")
     sick = next(host for host in lab if host is not slow)

@@ -9,14 +9,15 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.model import Confidence, Severity
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.judge.links import judge_links, too_noisy
-from doctor.smoke.judge.speed import judge_speed
+from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, too_noisy
+from doctor.smoke.judge.speed import judge_speed, perhaps_slow
 from doctor.smoke.result import Pair, SmokeResult, Step
 from tests.smoke_results import changed, healthy, plan_of, with_host, with_rank, with_steps
 
@@ -112,6 +113,7 @@ def test_only_devices_of_one_kind_are_compared() -> None:
         ({"n3": 1.4}, ["n3"]),
         ({"n3": 1.25}, []),
         ({"n2": 2.0, "n3": 2.0}, ["n2", "n3"]),
+        ({"n2": 2.0, "n3": 2.0, "n4": 2.0}, []),  # most of them: who is unusual?
         ({"n1": 2.0, "n2": 2.1, "n3": 1.9, "n4": 2.0}, []),  # the run is too large for the machines
         ({"n1": 2.0, "n2": 2.1, "n3": 6.0, "n4": 2.0}, []),
     ],
@@ -123,6 +125,20 @@ def test_a_shared_processor(factors: dict[str, float], found: list[str]) -> None
     charges = list(judge_speed(result))
     assert named(charges) == [(SHARED, (), (host,)) for host in found]
     assert all(charge.severity is Severity.WARN for charge in charges)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "first", "last"),
+    [((4,), 0, 99), ((4, 5), 0, 19), ((4, 5), 20, 99)],
+    ids=["one rank", "at first", "at the end"],
+)
+def test_a_processor_that_was_taken_for_a_while_or_from_one_rank(
+    ranks: tuple[int, ...], first: int, last: int
+) -> None:
+    result = run_of(4)
+    for rank in ranks:
+        result = with_steps(result, rank, lambda s: changed(s, compute=s.cpu * 3), first, last)
+    assert not list(judge_speed(result))
 
 
 def test_two_hosts_are_too_few() -> None:
@@ -302,6 +318,50 @@ def test_knows_when_a_network_is_too_noisy_to_compare(noise: float, blind: bool)
     assert too_noisy(result) == blind
     assert not list(judge_links(result))
     assert not too_noisy(run_of(2))
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    ("hosts", "factor", "found", "perhaps"),
+    [
+        (4, 0.05, [(LINK, (), ("n3",))], []),  # far below all others, however much those differ
+        (4, 1.0, [], []),
+        (3, 0.3, [], ["n3"]),  # of three hosts there is one other pair
+    ],
+)
+def test_a_slow_host_in_a_noisy_network(
+    hosts: int, factor: float, found: list[Any], perhaps: list[str], seed: int
+) -> None:
+    chance = random.Random(seed)
+    host = at("n3", factor=factor)
+    uneven = carrying(
+        run_of(hosts), lambda a, b, stage: host(a, b, stage) * math.exp(chance.uniform(-0.6, 0.6))
+    )
+    assert named(list(judge_links(uneven))) == found
+    if factor < 1:
+        assert perhaps_slow_hosts(uneven) == perhaps
+
+
+def uneven(result: SmokeResult, noise: float) -> SmokeResult:
+    """Every step of every rank takes another time."""
+    chance = random.Random(7)
+
+    def change(step: Step) -> Step:
+        factor = math.exp(chance.gauss(0, noise))
+        return msgspec.structs.replace(step, cpu=step.cpu * factor, compute=step.compute * factor)
+
+    for seen in result.ranks:
+        result = with_steps(result, seen.rank, change)
+    return result
+
+
+def test_a_slow_rank_is_named_among_uneven_steps_or_not_called_healthy() -> None:
+    slow = computing(run_of(4), 5, 1.5)
+    assert named(list(judge_speed(uneven(slow, 0.15)))) == [(STRAGGLER, (5,), ())]
+    assert perhaps_slow(uneven(slow, 0.15)) == []
+    assert not list(judge_speed(uneven(slow, 0.6)))
+    assert 5 in perhaps_slow(uneven(slow, 0.6))
+    assert perhaps_slow(uneven(run_of(4), 0.05)) == []
 
 
 def test_nonsense_is_left_out() -> None:

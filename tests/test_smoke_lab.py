@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults import some_of
 from tests.lab import Lab, missing
 from tests.trials.kinds import INSIDE
 from tests.trials.outcome import trouble
@@ -140,9 +141,7 @@ SAMPLE = ("stuck", "skip", "mask-stray", "grad-bit", "nan", "wrong-result")
 """Others are tried by `make test-all` and, many times, by `make trials`."""
 
 
-@pytest.mark.parametrize(
-    "kind", [kind if kind in SAMPLE else pytest.param(kind, marks=pytest.mark.long) for kind in INSIDE]
-)
+@pytest.mark.parametrize("kind", some_of(INSIDE, *SAMPLE))
 def test_a_fault_on_purpose_is_found_and_only_its_rank_is_named(kind: str, field: Field) -> None:
     outcome = trial(field, INSIDE[kind], 0)
     assert outcome.right, (outcome.place, outcome.said)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.faults import some_of
 from tests.lab import Lab, missing
 from tests.slow_wire import slow_wire
 from tests.smoke_faults import sitecustomize
@@ -69,19 +70,17 @@ def field() -> Iterator[Field]:
         yield Field(lab, ranks=2, steps=20)
 
 
-SAMPLE = ("stopped", "cable", "blackhole", "closed", "broken-torch", "shm", "lost")
+SAMPLE = ("stopped", "cable", "broken-torch", "shm", "lost")
 """Others are tried by `make test-all` and, many times, by `make trials`."""
 
 
-@pytest.mark.parametrize(
-    "kind", [kind if kind in SAMPLE else pytest.param(kind, marks=pytest.mark.long) for kind in OUTSIDE]
-)
+@pytest.mark.parametrize("kind", some_of(OUTSIDE, *SAMPLE))
 def test_what_breaks_is_named_and_nobody_else(kind: str, field: Field) -> None:
     outcome = trial(field, OUTSIDE[kind], 0)
     assert outcome.right, (outcome.place, outcome.said)
 
 
-@pytest.mark.parametrize("check", TAMPERED)
+@pytest.mark.parametrize("check", some_of(TAMPERED, "smoke-desync"))
 def test_a_library_that_was_tampered_with_on_one_host(check: str, field: Field) -> None:
     code = TAMPERED[check] + WHEN_IMPORTED
     fault = Outside(check, frozenset({check}), before=lambda host: sitecustomize(host, code))

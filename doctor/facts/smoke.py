@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from doctor.api import UNDECIDED, Confidence, Given, Place, Problem, Severity, Skip, Undecided, fold
 from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.judge.links import too_noisy
+from doctor.smoke.judge.links import perhaps_slow_hosts, too_noisy
+from doctor.smoke.judge.speed import perhaps_slow
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import Seat, SmokePlan, SmokeResult
 
@@ -19,6 +20,7 @@ __all__ = [
     "SmokeSeen",
     "accused",
     "at_least",
+    "even",
     "is_fault",
     "only_on",
     "steady",
@@ -163,11 +165,32 @@ def only_on(seen: SmokeSeen, check: str, backend: str) -> None:
 
 def steady(seen: SmokeSeen) -> None:
     """Skip the comparison of links where transfers between the same hosts differed too much each time."""
+    check = "smoke-slow-link"
     measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
-    if measured and not _charged(seen, "smoke-slow-link") and all(map(too_noisy, measured)):
+    if _charged(seen, check):
+        return
+    if measured and all(map(too_noisy, measured)):
         raise Skip(
             "transfers between the same two hosts differed too much from one time to the next to compare"
         )
+    if slow := {host for result in measured for host in perhaps_slow_hosts(result)}:
+        raise Skip(
+            f"{fold(slow)} carried less than the others, "
+            "but transfers differed too much from each other to hold it against one of them"
+        )
+
+
+def even(seen: SmokeSeen) -> None:
+    """Skip the comparison of ranks where one took longer, in steps that differed too much to be sure."""
+    check = "smoke-straggler"
+    if _charged(seen, check) or _charged(seen, "smoke-contention"):
+        return
+    for run in seen.runs:
+        if any(run.got_past(host, "train") for host in run.plan.hosts) and (slow := perhaps_slow(run.result)):
+            raise Skip(
+                f"{ranks_text(slow)} took longer than the others, "
+                "but in steps that differed too much from each other to be sure"
+            )
 
 
 def _charged(seen: SmokeSeen, check: str) -> bool:

@@ -9,7 +9,7 @@ from itertools import groupby
 from math import comb
 from statistics import median
 
-from benchmarks.table import _markdown as markdown
+from benchmarks.table import columns, kernel
 from doctor import __version__
 from tests.trials.outcome import Outcome
 
@@ -20,7 +20,7 @@ def conditions(hosts: int, ranks: int, steps: int) -> str:
     return (
         f"{hosts} hosts (namespaces, each with its own sshd, a second network for the ranks) × "
         f"{ranks} ranks, {steps} steps, gloo, and the controller, "
-        f"on one machine with {os.cpu_count()} cores, {platform.system()} {platform.release()}.\n"
+        f"on one machine with {os.cpu_count()} cores, {kernel()}.\n"
         f"cluster-doctor {__version__}, Python {platform.python_version()}, torch {_torch()}.\n"
         "The victim and the step are drawn anew for each trial. The interval (Clopper-Pearson) is of trials "
         "that were right in all three: found, the culprit's host and rank named, nobody else blamed. "
@@ -36,7 +36,7 @@ def table(outcomes: Sequence[Outcome], order: Sequence[str]) -> str:
     lines = []
     for fault, group in groupby(sorted(outcomes, key=place), key=lambda outcome: outcome.fault):
         lines.append(_line(fault, list(group)))
-    return markdown(HEAD, lines)
+    return columns(HEAD, lines)
 
 
 def _line(fault: str, trials: Sequence[Outcome]) -> list[str]:

@@ -29,6 +29,8 @@ NOISY, SLOWER_IF_NOISY = 0.08, 0.30
 PAIR_FACTOR = 0.5
 BLIND = 0.1
 """Of the usual rate: where only a host below that could be named, nothing was compared."""
+APART, LEAST_OTHER_PAIRS = 0.5, 3
+"""All its pairs carry less than half of what the slowest of the others does: no noise does that twice."""
 LATE_FACTOR, LATE_SECONDS = 5.0, 0.001
 
 
@@ -42,7 +44,7 @@ class Stage(NamedTuple):
 def judge_links(result: SmokeResult) -> Iterator[Charge]:
     for stages, hosts in _measured(result):
         noise = _repeat_noise(stages)
-        slow = [host for host in hosts if all(_is_slow(stage.rates, host, noise) for stage in stages)]
+        slow = [host for host in hosts if _is_slow_each_time(stages, host, noise)]
         late = [host for host in hosts if all(_is_late(stage.trips, host) for stage in stages)]
         for host in hosts:
             if host in slow or host in late:
@@ -54,6 +56,20 @@ def judge_links(result: SmokeResult) -> Iterator[Charge]:
                     _pair_is_slow(stage.rates, pair, noise) for stage in stages
                 ):
                     yield _pair_charge(result.plan, stages, pair)
+
+
+def perhaps_slow_hosts(result: SmokeResult) -> list[str]:
+    """Those that were slow each time by what a steady network shows, but not beyond the noise of this one."""
+    found = []
+    for stages, hosts in _measured(result):
+        noise = _repeat_noise(stages)
+        found += [
+            host
+            for host in hosts
+            if all(_is_below(stage.rates, host, 1 - SLOWER_IF_NOISY) for stage in stages)
+            and not _is_slow_each_time(stages, host, noise)
+        ]
+    return found
 
 
 def too_noisy(result: SmokeResult) -> bool:
@@ -119,13 +135,30 @@ def _limit(noise: float, votes: int) -> float:
     return 1 - max(slower, SLOWER_IF_NOISY if noise > NOISY else 0.0)
 
 
+def _is_slow_each_time(stages: Sequence[Stage], host: str, noise: float) -> bool:
+    return all(_is_slow(stage.rates, host, noise) for stage in stages) or all(
+        _is_apart(stage.rates, host) for stage in stages
+    )
+
+
 def _is_slow(rates: Mapping[Pair, float], host: str, repeat: float) -> bool:
-    """More than half of its pairs are slow, and most of the other hosts are fast among themselves."""
+    own, others = _split(rates, host)
+    if not others:
+        return False
+    return _is_below(rates, host, _limit(max(repeat, _noise(rates, host)), len(own)))
+
+
+def _is_below(rates: Mapping[Pair, float], host: str, part: float) -> bool:
+    """More than half of its pairs, held against what most of the other hosts carry among themselves."""
     own, others = _split(rates, host)
     if len(own) < 2 or not others:
         return False
-    noise = max(repeat, _noise(rates, host))
-    return median_high(own) < _limit(noise, len(own)) * _usual(rates, host)
+    return median_high(own) < part * _usual(rates, host)
+
+
+def _is_apart(rates: Mapping[Pair, float], host: str) -> bool:
+    own, others = _split(rates, host)
+    return len(own) > 1 and len(others) >= LEAST_OTHER_PAIRS and max(own) < APART * min(others)
 
 
 def _usual(rates: Mapping[Pair, float], host: str) -> float:

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
+from typing import NamedTuple
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.cells import arithmetic
@@ -47,50 +48,81 @@ def _counted(result: SmokeResult, rank: int) -> dict[int, Step]:
     return {number: step for number, step in said.items() if number >= first}
 
 
+def perhaps_slow(result: SmokeResult) -> list[int]:
+    """Ranks that took longer than they may, in steps too uneven to hold it against them."""
+    found = []
+    for paces in _compared(result):
+        for rank in paces.burnt:
+            pace = paces.of(rank)
+            if pace is not None and 1 + SLOWER < pace.ratio <= pace.limit:
+                found.append(rank)
+    return sorted(found)
+
+
 def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
     """One charge for the slow ranks of each host."""
-    products: dict[object, list[RankSeen]] = defaultdict(list)
-    for seen in result.ranks:
-        if len(_burnt(result, seen)) >= LEAST_STEPS:
-            products[arithmetic(seen.started)].append(seen)
-    for ranks in products.values():
-        if len(ranks) < LEAST_RANKS:
-            continue
-        burnt = {seen.rank: _burnt(result, seen) for seen in ranks}
-        middles = {rank: median(said.values()) for rank, said in burnt.items()}
+    for paces in _compared(result):
         slow: dict[str, dict[int, float]] = defaultdict(dict)
-        for rank in burnt:
-            host = result.plan.seat(rank).host
-            if host not in shared and (ratio := _slowness(rank, burnt, middles)):
-                slow[host][rank] = ratio
+        for rank in paces.burnt:
+            host, pace = result.plan.seat(rank).host, paces.of(rank)
+            if host not in shared and pace is not None and pace.ratio > pace.limit and pace.often >= OFTEN:
+                slow[host][rank] = pace.ratio
         for ratios in slow.values():
-            yield _straggler(ratios, middles)
+            yield _straggler(ratios, paces.middles)
+
+
+class _Pace(NamedTuple):
+    """How many times as long as the others a rank computes: its median, above what that is slow beyond doubt,
+    and in which part of the steps it was slower at all than it may be.
+    """
+
+    ratio: float
+    limit: float
+    often: float
+
+
+class _Paces:
+    """Ranks on devices of one kind: seconds of computing at each step."""
+
+    def __init__(self, burnt: Mapping[int, Mapping[int, float]]) -> None:
+        self.burnt = burnt
+        self.middles = {rank: median(said.values()) for rank, said in burnt.items()}
+
+    def of(self, rank: int) -> _Pace | None:
+        others = [middle for other, middle in self.middles.items() if other != rank]
+        usual = median(others)
+        each = [
+            own / median(theirs)
+            for step, own in self.burnt[rank].items()
+            if (
+                theirs := [said[step] for other, said in self.burnt.items() if other != rank and step in said]
+            )
+        ]
+        if not each:
+            return None
+        # Between ranks, and of this rank's median from step to step, in logarithms.
+        apart = spread([math.log(other / usual) for other in others])
+        uneven = 1.25 * spread([math.log(value) for value in each]) / math.sqrt(len(each))
+        limit = max(1 + SLOWER, math.exp(min(5 * max(apart, uneven), 10.0)))
+        often = sum(value > 1 + SLOWER for value in each) / len(each)
+        return _Pace(self.middles[rank] / usual, limit, often)
+
+
+def _compared(result: SmokeResult) -> Iterator[_Paces]:
+    """The ranks that are comparable, by their devices."""
+    products: dict[object, dict[int, dict[int, float]]] = defaultdict(dict)
+    for seen in result.ranks:
+        burnt = _burnt(result, seen)
+        if len(burnt) >= LEAST_STEPS:
+            products[arithmetic(seen.started)][seen.rank] = burnt
+    for burnt_by in products.values():
+        if len(burnt_by) >= LEAST_RANKS:
+            yield _Paces(burnt_by)
 
 
 def _burnt(result: SmokeResult, seen: RankSeen) -> dict[int, float]:
     """Seconds of computing at each step."""
     return {n: step.cpu for n, step in _counted(result, seen.rank).items() if step.cpu > 0}
-
-
-def _slowness(
-    rank: int, burnt: Mapping[int, Mapping[int, float]], middles: Mapping[int, float]
-) -> float | None:
-    """How many times as long as the others it computes, if that is slow beyond doubt."""
-    others = [middle for other, middle in middles.items() if other != rank]
-    usual = median(others)
-    ratio = middles[rank] / usual
-    each = [
-        own / median(theirs)
-        for step, own in burnt[rank].items()
-        if (theirs := [said[step] for other, said in burnt.items() if other != rank and step in said])
-    ]
-    if not each:
-        return None
-    # Between ranks, and of this rank's median from step to step.
-    noise = max(spread([other / usual for other in others]), 1.25 * spread(each) / math.sqrt(len(each)))
-    limit = 1 + max(SLOWER, 5 * noise)
-    often = sum(value > limit for value in each) >= OFTEN * len(each)
-    return ratio if ratio > limit and often else None
 
 
 def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Charge:
@@ -117,25 +149,32 @@ def _contention(result: SmokeResult) -> Iterator[Charge]:
     if result.plan.backend != "gloo":
         return
     waits: dict[str, float] = {}
+    least: dict[str, float] = {}
     for host in result.plan.hosts:
-        ratios = [r for seat in result.plan.on(host) if (r := _waiting(result, seat.rank)) is not None]
-        if ratios:
-            waits[host] = median(ratios)
+        halves = [half for seat in result.plan.on(host) for half in _waiting(result, seat.rank)]
+        if halves:
+            waits[host], least[host] = median(halves), min(halves)
     if len(waits) < LEAST_HOSTS:
         return
-    for host, ratio in waits.items():
-        others = [other for name, other in waits.items() if name != host]
-        usual = median(others)
-        noise = spread([math.log(other) for other in others])
-        if usual < TAKEN and ratio > TAKEN and ratio > usual * max(TAKEN, math.exp(5 * min(noise, 10.0))):
-            yield _shared(result, host, ratio, waits)
+    taken = [host for host in waits if _stands_apart(host, least[host], waits)]
+    if 2 * len(taken) < len(waits):  # else it is hard to say who is unusual
+        for host in taken:
+            yield _shared(result, host, waits[host], waits)
 
 
-def _waiting(result: SmokeResult, rank: int) -> float | None:
-    """Time over processor time, of the median step."""
+def _stands_apart(host: str, least: float, waits: Mapping[str, float]) -> bool:
+    """Whether all its ranks waited all the time: for a moment, or for one rank, that happens to everybody."""
+    others = [other for name, other in waits.items() if name != host]
+    usual, noise = median(others), spread([math.log(other) for other in others])
+    return usual < TAKEN and least > TAKEN and least > usual * max(TAKEN, math.exp(5 * min(noise, 10.0)))
+
+
+def _waiting(result: SmokeResult, rank: int) -> list[float]:
+    """Time over processor time, of the median step of either half."""
     steps = _counted(result, rank).values()
     ratios = [max(1.0, step.compute / step.cpu) for step in steps if step.cpu > 0 and step.compute > 0]
-    return median(ratios) if len(ratios) >= LEAST_STEPS else None
+    middle = len(ratios) // 2
+    return [median(ratios[:middle]), median(ratios[middle:])] if len(ratios) >= LEAST_STEPS else []
 
 
 def _shared(result: SmokeResult, host: str, ratio: float, waits: Mapping[str, float]) -> Charge:

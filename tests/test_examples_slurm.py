@@ -63,7 +63,7 @@ def test_a_job_trains_where_it_is_healthy(script: str, need: int, slurm: Slurm) 
         slurm.lab["node1"].shm("16m")
     body = (EXAMPLES / script).read_text().partition("\n")[2]
     body = "\n".join(line for line in body.splitlines() if not line.startswith("#SBATCH"))
-    settings = f"export BACKEND=gloo NEED={need} RANKS=1 JOB_FOLDER=$JOB\nexport TRAIN=$JOB/train\n"
+    settings = f"export BACKEND=gloo NEED={need} JOB_FOLDER=$JOB\nexport TRAIN=$JOB/train\n"
     train = f"printf '#!/bin/sh\\n{TRAIN}\\n' >$JOB/train; chmod 755 $JOB/train\n"
     job = submit(slurm, settings + train + body, "--no-kill", "--ntasks-per-node=1")
     assert job.ended() == 0, job.output

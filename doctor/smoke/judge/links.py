@@ -45,7 +45,8 @@ def judge_links(result: SmokeResult) -> Iterator[Charge]:
     for stages, hosts in _measured(result):
         noise = _repeat_noise(stages)
         slow = [host for host in hosts if _is_slow_each_time(stages, host, noise)]
-        late = [host for host in hosts if all(_is_late(stage.trips, host) for stage in stages)]
+        trips = {pair: min(stage.trips[pair] for stage in stages) for pair in stages[0].trips}
+        late = [host for host in hosts if _is_late(trips, host)]
         for host in hosts:
             if host in slow or host in late:
                 yield _host_charge(result.plan, stages, host, host in slow, host in late)

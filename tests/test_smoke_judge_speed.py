@@ -256,6 +256,14 @@ def test_long_round_trips(hosts: int, trips: Rates, found: list[str]) -> None:
     assert all("round trips" in charge.summary for charge in charges)
 
 
+@pytest.mark.parametrize(("factor", "found"), [(150, []), (250, [(LINK, (), ("n3",))])])
+def test_long_round_trips_where_ranks_wait_for_their_processors(factor: float, found: list[Any]) -> None:
+    result = carrying(run_of(4), lambda *_: 1.0, at("n3", factor=factor))
+    for host in result.plan.hosts:
+        result = waiting(result, host, 1.2)
+    assert named(list(judge_links(result))) == found
+
+
 def test_says_how_slow_a_link_is() -> None:
     result = carrying(run_of(4), at("n2", factor=0.25), at("n2", factor=300))
     (charge,) = judge_links(result)

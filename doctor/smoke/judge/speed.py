@@ -45,6 +45,12 @@ def spread(values: Sequence[float]) -> float:
     return MAD * median(abs(value - middle) for value in values)
 
 
+def waited(result: SmokeResult, ranks: Iterable[int]) -> bool:
+    """Whether these ranks, on the whole, shared their processors with each other or with somebody else."""
+    halves = [half for rank in ranks for half in _waiting(result, rank)]
+    return result.plan.backend == "gloo" and bool(halves) and median(halves) > SHARED
+
+
 def _counted(result: SmokeResult, rank: int) -> dict[int, Step]:
     """The last two thirds of the steps: what slows down when it is warm is slow at the end."""
     said = {step.step: step for step in result.ranks[rank].steps if step.step < result.plan.steps}
@@ -126,13 +132,7 @@ def _compared(result: SmokeResult) -> Iterator[_Paces]:
             products[arithmetic(seen.started)][seen.rank] = burnt
     for burnt_by in products.values():
         if len(burnt_by) >= LEAST_RANKS:
-            yield _Paces(burnt_by, SLOWER_IF_SHARED if _waited(result, burnt_by) else SLOWER)
-
-
-def _waited(result: SmokeResult, ranks: Iterable[int]) -> bool:
-    """Whether these ranks, on the whole, shared their processors with each other or with somebody else."""
-    halves = [half for rank in ranks for half in _waiting(result, rank)]
-    return result.plan.backend == "gloo" and bool(halves) and median(halves) > SHARED
+            yield _Paces(burnt_by, SLOWER_IF_SHARED if waited(result, burnt_by) else SLOWER)
 
 
 def _burnt(result: SmokeResult, seen: RankSeen) -> dict[int, float]:

@@ -36,7 +36,8 @@ def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
     whole job 20 % slower; it does not show in step times, which are the same for all.
 
     How it is known: each rank measures the time of its own computing, without waiting, at every step; one
-    whose median is more than 12 % above that of the others, in nearly all steps, is named. Only ranks on
+    whose median is more than 12 % above that of the others, in nearly all steps, is named (30 % where
+    ranks have to wait for their processors). Only ranks on
     devices of the same kind are compared, and fewer than four ranks say nothing.
 
     Causes seen in practice: a device that throttles because it is hot or short of power; a power limit or a

@@ -70,6 +70,15 @@ def test_a_slow_rank(factor: float, first: int, last: int, found: bool) -> None:
     assert all(charge.severity is Severity.WARN for charge in charges)
 
 
+@pytest.mark.parametrize(("factor", "found"), [(1.25, []), (1.4, [(STRAGGLER, (5,), ())])])
+def test_a_slow_rank_among_ranks_that_wait_for_their_processors(factor: float, found: list[Any]) -> None:
+    result = computing(run_of(4), 5, factor)
+    for host in result.plan.hosts:
+        result = waiting(result, host, 1.2)
+    assert named(list(judge_speed(result))) == found
+    assert perhaps_slow(result) == ([] if found else [5])
+
+
 def test_slow_ranks_of_a_host_are_one_charge() -> None:
     result = computing(computing(run_of(4), 4, 1.4), 5, 1.5)
     assert named(list(judge_speed(result))) == [(STRAGGLER, (4, 5), ())]
@@ -235,6 +244,7 @@ def test_a_slow_link(hosts: int, rates: Rates, found: list[tuple[str, ...]]) -> 
         (3, at("n3", factor=200), ["n3"]),
         (4, at("n3", factor=9), []),  # within a millisecond
         (4, at("n3", factor=200, stages=(1,)), []),
+        (4, lambda a, b, stage: 200 if "n3" in (a, b) and ("n1" in (a, b)) == (stage == 1) else 1.0, []),
         (4, between("n1", "n3", 200), []),
         (4, lambda *_: 200.0, []),
         (5, lambda a, b, _: 30 if "n2" in (a, b) else 40 if {a, b} == {"n3", "n4"} else 1.0, []),
@@ -244,6 +254,14 @@ def test_long_round_trips(hosts: int, trips: Rates, found: list[str]) -> None:
     charges = list(judge_links(carrying(run_of(hosts), lambda *_: 1.0, trips)))
     assert named(charges) == [(LINK, (), (each,)) for each in found]
     assert all("round trips" in charge.summary for charge in charges)
+
+
+@pytest.mark.parametrize(("factor", "found"), [(150, []), (250, [(LINK, (), ("n3",))])])
+def test_long_round_trips_where_ranks_wait_for_their_processors(factor: float, found: list[Any]) -> None:
+    result = carrying(run_of(4), lambda *_: 1.0, at("n3", factor=factor))
+    for host in result.plan.hosts:
+        result = waiting(result, host, 1.2)
+    assert named(list(judge_links(result))) == found
 
 
 def test_says_how_slow_a_link_is() -> None:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.cells import Cell, cells
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.judge.speed import MAD, spread
+from doctor.smoke.judge.speed import MAD, spread, waited
 from doctor.smoke.result import SmokePlan, SmokeResult
 
 CHECK = "smoke-slow-link"
@@ -31,7 +31,8 @@ BLIND = 0.1
 """Of the usual rate: where only a host below that could be named, nothing was compared."""
 APART, LEAST_OTHER_PAIRS = 0.5, 3
 """All its pairs carry less than half of what the slowest of the others does: no noise does that twice."""
-LATE_FACTOR, LATE_SECONDS = 5.0, 0.001
+LATE_FACTOR, LATE_SECONDS, LATE_IF_SHARED = 5.0, 0.001, 0.02
+"""Where ranks wait for their processors, a turn takes some slices of the scheduler."""
 
 
 class Stage(NamedTuple):
@@ -42,10 +43,13 @@ class Stage(NamedTuple):
 
 
 def judge_links(result: SmokeResult) -> Iterator[Charge]:
+    shared = waited(result, [seen.rank for seen in result.ranks])
     for stages, hosts in _measured(result):
         noise = _repeat_noise(stages)
         slow = [host for host in hosts if _is_slow_each_time(stages, host, noise)]
-        late = [host for host in hosts if all(_is_late(stage.trips, host) for stage in stages)]
+        trips = {pair: min(stage.trips[pair] for stage in stages) for pair in stages[0].trips}
+        least = LATE_IF_SHARED if shared else LATE_SECONDS
+        late = [host for host in hosts if _is_late(trips, host, least)]
         for host in hosts:
             if host in slow or host in late:
                 yield _host_charge(result.plan, stages, host, host in slow, host in late)
@@ -168,13 +172,14 @@ def _usual(rates: Mapping[Pair, float], host: str) -> float:
     return median_low(median_low(_split(without, name)[0]) for name in hosts)
 
 
-def _is_late(trips: Mapping[Pair, float], host: str) -> bool:
+def _is_late(trips: Mapping[Pair, float], host: str, least: float) -> bool:
+    """All its round trips are longer than any between the others."""
     own, others = _split(trips, host)
     if len(own) < 2 or not others:
         return False
     usual = median(others)
-    late = median_low(own)
-    return late > LATE_FACTOR * usual and late > usual + LATE_SECONDS and late > max(others)
+    late = min(own)
+    return late > LATE_FACTOR * usual and late > usual + least and late > max(others)
 
 
 def _pair_is_slow(rates: Mapping[Pair, float], pair: Pair, repeat: float) -> bool:

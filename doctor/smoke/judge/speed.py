@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -19,6 +19,10 @@ LEAST_STEPS = 10
 LEAST_RANKS = 4
 SLOWER = 0.12
 """Innocents were up to 7 % slower with two ranks to a core."""
+SLOWER_IF_SHARED, SHARED = 0.30, 1.15
+"""And up to 25 % where ranks had to wait for processors that did other work in between: where time is so many
+times processor time.
+"""
 OFTEN = 0.8
 LEAST_HOSTS = 3
 TAKEN = 1.3
@@ -41,6 +45,12 @@ def spread(values: Sequence[float]) -> float:
     return MAD * median(abs(value - middle) for value in values)
 
 
+def waited(result: SmokeResult, ranks: Iterable[int]) -> bool:
+    """Whether these ranks, on the whole, shared their processors with each other or with somebody else."""
+    halves = [half for rank in ranks for half in _waiting(result, rank)]
+    return result.plan.backend == "gloo" and bool(halves) and median(halves) > SHARED
+
+
 def _counted(result: SmokeResult, rank: int) -> dict[int, Step]:
     """The last two thirds of the steps: what slows down when it is warm is slow at the end."""
     said = {step.step: step for step in result.ranks[rank].steps if step.step < result.plan.steps}
@@ -54,7 +64,7 @@ def perhaps_slow(result: SmokeResult) -> list[int]:
     for paces in _compared(result):
         for rank in paces.burnt:
             pace = paces.of(rank)
-            if pace is not None and 1 + SLOWER < pace.ratio <= pace.limit:
+            if pace is not None and pace.ratio > 1 + SLOWER and not pace.slow:
                 found.append(rank)
     return sorted(found)
 
@@ -65,7 +75,7 @@ def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
         slow: dict[str, dict[int, float]] = defaultdict(dict)
         for rank in paces.burnt:
             host, pace = result.plan.seat(rank).host, paces.of(rank)
-            if host not in shared and pace is not None and pace.ratio > pace.limit and pace.often >= OFTEN:
+            if host not in shared and pace is not None and pace.slow:
                 slow[host][rank] = pace.ratio
         for ratios in slow.values():
             yield _straggler(ratios, paces.middles)
@@ -80,12 +90,17 @@ class _Pace(NamedTuple):
     limit: float
     often: float
 
+    @property
+    def slow(self) -> bool:
+        return self.ratio > self.limit and self.often >= OFTEN
+
 
 class _Paces:
-    """Ranks on devices of one kind: seconds of computing at each step."""
+    """Ranks on devices of one kind: seconds of computing at each step, and by which part more is slow."""
 
-    def __init__(self, burnt: Mapping[int, Mapping[int, float]]) -> None:
+    def __init__(self, burnt: Mapping[int, Mapping[int, float]], slower: float) -> None:
         self.burnt = burnt
+        self.slower = slower
         self.middles = {rank: median(said.values()) for rank, said in burnt.items()}
 
     def of(self, rank: int) -> _Pace | None:
@@ -103,7 +118,7 @@ class _Paces:
         # Between ranks, and of this rank's median from step to step, in logarithms.
         apart = spread([math.log(other / usual) for other in others])
         uneven = 1.25 * spread([math.log(value) for value in each]) / math.sqrt(len(each))
-        limit = max(1 + SLOWER, math.exp(min(5 * max(apart, uneven), 10.0)))
+        limit = max(1 + self.slower, math.exp(min(5 * max(apart, uneven), 10.0)))
         often = sum(value > 1 + SLOWER for value in each) / len(each)
         return _Pace(self.middles[rank] / usual, limit, often)
 
@@ -117,7 +132,7 @@ def _compared(result: SmokeResult) -> Iterator[_Paces]:
             products[arithmetic(seen.started)][seen.rank] = burnt
     for burnt_by in products.values():
         if len(burnt_by) >= LEAST_RANKS:
-            yield _Paces(burnt_by)
+            yield _Paces(burnt_by, SLOWER_IF_SHARED if waited(result, burnt_by) else SLOWER)
 
 
 def _burnt(result: SmokeResult, seen: RankSeen) -> dict[int, float]:

@@ -13,7 +13,7 @@ from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import submit
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "slurm"
-TRAIN = "echo trained on $(hostname) with $MASTER_ADDR"
+TRAIN = "echo trained on $SLURMD_NODENAME with $MASTER_ADDR"
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
@@ -69,4 +69,5 @@ def test_a_job_trains_where_it_is_healthy(script: str, need: int, slurm: Slurm) 
     assert job.ended() == 0, job.output
     healthy = ["node2", "node3", "node4"] if need < 4 else ["node1", "node2", "node3", "node4"]
     lines = sorted(line for line in job.output.splitlines() if line.startswith("trained on"))
-    assert lines == [f"trained on {name} with {healthy[0]}" for name in healthy]
+    head = slurm.lab[healthy[0]].address
+    assert lines == [f"trained on {name} with {head}" for name in healthy]

@@ -161,8 +161,12 @@ def _collect(
     if what.on_busy not in ON_BUSY:
         raise UsageError(f"--on-busy: there is no {what.on_busy!r}; there are {', '.join(ON_BUSY)}.")
     who = request.who
-    targets = ready.targets if ready else read_targets(
-        who.hosts, who.hostfile, who.inventory, who.local, who.exclude, os.environ, who.rank_table
+    targets = (
+        ready.targets
+        if ready
+        else read_targets(
+            who.hosts, who.hostfile, who.inventory, who.local, who.exclude, os.environ, who.rank_table
+        )
     )
     hosts = _over(targets.hosts, way, request.smoke.python)
     if what.need_hosts is not None and what.need_hosts > len(hosts):

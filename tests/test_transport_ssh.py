@@ -117,7 +117,9 @@ def test_stdin_larger_than_the_window_with_a_peer_that_only_talks(
 
 def test_both_streams_large(server: Sshd, settings: SshSettings) -> None:
     got = answer(
-        server.host(), settings, sh("head -c 4000000 /dev/zero & head -c 4000000 /dev/zero >&2; wait; echo")
+        server.host(),
+        settings,
+        sh("head -c 4000000 /dev/zero & head -c 4000000 /dev/zero >&2; wait; sleep 1; echo"),
     )
     assert (len(got.stdout), len(got.stderr), got.end) == (4_000_000 + 1 + 5, 4_000_000, End.DONE)
 

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 
 import pytest
 
-from .controller import REPOSITORY
 from .gpus import Gpus, fit_gpus
 from .lab import Lab
 from .needs import missing
@@ -95,7 +94,7 @@ def slurm4() -> Iterator[Slurm]:
     """A Slurm of four hosts for the whole session. Use `slurm`, which also mends them after each test."""
     if reason := missing() or no_slurm():
         pytest.skip(reason)
-    with Lab(4, keep=[REPOSITORY]) as lab:
+    with Lab(4) as lab:
         slurm = Slurm(lab).start()
         yield slurm
         slurm.close()

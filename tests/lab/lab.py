@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from .controller import Controller
+from .controller import REPOSITORY, Controller
 from .errors import LabError
 from .files import hosts_file, write_host
 from .host import Host
@@ -24,8 +24,8 @@ class Lab(Controller):
     """Boots on `with` (or `start`), and leaves nothing behind on the way out.
 
     `keep` are paths that the hosts must see although they lie where a host has its own files
-    (/tmp, /home, /root); the running interpreter is always among them. With `data`, the hosts
-    share a second network, as eth1. `disk` is the size of their root disk.
+    (/tmp, /home, /root); the running interpreter and this repository are always among them. With `data`,
+    the hosts share a second network, as eth1. `disk` is the size of their root disk.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Lab(Controller):
         self.hosts: tuple[Host, ...] = ()
         self._data = data
         self._disk = disk
-        self._keep = _outermost([Path(sys.prefix), Path(sys.base_prefix), *map(Path, keep)])
+        self._keep = _outermost([REPOSITORY, Path(sys.prefix), Path(sys.base_prefix), *map(Path, keep)])
 
     def __enter__(self) -> Lab:
         return self.start()

@@ -101,7 +101,8 @@ def test_an_option_that_srun_does_not_know() -> None:
 
 
 def test_what_nobody_foresaw_is_quoted() -> None:
-    found = read_words(["srun: error: The moon is full\x1b[31m", "srun: Job step aborted"])
+    aside = "srun: cluster configuration lacks support for cpu binding"
+    found = read_words([aside, "srun: error: The moon is full\x1b[31m", "srun: Job step aborted"])
     assert (found.fate, found.refused) == ("", {})
     assert "The moon is full?[31m" in slurmwhy.no_step(found, 1).summary
 

@@ -34,7 +34,8 @@ _NO_CONTACT = re.compile(
 )
 _UNKNOWN_OPTION = re.compile(r"unrecognized option '?(--[\w-]+)|invalid option.*?(--[\w-]+)")
 _SECONDARY = re.compile(
-    r"Application launch failed|Job step aborted|Waiting up to|forcing|retrying|StepId=\S+ aborted"
+    r"Application launch failed|Job step aborted|Waiting up to|forcing|retrying|StepId=\S+ aborted|"
+    r"lacks support for cpu binding"
 )
 
 

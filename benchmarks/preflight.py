@@ -18,7 +18,7 @@ from statistics import median
 
 from benchmarks.meter import measure
 from benchmarks.split import MARK
-from benchmarks.table import columns
+from benchmarks.table import columns, kernel
 from doctor import __version__
 from tests.lab import Lab, missing
 
@@ -94,7 +94,7 @@ def _table(taken: Mapping[int, Sequence[Mapping[str, float]]]) -> str:
 def _conditions() -> str:
     return (
         "Hosts (namespaces, each with its own sshd, 2 ranks each) and the controller on one machine with "
-        f"{os.cpu_count()} cores, {platform.system()} {platform.release()}; "
+        f"{os.cpu_count()} cores, {kernel()}; "
         f"load before: {os.getloadavg()[0]:.1f}. "
         f"cluster-doctor {__version__}, Python {platform.python_version()}, torch {version('torch')}, gloo."
     )

@@ -94,8 +94,10 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
                 f"f {FILES} 0 {FILES_SECONDS} grep -sH '' {' '.join(reads)}" if reads else ":",
                 f"there {' '.join(names)}",
                 *rest,
-                "timeout $w cat",
+                "timeout $w cat && all=1",
                 *last,
+                # The last line is where stdin ends; a lane that hangs is then ended by who watches.
+                '[ -z "$all" ] || kill $W',
             ]
         ),
         f"printf '\\n%s done\\n' {token}; }}",

@@ -48,7 +48,9 @@ def data_address_duplicate(
         if host.data is not None and host.name in addresses:
             sharers.setdefault(host.data.value, []).append(host.name)
     for address, hosts in sharers.items():
-        if len(hosts) < 2:
+        if (
+            len({plan.host(host).given for host in hosts}) < 2
+        ):  # or containers that share their host's network
             continue
         guessed = any(_chosen(plan, host, address, addresses) for host in hosts)
         yield Problem(

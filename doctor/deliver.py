@@ -13,6 +13,7 @@ from typing import TextIO
 from doctor.engine import Facts
 from doctor.errors import DoctorError, UsageError
 from doctor.facts.network import LISTENERS
+from doctor.inventory import slurm_tasks
 from doctor.model import Missing
 from doctor.nodeset import fold
 from doctor.recording import Recording, encoded, save
@@ -131,7 +132,14 @@ def deliver(report: Report, recording: Recording | None, outputs: Outputs) -> No
     if report.exit_code != 0 and outputs.for_a_script:
         put(no_go(report, kept.get(".txt")), sys.stderr)
     if go and outputs.launch is not None and not failed:
-        start = Start(go, report.plan, job_id(os.environ) or _when(report), kept.get(HOSTS))
+        tasks = slurm_tasks(os.environ)
+        start = Start(
+            go,
+            report.plan,
+            job_id(os.environ) or _when(report),
+            kept.get(HOSTS),
+            tasks.value if tasks else None,
+        )
         try:
             put(_spoken(start, form, outputs), sys.stderr)
             put(launch_lines(start, form), sys.stdout)

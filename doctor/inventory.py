@@ -71,7 +71,7 @@ def read_targets(
         raise UsageError(f"{len(hosts):,} hosts are named, and {MOST_HOSTS:,} is the most")
     left = _without(hosts, exclude, stock)
     wishes = _wishes(stock, hosts, left)
-    ranks = _tasks(environ) if named.source == SLURM else None
+    ranks = slurm_tasks(environ) if named.source == SLURM else None
     return Targets(
         left, named.source, named.local, replace(wishes, ranks_per_host=ranks) if ranks else wishes
     )
@@ -163,7 +163,7 @@ def _named(
     return _Named((Host(name, name),), "local", local=True)
 
 
-def _tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
+def slurm_tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
     """The tasks of each node, as in `8(x4)`. One is no number of ranks: a launcher may start the others.
 
     Where nobody asked for tasks, Slurm may count CPUs there.

@@ -183,3 +183,15 @@ def test_what_nobody_knows_is_quoted_short_and_clean() -> None:
     assert len(why.summary) < 250
     assert "hunter2" not in f"{why}"
     assert "it said nothing" in not_entered(SILENT, host, "").summary
+
+
+def test_no_command_to_look_with_shows_a_secret() -> None:
+    host = Host("p", "p", enter="kubectl --token=hunter2 exec -i {host} --", enter_from="controller")
+    why = not_entered(SILENT, host, sample("entry/kubectl_no_pod.txt"))
+    assert len(why.commands) == 2
+    assert "hunter2" not in f"{why}"
+
+
+def test_an_entry_of_its_own_goes_from_where_the_inventory_says() -> None:
+    (host,) = enter_all((Host("p", "p", enter="x {host}", enter_from="controller"),), "my-enter {host}")
+    assert (host.enter, host.enter_from) == ("my-enter {host}", "controller")

@@ -177,6 +177,14 @@ def test_srun_takes_the_head_that_slurm_will_take() -> None:
     )
     tasks = judged((), 3, ranks_per_host=Sourced(8, "slurm"))
     assert "--nodes=3 --ntasks=24 --ntasks-per-node=8 " in line("srun", starting(tasks))
+    named = starting(judged(("node2",), 3))  # the hosts were named, in an allocation with tasks of its own
+    assert "--ntasks=6 --ntasks-per-node=2 " in line("srun", replace(named, tasks=2))
+    assert "--ntasks=3 --ntasks-per-node=1 " in line("srun", replace(named, tasks=8))
+
+
+def test_an_interrupted_run_starts_nothing() -> None:
+    assert chosen(judged()) == tuple(NAMES)
+    assert chosen(replace(judged(), stopped_by=2)) == ()
 
 
 def test_mpirun_with_a_hostfile_and_without() -> None:
@@ -303,6 +311,8 @@ def test_a_rank_table_of_more_hosts_than_go_is_to_be_made_anew() -> None:
         "make it anew with doctor ranktable make node[1-3]"
     )
     assert note in starting(fewer).going.notes
+    (other,) = table_note(fewer, ("node3", "node1", "node2"))
+    assert other.endswith("doctor ranktable make node3 node1 node2"), "its first host has rank 0"
     assert note[1:] in " ".join(text(fewer, 100).split())
     on_hosts = replace(judged(need=3).plan, table_paths=("/job/hccl.json",))
     assert table_note(replace(judged(need=3), plan=on_hosts)) == (note,)

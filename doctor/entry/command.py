@@ -75,8 +75,10 @@ def enter_all(hosts: Sequence[Host], text: str | None) -> tuple[Host, ...]:
             check_entry(text)
         except UsageError as error:
             raise UsageError(f"--enter: {error.message}.", error.hint) from None
-        place = "controller" if tool_of(text) in PODS else "host"
-        hosts = [replace(host, enter=text, enter_from=place) for host in hosts]
+        pods = tool_of(text) in PODS
+        hosts = [
+            replace(host, enter=text, enter_from="controller" if pods else host.enter_from) for host in hosts
+        ]
     check_apart(hosts)
     return tuple(hosts)
 

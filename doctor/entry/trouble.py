@@ -29,7 +29,7 @@ def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
     else:
         what = " ".join(refusal.summary.replace("{}", caught).split()).replace("()", "")
         remedy = refusal.remedy
-        look = f"{_own(entered(host))} {refusal.look.replace('{}', caught)}" if refusal.look else ""
+        look = f"{_own(entry)} {refusal.look.replace('{}', caught)}" if refusal.look else ""
     where = "" if here else f"ssh {shlex.quote(host.name)} "
     commands = [line if here else where + shlex.quote(line) for line in (f"{entry} true", look) if line]
     if refusal is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Callable
 
 from doctor.errors import UsageError
@@ -13,6 +14,7 @@ from doctor.injob.wire import Stranger, greet
 
 HANDSHAKES = 64
 BACKLOG = 1024
+PAUSE = 0.05
 
 
 class Door:
@@ -23,9 +25,11 @@ class Door:
         self._let_in = let_in
         self._handshakes = threading.Semaphore(HANDSHAKES)
         self._socket = _listening(seat)
+        self._closed = False
         threading.Thread(target=self._accept, name="in-job door", daemon=True).start()
 
     def close(self) -> None:
+        self._closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake who accepts
         self._socket.close()
@@ -34,10 +38,17 @@ class Door:
         while True:
             try:
                 connection, _ = self._socket.accept()
-            except OSError:
-                return
+            except OSError:  # out of descriptors for the moment, or who knocked has left
+                if self._closed:
+                    return
+                time.sleep(PAUSE)
+                continue
             self._handshakes.acquire()
-            threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
+            try:
+                threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
+            except RuntimeError:
+                connection.close()
+                self._handshakes.release()
 
     def _greet(self, connection: socket.socket) -> None:
         try:

@@ -96,7 +96,7 @@ _WAYS = (
         "",
         "MASTER_ADDR",
         "MASTER_PORT",
-        _SLURM,
+        (*_SLURM, "MASTER_ADDR", "MASTER_PORT"),
     ),
     _Way("launcher", "RANK", ("WORLD_SIZE",), "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", _TORCH[:2]),
     _Way(

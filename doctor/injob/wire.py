@@ -230,7 +230,7 @@ class Loop:
             if events & selectors.EVENT_READ:
                 for kind, number, payload in link.frames():
                     self._heard(link, kind, number, payload)
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, RuntimeError, msgspec.MsgspecError):
             selector.unregister(link.socket)
             del self._links[link]
             link.close()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from doctor.model import Backend
-from doctor.nodeset import fold
+from doctor.nodeset import fold, unfold
 from doctor.plan import JobPlan
 from doctor.verdict import Report
 
@@ -48,12 +48,14 @@ class Going:
 
 def chosen(report: Report) -> tuple[str, ...]:
     """As many as are needed, in rank order, the planned head among them if it is healthy; none on a no-go."""
-    if report.exit_code != 0:
+    if report.exit_code != 0 or report.stopped_by is not None:
         return ()
     healthy = report.healthy_hosts
     needed = report.rules.need_hosts or len(healthy)
     first, head = healthy[:needed], report.plan.head.value
-    return first if head in first or head not in healthy else (*first[:-1], head)
+    if head not in healthy:
+        return first
+    return (head, *[name for name in first if name != head][: needed - 1])
 
 
 def going(report: Report, bound: Bound, order: Sequence[str] = ()) -> Going | None:
@@ -79,21 +81,23 @@ def going(report: Report, bound: Bound, order: Sequence[str] = ()) -> Going | No
         ranks={name: max(plan.ranks_on(name), 1) for name in hosts},
         address=_address(plan, head),
         port=port,
-        notes=(*notes, *table_note(report)),
+        notes=(*notes, *table_note(report, hosts)),
     )
 
 
-def table_note(report: Report) -> tuple[str, ...]:
-    """A rank table names every host of the job: without one of them it is wrong."""
-    names, plan = chosen(report), report.plan
+def table_note(report: Report, hosts: Sequence[str] = ()) -> tuple[str, ...]:
+    """A rank table names every host of the job: without one of them it is wrong. `hosts`: in rank order."""
+    names, plan = hosts or chosen(report), report.plan
     if not names or not (plan.servers or plan.table_paths):
         return ()
     out = [host.name for host in plan.hosts if host.name not in names and (host.server or not plan.servers)]
     if not out:
         return ()
+    text = fold(names)
+    ordered = text if unfold(text) == list(names) else " ".join(names)
     return (
         f"the rank table is of all hosts, and {fold(out)} will not take part: "
-        f"make it anew with doctor ranktable make {fold(names)}",
+        f"make it anew with doctor ranktable make {ordered}",
     )
 
 

@@ -29,6 +29,8 @@ class Start:
     plan: JobPlan
     id: str = "doctor"
     hostfile: Path | None = None
+    tasks: int | None = None
+    """Of each node, as the Slurm allocation has them."""
 
 
 def read_form(text: str) -> str:
@@ -80,7 +82,8 @@ def _srun(start: Start) -> list[str]:
     """Slurm numbers the nodes in its own order, which is that of the allocation: the head is its first."""
     going, plan = start.going, start.plan
     sources = {ranks.source for host in going.hosts if (ranks := plan.host(host).ranks)}
-    tasks = going.world if sources == {SLURM} else len(going.hosts)
+    one_a_rank = sources == {SLURM} or (start.tasks is not None and start.tasks == going.each)
+    tasks = going.world if one_a_rank else len(going.hosts)
     each = going.each if tasks == going.world else 1
     words = [f"--nodelist={','.join(going.hosts)}", f"--nodes={len(going.hosts)}", f"--ntasks={tasks}"]
     words += [f"--ntasks-per-node={each}"] if each else []

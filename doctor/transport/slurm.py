@@ -28,8 +28,8 @@ from doctor.transport.threads import ThreadedTransport, Turn
 TRIES = 5
 FIRST_SECONDS = 60.0
 """For the first node to show itself."""
-OTHERS_SECONDS = 30.0
-"""For the others, after the first."""
+OTHERS_SECONDS = 60.0
+"""For the others, after the first: a Prolog runs before a node's first step."""
 MORE_WORDS = 0.3
 """Where one node fails, others may in the same moment."""
 SCONTROL_SECONDS = 10.0

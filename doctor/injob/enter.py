@@ -28,14 +28,14 @@ def in_job(request: Request, outputs: Outputs) -> int:
     me = _hello(seat)
     _forget()
     join = _join_seconds(request)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _stopped)
     if seat.rank == 0:
         from doctor.injob.lead import lead
 
         return lead(seat, me, request, outputs, join)
     from doctor.injob.member import Membership
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stopped)
 
     def joined(head: Welcome) -> None:
         if request.verbose:

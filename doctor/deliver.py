@@ -15,7 +15,7 @@ from doctor.errors import DoctorError, UsageError
 from doctor.facts.network import LISTENERS
 from doctor.inventory import slurm_tasks
 from doctor.model import Missing
-from doctor.nodeset import fold
+from doctor.nodeset import fold, unfold
 from doctor.recording import Recording, encoded, save
 from doctor.report.brief import no_go
 from doctor.report.clean import clean_line
@@ -175,7 +175,9 @@ def _going(report: Report, recording: Recording | None, outputs: Outputs) -> tup
     names = chosen(report)
     if form == AUTO:
         form = form_for(names, report.plan, os.environ)
-    order = (*allocated(os.environ), *names) if form == "srun" else ()
+    order: tuple[str, ...] = ()
+    if names and form == "srun":  # outside of the allocation, the order that nodes usually have in Slurm
+        order = (*allocated(os.environ), *unfold(fold(names)))
     return going(report, _bound(recording), order), form
 
 

@@ -96,6 +96,7 @@ def test_the_ports_of_the_job_itself_are_never_used() -> None:
     [
         ({}, "no rank of a job"),
         ({"PATH": "/bin", "SLURM_JOB_NODELIST": "node1"}, "no rank of a job"),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "77"}, "no rank of a job"),
         ({"RANK": "1", "WORLD_SIZE": "2"}, "MASTER_ADDR is not set"),
         ({"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "a"}, "RANK=2 is no rank of WORLD_SIZE=2"),
         ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK='-1' is no number"),

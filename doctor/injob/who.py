@@ -107,6 +107,7 @@ _WAYS = (
         "MASTER_ADDR",
         "MASTER_PORT",
         _SLURM,
+        sign="SLURM_STEP_ID",  # a batch script has the other variables, and is no rank
     ),
 )
 

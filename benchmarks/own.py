@@ -16,13 +16,13 @@ from benchmarks.meter import measure, work
 from benchmarks.split import MARK
 from benchmarks.table import rows
 from doctor.api import Ask
-from doctor.examination import Syllabus
 from doctor.expect import Expect
-from doctor.playbook import load_exam, select
+from doctor.judge.examine import Syllabus
+from doctor.judge.playbook import load_exam, select
+from doctor.judge.registry import find
+from doctor.judge.verdict import Rules
 from doctor.probe import script
-from doctor.registry import find
 from doctor.transport import Script
-from doctor.verdict import Rules
 from tests.lab import Lab
 
 STEPS = {

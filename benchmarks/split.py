@@ -21,17 +21,17 @@ MARK = "split: "
 
 def main() -> None:
     began = time.time() - _age()
-    from doctor import collect, session
     from doctor.cli import run
+    from doctor.run import collect, examination
     from doctor.transport.routed import RoutedTransport
 
     clock = Clock()
     clock.around(RoutedTransport, "program", "connect")
     clock.around(collect.Collection, "_probe", "probe")
     clock.around(collect.Collection, "_mesh", "mesh")
-    clock.around(session, "examine", "judge")
-    clock.around(session, "rehearse", "smoke")
-    clock.around(session, "deliver", "report")
+    clock.around(examination, "examine", "judge")
+    clock.around(examination, "rehearse", "smoke")
+    clock.around(examination, "deliver", "report")
     loaded = time.time()
     code = run(sys.argv[1:])
     ended = time.time()

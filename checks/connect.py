@@ -26,10 +26,12 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.firewall import RULES, Decision, Manager, Ruleset
+from doctor.facts.firewall import RULES
 from doctor.facts.limits import PORTS, Ports
 from doctor.facts.network import ADDRESSES
-from doctor.facts.run import MESH, Blame, Link, MeshResult, culprits
+from doctor.facts.run import MESH
+from doctor.firewall import Decision, Manager, Ruleset
+from doctor.mesh import Blame, Link, MeshResult, culprits
 
 MATTERS = 0.01
 """A rule that closes a smaller part of the ephemeral range (one service's port) is no fault."""

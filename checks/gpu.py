@@ -22,7 +22,7 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.nvidia import GPUS, VISIBLE, Gpus, gpus_named, is_named, wishes
+from doctor.facts.nvidia.gpus import GPUS, VISIBLE, Gpus, gpus_named, is_named, wishes
 from doctor.facts.system import DEVICES, VIEW, Devices
 
 NEARLY_ALL = 0.9

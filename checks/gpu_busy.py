@@ -20,7 +20,7 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.nvidia import (
+from doctor.facts.nvidia.gpus import (
     GPU_HEALTH,
     GPU_PROCESSES,
     GPUS,
@@ -31,7 +31,7 @@ from doctor.facts.nvidia import (
     gpus_named,
     visible,
 )
-from doctor.facts.seats import alike
+from doctor.rules.devices import alike
 
 SHOWN = 8
 SERVICES = re.compile(r"nvidia-cuda-mps-(server|control)|nv-hostengine|X(org|wayland)|gnome-shell|kwin_\w+")

@@ -22,10 +22,10 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.nvidia import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
-from doctor.facts.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
-from doctor.facts.seats import alike
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
+from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from doctor.facts.system import VIEW
+from doctor.rules.devices import alike
 
 Topology = Mapping[tuple[int, int], str]
 ENOUGH = 3

@@ -18,9 +18,9 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.nvidia import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
-from doctor.facts.nvidiasmi import bus_id
-from doctor.facts.seats import alike
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
+from doctor.facts.nvidia.nvidia_smi import bus_id
+from doctor.rules.devices import alike
 
 NO_ACTION = "none"
 

@@ -17,9 +17,9 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.nvidia import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
+from doctor.facts.nvidia.xid import Xid, xids
 from doctor.facts.processes import KERNEL_LOG, KernelLine
-from doctor.facts.xid import Xid, xids
 
 SHOWN = 8
 NO_ACTION = "none"

@@ -18,30 +18,23 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.job import (
-    LAUNCHES,
-    NOT_GIVEN,
-    ONLY_PRESENCE,
-    PROCESSES_OF_JOBS,
-    Crew,
-    Directory,
-    JobProcess,
-    Launch,
-    Told,
-    directory,
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
+from doctor.facts.network import ADDRESSES, NAMES, Names
+from doctor.facts.system import IDENTITY, Identity
+from doctor.job.launch import Directory, JobProcess, Launch, Told
+from doctor.job.launch.options import NOT_GIVEN
+from doctor.job.launch.rank_env import (
     is_loopback_name,
     launcher,
     local_world_of,
-    must_agree,
     nodes_of,
     rank_of,
-    remark,
     role_of,
     shared_options,
     world_of,
 )
-from doctor.facts.network import ADDRESSES, NAMES, Names
-from doctor.facts.system import IDENTITY, Identity
+from doctor.job.launch.variables import ONLY_PRESENCE, must_agree
+from doctor.rules.launch_names import Crew, remark
 
 NOT_SET = "(not set)"
 ADDRESSED = re.compile(r"MASTER_ADDR|MS_SCHED_HOST|CM_CHIEF_IP|--master_addr|--main_process_ip")

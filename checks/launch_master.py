@@ -19,28 +19,21 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.job import (
-    LAUNCHES,
-    PROCESSES_OF_JOBS,
-    Crew,
-    JobProcess,
-    Launch,
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
+from doctor.facts.network import ADDRESSES, NAMES, Names
+from doctor.facts.system import IDENTITY, Identity
+from doctor.job.launch import JobProcess, Launch, Told, as_address
+from doctor.job.launch.common import is_larger, spans_hosts
+from doctor.job.launch.rank_env import (
     Master,
-    Told,
-    as_address,
-    directory,
-    is_larger,
     is_loopback_name,
     launcher,
     master_of,
     node_rank_of,
     rank_of,
-    remark,
     role_of,
-    spans_hosts,
 )
-from doctor.facts.network import ADDRESSES, NAMES, Names
-from doctor.facts.system import IDENTITY, Identity
+from doctor.rules.launch_names import Crew, remark
 
 
 @check(

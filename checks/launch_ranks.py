@@ -19,28 +19,14 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.job import (
-    LAUNCHES,
-    PROCESSES_OF_JOBS,
-    Absent,
-    Crew,
-    JobProcess,
-    Launch,
-    against_table,
-    counted,
-    devices_beyond,
-    directory,
-    doubled_ranks,
-    impossible_ranks,
-    missing_ranks,
-    no_node_rank,
-    node_ranks,
-    shared_devices,
-    world_of_launch,
-    wrong_roles,
-)
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.system import DEVICES, IDENTITY, Devices, Identity
 from doctor.facts.tables import RANK_TABLE, TableSeen
+from doctor.job.launch import JobProcess, Launch
+from doctor.job.launch.ranks import Absent, counted, missing_ranks, world_of_launch
+from doctor.rules.launch_devices import against_table, devices_beyond, shared_devices
+from doctor.rules.launch_names import Crew
+from doctor.rules.launch_ranks import doubled_ranks, impossible_ranks, no_node_rank, node_ranks, wrong_roles
 
 
 @check(

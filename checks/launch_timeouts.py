@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from doctor.api import PLAN, Backend, JobPlan, Problem, Scope, Severity, check, maybe
-from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, Crew, JobProcess, Launch, Told, directory, launcher
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.system import DEVICES, IDENTITY, Devices, Identity
+from doctor.job.launch import JobProcess, Launch, Told
+from doctor.job.launch.rank_env import launcher
+from doctor.rules.launch_names import Crew
 
 CONNECT, EXEC, EVENT = "HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT", "HCCL_EVENT_TIMEOUT"
 DEFAULTS = {CONNECT: 120, EXEC: 1836}

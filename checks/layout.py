@@ -21,7 +21,8 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.layout import (
+from doctor.facts.system import DEVICES, Devices
+from doctor.rules.parallel import (
     CONVERTED,
     MODES,
     REDUCED,
@@ -36,7 +37,6 @@ from doctor.facts.layout import (
     says_uneven,
     scaling,
 )
-from doctor.facts.system import DEVICES, Devices
 
 MODULE = 8
 """NPUs of an Atlas training host whose NPUs are wired to each other; cards in slots are not."""

@@ -26,10 +26,12 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.hccntool import devices as named
-from doctor.facts.npu import NPU_ECC, NPUS, Ecc, Npu
-from doctor.facts.seats import VISIBLE, alike, chosen, problem_of, used
+from doctor.facts.ascend.hccn_tool import devices as named
+from doctor.facts.ascend.npu_smi_card import NPU_ECC, Ecc
+from doctor.facts.ascend.npus import NPUS, Npu
+from doctor.facts.ascend.used import VISIBLE, chosen, used
 from doctor.facts.system import DEVICES, VIEW, Devices
+from doctor.rules.devices import alike, problem_of
 
 NEARLY_ALL = 0.9
 SHOWN = 8

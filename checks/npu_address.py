@@ -20,11 +20,11 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.hccn import HCCN_CONF, NPU_ADDRESSES, NPU_DETECT, NPU_GATEWAYS, Address, PerDevice
-from doctor.facts.hccntool import told
-from doctor.facts.seats import Odd, Seat, doubt, named, of_cluster, of_host, problem_of
-from doctor.facts.segments import fabric_unused, in_rail, in_sequence, products_of, severity_of
+from doctor.facts.ascend.hccn_tool import PerDevice, told
+from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_DETECT, NPU_GATEWAYS, Address
 from doctor.facts.system import DEVICES, Devices
+from doctor.rules.devices import Odd, Seat, doubt, named, of_cluster, of_host, problem_of
+from doctor.rules.npu_segments import fabric_unused, in_rail, in_sequence, products_of, severity_of
 
 CONF = "/etc/hccn.conf"
 SHOWN = 8

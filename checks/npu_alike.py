@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, Undecided, check, maybe
-from doctor.facts.hccn import NPU_LINKS, NPU_SPEEDS, NPU_TLS, PerDevice, Tls, told
-from doctor.facts.seats import Odd, alike_on_host, doubt, odd_ones, of_cluster
-from doctor.facts.segments import by_product, products_of, severity_of
+from doctor.facts.ascend.hccn_tool import PerDevice, told
+from doctor.facts.ascend.network import NPU_LINKS, NPU_SPEEDS, NPU_TLS, Tls
 from doctor.facts.system import DEVICES, Devices
+from doctor.rules.devices import Odd, alike_on_host, doubt, odd_ones, of_cluster
+from doctor.rules.npu_segments import by_product, products_of, severity_of
 
 
 @check(

@@ -20,11 +20,11 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.fabric import NPU_PINGS, Ping, Rail, rails
-from doctor.facts.hccn import NPU_ADDRESSES, NPU_LINKS, Address, PerDevice
-from doctor.facts.hccntool import devices
-from doctor.facts.npu import NPUS, Npu
-from doctor.facts.run import Link
+from doctor.facts.ascend.hccn_tool import PerDevice, devices
+from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
+from doctor.facts.ascend.npus import NPUS, Npu
+from doctor.facts.ascend.pings import NPU_PINGS, Ping, Rail, rails
+from doctor.mesh import Link
 
 Addresses = Mapping[str, PerDevice[Address | None]]
 

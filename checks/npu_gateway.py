@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
 from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, check, maybe
-from doctor.facts.hccn import HCCN_CONF, NPU_ADDRESSES, NPU_GATEWAYS, Address, PerDevice
-from doctor.facts.seats import Odd, Seat, alike_on_host, doubt, named, of_cluster
-from doctor.facts.segments import NOT_TOLD, by_product, fabric_unused, is_six, segments, spans
+from doctor.facts.ascend.hccn_tool import PerDevice
+from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_GATEWAYS, Address
 from doctor.facts.system import DEVICES, Devices
+from doctor.rules.devices import Odd, Seat, alike_on_host, doubt, named, of_cluster
+from doctor.rules.npu_segments import NOT_TOLD, by_product, fabric_unused, is_six, segments, spans
 
 
 @check(

@@ -17,21 +17,12 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.hccn import (
-    HCCN_CONF,
-    NPU_ADDRESSES,
-    NPU_DETECT,
-    NPU_LINKS,
-    NPU_NEIGHBOURS,
-    NPU_PORTS,
-    Address,
-    Neighbour,
-    PerDevice,
-    Port,
-)
-from doctor.facts.seats import of_host, problem_of, without_address, without_link
-from doctor.facts.segments import fabric_unused
+from doctor.facts.ascend.hccn_tool import PerDevice
+from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_DETECT, NPU_LINKS, Address
+from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_PORTS, Neighbour, Port
 from doctor.facts.system import DEVICES, Devices
+from doctor.rules.devices import of_host, problem_of, without_address, without_link
+from doctor.rules.npu_segments import fabric_unused
 
 SHOWN = 4
 ASK_950 = "hccn_tool -g -dev_info -i {}"

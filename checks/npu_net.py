@@ -19,9 +19,10 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.hccn import NPU_ADDRESSES, NPU_DETECT, NPU_LINKS, NPU_NET_HEALTH, Address, PerDevice, told
-from doctor.facts.hccntool import devices
-from doctor.facts.seats import (
+from doctor.facts.ascend.hccn_tool import PerDevice, devices, told
+from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_DETECT, NPU_LINKS, NPU_NET_HEALTH, Address
+from doctor.facts.system import DEVICES, Devices
+from doctor.rules.devices import (
     Seat,
     alike_on_host,
     doubt,
@@ -30,8 +31,7 @@ from doctor.facts.seats import (
     without_address,
     without_link,
 )
-from doctor.facts.segments import products_of, severity_of
-from doctor.facts.system import DEVICES, Devices
+from doctor.rules.npu_segments import products_of, severity_of
 
 HEALTHY = ("success", "init")
 """Init: the detect address is not set, which is a matter of its own."""

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address, ip_network
 
 from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, Skip, check, maybe
-from doctor.facts.hccn import NPU_ADDRESSES, NPU_GATEWAYS, Address, PerDevice, told
-from doctor.facts.hccntool import devices as listed
-from doctor.facts.seats import Odd, Seat, alike_on_host, doubt, odd_ones, of_cluster
-from doctor.facts.segments import (
+from doctor.facts.ascend.hccn_tool import PerDevice, told
+from doctor.facts.ascend.hccn_tool import devices as listed
+from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_GATEWAYS, Address
+from doctor.facts.system import DEVICES, Devices
+from doctor.rules.devices import Odd, Seat, alike_on_host, doubt, odd_ones, of_cluster
+from doctor.rules.npu_segments import (
     NOT_TOLD,
     RAILS,
     by_product,
@@ -18,7 +20,6 @@ from doctor.facts.segments import (
     segments,
     severity_of,
 )
-from doctor.facts.system import DEVICES, Devices
 
 Addresses = Mapping[str, PerDevice[Address | None]]
 SHOWN = 8

@@ -23,18 +23,10 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.hccn import (
-    NPU_COUNTERS,
-    NPU_LINK_HISTORY,
-    NPU_LINKS,
-    NPU_OPTICS,
-    LinkHistory,
-    Optics,
-    PerDevice,
-    told,
-)
-from doctor.facts.hccntool import devices
-from doctor.facts.seats import Odd, Seat, alike, alike_on_host, doubt, of_cluster, of_host, problem_of
+from doctor.facts.ascend.hccn_tool import PerDevice, devices, told
+from doctor.facts.ascend.network import NPU_LINKS
+from doctor.facts.ascend.ports import NPU_COUNTERS, NPU_LINK_HISTORY, NPU_OPTICS, LinkHistory, Optics
+from doctor.rules.devices import Odd, Seat, alike, alike_on_host, doubt, of_cluster, of_host, problem_of
 
 SHOWN = 4
 DAY = 24 * 3600

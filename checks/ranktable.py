@@ -7,7 +7,8 @@ from shlex import quote
 
 from doctor.api import PLAN, Evidence, JobPlan, Place, Problem, Scope, Undecided, check, fold, maybe
 from doctor.facts.system import DEVICES, Devices
-from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, Flaw, TableSeen, board_architecture, judge
+from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, TableSeen
+from doctor.job.ranktable import Flaw, board_architecture, judge
 
 
 @check("rank-table-invalid", RANK_TABLE, scope=Scope.CLUSTER)

@@ -18,7 +18,8 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TABLE_VARIABLES, HostFile, TableSeen
+from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, TableSeen
+from doctor.job.plan.draft import TABLES as TABLE_VARIABLES
 
 
 @check("rank-table-differs", TABLE_FILES, PLAN, maybe(RANK_TABLE), scope=Scope.CLUSTER)

@@ -22,11 +22,14 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.hccn import NPU_ADDRESSES, Address, PerDevice, Unsaid
+from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
+from doctor.facts.ascend.network import NPU_ADDRESSES, Address
+from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD, SuperPod
 from doctor.facts.network import ADDRESSES
-from doctor.facts.npu import NPU_SUPER_POD, SuperPod
 from doctor.facts.system import DEVICES, Devices
-from doctor.facts.tables import RANK_TABLE, Entry, Server, TableSeen, server_of
+from doctor.facts.tables import RANK_TABLE, TableSeen
+from doctor.job.plan import server_of
+from doctor.job.ranktable import Entry, Server
 
 IP = IPv4Address | IPv6Address
 

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check
-from doctor.facts.run import CUT_OFF, UNREACHED, CutOff, Reach, Unreached
+from doctor.facts.run import CUT_OFF, UNREACHED, CutOff
+from doctor.model import Reach, Unreached
 
 NEARLY_ALL = 0.9
 SLURM = (Reach.NODE, Reach.STEP)

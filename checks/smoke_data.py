@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import Problem, Scope, check
-from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least
+from doctor.facts.smoke import SMOKE, SmokeSeen
+from doctor.rules.smoke import accused, at_least
 
 HARDWARE = ("gpu-ecc", "gpu-xid", "gpu-unhealthy", "device-unhealthy", "kernel-log")
 LEAST_STEPS = 15

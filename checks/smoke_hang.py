@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.api import Problem, Scope, check
-from doctor.facts.smoke import SMOKE, SmokeSeen, accused, at_least
+from doctor.facts.smoke import SMOKE, SmokeSeen
+from doctor.rules.smoke import accused, at_least
 
 DEVICES = (
     "gpu-missing",

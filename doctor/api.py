@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, ove
 
 from doctor.errors import NotUnderstood
 from doctor.expect import Expect
+from doctor.job.plan import GUESSES, INTERFACE_VARIABLES, JobPlan, is_loopback, matching_interfaces
 from doctor.model import (
     UNDECIDED,
     Backend,
@@ -26,8 +27,7 @@ from doctor.model import (
     Sphere,
     View,
 )
-from doctor.nodeset import fold
-from doctor.plan import GUESSES, INTERFACE_VARIABLES, JobPlan, is_loopback, matching_interfaces
+from doctor.text.nodeset import fold
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

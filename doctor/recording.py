@@ -16,13 +16,13 @@ import msgspec
 
 from doctor import __version__
 from doctor.errors import UsageError
-from doctor.inventory import JobWishes
+from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Host, Unreached
-from doctor.nodeset import is_host
 from doctor.probe import Heard
 from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
+from doctor.text.nodeset import is_host
 
 SCHEMA = 1
 MOST_RANKS = 1_000_000

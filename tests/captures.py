@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from doctor.api import Capture, Fact, Maybe
-from doctor.examination import ALWAYS
-from doctor.registry import find
+from doctor.judge.examine import ALWAYS
+from doctor.judge.registry import find
 
 T = TypeVar("T")
 SAMPLES = Path(__file__).parent / "samples"

@@ -9,11 +9,11 @@ from typing import Any
 from doctor.api import Backend, Check, JobPlan, Undecided
 from doctor.facts.network import Names
 from doctor.facts.system import Devices, Identity
-from doctor.inventory import JobWishes
-from doctor.launch import JobProcess, Launch, launch_of_processes, read_launch_files
+from doctor.job.launch import JobProcess, Launch, launch_of_processes, read_launch_files
+from doctor.job.plan import draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.registry import find
 from doctor.model import Host, Problem, Sourced
-from doctor.plan import draft
-from doctor.registry import find
 
 CHECKS = {check.id: check for check in find().checks}
 

@@ -9,13 +9,14 @@ from typing import Any, TypeVar
 import pytest
 
 from doctor.api import Here, Skip, Undecided
-from doctor.facts.hccn import Address, PerDevice, Unsaid
+from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
+from doctor.facts.ascend.network import Address
 from doctor.facts.system import Devices
-from doctor.inventory import JobWishes
+from doctor.job.plan import JobPlan, draft
+from doctor.job.ranktable import Entry, Server, Spot
+from doctor.job.wishes import JobWishes
+from doctor.judge.registry import find
 from doctor.model import Backend, Confidence, Host, Problem, Severity, Sourced
-from doctor.plan import JobPlan, draft
-from doctor.ranktable import Entry, Server, Spot
-from doctor.registry import find
 
 T = TypeVar("T")
 CHECKS = {check.id: check for check in find().checks}

@@ -8,17 +8,17 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from doctor.api import Check
-from doctor.examination import Syllabus, examine
 from doctor.expect import Expect
 from doctor.facts.smoke import SMOKE
-from doctor.inventory import JobWishes
+from doctor.job.wishes import JobWishes
+from doctor.judge.examine import Syllabus, examine
+from doctor.judge.playbook import Exam, load_exam, load_remedies
+from doctor.judge.registry import find
+from doctor.judge.verdict import Report, Rules
 from doctor.mesh import Link, Listener, MeshResult
 from doctor.model import Capture, Host, Missing
-from doctor.playbook import Exam, load_exam, load_remedies
 from doctor.probe import Heard
 from doctor.recording import SCHEMA, Recording
-from doctor.registry import find
-from doctor.verdict import Report, Rules
 from tests.captures import as_read
 
 NOW = 1_795_167_475.0

@@ -10,11 +10,11 @@ from typing import Any
 
 from rich.console import Console
 
+from doctor.judge.verdict import Report
 from doctor.model import Missing, Reach, Unreached
 from doctor.report.text import print_report
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.result import Injection, LeftOutOfSmoke, SmokePlan, SmokeResult
-from doctor.verdict import Report
 from tests.recordings import HEALTHY, heard, mesh, recording, report
 from tests.smoke_frozen import at, frozen, stuck
 from tests.smoke_results import healthy, plan_of, with_end

@@ -16,7 +16,7 @@ import msgspec
 
 from doctor.smoke.onhost.bandwidthplan import meetings
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
-from doctor.smoke.onhost.draw import hashed, words
+from doctor.smoke.onhost.random_bytes import hashed, words
 from doctor.smoke.onhost.schedule import schedule as make_schedule
 from doctor.smoke.onhost.shape import Entry, Shape
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams

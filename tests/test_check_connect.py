@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from doctor.api import Undecided
-from doctor.inventory import JobWishes
+from doctor.job.plan import draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.registry import find
 from doctor.mesh import MeshResult
 from doctor.model import Host
-from doctor.plan import draft
-from doctor.registry import find
 from tests.recordings import mesh
 
 (CHECK,) = (check for check in find().checks if check.id == "port-unreachable")

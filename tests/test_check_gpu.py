@@ -10,14 +10,14 @@ import pytest
 
 from doctor.api import Check, Skip, Undecided
 from doctor.expect import Expect
-from doctor.facts.nvidia import Gpu, GpuProcess, Gpus, Health
+from doctor.facts.nvidia.gpus import Gpu, GpuProcess, Gpus, Health
 from doctor.facts.processes import KernelLine
 from doctor.facts.system import Devices
-from doctor.inventory import JobWishes
+from doctor.job.plan import JobPlan, draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.playbook import load_remedies
+from doctor.judge.registry import find
 from doctor.model import Backend, Host, Problem, Severity, Sourced, View
-from doctor.plan import JobPlan, draft
-from doctor.playbook import load_remedies
-from doctor.registry import find
 
 CHECKS = {check.id: check for check in find().checks}
 MISSING = CHECKS["gpu-missing"]

@@ -9,13 +9,13 @@ import pytest
 
 from doctor.api import Check, Skip, Undecided
 from doctor.facts.infiniband import Port
-from doctor.facts.nvidia import Gpu, Gpus, Health
-from doctor.facts.nvlink import FabricManager, Links
-from doctor.inventory import JobWishes
+from doctor.facts.nvidia.gpus import Gpu, Gpus, Health
+from doctor.facts.nvidia.nvlink import FabricManager, Links
+from doctor.job.plan import JobPlan, draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.playbook import load_remedies
+from doctor.judge.registry import find
 from doctor.model import Backend, Host, Problem, View
-from doctor.plan import JobPlan, draft
-from doctor.playbook import load_remedies
-from doctor.registry import find
 
 CHECKS = {check.id: check for check in find().checks}
 NVLINK = CHECKS["nvlink-down"]

@@ -6,10 +6,10 @@ import pytest
 
 from doctor.expect import Expect
 from doctor.facts.processes import KernelLine
-from doctor.inventory import JobWishes
+from doctor.job.plan import draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.registry import find
 from doctor.model import Backend, Host, Problem, Sourced
-from doctor.plan import draft
-from doctor.registry import find
 
 (KERNEL_LOG_CHECK,) = (check for check in find().checks if check.id == "kernel-log")
 # As the drivers mlx5_core, hns3, hinic and igb write it.

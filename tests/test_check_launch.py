@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from doctor.facts.tables import TableSeen
-from doctor.launch import JobProcess, Launch
+from doctor.job.launch import JobProcess, Launch
+from doctor.job.plan import JobPlan
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.model import Confidence, Problem, Severity
-from doctor.plan import JobPlan
-from doctor.ranktable import LiveDevice, LiveServer, make_table, read_table
 from tests.launches import (
     C10D,
     DYNAMIC_CLUSTER,

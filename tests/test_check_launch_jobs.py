@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from doctor.launch import JobProcess
+from doctor.job.launch import JobProcess
 from doctor.model import Confidence, Problem, Severity
 from tests.launches import a_plan, judged, process, running, the_facts, torch_rank, words, worker
 

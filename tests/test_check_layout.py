@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from doctor.api import Backend, Confidence, Problem, Severity, Skip, Undecided
-from doctor.facts.layout import CONVERTED, REDUCED
 from doctor.facts.system import Devices
-from doctor.inventory import JobWishes
-from doctor.layout import DTYPES, read_layout
+from doctor.job.parallel import DTYPES, read_layout
+from doctor.job.plan import JobPlan, draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.registry import find
 from doctor.model import Host, Sourced, Status
-from doctor.plan import JobPlan, draft
-from doctor.registry import find
+from doctor.rules.parallel import CONVERTED, REDUCED
 from tests import recordings
 
 (CHECK,) = (check for check in find().checks if check.id == "plan-invalid")

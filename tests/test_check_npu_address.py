@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from doctor.api import Confidence, Severity
-from doctor.facts.hccn import Address
-from doctor.facts.seats import named
+from doctor.facts.ascend.network import Address
+from doctor.rules.devices import named
 from tests.npu_cluster import (
     EIGHT,
     FLAT,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from doctor.api import Confidence, Severity
-from doctor.facts.hccn import Tls
+from doctor.facts.ascend.network import Tls
 from tests.npu_cluster import (
     HOSTS,
     ONE_HOST,

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from doctor.api import Confidence, Expect, Severity
-from doctor.facts.npu import Ecc, Npu, NpuProcess
+from doctor.facts.ascend.npu_smi_card import Ecc
+from doctor.facts.ascend.npu_smi_table import NpuProcess
+from doctor.facts.ascend.npus import Npu
 from doctor.facts.system import Devices
+from doctor.job.plan import JobPlan
 from doctor.model import Sourced, View
-from doctor.plan import JobPlan
 from tests.npu_cluster import EIGHT, HOSTS, NODE1, Judgement, devices, everywhere, judge, plan
 
 SEVEN = tuple(n for n in EIGHT if n != 3)

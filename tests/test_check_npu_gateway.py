@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from doctor.api import Confidence, Severity
-from doctor.facts.hccn import Address
+from doctor.facts.ascend.network import Address
 from tests.npu_cluster import (
     EIGHT,
     FLAT,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from doctor.api import Severity
-from doctor.facts.hccn import Neighbour, Port
+from doctor.facts.ascend.ports import Neighbour, Port
 from tests.npu_cluster import (
     FLAT,
     HOSTS,

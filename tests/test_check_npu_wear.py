@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from doctor.api import Expect
-from doctor.facts.hccn import LinkChange, LinkHistory, Optics
+from doctor.facts.ascend.ports import LinkChange, LinkHistory, Optics
 from tests.npu_cluster import NODE1, SILENT, UNSUPPORTED, Judgement, each, everywhere, judge, plan
 
 VALUES = {

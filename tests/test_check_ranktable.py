@@ -15,17 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.api import Ask, Fact, Run
-from doctor.engine import Facts
-from doctor.facts.hccn import Address
+from doctor.facts.ascend.network import Address
 from doctor.facts.tables import MOST, RANK_TABLE, TABLE_FILES, HostFile, TableSeen
-from doctor.givens import givens
-from doctor.inventory import JobWishes, read_targets
+from doctor.job.plan import JobPlan, draft
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
+from doctor.job.wishes import JobWishes
+from doctor.judge.engine import Facts
+from doctor.judge.run_facts import givens
 from doctor.model import Capture, Host, Missing
-from doctor.plan import JobPlan, draft
 from doctor.probe import Heard
-from doctor.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.recording import Recording
-from doctor.textfile import posix_cksum
+from doctor.targets.inventory import read_targets
+from doctor.text.textfile import posix_cksum
 from tests.npu_cluster import FLAT, HOSTS, RAILS, SILENT, Judgement, devices, everywhere, judge, plan
 from tests.probing import HERE, ask
 

@@ -14,16 +14,17 @@ import msgspec
 import pytest
 
 from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
-from doctor.engine import Case, Facts, judge
-from doctor.examination import plan_of as job_of
 from doctor.expect import Expect
-from doctor.facts.smoke import SMOKE, Charge, SmokeResult, SmokeRun, SmokeSeen
-from doctor.findings import findings
+from doctor.facts.smoke import SMOKE, SmokeRun, SmokeSeen
+from doctor.judge.engine import Case, Facts, judge
+from doctor.judge.examine import plan_of as job_of
+from doctor.judge.findings import findings
+from doctor.judge.playbook import load_remedies
+from doctor.judge.registry import find
 from doctor.model import Finding, Missing, Problem, Result, Status
-from doctor.playbook import load_remedies
-from doctor.registry import find
 from doctor.smoke import judge as judges
-from doctor.smoke.result import End, LeftOutOfSmoke, Step
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.result import End, LeftOutOfSmoke, SmokeResult, Step
 from tests.recordings import heard, recording
 from tests.smoke_results import changed, healthy, plan_of, with_rank, with_steps
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from doctor import __version__
-from doctor.playbook import exams
+from doctor.judge.playbook import exams
+from doctor.judge.registry import find
 from doctor.recording import Recording, save
-from doctor.registry import find
 from tests.commands import DOCTOR, doctor, environment
 from tests.recordings import heard, recording
 from tests.reports import NAMES, SMALL_SHM
@@ -69,7 +69,7 @@ def test_list_names_every_check_and_exam() -> None:
 
 @pytest.mark.parametrize("id", IDS)
 def test_explain(id: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from doctor.manual import print_page
+    from doctor.cli.explain import print_page
 
     assert print_page(id, ()) == 0
     page = capsys.readouterr().out

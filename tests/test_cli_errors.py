@@ -150,11 +150,11 @@ def test_a_library_that_is_broken(module: str, tmp_path: Path) -> None:
 )
 def test_a_break_of_ours(broken: str, code: int, word: str) -> None:
     program = (
-        "import doctor.session, sys\n"
+        "import doctor.run.examination, sys\n"
         "from doctor.errors import DoctorError\n"
         "from doctor.__main__ import main\n"
         f"def conduct(request, outputs):\n    {broken}\n"
-        "doctor.session.conduct = conduct; sys.argv[1:] = ['check', '--local']; main()"
+        "doctor.run.examination.conduct = conduct; sys.argv[1:] = ['check', '--local']; main()"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=False

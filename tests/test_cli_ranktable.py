@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from doctor.cli import run
-from doctor.ranktable import LiveDevice, LiveServer, make_table
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 
 SOUND = make_table(
     [

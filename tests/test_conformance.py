@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from doctor import facts, plan
+from doctor import facts
 from doctor.api import HERE, Check, Scope
 from doctor.expect import FIELDS, Expect
-from doctor.findings import IN_CONTAINER
-from doctor.playbook import exams, load_exam, load_remedies, placeholders
-from doctor.registry import bundled, find
+from doctor.job import plan
+from doctor.judge.findings import IN_CONTAINER
+from doctor.judge.playbook import exams, load_exam, load_remedies, placeholders
+from doctor.judge.registry import bundled, find
 
 FOUND = find()
 CHECKS = {check.id: check for check in FOUND.checks}
@@ -24,6 +25,8 @@ RECIPES = load_remedies().recipes
 TESTS = [path.read_text() for path in Path(__file__).parent.glob("test_*.py")]
 
 each_check = pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+FOR_CHECKS = ("api", "model", "job", "mesh", "firewall", "facts", "rules")
+"""What a check file may import: the words of the engine, and pure code that reads or judges."""
 each_file = pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
 
 
@@ -80,7 +83,7 @@ def test_checks_import_only_what_is_theirs(file: Path) -> None:
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         for name in names:
-            ours = name == "doctor.api" or name.startswith("doctor.facts.")
+            ours = name.startswith(tuple(f"doctor.{unit}" for unit in FOR_CHECKS))
             assert ours or name.partition(".")[0] in sys.stdlib_module_names, f"{file.name} imports {name}"
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from doctor.deliver import Outputs, deliver, refuse_unwritable, show
 from doctor.errors import DoctorError, UsageError
+from doctor.judge.verdict import Report
 from doctor.model import HostStatus, View
-from doctor.nodeset import fold
 from doctor.recording import Recording
-from doctor.report.brief import LONGEST, no_go
-from doctor.verdict import Report
+from doctor.report.no_go import LONGEST, no_go
+from doctor.report.outputs import Outputs, deliver, refuse_unwritable, show
+from doctor.text.nodeset import fold
 from tests.commands import doctor
 from tests.recordings import HEALTHY, heard, recording, report
 from tests.reports import reports

@@ -29,11 +29,11 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.engine import Case, Facts, judge
 from doctor.facts.run import UNREACHED
-from doctor.inventory import JobWishes
+from doctor.job.plan import draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.engine import Case, Facts, judge
 from doctor.model import Backend, Host, Missing, Result, Status
-from doctor.plan import draft
 from doctor.probe import Heard
 
 HOSTS = ("a", "b", "c")

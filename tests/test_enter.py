@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from doctor.api import Ask
-from doctor.examination import ALWAYS
+from doctor.judge.examine import ALWAYS
 from doctor.probe import script
 from tests.lab import Lab
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doctor.entry import check_entry, enter_all, entered, not_entered, tool_of
 from doctor.errors import InputErrors, UsageError
-from doctor.inventoryfile import read_inventory
 from doctor.model import Host, Reach, Unreached
-from doctor.nodeset import is_host
 from doctor.probe import through
+from doctor.targets.inventoryfile import read_inventory
+from doctor.text.nodeset import is_host
 from doctor.transport import Script
+from doctor.transport.containers import check_entry, enter_all, entered, not_entered, tool_of
 from tests.captures import SAMPLES, sample
 
 SILENT = Unreached("node1", Reach.NO_SHELL, "the login works, but no POSIX shell ran there", "")

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from checks.npu_fabric import device_unreachable
 from doctor.api import Ask, NotUnderstood, Run, Undecided
-from doctor.engine import Facts
-from doctor.facts.fabric import NPU_PINGS, Ping, plan_pings
-from doctor.facts.hccn import NPU_ADDRESSES, NPU_LINKS, Address, PerDevice
-from doctor.facts.hccntool import Unsaid
-from doctor.facts.npu import NPUS
-from doctor.followup import follow_up
-from doctor.inventory import JobWishes
+from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
+from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
+from doctor.facts.ascend.npus import NPUS
+from doctor.facts.ascend.pings import NPU_PINGS, Ping, plan_pings
+from doctor.job.plan import draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.engine import Facts
 from doctor.model import Capture, Host, Missing, Problem
-from doctor.plan import draft
 from doctor.probe import Heard
+from doctor.run.ping_round import follow_up
 
 Addresses = dict[str, PerDevice[Address | None]]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from doctor.engine import Facts
+from doctor.judge.engine import Facts
 from doctor.model import Missing
 from tests.captures import every_fact
 from tests.probing import TOKEN, ask

@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 from doctor.api import Ask, Fact, Group, Run
-from doctor.facts import hccn
-from doctor.facts.calls import calling, calls
-from doctor.facts.hccn import NPU_ADDRESSES, NPU_LINKS, NPU_PORTS, Address, Unsaid, told
-from doctor.facts.hccntool import TOOL, asked
-from doctor.facts.npu import NPU_ECC, NPU_SUPER_POD, NPUS, Ecc
+from doctor.facts.ascend import network
+from doctor.facts.ascend.hccn_tool import TOOL, Unsaid, asked, told
+from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
+from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SUPER_POD, Ecc
+from doctor.facts.ascend.npus import NPUS
+from doctor.facts.ascend.ports import NPU_PORTS
+from doctor.facts.device_tools import calling, calls
 from tests.captures import SAMPLES, printed
 from tests.probing import HERE, SHELLS, ask
 
@@ -185,7 +187,7 @@ def test_nothing_is_called_for_a_controller_that_is_gone(tool: Tool) -> None:
 def test_only_getters_are_called(tool: Tool) -> None:
     """By any fact; -inet6 only where there is no address."""
     tool.says("echo 'Get ipconf failed, because no ip was preset there!'; exit 3")
-    facts = [fact for fact in vars(hccn).values() if isinstance(fact, Fact) and fact.name != "hccn-conf"]
+    facts = [fact for fact in vars(network).values() if isinstance(fact, Fact) and fact.name != "hccn-conf"]
     for fact in facts:
         text = script(fact).replace("/dev/davinci", tool.at).replace("/proc/bus/pci/devices", "/nowhere")
         found = printed(fact, tool.run(text).stdout)

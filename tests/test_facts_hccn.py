@@ -8,30 +8,34 @@ from typing import Any
 import pytest
 
 from doctor.api import Capture, Fact, NotUnderstood
-from doctor.facts import hccn
-from doctor.facts.hccn import (
+from doctor.facts.ascend import network
+from doctor.facts.ascend.hccn_tool import Unsaid
+from doctor.facts.ascend.network import (
     HCCN_CONF,
     NPU_ADDRESSES,
-    NPU_COUNTERS,
     NPU_DETECT,
-    NPU_LINK_HISTORY,
-    NPU_NEIGHBOURS,
     NPU_NET_HEALTH,
-    NPU_OPTICS,
-    NPU_PORTS,
     NPU_TLS,
     Address,
+    Tls,
+)
+from doctor.facts.ascend.ports import (
+    NPU_COUNTERS,
+    NPU_LINK_HISTORY,
+    NPU_NEIGHBOURS,
+    NPU_OPTICS,
+    NPU_PORTS,
     LinkChange,
     LinkHistory,
     Neighbour,
     Port,
-    Tls,
-    Unsaid,
 )
 from tests.captures import SAMPLES, printed, sample
 
 TEXTS = {path.name: path.read_text() for path in sorted((SAMPLES / "hccn_tool").glob("*.txt"))}
-FACTS = {fact.name: fact for fact in vars(hccn).values() if isinstance(fact, Fact) and fact is not HCCN_CONF}
+FACTS = {
+    fact.name: fact for fact in vars(network).values() if isinstance(fact, Fact) and fact is not HCCN_CONF
+}
 HEALTH = ("Fault", "Init", "Success", "Unreachable", "Receive timeout", "Socket fail", "Detect ip set")
 
 

@@ -10,20 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.api import Capture, Fact, NotUnderstood
-from doctor.facts.hccn import (
+from doctor.facts.ascend.hccn_tool import Unsaid, told
+from doctor.facts.ascend.network import (
     HCCN_CONF,
     NPU_ADDRESSES,
     NPU_DETECT,
     NPU_GATEWAYS,
     NPU_LINKS,
-    NPU_NEIGHBOURS,
-    NPU_OPTICS,
     NPU_SPEEDS,
     NPU_TLS,
     Address,
-    Unsaid,
-    told,
 )
+from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_OPTICS
 from tests.captures import printed
 from tests.test_facts_hccn import FACTS, TEXTS, framed, read
 from tests.test_facts_hostile import tolerate, within

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from doctor.api import Capture
-from doctor.engine import Facts
 from doctor.errors import NotUnderstood
-from doctor.facts.job import PROCESSES_OF_JOBS, JobProcess
+from doctor.facts.job import PROCESSES_OF_JOBS
+from doctor.job.launch import JobProcess
+from doctor.judge.engine import Facts
 from doctor.model import Missing
 from tests.captures import printed
 from tests.probing import HERE, ask

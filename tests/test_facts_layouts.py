@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from doctor.facts.fabric import NPU_PINGS, Ping
+from doctor.facts.ascend.pings import NPU_PINGS, Ping
 from doctor.facts.infiniband import IB_PORTS, Port
-from doctor.facts.nvlink import GPU_TOPOLOGY
-from doctor.facts.pairs import cells, pairs
+from doctor.facts.key_values import cells, pairs
+from doctor.facts.nvidia.nvlink import GPU_TOPOLOGY
 from doctor.model import Capture
 
 SAMPLES = Path(__file__).parent / "samples"

@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.api import Capture, Fact, NotUnderstood
-from doctor.facts.npu import NPU_ECC, NPU_SUPER_POD, NPUS, Ecc, Npu, NpuProcess, SuperPod
+from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SUPER_POD, Ecc, SuperPod
+from doctor.facts.ascend.npu_smi_table import NpuProcess
+from doctor.facts.ascend.npus import NPUS, Npu
 from tests.captures import SAMPLES, printed
 from tests.test_facts_hostile import tolerate, within
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from doctor.api import Capture, Fact
 from doctor.errors import NotUnderstood
 from doctor.facts.infiniband import IB_PORTS, Port
-from doctor.facts.nvidia import (
+from doctor.facts.nvidia.gpus import (
     GPU_HEALTH,
     GPU_PROCESSES,
     GPUS,
@@ -24,13 +24,13 @@ from doctor.facts.nvidia import (
     visible,
     wishes,
 )
-from doctor.facts.nvidiasmi import bus_id
-from doctor.facts.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
+from doctor.facts.nvidia.nvidia_smi import bus_id
+from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
+from doctor.facts.nvidia.xid import FATAL, SERIOUS, xids
 from doctor.facts.processes import KernelLine
-from doctor.facts.xid import FATAL, SERIOUS, xids
-from doctor.inventory import JobWishes
+from doctor.job.plan import JobPlan, draft
+from doctor.job.wishes import JobWishes
 from doctor.model import Host
-from doctor.plan import JobPlan, draft
 from tests.captures import printed, sample
 
 SMI: tuple[Fact[Any], ...] = (GPUS, GPU_HEALTH, GPU_PROCESSES, NVLINKS, GPU_TOPOLOGY)

@@ -14,8 +14,8 @@ import pytest
 from doctor.api import Ask, Capture, Fact, Run
 from doctor.errors import NotUnderstood
 from doctor.facts.infiniband import IB_PORTS, Port
-from doctor.facts.nvidia import GPU_HEALTH, GPU_PROCESSES, GPUS, Gpu, GpuProcess, Health
-from doctor.facts.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPU_PROCESSES, GPUS, Gpu, GpuProcess, Health
+from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from tests.captures import sample
 from tests.probing import HERE, SHELLS
 

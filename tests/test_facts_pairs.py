@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.facts.pairs import cells, fields, pairs, table, value_of
+from doctor.facts.key_values import cells, fields, pairs, table, value_of
 from tests.captures import SAMPLES, sample
 from tests.test_facts_hostile import within
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from doctor.ranktable import LiveDevice, LiveServer, make_table
-from doctor.ranktable.make import MakeForm
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table
+from doctor.job.ranktable.make import MakeForm
 from tests.faults import assert_healthy, assert_only
 from tests.lab.npus import Rack
 from tests.npu_faults import NpuExaminer, assert_says

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from doctor.api import Check, Scope
-from doctor.findings import findings
+from doctor.judge.findings import findings
 from doctor.model import Confidence, Finding, Place, Problem, Remedy, Result, Severity, Status, Values, View
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH

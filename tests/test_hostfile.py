@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from doctor.errors import InputErrors, Mistake
-from doctor.hostfile import read_hostfile
 from doctor.model import Host
+from doctor.targets.hostfile import read_hostfile
 
 
 @pytest.fixture

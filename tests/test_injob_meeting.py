@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from doctor.injob.who import read_seat
+from doctor.run.in_job.rank_env import read_seat
 from tests.injob import Ranks, await_true, free_port
 
 SOON = ("--connect-timeout", "6")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.errors import UsageError
-from doctor.injob.who import FIRST_PORT, LAST_PORT, OWN, is_scheduler, read_seat
+from doctor.run.in_job.rank_env import FIRST_PORT, LAST_PORT, OWN, is_scheduler, read_seat
 
 TORCHRUN = {
     "RANK": "5",

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from doctor import inventory, inventoryfile
 from doctor.errors import InputErrors, UsageError
-from doctor.inventory import JobWishes, Targets, read_targets
-from doctor.inventoryfile import read_inventory
+from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, Sourced
+from doctor.targets import inventory, inventoryfile
+from doctor.targets.inventory import Targets, read_targets
+from doctor.targets.inventoryfile import read_inventory
 
 WHOLE = """\
 hosts:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doctor.launch.command import read_command
+from doctor.job.launch.command import read_command
 
 TORCH = {"nnodes": "2", "nproc_per_node": "8"}
 

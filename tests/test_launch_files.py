@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.errors import InputErrors
-from doctor.launch import Launch, common_env, read_launch_files
-from doctor.launch.variables import is_kept
+from doctor.job.launch import Launch, common_env, read_launch_files
+from doctor.job.launch.variables import is_kept
 from tests.launches import (
     C10D,
     DYNAMIC_CLUSTER,

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from doctor.errors import UsageError
-from doctor.hostfile import read_hostfile
-from doctor.inventory import JobWishes
-from doctor.launch.seats import local_world_of, master_of, node_rank_of, nodes_of, world_of
-from doctor.launch.told import Told
-from doctor.layout import read_layout
+from doctor.job.launch.process_env import Told
+from doctor.job.launch.rank_env import local_world_of, master_of, node_rank_of, nodes_of, world_of
+from doctor.job.parallel import read_layout
+from doctor.job.plan import draft
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table
+from doctor.job.wishes import JobWishes
+from doctor.judge.verdict import Report
 from doctor.model import Backend, Host, Sourced, TableFile
-from doctor.plan import draft
-from doctor.ranktable import LiveDevice, LiveServer, make_table
-from doctor.report.going import Going, chosen, going, table_note
-from doctor.report.launch import FORMS, Start, form_for, job_id, launch_lines, launch_notes, read_form
-from doctor.verdict import Report
+from doctor.report.go import Going, chosen, going, table_note
+from doctor.report.launch_line import FORMS, Start, form_for, job_id, launch_lines, launch_notes, read_form
+from doctor.targets.hostfile import read_hostfile
 from tests.recordings import HEALTHY, heard, recording, report
 from tests.reports import text
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.launch.command import LAUNCHERS, MODULES, kept_words, read_command
-from doctor.launch.onhost import awk_words
-from doctor.launch.variables import is_kept, must_agree
+from doctor.job.launch.command import LAUNCHERS, MODULES, kept_words, read_command
+from doctor.job.launch.onhost import awk_words
+from doctor.job.launch.variables import is_kept, must_agree
 
 LINES = (
     "torchrun --nnodes=2 --nproc_per_node 8 train.py --nnodes 9 --token k3y",

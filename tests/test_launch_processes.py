@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from doctor.launch import JobProcess, Launch
-from doctor.launch.seats import rank_of
+from doctor.job.launch import JobProcess, Launch
+from doctor.job.launch.rank_env import rank_of
 from tests.launches import process, running, table_rank, torch_job, torch_rank, worker
 
 Env = Mapping[str, str | int]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.launch.shell import Line, read_script
-from doctor.launch.words import ShellError
+from doctor.job.launch.shell import Line, read_script
+from doctor.job.launch.shell_tokens import ShellError
 from tests.test_facts_hostile import within
 
 

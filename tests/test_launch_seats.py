@@ -8,10 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.launch import Directory, Launch, Told, device_conflicts
-from doctor.launch.common import is_larger, spans_hosts
-from doctor.launch.ranks import Clash, counted, missing_ranks
-from doctor.launch.seats import (
+from doctor.job.launch import Directory, Launch, Told, device_conflicts
+from doctor.job.launch.common import is_larger, spans_hosts
+from doctor.job.launch.rank_env import (
     Master,
     local_world_of,
     master_of,
@@ -22,6 +21,7 @@ from doctor.launch.seats import (
     shared_options,
     world_of,
 )
+from doctor.job.launch.ranks import Clash, counted, missing_ranks
 from tests.launches import table_rank, torch_rank, worker
 
 

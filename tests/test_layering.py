@@ -1,8 +1,9 @@
-"""Which module may import which: nobody looks down, and heavy libraries wait until they are needed."""
+"""Which module may import which, by the table of docs/architecture.md; heavy libraries load late."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,42 +14,27 @@ import pytest
 import doctor
 
 ROOT = Path(doctor.__file__).parent
-LAYERS = """
-model       errors
-expect      terminal
-textfile    redact
-nodeset     yamlfile    entry
-hostfile    hostsettings
-ranktable   launch      layout
-inventoryfile
-inventory
-plan
-api
-transport
-probe       mesh        firewall
-smoke
-facts
-registry    recording
-engine      findings
-givens
-playbook    verdict
-examination
-followup    collect     rehearsal   manual      report      progress
-deliver
-request     wishes      ways
-session
-injob
-tablecommands
-cli
-__main__
-"""
-"""From the ground up: a module imports from the lines above its own, in its line from those to the left."""
-
-ORDER = LAYERS.split()
+PAGE = ROOT.parent / "docs" / "architecture.md"
+FREE = {"__init__", "py.typed"}
 
 
-def modules() -> list[Path]:
-    return sorted(path for path in ROOT.rglob("*.py") if "_bundled" not in path.parts)
+def table() -> dict[str, list[str]]:
+    """The units of doctor/ in their order; and inside of some, the order of their modules and folders."""
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|([^|]*)\|$", PAGE.read_text(), re.MULTILINE)
+    return {unit: inside.strip(" `").split() for unit, inside in rows}
+
+
+TABLE = table()
+
+
+def modules() -> dict[str, Path]:
+    """ "transport.ssh.login" -> its file; a folder is its __init__."""
+    paths = (path.relative_to(ROOT) for path in ROOT.rglob("*.py") if "_bundled" not in path.parts)
+    named = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): ROOT / path for path in paths}
+    return dict(sorted((name, path) for name, path in named.items() if name != "__init__"))
+
+
+MODULES = modules()
 
 
 def imported(path: Path) -> Iterator[tuple[str, int]]:
@@ -60,38 +46,78 @@ def imported(path: Path) -> Iterator[tuple[str, int]]:
             yield from ((f"{node.module}.{alias.name}", node.lineno) for alias in node.names)
 
 
-def unit(path: Path) -> str:
-    """`transport/ssh.py` -> transport."""
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+def ours(path: Path) -> Iterator[tuple[str, int]]:
+    """The modules of doctor/ that a file imports."""
+    for name, line in imported(path):
+        known = name.removeprefix("doctor.")
+        while name.startswith("doctor.") and known:
+            if known in MODULES:
+                yield known, line
+                break
+            known = known.rpartition(".")[0]
 
 
-def test_every_module_has_its_place() -> None:
-    assert {unit(path) for path in modules()} - {"__init__"} == set(ORDER)
+def children(folder: Path) -> set[str]:
+    """What a folder holds: modules and folders of modules."""
+    files = {path.stem for path in folder.glob("*.py")} - FREE
+    return files | {path.parent.name for path in folder.glob("*/__init__.py")}
 
 
-def test_nobody_looks_down() -> None:
+def test_every_unit_has_its_line() -> None:
+    assert children(ROOT) == set(TABLE)
+
+
+@pytest.mark.parametrize("unit", [unit for unit, inside in TABLE.items() if inside])
+def test_every_module_of_an_ordered_folder_has_its_place(unit: str) -> None:
+    assert children(ROOT / unit) == set(TABLE[unit])
+    assert len(TABLE[unit]) == len(set(TABLE[unit]))
+
+
+@pytest.mark.parametrize("unit", ["smoke", "transport", "facts", "job", "rules", "judge", "report", "run"])
+def test_these_folders_are_ordered(unit: str) -> None:
+    assert TABLE[unit]
+
+
+def test_modules_import_only_from_the_lines_above() -> None:
+    order = list(TABLE)
     wrong = []
-    for path in modules():
-        if unit(path) == "__init__":
-            continue
-        for name, line in imported(path):
-            parts = name.split(".")
-            if parts[0] != "doctor" or parts[1] == "__version__":
-                continue
-            if ORDER.index(parts[1]) > ORDER.index(unit(path)):
-                wrong.append(f"{path.relative_to(ROOT)}:{line} imports {parts[1]}")
+    for module, path in MODULES.items():
+        unit, _, inner = module.partition(".")
+        for name, line in ours(path):
+            other, _, inside = name.partition(".")
+            place = f"{path.relative_to(ROOT)}:{line} imports {name}"
+            if order.index(other) > order.index(unit):
+                wrong.append(place)
+            elif other == unit and inner and inside and (within := TABLE[unit]):
+                mine, theirs = inner.partition(".")[0], inside.partition(".")[0]
+                if within.index(theirs) > within.index(mine):
+                    wrong.append(place)
     assert wrong == []
 
 
+def test_no_modules_import_each_other() -> None:
+    """Not even for a type checker."""
+    arrows = {module: {name for name, _ in ours(path)} - {module} for module, path in MODULES.items()}
+    while leaves := [module for module, targets in arrows.items() if not targets & arrows.keys()]:
+        for leaf in leaves:
+            del arrows[leaf]
+    assert sorted(arrows) == []
+
+
 def test_only_the_ssh_transport_imports_paramiko() -> None:
-    users = {p for p in modules() for name, _ in imported(p) if name.split(".")[0] == "paramiko"}
-    assert {unit(path) for path in users} == {"transport"}
+    users = {
+        module
+        for module, path in MODULES.items()
+        for name, _ in imported(path)
+        if name.split(".")[0] == "paramiko"
+    }
+    assert {".".join(user.split(".")[:2]) for user in users} == {"transport.ssh"}
 
 
-@pytest.mark.parametrize("folder", ["mesh", "firewall", "facts", "report"])
+@pytest.mark.parametrize("folder", ["mesh", "firewall", "facts", "rules", "judge", "report"])
 def test_only_transports_and_their_driver_reach_hosts(folder: str) -> None:
     """What reads, judges or shows has no socket and starts no process; the mesh's agent runs on the hosts."""
-    for path in (ROOT / folder).glob("*.py"):
+    for path in (ROOT / folder).rglob("*.py"):
         if path.name != "agent.py":
             used = {name.split(".")[0] for name, _ in imported(path)}
             assert not used & {"socket", "subprocess", "paramiko", "requests", "urllib"}, path
@@ -99,7 +125,7 @@ def test_only_transports_and_their_driver_reach_hosts(folder: str) -> None:
 
 def test_the_ground_stands_alone() -> None:
     standard = sys.stdlib_module_names
-    for name in ("model", "errors", "redact"):
+    for name in ("model", "errors", "text/redact"):
         used = {found.split(".")[0] for found, _ in imported(ROOT / f"{name}.py")}
         assert used <= standard, name
 
@@ -117,7 +143,7 @@ def test_what_runs_on_hosts_needs_nothing_but_python() -> None:
         ("from doctor.cli import run; run(['--version'])", {"paramiko", "torch", "rich", "ClusterShell"}),
         ("from doctor.cli import run; run(['list'])", {"paramiko", "torch", "rich"}),
         ("from doctor.cli import run; run(['check', '--local', '--only', 'shm-*'])", {"paramiko", "torch"}),
-        ("import doctor.examination", {"paramiko", "torch", "rich", "typer"}),
+        ("import doctor.judge.examine", {"paramiko", "torch", "rich", "typer"}),
     ],
 )
 def test_heavy_modules_wait_until_they_are_needed(code: str, absent: set[str]) -> None:

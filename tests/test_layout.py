@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.errors import UsageError
-from doctor.layout import DTYPES, KEYS, LONGEST, Layout, layout_of, read_key, read_layout
+from doctor.job.parallel import DTYPES, KEYS, LONGEST, Layout, layout_of, read_key, read_layout
 
 
 @pytest.mark.parametrize(

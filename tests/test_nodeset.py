@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from doctor.errors import UsageError, suggest
-from doctor.nodeset import check_host, check_jump, check_user, fold, unfold, unfold_users
+from doctor.text.nodeset import check_host, check_jump, check_user, fold, unfold, unfold_users
 
 LABEL = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 NAME = (

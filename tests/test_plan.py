@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from doctor.inventory import JobWishes
+from doctor.job.plan import GUESSES, JobPlan, Sight, draft, is_loopback, matching_interfaces, settle
+from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, Sourced
-from doctor.plan import GUESSES, JobPlan, Sight, draft, is_loopback, matching_interfaces, settle
 
 OWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.1", "fd00::1"), "ib0": ("10.1.0.1",)}
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import UsageError
-from doctor.inventory import JobWishes, Targets, read_targets
-from doctor.launch import Launch, Told
+from doctor.job.launch import Launch, Told
+from doctor.job.plan import JobPlan, Sight, draft, settle
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table
+from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, Sourced, TableFile
-from doctor.plan import JobPlan, Sight, draft, settle
-from doctor.ranktable import LiveDevice, LiveServer, make_table
-from doctor.request import Job, Request
-from doctor.wishes import wished
+from doctor.run.flags import wished
+from doctor.run.request import Job, Request
+from doctor.targets.inventory import Targets, read_targets
 
 FLAGGED = Sourced(2, "--ranks-per-host")
 HOSTS = tuple(Host(f"node{n}", f"10.0.0.{n}") for n in (1, 2))

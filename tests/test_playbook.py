@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.errors import InputErrors, UsageError
+from doctor.judge.playbook import Exam, Playbook, Recipe, load_exam, load_remedies, placeholders, select
+from doctor.judge.registry import find
 from doctor.model import Remedy, Severity
-from doctor.playbook import Exam, Playbook, Recipe, load_exam, load_remedies, placeholders, select
-from doctor.registry import find
 from tests.recordings import HEALTHY, heard, recording, report
 
 CHECKS = find().checks

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from doctor.api import Ask, Capture, Fact, Group, Read, Run
-from doctor.engine import Facts
+from doctor.judge.engine import Facts
 from doctor.model import Missing
 from doctor.probe import LAST, script
 from tests.captures import every_fact

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from doctor.job.ranktable import Flaw, judge, read_table
 from doctor.model import Severity
-from doctor.ranktable import Flaw, judge, read_table
 
 SAMPLES = Path(__file__).parent / "samples" / "rank_table"
 V10, V12, V20 = "v1.0_two_servers", "v1.2_two_superpods", "v2.0_950"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.model import Severity
-from doctor.ranktable import (
+from doctor.job.ranktable import (
     Flaw,
     LiveDevice,
     LiveServer,
@@ -18,7 +17,8 @@ from doctor.ranktable import (
     make_table,
     read_table,
 )
-from doctor.ranktable.make import MakeForm
+from doctor.job.ranktable.make import MakeForm
+from doctor.model import Severity
 
 FAIL, WARN = Severity.FAIL, Severity.WARN
 TRAINING, A2, A3, A950 = "atlas-training", "atlas-a2", "atlas-a3", "atlas-950"

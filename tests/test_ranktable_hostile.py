@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.ranktable import judge, read_table
-from doctor.ranktable.flaws import MOST_FLAWS
+from doctor.job.ranktable import judge, read_table
+from doctor.job.ranktable.flaws import MOST_FLAWS
 
 SAMPLES = Path(__file__).parent / "samples" / "rank_table"
 TEXTS = [path.read_text() for path in sorted(SAMPLES.glob("*.json"))]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from doctor.job.ranktable import Flaw, judge, read_table
 from doctor.model import Severity
-from doctor.ranktable import Flaw, judge, read_table
 
 SAMPLES = Path(__file__).parent / "samples" / "rank_table"
 RANKS, GROUPING = "rank-table-ranks", "rank-table-grouping"

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.errors import UsageError
-from doctor.ranktable import LiveDevice, LiveServer, board_architecture, judge, make_table, read_table
-from doctor.ranktable.make import MakeForm
+from doctor.job.ranktable import LiveDevice, LiveServer, board_architecture, judge, make_table, read_table
+from doctor.job.ranktable.make import MakeForm
 
 ALLOWED = [(0,), (5,), (0, 1), (2, 3), (4, 7), (0, 1, 2, 3), (4, 5, 6, 7), (0, 1, 2, 3, 4, 5, 6, 7)]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from doctor.job.ranktable import Flaw, RankTable, Spot, read_table
 from doctor.model import Severity
-from doctor.ranktable import Flaw, RankTable, Spot, read_table
 
 SAMPLES = Path(__file__).parent / "samples" / "rank_table"
 

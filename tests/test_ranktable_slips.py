@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from doctor.job.ranktable import Flaw, judge, read_table
 from doctor.model import Severity
-from doctor.ranktable import Flaw, judge, read_table
 
 
 def said(flaws: tuple[Flaw, ...]) -> list[tuple[str, str, str]]:

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from doctor.collect import Collection, Order
 from doctor.errors import UsageError
-from doctor.inventory import JobWishes
+from doctor.job.wishes import JobWishes
 from doctor.model import Answer, Backend, End, Host, Missing, Reach, Sourced, Unreached
 from doctor.probe import Heard, read
 from doctor.recording import Recording, load, save
 from doctor.report.json import as_data, as_json
+from doctor.run.collect import Collection, Order
 from doctor.smoke.judge import judge
 from doctor.smoke.result import SmokeResult
 from tests.captures import every_fact

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-import doctor.rehearsal as rehearsal
-from doctor.collect import Collection, Order
-from doctor.inventory import JobWishes
+import doctor.run.smoke_rounds as rehearsal
+from doctor.job.wishes import JobWishes
+from doctor.judge.verdict import Report
 from doctor.mesh import MeshResult
 from doctor.model import Host, Reach, Sourced, Unreached
+from doctor.run.collect import Collection, Order
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.plan import SmokeWishes
 from doctor.smoke.result import LeftOutOfSmoke, SmokePlan, SmokeResult
-from doctor.verdict import Report
 from tests.recordings import heard, mesh, recording, report
 from tests.smoke_frozen import at, frozen, stuck
 from tests.smoke_results import healthy, with_end

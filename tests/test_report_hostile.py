@@ -11,10 +11,10 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from doctor.judge.verdict import Report
 from doctor.model import Host, Missing, Reach, Unreached
-from doctor.report.clean import clean
 from doctor.report.json import as_json
-from doctor.verdict import Report
+from doctor.text.printable import clean
 from tests.recordings import heard, recording, report
 from tests.reports import SMALL_SHM, text
 from tests.test_report_json import Document

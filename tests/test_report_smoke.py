@@ -11,15 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from doctor.facts.smoke import Charge, SmokeRun, SmokeSeen
+from doctor.facts.smoke import SmokeRun, SmokeSeen
+from doctor.judge.verdict import Report
 from doctor.model import Severity
 from doctor.report.json import as_data, as_json
 from doctor.report.smoke import links, outcome, phases, versions
 from doctor.report.smoketext import curve
+from doctor.smoke.judge.charge import Charge
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import End, Injection, LeftOutOfSmoke, Pair, SmokeResult, Started
-from doctor.terminal import put
-from doctor.verdict import Report
+from doctor.text.terminal import put
 from tests.recordings import recording, report
 from tests.reports import NAMES, reports, seated, smoke_runs, text
 from tests.smoke_results import changed, healthy, plan_of, with_host, with_rank, with_steps

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.api import UNDECIDED, Confidence
-from doctor.facts.seats import Odd, Seat, chosen, named, odd_ones, of_cluster, of_host, used
+from doctor.facts.ascend.used import chosen, used
+from doctor.rules.devices import Odd, Seat, named, odd_ones, of_cluster, of_host
 from tests.npu_cluster import plan, tabled
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.transport.slurmtask import TASK, Ear, Said, hang_up, opening, openings, to_hosts
+from doctor.transport.slurm.task import TASK, Ear, Said, hang_up, opening, openings, to_hosts
 
 TOKEN = "0123456789abcdef"
 NAMES = ("node1", "node11.cluster")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.transport import slurmwhy
-from doctor.transport.slurmtext import DownNode, Words, down_nodes, read_words
+from doctor.transport.slurm import errors
+from doctor.transport.slurm.output import DownNode, Words, down_nodes, read_words
 
 SAMPLES = Path(__file__).parent / "samples" / "slurm"
 
@@ -86,14 +86,14 @@ def test_what_became_of_the_step(name: str, fate: str, says: str) -> None:
     found = words(name)
     assert found.fate == fate
     assert found.refused == {}
-    assert says in slurmwhy.no_step(found, 1).summary
-    assert says in slurmwhy.broke("other", found).summary
+    assert says in errors.no_step(found, 1).summary
+    assert says in errors.broke("other", found).summary
 
 
 def test_a_node_that_fails_is_named() -> None:
     found = words("node-failure-22.05")
     assert found.ended == {"jz-37": "Node failure"}
-    assert "Node failure" in slurmwhy.broke("jz-37", found).summary
+    assert "Node failure" in errors.broke("jz-37", found).summary
 
 
 def test_an_option_that_srun_does_not_know() -> None:
@@ -104,7 +104,7 @@ def test_what_nobody_foresaw_is_quoted() -> None:
     aside = "srun: cluster configuration lacks support for cpu binding"
     found = read_words([aside, "srun: error: The moon is full\x1b[31m", "srun: Job step aborted"])
     assert (found.fate, found.refused) == ("", {})
-    assert "The moon is full?[31m" in slurmwhy.no_step(found, 1).summary
+    assert "The moon is full?[31m" in errors.no_step(found, 1).summary
 
 
 @settings(max_examples=40)

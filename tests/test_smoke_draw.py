@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import doctor.smoke.onhost
-from doctor.smoke.onhost import corpus, draw
+from doctor.smoke.onhost import corpus, random_bytes
 from doctor.smoke.onhost.parameters import VOCABULARY, initial_parameters, parameters
 from doctor.smoke.onhost.shape import Shape
 
@@ -33,26 +33,26 @@ def unpacked(data: bytes) -> list[int]:
 
 
 def test_a_hash_is_the_same_everywhere() -> None:
-    assert draw.hashed(b"") == "7f9c2ba4e88f827d"  # the test vector of SHAKE128 for no input
+    assert random_bytes.hashed(b"") == "7f9c2ba4e88f827d"  # the test vector of SHAKE128 for no input
 
 
 @given(st.text(max_size=50), st.integers(0, 300), st.integers(0, 300))
 def test_a_stream_goes_on_where_it_was_cut(key: str, short: int, more: int) -> None:
-    assert draw.drawn(key, short + more)[:short] == draw.drawn(key, short)
+    assert random_bytes.drawn(key, short + more)[:short] == random_bytes.drawn(key, short)
 
 
 @given(st.integers(1, 2**20), st.integers(0, 2**32 - 1))
 def test_a_number_is_below_its_limit(limit: int, word: int) -> None:
-    assert 0 <= draw.below(limit, word) < limit
+    assert 0 <= random_bytes.below(limit, word) < limit
 
 
 def test_every_number_below_a_limit_is_drawn() -> None:
-    assert {draw.below(5, word) for word in draw.words("five", 200)} == set(range(5))
+    assert {random_bytes.below(5, word) for word in random_bytes.words("five", 200)} == set(range(5))
 
 
 @pytest.mark.parametrize(("probability", "expected"), [(0.0, 0), (0.25, 250), (1.0, 1000)])
 def test_a_chance_comes_as_often_as_it_should(probability: float, expected: int) -> None:
-    hits = sum(draw.chance(probability, word) for word in draw.words("coins", 1000))
+    hits = sum(random_bytes.chance(probability, word) for word in random_bytes.words("coins", 1000))
     assert hits == pytest.approx(expected, abs=60 if 0 < expected < 1000 else 0)
 
 

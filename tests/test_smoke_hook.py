@@ -18,10 +18,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.smoke import hook
-from doctor.smoke.hooked import channel, compare, rule, verdict
-from doctor.smoke.hooked.digest import digest
-from doctor.smoke.hooked.rule import Layout, divergences, from_data, neighbours
-from doctor.smoke.hooked.verdict import Divergence, Verdict
+from doctor.smoke.hook_impl import channel, compare, rule, verdict
+from doctor.smoke.hook_impl.digest import digest
+from doctor.smoke.hook_impl.rule import Layout, divergences, from_data, neighbours
+from doctor.smoke.hook_impl.verdict import Divergence, Verdict
 
 ROOT = Path(__file__).parent.parent
 EXAMPLE = ROOT / "examples/mask-under-model-parallel/train.py"
@@ -532,7 +532,7 @@ try:
 except ImportError:
     numpy = None
 from doctor.smoke.hook import batch
-from doctor.smoke.hooked.digest import digest
+from doctor.smoke.hook_impl.digest import digest
 
 whole = torch.arange(24).reshape(4, 6)
 assert digest(whole) == digest(whole.clone())
@@ -556,7 +556,7 @@ states = torch.random.get_rng_state(), random.getstate(), numpy and str(numpy.ra
 version = given._version
 torch.distributed.init_process_group(
     "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-from doctor.smoke.hooked import channel
+from doctor.smoke.hook_impl import channel
 real = channel.place
 channel.place = lambda: (0, 2)
 found = batch(given, whole, labels=whole.t(), wait=0.1)

@@ -16,8 +16,8 @@ from doctor.smoke.judge.crash import judge_crash
 from doctor.smoke.judge.deviation import entries_of, off_schedule
 from doctor.smoke.judge.hang import judge_hang, judge_hiccups
 from doctor.smoke.judge.mismatch import judge_mismatch
+from doctor.smoke.judge.phrases import call_words, shown_words, top_of
 from doctor.smoke.judge.start import judge_start
-from doctor.smoke.judge.words import call_words, shown_words, top_of
 from doctor.smoke.result import Hiccup, Sample, SmokePlan, SmokeResult
 from tests.smoke_frozen import (
     Fault,

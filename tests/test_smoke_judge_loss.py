@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from doctor.model import Confidence
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.data import judge_data
-from doctor.smoke.judge.loss import judge_loss, judge_nan, loss_summary
+from doctor.smoke.judge.loss import judge_loss, loss_summary
+from doctor.smoke.judge.nan import judge_nan
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.result import SmokeResult
 from tests.smoke_results import changed, healthy, plan_of, with_rank, with_steps

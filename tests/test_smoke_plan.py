@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from doctor.errors import UsageError
+from doctor.job.plan import JobPlan, PlannedHost
 from doctor.model import Backend, Sourced
-from doctor.plan import JobPlan, PlannedHost
 from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from doctor.facts.smoke import is_fault
 from doctor.mesh import MeshResult
 from doctor.model import Reach, Unreached
+from doctor.rules.smoke import is_fault
 from doctor.smoke.judge import Charge, judge
 from doctor.smoke.limits import Patience
 from doctor.smoke.result import SmokePlan, SmokeResult

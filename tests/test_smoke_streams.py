@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from doctor.smoke.onhost import streamplan, streams
 from doctor.smoke.onhost.devices import device_of
-from doctor.smoke.onhost.draw import hashed
 from doctor.smoke.onhost.model import bytes_of
+from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.shape import Shape
 
 SHAPE = Shape(dp=2, tp=2, hosts=(4,), steps=30, seed=7)

@@ -11,10 +11,10 @@ import pytest
 
 from doctor.errors import UsageError
 from doctor.model import Host
-from doctor.transport.knownhosts import Judgement, KnownHosts, known_as
-from doctor.transport.settings import SshSettings
-from doctor.transport.sshconfig import HostSettings, SshConfig
-from doctor.transport.trust import Presented, key_changed
+from doctor.transport.ssh.config import HostSettings, SshConfig
+from doctor.transport.ssh.key_errors import Presented, key_changed
+from doctor.transport.ssh.known_hosts import Judgement, KnownHosts, known_as
+from doctor.transport.ssh.settings import SshSettings
 
 
 @pytest.fixture(autouse=True)

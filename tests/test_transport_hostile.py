@@ -14,8 +14,8 @@ from paramiko.common import AUTH_SUCCESSFUL, OPEN_SUCCEEDED
 
 from doctor.model import Answer, End, Host, Reach, Unreached
 from doctor.transport import Ended, Script
-from doctor.transport.settings import SshSettings
-from doctor.transport.ssh import SshTransport
+from doctor.transport.ssh.settings import SshSettings
+from doctor.transport.ssh.transport import SshTransport
 from tests.transport_servers import DONE, config, listener, make_key, sh
 
 Act = Callable[[paramiko.Channel], None]

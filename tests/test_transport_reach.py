@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from doctor.model import Answer, Host, Reach, Unreached
-from doctor.transport.settings import SshSettings
+from doctor.transport.ssh.settings import SshSettings
 from tests.transport_servers import (
     SSHD,
     Relay,
@@ -194,7 +194,7 @@ def test_a_new_key_is_hashed_where_that_is_asked_for(tmp_path: Path, server: Ssh
 
 
 def test_a_known_hosts_that_cannot_be_written_is_only_a_warning(tmp_path: Path, server: Sshd) -> None:
-    from doctor.transport.ssh import SshTransport
+    from doctor.transport.ssh.transport import SshTransport
 
     more = "Host *\nUserKnownHostsFile /proc/known_hosts"
     transport = SshTransport(

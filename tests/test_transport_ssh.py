@@ -14,8 +14,8 @@ import pytest
 
 from doctor.model import Answer, End, Host, Reach, Unreached
 from doctor.transport import Ended, Line, Script
-from doctor.transport.settings import SshSettings
-from doctor.transport.ssh import SshTransport
+from doctor.transport.ssh.settings import SshSettings
+from doctor.transport.ssh.transport import SshTransport
 from tests.transport_servers import (
     DONE,
     SSHD,
@@ -324,8 +324,8 @@ INTERRUPTED = """
 import sys, time
 from doctor.model import Host
 from doctor.transport import Script
-from doctor.transport.settings import SshSettings
-from doctor.transport.ssh import SshTransport
+from doctor.transport.ssh.settings import SshSettings
+from doctor.transport.ssh.transport import SshTransport
 config, port, mute = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 hosts = [Host("runs", "127.0.0.1", port=port), Host("greets", "127.0.0.1", port=mute)]
 transport = SshTransport(hosts, SshSettings(config_file=config))

@@ -17,7 +17,7 @@ import pytest
 from doctor.model import Answer, Host, Reach, Unreached
 from doctor.transport import Line, Script
 from doctor.transport.routed import RoutedTransport
-from doctor.transport.settings import SshSettings
+from doctor.transport.ssh.settings import SshSettings
 from tests.transport_servers import (
     SSHD,
     Sshd,
@@ -245,7 +245,7 @@ def test_identities_only_leaves_the_agent_out(tmp_path: Path, server: Sshd, agen
 
 
 def test_an_agent_that_never_answers(tmp_path: Path, server: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("doctor.transport.sshkeys.AGENT_SECONDS", 0.3)
+    monkeypatch.setattr("doctor.transport.ssh.keys.AGENT_SECONDS", 0.3)
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(tmp_path / "mute"))
         mute.listen(1)

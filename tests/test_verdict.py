@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from doctor.inventory import JobWishes
+from doctor.job.plan import draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.verdict import Report, Rules, RunInfo, host_reports
 from doctor.model import (
     Confidence,
     Finding,
@@ -21,8 +23,6 @@ from doctor.model import (
     Verdict,
     View,
 )
-from doctor.plan import draft
-from doctor.verdict import Report, Rules, RunInfo, host_reports
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
 NAMES = "abcd"

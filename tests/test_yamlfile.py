@@ -12,9 +12,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor import yamlfile
 from doctor.errors import InputErrors
-from doctor.yamlfile import Listing, Scalar, Table, parse_yaml, plain, read_yaml, walk
+from doctor.text import yamlfile
+from doctor.text.yamlfile import Listing, Scalar, Table, parse_yaml, plain, read_yaml, walk
 
 
 @pytest.fixture(params=["c", "python"], autouse=True)
@@ -188,7 +188,7 @@ def test_nothing_is_constructed(tmp_path: Path) -> None:
     """In a process of its own: neither os.system nor an import of the file's choosing."""
     proof = tmp_path / "proof"
     text = f"a: !!python/object/apply:pathlib.Path.touch [!!python/object/apply:pathlib.Path [{proof}]]"
-    code = "import sys\nfrom doctor.yamlfile import parse_yaml\nparse_yaml(sys.argv[1], 'f')"
+    code = "import sys\nfrom doctor.text.yamlfile import parse_yaml\nparse_yaml(sys.argv[1], 'f')"
     done = subprocess.run(
         [sys.executable, "-c", code, text], capture_output=True, check=False, cwd=Path(__file__).parent.parent
     )

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from doctor.model import Answer, Host, Unreached
 from doctor.transport import Script
-from doctor.transport.settings import SshSettings
-from doctor.transport.ssh import SshTransport
+from doctor.transport.ssh.settings import SshSettings
+from doctor.transport.ssh.transport import SshTransport
 
 SSHD = Path("/usr/sbin/sshd")
 DONE = b"DONE"

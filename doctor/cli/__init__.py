@@ -15,7 +15,7 @@ from doctor.cli import options as o
 from doctor.cli import ranktable
 from doctor.cli.examine import SMOKE, examine, without
 from doctor.errors import DoctorError, UsageError
-from doctor.terminal import prepare
+from doctor.text.terminal import prepare
 
 EXIT_USAGE, EXIT_BROKEN = 2, 70
 
@@ -87,7 +87,7 @@ app.add_typer(ranktable.app, name="ranktable", help="Make a rank table from the 
 def _list(
     checks: o.Checks = None,
 ) -> int:
-    from doctor.manual import print_list
+    from doctor.cli.explain import print_list
 
     return print_list(tuple(checks or ()))
 
@@ -97,6 +97,6 @@ def _explain(
     id: Annotated[str, typer.Argument(metavar="ID", help="The id of a check.")],
     checks: o.Checks = None,
 ) -> int:
-    from doctor.manual import print_page
+    from doctor.cli.explain import print_page
 
     return print_page(id, tuple(checks or ()))

@@ -13,7 +13,7 @@ import typer
 
 from doctor.cli import options as o
 from doctor.errors import UsageError
-from doctor.terminal import put
+from doctor.text.terminal import put
 
 SMOKE = ("steps", "tp", "smoke_timeout", "inject", "no_smoke")
 GONE_IN = 15
@@ -98,9 +98,9 @@ def examine(
     verbose: o.Verbose = False,
     no_color: o.NoColor = False,
 ) -> int:
-    from doctor.deliver import Outputs
-    from doctor.request import Job, Request, Smoke, Way, What, Who
-    from doctor.session import conduct
+    from doctor.report.outputs import Outputs
+    from doctor.run.examination import conduct
+    from doctor.run.request import Job, Request, Smoke, Way, What, Who
 
     faults = o.words(inject)
     if inject:
@@ -161,7 +161,7 @@ def examine(
     )
     try:
         if in_job:
-            from doctor.injob import in_job as conduct_in_job
+            from doctor.run.in_job import in_job as conduct_in_job
 
             return conduct_in_job(request, outputs)
         return conduct(request, outputs)

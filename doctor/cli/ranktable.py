@@ -44,8 +44,8 @@ def make(
     expect: o.Expect = None,
     quiet: o.Quiet = False,
 ) -> int:
-    from doctor.request import Job, Request, Way, What, Who
-    from doctor.tablecommands import make_table_of
+    from doctor.cli.table import make_table_of
+    from doctor.run.request import Job, Request, Way, What, Who
 
     request = Request(
         command="ranktable make",
@@ -93,8 +93,8 @@ def check(
     no_color: o.NoColor = False,
 ) -> int:
     if not (hosts or hostfile or inventory or local):
-        from doctor.deliver import Outputs
-        from doctor.tablecommands import check_table
+        from doctor.cli.table import check_table
+        from doctor.report.outputs import Outputs
 
         return check_table(file, Outputs(json=json, quiet=quiet, verbose=verbose, no_color=no_color))
     from doctor.cli.examine import examine

@@ -11,77 +11,10 @@ from collections.abc import Mapping
 from doctor.api import Capture, Fact, Given, JobPlan, NotUnderstood, Run
 from doctor.facts.network import Names
 from doctor.facts.system import Identity
-from doctor.launch import (
-    Crew,
-    Directory,
-    JobProcess,
-    Launch,
-    Told,
-    as_address,
-)
-from doctor.launch.command import kept_words, read_command
-from doctor.launch.common import is_larger, spans_hosts
-from doctor.launch.crew import remark
-from doctor.launch.numbers import doubled_ranks, impossible_ranks, no_node_rank, node_ranks, wrong_roles
-from doctor.launch.onhost import LOOK, MOST, NUMBERED
-from doctor.launch.options import NOT_GIVEN
-from doctor.launch.ranks import Absent, counted, missing_ranks, world_of_launch
-from doctor.launch.seatdevices import against_table, devices_beyond, shared_devices
-from doctor.launch.seats import (
-    Master,
-    is_loopback_name,
-    launcher,
-    local_world_of,
-    master_of,
-    node_rank_of,
-    nodes_of,
-    rank_of,
-    role_of,
-    shared_options,
-    world_of,
-)
-from doctor.launch.variables import ONLY_PRESENCE, is_kept, kept, must_agree
-
-__all__ = [
-    "LAUNCHES",
-    "NOT_GIVEN",
-    "ONLY_PRESENCE",
-    "PROCESSES_OF_JOBS",
-    "Absent",
-    "Crew",
-    "Directory",
-    "JobProcess",
-    "Launch",
-    "Master",
-    "Told",
-    "against_table",
-    "as_address",
-    "counted",
-    "devices_beyond",
-    "directory",
-    "doubled_ranks",
-    "impossible_ranks",
-    "is_larger",
-    "is_loopback_name",
-    "launcher",
-    "local_world_of",
-    "master_of",
-    "missing_ranks",
-    "must_agree",
-    "no_node_rank",
-    "node_rank_of",
-    "node_ranks",
-    "nodes_of",
-    "rank_of",
-    "remark",
-    "role_of",
-    "shared_devices",
-    "shared_options",
-    "spans_hosts",
-    "world_of",
-    "world_of_launch",
-    "wrong_roles",
-]
+from doctor.job.launch import Directory, JobProcess, Launch, as_address
+from doctor.job.launch.command import kept_words, read_command
+from doctor.job.launch.onhost import LOOK, MOST, NUMBERED
+from doctor.job.launch.variables import is_kept, kept
 
 CAP = 2_000_000
 _BY_LAUNCHERS = {"LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"}

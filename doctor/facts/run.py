@@ -6,23 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.api import Given
-from doctor.mesh import Blame, Link, MeshResult, culprits
-from doctor.model import Reach, Unreached
-
-__all__ = [
-    "CLOCKS",
-    "CUT_OFF",
-    "MESH",
-    "UNREACHED",
-    "Blame",
-    "CutOff",
-    "Link",
-    "MeshResult",
-    "Offset",
-    "Reach",
-    "Unreached",
-    "culprits",
-]
+from doctor.mesh import MeshResult
+from doctor.model import Unreached
 
 
 @dataclass(frozen=True, slots=True)

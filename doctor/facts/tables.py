@@ -8,24 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.api import Ask, Capture, Fact, Given, Read, Run
-from doctor.plan import server_of
-from doctor.plan.draft import TABLES as TABLE_VARIABLES
-from doctor.ranktable import Entry, Flaw, RankTable, Server, board_architecture, judge
-
-__all__ = [
-    "ARCHITECTURE",
-    "RANK_TABLE",
-    "TABLE_FILES",
-    "TABLE_VARIABLES",
-    "Entry",
-    "Flaw",
-    "HostFile",
-    "Server",
-    "TableSeen",
-    "board_architecture",
-    "judge",
-    "server_of",
-]
+from doctor.job.ranktable import Flaw, RankTable
 
 MOST = 1 << 20
 """Bytes of a table that are read; what is larger is compared by its checksum."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from doctor.errors import NotUnderstood
 from doctor.firewall.iptables_match import header, match_module
 from doctor.firewall.iptables_target import target_steps
-from doctor.firewall.iptables_words import Option, Word, options, split
+from doctor.firewall.iptables_tokens import Option, Word, options, split
 from doctor.firewall.rules import Chain, Hook, Kind, Rule, Step, Table
 
 PRIORITIES = {"raw": -300, "mangle": -150, "nat": -100, "filter": 0, "security": 50}

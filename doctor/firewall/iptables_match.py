@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from doctor.firewall.iptables_words import Option, address_range, masked, network, number, ports
+from doctor.firewall.iptables_tokens import Option, address_range, masked, network, number, ports
 from doctor.firewall.rules import (
     ADDRESS_TYPES,
     DIRECTIONS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from doctor.firewall.iptables_words import Option, masked, number
+from doctor.firewall.iptables_tokens import Option, masked, number
 from doctor.firewall.rules import Field, Kind, SetMark, Step, Untrack, Verdict
 from doctor.firewall.values import WORD
 

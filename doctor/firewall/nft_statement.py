@@ -45,7 +45,6 @@ REWRITING = {
 XT_PASSING = frozenset(
     {"comment", "LOG", "NFLOG", "TRACE", "AUDIT", "TCPMSS", "CHECKSUM", "CLASSIFY", "TOS", "DSCP", "SET"}
 )
-HARMLESS_PAYLOAD = ("dscp", "ecn", "ttl", "hoplimit")
 HARMLESS_META = ("nftrace", "priority", "pkttype", "secmark")
 
 

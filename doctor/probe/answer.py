@@ -22,7 +22,7 @@ from doctor.probe.frames import (
     SLOW_LANE_SECONDS,
     THERE,
 )
-from doctor.redact import redact
+from doctor.text.redact import redact
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from doctor.api import Ask, Fact, Group, Read, Run
-from doctor.entry import entered
 from doctor.model import Host
 from doctor.probe.frames import FILES, FILES_SECONDS, LAST, NEEDS_ROOT, NOT_HERE, SLOW_LANE_SECONDS
 from doctor.transport import Script
+from doctor.transport.containers import entered
 
 _PRELUDE = r"""
 exec 3<&0 </dev/null

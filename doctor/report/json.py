@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from doctor import __version__
+from doctor.job.plan import JobPlan
+from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Result, Sourced
-from doctor.plan import JobPlan
 from doctor.report.smoke import smoke_data
-from doctor.verdict import Report
 
 SCHEMA = 1
 

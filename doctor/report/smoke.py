@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-from doctor.facts.smoke import SmokeRun, is_fault
-from doctor.nodeset import fold
+from doctor.facts.smoke import SmokeRun
+from doctor.judge.verdict import Report
+from doctor.rules.smoke import is_fault
 from doctor.smoke.judge.loss import LossSummary, loss_summary
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.page import PHASES
-from doctor.verdict import Report
+from doctor.text.nodeset import fold
 
 Outcome = Literal["pass", "fail", "skipped"]
 SHOWN = ("start", "join", "collectives", "train", "audit", "bandwidth")

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from doctor.facts.smoke import SmokeRun, is_fault
-from doctor.nodeset import fold
+from doctor.facts.smoke import SmokeRun
+from doctor.judge.verdict import Report
 from doctor.report import smoke
-from doctor.report.clean import clean_line
-from doctor.verdict import Report
+from doctor.rules.smoke import is_fault
+from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
 
 TITLE = "Smoke"
 INDENT = len(TITLE) + 2

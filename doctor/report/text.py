@@ -9,13 +9,13 @@ from typing import TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from doctor.inventory import fold
+from doctor.job.plan import JobPlan
+from doctor.judge.verdict import Report
 from doctor.model import Backend, Finding, HostStatus, Sourced, Status, Verdict, View
-from doctor.plan import JobPlan
-from doctor.report.clean import clean, clean_line
-from doctor.report.going import table_note
+from doctor.report.go import table_note
 from doctor.report.smoketext import print_smoke
-from doctor.verdict import Report
+from doctor.text.nodeset import fold
+from doctor.text.printable import clean, clean_line
 
 T = TypeVar("T")
 _STYLE = {

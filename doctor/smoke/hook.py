@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from doctor.smoke.hooked.verdict import Diverged, Verdict
+    from doctor.smoke.hook_impl.verdict import Diverged, Verdict
 
 __all__ = ["Diverged", "Verdict", "batch"]
 
@@ -63,7 +63,7 @@ def batch(
     if switch == "off":
         _made = _OVER
         return None
-    from doctor.smoke.hooked.compare import compare
+    from doctor.smoke.hook_impl.compare import compare
 
     _made += 1
     _last = compare(
@@ -78,7 +78,7 @@ def batch(
     if _last.status == "not compared":
         _made = _OVER
     if _last.divergences and (strict or switch == "strict"):
-        from doctor.smoke.hooked.verdict import Diverged
+        from doctor.smoke.hook_impl.verdict import Diverged
 
         raise Diverged(_last)
     return _last
@@ -86,7 +86,7 @@ def batch(
 
 def __getattr__(name: str) -> Any:
     if name in ("Diverged", "Verdict"):
-        from doctor.smoke.hooked import verdict
+        from doctor.smoke.hook_impl import verdict
 
         return getattr(verdict, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

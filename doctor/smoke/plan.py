@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from doctor.errors import UsageError
+from doctor.job.plan import JobPlan
 from doctor.model import Backend
-from doctor.plan import JobPlan
 from doctor.smoke.inject import parse_injections
 from doctor.smoke.result import Seat, SmokePlan
 

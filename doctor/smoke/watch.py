@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from doctor.smoke.heard import HostWatch, RankWatch
-from doctor.smoke.judge.mismatch import off_schedule
+from doctor.smoke.judge.deviation import off_schedule
 from doctor.smoke.limits import Patience, stall_limit
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.schedule import schedule

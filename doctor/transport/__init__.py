@@ -1,4 +1,4 @@
-"""What every way to reach hosts offers. Implementations: ssh.py, local.py.
+"""What every way to reach hosts offers: ssh/, slurm/, local.py, routed.py, and in a job run/in_job/relay.py.
 
 A transport knows how to get a script to a shell on each host and its answer back. It never raises for a
 host's sake: what goes wrong with one host is an `Unreached` for that host, and the others go on.
@@ -6,11 +6,11 @@ host's sake: what goes wrong with one host is an `Unreached` for that host, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from doctor.model import Answer, Host, Unreached
+from doctor.model import Answer, Unreached
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,3 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Drop every connection. Safe to call twice, and from a signal's aftermath."""
-
-
-TransportFactory = Callable[[Sequence[Host]], Transport]

@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from doctor.model import Host
-from doctor.transport import reasons
-from doctor.transport.settings import MIB
+from doctor.transport import errors
+from doctor.transport.program import OUTPUT_CAP
 from doctor.transport.threads import ThreadedTransport, Turn
 
 PIECE = 256 * 1024
@@ -176,7 +176,7 @@ class LocalTransport(ThreadedTransport):
 
     name = "local"
 
-    def __init__(self, hosts: Sequence[Host], output_cap: int = 8 * MIB) -> None:
+    def __init__(self, hosts: Sequence[Host], output_cap: int = OUTPUT_CAP) -> None:
         super().__init__(output_cap)
         self._programs: dict[str, list[LocalProgram]] = {host.name: [] for host in hosts}
         # A program that nobody ended would outlive an interpreter that exits in a hurry.
@@ -187,7 +187,7 @@ class LocalTransport(ThreadedTransport):
         try:
             begun = LocalProgram(command)
         except OSError as error:
-            raise reasons.not_started(error) from None
+            raise errors.not_started(error) from None
         self._programs.setdefault(host, []).append(begun)
         return begun
 

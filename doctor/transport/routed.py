@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
-from doctor.transport.settings import SshSettings
-from doctor.transport.talk import Program
+from doctor.transport.program import Program
+from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.threads import ThreadedTransport, Turn
 
 
@@ -28,7 +28,7 @@ class RoutedTransport(ThreadedTransport):
         if here:
             self._add(LocalTransport(here, settings.output_cap), here)
         if there:
-            from doctor.transport.ssh import SshTransport
+            from doctor.transport.ssh.transport import SshTransport
 
             self._add(SshTransport(there, settings), there)
 

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 
 from doctor.model import Reach, Unreached
-from doctor.transport import Ended, Line, Script, reasons
-from doctor.transport.reasons import Failed
-from doctor.transport.talk import Program
+from doctor.transport import Ended, Line, Script, errors
+from doctor.transport.errors import Failed
+from doctor.transport.program import Program
 
 LONGEST_LINE = 1024 * 1024
 # What a host may have said without anybody listening, before it is left waiting.
@@ -109,7 +109,7 @@ class _Voice:
             unreached = why.of(self._host)
         except Exception as error:
             # The caller waits for this host's end.
-            unreached = reasons.broken_tool(error).of(self._host)
+            unreached = errors.broken_tool(error).of(self._host)
         self._news.put(Ended(self._host, rc, bytes(stderr), unreached))
 
     def _pump(self, program: Program, stderr: bytearray) -> Unreached | None:

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from queue import Empty, SimpleQueue
 
 from doctor.model import Answer, End, Unreached
-from doctor.transport import Script, Session, reasons
-from doctor.transport.reasons import Failed
+from doctor.transport import Script, Session, errors
+from doctor.transport.errors import Failed
+from doctor.transport.program import Program, converse
 from doctor.transport.session import Sessions
-from doctor.transport.talk import Program, converse
 
 # How long a thread may take to notice that its time is over, before we answer for it.
 GRACE = 1.0
@@ -103,7 +103,7 @@ class ThreadedTransport(ABC):
             outcome = why.of(host)
         except Exception as error:
             # A thread that died silently would leave its host without an outcome.
-            outcome = reasons.broken_tool(error).of(host)
+            outcome = errors.broken_tool(error).of(host)
         done.put((host, outcome))
 
     def _overdue(self, turns: dict[str, Turn], timeout: float) -> Iterator[Unreached]:
@@ -112,7 +112,7 @@ class ThreadedTransport(ABC):
         for host, turn in list(turns.items()):
             if turn.deadline is not None and now >= turn.deadline + GRACE:
                 del turns[host]
-                yield reasons.too_slow(timeout, self.give_up(host)).of(host)
+                yield errors.too_slow(timeout, self.give_up(host)).of(host)
 
 
 def _until_overdue(turns: Mapping[str, Turn]) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from doctor import rehearsal
 from doctor.__main__ import main
+from doctor.run import smoke_rounds
 
 if __name__ == "__main__":
-    rehearsal.REPEATS = 0
+    smoke_rounds.REPEATS = 0
     main()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.cells import Cell, cells
 from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.judge.conserve import Loss, first_loss, projections
+from doctor.smoke.judge.gradient_sum import Loss, first_loss, projections
 from doctor.smoke.onhost.collectiveplan import LARGEST, PERIOD, addends
 from doctor.smoke.result import CollectiveWrong, SmokeResult
 

@@ -7,9 +7,9 @@ from shlex import quote
 
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.judge.ended import READY, EndedCell, by_host, cells_with, looks
 from doctor.smoke.judge.exits import ORDER, commands, ending_words, way_of
-from doctor.smoke.judge.words import doing, evidence, last_lines, one_line
+from doctor.smoke.judge.phrases import doing, evidence, last_lines, one_line
+from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, looks
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import HostSeen, RankSeen, SmokePlan, SmokeResult
 

@@ -18,8 +18,9 @@ from doctor.smoke.judge.collective import judge_collective
 from doctor.smoke.judge.corruption import judge_corruption
 from doctor.smoke.judge.desync import judge_desync
 from doctor.smoke.judge.links import judge_links
-from doctor.smoke.judge.loss import judge_loss, judge_nan
+from doctor.smoke.judge.loss import judge_loss
 from doctor.smoke.judge.masks import judge_masks
+from doctor.smoke.judge.nan import judge_nan
 from doctor.smoke.judge.speed import judge_speed
 from doctor.smoke.judge.streams import judge_streams
 from doctor.smoke.onhost.page import PHASES

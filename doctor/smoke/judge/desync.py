@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.cells import Cell, alike, cells, everybody, vote
 from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.judge.conserve import first_loss, projections
+from doctor.smoke.judge.gradient_sum import first_loss, projections
 from doctor.smoke.onhost.corpus import reference_init
 from doctor.smoke.result import SmokeResult, Step
 

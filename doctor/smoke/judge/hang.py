@@ -8,10 +8,10 @@ from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.judge.ended import EndedCell, by_host, cells_with, everybody, looks
 from doctor.smoke.judge.network import COMMANDS, failing_network, lost_each_other, network_charges
-from doctor.smoke.judge.waits import Waits
-from doctor.smoke.judge.words import call_words, doing, evidence, page_words, state_words
+from doctor.smoke.judge.phrases import call_words, doing, evidence, page_words, state_words
+from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with, everybody, looks
+from doctor.smoke.judge.wait_graph import Waits
 from doctor.smoke.result import RankSeen, Sample, SmokeResult
 
 _SHOWN = 3

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from doctor.model import Evidence
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.deviation import Deviation, off_schedule
-from doctor.smoke.judge.ended import EndedCell, by_host, cells_with
 from doctor.smoke.judge.exits import ending_words
-from doctor.smoke.judge.words import call_words, doing, evidence, one_line, page_words, shown_words
+from doctor.smoke.judge.phrases import call_words, doing, evidence, one_line, page_words, shown_words
+from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with
 from doctor.smoke.result import SmokeResult
 
 __all__ = ["judge_mismatch", "off_schedule"]

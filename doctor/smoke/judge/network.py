@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from doctor.mesh import Blame, Link, culprits
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.judge.ended import EndedCell, everybody
 from doctor.smoke.judge.exits import said
-from doctor.smoke.judge.words import one_line
+from doctor.smoke.judge.phrases import one_line
+from doctor.smoke.judge.stopped_cell import EndedCell, everybody
 
 _SEEN = {
     "dropped": "get no answer (dropped)",

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.crash import had_started
-from doctor.smoke.judge.ended import READY, EndedCell, by_host, cells_with, everybody, looks, phase_of
 from doctor.smoke.judge.network import failing_network, network_charges
-from doctor.smoke.judge.words import doing, evidence, last_lines, one_line, state_words
+from doctor.smoke.judge.phrases import doing, evidence, last_lines, one_line, state_words
+from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, everybody, looks, phase_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import RankSeen, SmokeResult
 

@@ -17,8 +17,8 @@ import sys
 import time
 from typing import Any
 
-from doctor.smoke.onhost.ends import adopt_orphans, die_with_parent, end_children
 from doctor.smoke.onhost.host import Host, NotStarted
+from doctor.smoke.onhost.lifetime import adopt_orphans, die_with_parent, end_children
 from doctor.smoke.onhost.ranks import parse
 from doctor.smoke.onhost.stillness import POLL, Stillness
 

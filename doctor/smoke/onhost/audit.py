@@ -8,9 +8,9 @@ import torch
 
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import batch_of
-from doctor.smoke.onhost.draw import drawn, hashed
 from doctor.smoke.onhost.model import Model, bytes_of, sample_of, tensor_of
 from doctor.smoke.onhost.parameters import initial_parameters
+from doctor.smoke.onhost.random_bytes import drawn, hashed
 from doctor.smoke.onhost.trainplan import GOLDEN_SIZE, places_again
 
 

@@ -10,8 +10,8 @@ import math
 from array import array
 from typing import NamedTuple
 
-from doctor.smoke.onhost.draw import below, chance, hashed, words
 from doctor.smoke.onhost.parameters import VOCABULARY, initial_parameters
+from doctor.smoke.onhost.random_bytes import below, chance, hashed, words
 from doctor.smoke.onhost.shape import Shape
 
 SEQUENCES = 16

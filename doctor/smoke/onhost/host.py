@@ -12,12 +12,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from doctor.smoke.onhost.bundle import command
-from doctor.smoke.onhost.ends import die_with_parent, end_children
 from doctor.smoke.onhost.interface import environment, interface_of
-from doctor.smoke.onhost.lookup import Lookup
+from doctor.smoke.onhost.lifetime import die_with_parent, end_children
 from doctor.smoke.onhost.memory import anonymous, holding
 from doctor.smoke.onhost.page import SIZE
 from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, STEP, Rank, parse
+from doctor.smoke.onhost.reverse_dns import Lookup
 from doctor.smoke.onhost.stacks import Stacks
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import mask_of
-from doctor.smoke.onhost.draw import hashed, words
+from doctor.smoke.onhost.inject_points import Rank, wrap
 from doctor.smoke.onhost.model import Sample
 from doctor.smoke.onhost.page import Page
 from doctor.smoke.onhost.parameters import initial_parameters
-from doctor.smoke.onhost.seams import Rank, wrap
+from doctor.smoke.onhost.random_bytes import hashed, words
 from doctor.smoke.onhost.streamplan import stream_seed
 from doctor.smoke.onhost.train import Trainer
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from typing import NamedTuple
 
-from doctor.smoke.onhost.draw import words
+from doctor.smoke.onhost.random_bytes import words
 from doctor.smoke.onhost.shape import Shape
 
 VOCABULARY = 64

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import struct
 
-from doctor.smoke.onhost.draw import hashed, words
+from doctor.smoke.onhost.random_bytes import hashed, words
 from doctor.smoke.onhost.shape import Shape
 
 FINGERPRINT_SEED = 20_260_817

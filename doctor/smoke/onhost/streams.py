@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from doctor.smoke.onhost.draw import hashed
 from doctor.smoke.onhost.model import bytes_of
+from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.streamplan import DRAWS, FINGERPRINT_SEED, doubles
 
 

@@ -15,9 +15,9 @@ from torch.optim.adam import adam
 
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import batch_of
-from doctor.smoke.onhost.draw import drawn, hashed
 from doctor.smoke.onhost.model import Model, Sample, bytes_of, sample_of, tensor_of
 from doctor.smoke.onhost.parameters import initial_parameters
+from doctor.smoke.onhost.random_bytes import drawn, hashed
 from doctor.smoke.onhost.streamplan import stream_seed
 from doctor.smoke.onhost.streams import Streams
 from doctor.smoke.onhost.trainplan import audited, replicas_again, shown

@@ -1,0 +1,138 @@
+"""`doctor ranktable`: a table judged by itself, and a table made from the live devices."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from doctor.api import Fact
+from doctor.errors import DoctorError, UsageError, suggest
+from doctor.expect import Expect
+from doctor.facts.ascend.network import NPU_ADDRESSES, Address
+from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD
+from doctor.facts.system import DEVICES
+from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, TableSeen
+from doctor.job.plan import JobPlan, draft
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
+from doctor.job.wishes import JobWishes
+from doctor.judge.engine import Case, Facts, judge
+from doctor.judge.examine import plan_of
+from doctor.judge.findings import findings
+from doctor.judge.playbook import load_remedies
+from doctor.judge.registry import find
+from doctor.judge.verdict import EXIT_INCONCLUSIVE, Report, Rules, RunInfo
+from doctor.model import Host, Missing, Scope, Verdict
+from doctor.report.outputs import Outputs, deliver, refuse_unwritable, show
+from doctor.run.examination import examined
+from doctor.run.request import Request
+from doctor.targets.inventory import table_file
+from doctor.text.nodeset import fold
+
+FORMS = ("1.0", "legacy", "1.2")
+MORE: tuple[Fact[Any], ...] = (DEVICES, NPU_ADDRESSES, NPU_SUPER_POD, ARCHITECTURE)
+
+
+def check_table(path: Path, outputs: Outputs) -> int:
+    """Judge a table by what stands in it: no host is touched, and none is called healthy."""
+    refuse_unwritable(outputs)
+    file = table_file(path, str(path))
+    table, flaws = read_table(file.text)
+    hosts = tuple(Host(id, id) for id in table.server_ids) if table else ()
+    plan = draft(hosts, JobWishes(table=file))
+    checks = [
+        check
+        for check in find().checks
+        if RANK_TABLE in check.needs and not any(isinstance(need, Fact) for need in check.needs)
+    ]
+    seen = TableSeen(file.path, file.text, table, flaws, given=True, checksum=file.checksum)
+    given = {"plan": plan, RANK_TABLE.name: seen}
+    results = judge(checks, Case(plan, Facts({}), {}, Expect(), given, {}))
+    started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    report = Report(
+        run=RunInfo("ranktable check", "ranktable", started, 0.0, "none"),
+        plan=plan,
+        hosts=(),
+        findings=findings(results, {check.id: check for check in checks}, {}, load_remedies().mend),
+        results=tuple(results),
+        scopes={check.id: Scope.CLUSTER for check in checks},
+        rules=Rules(),
+        notes=("the hosts themselves: name them behind the file to hold it against their devices",),
+    )
+    deliver(report, None, outputs)
+    return report.exit_code
+
+
+def make_table_of(request: Request, form: str, output: Path | None) -> int:
+    """Write the table of the live devices; where one is faulty, say so instead."""
+    if form not in FORMS:
+        raise UsageError(
+            f"--format: there is no {form!r}. {suggest(form, FORMS)}", f"There are {', '.join(FORMS)}."
+        )
+    to_file = output is not None and str(output) != "-"
+    outputs = Outputs(quiet=request.quiet)
+    refuse_unwritable(Outputs(save=output) if to_file else outputs)
+    recording, report = examined(request, MORE)
+    if report.verdict is not Verdict.HEALTHY:
+        show(report, outputs, sys.stderr)
+        print("doctor: no rank table was written: mend the above first, or leave hosts out.", file=sys.stderr)
+        return report.exit_code
+    facts = Facts(recording.heard)
+    plan = plan_of(recording)
+    unknown = {host: why for host in plan.names if (why := _unknown(host, facts, form))}
+    if unknown:
+        first = next(iter(unknown.values()))
+        print(f"doctor: no rank table was written: {fold(list(unknown))}: {first}", file=sys.stderr)
+        return EXIT_INCONCLUSIVE
+    text = _table(plan, facts, form)
+    if output is not None and to_file:
+        try:
+            output.write_text(text)
+        except OSError as error:
+            raise DoctorError(f"{output}: could not be written: {error.strerror}.") from None
+    else:
+        print(text, end="")
+    return report.exit_code
+
+
+def _unknown(host: str, facts: Facts, form: str) -> str:
+    """What is not known of a host and its table needs."""
+    needed = (DEVICES, NPU_ADDRESSES, *((NPU_SUPER_POD,) if form == "1.2" else ()))
+    for fact in needed:
+        value = facts.get(host, fact)
+        if isinstance(value, Missing):
+            return f"{fact.name}: {value.reason}"
+    devices = facts.get(host, DEVICES).npus
+    if not devices:
+        return "it has no NPU"
+    if form == "1.2" and set(devices) - set(facts.get(host, NPU_SUPER_POD)):
+        return "npu-smi tells of no super pod (--format 1.2 is for Atlas A3 super pods)"
+    return ""
+
+
+def _table(plan: JobPlan, facts: Facts, form: str) -> str:
+    servers = [_server(host, plan, facts, form) for host in plan.names]
+    kinds = {facts.get(host, ARCHITECTURE) for host in plan.names}
+    architecture = next((kind for kind in kinds if isinstance(kind, str) and kind), "aarch64")
+    return make_table(servers, cast('Literal["1.0", "legacy", "1.2"]', form), architecture)
+
+
+def _server(host: str, plan: JobPlan, facts: Facts, form: str) -> LiveServer:
+    addresses: Mapping[int, Any] = facts.get(host, NPU_ADDRESSES)
+    pods = facts.get(host, NPU_SUPER_POD) if form == "1.2" else {}
+    address = plan.data_address(host) or host
+    return LiveServer(
+        id=address,
+        address=address,
+        devices=tuple(
+            LiveDevice(
+                device=number,
+                address=live.ip if isinstance(live := addresses.get(number), Address) else None,
+                super_device=pods[number].device_id if number in pods else None,
+                super_pod=str(pods[number].pod_id) if number in pods else None,
+            )
+            for number in facts.get(host, DEVICES).npus
+        ),
+    )

@@ -1,0 +1,157 @@
+"""How hccn_tool is asked, and how its answers are told apart by device.
+
+It serves one caller at a time and answers "busy" to others, needs root, and may hang where a device is ill.
+Only its getters (-g) are ever called.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import TypeVar
+
+from doctor.api import Capture, Fact, Group, NotUnderstood, Run, fold
+from doctor.facts.device_tools import Call, calling, calls, complaint, why_not
+
+T = TypeVar("T")
+
+HCCN = Group("NPU", ("/dev/davinci[0-9]*",), 40)
+TOOL = "hccn_tool"
+ELSEWHERE = "/usr/local/Ascend/driver/tools/hccn_tool"
+SECONDS = 15
+_MOST_BYTES = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Unsaid:
+    """A device of which the tool told nothing usable, and why."""
+
+    reason: str
+    unsupported: bool = False
+
+
+PerDevice = Mapping[int, T | Unsaid]
+"""By the number N of /dev/davinciN, in ascending order."""
+
+
+def told(said: PerDevice[T], what: str = "device") -> tuple[dict[int, T], str]:
+    """What was told, and a sentence that names the devices of which nothing was, with the reason."""
+    known: dict[int, T] = {}
+    silent: dict[str, list[int]] = {}
+    for device, value in said.items():
+        if isinstance(value, Unsaid):
+            silent.setdefault(value.reason, []).append(device)
+        else:
+            known[device] = value
+    return known, "; ".join(f"{devices(numbers, what)}: {reason}" for reason, numbers in silent.items())
+
+
+def devices(numbers: Sequence[int], what: str = "device") -> str:
+    """Which devices, in words: "device 3", "devices 0-3,6"."""
+    folded = fold([str(number) for number in numbers]).strip("[]")
+    return f"{what}{'s' if len(numbers) > 1 else ''} {folded}"
+
+
+def asked(
+    words: str, then: str = "", *, first: str = ":", at: str = "/dev/davinci", seconds: int = SECONDS
+) -> str:
+    """A script that calls the tool with these words for each device, $n in them, and then does more.
+
+    It tells first which devices there are, so that those that it never came to are known.
+    """
+    return "\n".join(
+        [
+            calling(TOOL, ELSEWHERE, seconds),
+            "c=",
+            f"for d in {at}[0-9] {at}[0-9][0-9] {at}[0-9][0-9][0-9]; do",
+            f'  [ ! -e "$d" ] || c="$c ${{d#{at}}}"',
+            "done",
+            'printf "devices%s\\n" "$c"',
+            first,
+            f"for n in $c; do q $n {words}; {then or ':'}; done",
+        ]
+    )
+
+
+_PROTECT = "mount --make-rprivate / && mount --bind /etc /etc && mount -o remount,bind,ro /etc"
+
+
+def unwritten(script: str) -> str:
+    """The script with /etc read-only to it and to nobody else; "ro" is its argument if that could be done."""
+    shielded = quote(f'{_PROTECT} && exec sh -c "$1" sh ro')
+    return "\n".join(
+        [
+            f"s={quote(script)}",
+            f"if unshare -m sh -c {quote(_PROTECT)} 2>/dev/null",
+            f'then exec unshare -m sh -c {shielded} sh "$s"',
+            'else exec sh -c "$s" sh rw; fi',
+        ]
+    )
+
+
+def noted(key: str) -> str:
+    """Leaves out devices that have no such key in /etc/hccn.conf, unless that cannot be written to."""
+    known = f'grep -qs "^{key}_$n=" /etc/hccn.conf'
+    left_out = 'printf "@ %s unasked writes\\n" "$n"'
+    keep = f'k=; for n in $c; do {known} && k="$k $n" || {left_out}; done; c=$k'
+    return f'[ "$1" = ro ] || [ -n "$w" ] || {{ {keep}; }}'
+
+
+def hccn(
+    name: str, words: str, read: Callable[[Call], T], then: str = "", first: str = "", writes: str = ""
+) -> Fact[PerDevice[T]]:
+    """A fact of each device. `read` raises NotUnderstood where a text is not one of those that it knows.
+
+    `writes` is a key that the getter itself notes in /etc/hccn.conf when it is not there yet, and does not
+    mind when it cannot: nothing may be changed, so it is kept from that.
+    """
+
+    script = asked(words, then, first=f"{first or NOT_950}\n{noted(writes) if writes else ':'}")
+
+    def parse(capture: Capture) -> PerDevice[T]:
+        listed = re.match(r"devices((?: \d{1,3}){1,256})$", capture.stdout, re.MULTILINE)
+        if not listed:
+            raise NotUnderstood("there is no /dev/davinciN")
+        answers: dict[str, list[Call]] = {}
+        for call in calls(capture.stdout[listed.end() :], TOOL):
+            answers.setdefault(call.key, []).append(call)
+        numbers = sorted(set(map(int, listed[1].split())))
+        return {number: _value(answers.get(str(number), []), read) for number in numbers}
+
+    return Fact(
+        name,
+        Run(unwritten(script) if writes else script),
+        parse,
+        timeout=SECONDS,
+        needs_root=True,
+        cap=_MOST_BYTES,
+        partial=True,
+        group=HCCN,
+    )
+
+
+ONLY_950 = "[ ! -r /proc/bus/pci/devices ] || grep -q 19e5d806 /proc/bus/pci/devices || w=product"
+NOT_950 = "! grep -qs 19e5d806 /proc/bus/pci/devices || w=product"
+"""Products are not asked what they do not have; Atlas 950 puts its options in another order, too."""
+
+
+def _value(answers: Sequence[Call], read: Callable[[Call], T]) -> T | Unsaid:
+    for call in answers:
+        if call.unasked == "product":
+            return Unsaid("this product does not have it", unsupported=True)
+        if call.failed:
+            return Unsaid(call.failed)
+    if not answers:
+        return Unsaid(why_not(TOOL, "unasked", "time"))
+    if _UNSUPPORTED in answers[0].text.splitlines():
+        return Unsaid("the command is not supported on this product", unsupported=True)
+    call = Call(answers[-1].key, answers[-1].rc, "\n".join(answer.text for answer in answers))
+    try:
+        return read(call)
+    except NotUnderstood as error:
+        return Unsaid(str(error) or complaint(call, TOOL))
+
+
+_UNSUPPORTED = "The command is not supported on this product."

@@ -1,0 +1,160 @@
+"""What npu-smi tells of each card or chip by itself: memory errors, place in a super pod. Needs no root."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from doctor.api import Capture, Fact, Group, NotUnderstood, Run
+from doctor.facts.ascend.hccn_tool import Unsaid, told
+from doctor.facts.device_tools import Call, calling, calls, complaint, why_not
+from doctor.facts.key_values import fields, pairs, table
+
+T = TypeVar("T")
+
+NPU_SMI = Group("NPU", ("/dev/davinci[0-9]*",), 20)
+TOOL = "npu-smi"
+ELSEWHERE = "/usr/local/bin/npu-smi"
+
+_CHIPS = r"""awk -F'  +' '{ sub(/^[ \t]+/, "") }
+!k { for (i = 1; i <= NF; i++) if ($i ~ /^Chip ID/) k = i; next }
+/^[0-9]/ && !/[Mm]cu/ { print $1 + 0, $k + 0 }' | head -n 64"""
+_SECONDS = 10
+
+
+def _ask_each(about: str, what: Literal["card", "device"]) -> str:
+    of_card = f'cut -d" " -f1 | uniq | while read -r c; do q "$c" info -t {about} -i "$c"'
+    of_chip = f'while read -r c i; do q "$c/$i" info -t {about} -i "$c" -c "$i"'
+    return "\n".join(
+        [
+            calling(TOOL, ELSEWHERE, _SECONDS),
+            "q map info -m",
+            f"printf '%s\\n' \"$o\" | {_CHIPS} |",
+            of_card if what == "card" else of_chip,
+            "case $o in *'does not support'*) break; esac; done",
+        ]
+    )
+
+
+def _each(
+    name: str, about: str, what: Literal["card", "device"], read: Callable[[str], T]
+) -> Fact[Mapping[int, T]]:
+    """A fact of each; a product that has no such thing says so of the first, and is not asked on."""
+
+    def parse(capture: Capture) -> Mapping[int, T]:
+        answers = {call.key: call for call in calls(capture.stdout, TOOL)}
+        listed = answers.get("map")
+        if listed is None or listed.failed:
+            raise NotUnderstood(listed.failed if listed else f"{TOOL} did not answer in time")
+        keys = _keys(listed.text)
+        if what == "card":
+            keys = {int(card): card for card in (key.partition("/")[0] for key in keys.values())}
+        said: dict[int, T | Unsaid] = {}
+        for number, key in sorted(keys.items()):
+            value = _value(answers.get(key), read)
+            if value is None:
+                return {}
+            said[number] = value
+        known, why = told(said, what)
+        if why or not said:
+            raise NotUnderstood(why or f"{TOOL} lists no device: {complaint(listed, TOOL)}")
+        return known
+
+    return Fact(
+        name,
+        Run(_ask_each(about, what)),
+        parse,
+        timeout=_SECONDS,
+        cap=200_000,
+        partial=True,
+        group=NPU_SMI,
+    )
+
+
+def _value(call: Call | None, read: Callable[[str], T]) -> T | Unsaid | None:
+    """None where the product has no such thing."""
+    if call is None or call.failed:
+        return Unsaid(call.failed if call else why_not(TOOL, "unasked", "time"))
+    if "does not support" in call.text:
+        return None
+    try:
+        return read(call.text)
+    except NotUnderstood:
+        return Unsaid(complaint(call, TOOL))
+
+
+def _keys(listed: str) -> dict[int, str]:
+    """Of each device, what its answer goes by: its card and chip, as `npu-smi info -m` lists them."""
+    rows = [
+        row
+        for row in table(listed)
+        if _number(row.get("NPU ID", "")) is not None
+        and _number(row.get("Chip ID", "")) is not None
+        and "mcu" not in row.get("Chip Name", "").lower()
+    ]
+    single = len({row["NPU ID"] for row in rows}) == len(rows)
+    found: dict[int, str] = {}
+    for position, row in enumerate(rows):
+        physical = _number(row.get("Chip Phy-ID", ""))
+        logic = _number(row["NPU ID"] if single else row.get("Chip Logic ID", ""))
+        device = physical if physical is not None else logic if logic is not None else position
+        found[device] = f"{int(row['NPU ID'])}/{int(row['Chip ID'])}"
+    return found
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[0-9]{1,12}", text) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ecc:
+    """Errors of a card's memory, of all its chips: not corrected, corrected, and pages given up for them."""
+
+    double_bit: int
+    single_bit: int
+    isolated_pages: int
+
+
+def _ecc(text: str) -> Ecc:
+    counts = {"Double Bit Error": 0, "Single Bit Error": 0, "Isolated Pages": 0}
+    seen = set()
+    for key, value in pairs(text):
+        for what in counts:
+            number = _number(value)
+            if key.endswith(f"{what} Count") and number is not None:
+                counts[what] += number
+                seen.add(what)
+    if "Double Bit Error" not in seen:
+        raise NotUnderstood("")
+    return Ecc(*counts.values())
+
+
+NPU_ECC: Fact[Mapping[int, Ecc]] = _each("npu-ecc", "ecc", "card", _ecc)
+"""By card; nothing where the product does not tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuperPod:
+    """Where a device stands in a super pod; `device_id` is the SDID, the super_device_id of rank tables."""
+
+    device_id: int
+    pod_id: int
+    server_index: int
+    size: int
+
+
+def _super_pod(text: str) -> SuperPod:
+    found = fields(text)
+    numbers = [
+        _number(found.get(key, "")) for key in ("sdid", "super pod id", "server index", "super pod size")
+    ]
+    device, pod, server, size = numbers
+    if device is None or pod is None or server is None or size is None:
+        raise NotUnderstood("")
+    return SuperPod(device, pod, server, size)
+
+
+NPU_SUPER_POD: Fact[Mapping[int, SuperPod]] = _each("npu-super-pod", "spod-info", "device", _super_pod)
+"""By device; nothing where the product is no super pod."""

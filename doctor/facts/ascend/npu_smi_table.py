@@ -1,0 +1,120 @@
+"""The boxes of `npu-smi info`: two lines a chip, and the processes. Columns are found by their names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from doctor.facts.key_values import cells
+
+
+@dataclass(frozen=True, slots=True)
+class NpuProcess:
+    """A process on a device; the name is blank where it lives in another container."""
+
+    pid: int
+    name: str
+    memory_mb: int
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A chip. `chip` and `physical`, the number N of /dev/davinciN, are None where they are not printed."""
+
+    card: int
+    chip: int | None
+    physical: int | None
+    name: str
+    health: str
+    bus: str
+    used_mb: int
+    total_mb: int
+    processes: tuple[NpuProcess, ...] = ()
+
+
+@dataclass(slots=True)
+class _Header:
+    """In which cells the values stand, and which of the pairs `used / total` there is that of the HBM."""
+
+    health: int
+    name: int
+    usage: int = -1
+    which: int = 0
+    numbered: bool = False
+
+
+def read_box(text: str) -> tuple[Row, ...]:
+    rows: list[Row] = []
+    processes: dict[tuple[int, int | None], list[NpuProcess]] = {}
+    header: _Header | None = None
+    above: list[str] = []
+    listing = False
+    for line in text.splitlines():
+        if not line.lstrip().startswith("|"):
+            continue
+        row = cells(line)
+        if "Process id" in row:
+            listing = True
+        elif listing:
+            _note(row, processes)
+        elif "Health" in row:
+            # "NPU   Name" shares a cell, "NPU ID | Name" does not.
+            header = _Header(row.index("Health"), row.index("Name") if "Name" in row else 0)
+        elif header and header.usage < 0:
+            _complete(header, row)
+        elif header and above and _usages(row, header):
+            found = _row(above, row, header)
+            rows += [found] if found else []
+            above = []
+        elif header and len(row) > header.health:
+            above = row
+    return tuple(replace(row, processes=tuple(processes.get((row.card, row.chip), ()))) for row in rows)
+
+
+def _complete(header: _Header, row: Sequence[str]) -> None:
+    """The header's second line, which names what is used."""
+    for position, cell in enumerate(row):
+        names = re.findall(r"(\w{1,20})-Usage", cell)
+        if names:
+            header.usage = position
+            header.which = names.index("HBM") if "HBM" in names else 0
+            header.numbered = row[0].split()[1:] in (["Phy-ID"], ["Device"])
+
+
+def _usages(row: Sequence[str], header: _Header) -> list[tuple[str, str]]:
+    if len(row) <= header.usage:
+        return []
+    return re.findall(r"([0-9]{1,9}) {0,20}/ {0,20}([0-9]{1,9})", row[header.usage])
+
+
+def _row(above: Sequence[str], below: Sequence[str], header: _Header) -> Row | None:
+    card, *rest = above[0].split() or [""]
+    chip, *physical = below[0].split() or [""]
+    usages = _usages(below, header)
+    if not _number(card) or len(usages) <= header.which or len(below) <= header.health:
+        return None
+    used, total = usages[header.which]
+    return Row(
+        int(card),
+        int(chip) if _number(chip) else None,
+        int(physical[0]) if header.numbered and physical and _number(physical[0]) else None,
+        (above[header.name] if header.name else " ".join(rest))[:80],
+        above[header.health][:40],
+        below[header.health][:40],
+        int(used),
+        int(total),
+    )
+
+
+def _note(row: Sequence[str], processes: dict[tuple[int, int | None], list[NpuProcess]]) -> None:
+    where = row[0].split()
+    if len(row) < 4 or not where or not all(map(_number, where[:2])) or not _number(row[1]):
+        return
+    chip = int(where[1]) if len(where) > 1 else None
+    memory = int(row[3]) if _number(row[3]) else 0
+    processes.setdefault((int(where[0]), chip), []).append(NpuProcess(int(row[1]), row[2][:80], memory))
+
+
+def _number(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,9}", text) is not None

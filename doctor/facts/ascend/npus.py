@@ -1,0 +1,109 @@
+"""Ascend devices as npu-smi shows them: health, memory, processes. Needs no root."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from doctor.api import Capture, Fact, NotUnderstood, Run
+from doctor.facts.ascend.npu_smi_card import ELSEWHERE, NPU_ECC, NPU_SMI, NPU_SUPER_POD, TOOL, Ecc, SuperPod
+from doctor.facts.ascend.npu_smi_table import NpuProcess, Row, read_box
+from doctor.facts.device_tools import calling, calls, complaint
+from doctor.facts.key_values import pairs
+
+__all__ = ["NPUS", "NPU_ECC", "NPU_SMI", "NPU_SUPER_POD", "Ecc", "Npu", "NpuProcess", "SuperPod"]
+
+
+@dataclass(frozen=True, slots=True)
+class Npu:
+    """`device` is the number N of /dev/davinciN. `codes` and `errors` are asked of those that are not OK."""
+
+    device: int
+    card: int
+    chip: int
+    name: str
+    health: str
+    bus: str
+    hbm_used_mb: int
+    hbm_total_mb: int
+    processes: tuple[NpuProcess, ...] = ()
+    codes: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+
+    def full(self, idle_percent: int) -> bool:
+        """Whether more of its memory is in use than an idle device needs."""
+        return 100 * self.hbm_used_mb > idle_percent * self.hbm_total_mb > 0
+
+
+_SICK = r"""awk -F'|' '
+/Health/ { for (i = 2; i < NF; i++) if ($i ~ /Health/) h = i; next }
+/Process id/ { exit }
+h && $h ~ /:/ { split($2, b, " "); if (bad) print c, b[1]; bad = 0; next }
+h && $2 ~ /^ *[0-9]/ { c = $2 + 0; bad = $h !~ /^ *OK *$/ }' | head -n 16 | tr -cd '0-9 \n'"""
+_NPUS_SECONDS = 12
+
+
+def _ask_npus() -> str:
+    """One call tells of all; those that are not well are then asked for what ails them, one by one."""
+    return "\n".join(
+        [
+            calling(TOOL, ELSEWHERE, _NPUS_SECONDS),
+            f"L={_NPUS_SECONDS - 2}; q all info; L=4",
+            f"printf '%s\\n' \"$o\" | {_SICK} |",
+            'while read -r c i; do q "$c/$i" info -t health -i "$c" ${i:+-c $i}; done',
+        ]
+    )
+
+
+def _npus(capture: Capture) -> tuple[Npu, ...]:
+    answers = list(calls(capture.stdout, TOOL))
+    if not answers:
+        raise NotUnderstood(f"{TOOL} did not answer in time")
+    if answers[0].failed:
+        raise NotUnderstood(answers[0].failed)
+    rows = read_box(answers[0].text)
+    if not rows:
+        raise NotUnderstood(f"{TOOL} lists no device: {complaint(answers[0], TOOL)}")
+    ills = {call.key: _ill(call.text) for call in answers[1:]}
+    return tuple(
+        Npu(
+            device,
+            row.card,
+            row.chip or 0,
+            row.name,
+            row.health,
+            row.bus,
+            row.used_mb,
+            row.total_mb,
+            row.processes,
+            *ills.get(f"{row.card}/{'' if row.chip is None else row.chip}", ((), ())),
+        )
+        for device, row in _numbered(rows)
+    )
+
+
+def _numbered(rows: Sequence[Row]) -> list[tuple[int, Row]]:
+    """By /dev/davinciN: told where cards have several chips, and the card's number where they have one."""
+    single = len({row.card for row in rows}) == len(rows)
+    numbered = [
+        (row.physical if row.physical is not None else row.card if single else position, row)
+        for position, row in enumerate(rows)
+    ]
+    return sorted(numbered, key=lambda pair: pair[0])
+
+
+def _ill(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    codes: list[str] = []
+    errors: list[str] = []
+    for key, value in pairs(text):
+        if key == "Error Code":
+            codes += re.findall(r"\b(?:0x)?[0-9A-Fa-f]{8}\b", value)[:32]
+        elif key == "Error Information" and value not in ("", "NA"):
+            errors.append(value[:300])
+    return tuple(codes[:32]), tuple(errors[:32])
+
+
+NPUS: Fact[tuple[Npu, ...]] = Fact(
+    "npus", Run(_ask_npus()), _npus, timeout=_NPUS_SECONDS, cap=200_000, partial=True, group=NPU_SMI
+)

@@ -1,0 +1,164 @@
+"""NPU to NPU over the fabric: who is to ping whom, the pings, and which device explains those that fail.
+
+Device i of a host pings device i of others, so that each rail is looked at by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+from typing import Literal
+
+from doctor.api import Ask, Capture, Fact, NotUnderstood, Run
+from doctor.facts.ascend.hccn_tool import ELSEWHERE, HCCN, TOOL, PerDevice, told
+from doctor.facts.ascend.network import Address
+from doctor.facts.device_tools import Call, calling, calls, complaint, why_not
+from doctor.mesh import Blame, Link, Shape, culprits, pairs_of
+
+FULL_UP_TO = 8
+"""hccn_tool serves one caller at a time: with more hosts each meets only some of the others."""
+SECONDS = 35
+PING_SECONDS = 8
+
+Outcome = Literal["ok", "lossy", "lost", "untested"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """What one device heard of an address. `lossy`: of three packets some came back."""
+
+    device: int
+    address: str
+    outcome: Outcome
+    detail: str = ""
+
+
+def _ask_pings(ask: Ask) -> str:
+    """One packet; where it does not come back (the first may wait for ARP), the tool's usual three."""
+    keys = [quote(f"{device}/{address}") for device, address in ask.pings]
+    pings = [f"p {int(device)} {quote(address)}" for device, address in ask.pings]
+    planned = f"echo pings {' '.join(keys)}"
+    return "\n".join([calling(TOOL, ELSEWHERE, SECONDS), _PING, planned, *pings])
+
+
+_PING = f"""L={PING_SECONDS}
+p() {{
+  q "$1/$2" -i "$1" -ping -g address "$2" pkt 1
+  case $o in *' 0.00% packet loss'*) ;; *) q "$1/$2" -i "$1" -ping -g address "$2";; esac
+}}"""
+
+
+def _pings(capture: Capture) -> tuple[Ping, ...]:
+    """The last word on each: the three packets, where the first got lost and there was time for more.
+
+    Those that were planned and not made are told as well.
+    """
+    planned = re.match(r"pings((?: \d{1,3}/\S{1,64}){1,20000})$", capture.stdout, re.MULTILINE)
+    if not planned:
+        raise NotUnderstood("no ping was planned")
+    late: tuple[Outcome, str] = ("untested", why_not(TOOL, "unasked", "time"))
+    heard: dict[str, tuple[Outcome, str]] = dict.fromkeys(planned[1].split(), late)
+    for call in calls(capture.stdout[planned.end() :], TOOL):
+        outcome, detail = _outcome(call)
+        if call.key in heard and (outcome != "untested" or heard[call.key] is late):
+            heard[call.key] = outcome, detail
+    parts = ((key.partition("/"), said) for key, said in heard.items())
+    return tuple(Ping(int(device), address, *said) for (device, _, address), said in parts)
+
+
+def _outcome(call: Call) -> tuple[Outcome, str]:
+    if call.failed:
+        return "untested", call.failed
+    loss = re.search(r"(\d{1,3}(?:\.\d{1,4})?)% packets? loss", call.text)
+    if loss:
+        share = float(loss[1])
+        line = next(line for line in call.text.splitlines() if loss[0] in line)
+        return "ok" if share == 0 else "lossy" if share < 100 else "lost", line[:200]
+    if "recv time out" in call.text or "Destination Host Unreachable" in call.text:
+        return "lost", call.text.splitlines()[-1][:200]
+    return "untested", complaint(call, TOOL)
+
+
+NPU_PINGS: Fact[tuple[Ping, ...]] = Fact(
+    "npu-pings",
+    Run(_ask_pings),
+    _pings,
+    timeout=SECONDS,
+    needs_root=True,
+    cap=1_000_000,
+    partial=True,
+    group=HCCN,
+    later=True,
+)
+
+
+def plan_pings(
+    addresses: Mapping[str, PerDevice[Address | None]],
+    links: Mapping[str, PerDevice[bool]],
+    products: Mapping[str, str],
+    *,
+    everybody: bool = False,
+) -> dict[str, tuple[tuple[int, str], ...]]:
+    """Host -> own device and the address of its twin on another host of its product, for each ping.
+
+    A device without an address or link, or with an address that another has too, is told of elsewhere, and a
+    ping from or to it would blame others.
+    """
+    held = {host: told(said)[0] for host, said in addresses.items()}
+    ready = {
+        host: {
+            device: address.ip
+            for device, address in devices.items()
+            if address and links.get(host, {}).get(device) is not False
+        }
+        for host, devices in held.items()
+    }
+    holders = Counter(address.ip for devices in held.values() for address in devices.values() if address)
+    alike: dict[str, list[str]] = {}
+    for host, devices in ready.items():
+        if devices:
+            alike.setdefault(products.get(host, ""), []).append(host)
+    plan: dict[str, list[tuple[int, str]]] = {}
+    for hosts in alike.values():
+        shape: Shape = "full" if everybody or len(hosts) <= FULL_UP_TO else "sparse"
+        for source, target in pairs_of(hosts, shape):
+            for device, own in ready[source].items():
+                other = ready[target].get(device)
+                if other and holders[own] == holders[other] == 1:
+                    plan.setdefault(source, []).append((device, other))
+    return {host: tuple(pings) for host, pings in plan.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Rail:
+    """One explanation of pings that failed between devices of one number."""
+
+    device: int
+    blame: Blame
+
+
+def rails(
+    pings: Mapping[str, Sequence[Ping]],
+    addresses: Mapping[str, PerDevice[Address | None]],
+    outcome: Literal["lost", "lossy"],
+) -> tuple[Rail, ...]:
+    """Which devices explain the pings of this outcome, rail by rail. A ping needs both ways to work."""
+    owner = {
+        address.ip: host
+        for host, said in addresses.items()
+        for address in told(said)[0].values()
+        if address is not None
+    }
+    verdicts: dict[str, Literal["ok", "dropped", "untested"]]
+    verdicts = {"lost": "untested", "lossy": "ok", "untested": "untested", "ok": "ok", outcome: "dropped"}
+    links: dict[int, list[Link]] = {}
+    for host, own in pings.items():
+        for ping in own:
+            if ping.address in owner:
+                verdict, target = verdicts[ping.outcome], owner[ping.address]
+                link = Link(host, target, ping.address, 0, "ephemeral", verdict, detail=ping.detail)
+                links.setdefault(ping.device, []).append(link)
+    return tuple(Rail(device, blame) for device in sorted(links) for blame in culprits(links[device]))

@@ -1,0 +1,179 @@
+"""What the ports of Ascend devices tell of themselves: optics, counters, history, neighbour."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import pairwise
+
+from doctor.api import Fact, NotUnderstood
+from doctor.facts.ascend.hccn_tool import ONLY_950, PerDevice, hccn
+from doctor.facts.device_tools import Call
+from doctor.facts.key_values import fields, pairs, table
+
+
+@dataclass(frozen=True, slots=True)
+class Optics:
+    """Keys as printed, sorted by what their values are: numbers with a unit, flags, words."""
+
+    present: bool | None
+    values: Mapping[str, float] = field(default_factory=dict)
+    flags: Mapping[str, int] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+def _optics(call: Call) -> Optics | None:
+    """A module said to be "not present" may still list its values, in the same answer."""
+    if "Optical module is not present" in call.text:
+        return None
+    present: bool | None = None
+    values: dict[str, float] = {}
+    flags: dict[str, int] = {}
+    texts: dict[str, str] = {}
+    for key, value in pairs(call.text):
+        number = re.fullmatch(r"(-?[0-9]{1,9}(?:\.[0-9]{1,9})?)\s?([A-Za-z%°]{1,8})?", value)
+        flag = re.fullmatch(r"0x[0-9a-fA-F]{1,8}|[0-9]{1,9}", value)
+        if key == "present":
+            present = value == "present"
+        elif flag and ("flag" in key.lower() or value.startswith("0x")):
+            flags.setdefault(key, int(value, 0 if value.startswith("0x") else 10))
+        elif number and (number[2] or "." in number[1]):
+            values.setdefault(key, float(number[1]))
+        elif value:
+            texts.setdefault(key, value[:200])
+    if present is None and not values:
+        raise NotUnderstood("")
+    return Optics(present, values, flags, texts)
+
+
+NPU_OPTICS: Fact[PerDevice[Optics | None]] = hccn("npu-optics", "-i $n -optical -g", _optics)
+"""None where there is no optical module."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChange:
+    """`seconds_ago` is by the device's own clock, which may differ from the host's."""
+
+    at: str
+    seconds_ago: float | None
+    up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHistory:
+    """`changes` are the newest first, and only the last ones; old versions do not tell `downs`."""
+
+    ups: int
+    downs: int | None
+    changes: tuple[LinkChange, ...] = ()
+
+
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_WHEN = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} [0-9]{4}"
+_CHANGE = re.compile(rf"({_WHEN})\s{{1,20}}LINK (UP|DOWN)\b")
+
+
+def _time(text: str) -> datetime | None:
+    """Not by strptime, whose names of months are those of the locale."""
+    if not re.fullmatch(_WHEN, text):
+        return None
+    _, month, day, clock, year = text.split()
+    hour, minute, second = map(int, clock.split(":"))
+    try:
+        return datetime(int(year), _MONTHS.index(month) + 1, int(day), hour, minute, second)
+    except ValueError:
+        return None
+
+
+def _history(call: Call) -> LinkHistory:
+    found = fields(call.text)
+    ups, downs = (_count(found.get(f"link {way} count", "")) for way in ("up", "down"))
+    if ups is None:
+        raise NotUnderstood("")
+    now = _time(found.get("current time", ""))
+    changes = []
+    for at, way in _CHANGE.findall(call.text)[:200]:
+        then = _time(at)
+        ago = (now - then).total_seconds() if now and then else None
+        changes.append(LinkChange(at, ago if ago is not None and ago >= 0 else None, way == "UP"))
+    return LinkHistory(ups, downs, tuple(changes))
+
+
+def _count(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[0-9]{1,12}", text) else None
+
+
+NPU_LINK_HISTORY: Fact[PerDevice[LinkHistory]] = hccn("npu-link-history", "-i $n -link_stat -g", _history)
+
+
+def _counters(call: Call) -> Mapping[str, int]:
+    found = {
+        key: int(value)
+        for key, value in pairs(call.text)
+        if re.fullmatch(r"[a-z]\w{0,63}", key) and re.fullmatch(r"[0-9]{1,20}", value)
+    }
+    if not found or "packet statistics" not in call.text:
+        raise NotUnderstood("")
+    return found
+
+
+NPU_COUNTERS: Fact[PerDevice[Mapping[str, int]]] = hccn("npu-counters", "-i $n -stat -g", _counters)
+"""Packets since the device started. Old versions tell of a few only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """What the switch says of itself: its port, and the first line of its description."""
+
+    port: str
+    system: str
+
+
+def _neighbour(call: Call) -> Neighbour | None:
+    lines = [line.strip() for line in call.text.splitlines() if line.strip()]
+    below: dict[str, str] = {}
+    for line, after in pairwise(lines):
+        below.setdefault(line, after)
+    port = below.get("Port ID TLV", "")
+    if port and not port.endswith("TLV"):
+        system = below.get("System Description TLV", "")
+        name = port.partition(": ")[2] or port
+        return Neighbour(name.strip()[:120], "" if system.endswith("TLV") else system[:120])
+    if call.rc or lines:
+        raise NotUnderstood("")
+    return None
+
+
+NPU_NEIGHBOURS: Fact[PerDevice[Neighbour | None]] = hccn("npu-neighbours", "-i $n -lldp -g", _neighbour)
+"""Of the switch port that it is plugged into; None where the tool ends well and prints nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port of a device that has several (Atlas 950)."""
+
+    die: int
+    port: int
+    speed_gb: int | None
+    kind: str
+    up: bool
+    media: str
+
+
+def _ports(call: Call) -> tuple[Port, ...]:
+    found = []
+    for row in table(call.text):
+        die, port = _count(row.get("UdieID", "")), _count(row.get("PortID", ""))
+        state = row.get("Link Status", "").upper()
+        if die is None or port is None or state not in ("UP", "DOWN"):
+            continue
+        speed, kind, media = _count(row.get("Speed", "")), row.get("PortType", ""), row.get("Media Type", "")
+        found.append(Port(die, port, speed, kind[:40], state == "UP", media[:40]))
+    if not found:
+        raise NotUnderstood("")
+    return tuple(found)
+
+
+NPU_PORTS: Fact[PerDevice[tuple[Port, ...]]] = hccn("npu-ports", "-g -dev_info -i $n", _ports, first=ONLY_950)

@@ -1,0 +1,230 @@
+"""NVIDIA GPUs: which there are, how they are, who uses them, and which of them are the job's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from doctor.api import Capture, Fact, JobPlan, NotUnderstood, Undecided, fold
+from doctor.facts.device_tools import calls, complaint
+from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking, bus_id, number, table, told
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+_MOST_LINES = 16
+_TROUBLE = re.compile(r"GPU is lost|GPU requires reset|Unknown Error|ERR!", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One line of the list. `trouble` is what stands where its values should be: "GPU requires reset"."""
+
+    index: int
+    uuid: str
+    name: str
+    bus: str
+    used_mb: int | None = None
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """What nvidia-smi lists, and what it said beside that.
+
+    `denied` counts device files that this login or its cgroup may not open: these GPUs belong to others.
+    `silent` says that nvidia-smi did not answer at all.
+    """
+
+    listed: tuple[Gpu, ...]
+    said: tuple[str, ...] = ()
+    denied: int = 0
+    silent: str = ""
+
+
+def gpus_named(numbers: Sequence[int]) -> str:
+    """ "GPU 3", "GPUs 0-3,6" """
+    return f"GPU{'s' if len(numbers) > 1 else ''} {fold([str(n) for n in numbers]).strip('[]')}"
+
+
+def _gpus(capture: Capture) -> Gpus:
+    denied = len(re.findall(r"^denied /dev/nvidia\d{1,4}$", capture.stdout, re.MULTILINE))
+    made = list(calls(capture.stdout, TOOL))
+    if not made or made[-1].unasked:
+        raise NotUnderstood(made[-1].failed if made else f"{TOOL} did not answer in time")
+    call = made[-1]
+    if call.failed:
+        return Gpus((), denied=denied, silent=call.failed)
+    rows, rest = table(call.text, "index")
+    listed = [gpu for row in rows if (gpu := _gpu(row))]
+    said = [line[:200] for line in rest if not line.startswith("denied /dev/")][:_MOST_LINES]
+    if not listed and not said:
+        raise NotUnderstood(complaint(call, TOOL))
+    return Gpus(tuple(listed), tuple(said), denied)
+
+
+def _gpu(row: Mapping[str, str]) -> Gpu | None:
+    index = number(row["index"])
+    if index is None:
+        return None
+    trouble = _TROUBLE.search(", ".join(value for name, value in row.items() if name != "name"))
+    return Gpu(
+        index,
+        told(row.get("uuid", "")),
+        told(row.get("name", "")),
+        bus_id(row.get("pci.bus_id", "")),
+        number(row.get("memory.used", "")),
+        trouble[0] if trouble else "",
+    )
+
+
+# Temperature and performance state: a GPU that needs a reset still tells its name and memory.
+GPUS = Fact(
+    "gpus",
+    asking(
+        12,
+        'for d in /dev/nvidia[0-9]*; do [ -r "$d" ] || echo "denied $d"; done',
+        "q gpus --query-gpu=index,uuid,name,pci.bus_id,memory.used,temperature.gpu,pstate --format=csv",
+    ),
+    _gpus,
+    timeout=12,
+    cap=65536,
+    group=GPU,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a driver tells of one GPU beyond its name. None and empty: it does not.
+
+    `action` is what the driver asks for: "None", "Reset", "Reboot", "Drain P2P", "Drain and Reset".
+    `fabric` is how far it has joined the NVLink fabric; `fabric_status` counts once that is "Completed".
+    """
+
+    uncorrected: int | None = None
+    retirement_pending: bool | None = None
+    remap_pending: bool | None = None
+    remap_failed: bool | None = None
+    action: str = ""
+    mig: bool = False
+    fabric: str = ""
+    fabric_status: str = ""
+    fabric_health: str = ""
+
+
+_HEALTH = (
+    "index,ecc.errors.uncorrected.volatile.total,retired_pages.pending,remapped_rows.pending"
+    ",remapped_rows.failure,mig.mode.current,gpu_recovery_action,fabric.state,fabric.status"
+    ",fabric.health.summary"
+)
+# One field that a driver does not know makes it refuse them all, and it names that one.
+_WITHOUT_UNKNOWN_FIELDS = """\
+for i in 1 2 3 4 5 6 7 8 9; do
+  q health --query-gpu=$f --format=csv
+  case $o in *'Field "'*'" is not a valid field'*) ;; *) break;; esac
+  b=${o#*'Field "'}; b=${b%%'"'*}; f=,$f,
+  case $f in *,"$b",*) ;; *) break;; esac
+  f=${f%%,"$b",*},${f#*,"$b",}; f=${f#,}; f=${f%,}
+done"""
+
+
+def _health(capture: Capture) -> Mapping[int, Health]:
+    call = answer(capture)
+    found: dict[int, Health] = {}
+    for row in table(call.text, "index")[0]:
+        index = number(row["index"])
+        if index is not None:
+            found[index] = Health(
+                number(row.get("ecc.errors.uncorrected.volatile.total", "")),
+                _yes(row.get("retired_pages.pending", "")),
+                _yes(row.get("remapped_rows.pending", "")),
+                _yes(row.get("remapped_rows.failure", "")),
+                told(row.get("gpu_recovery_action", "")),
+                row.get("mig.mode.current") == "Enabled",
+                *(told(row.get(f"fabric.{what}", "")) for what in ("state", "status", "health.summary")),
+            )
+    if not found:
+        raise NotUnderstood(complaint(call, TOOL))
+    return found
+
+
+def _yes(text: str) -> bool | None:
+    return {"yes": True, "1": True, "no": False, "0": False}.get(text.lower())
+
+
+GPU_HEALTH = Fact(
+    "gpu-health",
+    asking(12, f"f={_HEALTH}", _WITHOUT_UNKNOWN_FIELDS),
+    _health,
+    timeout=12,
+    cap=65536,
+    partial=True,
+    group=GPU,
+)
+"""By index."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuProcess:
+    """A process that has memory of a GPU; `name` is empty where it may not be told, as from a container."""
+
+    uuid: str
+    pid: int
+    used_mb: int | None
+    name: str
+
+
+def _processes(capture: Capture) -> tuple[GpuProcess, ...]:
+    call = answer(capture)
+    if not re.search(r"^gpu_uuid,", call.text, re.MULTILINE):
+        raise NotUnderstood(complaint(call, TOOL))
+    rows, _ = table(call.text, "gpu_uuid")
+    return tuple(
+        GpuProcess(
+            row["gpu_uuid"],
+            pid,
+            number(row.get("used_gpu_memory", "")),
+            told(row.get("process_name", "").rpartition("/")[2]),
+        )
+        for row in rows
+        if (pid := number(row.get("pid", ""))) is not None
+    )
+
+
+GPU_PROCESSES = Fact(
+    "gpu-processes",
+    asking(8, "q apps --query-compute-apps=gpu_uuid,pid,used_gpu_memory,process_name --format=csv"),
+    _processes,
+    timeout=8,
+    cap=65536,
+    group=GPU,
+)
+
+
+def visible(gpus: Gpus, plan: JobPlan) -> tuple[Gpu, ...]:
+    """The GPUs that are the job's: those that CUDA_VISIBLE_DEVICES names, all where it is not set."""
+    if gpus.silent:
+        raise Undecided(gpus.silent)
+    words = wishes(plan)
+    return (
+        gpus.listed if words is None else tuple(g for g in gpus.listed if any(is_named(g, w) for w in words))
+    )
+
+
+def wishes(plan: JobPlan) -> tuple[str, ...] | None:
+    """The words of CUDA_VISIBLE_DEVICES; the runtime stops reading at the first that it does not know."""
+    text = plan.env.get(VISIBLE)
+    if text is None:
+        return None
+    words: list[str] = []
+    for word in (word.strip() for word in text.split(",")):
+        if word.startswith("MIG-"):
+            raise Undecided(f"{VISIBLE} names MIG instances, which are not looked at")
+        if not re.fullmatch(r"[0-9]{1,4}|GPU-[0-9A-Fa-f-]{1,60}", word):
+            break
+        words.append(word)
+    return tuple(words)
+
+
+def is_named(gpu: Gpu, word: str) -> bool:
+    """By its number, or by its UUID or the beginning of that."""
+    return gpu.uuid.startswith(word) if word.startswith("GPU-") else gpu.index == int(word)

@@ -1,0 +1,78 @@
+"""How nvidia-smi is asked, and how its tables are read.
+
+It is only started where the driver is loaded: it would load modules and make device files itself.
+Columns are found by name, since a driver may leave some out and add others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from doctor.api import Capture, Group, NotUnderstood, Run
+from doctor.facts.device_tools import Call, calling, calls
+
+GPU = Group("NVIDIA GPU", ("/dev/nvidia[0-9]*",), 30)
+TOOL = "nvidia-smi"
+_ELSEWHERE = "/usr/bin/nvidia-smi"
+_MOST_COLUMNS = 64
+_NOTHING = re.compile(r"|\[.*\]|N/A|ERR!|Not Supported", re.IGNORECASE)
+"""What stands in a cell of which nvidia-smi could tell nothing."""
+
+
+def asking(seconds: int, *lines: str) -> Run:
+    """A script that may call `q KEY words...` of nvidia-smi for so many seconds."""
+    return Run(
+        "\n".join(
+            [
+                "[ -e /proc/driver/nvidia/version ] || { echo the NVIDIA driver is not loaded >&2; exit 1; }",
+                calling(TOOL, _ELSEWHERE, seconds),
+                f"L={seconds - 2}",
+                *lines,
+            ]
+        )
+    )
+
+
+def answer(capture: Capture) -> Call:
+    """The last call's. Raises where there is none, or it failed."""
+    made = list(calls(capture.stdout, TOOL))
+    if not made or made[-1].failed:
+        raise NotUnderstood(made[-1].failed if made else f"{TOOL} did not answer in time")
+    return made[-1]
+
+
+def bus_id(text: str) -> str:
+    """00000000:8A:00.0 and PCI:0000:8a:00 -> 0000:8a:00; empty where there is none."""
+    match = re.search(r"\b(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.[0-7])?\b", text)
+    return f"{int(match[1] or '0', 16):04x}:{match[2]}:{match[3]}".lower() if match else ""
+
+
+def table(text: str, first: str) -> tuple[list[Mapping[str, str]], list[str]]:
+    """The rows below the header that begins with `first`, by column name without unit; and all other lines.
+
+    The last column may hold commas.
+    """
+    names: list[str] = []
+    rows: list[Mapping[str, str]] = []
+    rest: list[str] = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split(",", len(names) - 1 if names else _MOST_COLUMNS)]
+        if not names and cells[0] == first and len(cells) <= _MOST_COLUMNS:
+            names = [cell.partition(" [")[0] for cell in cells]
+        elif names and len(cells) == len(names):
+            rows.append(dict(zip(names, cells, strict=True)))
+        elif line.strip():
+            rest.append(line.strip())
+    return rows, rest
+
+
+def number(text: str) -> int | None:
+    """`32362 MiB` -> 32362; None where nothing is told."""
+    match = re.match(r"([0-9]{1,12})(?: \w{1,8})?$", text)
+    return int(match[1]) if match else None
+
+
+def told(text: str) -> str:
+    """The text of a cell; empty where nothing is told."""
+    return "" if _NOTHING.fullmatch(text) else text[:80]

@@ -1,0 +1,114 @@
+"""What joins the NVIDIA GPUs of a host: NVLinks, who is how near to whom, NVSwitches and their manager."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from doctor.api import Capture, Fact, Group, NotUnderstood, Run
+from doctor.facts.device_tools import complaint
+from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The NVLinks of one GPU by number; none at all where it is only said that all are inactive."""
+
+    name: str
+    active: tuple[int, ...]
+    inactive: tuple[int, ...] = ()
+
+
+def _nvlinks(capture: Capture) -> Mapping[int, Links]:
+    """`GPU 0: NVIDIA H200 (UUID: ...)`, then `Link 0: 26.562 GB/s` or `Link 3: <inactive>` for each."""
+    call = answer(capture)
+    names: dict[int, str] = {}
+    links: dict[int, dict[int, bool]] = {}
+    current = -1
+    for line in call.text.splitlines():
+        gpu = re.match(r"GPU (\d{1,4}): (.{1,80}?) \(UUID: ", line)
+        link = re.match(r"\s{0,80}Link (\d{1,3}): (.{1,80})", line)
+        if gpu:
+            current = int(gpu[1])
+            names[current] = gpu[2]
+        elif link and current in names:
+            links.setdefault(current, {})[int(link[1])] = "inactive" not in link[2].lower()
+        elif "all links are inactive" in line.lower() and current in names:
+            links.setdefault(current, {})
+    if not names and call.text:
+        raise NotUnderstood(complaint(call, TOOL))
+    return {index: _links(names[index], found) for index, found in links.items()}
+
+
+def _links(name: str, found: Mapping[int, bool]) -> Links:
+    active, inactive = (tuple(n for n, up in found.items() if up is wanted) for wanted in (True, False))
+    return Links(name, active, inactive)
+
+
+NVLINKS = Fact("nvlinks", asking(8, "q nvlink nvlink --status"), _nvlinks, timeout=8, cap=65536, group=GPU)
+"""By index; a GPU without NVLink, or in MIG mode, is not there."""
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;]{0,8}m")
+
+
+def _topology(capture: Capture) -> Mapping[tuple[int, int], str]:
+    """A matrix whose header may be underlined, and may name NICs behind the GPUs."""
+    call = answer(capture)
+    found: dict[tuple[int, int], str] = {}
+    columns: list[str] = []
+    for line in _ESCAPES.sub("", call.text).splitlines():
+        words = line.split(None, 400)
+        if not columns and words[:1] == ["GPU0"] and "X" not in words:
+            columns = words[: words.index("CPU")] if "CPU" in words else words
+        elif columns and words and re.fullmatch(r"GPU\d{1,4}", words[0]):
+            for column, cell in zip(columns, words[1:], strict=False):
+                if re.fullmatch(r"GPU\d{1,4}", column) and column != words[0]:
+                    one, other = sorted((int(words[0][3:]), int(column[3:])))
+                    found[one, other] = cell[:8]
+    if not columns:
+        raise NotUnderstood(complaint(call, TOOL))
+    return found
+
+
+GPU_TOPOLOGY = Fact("gpu-topology", asking(8, "q topo topo -m"), _topology, timeout=8, cap=65536, group=GPU)
+"""Two GPUs, the lower index first -> what joins them: NV18, SYS, NODE, PHB, PXB, PIX."""
+
+
+@dataclass(frozen=True, slots=True)
+class FabricManager:
+    """`running` is None where the processes of others are hidden from this login."""
+
+    switches: int
+    running: bool | None
+
+
+# The kernel keeps 15 characters of a process's name. The folder is there without any switch too.
+_MANAGER = """\
+set -- /proc/driver/nvidia-nvswitch/devices/*
+[ -e "$1" ] || set -- /dev/nvidia-nvswitch[0-9]*
+[ -e "$1" ] || { echo switches 0; exit; }
+echo switches $#
+[ -r /proc/1/comm ] || { echo hidden; exit; }
+grep -lsx nv-fabricmanage /proc/[0-9]*/comm
+:"""
+
+
+def _manager(capture: Capture) -> FabricManager:
+    counted = re.match(r"switches (\d{1,4})$", capture.stdout, re.MULTILINE)
+    if not counted:
+        raise NotUnderstood("the NVSwitches were not counted")
+    running = bool(re.search(r"^/proc/\d{1,10}/comm$", capture.stdout, re.MULTILINE))
+    hidden = bool(re.search(r"^hidden$", capture.stdout, re.MULTILINE))
+    return FabricManager(int(counted[1]), None if hidden else running)
+
+
+FABRIC_MANAGER = Fact(
+    "fabric-manager",
+    Run(_MANAGER),
+    _manager,
+    timeout=4,
+    cap=4096,
+    group=Group("NVIDIA GPU", GPU.where, 5),
+)
+"""Asked by itself, so that a hung nvidia-smi does not use up its time."""

@@ -1,0 +1,85 @@
+"""Xids: what the NVIDIA driver writes into the kernel log when something goes wrong with a GPU.
+
+Which of them accuse the host is taken from NVIDIA's catalogue
+(https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). FATAL are those whose immediate action
+is to reset the GPU or restart the machine; SERIOUS are other faults of the hardware, after which it goes on.
+All others a program can cause, or they mean nothing: they are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from doctor.facts.nvidia.nvidia_smi import bus_id
+from doctor.facts.processes import KernelLine
+
+FATAL = {
+    46: "the GPU stopped processing",
+    48: "a memory error that could not be corrected (double-bit ECC)",
+    62: "the GPU's microcontroller halted",
+    64: "a bad memory row or page could not be retired",
+    79: "the GPU has fallen off the bus",
+    95: "a memory error that could not be contained",
+    109: "a context switch timed out",
+    110: "a security fault",
+    119: "the GPU's firmware (GSP) did not answer",
+    120: "the GPU's firmware (GSP) failed",
+    136: "an NVLink could not be trained",
+    140: "memory errors that could not be corrected",
+    143: "the GPU could not be initialised",
+    155: "an NVLink failed",
+    156: "parts of the GPU were retired",
+    158: "the GPU timed out for good",
+}
+NVLINK5 = range(144, 151)
+"""Errors of NVLinks on Blackwell; the line itself says Fatal or Nonfatal."""
+SERIOUS = {
+    54: "auxiliary power is not connected",
+    63: "a bad memory row or page was marked",
+    74: "an NVLink error",
+    92: "many memory errors were corrected",
+    94: "a memory error was contained",
+    121: "an error of the link between chips (C2C)",
+    137: "an NVLink privilege error",
+    157: "parts of the GPU could not be retired",
+    **dict.fromkeys(NVLINK5, "an NVLink error"),
+    167: "the PCIe link timed out",
+    168: "part of the GPU's memory is lost",
+    171: "a DRAM error that could not be corrected",
+    172: "an SRAM error that could not be corrected",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """One report that accuses the hardware. `bus` is empty where the line names no GPU."""
+
+    number: int
+    bus: str
+    meaning: str
+    fatal: bool
+    line: KernelLine
+
+
+_XID = re.compile(r"NVRM: Xid \(((?:PCI:)?[0-9A-Fa-f:.]{4,20})(?: [^)]{1,20})?\): (\d{1,5})\b")
+"""`(PCI:0000:05:00): 79,`; in MIG mode `(PCI:0000:05:00 GPU-I:05): 94,`."""
+_LOST = re.compile(r"NVRM: (?:The NVIDIA )?GPU ([0-9A-Fa-f:.]{4,20})\b.{0,80}fallen off the bus")
+
+
+def xids(lines: Iterable[KernelLine]) -> tuple[Xid, ...]:
+    """Those that accuse the hardware, in the order of the log."""
+    return tuple(xid for line in lines if (xid := _xid(line)))
+
+
+def _xid(line: KernelLine) -> Xid | None:
+    told = _XID.search(line.text)
+    lost = None if told else _LOST.search(line.text)
+    number = int(told[2]) if told else 79 if lost else 0
+    meaning = FATAL.get(number) or SERIOUS.get(number)
+    if meaning is None:
+        return None
+    where = told or lost
+    fatal = number in FATAL or (number in NVLINK5 and re.search(r"\bFatal\b", line.text) is not None)
+    return Xid(number, bus_id(where[1]) if where else "", meaning, fatal, line)

@@ -1,0 +1,29 @@
+"""What every process of a job is told, and how to make sense of it. Pure: no host is reached.
+
+read_launch_files(paths)          --launch: dumps of environments, env files, launch scripts; nothing is run
+launch_of_processes(by_host)      processes that run now, grouped into jobs
+common_env(launch)                the variables on which all its processes agree
+
+A `Told` is one process. What it was told of its place (rank, master, hosts) is in `seats`; whose address that
+is, in `Directory`; which ranks are missing, doubled or impossible, in `ranks`.
+"""
+
+from doctor.job.launch.common import common_env
+from doctor.job.launch.directory import Directory, as_address
+from doctor.job.launch.files import read_launch_files
+from doctor.job.launch.process_env import Launch, Told
+from doctor.job.launch.processes import JobProcess, launch_of_processes
+from doctor.job.launch.ranks import Clash, device_conflicts
+
+__all__ = [
+    "Clash",
+    "Directory",
+    "JobProcess",
+    "Launch",
+    "Told",
+    "as_address",
+    "common_env",
+    "device_conflicts",
+    "launch_of_processes",
+    "read_launch_files",
+]

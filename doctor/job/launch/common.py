@@ -1,0 +1,101 @@
+"""What a launch says as a whole: what all its processes agree on, and over how many hosts it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from doctor.job.launch.process_env import Launch, Told
+from doctor.job.launch.rank_env import (
+    TORCH,
+    is_loopback_name,
+    is_standalone,
+    launcher,
+    local_world_of,
+    master_of,
+    nodes_of,
+    starts_its_ranks,
+    world_of,
+)
+from doctor.job.launch.ranks import ranks_of
+from doctor.job.launch.variables import PER_PROCESS
+
+
+def common_env(launch: Launch) -> Mapping[str, str]:
+    """Options of launchers count as the variables that they stand for; a default address counts for nothing.
+
+    What ranks were told goes over what their launchers were told.
+    """
+    agents = [told for told in launch.told if launcher(told)]
+    ranks = [told for told in launch.told if not launcher(told)]
+    return {**_agreed(agents), **_agreed(ranks)}
+
+
+def _agreed(told: Sequence[Told]) -> dict[str, str]:
+    seen = [_said(each) for each in told]
+    names = dict.fromkeys(name for said in seen for name in said if not PER_PROCESS.fullmatch(name))
+    agreed = {}
+    for name in names:
+        values = {said[name] for said in seen if name in said}
+        missing = any(name not in said and each.whole for said, each in zip(seen, told, strict=True))
+        if len(values) == 1 and not missing:
+            agreed[name] = values.pop()
+    return agreed
+
+
+def _said(told: Told) -> dict[str, str]:
+    command, master = launcher(told), master_of(told)
+    if command is None or master is None:
+        return dict(told.env)
+    said = dict(told.env)
+    kind = ("MS_SCHED_HOST", "MS_SCHED_PORT") if command.way == "msrun" else ("MASTER_ADDR", "MASTER_PORT")
+    if not is_loopback_name(master.address):
+        said[kind[0]] = master.address
+    if master.port not in ("", "0"):
+        said[kind[1]] = master.port
+    return said
+
+
+def spans_hosts(launch: Launch, hosts: Sequence[str | None], most_on_a_host: int) -> bool:
+    """Whether the job runs on several hosts, by its own account, else by that of the plan.
+
+    `hosts` are those of its processes; `most_on_a_host` is how many ranks the plan puts on one host, 0 when
+    the plan has one host only.
+    """
+    if len({host for host in hosts if host is not None}) > 1:
+        return True
+    if launch.live and None not in hosts and _is_all_here(launch):
+        return False
+    for told in launch.told:
+        nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
+        command = launcher(told)
+        if nodes is not None:
+            return nodes[1] > 1 and not is_standalone(told)
+        if command is not None and command.way in TORCH and "nnodes" not in command.options:
+            return False
+        if world and local and None not in (world.value, local.value):
+            return (world.value or 0) > (local.value or 0)
+    if launch.complete and None not in hosts and not any(map(launcher, launch.told)):
+        worlds = {w.value for told in launch.told if (w := world_of(told)) is not None}
+        return not (worlds and worlds <= {len(launch.told), len(launch.told) - 1})
+    world = next((w for told in launch.told if (w := world_of(told)) is not None), None)
+    if world is not None and world.value is not None and most_on_a_host:
+        return world.value > most_on_a_host
+    return most_on_a_host > 0 and not (launch.live and None not in hosts)
+
+
+def _is_all_here(launch: Launch) -> bool:
+    """Whether all ranks run where they were seen; what starts its ranks itself says nothing of others."""
+    ranks = ranks_of(launch)
+    worlds = {world.value for told in ranks if (world := world_of(told)) is not None}
+    return worlds == {len(ranks)} or all(map(starts_its_ranks, launch.told))
+
+
+def is_larger(launch: Launch, hosts: int) -> bool:
+    """Whether the job has more hosts than so many, by its own account."""
+    for told in launch.told:
+        nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
+        if nodes is not None and nodes[1] > hosts:
+            return True
+        if world and local and (world.value or 0) > hosts * (local.value or world.value or 0):
+            return True
+    return False

@@ -1,0 +1,159 @@
+"""What a host is asked for its processes of jobs: a script of grep and awk.
+
+Nothing leaves the host that does not matter to a job: no other variable, and of a command line nothing that
+stands behind the program.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from doctor.job.launch.command import LAUNCHERS, MODULES, OUTER, WRAPPERS
+from doctor.job.launch.options import Options
+from doctor.job.launch.variables import KEPT, SECRET
+
+MOST = 300
+"""Processes of one host. Helpers that a rank has started do not count."""
+CANDIDATES = 4000
+NUMBERED = (
+    *("RANK", "RANK_ID", "MS_ROLE", "MS_NODE_ID", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"),
+    *("SLURM_PROCID", "LOCAL_RANK", "GROUP_RANK", "TORCHELASTIC_RUN_ID"),
+)
+"""Equal in a rank and in the helpers that it has started, such as loaders of data."""
+_STARTERS = (
+    "torchrun|torch_npu_run|msrun|mpirun|mpiexec|mpiexec.hydra|orterun|prterun|srun|deepspeed|accelerate"
+)
+_SIGNS = (
+    "^(RANK|LOCAL_RANK|RANK_ID|RANK_TABLE_FILE|MS_ROLE|MS_SCHED_HOST|MASTER_ADDR|OMPI_COMM_WORLD_RANK"
+    "|MV2_COMM_WORLD_RANK|PMI_RANK|SLURM_PROCID)="
+    f"|^(.*/)?({_STARTERS})$|^(torch|torch_npu)\\.distributed\\.(run|launch)$|^deepspeed\\.launcher\\."
+)
+_WRAPPERS = (
+    "sh|bash|dash|ash|zsh|ksh|csh|tcsh|fish|busybox|timeout|nohup|time|env|sudo|su|tini|dumb-init|docker-init"
+    "|script|screen|strace|nsys|ncu|sshd.*|login|slurm_script|tmux.*|grep|awk|tr"
+)
+
+
+def _options(known: Options) -> str:
+    """A way to start ranks, and its options: =v has a value, =u one that is not kept, =p two, =f none."""
+    marks = {name: "v" if called else "u" for name, called in known.values.items()}
+    marks |= dict.fromkeys(known.pairs, "p") | dict.fromkeys(known.flags - known.values.keys(), "f")
+    how = ("a" if known.abbreviated else "") + ("g" if known.glued else "") + ("o" if known in OUTER else "")
+    return " ".join([f"@{known.way}={how}", *(f"{name}={mark}" for name, mark in sorted(marks.items()))])
+
+
+_LAUNCHERS = " ".join(f"{name}={known.way}" for name, known in (*LAUNCHERS.items(), *MODULES.items()))
+_OPTIONS = " ".join(map(_options, {known.way: known for known in LAUNCHERS.values()}.values()))
+_WRAPPED = "|".join(sorted(WRAPPERS))
+# What of a command line leaves the host is what doctor.job.launch.command.kept_words would keep of it.
+_AWK = r"""
+BEGIN { n = split(launchers, t, " "); for (i = 1; i <= n; i++) { split(t[i], a, "="); starts[a[1]] = a[2] }
+  n = split(options, t, " "); for (i = 1; i <= n; i++) { split(t[i], a, "=")
+    if (a[1] ~ /^@/) { way = substr(a[1], 2); how[way] = "=" a[2] } else kind[way ":" a[1]] = a[2] } }
+function base(w) { sub(/^.*\//, "", w); return w }
+function is_python(w) { return base(w) ~ /^(python|pypy)[0-9.]*$/ }
+function is_launcher(w) { w = base(w); return w in starts && (w !~ /\./ || w == "mpiexec.hydra") }
+function put(p, w) { said[p] = said[p] "\t" w }
+function last(p, w) { sub(/ .*/, "", w); put(p, w); at[p] = "end" }
+function enter(p, w) { lone[p] = maybe[p] = 0; at[p] = base(w) == "accelerate" ? "launch" : starts[base(w)] }
+function begin(p, w) { last(p, w); if (is_launcher(w)) enter(p, w); else
+  if (is_python(w)) at[p] = "py"; else if (base(w) ~ "^(" wrapped ")$") at[p] = "wrap" }
+function word(p, w, a) { a = at[p]
+  if (a == "end") return
+  if (skip[p] > 0) { skip[p]--; return }
+  if (value[p]) { put(p, w); value[p] = 0; return }
+  if (a == "") begin(p, w)
+  else if (a == "wrap") { if (is_launcher(w) || is_python(w)) begin(p, w) }
+  else if (a == "py") python(p, w)
+  else if (a == "launch") { if (w == "launch") { put(p, w); at[p] = "accelerate" } else at[p] = "end" }
+  else if (a == "code") { helper[p] = w ~ /^from multiprocessing/; at[p] = "end" }
+  else if (a == "module") { if (w ~ /\./ && w in starts) { put(p, w); at[p] = starts[w] } else last(p, w) }
+  else option(p, w, a) }
+function python(p, w) {
+  if (w ~ /^-[bBdEiIOPqRsSuvx]*c/) { put(p, "-c"); at[p] = w ~ /c$/ ? "code" : "end" }
+  else if (w ~ /^-[bBdEiIOPqRsSuvx]*m$/) { put(p, w); at[p] = "module" }
+  else if (w ~ /^-[bBdEiIOPqRsSuvx]*m/) { sub(/^-[^m]*m/, "", w); put(p, "-m"); last(p, w) }
+  else if (w ~ /^-[bBdEiIOPqRsSuvx]*[XW]$/) skip[p] = 1
+  else if (w ~ /^-[bBdEiIOPqRsSuvx]+$/) put(p, w)
+  else if (w !~ /^-./) { if (is_launcher(w)) { put(p, w); enter(p, w) } else last(p, w) } }
+function named(a, o, k, n, f) { if ((a ":" o) in kind || how[a] !~ /a/ || length(o) < 3) return kind[a ":" o]
+  for (k in kind) if (kind[k] ~ /[vu]/ && index(k, a ":" o) == 1) { n++; f = kind[k] }
+  return n == 1 ? f : "" }
+function option(p, w, a, o, e, k) { held[p] = ""
+  if (w == "--" && !lone[p]) { put(p, w); lone[p] = 1; return }
+  if (lone[p] || w !~ /^-./) {
+    if (maybe[p] && !lone[p] && w !~ /[.]py|^-/) { held[p] = w; maybe[p] = 0 }
+    else if (how[a] ~ /o/) begin(p, w); else last(p, w)
+    return }
+  maybe[p] = 0; o = w; sub(/^-+/, "", o); e = index(o, "="); if (e) o = substr(o, 1, e - 1); gsub(/-/, "_", o)
+  k = named(a, o)
+  if (k == "f" && !e) put(p, w)
+  else if (k == "p") skip[p] = 2
+  else if (k == "v") { put(p, w); value[p] = !e }
+  else if (k == "u") skip[p] = !e
+  else if (how[a] ~ /g/ && w !~ /^--/ && kind[a ":" substr(o, 1, 1)] ~ /[vu]/) {
+    if (kind[a ":" substr(o, 1, 1)] == "v") put(p, w) }
+  else maybe[p] = !e }
+{ slash = index($0, "/"); p = substr($0, 1, slash - 1); r = substr($0, slash + 1)
+  colon = index(r, ":"); k = substr(r, 1, colon - 1); v = substr(r, colon + 1) }
+k == "stat" { sub(/^.*\) /, "", v); split(v, s, " "); up[p] = s[2]; session[p] = s[4]; next }
+k == "cmdline" { if (!(p in name)) { name[p] = v; sub(/^.*\//, "", name[p]); sub(/^-/, "", name[p]) }
+  gsub(/\t/, " ", v); v = substr(v, 1, 300); word(p, v)
+  if (length(line[p]) < 4000) line[p] = line[p] "\t" v
+  next }
+k == "environ" { e = index(v, "="); x = substr(v, 1, e - 1); if (x !~ ("^(" names ")$") || x ~ secret) next
+  who[p, x] = substr(v, e)
+  if (length(env[p]) < 16000) env[p] = env[p] "e " substr(v, 1, 400) "\n" }
+function numbered(p, i) { for (i = 1; i <= count; i++) if (who[p, keys[i]] != "") return 1
+  return 0 }
+function same(p, q, i) { for (i = 1; i <= count; i++) if (who[p, keys[i]] != who[q, keys[i]]) return 0
+  return 1 }
+function above(p, q, n) { q = up[p]
+  for (n = 0; n < 50 && (q in name); n++) { if (name[q] !~ wrapper) return q; q = up[q] }
+  return "" }
+END { n = 0; count = split(numbers, keys, " ")
+  for (p in name) if (name[p] !~ wrapper && (own == 0 || session[p] != own) && name[p] != "") {
+    q = above(p)
+    if (q != "" && same(p, q) && (numbered(p) || helper[p] || line[p] == line[q])) {
+      if (line[p] ~ /multiprocessing.spawn/) spawns[q] = 1 }
+    else if (!helper[p]) kept[p] = 1 }
+  for (p in kept) { if (++n > most) { print "more"; exit }
+    if (held[p] != "") put(p, held[p])
+    print "p " p " " up[p] " " (p in spawns) "\n" env[p] "a" said[p] } }
+"""
+
+
+def awk_words() -> tuple[str, ...]:
+    """What awk is called with, but for the session that the probe itself runs in."""
+    given = {
+        "most": str(MOST),
+        "numbers": " ".join(NUMBERED),
+        "wrapper": f"^({_WRAPPERS})$",
+        "names": KEPT,
+        "secret": SECRET,
+        "wrapped": _WRAPPED,
+        "launchers": _LAUNCHERS,
+        "options": _OPTIONS,
+    }
+    return (*(word for name, text in given.items() for word in ("-v", f"{name}={text}")), _AWK)
+
+
+LOOK = f"""
+for c in grep awk tr; do command -v $c >/dev/null || exit 127; done
+cd /proc || exit
+read -r _ _ _ _ _ own _ </proc/self/stat
+l=$(grep -lsazE '{_SIGNS}' [0-9]*/environ [0-9]*/cmdline 2>&1)
+case $l in ''|[0-9]*) ;; *) exit 127;; esac
+echo jobs
+seen=' ' e= c= s= n=0
+for f in $l; do
+  p=${{f%/*}}
+  [ -O $p ] || continue
+  case $f in */cmdline) case $seen in *" $p "*) continue;; esac;; esac
+  seen="$seen$p " e="$e $p/environ" c="$c $p/cmdline" s="$s $p/stat" n=$((n+1))
+  [ $n -lt {CANDIDATES} ] || {{ echo more; exit 0; }}
+done
+[ "$e" ] || exit 0
+{{ grep -Hsa . $s; {{ grep -Hsaz '' $c; grep -HsazE '^({KEPT})=' $e; }} | tr '\\0\\n' '\\n\\001'; }} |
+awk -v "own=${{own:-0}}" {shlex.join(awk_words())}
+"""

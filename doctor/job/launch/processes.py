@@ -1,0 +1,201 @@
+"""Processes that run now -> the jobs that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from doctor.job.launch.command import read_command
+from doctor.job.launch.process_env import Launch, Told
+from doctor.job.launch.rank_env import (
+    is_loopback_name,
+    launcher,
+    local_world_of,
+    master_of,
+    nodes_of,
+    rank_of,
+    role_of,
+    said_by,
+    starts_its_ranks,
+    world_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobProcess:
+    """A process of a job, its variables and command line as far as they matter to it.
+
+    `spawns`: it has started ranks by multiprocessing, whose variables only they know.
+    """
+
+    pid: int
+    parent: int
+    env: Mapping[str, str] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+    spawns: bool = False
+
+
+Key = Callable[[Told], Hashable]
+
+
+def _values(*names: str) -> Key:
+    return lambda told: tuple(told.env.get(name) for name in names)
+
+
+def _host(told: Told) -> Hashable:
+    return told.host
+
+
+_KEYS = (
+    _values("SLURM_STEP_ID"),
+    _values("MASTER_ADDR", "MASTER_PORT"),
+    _values("MS_SCHED_HOST", "MS_SCHED_PORT"),
+    _values("RANK_TABLE_FILE"),
+    _host,
+)
+"""What tells two jobs of one program apart."""
+
+
+def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[Launch, ...]:
+    """One launch for each job.
+
+    Jobs are told apart by their program and by an id that a scheduler or torchrun gave them. Beyond that,
+    processes that were told different masters are jobs of their own only where each of these is whole by
+    itself, or where they share ranks on one host: otherwise the difference is the fault to be found.
+    """
+    told = [_told(host, each) for host, processes in by_host.items() for each in processes]
+    jobs: dict[str, list[Told]] = {}
+    for each in told:
+        jobs.setdefault(_program(each), []).append(each)
+    launches = [
+        Launch(program, tuple(group), complete=True, live=True)
+        for program, same in jobs.items()
+        for by_id in _by_id(same)
+        for group in _split(by_id)
+    ]
+    return tuple(sorted(launches, key=lambda launch: launch.name))
+
+
+def _told(host: str, process: JobProcess) -> Told:
+    return Told(
+        f"process {process.pid}",
+        host,
+        process.env,
+        process.command,
+        pid=process.pid,
+        parent=process.parent,
+    )
+
+
+def _program(told: Told) -> str:
+    command = read_command(told.command)
+    if command is not None and command.program:
+        return command.program
+    return told.command[0].rpartition("/")[2] if told.command else "?"
+
+
+def _id(told: Told) -> str | None:
+    """torchrun calls a job "none" when nobody gave it an id."""
+    run = told.env.get("TORCHELASTIC_RUN_ID") or said_by(told, "rdzv_id")
+    if run and run != "none":
+        return f"run {run}"
+    job = told.env.get("SLURM_JOB_ID")
+    return f"slurm {job}" if job else None
+
+
+def _by_id(told: Sequence[Told]) -> list[list[Told]]:
+    """Processes without an id go with the only one that there is."""
+    groups: dict[str | None, list[Told]] = {}
+    for each in told:
+        groups.setdefault(_id(each), []).append(each)
+    without: list[Told] = []
+    for each in groups.pop(None, []):
+        started = [g for g in groups.values() if any((r.host, r.parent) == (each.host, each.pid) for r in g)]
+        (started[0] if started else without).append(each)
+    if without and len(groups) == 1:
+        next(iter(groups.values())).extend(without)
+    elif without:
+        groups[None] = without
+    return list(groups.values())
+
+
+def _home(told: Told) -> str | None:
+    """The host of a job that stays on one, by its own account, and that nobody else could join."""
+    master = master_of(told)
+    if master is not None and not is_loopback_name(master.address):
+        return None
+    nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
+    if launcher(told) is not None and nodes is not None:
+        return told.host if nodes == (1, 1) else None
+    if master is not None and starts_its_ranks(told):
+        return told.host
+    return told.host if world and local and world.value == local.value is not None else None
+
+
+def _split(told: list[Told]) -> Iterator[list[Told]]:
+    """The jobs in it that stand by themselves."""
+    ranks = [each for each in told if role_of(each) != "agent"] or told
+    agents = [] if ranks is told else [each for each in told if role_of(each) == "agent"]
+    for key in (_home, *_KEYS):
+        groups: dict[Hashable, list[Told]] = {}
+        for each in ranks:
+            groups.setdefault(key(each), []).append(each)
+        parts = _apart(list(groups.values()), key)
+        if len(parts) > 1:
+            for part in parts:
+                yield from _split([*part, *_agents_of(part, agents, parts)])
+            return
+    yield told
+
+
+def _apart(parts: list[list[Told]], key: Key) -> list[list[Told]]:
+    """The parts that are jobs of their own, and what is left together."""
+    if key is _home or all(map(_is_whole, parts)) or _side_by_side(parts):
+        return parts
+    whole = [part for part in parts if key is not _host and _is_whole(part)]
+    rest = [each for part in parts if not any(part is one for one in whole) for each in part]
+    alone = any(role_of(each) == "rank" for each in rest)  # a scheduler is part of its workers' job
+    return [*whole, rest] if alone else [rest + [each for part in whole for each in part]]
+
+
+def _agents_of(part: list[Told], agents: Sequence[Told], parts: Sequence[list[Told]]) -> list[Told]:
+    """Those that have started its ranks, or that are the only ones on its hosts."""
+
+    def starts(agent: Told, some: Sequence[Told]) -> bool:
+        return any((each.host, each.parent) == (agent.host, agent.pid) for each in some)
+
+    def beside(agent: Told, some: Sequence[Told]) -> bool:
+        return any(each.host == agent.host for each in some)
+
+    found = []
+    for agent in agents:
+        owners = [some for some in parts if starts(agent, some)] or [s for s in parts if beside(agent, s)]
+        if len(owners) == 1 and owners[0] is part:
+            found.append(agent)
+    return found
+
+
+def _is_whole(told: Sequence[Told]) -> bool:
+    """Every rank exactly once, by what they were told themselves."""
+    ranks = [each for each in told if role_of(each) == "rank"]
+    worlds = {size.value for each in told if (size := world_of(each)) is not None}
+    numbers = {number.value for each in ranks if (number := rank_of(each)) is not None}
+    schedulers = sum(role_of(each) == "scheduler" for each in told)
+    if worlds != {len(ranks)}:
+        return False
+    if not numbers:
+        return schedulers == 1
+    return numbers == set(range(len(ranks))) and schedulers < 2
+
+
+def _side_by_side(parts: Sequence[Sequence[Told]]) -> bool:
+    """Whether every two parts have the same rank on the same host: no job would do that."""
+    seats = [
+        {
+            (each.host, rank.value)
+            for each in part
+            if role_of(each) == "rank" and (rank := rank_of(each)) is not None
+        }
+        for part in parts
+    ]
+    return all(one & other for i, one in enumerate(seats) for other in seats[:i])

@@ -1,0 +1,269 @@
+"""The parallel plan of a job: into what its devices are divided, by which framework, in which mode.
+
+It is read from `--plan dp=4,tp=2,…` and from `plan:` in the inventory, and judged by the check plan-invalid.
+What is read here is well formed, not yet right: a plan that no framework would take is a finding, not a
+mistake of the input.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from doctor.errors import UsageError, suggest
+from doctor.text.textfile import shown
+
+LONGEST = 4000
+"""Characters of one --plan; a strategy of a large operator needs some hundred."""
+EXAMPLE = "such as dp=4,tp=2"
+
+KEYS: Mapping[str, str] = {
+    "dp": "replicas of the model (data parallel); once it is said, a factor that is not said counts as 1",
+    "tp": "devices that share one layer (tensor or model parallel)",
+    "pp": "stages of the pipeline",
+    "cp": "devices that share one sequence (context or sequence parallel)",
+    "ep": "groups of experts (expert parallel); they lie within the devices of one stage",
+    "world": "devices of the whole job; the ranks of the plan when not said",
+    "framework": "torch or mindspore",
+    "mode": "graph or pynative (MindSpore)",
+    "parallel_mode": "MindSpore's parallel_mode: semi_auto_parallel, ParallelMode.DATA_PARALLEL, …",
+    "strategy": "how an operator is split (MindSpore), such as ((4,2),(2,1))",
+    "dtype": "data type in which the ranks reduce the gradients, such as bfloat16",
+    "batch": "batch size",
+    "batch_before": "batch size that was used with devices_before; the same as batch when not said",
+    "batch_per": "device or global: what batch and batch_before count; device when not said",
+    "lr": "learning rate",
+    "lr_before": "learning rate that was used with devices_before; the same as lr when not said",
+    "devices_before": "devices that batch size and learning rate were tuned for",
+}
+"""What each key of a plan means; the docs print it."""
+
+DTYPES: Mapping[str, tuple[str, ...]] = {
+    "float16": ("fp16", "half"),
+    "bfloat16": ("bf16", "bfp16"),
+    "float32": ("fp32", "float"),
+    "float64": ("fp64", "double"),
+    "int8": (),
+    "int16": ("short",),
+    "int32": ("int",),
+    "int64": ("long",),
+    "uint8": ("byte",),
+    "uint16": (),
+    "uint32": (),
+    "uint64": (),
+    "bool": ("bool_",),
+    "complex64": (),
+    "complex128": (),
+    "float8_e4m3fn": ("fp8", "float8", "fp8_e4m3", "float8_e4m3"),
+    "float8_e5m2": ("fp8_e5m2",),
+    "hifloat8": ("hif8",),
+}
+"""Data types by the name that torch and MindSpore share, and what else they are called."""
+
+_COUNTS = (
+    "dp", "tp", "pp", "cp", "ep", "world", "batch", "batch_before", "devices_before",
+)  # fmt: skip
+_RATES = ("lr", "lr_before")
+_MINDSPORE_ONLY = ("mode", "parallel_mode", "strategy")
+_NEEDS = {"batch_before": "batch", "lr_before": "lr"}
+Strategy = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """None is "not said". `parallel_mode` is as it was written; the check judges it."""
+
+    dp: int | None = None
+    tp: int | None = None
+    pp: int | None = None
+    cp: int | None = None
+    ep: int | None = None
+    world: int | None = None
+    framework: str | None = None
+    mode: str | None = None
+    parallel_mode: str | None = None
+    strategy: Strategy | None = None
+    dtype: str | None = None
+    batch: int | None = None
+    batch_before: int | None = None
+    batch_per: str = "device"
+    lr: float | None = None
+    lr_before: float | None = None
+    devices_before: int | None = None
+
+    def __post_init__(self) -> None:
+        for mistake in _mistakes(self):
+            raise UsageError(mistake)
+
+    @property
+    def factors(self) -> dict[str, int]:
+        """The dimensions that were said, in the order in which the devices are divided."""
+        found = {"dp": self.dp, "tp": self.tp, "pp": self.pp, "cp": self.cp}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def __str__(self) -> str:
+        """As one would write it after --plan."""
+        default = {"batch_per": "device"}
+        said = {field.name: getattr(self, field.name) for field in fields(self)}
+        return ",".join(
+            f"{key}={_written(value)}"
+            for key, value in said.items()
+            if value is not None and value != default.get(key)
+        )
+
+
+def read_layout(texts: Sequence[str]) -> Layout:
+    """What --plan says, given once or several times."""
+    try:
+        return layout_of(_rows(texts))
+    except UsageError as error:
+        raise UsageError(f"--plan: {error.message}", error.hint) from None
+
+
+def layout_of(rows: Mapping[str, object]) -> Layout:
+    """The `plan:` of an inventory: the same keys; values as YAML read them, or as they were written."""
+    if not rows:
+        raise UsageError("it says nothing", EXAMPLE)
+    return Layout(**{key: read_key(key, str(value)) for key, value in rows.items()})  # type: ignore[arg-type]
+
+
+def read_key(key: str, text: str) -> object:
+    """The value of one key; a UsageError names both."""
+    if key not in KEYS:
+        raise UsageError(f"unknown key {shown(key)}", suggest(key, KEYS) or f"known are {', '.join(KEYS)}")
+    try:
+        return _READERS[key](text.strip())
+    except UsageError as error:
+        raise UsageError(f"{key} must be {error.message}, not {shown(text)}", error.hint) from None
+
+
+def _rows(texts: Sequence[str]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for text in texts:
+        if len(text) > LONGEST:
+            raise UsageError(f"{shown(text)} is longer than {LONGEST} characters")
+        for pair in _pairs(text):
+            key, equals, value = (part.strip() for part in pair.partition("="))
+            if not equals:
+                raise UsageError(f"{shown(pair)} is not key=value", EXAMPLE)
+            if key in found:
+                raise UsageError(f"{key} is said twice")
+            found[key] = value
+    return found
+
+
+def _pairs(text: str) -> Iterator[str]:
+    """The parts between commas, those inside brackets left alone."""
+    depth, start = 0, 0
+    for place, letter in enumerate(f"{text},"):
+        if letter in "([":
+            depth += 1
+        elif letter in ")]":
+            depth = max(depth - 1, 0)
+        elif letter == "," and (depth == 0 or place == len(text)):
+            if text[start:place].strip():
+                yield text[start:place].strip()
+            start = place + 1
+
+
+def _mistakes(layout: Layout) -> Iterator[str]:
+    """What cannot be meant; also where a recording holds what no command line could have said."""
+    for key in _COUNTS:
+        value = getattr(layout, key)
+        if value is not None and not 1 <= value < 10**12:
+            yield f"{key} is out of range"
+    for key in _RATES:
+        rate = getattr(layout, key)
+        if rate is not None and not 0 < rate < math.inf:
+            yield f"{key} is out of range"
+    if any(not 1 <= number < 10**12 for row in layout.strategy or () for number in row):
+        yield "strategy must split each dimension into 1 or more"
+    if layout.framework == "torch":
+        for key in _MINDSPORE_ONLY:
+            if getattr(layout, key) is not None:
+                yield f"{key} belongs to MindSpore, and framework is torch"
+    for key, other in _NEEDS.items():
+        if getattr(layout, key) is not None and getattr(layout, other) is None:
+            yield f"{key} says nothing without {other}"
+        if getattr(layout, key) is not None and layout.devices_before is None:
+            yield f"{key} says nothing without devices_before"
+
+
+def _written(value: object) -> str:
+    if isinstance(value, tuple):
+        rows = ",".join("(" + ",".join(map(str, row)) + ("," if len(row) == 1 else "") + ")" for row in value)
+        return f"({rows},)" if len(value) == 1 else f"({rows})"
+    return str(value)
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,12}", text) or int(text) == 0:
+        raise UsageError("a whole number, 1 or more")
+    return int(text)
+
+
+def _rate(text: str) -> float:
+    number = r"(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9]{1,2})?"
+    if not re.fullmatch(number, text) or float(text) == 0:
+        raise UsageError("a number above 0")
+    return float(text)
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.lower() not in words:
+            raise UsageError(" or ".join(words), suggest(text.lower(), words))
+        return text.lower()
+
+    return read
+
+
+def _framework(text: str) -> str:
+    return "torch" if text.lower() in ("pytorch", "torch_npu") else _one_of("torch", "mindspore")(text)
+
+
+def _mode(text: str) -> str:
+    """Also as MindSpore spells it: mindspore.PYNATIVE_MODE."""
+    return _one_of("graph", "pynative")(text.rpartition(".")[2].lower().removesuffix("_mode"))
+
+
+def _dtype(text: str) -> str:
+    """Also as frameworks spell it: torch.bfloat16, mindspore.float16."""
+    name = text.rpartition(".")[2].lower()
+    for dtype, others in DTYPES.items():
+        if name == dtype or name in others:
+            return dtype
+    raise UsageError("a data type", suggest(name, DTYPES) or f"known are {', '.join(DTYPES)}")
+
+
+def _word(text: str) -> str:
+    if not re.fullmatch(r"[\w.-]{1,100}", text):
+        raise UsageError("one word")
+    return text
+
+
+_ROW = r"\((?:[0-9]{1,12}(?:,[0-9]{1,12})*,?)?\)"
+_ROWS = re.compile(rf"\({_ROW}(?:,{_ROW})*,?\)")
+
+
+def _strategy(text: str) -> Strategy:
+    """Tuples of numbers, also written with the brackets of a list."""
+    plain = re.sub(r"\s+", "", text).replace("[", "(").replace("]", ")")
+    if not _ROWS.fullmatch(plain):
+        raise UsageError("tuples of numbers such as ((4,2),(2,1)), or ((4,2),) for one input")
+    rows = re.findall(_ROW, plain[1:-1])
+    return tuple(tuple(int(number) for number in re.findall(r"[0-9]+", row)) for row in rows)
+
+
+_READERS: Mapping[str, Callable[[str], object]] = {
+    **dict.fromkeys(_COUNTS, _count),
+    **dict.fromkeys(_RATES, _rate),
+    "framework": _framework,
+    "mode": _mode,
+    "parallel_mode": _word,
+    "strategy": _strategy,
+    "dtype": _dtype,
+    "batch_per": _one_of("device", "global"),
+}

@@ -1,0 +1,23 @@
+"""The job that the cluster is examined for: who, how many, which ports, which addresses, and who said so.
+
+A plan is drafted from what the person gave, before any host was asked, and settled once with what the hosts
+say of themselves. Everything later reads the settled plan and nothing else.
+"""
+
+from doctor.job.plan.draft import draft
+from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback, matching_interfaces
+from doctor.job.plan.job import GUESSES, JobPlan, PlannedHost, server_of
+from doctor.job.plan.settle import Sight, settle
+
+__all__ = [
+    "GUESSES",
+    "INTERFACE_VARIABLES",
+    "JobPlan",
+    "PlannedHost",
+    "Sight",
+    "draft",
+    "is_loopback",
+    "matching_interfaces",
+    "server_of",
+    "settle",
+]

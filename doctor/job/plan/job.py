@@ -1,0 +1,100 @@
+"""The plan itself: frozen values, each with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from doctor.job.parallel import Layout
+from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
+from doctor.job.ranktable import Server
+from doctor.model import Backend, Sourced
+
+HCCL_PORTS = 32
+"""HCCL takes 32 ports from its base (16 in CANN 8.0)."""
+GUESSES = ("default route", "only interface")
+"""Sources of a data address that nobody chose: what rests on them alone is a warning."""
+FIRST_HOST = "first host"
+RUNNING = "the running job"
+"""Source of what a job was told that runs right now: its launcher holds its port."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedHost:
+    """One host of the job. `ranks` is None until the devices were counted; `given` is what SSH dials."""
+
+    name: str
+    given: str
+    ranks: Sourced[int] | None
+    data: Sourced[str] | None
+    server: Server | None = None
+    """What the rank table calls it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlan:
+    """Hosts are in rank order. `master` is the rendezvous as the launch names it: a name or an address."""
+
+    hosts: tuple[PlannedHost, ...]
+    backend: Sourced[Backend]
+    head: Sourced[str]
+    master_port: Sourced[int]
+    hccl_base_port: Sourced[int]
+    env: Mapping[str, str]
+    master: Sourced[str] | None = None
+    layout: Sourced[Layout] | None = None
+    wished_head: Sourced[str] | None = None
+    servers: tuple[Server, ...] = ()
+    """All that the rank table names."""
+    table_paths: tuple[str, ...] = ()
+    """Where a rank table may lie on the hosts: first where the launch says it does."""
+    _by_name: Mapping[str, PlannedHost] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {host.name: host for host in self.hosts})
+
+    @property
+    def ranks(self) -> int:
+        return sum(host.ranks.value for host in self.hosts if host.ranks)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(host.name for host in self.hosts)
+
+    @property
+    def several_hosts(self) -> bool:
+        return len(self.hosts) > 1
+
+    @property
+    def master_port_held(self) -> bool:
+        """Whether the job's own launcher holds its port."""
+        return self.master_port.source.startswith(RUNNING)
+
+    @property
+    def hccl_ports(self) -> range:
+        return range(self.hccl_base_port.value, self.hccl_base_port.value + HCCL_PORTS)
+
+    def host(self, name: str) -> PlannedHost:
+        return self._by_name[name]
+
+    def ranks_on(self, name: str) -> int:
+        ranks = self.host(name).ranks
+        return ranks.value if ranks else 0
+
+    def data_address(self, name: str) -> str | None:
+        data = self.host(name).data
+        return data.value if data else None
+
+    def interface_wish(self) -> tuple[str, str] | None:
+        """The variable that names the job's interface, and its value."""
+        return next(((name, self.env[name]) for name in INTERFACE_VARIABLES if self.env.get(name)), None)
+
+
+def server_of(
+    servers: Sequence[Server], host: PlannedHost, held: Mapping[str, Sequence[str]]
+) -> Server | None:
+    """What a rank table calls a host: by its name, an address that it was given, or one that it has."""
+    names = {host.name, host.given, *((host.data.value,) if host.data else ())}
+    own = {address for addresses in held.values() for address in addresses if not is_loopback(address)}
+    found = (server for known in (names, own) for server in servers if known & {server.id, server.host_ip})
+    return next(found, None)

@@ -1,0 +1,108 @@
+"""The text of a file -> the JSON value in it, as far as it can be told what was meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from doctor.job.ranktable.comments import without_comments, without_trailing_commas
+from doctor.job.ranktable.flaws import ENOUGH, Found, found
+from doctor.job.ranktable.places import Places, constants, repeated_keys
+from doctor.job.ranktable.slips import EMPTY, NOT_JSON, explain
+from doctor.model import Severity
+from doctor.text.textfile import shown
+
+LONGEST_INTEGER = 15
+"""Digits. No field has more than twelve, and Python refuses to read thousands of them."""
+
+_MOST_LINES = 8
+
+
+class Decoded(NamedTuple):
+    """`value` is None where the text is no JSON (and where it is `null`). `places` are those of the text
+    without comments and trailing commas, all else at its place."""
+
+    value: object
+    places: Places
+    flaws: list[Found]
+
+
+def decode(text: str) -> Decoded:
+    plain, comments = without_comments(text)
+    plain, commas = without_trailing_commas(plain)
+    places = Places(plain)
+    flaws = [*_comments(Places(text), comments), *_commas(Places(text), commas)]
+    reading = _Reading()
+    try:
+        value = reading.decode(plain)
+    except json.JSONDecodeError as error:
+        slip = explain(plain, error)
+        if slip.message in (EMPTY, NOT_JSON):
+            flaws = []
+        actual = Places(text).around(slip.offset) if slip.message != EMPTY else "nothing"
+        flaws.append(_slip(slip.offset, slip.message, slip.expected, actual))
+        return Decoded(None, places, flaws)
+    except RecursionError:
+        flaws.append(_slip(places.first, "is nested too deeply", "a rank table", ""))
+        return Decoded(None, places, flaws)
+    if reading.constants:
+        message = "is no JSON value: only Python writes it"
+        flaws += [_slip(at, message, "a text or a number", "") for at in islice(constants(plain), ENOUGH)]
+        return Decoded(None, places, flaws)
+    if reading.repeated:
+        flaws += _repeated(places)
+    return Decoded(value, places, flaws)
+
+
+class _Reading:
+    """One run of Python's decoder, and what it lets pass although it should not."""
+
+    def __init__(self) -> None:
+        self.constants: list[str] = []
+        self.repeated = False
+
+    def decode(self, text: str) -> object:
+        decoder = json.JSONDecoder(
+            object_pairs_hook=self._members, parse_int=_integer, parse_constant=self.constants.append
+        )
+        return decoder.decode(text)
+
+    def _members(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
+        members = dict(pairs)
+        self.repeated = self.repeated or len(members) != len(pairs)
+        return members
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= LONGEST_INTEGER else float("inf")
+
+
+def _comments(places: Places, starts: list[int]) -> Iterator[Found]:
+    if not starts:
+        return
+    lines = list(dict.fromkeys(str(places.spot(start).line) for start in starts[:ENOUGH]))
+    shown_lines = ", ".join(lines[:_MOST_LINES]) + (", …" if len(lines) > _MOST_LINES else "")
+    where = f" (lines {shown_lines})" if len(lines) > 1 else ""
+    first = places.text[starts[0] : starts[0] + 80].partition("\n")[0]
+    message = f"has comments, which JSON does not have{where}"
+    yield _slip(starts[0], message, "no comments", shown(first.rstrip()))
+
+
+def _commas(places: Places, starts: list[int]) -> Iterator[Found]:
+    for start in starts[:ENOUGH]:
+        actual = places.around(start)
+        yield _slip(start, "a comma stands after the last element", "no comma before the bracket", actual)
+
+
+def _repeated(places: Places) -> Iterator[Found]:
+    """HCCL and Python both take the last one."""
+    for key, at, first in islice(repeated_keys(places.text), ENOUGH):
+        message = f"{shown(key)} is given twice in one object; the last one counts"
+        expected = f"once; the first is on line {places.spot(first).line}"
+        yield _slip(at, message, expected, places.around(at))
+
+
+def _slip(at: int, message: str, expected: str, actual: str) -> Found:
+    return found("rank-table-invalid", at, None, message, expected, actual, severity=Severity.FAIL)

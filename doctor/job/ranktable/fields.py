@@ -1,0 +1,167 @@
+"""Reading the members of objects: typed, and every mistake noted instead of raised."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+
+from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Found, Who, found
+from doctor.job.ranktable.model import Count
+from doctor.job.ranktable.places import Path, Places
+from doctor.model import Severity
+from doctor.text.textfile import shown
+
+LONGEST_NAME = 1024
+MOST_ELEMENTS = 65_536
+"""Of a list. HCCL allows for as many ranks."""
+
+MOST_COMPLAINTS = 10 * MOST_FLAWS
+_NUMBER = re.compile(r"[0-9]{1,12}")
+_TOO_BIG = 10**12
+_MASKED = re.compile(r"[0-9*]{1,3}(?:\.[0-9*]{1,3}){3}")
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One object of the file, and whose it is."""
+
+    members: Mapping[str, object]
+    path: Path
+    who: Who = NOBODY
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.members
+
+    def of(self, server: str | None = None, rank: int | None = None, device: int | None = None) -> Node:
+        return replace(self, who=Who(server or self.who.server, rank, device))
+
+
+class Fields:
+    """`offsets` say where each object begins. Numbers may be written with or without quotes.
+
+    `unquoted` and `masked` are the members whose numbers have no quotes, and whose addresses have digits
+    replaced by '*': there are as many as ranks, and they are one flaw.
+    """
+
+    def __init__(self, places: Places, offsets: Mapping[Path, int]) -> None:
+        self.places = places
+        self.flaws: list[Found] = []
+        self.unquoted: list[tuple[int, str]] = []
+        self.masked: list[tuple[int, str]] = []
+        self._offsets = offsets
+
+    def at(self, node: Node) -> int:
+        return self._offsets.get(node.path, 0)
+
+    def complain(
+        self,
+        node: Node,
+        key: str | None,
+        message: str,
+        expected: str,
+        actual: str = "",
+        severity: Severity = Severity.FAIL,
+    ) -> None:
+        if len(self.flaws) > MOST_COMPLAINTS:
+            return
+        at = self.at(node)
+        self.flaws.append(found("rank-table-invalid", at, key, message, expected, actual, node.who, severity))
+
+    def number(self, node: Node, key: str, *, needed: bool = True) -> int | None:
+        value = self._member(node, key, "a number", needed)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_BIG:
+            self.unquoted.append((self.at(node), key))
+            return value
+        if isinstance(value, str) and _NUMBER.fullmatch(value):
+            return int(value)
+        if value is not _ABSENT:
+            self.complain(node, key, f"{key} is not a number", "a number, not negative")
+        return None
+
+    def name(self, node: Node, key: str, *, needed: bool = True, longest: int = LONGEST_NAME) -> str | None:
+        """A text that names something, perhaps an empty one if it is not needed."""
+        value = self._member(node, key, "a text", needed)
+        if value is _ABSENT:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_BIG:
+            self.unquoted.append((self.at(node), key))
+            value = str(value)
+        if not isinstance(value, str):
+            self.complain(node, key, f"{key} is not a text", "a text in double quotes")
+        elif needed and not value:
+            self.complain(node, key, f"{key} is empty", "a text")
+        elif not value.isprintable():
+            self.complain(node, key, f"{key} has invisible characters", "a text that can be read")
+        elif len(value) > longest:
+            self.complain(node, key, f"{key} is longer than {longest} characters", f"at most {longest}")
+        else:
+            return value
+        return None
+
+    def addresses(self, node: Node, key: str) -> tuple[str, ...]:
+        """One or more, with commas between them; none where it is empty, missing or wrong."""
+        value = self._member(node, key, "an address", False)
+        if value is _ABSENT or value == "":
+            return ()
+        if not isinstance(value, str):
+            self.complain(node, key, f"{key} is not an address", "an IPv4 or IPv6 address in double quotes")
+            return ()
+        parts = tuple(value.split(","))
+        if all("*" in part and _MASKED.fullmatch(part) for part in parts):
+            self.masked.append((self.at(node), key))
+            return ()
+        wrong = next((part for part in parts if not is_address(part)), None)
+        if wrong is not None:
+            self.complain(node, key, f"{key} is not an address", "an IPv4 or IPv6 address", shown(wrong))
+            return ()
+        return parts
+
+    def objects(self, node: Node, key: str, *, needed: bool = True) -> tuple[Node, ...]:
+        """The members of a list that has at least one, and only objects."""
+        value = self._member(node, key, "a list", needed)
+        if value is _ABSENT:
+            return ()
+        if not isinstance(value, list) or not value:
+            empty = "is empty" if value == [] else "is not a list"
+            self.complain(node, key, f"{key} {empty}", "a list of objects", "[]" if value == [] else "")
+            return ()
+        if len(value) > MOST_ELEMENTS:
+            self.complain(node, key, f"{key} has more than {MOST_ELEMENTS:,} elements", "fewer")
+        return tuple(self._objects(node, key, value[:MOST_ELEMENTS]))
+
+    def count(self, node: Node, key: str, present: int, things: str) -> Iterator[Count]:
+        said = self.number(node, key, needed=False)
+        if said is not None:
+            place = self.places.member(self.at(node), key)
+            spot = self.places.spot(self.at(node) if place is None else place)
+            yield Count(key, said, present, things, spot)
+
+    def _objects(self, node: Node, key: str, values: list[object]) -> Iterator[Node]:
+        for index, value in enumerate(values):
+            if isinstance(value, dict):
+                yield Node(value, (*node.path, key, index), node.who)
+            else:
+                message = f"element {index + 1} of {key} is not an object"
+                self.complain(node, key, message, "an object in braces", _kind(value))
+
+    def _member(self, node: Node, key: str, kind: str, needed: bool) -> object:
+        value = node.members.get(key, _ABSENT)
+        if value is _ABSENT and needed:
+            self.complain(node, None, f"{key} is missing", f'"{key}": {kind}', f'no "{key}"')
+        return value
+
+
+def _kind(value: object) -> str:
+    if value is None or isinstance(value, (bool, str, int, float)):
+        return shown(str(value))
+    return "a list"
+
+
+def is_address(text: str) -> bool:
+    try:
+        return "%" not in text and bool(ip_address(text))
+    except ValueError:
+        return False

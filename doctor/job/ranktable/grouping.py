@@ -1,0 +1,127 @@
+"""What each product asks of the number and the choice of devices, and of their addresses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from doctor.job.ranktable.board import board_architecture
+from doctor.job.ranktable.case import Case, folded
+from doctor.job.ranktable.flaws import Found
+from doctor.job.ranktable.model import Form, RankTable, Server
+from doctor.model import Severity
+
+ATLAS_TRAINING, ATLAS_A2, ATLAS_A3, ATLAS_950 = "atlas-training", "atlas-a2", "atlas-a3", "atlas-950"
+_PRODUCTS = (ATLAS_TRAINING, ATLAS_A2, ATLAS_A3, ATLAS_950)
+REFUSAL = "devNum must be divisible by 8, or equal to 1, 2 or 4"
+"""HCCL's words, which MindSpore's init hands on."""
+
+_FORMS: Mapping[Form, str] = {"1.2": ATLAS_A3, "2.0": ATLAS_950, "group-list": ATLAS_TRAINING}
+"""The only product that a form is documented for."""
+
+_COUNTS = (1, 2, 4, 8)
+_HALF = 4
+_MOST_A2 = 8
+
+
+def grouping(case: Case, product: str | None) -> Iterator[Found]:
+    servers = [server for server in case.table.servers if server.entries]
+    if product in _PRODUCTS:
+        yield from _wrong_form(case, product)
+    product = product or _implied(case.table)
+    if case.table.form != "2.0":
+        yield from _missing_addresses(case, servers, product)
+    if product == ATLAS_TRAINING:
+        yield from _training(case, servers)
+    elif product == ATLAS_A2:
+        yield from _uneven(case, servers, Severity.WARN)
+        yield from _many(case, servers)
+    elif product == ATLAS_A3:
+        yield from _uneven(case, servers, Severity.WARN)
+        yield from _uneven_pods(case)
+
+
+def _implied(table: RankTable) -> str | None:
+    if table.form == "board-id":
+        return ATLAS_TRAINING if board_architecture(table.board_id) else None
+    return _FORMS.get(table.form)
+
+
+def _wrong_form(case: Case, product: str | None) -> Iterator[Found]:
+    form = case.table.form
+    if (form == "2.0") != (product == ATLAS_950):
+        expected = "version 2.0" if product == ATLAS_950 else "version 1.0 or 1.2"
+        message = f"form {form} is not the one documented for this product"
+        yield case.whole(None, "version", message, expected, f"form {form}", Severity.WARN)
+
+
+def _training(case: Case, servers: list[Server]) -> Iterator[Found]:
+    alone = len(servers) == 1
+    for server in servers:
+        devices = len(server.entries)
+        if devices not in _COUNTS:
+            message = f"{devices} devices on a server; HCCL refuses it: {REFUSAL}"
+            yield case.server(server, None, message, "1, 2, 4 or 8 devices", f"{devices} devices")
+        elif devices in (2, _HALF) and len({device // _HALF for device in server.devices}) > 1:
+            message = f"a job of {devices} devices crosses from the group 0-3 to the group 4-7"
+            severity = Severity.FAIL if alone else Severity.WARN
+            expected = "all devices of a server in 0-3, or all in 4-7"
+            yield case.server(server, None, message, expected, f"devices {folded(server.devices)}", severity)
+        for entry in server.entries:
+            if entry.device is not None and entry.device > 7:
+                yield case.rank(entry, "device_id", f"device {entry.device} is beyond 7", "0 to 7")
+    yield from _uneven(case, servers, Severity.FAIL)
+    if case.table.form == "board-id" and not alone and servers and len(servers[0].entries) != 8:
+        message = "MindSpore 0.x runs on several servers only with all 8 devices of each"
+        actual = f"{len(servers[0].entries)} devices"
+        yield case.server(servers[0], None, message, "8 devices on each server", actual, Severity.WARN)
+
+
+def _uneven(case: Case, servers: list[Server], severity: Severity) -> Iterator[Found]:
+    counts = Counter(len(server.entries) for server in servers)
+    if len(counts) < 2:
+        return
+    usual, times = counts.most_common(1)[0]
+    for server in servers:
+        if len(server.entries) != usual:
+            message = "not the same number of devices on each server"
+            expected = f"{usual} devices, as on {times} of {len(servers)} servers"
+            yield case.server(server, None, message, expected, f"{len(server.entries)} devices", severity)
+
+
+def _many(case: Case, servers: list[Server]) -> Iterator[Found]:
+    for server in servers:
+        if len(servers) > 1 and len(server.entries) > _MOST_A2:
+            message = f"more than {_MOST_A2} devices on one of several servers"
+            actual = f"{len(server.entries)} devices"
+            yield case.server(server, None, message, f"1 to {_MOST_A2} devices", actual, Severity.WARN)
+
+
+def _uneven_pods(case: Case) -> Iterator[Found]:
+    pods = case.table.super_pods
+    counts = Counter(len(pod.servers) for pod in pods)
+    usual = counts.most_common(1)[0][0] if counts else 0
+    for pod in pods:
+        if len(pod.servers) != usual:
+            message = "not the same number of servers in each superpod"
+            actual = f"{len(pod.servers)} servers"
+            yield case.whole(pod.spot, "server_list", message, f"{usual} servers", actual, Severity.WARN)
+
+
+def _missing_addresses(case: Case, servers: list[Server], product: str | None) -> Iterator[Found]:
+    several = len(servers) > 1
+    if product == ATLAS_A3 and case.table.form == "1.2":
+        several = len(case.table.super_pods) > 1
+    for server in servers:
+        without = [entry for entry in server.entries if entry.address is None and case.lacks_address(entry)]
+        if not without or not (several or product == ATLAS_TRAINING):
+            continue
+        # Ranks may also meet at the host's address; then only the product can tell what is missing.
+        certain = several and (product is not None or server.host_ip is None)
+        severity = Severity.FAIL if certain else Severity.WARN
+        devices = folded(entry.device for entry in without if entry.device is not None)
+        expected = "the address of each device, as /etc/hccn.conf has it"
+        message = "device_ip is missing, and ranks of other servers need it"
+        if not several:
+            message = "device_ip is missing"
+        yield case.rank(without[0], None, message, expected, f"none for devices {devices}", severity)

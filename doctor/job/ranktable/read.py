@@ -1,0 +1,76 @@
+"""A rank table's text -> what it says, and every flaw of the file at once.
+
+A slip that hides nothing (comments, trailing commas, a byte order mark, a key given twice) is a flaw, and the
+table is read all the same.
+"""
+
+from __future__ import annotations
+
+from doctor.job.ranktable.decode import decode
+from doctor.job.ranktable.fields import Fields, Node
+from doctor.job.ranktable.flaws import Found, found, settle
+from doctor.job.ranktable.form import form_of, read_status
+from doctor.job.ranktable.groups import read_groups
+from doctor.job.ranktable.levels import read_levels
+from doctor.job.ranktable.model import Flaw, RankTable
+from doctor.job.ranktable.places import Places, outline
+from doctor.job.ranktable.servers import read_servers
+from doctor.model import Severity
+from doctor.text.textfile import LIMIT, shown
+
+_READERS = {
+    "1.0": read_servers,
+    "1.2": read_servers,
+    "2.0": read_levels,
+    "group-list": read_groups,
+    "board-id": read_groups,
+}
+_BOM = "\ufeff"
+
+
+def read_table(text: str) -> tuple[RankTable | None, tuple[Flaw, ...]]:
+    """The table, or None where it cannot be read, and what is wrong with the file."""
+    if len(text) > LIMIT:
+        message = f"is larger than {LIMIT // 1_000_000} MB: is it the right file?"
+        return None, settle([_whole(0, message, f"{len(text):,} characters")], Places(""))
+    flaws: list[Found] = []
+    if text.startswith(_BOM):
+        text = text[1:]
+        message = "begins with a byte order mark, at which Python's json stops"
+        flaws.append(_whole(0, message, shown(_BOM), Severity.WARN))
+    value, places, slips = decode(text)
+    flaws += slips
+    if not isinstance(value, dict):
+        if not slips or value is not None:
+            flaws.append(_whole(places.first, "is not a rank table", ""))
+        return None, settle(flaws, places)
+    fields = Fields(places, outline(places.text))
+    table = _read(fields, Node(value, ()), text)
+    return table, settle([*flaws, *fields.flaws], places)
+
+
+def _read(fields: Fields, root: Node, text: str) -> RankTable | None:
+    form = form_of(fields, root)
+    if form is None:
+        return None
+    status = read_status(fields, root, form)
+    table = _READERS[form](fields, root, RankTable(form, status, (), None, text))
+    if form != "2.0":  # there numbers have no quotes
+        message = "without quotes; HCCL wants a text here and says 'is not string'"
+        fields.flaws += _gathered(fields.unquoted, message, "double quotes", Severity.WARN)
+    message = "with '*' in place of digits: an example, no address"
+    fields.flaws += _gathered(fields.masked, message, "an IPv4 or IPv6 address", Severity.FAIL)
+    return table
+
+
+def _gathered(members: list[tuple[int, str]], message: str, expected: str, severity: Severity) -> list[Found]:
+    """One flaw for all members that have it, since a table that has it once has it for every rank."""
+    if not members:
+        return []
+    at, key = min(members)
+    more = f" (and {len(members) - 1:,} more)" if len(members) > 1 else ""
+    return [found("rank-table-invalid", at, key, f"{key}{more} {message}", expected, severity=severity)]
+
+
+def _whole(at: int, message: str, actual: str, severity: Severity = Severity.FAIL) -> Found:
+    return found("rank-table-invalid", at, None, message, "a rank table", actual, severity=severity)

@@ -1,0 +1,1 @@
+"""From a recording to a report: facts, checks, findings, the verdict and the exit code."""

@@ -1,0 +1,203 @@
+"""Checks x facts -> results. Pure: the same facts give the same results, in the same order.
+
+The engine, not the author of a check, says unknown when a need is missing, skip when a check does not apply,
+and crash when a check or parser breaks; nothing that goes wrong in one check touches another.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from doctor.api import EXPECT, HERE, Check, Fact, Given, Here, Maybe, Need, Skip, Undecided
+from doctor.errors import NotUnderstood
+from doctor.expect import Expect
+from doctor.job.plan import JobPlan
+from doctor.model import Missing, Problem, Result, Scope, Severity, Status
+from doctor.probe import Heard
+
+
+class Facts:
+    """The parsed facts of all hosts, parsed when first asked for, once."""
+
+    def __init__(
+        self, heard: Mapping[str, Heard], known: Mapping[tuple[str, str], Any] | None = None
+    ) -> None:
+        """`known` are values that are no question to ask the host: (host, fact) -> value."""
+        self._heard = heard
+        self._parsed: dict[tuple[str, str], Any] = dict(known or {})
+        self.hosts = tuple(heard)
+
+    def get(self, host: str, fact: Fact[Any]) -> Any:
+        """The value, or `Missing`."""
+        key = (host, fact.name)
+        if key not in self._parsed:
+            self._parsed[key] = self._parse(host, fact)
+        return self._parsed[key]
+
+    def all(self, fact: Fact[Any]) -> dict[str, Any]:
+        """Host -> value, of those that have one."""
+        found = {host: self.get(host, fact) for host in self.hosts}
+        return {host: value for host, value in found.items() if not isinstance(value, Missing)}
+
+    def _parse(self, host: str, fact: Fact[Any]) -> Any:
+        heard = self._heard[host]
+        if fact.name in heard.missing:
+            return heard.missing[fact.name]
+        capture = heard.captures.get(fact.name)
+        if capture is None:
+            return Missing(fact.name, "the recording does not hold it")
+        try:
+            return fact.parse(capture)
+        except NotUnderstood as error:
+            return Missing(fact.name, error.message)
+        except (Exception, SystemExit) as error:  # whatever a host printed must not stop the others
+            return Missing(
+                fact.name, f"its parser broke ({type(error).__name__}: {error}); please report this"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that checks may look at."""
+
+    plan: JobPlan
+    facts: Facts
+    expect: Mapping[str, Expect]
+    """Per host."""
+    common: Expect
+    givens: Mapping[str, Any]
+    severities: Mapping[str, Severity]
+
+
+def judge(checks: Sequence[Check], case: Case) -> list[Result]:
+    """Run every check; the order of results is the order of checks and hosts."""
+    return [result for check in checks for result in _judge(check, case)]
+
+
+def _judge(check: Check, case: Case) -> Iterator[Result]:
+    reason = _inapplicable(check, case.plan)
+    if reason:
+        yield Result(check.id, case.facts.hosts, Status.SKIP, reason)
+    elif check.scope is Scope.CLUSTER:
+        yield from _judge_cluster(check, case)
+    else:
+        for host in case.facts.hosts:
+            yield from _judge_host(check, host, case)
+
+
+def _inapplicable(check: Check, plan: JobPlan) -> str:
+    if check.backends and plan.backend.value not in check.backends:
+        wanted = " and ".join(sorted(backend.value for backend in check.backends))
+        return f"only for {wanted} jobs"
+    if check.several_hosts and not plan.several_hosts:
+        return "only for jobs of several hosts"
+    return ""
+
+
+def _judge_host(check: Check, host: str, case: Case) -> Iterator[Result]:
+    arguments = []
+    for need in check.needs:
+        value = _value(need, host, case)
+        if isinstance(value, Missing):
+            yield _without(check, (host,), value)
+            return
+        arguments.append(value)
+    yield from _run(check, (host,), arguments, case)
+
+
+def _without(check: Check, hosts: tuple[str, ...], missing: Missing) -> Result:
+    """What is not there need not be looked at; what is there and could not be had makes unknown."""
+    if missing.absent:
+        return Result(check.id, hosts, Status.SKIP, missing.reason)
+    return Result(check.id, hosts, Status.UNKNOWN, f"{missing.fact}: {missing.reason}")
+
+
+def _value(need: Need[Any], host: str, case: Case) -> Any:
+    if isinstance(need, Maybe):
+        value = _value(need.need, host, case)
+        return None if isinstance(value, Missing) else value
+    if isinstance(need, Fact):
+        return case.facts.get(host, need)
+    if need is EXPECT:
+        return case.expect.get(host, case.common)
+    if need is HERE:
+        return Here(host, case.plan.head.value == host)
+    return _given(need, case)
+
+
+def _given(need: Need[Any], case: Case) -> Any:
+    assert isinstance(need, Given)
+    return case.common if need is EXPECT else case.givens[need.name]
+
+
+def _judge_cluster(check: Check, case: Case) -> Iterator[Result]:
+    if not case.facts.hosts and any(_of_hosts(need) for need in check.needs):
+        yield Result(check.id, (), Status.UNKNOWN, "no host answered")
+        return
+    arguments = []
+    seen: set[str] = set(case.facts.hosts)
+    lacking: dict[Missing, list[str]] = {}
+    for need in check.needs:
+        fact = need.need if isinstance(need, Maybe) else need
+        if not isinstance(fact, Fact):
+            value = _given(fact, case)
+            if isinstance(value, Missing) and need is fact:
+                yield _without(check, case.facts.hosts, value)
+                return
+            arguments.append(None if isinstance(value, Missing) else value)
+            continue
+        arguments.append(case.facts.all(fact))
+        for host in case.facts.hosts if need is fact else ():
+            value = case.facts.get(host, fact)
+            if isinstance(value, Missing):
+                seen.discard(host)
+                lacking.setdefault(value, []).append(host)
+    for missing, hosts in lacking.items():
+        yield _without(check, tuple(hosts), missing)
+    unknown = [missing for missing in lacking if not missing.absent]
+    compares = check.several_hosts and any(isinstance(need, Fact) for need in check.needs)
+    if compares and len(seen) < 2:
+        if unknown:
+            yield Result(check.id, tuple(seen), Status.UNKNOWN, "no two hosts could be compared")
+        else:
+            yield Result(check.id, tuple(seen), Status.SKIP, "there are no two hosts to compare")
+    elif seen or not lacking:
+        looked_at = tuple(host for host in case.facts.hosts if host in seen)
+        yield from _run(check, looked_at, arguments, case)
+
+
+def _of_hosts(need: Need[Any]) -> bool:
+    return isinstance(need, Fact) or (isinstance(need, Given) and need.of_hosts)
+
+
+def _run(check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Case) -> Iterator[Result]:
+    """One call of a check; the problems that it found before it gave up or broke are kept."""
+    problems: list[Problem] = []
+    try:
+        for problem in check.run(*arguments):
+            if not isinstance(problem, Problem):
+                raise TypeError(f"it yielded {problem!r:.80} instead of a Problem")
+            problems.append(problem)
+    except Skip as skip:
+        yield Result(check.id, hosts, Status.SKIP, str(skip))
+        return
+    except Undecided as undecided:
+        doubtful = undecided.hosts or hosts
+        yield Result(check.id, doubtful, Status.UNKNOWN, str(undecided))
+        sure = tuple(host for host in hosts if host not in doubtful)
+        if sure and not problems:
+            yield Result(check.id, sure, Status.PASS)
+    except (Exception, SystemExit) as error:  # a broken check is a line in the report
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+        yield Result(check.id, hosts, Status.CRASH, reason)
+    else:
+        if not problems:
+            yield Result(check.id, hosts, Status.PASS)
+    for problem in problems:
+        culprits = problem.hosts if check.scope is Scope.CLUSTER else hosts
+        severity = case.severities.get(check.id) or problem.severity or check.severity
+        yield Result(check.id, culprits, Status(severity.value), problem=problem)

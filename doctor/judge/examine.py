@@ -1,0 +1,180 @@
+"""A recording -> a report. Pure: touches no host, reads no clock; the same recording, the same report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from doctor.api import EXPECTS, Check, Fact, Maybe, Need
+from doctor.expect import Expect, amend
+from doctor.facts.limits import NEIGHBOURS
+from doctor.facts.network import ADDRESSES, NAMES, ROUTES
+from doctor.facts.smoke import SMOKE
+from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
+from doctor.job.plan import JobPlan, Sight, draft, settle
+from doctor.judge.engine import Case, Facts, judge
+from doctor.judge.findings import findings
+from doctor.judge.playbook import Exam, Playbook
+from doctor.judge.run_facts import givens, smoke_of
+from doctor.judge.verdict import Report, Rules, RunInfo, host_reports
+from doctor.model import Backend, Missing, View
+from doctor.recording import Recording
+from doctor.text.nodeset import fold
+
+ALWAYS: tuple[Fact[Any], ...] = (
+    CLOCK,
+    CLOCK_END,
+    IDENTITY,
+    VIEW,
+    DEVICES,
+    ADDRESSES,
+    ROUTES,
+    NAMES,
+    NEIGHBOURS,
+)
+"""Facts that the plan and the report need, whatever the checks are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Syllabus:
+    """An exam made ready: its checks, and what they are held against."""
+
+    name: str
+    exam: Exam
+    checks: tuple[Check, ...]
+    left_out: tuple[str, ...]
+    expect: Expect
+    rules: Rules
+    notes: tuple[str, ...] = ()
+    smoke: bool = False
+    """Whether a smoke run belongs to it."""
+
+    def asks(self, wanted: Need[Any]) -> bool:
+        """Whether some check can use it."""
+        needs = (need for check in self.checks for need in check.needs)
+        return any((need.need if isinstance(need, Maybe) else need) is wanted for need in needs)
+
+    def before_smoke(self) -> Syllabus:
+        """What can be judged before a smoke run: it decides who takes part in one."""
+        checks = tuple(check for check in self.checks if SMOKE not in check.needs)
+        return replace(self, checks=checks)
+
+    @property
+    def facts(self) -> tuple[Fact[Any], ...]:
+        wanted: dict[str, Fact[Any]] = {fact.name: fact for fact in ALWAYS}
+        for check in self.checks:
+            for need in check.needs:
+                fact = need.need if isinstance(need, Maybe) else need
+                if isinstance(fact, Fact):
+                    wanted.setdefault(fact.name, fact)
+        return tuple(wanted.values())
+
+
+def plan_of(recording: Recording) -> JobPlan:
+    """The settled plan, as far as the hosts that answered allow."""
+    facts = Facts(recording.heard)
+    return settle(
+        draft(recording.hosts, recording.wishes), {host: _sight(host, facts) for host in facts.hosts}
+    )
+
+
+def _sight(host: str, facts: Facts) -> Sight:
+    def get(fact: Fact[Any], otherwise: Any) -> Any:
+        value = facts.get(host, fact)
+        return otherwise if isinstance(value, Missing) else value
+
+    devices = get(DEVICES, None)
+    routes = get(ROUTES, None)
+    names = get(NAMES, None)
+    return Sight(
+        devices=devices.counts if devices else {},
+        plugged_in=frozenset({Backend.HCCL} if devices and devices.on_bus.get("npu") else ()),
+        addresses=get(ADDRESSES, {}),
+        default_interface=routes.default_interface if routes else None,
+        names=names.addresses if names else {},
+    )
+
+
+def examine(
+    recording: Recording, syllabus: Syllabus, playbook: Playbook, *, replayed: bool = False
+) -> Report:
+    """Judge what was heard."""
+    entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.enter}
+    facts = Facts(recording.heard, entered)
+    plan = plan_of(recording)
+    expects = {
+        host.name: amend(
+            amend(syllabus.expect, host.expected, f"inventory, {host.name}"), recording.expect, "--expect"
+        )
+        for host in recording.hosts
+    }
+    case = Case(
+        plan=plan,
+        facts=facts,
+        expect=expects,
+        common=amend(syllabus.expect, recording.expect, "--expect"),
+        givens={**givens(recording, plan, facts), EXPECTS.name: expects},
+        severities=syllabus.exam.severity,
+    )
+    results = judge(syllabus.checks, case)
+    found = findings(
+        results, {c.id: c for c in syllabus.checks}, _views(facts), playbook.mend, _sharing(facts)
+    )
+    products = {host: _product(host, facts) for host in facts.hosts}
+    return Report(
+        run=RunInfo(
+            recording.command, syllabus.name, recording.started, recording.seconds, recording.transport
+        ),
+        plan=plan,
+        hosts=host_reports(
+            recording.hosts, plan, products, recording.unreached, recording.unfinished, found, syllabus.rules
+        ),
+        findings=found,
+        results=tuple(results),
+        scopes={check.id: check.scope for check in syllabus.checks},
+        rules=syllabus.rules,
+        notes=_notes(syllabus, recording, facts),
+        stopped_by=recording.stopped_by,
+        replayed=replayed,
+        outstanding=recording.unfinished,
+        smoke=smoke_of(recording),
+        no_smoke=(recording.no_smoke or "it was not begun")
+        if recording.smoke_wanted and not recording.smoke
+        else "",
+        net_seconds=recording.mesh.seconds if recording.mesh else None,
+    )
+
+
+def _product(host: str, facts: Facts) -> str:
+    devices = facts.get(host, DEVICES)
+    return "unknown" if isinstance(devices, Missing) else str(devices.product)
+
+
+def _views(facts: Facts) -> Mapping[str, View]:
+    seen = {host: facts.get(host, VIEW) for host in facts.hosts}
+    return {host: view if isinstance(view, View) else View.HOST for host, view in seen.items()}
+
+
+def _sharing(facts: Facts) -> frozenset[str]:
+    """Hosts seen in their first network namespace: only there the size of the neighbour table shows."""
+    seen = {host: facts.get(host, NEIGHBOURS) for host in facts.hosts}
+    return frozenset(host for host, found in seen.items() if getattr(found, "most", None) is not None)
+
+
+def _notes(syllabus: Syllabus, recording: Recording, facts: Facts) -> tuple[str, ...]:
+    notes: list[str] = [*syllabus.notes, *recording.notes]
+    if syllabus.left_out:
+        notes.append(f"left out as asked for: {_short(syllabus.left_out)}")
+    lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]
+    if lab:
+        notes.append(f"the devices of {fold(lab)} are emulated: this is a test lab")
+    refused = [host for host, heard in recording.heard.items() if heard.sudo == "refused"]
+    if refused:
+        notes.append(f"sudo -n was refused on {len(refused)} of {len(recording.heard)} hosts")
+    return tuple(notes)
+
+
+def _short(ids: Sequence[str]) -> str:
+    shown = ", ".join(ids[:6])
+    return shown if len(ids) <= 6 else f"{shown} and {len(ids) - 6} more"

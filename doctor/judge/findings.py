@@ -1,0 +1,233 @@
+"""Results -> findings: equal ones folded over hosts, symptoms linked to causes, the worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from doctor.api import Check
+from doctor.model import (
+    UNDECIDED,
+    Confidence,
+    Finding,
+    Place,
+    Problem,
+    Remedy,
+    Result,
+    Sphere,
+    Status,
+    Values,
+    View,
+)
+from doctor.text.nodeset import fold
+
+NEARLY_ALL = 0.9
+IN_CONTAINER = "-in-container"
+"""Ends the id of a remedy that is to be used instead when a container is short."""
+OUTSIDE = "# On the host, outside of the container:"
+_ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
+Mend = Callable[[str, Values], Remedy | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Sights:
+    """Where hosts were seen from, and whose a fault is that was seen there.
+
+    `sharing` are containers without a network of their own.
+    """
+
+    views: Mapping[str, View]
+    sharing: Container[str] = ()
+
+    def seen_from(self, result: Result) -> View:
+        return self.views.get(result.hosts[0], View.HOST) if result.hosts else View.HOST
+
+    def whose(self, result: Result, check: Check | None) -> View:
+        seen = self.seen_from(result)
+        if result.problem is None:
+            return seen
+        of_host = check is not None and (
+            check.sphere is Sphere.HOST
+            or (check.sphere is Sphere.NETWORK and result.hosts[:1] and result.hosts[0] in self.sharing)
+        )
+        return result.problem.view or (View.HOST if of_host else seen)
+
+
+def findings(
+    results: Sequence[Result],
+    checks: Mapping[str, Check],
+    views: Mapping[str, View],
+    mend: Mend,
+    sharing: Container[str] = (),
+) -> tuple[Finding, ...]:
+    """`mend` makes what to type of a remedy's name and values; `views` says where hosts were seen from."""
+    sights = Sights(views, sharing)
+    made = [
+        _finding(str(number), group, checks, sights, mend)
+        for number, group in enumerate(_groups(results, checks, sights))
+    ]
+    linked = _link(made, checks)
+    ordered = _order(linked)
+    numbers = {finding.id: f"f{n}" for n, finding in enumerate(ordered, 1)}
+    return tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
+
+
+def _groups(results: Sequence[Result], checks: Mapping[str, Check], sights: Sights) -> list[list[Result]]:
+    groups: dict[object, list[Result]] = {}
+    for number, result in enumerate(results):
+        if result.status in (Status.PASS, Status.SKIP):
+            continue
+        groups.setdefault(_key(result, checks.get(result.check), sights) or number, []).append(result)
+    return list(groups.values())
+
+
+def _key(result: Result, check: Check | None, sights: Sights) -> object:
+    """Equal keys tell the same fault; a fault that names several culprits stays by itself."""
+    problem = result.problem
+    if problem is None:
+        return (result.check, result.status, result.reason)
+    if len(result.hosts) != 1:
+        return None
+    words = (problem.summary, problem.subject, problem.expected, problem.actual, problem.confidence)
+    view = (sights.seen_from(result), sights.whose(result, check))
+    return (result.check, result.status, view, words, tuple(sorted(problem.values.items())))
+
+
+def _finding(
+    id: str, group: Sequence[Result], checks: Mapping[str, Check], sights: Sights, mend: Mend
+) -> Finding:
+    first = group[0]
+    hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))
+    problem = first.problem or Problem(first.reason or "")
+    check = checks.get(first.check)
+    view, seen_from = sights.whose(first, check), sights.seen_from(first)
+    return Finding(
+        id=id,
+        check=first.check,
+        status=first.status,
+        hosts=hosts,
+        nodeset=fold(hosts),
+        subject=problem.subject,
+        where=tuple(place for result in group for place in _places(result)),
+        view=view,
+        confidence=problem.confidence,
+        summary=problem.summary,
+        expected=problem.expected,
+        actual=problem.actual,
+        evidence=problem.evidence,
+        remedy=_remedy(problem, check, view, seen_from, mend) if first.problem else None,
+        because=None,
+        seen_from=seen_from,
+    )
+
+
+def _remedy(problem: Problem, check: Check | None, view: View, seen_from: View, mend: Mend) -> Remedy | None:
+    """What is the host's is mended there, also when it was seen from inside a container."""
+    made = _made(problem, check, view, mend)
+    if made is None or view is seen_from:
+        return made
+    return replace(made, commands=(OUTSIDE, *made.commands))
+
+
+def _made(problem: Problem, check: Check | None, view: View, mend: Mend) -> Remedy | None:
+    if problem.commands:
+        return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
+    name = problem.remedy or (check.remedy if check else None)
+    if name is None:
+        return None
+    inside = mend(f"{name}{IN_CONTAINER}", problem.values) if view is View.CONTAINER else None
+    return inside or mend(name, problem.values)
+
+
+def _places(result: Result) -> tuple[Place, ...]:
+    if result.problem and result.problem.where:
+        lone = result.hosts[0] if len(result.hosts) == 1 else None
+        return tuple(p if p.host else replace(p, host=lone) for p in result.problem.where)
+    return tuple(Place(host=host) for host in result.hosts)
+
+
+def _link(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding]:
+    """Point each symptom at its cause. A cause that is sure of one host also clears the symptom's others."""
+    linked = []
+    because: dict[str, str] = {}
+    for finding in found:
+        causes = checks[finding.check].causes if finding.check in checks else ()
+        fitting = (c for name in causes for c in found if c.check == name and _explains(c, finding))
+        cause = next((c for c in fitting if finding.id not in _chain(c.id, because)), None)
+        if cause is None:
+            linked.append(finding)
+            continue
+        because[finding.id] = cause.id
+        finding = replace(finding, because=cause.id)
+        linked.append(_decided(finding, cause) if _covers(cause, finding) else finding)
+    return linked
+
+
+def _decided(finding: Finding, cause: Finding) -> Finding:
+    """Of several suspects those that the cause names."""
+    if finding.confidence is not Confidence.SUSPECT:
+        return finding
+    hosts = tuple(host for host in finding.hosts if host in cause.hosts)
+    summary = finding.summary.removesuffix(UNDECIDED)
+    return replace(finding, hosts=hosts, nodeset=fold(hosts), summary=summary, confidence=Confidence.STRONG)
+
+
+def _chain(id: str | None, because: Mapping[str, str]) -> Iterator[str]:
+    """A finding, its cause, that one's cause and so on: without end if a check led back to itself."""
+    while id is not None:
+        yield id
+        id = because.get(id)
+
+
+def _explains(cause: Finding, symptom: Finding) -> bool:
+    if cause.status not in (Status.FAIL, Status.WARN) or symptom.status not in (Status.FAIL, Status.WARN):
+        return False
+    if cause.status is Status.WARN and symptom.status is Status.FAIL:
+        return False
+    if symptom.hosts:
+        return bool(set(cause.hosts) & set(symptom.hosts)) and any(_at(cause, p) for p in symptom.where)
+    struck = {place.host for place in symptom.where}
+    return len(struck & set(cause.hosts)) >= NEARLY_ALL * len(struck) > 0
+
+
+def _covers(cause: Finding, symptom: Finding) -> bool:
+    """Whether the cause explains every place of the symptom, so that no other host is needed."""
+    return all(_at(cause, place) for place in symptom.where)
+
+
+def _at(cause: Finding, place: Place) -> bool:
+    """Whether the cause is at one end of this place, and towards the other end where it says so."""
+    for end, other in ((place.host, place.peer), (place.peer, place.host)):
+        if end in cause.hosts:
+            here = [p for p in cause.where if p.host == end and _same_device(p, place)]
+            towards = {p.peer for p in here}
+            if not any(p.host == end for p in cause.where):
+                return True
+            if here and (other is None or None in towards or other in towards):
+                return True
+    return False
+
+
+def _same_device(cause: Place, symptom: Place) -> bool:
+    return cause.device is None or symptom.device is None or cause.device == symptom.device
+
+
+def _order(found: Sequence[Finding]) -> list[Finding]:
+    """Worst first; a common cause before culprits; each symptom right behind its cause."""
+    ranked = sorted(found, key=lambda f: (_ORDER[f.status], bool(f.hosts), -len(f.hosts)))
+    known = {finding.id for finding in found}
+    behind: dict[str, list[Finding]] = {}
+    for finding in ranked:
+        if finding.because in known:
+            behind.setdefault(finding.because or "", []).append(finding)
+    ordered: list[Finding] = []
+
+    def put(finding: Finding) -> None:
+        ordered.append(finding)
+        for symptom in behind.get(finding.id, ()):
+            put(symptom)
+
+    for finding in ranked:
+        if finding.because not in known:
+            put(finding)
+    return ordered

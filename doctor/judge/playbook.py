@@ -1,0 +1,200 @@
+"""Exams and remedies: what to examine, and what to type against a fault. Data in YAML, loaded and validated.
+
+playbooks/exams/NAME.yaml       one exam a file
+playbooks/remedies/SUBJECT.yaml remedy id -> title and commands; `{name}` is filled in, quoted;
+                                with `{name...}` many values make one loop instead of a line for each
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from doctor.api import Check, Fact
+from doctor.errors import InputErrors, Mistake, UsageError, suggest
+from doctor.expect import FIELDS
+from doctor.facts.run import CUT_OFF, MESH, UNREACHED
+from doctor.facts.smoke import SMOKE
+from doctor.judge.registry import bundled
+from doctor.model import Remedy, Severity, Values
+from doctor.text.yamlfile import Document, plain, read_yaml, walk
+
+MeshMode = Literal["auto", "full", "ring", "none"]
+
+
+class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which checks an exam makes and what it expects. `checks` and `skip` are globs over ids."""
+
+    title: str
+    checks: tuple[str, ...] = ("*",)
+    skip: tuple[str, ...] = ()
+    essential: tuple[str, ...] = ()
+    mesh: MeshMode = "auto"
+    smoke: bool = False
+    severity: dict[str, Severity] = {}
+    expect: dict[str, str | int | float] = {}
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A remedy as its file has it."""
+
+    title: str
+    commands: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Playbook:
+    """All remedies by id."""
+
+    recipes: Mapping[str, Recipe]
+
+    def mend(self, name: str, values: Values) -> Remedy | None:
+        """What to type; a command whose values are not known is left out rather than shown with holes."""
+        recipe = self.recipes.get(name)
+        if recipe is None:
+            return None
+        commands = (c for command in recipe.commands for c in _filled(command, values))
+        found = tuple(dict.fromkeys(commands))
+        return Remedy(name, found) if found else None
+
+
+_HOLE = re.compile(r"\{(\w+)(\.\.\.)?\}")
+_INERT = re.compile(r"[A-Za-z0-9_.:,@%+-]+")
+_FEW = 2
+"""Values that have a line each even where a loop is allowed."""
+
+
+def placeholders(command: str) -> list[str]:
+    return [hole[1] for hole in _HOLE.finditer(command)]
+
+
+def _filled(command: str, values: Values) -> Iterator[str]:
+    """The command, once for each combination of values; one loop over more than a few of `{name...}`.
+
+    Every value is quoted. Inside quotes of the command's own, quoting would end them: there only values
+    without any meaning to a shell or sed are filled in, and the command is left out for any other.
+    """
+    names = list(dict.fromkeys(placeholders(command)))
+    if not set(names) <= set(values):
+        return
+    choices = {name: v if isinstance(v := values[name], tuple) else (v,) for name in names}
+    loop = next((h[1] for h in _HOLE.finditer(command) if h[2] and len(choices[h[1]]) > _FEW), "")
+    each = " ".join(shlex.quote(str(value)) for value in choices.pop(loop, ()))
+    for chosen in product(*choices.values()):
+        quoted = {name: shlex.quote(str(value)) for name, value in zip(choices, chosen, strict=True)}
+        quoted[loop] = '"$n"'
+        if not set("'\"") & set(command) or all(_INERT.fullmatch(str(value)) for value in chosen):
+            line = _HOLE.sub(lambda hole, quoted=quoted: quoted[hole[1]], command)  # type: ignore[misc]
+            yield f"for n in {each}; do {line}; done" if loop else line
+
+
+def exams() -> dict[str, Path]:
+    return {path.stem: path for path in sorted((bundled("playbooks") / "exams").glob("*.yaml"))}
+
+
+def load_exam(name: str, checks: Sequence[Check]) -> Exam:
+    """A bundled exam by name, or any exam by the path of its file."""
+    known = exams()
+    if name not in known and not re.search(r"[./]", name):
+        raise UsageError(
+            f"There is no exam {name!r}. {suggest(name, known)}".strip(), "`doctor list` shows them."
+        )
+    path = known.get(name, Path(name))
+    document = read_yaml(path)
+    exam: Exam = _convert(document, Exam, str(path))
+    _validate(exam, document, str(path), checks)
+    return exam
+
+
+def _convert(document: Document, kind: type[Any], file: str) -> Any:
+    if document.mistakes:
+        raise InputErrors(document.mistakes)
+    try:
+        return msgspec.convert(plain(document.root), kind, strict=True)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `")
+        lines = dict(walk(document.root))
+        raise InputErrors([Mistake(file, lines.get(path.rstrip("`"), 1), text)]) from None
+
+
+def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]) -> None:
+    """Names in an exam must be names of something; a glob must match a check."""
+    ids = [check.id for check in checks]
+    lines = dict(walk(document.root))
+    mistakes = []
+    for key in ("checks", "skip", "essential"):
+        for index, glob in enumerate(getattr(exam, key)):
+            if not any(fnmatchcase(id, glob) for id in ids):
+                place = lines.get(f"$.{key}[{index}]")
+                mistakes.append(
+                    Mistake(file, place, f"no check is called {glob!r} {suggest(glob, ids)}".strip())
+                )
+    for id in exam.severity:
+        if id not in ids:
+            place = lines.get(f"$.severity.{id}")
+            mistakes.append(Mistake(file, place, f"no check is called {id!r} {suggest(id, ids)}".strip()))
+    for key in exam.expect:
+        if key not in FIELDS:
+            place = lines.get(f"$.expect.{key}")
+            mistakes.append(Mistake(file, place, f"nothing is called {key!r} {suggest(key, FIELDS)}".strip()))
+    if mistakes:
+        raise InputErrors(mistakes)
+
+
+def load_remedies() -> Playbook:
+    paths = sorted((bundled("playbooks") / "remedies").glob("*.yaml"))
+    files = [_convert(read_yaml(path), dict[str, Recipe], str(path)) for path in paths]
+    return Playbook({name: recipe for file in files for name, recipe in file.items()})
+
+
+def select(
+    checks: Sequence[Check],
+    exam: Exam,
+    only: Sequence[str],
+    skip: Sequence[str],
+    *,
+    mesh: bool = True,
+    smoke: bool = True,
+) -> tuple[tuple[Check, ...], tuple[str, ...]]:
+    """The checks to make, and the ids that the person took out; without a mesh, or a smoke run, those that
+    need one are out.
+
+    A glob that matches nothing is a mistake.
+    """
+    ids = [check.id for check in checks]
+    for glob in (*only, *skip):
+        if not any(fnmatchcase(id, glob) for id in ids):
+            raise UsageError(
+                f"No check is called {glob!r}. {suggest(glob, ids)}".strip(), "`doctor list` shows all."
+            )
+
+    def matches(id: str, globs: Sequence[str]) -> bool:
+        return any(fnmatchcase(id, glob) for glob in globs)
+
+    wanted = [c for c in checks if matches(c.id, exam.checks) and not matches(c.id, exam.skip)]
+    chosen = [
+        c.id
+        for c in wanted
+        if (not only or matches(c.id, only))
+        and not matches(c.id, skip)
+        and (mesh or not _meets(c))
+        and (smoke or SMOKE not in c.needs)
+    ]
+    if not chosen:
+        raise UsageError("No check is left to make.", "--only, --skip and --mesh none leave nothing.")
+    # Whether a host could be asked at all is never out of the question.
+    kept = [c for c in wanted if c.id in chosen or {UNREACHED, CUT_OFF} & set(c.needs)]
+    return tuple(kept), tuple(check.id for check in wanted if check not in kept)
+
+
+def _meets(check: Check) -> bool:
+    """Whether it needs hosts to reach each other: the mesh, or a second round among them."""
+    return MESH in check.needs or any(isinstance(need, Fact) and need.later for need in check.needs)

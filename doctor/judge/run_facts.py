@@ -1,0 +1,125 @@
+"""What checks are given of the run as a whole, worked out of a recording: no host printed it by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from doctor.api import PLAN
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
+from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, CutOff, Offset
+from doctor.facts.smoke import SMOKE, SmokeRun, SmokeSeen
+from doctor.facts.system import CLOCK, CLOCK_END
+from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TableSeen
+from doctor.job.launch import Launch, Told, launch_of_processes
+from doctor.job.plan import JobPlan
+from doctor.job.ranktable import read_table
+from doctor.judge.engine import Facts
+from doctor.model import Missing
+from doctor.probe import DAMAGED, Heard
+from doctor.recording import Recording
+from doctor.smoke.judge import judge
+
+
+def givens(recording: Recording, plan: JobPlan, facts: Facts) -> Mapping[str, Any]:
+    """By the name of the given; Missing where the run has none."""
+    return {
+        PLAN.name: plan,
+        UNREACHED.name: {
+            host.name: recording.unreached.get(host.name)
+            for host in recording.hosts
+            if host.name not in recording.unfinished
+        },
+        CUT_OFF.name: {host: _cut_off(heard) for host, heard in recording.heard.items()},
+        MESH.name: recording.mesh or Missing("mesh", _why_no_mesh(recording, plan)),
+        CLOCKS.name: _clocks(recording, facts),
+        RANK_TABLE.name: _table(recording, plan, facts),
+        LAUNCHES.name: _launches(recording, facts),
+        SMOKE.name: smoke_of(recording)
+        or Missing(SMOKE.name, recording.no_smoke or "there was no smoke run"),
+    }
+
+
+def smoke_of(recording: Recording) -> SmokeSeen | None:
+    """The smoke runs with what they prove."""
+    runs = tuple(SmokeRun(result, judge(result)) for result in recording.smoke)
+    unheard = frozenset((*recording.unreached, *recording.unfinished))
+    return SmokeSeen(runs, unheard) if runs else None
+
+
+def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Missing:
+    """The table that was given, else what most hosts have where the launch says that it lies."""
+    given = recording.wishes.table
+    if given:
+        return TableSeen(given.path, given.text, *read_table(given.text), given=True, checksum=given.checksum)
+    held = facts.all(TABLE_FILES)
+    for path in plan.table_paths:
+        found = [files[path] for files in held.values() if path in files]
+        votes = Counter((file.text, file.checksum) for file in found if file.text)
+        if votes:
+            text, checksum = votes.most_common(1)[0][0]
+            return TableSeen(path, text, *read_table(text), given=False, checksum=checksum)
+    return Missing(RANK_TABLE.name, *_why_no_table(plan, facts))
+
+
+def _why_no_table(plan: JobPlan, facts: Facts) -> tuple[str, bool]:
+    """The reason, and whether there is none at all: one that only could not be read is no reason to skip."""
+    for host in facts.hosts if plan.table_paths else ():
+        found = facts.get(host, TABLE_FILES)
+        if isinstance(found, Missing):
+            return found.reason, False
+        if any(file.checksum for file in found.values()):
+            return (
+                "on the hosts it is empty or too large to be fetched: name a copy of it by --rank-table",
+                False,
+            )
+    return "the job has no rank table that could be read", True
+
+
+def _launches(recording: Recording, facts: Facts) -> tuple[Launch, ...] | Missing:
+    """What ranks were told: by the files that were named, by the inventory, and as it runs right now."""
+    wishes = recording.wishes
+    found = [wishes.launch] if wishes.launch else []
+    if wishes.env:
+        found.append(Launch("inventory", (Told("inventory", None, wishes.env),), complete=False))
+    if not (wishes.launch and wishes.launch.live):  # the job that examines itself is seen whole
+        found += launch_of_processes(facts.all(PROCESSES_OF_JOBS))
+    if found:
+        return tuple(found)
+    unseen = [facts.get(host, PROCESSES_OF_JOBS) for host in facts.hosts]
+    if unseen and all(isinstance(value, Missing) for value in unseen):
+        return Missing(LAUNCHES.name, f"the processes on the hosts could not be read: {unseen[0].reason}")
+    return Missing(LAUNCHES.name, "nothing says how the job is started", absent=True)
+
+
+def _clocks(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
+    """The host's time was read once near the start of its answer and once at its end."""
+    offsets: dict[str, Offset | None] = {}
+    for host, heard in recording.heard.items():
+        first, last = facts.get(host, CLOCK), facts.get(host, CLOCK_END)
+        if isinstance(first, Missing):
+            offsets[host] = None
+            continue
+        end = first if isinstance(last, Missing) else last
+        offsets[host] = Offset(end.now - heard.ended, first.now - heard.started)
+    return offsets
+
+
+def _cut_off(heard: Heard) -> CutOff | None:
+    damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
+    if heard.complete and not damaged:
+        return None
+    reasons = [missing.reason for missing in heard.missing.values() if missing.fact not in heard.captures]
+    lost = [fact for fact in heard.missing if fact not in heard.captures] + damaged
+    if reasons and (not heard.complete or not damaged):
+        reason = reasons[0]
+    else:
+        reason = "part of it arrived damaged" if damaged else "the end is missing"
+    return CutOff(tuple(sorted(set(lost))), reason)
+
+
+def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:
+    if not plan.several_hosts:
+        return "there is one host only"
+    return recording.no_mesh or "fewer than two hosts could take part"

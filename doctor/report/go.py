@@ -1,0 +1,120 @@
+"""Who goes into the job: as many healthy hosts as are needed, the head first, and a port free on it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from doctor.job.plan import JobPlan
+from doctor.judge.verdict import Report
+from doctor.model import Backend
+from doctor.text.nodeset import fold, unfold
+
+MOST_PORTS = 500
+"""Tried in the place of one that is taken."""
+LAST_PORT = 65535
+Bound = Mapping[str, Set[int]]
+"""Host -> the ports that somebody listens on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """The hosts of a go, the head first, the others in rank order."""
+
+    hosts: tuple[str, ...]
+    spares: tuple[str, ...]
+    left_out: tuple[str, ...]
+    ranks: Mapping[str, int]
+    address: str
+    """Of the head, for the ranks."""
+    port: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def head(self) -> str:
+        return self.hosts[0]
+
+    @property
+    def each(self) -> int | None:
+        """The ranks of a host; None where hosts differ."""
+        counts = {self.ranks[host] for host in self.hosts}
+        return counts.pop() if len(counts) == 1 else None
+
+    @property
+    def world(self) -> int:
+        return sum(self.ranks[host] for host in self.hosts)
+
+
+def chosen(report: Report) -> tuple[str, ...]:
+    """As many as are needed, in rank order, the planned head among them if it is healthy; none on a no-go."""
+    if report.exit_code != 0 or report.stopped_by is not None:
+        return ()
+    healthy = report.healthy_hosts
+    needed = report.rules.need_hosts or len(healthy)
+    first, head = healthy[:needed], report.plan.head.value
+    if head not in healthy:
+        return first
+    return (head, *[name for name in first if name != head][: needed - 1])
+
+
+def going(report: Report, bound: Bound, order: Sequence[str] = ()) -> Going | None:
+    """None on a no-go. `order` is that of a launcher that numbers the hosts itself: the head is its first."""
+    names = chosen(report)
+    if not names:
+        return None
+    plan = report.plan
+    if order:
+        names = tuple(sorted(names, key=[*order, *names].index))
+    head = plan.head.value if plan.head.value in names and not order else names[0]
+    hosts = (head, *(name for name in names if name != head))
+    port = _free_port(plan, bound.get(head, frozenset()))
+    notes = []
+    if head != plan.head.value:
+        notes.append(f"the head is {head} in place of {plan.head.value}")
+    if port != plan.master_port.value:
+        notes.append(f"port {plan.master_port.value} is taken on {head}: {port} is in its place")
+    return Going(
+        hosts=hosts,
+        spares=tuple(name for name in report.healthy_hosts if name not in names),
+        left_out=report.other_hosts,
+        ranks={name: max(plan.ranks_on(name), 1) for name in hosts},
+        address=_address(plan, head),
+        port=port,
+        notes=(*notes, *table_note(report, hosts)),
+    )
+
+
+def table_note(report: Report, hosts: Sequence[str] = ()) -> tuple[str, ...]:
+    """A rank table names every host of the job: without one of them it is wrong. `hosts`: in rank order."""
+    names, plan = hosts or chosen(report), report.plan
+    if not names or not (plan.servers or plan.table_paths):
+        return ()
+    out = [host.name for host in plan.hosts if host.name not in names and (host.server or not plan.servers)]
+    if not out:
+        return ()
+    text = fold(names)
+    ordered = text if unfold(text) == list(names) else " ".join(names)
+    return (
+        f"the rank table is of all hosts, and {fold(out)} will not take part: "
+        f"make it anew with doctor ranktable make {ordered}",
+    )
+
+
+def _address(plan: JobPlan, head: str) -> str:
+    """What ranks connect to: the data address, else the name."""
+    told = plan.data_address(head) or head
+    try:
+        return str(ipaddress.ip_address(told))
+    except ValueError:
+        return head
+
+
+def _free_port(plan: JobPlan, bound: Set[int]) -> int:
+    """The planned one, else the next that nobody listens on and HCCL does not take."""
+    wish = plan.master_port.value
+    hccl = plan.hccl_ports if plan.backend.value is Backend.HCCL else range(0)
+    after = range(wish, min(wish + MOST_PORTS, LAST_PORT + 1))
+    before = range(wish - 1, max(wish - MOST_PORTS, 1023), -1)
+    free = (port for port in (*after, *before) if port not in bound and (port == wish or port not in hccl))
+    return next(free, wish)

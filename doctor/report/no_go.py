@@ -1,0 +1,91 @@
+"""A no-go in three lines, for the log of a job: what is wrong, where, and what to do next."""
+
+from __future__ import annotations
+
+import re
+import signal
+from pathlib import Path
+
+from doctor.judge.verdict import Report
+from doctor.model import Finding, HostStatus, Status
+from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
+
+LONGEST = 400
+"""Of a line, whatever a host said."""
+MISSING = re.compile(r"^[\w-]+: ")
+"""The fact that an unknown result begins with."""
+
+
+def no_go(report: Report, whole: Path | None) -> str:
+    """Three lines; `whole` is the file with the whole report."""
+    decisive = _decisive(report)
+    then = _next(decisive if report.stopped_by is None else [], whole)
+    lines = (f"doctor: no go: {_what(report, decisive)}", _where(report, decisive), then)
+    return "".join(
+        f"{_short(line if number == 0 else ' ' * 8 + line)}\n" for number, line in enumerate(lines)
+    )
+
+
+def _decisive(report: Report) -> list[Finding]:
+    """What decides the verdict, causes before what follows from them."""
+    faults = [finding for finding in report.findings if report.rules.faults(finding)]
+    known = {finding.id for finding in faults}
+    roots = [finding for finding in faults if finding.because not in known]
+    return roots or [finding for finding in report.findings if report.rules.open(finding)]
+
+
+def _what(report: Report, decisive: list[Finding]) -> str:
+    if report.stopped_by is not None:
+        return f"interrupted by {_signal(report.stopped_by)} before the verdict."
+    if not decisive:
+        needed = report.rules.need_hosts
+        return "not every host was examined." if needed is None else "there are too few healthy hosts."
+    first, *more = decisive
+    said = first.summary.rstrip(".")
+    if report.no_smoke and first.check.startswith("smoke-"):
+        return f"the smoke run was not made: {report.no_smoke}."
+    if first.status is Status.UNKNOWN:
+        said = f"it could not be decided: {re.sub(MISSING, '', said)}"
+    if first.status is Status.CRASH:
+        said = f"the check itself broke: {said}"
+    others = len({finding.check for finding in more} - {first.check})
+    also = f"; and {others} more" if others else ""
+    return f"{first.check}: {said}{also}."
+
+
+def _where(report: Report, decisive: list[Finding]) -> str:
+    parts = []
+    if decisive and report.stopped_by is None:
+        first = decisive[0]
+        subject = first.subject if first.subject and first.subject not in first.summary else ""
+        place = ", ".join(filter(None, (first.nodeset, subject)))
+        parts += [f"On {place}"] if place else []
+    names = {
+        status: [host.name for host in report.hosts if host.status is status]
+        for status in (HostStatus.FAULTY, HostStatus.UNEXAMINED)
+    }
+    told = [f"{status.value} {fold(hosts)}" for status, hosts in names.items() if hosts]
+    healthy = f"{len(report.healthy_hosts)} of {len(report.hosts)} hosts are healthy"
+    if report.rules.need_hosts is not None:
+        healthy += f", {report.rules.need_hosts} are needed"
+    parts.append(healthy + (f" ({', '.join(told)})" if told else ""))
+    return "; ".join(parts) + "."
+
+
+def _next(decisive: list[Finding], whole: Path | None) -> str:
+    steps = [f"doctor explain {decisive[0].check}"] if decisive else []
+    steps += [f"the whole report is {whole}"] if whole else []
+    return f"Next: {'; '.join(steps) or 'run it again'}"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _short(line: str) -> str:
+    line = clean_line(line)
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"

@@ -1,0 +1,203 @@
+"""The NPUs that a job uses: which those are, what was told of them, and which differ from the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from doctor.api import (
+    UNDECIDED,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Place,
+    Problem,
+    Severity,
+    Skip,
+    Undecided,
+    fold,
+)
+from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid, devices, told
+from doctor.facts.ascend.used import used
+from doctor.model import Values
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+Seat = tuple[str, int]
+"""A host and the number of one of its devices."""
+
+
+def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple[dict[int, T], str]:
+    """What was told of the job's devices, and why nothing of the others. Skip where it cannot be asked."""
+    mine = {device: said[device] for device in used(said, plan, host)}
+    if not mine:
+        raise Skip("the job uses no NPU here")
+    mute = [value for value in mine.values() if isinstance(value, Unsaid) and value.unsupported]
+    if len(mute) == len(mine):
+        raise Skip(mute[0].reason)
+    return told(mine)
+
+
+def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[Seat, T], dict[str, str]]:
+    """The same of all hosts: what was told, and host -> why something was not."""
+    known: dict[Seat, T] = {}
+    silent: dict[str, str] = {}
+    reason = "there is no NPU"
+    for host, own in said.items():
+        try:
+            values, why = of_host(own, plan, host)
+        except Skip as skip:
+            reason = str(skip)
+            continue
+        known.update({(host, device): value for device, value in values.items()})
+        if why:
+            silent[host] = why
+    if not known and not silent:
+        raise Skip(reason)
+    return known, silent
+
+
+def doubt(silent: Mapping[str, str]) -> None:
+    """Undecided for the hosts of which something was not told."""
+    hosts: dict[str, list[str]] = {}
+    for host, why in silent.items():
+        hosts.setdefault(why, []).append(host)
+    if len(hosts) == 1:
+        raise Undecided(next(iter(hosts)), tuple(silent))
+    if hosts:
+        raise Undecided("; ".join(f"{fold(names)}: {why}" for why, names in hosts.items()), tuple(silent))
+
+
+def alike(kinds: Mapping[int, K]) -> Iterator[tuple[K, list[int]]]:
+    """Devices of one kind together."""
+    groups: dict[K, list[int]] = {}
+    for device, kind in kinds.items():
+        groups.setdefault(kind, []).append(device)
+    yield from groups.items()
+
+
+def alike_on_host(kinds: Mapping[Seat, K]) -> Iterator[tuple[str, K, list[int]]]:
+    """Devices of one kind on one host together."""
+    groups: dict[tuple[str, K], list[int]] = {}
+    for (host, device), kind in kinds.items():
+        groups.setdefault((host, kind), []).append(device)
+    for (host, kind), numbers in groups.items():
+        yield host, kind, numbers
+
+
+def named(seats: Iterable[Seat]) -> str:
+    """ "node[1-2] devices 0-7, node3 device 5" """
+    own: dict[str, list[int]] = {}
+    for host, device in seats:
+        own.setdefault(host, []).append(device)
+    hosts: dict[str, list[str]] = {}
+    for host, numbers in own.items():
+        hosts.setdefault(devices(numbers), []).append(host)
+    return ", ".join(f"{fold(names)} {which}" for which, names in hosts.items())
+
+
+def problem_of(
+    numbers: list[int],
+    summary: str,
+    *evidence: Evidence,
+    expected: str,
+    actual: str,
+    host: str | None = None,
+    values: Values | None = None,
+    severity: Severity | None = None,
+    confidence: Confidence = Confidence.CERTAIN,
+    remedy: str | None = None,
+    commands: tuple[str, ...] = (),
+) -> Problem:
+    """A fault of devices of this host, or of the one that is being judged."""
+    return Problem(
+        summary,
+        expected=expected,
+        actual=actual,
+        evidence=evidence,
+        subject=devices(numbers),
+        hosts=(host,) if host else (),
+        where=tuple(Place(host=host, device=number) for number in numbers),
+        severity=severity,
+        confidence=confidence,
+        remedy=remedy,
+        values=values or {},
+        commands=commands,
+    )
+
+
+def without_link(links: PerDevice[bool] | None) -> set[int]:
+    return {device for device, up in (told(links)[0] if links else {}).items() if not up}
+
+
+def without_address(addresses: PerDevice[T | None] | None) -> set[int]:
+    return {device for device, own in (told(addresses)[0] if addresses else {}).items() if own is None}
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """Devices at fault: those of one host, or every suspect where nothing decides."""
+
+    seats: tuple[Seat, ...]
+    decided: bool = True
+    expected: str = ""
+    actual: str = ""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(host for host, _ in self.seats))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Of the devices, each once, to be put into commands."""
+        return tuple(str(number) for number in sorted({device for _, device in self.seats}))
+
+    @property
+    def where(self) -> tuple[Place, ...]:
+        return tuple(Place(host=host, device=device) for host, device in self.seats)
+
+    @property
+    def subject(self) -> str:
+        return named(self.seats) if len(self.hosts) > 1 else devices([device for _, device in self.seats])
+
+    def problem(
+        self,
+        summary: str,
+        *evidence: Evidence,
+        values: Values,
+        severity: Severity | None = None,
+        remedy: str | None = None,
+        confidence: Confidence = Confidence.CERTAIN,
+    ) -> Problem:
+        """`confidence` is for what is decided; suspects are suspects."""
+        return Problem(
+            summary if self.decided else summary + UNDECIDED,
+            expected=self.expected,
+            actual=self.actual,
+            evidence=evidence,
+            subject=self.subject,
+            hosts=self.hosts,
+            where=self.where,
+            severity=severity,
+            confidence=confidence if self.decided else Confidence.SUSPECT,
+            remedy=remedy,
+            values=values,
+        )
+
+
+def odd_ones(values: Mapping[Seat, str]) -> Iterator[Odd]:
+    """Those that differ from what more than half have; all of them at once where no value is so frequent."""
+    votes = Counter(values.values()).most_common()
+    if len(votes) < 2:
+        return
+    usual, count = votes[0]
+    if 2 * count <= len(values):
+        sides = (f"{value}: {named(s for s, own in values.items() if own == value)}" for value, _ in votes)
+        yield Odd(tuple(values), False, "the same on every device", "; ".join(sides))
+        return
+    expected = f"{usual}, as on {count} other device{'s' if count > 1 else ''}"
+    for host, value, numbers in alike_on_host(values):
+        if value != usual:
+            yield Odd(tuple((host, number) for number in numbers), True, expected, value)

@@ -1,0 +1,74 @@
+"""The processes of a launch as findings speak of them: which host, which rank, called what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from doctor.job.launch.directory import Directory
+from doctor.job.launch.process_env import Launch, Told
+from doctor.job.launch.rank_env import rank_of, role_of
+from doctor.job.launch.ranks import counted
+from doctor.model import Evidence, Place
+
+MOST_PLACES = 64
+MOST_EVIDENCE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """`directory` knows the hosts of the run by the names that processes have for them."""
+
+    launch: Launch
+    directory: Directory
+
+    def host(self, told: Told) -> str | None:
+        return self.directory.host(told.host)
+
+    def hosts(self, told: Iterable[Told]) -> tuple[str, ...]:
+        """Each once, by the names of the run; those that are none of them are left out."""
+        return tuple(dict.fromkeys(host for each in told if (host := self.host(each)) is not None))
+
+    def places(self, told: Sequence[Told]) -> tuple[Place, ...]:
+        places = (Place(host=self.host(each), rank=number(each)) for each in told[:MOST_PLACES])
+        return tuple(dict.fromkeys(place for place in places if place != Place()))
+
+    def label(self, told: Told) -> str:
+        """ "rank 3 on node1", "process 4711 on node1", "env3.log" """
+        rank, host = number(told), self.host(told) or told.host
+        what = told.source if rank is None else f"rank {rank}"
+        return f"{what} on {host}" if host else f"{what} ({told.source})" if rank is not None else what
+
+    def labels(self, told: Sequence[Told]) -> str:
+        """The same of many: their ranks where they have some."""
+        if len(told) == 1:
+            return self.label(told[0])
+        ranks = [rank for each in told if (rank := number(each)) is not None]
+        if len(ranks) == len(told):
+            return counted(ranks)
+        shown = ", ".join(self.label(each) for each in told[:4])
+        return shown if len(told) <= 4 else f"{shown} and {len(told) - 4} more"
+
+    def evidence(self, told: Sequence[Told], name: str) -> tuple[Evidence, ...]:
+        """What each of them says of a variable."""
+        return tuple(
+            Evidence(
+                f"{each.source}{f' on {each.host}' if each.host else ''}",
+                f"{name}={each.env[name]}" if name in each.env else f"{name} is not set",
+            )
+            for each in told[:MOST_EVIDENCE]
+        )
+
+    def subject(self, what: str) -> str:
+        return f"{self.launch.name}: {what}"
+
+
+def number(told: Told) -> int | None:
+    """Its rank, where it has one that is a number; a scheduler has inherited that of a worker."""
+    rank = rank_of(told) if role_of(told) == "rank" else None
+    return rank.value if rank is not None else None
+
+
+def remark(text: str) -> str:
+    """What to type where that is no command of its own: a comment, of one line whatever it quotes."""
+    return "# " + "".join(char if char.isprintable() else " " for char in text)

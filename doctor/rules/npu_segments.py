@@ -1,0 +1,103 @@
+"""The addresses of the Ascend training network: who shares a segment, and which ones fit the others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from ipaddress import ip_address, ip_network
+from itertools import pairwise
+from typing import TypeVar
+
+from doctor.api import JobPlan, Severity
+from doctor.facts.ascend.network import Address
+from doctor.facts.system import Devices
+from doctor.rules.devices import Seat
+
+T = TypeVar("T")
+RAILS = 4
+"""Of Atlas training servers: devices 0 and 4, 1 and 5, 2 and 6, 3 and 7."""
+
+
+NOT_TOLD = "hccn_tool does not tell the gateways of IPv6 addresses"
+
+
+def is_six(address: Address | None) -> bool:
+    return address is not None and ":" in address.ip
+
+
+def fabric_unused(plan: JobPlan, *products: str) -> bool:
+    """Whether the job stays inside of one server, whose devices HCCS joins: nothing of the network stops it.
+
+    Not on Atlas training servers: there HCCL and MindSpore want the plan of addresses even on one server.
+    """
+    alone = not plan.several_hosts and len(plan.servers) < 2
+    return alone and "atlas-training" not in products
+
+
+def severity_of(plan: JobPlan, *products: str) -> Severity | None:
+    """A warning where the job does not use the network; elsewhere what the check itself says."""
+    return Severity.WARN if fabric_unused(plan, *products) else None
+
+
+def products_of(devices: Mapping[str, Devices]) -> tuple[str, ...]:
+    return tuple(own.product for own in devices.values())
+
+
+def by_product(known: Mapping[Seat, T], devices: Mapping[str, Devices]) -> dict[str, dict[Seat, T]]:
+    """Without Atlas 950, which joins its devices otherwise."""
+    found: dict[str, dict[Seat, T]] = {}
+    for seat, value in known.items():
+        product = devices[seat[0]].product if seat[0] in devices else "ascend"
+        if product != "atlas-950":
+            found.setdefault(product, {})[seat] = value
+    return found
+
+
+def segments(held: Mapping[Seat, Address]) -> dict[Seat, str]:
+    """Each device's segment, by the netmask that most have: a wrong netmask is another fault."""
+    prefixes: dict[bool, Counter[int]] = {}
+    for address in held.values():
+        prefixes.setdefault(is_six(address), Counter())[address.prefix] += 1
+    usual = {six: max(votes, key=lambda p: (votes[p], -p)) for six, votes in prefixes.items()}
+    return {
+        seat: str(ip_network(f"{address.ip}/{usual[is_six(address)]}", strict=False))
+        for seat, address in held.items()
+    }
+
+
+def spans(product: str, found: Mapping[Seat, str]) -> bool:
+    """Whether devices that must reach each other are in several segments."""
+    rails = {(device % RAILS if product == "atlas-training" else 0, s) for (_, device), s in found.items()}
+    return len(rails) > len({rail for rail, _ in rails})
+
+
+def in_sequence(seat: Seat, held: Mapping[Seat, Address]) -> bool | None:
+    """Whether its address follows those of its host's other devices, where these are a sequence.
+
+    On Atlas training servers devices 0 to 3 are one and 4 to 7 another.
+    """
+    host, device = seat
+    others = {n: int(ip_address(a.ip)) for (name, n), a in held.items() if name == host and n != device}
+    near = {n: ip for n, ip in others.items() if n // RAILS == device // RAILS}
+    own = int(ip_address(held[seat].ip))
+    return next((own == ip for ip in (_next(others, device), _next(near, device)) if ip is not None), None)
+
+
+def _next(others: Mapping[int, int], device: int) -> int | None:
+    """The address that continues the others', one of which may itself be out of line."""
+    steps = Counter((others[b] - others[a]) // (b - a) for a, b in pairwise(sorted(others)))
+    if not steps:
+        return None
+    step = steps.most_common(1)[0][0]
+    base, votes = Counter(ip - step * number for number, ip in others.items()).most_common(1)[0]
+    return base + step * device if votes >= max(3, len(others) - 1) else None
+
+
+def in_rail(seat: Seat, held: Mapping[Seat, Address]) -> bool | None:
+    """Whether it is in the segment of the devices of its number on other hosts."""
+    host, device = seat
+    others = Counter(a.network for (name, number), a in held.items() if name != host and number == device)
+    if not others:
+        return None
+    usual, votes = others.most_common(1)[0]
+    return held[seat].network == usual if 2 * votes > sum(others.values()) else None

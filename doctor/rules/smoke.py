@@ -1,0 +1,217 @@
+"""What the charges of the smoke runs mean for one check: its problems, or why it cannot judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor.api import UNDECIDED, Confidence, Place, Problem, Severity, Skip, Undecided, fold
+from doctor.facts.smoke import SmokeSeen
+from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.links import perhaps_slow_hosts, too_noisy
+from doctor.smoke.judge.speed import perhaps_slow
+from doctor.smoke.result import Seat, SmokePlan, SmokeResult
+
+WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
+"""Checks whose charges, when they do not say otherwise, leave a host fit for a job."""
+
+
+def is_fault(charge: Charge) -> bool:
+    """Whether it makes a host unfit, as opposed to a warning."""
+    return charge.severity is Severity.FAIL or (charge.severity is None and charge.check not in WARNINGS)
+
+
+def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
+    """A problem for each charge of this check; then unknown for hosts of which no run could decide it,
+    those among them that another check names: what is known to be faulty was not looked at for the rest.
+
+    `decided_by` is the phase that a run must have left behind to decide it; "done" stands for the whole run.
+    """
+    told: set[object] = set()
+    for run in seen.runs:
+        for charge in run.charges:
+            if charge.check == check and (key := _same(charge, run.plan)) not in told:
+                told.add(key)
+                yield problem(charge, run.result)
+    reasons: dict[str, list[str]] = {}
+    for host, reason in seen.left_out.items():
+        reasons.setdefault(f"left out of the smoke run: {reason}", []).append(host)
+    for host in seen.hosts:
+        runs = [run for run in seen.runs if host in run.plan.hosts]
+        if not any(run.got_past(host, decided_by) for run in runs) and not _named(seen, check, host):
+            reasons.setdefault(runs[-1].ending(host), []).append(host)
+    if not seen.runs:
+        raise Undecided("no host took part in the smoke run")
+    if reasons:
+        hosts = tuple(host for group in reasons.values() for host in group)
+        texts = [f"{reason} ({fold(group)})" for reason, group in reasons.items()]
+        raise Undecided("; ".join(texts) if len(texts) > 1 else next(iter(reasons)), hosts)
+
+
+def at_least(
+    seen: SmokeSeen,
+    check: str,
+    decided_by: str,
+    *,
+    hosts: int = 0,
+    ranks: int = 0,
+    replicas: int = 0,
+    together: int = 0,
+    steps: int = 0,
+) -> None:
+    """Skip a check that compares, where there is too little to compare and nothing was charged all the same.
+
+    Only runs that decided it count: a first one of many hosts that broke off proves nothing for a second one
+    of few. `together`: so many hosts in one cell, since transfers are compared inside of cells.
+    """
+    plans = [run.plan for run in seen.runs if any(run.got_past(host, decided_by) for host in run.plan.hosts)]
+    if not plans or _charged(seen, check):
+        return
+    most = max(len(plan.hosts) for plan in plans)
+    if most < max(hosts, together):
+        raise Skip(f"it compares {max(hosts, together)} hosts or more, and {_took_part(most, 'host')}")
+    if (most := max(len(plan.seats) for plan in plans)) < ranks:
+        raise Skip(f"it compares {ranks} ranks or more, and {_took_part(most, 'rank')}")
+    if (most := max(len(cell) // plan.tp for plan in plans for cell in plan.cells)) < replicas:
+        raise Skip(f"it compares {replicas} replicas of the model or more, and there was {most}")
+    if (most := max(_together(plan) for plan in plans)) < together:
+        raise Skip(
+            f"it compares {together} hosts or more that train together, and no cell has more than {most}"
+        )
+    if (most := max(plan.steps for plan in plans)) < steps:
+        raise Skip(f"it takes {steps} steps or more to say, and the smoke run had {most} (--steps)")
+
+
+def only_on(seen: SmokeSeen, check: str, backend: str) -> None:
+    """Skip a check of what can only be measured with one backend, where no run had it."""
+    if seen.runs and not _charged(seen, check) and all(run.plan.backend != backend for run in seen.runs):
+        raise Skip(f"it is measured with {backend} only, and this run used {seen.runs[0].plan.backend}")
+
+
+def steady(seen: SmokeSeen) -> None:
+    """Skip the comparison of links where transfers between the same hosts differed too much each time."""
+    check = "smoke-slow-link"
+    measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
+    if _charged(seen, check):
+        return
+    if measured and all(map(too_noisy, measured)):
+        raise Skip(
+            "transfers between the same two hosts differed too much from one time to the next to compare"
+        )
+    if slow := {host for result in measured for host in perhaps_slow_hosts(result)}:
+        raise Skip(
+            f"{fold(slow)} carried less than the others, "
+            "but transfers differed too much from each other to hold it against one of them"
+        )
+
+
+def even(seen: SmokeSeen) -> None:
+    """Skip the comparison of ranks where one took longer, in steps that differed too much to be sure."""
+    check = "smoke-straggler"
+    if _charged(seen, check) or _charged(seen, "smoke-contention"):
+        return
+    for run in seen.runs:
+        if any(run.got_past(host, "train") for host in run.plan.hosts) and (slow := perhaps_slow(run.result)):
+            raise Skip(
+                f"{ranks_text(slow)} took longer than the others, "
+                "but in steps that differed too much from each other to be sure"
+            )
+
+
+def _charged(seen: SmokeSeen, check: str) -> bool:
+    return any(charge.check == check for run in seen.runs for charge in run.charges)
+
+
+def _named(seen: SmokeSeen, check: str, host: str) -> bool:
+    """Whether this check names the host as at fault: then it is decided, however far the run came."""
+    return any(
+        host in charge.culprit_hosts(run.plan)
+        for run in seen.runs
+        for charge in run.charges
+        if charge.check == check and is_fault(charge)
+    )
+
+
+def _together(plan: SmokePlan) -> int:
+    """Hosts in the cell that has most of them."""
+    return max((len({plan.seat(rank).host for rank in cell}) for cell in plan.cells), default=0)
+
+
+def _took_part(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'} took part in the smoke run"
+
+
+def _same(charge: Charge, plan: SmokePlan) -> object:
+    """Equal for a charge that a repeated run, whose ranks have other numbers, makes again."""
+    seats = sorted((plan.seat(rank).host, plan.seat(rank).local) for rank in charge.ranks)
+    return (charge.kind, tuple(seats), tuple(sorted(charge.hosts)), charge.peer)
+
+
+def problem(charge: Charge, result: SmokeResult) -> Problem:
+    """The charge with its culprits: hosts, ranks and devices."""
+    plan = result.plan
+    hosts = charge.culprit_hosts(plan)
+    summary = charge.summary
+    if charge.undecided and not summary.endswith(UNDECIDED):
+        summary = summary.rstrip(".") + UNDECIDED
+    return Problem(
+        summary,
+        expected=charge.expected,
+        actual=charge.actual,
+        evidence=charge.evidence,
+        subject=_subject(charge, plan),
+        hosts=hosts,
+        where=_places(charge, plan, hosts),
+        severity=charge.severity,
+        confidence=Confidence.SUSPECT if charge.undecided else charge.confidence,
+        values=_values(result, hosts),
+        commands=charge.commands,
+    )
+
+
+def _subject(charge: Charge, plan: SmokePlan) -> str | None:
+    if charge.peer and len(charge.hosts) == 1:
+        return f"{charge.hosts[0]} <-> {charge.peer}"
+    if not charge.ranks:
+        return None
+    ranks = ranks_text(charge.ranks)
+    devices = sorted({d for rank in charge.ranks if (d := plan.seat(rank).device) is not None})
+    if not devices or len(charge.culprit_hosts(plan)) > 1:
+        return ranks
+    return f"{ranks} (device{'s' if len(devices) > 1 else ''} {', '.join(map(str, devices))})"
+
+
+def _places(charge: Charge, plan: SmokePlan, hosts: tuple[str, ...]) -> tuple[Place, ...]:
+    """Culprits. Where nobody is named: the hosts where it shows, which a common cause would have to cover."""
+    seats = [plan.seat(rank) for rank in dict.fromkeys(charge.ranks)]
+    seated = {seat.host for seat in seats}
+    places = [
+        Place(host=seat.host, rank=seat.rank, device=seat.device, peer=_peer(charge, seat.host, hosts))
+        for seat in seats
+    ]
+    places += [
+        Place(host=host, peer=_peer(charge, host, hosts)) for host in charge.hosts if host not in seated
+    ]
+    if places:
+        return tuple(places)
+    struck: list[Seat] = [plan.seat(rank) for rank in charge.victims] or list(plan.seats)
+    return tuple(Place(host=host) for host in dict.fromkeys(seat.host for seat in struck))
+
+
+def _peer(charge: Charge, host: str, hosts: tuple[str, ...]) -> str | None:
+    """The other end of a link; of two suspects the other one, so that a cause at one clears the other."""
+    if charge.peer or not charge.undecided or len(hosts) != 2:
+        return charge.peer
+    return hosts[1] if host == hosts[0] else hosts[0]
+
+
+def _values(result: SmokeResult, hosts: tuple[str, ...]) -> dict[str, str | tuple[str, ...]]:
+    """What fills a remedy's commands: the culprits, folded and one by one, everybody who took part, and the
+    interpreter that was used.
+    """
+    pythons = {seen.host: seen.python for seen in result.hosts if seen.python}
+    mine = (pythons[host] for host in hosts if host in pythons)
+    python = next(mine, next(iter(pythons.values()), "python3"))
+    values: dict[str, str | tuple[str, ...]] = {"cluster": fold(result.plan.hosts), "python": python}
+    if hosts:
+        values |= {"hosts": fold(hosts), "host": hosts}
+    return values

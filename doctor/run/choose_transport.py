@@ -1,0 +1,83 @@
+"""By which way the hosts are reached: by SSH, through Slurm, or not at all because this is the host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doctor.errors import UsageError
+from doctor.job.wishes import SLURM
+from doctor.model import Host
+from doctor.run.request import Way
+from doctor.targets.inventory import Targets
+from doctor.text.nodeset import check_jump, check_user, fold, unfold
+from doctor.transport.ssh.settings import SshSettings
+
+if TYPE_CHECKING:
+    from doctor.transport import Transport
+
+
+def _identities(paths: Sequence[str]) -> tuple[str, ...]:
+    """A key that is named and not there is a mistake, not something to go on without."""
+    for path in paths:
+        if not Path(path).expanduser().is_file():
+            raise UsageError(f"--identity: there is no file {path!r}.")
+    return tuple(paths)
+
+
+def transport_of(way: Way, targets: Targets, hosts: Sequence[Host]) -> Transport:
+    names = ("auto", "ssh", "srun", "local")
+    if way.transport not in names:
+        raise UsageError(f"--transport: there is no {way.transport!r}; there are {', '.join(names)}.")
+    if way.transport == "local" and not targets.local:
+        raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
+    if targets.local and way.transport not in ("ssh", "srun"):
+        from doctor.transport.local import LocalTransport
+
+        return LocalTransport(hosts)
+    if way.transport == "srun" or (
+        way.transport == "auto" and targets.source == SLURM and _by_srun(way, hosts)
+    ):
+        from doctor.transport.slurm.transport import SlurmTransport
+
+        _refuse_srun(hosts)
+        return SlurmTransport(hosts, os.environ)
+    from doctor.transport.routed import RoutedTransport
+
+    return RoutedTransport(
+        hosts,
+        SshSettings(
+            user=check_user(way.user) if way.user else None,
+            port=way.port,
+            identities=_identities(way.identities),
+            jump=check_jump(way.jump) if way.jump else None,
+            config_file=way.ssh_config,
+            accept_new=way.accept_new,
+            fanout=way.fanout,
+            connect_timeout=way.connect_timeout,
+        ),
+    )
+
+
+def _by_srun(way: Way, hosts: Sequence[Host]) -> bool:
+    """Inside an allocation, unless somebody wants another way."""
+    ssh = way.user or way.port or way.identities or way.jump
+    elsewhere = any(host.jump or host.enter_from == "controller" for host in hosts)
+    return bool(os.environ.get("SLURM_JOB_ID") and shutil.which("srun")) and not ssh and not elsewhere
+
+
+def _refuse_srun(hosts: Sequence[Host]) -> None:
+    """srun reaches the nodes of its own job only."""
+    if not os.environ.get("SLURM_JOB_ID"):
+        hint = "Run it in an sbatch script or in salloc's shell, or use --transport ssh."
+        raise UsageError("--transport srun works inside a Slurm allocation only.", hint)
+    if not shutil.which("srun"):
+        raise UsageError("--transport srun: there is no srun on the PATH.", "--transport ssh needs none.")
+    nodes = set(unfold(os.environ.get("SLURM_JOB_NODELIST", "")))
+    strange = [host.name for host in hosts if host.name not in nodes]
+    if strange:
+        hint = "Name nodes as SLURM_JOB_NODELIST does, or use --transport ssh."
+        raise UsageError(f"--transport srun: {fold(strange)} is not in the allocation.", hint)

@@ -1,0 +1,283 @@
+"""Asks the hosts: probe, then mesh, into a recording. The only module that drives a transport.
+
+It keeps what it has at every moment, so that an interrupted run can still be judged.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from typing import Any
+
+from doctor import __version__
+from doctor.api import Ask, Fact
+from doctor.job.plan import JobPlan, draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.engine import Facts
+from doctor.judge.examine import plan_of
+from doctor.judge.playbook import MeshMode
+from doctor.mesh import MeshResult, Patience, mesh_script, plan_mesh, run_mesh
+from doctor.model import Answer, Backend, Capture, End, Host, Missing, Reach, Unreached
+from doctor.probe import Heard, read, script, through
+from doctor.recording import SCHEMA, Recording
+from doctor.run.ping_round import follow_up
+from doctor.smoke.result import SmokeResult
+from doctor.text.nodeset import is_host
+from doctor.text.redact import redact, redact_values
+from doctor.transport import Transport
+from doctor.transport.containers import not_entered
+
+ALL_NAMES = 16
+"""Up to so many hosts, each resolves the names of all; beyond, those of the head and a few others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to ask, of whom, and how long to wait."""
+
+    command: str
+    exam: str
+    hosts: tuple[Host, ...]
+    wishes: JobWishes
+    expect: Mapping[str, str]
+    facts: tuple[Fact[Any], ...]
+    sudo: bool = False
+    timeout: float = 60.0
+    deadline: float | None = None
+    mesh: MeshMode = "auto"
+    connect: bool = True
+    """Whether a check wants to know who reaches whom."""
+    also_busy: bool = False
+    smoke: bool = False
+    """Whether a smoke run follows."""
+    patience: Patience = field(default_factory=Patience)
+    """With connections between hosts."""
+
+
+Progress = Callable[[str, int | None, Sequence[str]], None]
+"""Called with what is going on, how many hosts have answered if that is asked, and who is outstanding."""
+
+
+@dataclass(slots=True)
+class Collection:
+    """One run over the hosts; `recording()` is what it has so far."""
+
+    order: Order
+    transport: Transport
+    progress: Progress
+    began: float = field(default_factory=time.monotonic)
+    started: str = field(default_factory=lambda: datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    heard: dict[str, Heard] = field(default_factory=dict)
+    unreached: dict[str, Unreached] = field(default_factory=dict)
+    mesh: MeshResult | None = None
+    no_mesh: str = ""
+    smoke: list[SmokeResult] = field(default_factory=list)
+    no_smoke: str = ""
+    stopped_by: int | None = None
+
+    def run(self) -> None:
+        self._probe()
+        self._mesh()
+        self._follow_up()
+
+    def say(self, doing: str) -> None:
+        self.progress(doing, None, ())
+
+    def _meshing(self, doing: str) -> None:
+        self.say(f"connecting the hosts to each other, {doing}")
+
+    def recording(self) -> Recording:
+        order = self.order
+        names = [host.name for host in order.hosts]
+        return Recording(
+            schema=SCHEMA,
+            tool=__version__,
+            command=order.command,
+            exam=order.exam,
+            transport=self.transport.name,
+            started=self.started,
+            seconds=round(time.monotonic() - self.began, 2),
+            hosts=tuple(replace(h, enter=redact(h.enter)) if h.enter else h for h in order.hosts),
+            wishes=replace(order.wishes, env=redact_values(order.wishes.env)),
+            expect=order.expect,
+            heard={name: self.heard[name] for name in names if name in self.heard},
+            unreached={name: self.unreached[name] for name in names if name in self.unreached},
+            mesh=self.mesh,
+            mesh_mode=order.mesh,
+            unfinished=self._outstanding(),
+            stopped_by=self.stopped_by,
+            smoke=tuple(self.smoke),
+            smoke_wanted=order.smoke,
+            no_smoke=self.no_smoke or ("the run was interrupted before it" if self.stopped_by else ""),
+            no_mesh=self.no_mesh or ("the run was interrupted before it ended" if self.stopped_by else ""),
+            notes=tuple(self.transport.warnings),
+        )
+
+    def _outstanding(self) -> tuple[str, ...]:
+        done = self.heard.keys() | self.unreached.keys()
+        return tuple(host.name for host in self.order.hosts if host.name not in done)
+
+    def left(self) -> float:
+        """Seconds until the deadline of the whole run."""
+        if self.order.deadline is None:
+            return float("inf")
+        return self.order.deadline - (time.monotonic() - self.began)
+
+    def _probe(self) -> None:
+        order = self.order
+        token = secrets.token_hex(8)
+        facts = [fact for fact in order.facts if not fact.later]
+        plan = draft(order.hosts, order.wishes)
+        names = _names_to_ask(order.hosts, plan)
+        ports = (plan.master_port.value, *plan.hccl_ports)
+        scripts = {
+            host.name: through(
+                script(
+                    facts,
+                    Ask(host.name, names[host.name], ports, host.python, plan.table_paths),
+                    token,
+                    sudo=order.sudo,
+                ),
+                host,
+            )
+            for host in order.hosts
+        }
+        self.progress("asking the hosts", 0, self._outstanding())
+        for answer in self.transport.run(scripts, min(order.timeout, max(self.left(), 0.1))):
+            outcome = answer if isinstance(answer, Unreached) else read(answer, facts, token)
+            if isinstance(outcome, Unreached) and isinstance(answer, Answer):
+                outcome = _named(outcome, answer, next(h for h in order.hosts if h.name == outcome.host))
+            if isinstance(outcome, Unreached):
+                self.unreached[outcome.host] = outcome
+            else:
+                self.heard[outcome.host] = outcome
+            self.progress("asking the hosts", len(self.heard), self._outstanding())
+
+    def _mesh(self) -> None:
+        """Only hosts that answered take part, on their data addresses."""
+        order = self.order
+        if order.mesh == "none" or not order.connect or len(self.heard) < 2:
+            return
+        if self.left() <= 0:
+            self.no_mesh = "the deadline came before it"
+            return
+        plan = plan_of(self.recording())
+        mesh = plan_mesh(
+            {host.name: plan.data_address(host.name) for host in order.hosts if host.name in self.heard},
+            shape=order.mesh,
+            head=plan.head.value,
+            master_port=plan.master_port.value,
+            hccl_port=plan.hccl_base_port.value if plan.backend.value is Backend.HCCL else None,
+        )
+        if len(mesh.nodes) < 2:
+            self.mesh = MeshResult(mesh.shape, mesh.head, (), (), (), mesh.left_out, 0.0)
+            return
+        self._meshing("starting")
+        taking_part = {node.host for node in mesh.nodes}
+        session = self.transport.open(
+            {h.name: through(mesh_script(h.python), h) for h in order.hosts if h.name in taking_part}
+        )
+        self.mesh = run_mesh(
+            session, mesh, order.patience, progress=self._meshing, until=time.monotonic() + self.left()
+        )
+
+    def _follow_up(self) -> None:
+        """The second round, for facts that depend on what all hosts said; it adds to what was heard."""
+        order, plan = self.order, plan_of(self.recording())
+        later = [fact for fact in order.facts if fact.later]
+        if not later or plan.backend.value is not Backend.HCCL:
+            return
+        early = "fewer than two hosts answered" if len(self.heard) < 2 else ""
+        early = early or ("the deadline came before it" if self.left() <= 0 else "")
+        if early:
+            for host in self.heard:
+                self._add(host, {}, {fact.name: Missing(fact.name, early) for fact in later})
+            return
+        wanted = follow_up(Facts(self.heard), plan, everybody=order.mesh == "full", also_busy=order.also_busy)
+        for host, missing in wanted.without.items():
+            self._add(host, {}, {missing.fact: missing})
+        token = secrets.token_hex(8)
+        scripts = {
+            host.name: through(
+                script(later, Ask(host.name, pings=wanted.pings[host.name]), token, sudo=order.sudo), host
+            )
+            for host in order.hosts
+            if host.name in wanted.pings
+        }
+        if not scripts:
+            return
+        for host in scripts:
+            self._add(host, {}, {fact.name: Missing(fact.name, "the run ended before it") for fact in later})
+        self.progress("pinging from NPU to NPU", 0, tuple(scripts))
+        for answer in self.transport.run(scripts, min(order.timeout, max(self.left(), 0.1))):
+            heard = answer if isinstance(answer, Unreached) else read(answer, later, token)
+            if isinstance(heard, Unreached):
+                self._add(answer.host, {}, {f.name: Missing(f.name, heard.summary) for f in later})
+            else:
+                self._add(answer.host, heard.captures, heard.missing)
+            gone = _gone(answer)
+            if gone:
+                self.unreached[gone.host] = gone
+
+    def _add(self, host: str, captures: Mapping[str, Capture], missing: Mapping[str, Missing]) -> None:
+        """What is heard now goes over what was missing until now."""
+        known = self.heard[host]
+        open_until_now = {name: why for name, why in known.missing.items() if name not in captures}
+        self.heard[host] = replace(
+            known, captures={**known.captures, **captures}, missing={**open_until_now, **missing}
+        )
+
+
+def _gone(answer: Answer | Unreached) -> Unreached | None:
+    """A host that answered in the first round and died in the second is not what it said it was."""
+    if isinstance(answer, Unreached):
+        return answer
+    if answer.end is not End.LOST:
+        return None
+    return Unreached(
+        answer.host,
+        Reach.LOST,
+        "it answered at first, and the connection was lost while its NPUs were asked to ping others",
+        "See whether the host is still up: it may have restarted or lost its network.",
+        (f"ssh {shlex.quote(answer.host)} uptime",),
+    )
+
+
+def _named(why: Unreached, answer: Answer, host: Host) -> Unreached:
+    """Where a command enters a container, it is that which failed, and not the login."""
+    if not host.enter or why.kind not in (Reach.NO_SHELL, Reach.SILENT):
+        return why
+    return not_entered(why, host, (answer.stderr or answer.stdout)[:4000].decode("utf-8", "replace"))
+
+
+def _names_to_ask(hosts: Sequence[Host], plan: JobPlan) -> dict[str, tuple[str, ...]]:
+    """For each host the names that it is to resolve: all of a small cluster, else the head's and a few."""
+    names = [host.name for host in hosts]
+    master = [plan.master.value] if plan.master else []
+    if len(hosts) == 1:
+        wanted = dict.fromkeys(names, master)
+    elif len(hosts) <= ALL_NAMES:
+        wanted = {name: [*names, *master] for name in names}
+    else:
+        steps = [sign << n for n in range(4) for sign in (1, -1)]
+        wanted = {
+            name: [name, plan.head.value, *master, *(names[(i + step) % len(names)] for step in steps)]
+            for i, name in enumerate(names)
+        }
+    return {
+        name: tuple(n for n in dict.fromkeys(asked) if is_host(n) and not _is_address(n))
+        for name, asked in wanted.items()
+    }
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,263 @@
+"""One examination from the command line to the exit code: targets, transport, recording, report, files."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any, Literal, cast
+
+from doctor.api import Fact
+from doctor.errors import UsageError
+from doctor.expect import Expect, amend
+from doctor.facts.run import MESH
+from doctor.facts.smoke import SMOKE
+from doctor.judge.examine import Syllabus, examine
+from doctor.judge.playbook import MeshMode, Playbook, exams, load_exam, load_remedies, select
+from doctor.judge.registry import find
+from doctor.judge.verdict import Report, Rules
+from doctor.mesh import Patience
+from doctor.model import Host
+from doctor.recording import Recording, load
+from doctor.report.outputs import Outputs, deliver, refuse_unwritable
+from doctor.run.choose_transport import transport_of
+from doctor.run.collect import Collection, Order
+from doctor.run.flags import pairs, wished
+from doctor.run.progress import Line
+from doctor.run.request import Ready, Request, Smoke, Way
+from doctor.run.smoke_rounds import QUICK, rehearse
+from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
+from doctor.targets.inventory import read_targets
+from doctor.transport.containers import enter_all
+
+DEFAULT_EXAM = "preflight"
+SHAPES = ("auto", "full", "ring", "none")
+ON_BUSY = ("skip", "run")
+
+
+def conduct(request: Request, outputs: Outputs, ready: Ready | None = None) -> int:
+    """Run the examination and show it; the exit code is the report's."""
+    refuse_unwritable(outputs)
+    recording, report = examined(request, ready=ready)
+    deliver(report, recording, outputs)
+    return report.exit_code
+
+
+def examined(
+    request: Request, more: Sequence[Fact[Any]] = (), ready: Ready | None = None
+) -> tuple[Recording, Report]:
+    """What the hosts said, and the judgement; `more` are facts that no check asks for."""
+    playbook = load_remedies()
+    recorded = _load(request)
+    smoke = recorded.smoke_wanted if recorded else None
+    syllabus = _syllabus(request, recorded, smoke)
+    if recorded is None:
+        recording = _collect(request, syllabus, playbook, more, ready)
+    else:
+        recording = replace(recorded, expect={**recorded.expect, **pairs(request.what.expect)})
+    return recording, examine(recording, syllabus, playbook, replayed=recorded is not None)
+
+
+def _load(request: Request) -> Recording | None:
+    """The recording to judge again; what would change what was asked has no place beside it."""
+    who, way, job, what = request.who, request.way, request.job, request.what
+    if what.replay is None:
+        return None
+    asks = {
+        "HOSTS": who.hosts,
+        "--hostfile": who.hostfile,
+        "--inventory": who.inventory,
+        "--rank-table": who.rank_table,
+        "--local": who.local,
+        "--exclude": who.exclude,
+        "--backend": job.backend != "auto",
+        "--master-port": job.master_port,
+        "--ranks-per-host": job.ranks_per_host,
+        "--launch": job.launch,
+        "--plan": job.plan,
+        "--python": request.smoke.python,
+        "--steps": request.smoke.steps,
+        "--tp": request.smoke.tp,
+        "--smoke-timeout": request.smoke.timeout,
+        "--inject": request.smoke.inject,
+        "--no-smoke": request.smoke.refused,
+        "--sudo": way.sudo,
+        "--enter": way.enter,
+        "--transport": way.transport != "auto",
+        "--user": way.user,
+        "--port": way.port,
+        "--identity": way.identities,
+        "--jump": way.jump,
+        "--ssh-config": way.ssh_config,
+        "--accept-new": way.accept_new,
+        "--deadline": way.deadline,
+    }
+    given = [name for name, value in asks.items() if value]
+    if given:
+        raise UsageError(
+            f"--replay judges what was recorded; {', '.join(given)} cannot change it.",
+            "--exam, --only, --skip, --expect and --strict can.",
+        )
+    return load(what.replay)
+
+
+def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) -> Syllabus:
+    """`smoke`: whether the recording was to have a smoke run; None when there is no recording."""
+    what = request.what
+    name = what.exam or (recorded.exam if recorded else _own_exam(request))
+    if recorded and not what.exam and name not in exams():
+        raise UsageError(f"It was recorded with the exam {name!r}.", "Name it again with --exam.")
+    found = find(what.checks)
+    exam = load_exam(name, found.checks)
+    shape = _shape(what.mesh or (recorded.mesh_mode if recorded else exam.mesh))
+    able = exam.smoke and (request.smoke.wanted or recorded is not None)
+    smoke = able and not request.smoke.refused if smoke is None else smoke
+    checks, left_out = select(found.checks, exam, what.only, what.skip, mesh=shape != "none", smoke=smoke)
+    if not able:  # nobody took it out: it is no part of this
+        left_out = tuple(id for id in left_out if not id.startswith("smoke-"))
+    smoke = smoke and any(SMOKE in check.needs for check in checks)
+    if request.command == "smoke" and recorded is None and not smoke:
+        raise UsageError("Nothing that is asked for needs a smoke run.", "doctor check examines without one.")
+    expected = {**({"torch": "any"} if smoke else {}), **exam.expect}
+    return Syllabus(
+        name=name,
+        exam=exam,
+        checks=checks,
+        left_out=left_out,
+        expect=amend(Expect(), {key: str(value) for key, value in expected.items()}, f"exam {name}"),
+        # What somebody asks for by name is essential to them.
+        rules=Rules(
+            frozenset(
+                check.id
+                for check in checks
+                if what.only or any(fnmatchcase(check.id, glob) for glob in exam.essential)
+            ),
+            what.strict,
+            what.need_hosts,
+        ),
+        smoke=smoke,
+        notes=tuple(f"{broken.origin} could not be used: {broken.reason}" for broken in found.broken),
+    )
+
+
+def _own_exam(request: Request) -> str:
+    return request.command if request.command in exams() else DEFAULT_EXAM
+
+
+def _collect(
+    request: Request,
+    syllabus: Syllabus,
+    playbook: Playbook,
+    more: Sequence[Fact[Any]],
+    ready: Ready | None,
+) -> Recording:
+    """Ask the hosts; an interruption leaves what is known by then."""
+    way, what = request.way, request.what
+    training = _training(request.smoke)
+    if what.on_busy not in ON_BUSY:
+        raise UsageError(f"--on-busy: there is no {what.on_busy!r}; there are {', '.join(ON_BUSY)}.")
+    who = request.who
+    targets = (
+        ready.targets
+        if ready
+        else read_targets(
+            who.hosts, who.hostfile, who.inventory, who.local, who.exclude, os.environ, who.rank_table
+        )
+    )
+    hosts = _over(targets.hosts, way, request.smoke.python)
+    if what.need_hosts is not None and what.need_hosts > len(hosts):
+        raise UsageError(f"--need-hosts {what.need_hosts}: only {len(hosts)} hosts are named.")
+    wishes = wished(request, targets.wishes)
+    expect = wishes.expect
+    amend(syllabus.expect, expect, "--expect")  # a typing error is told before any host is asked
+    for host in hosts:
+        amend(syllabus.expect, host.expected, f"inventory, {host.name}")
+    transport = ready.transport if ready else transport_of(way, targets, hosts)
+    line = Line(not request.quiet, verbose=request.verbose)
+    collection = Collection(
+        Order(
+            command=request.command,
+            exam=syllabus.name,
+            hosts=hosts,
+            wishes=wishes,
+            expect=expect,
+            facts=tuple(dict.fromkeys((*syllabus.facts, *more))),
+            sudo=way.sudo,
+            timeout=way.timeout,
+            deadline=way.deadline,
+            mesh=_shape(what.mesh or syllabus.exam.mesh),
+            connect=syllabus.asks(MESH),
+            also_busy=what.on_busy == "run",
+            smoke=syllabus.smoke,
+            patience=QUICK if request.command == "smoke" else Patience(),
+        ),
+        transport,
+        line,
+    )
+    _stop_on_signals()
+    try:
+        collection.run()
+        if ready:
+            collection.unreached.update(ready.absent())
+        if syllabus.smoke:
+            before = examine(collection.recording(), syllabus.before_smoke(), playbook)
+            rehearse(collection, training, before)
+            if ready:
+                collection.unreached.update(ready.absent())
+    except KeyboardInterrupt as stop:
+        collection.stopped_by = getattr(stop, "number", int(signal.SIGINT))
+    finally:
+        line.clear()
+        with contextlib.suppress(KeyboardInterrupt):  # impatience must not cost the report
+            transport.close()
+    return collection.recording()
+
+
+def _training(smoke: Smoke) -> SmokeWishes:
+    wishes = SmokeWishes(
+        steps=STEPS if smoke.steps is None else smoke.steps,
+        tp=smoke.tp,
+        timeout=smoke.timeout,
+        inject=smoke.inject,
+    )
+    check_wishes(wishes)
+    return wishes
+
+
+def _over(hosts: tuple[Host, ...], way: Way, python: str | None) -> tuple[Host, ...]:
+    """Flags go over what the files say."""
+    hosts = enter_all(hosts, way.enter)
+    if python is not None:
+        hosts = tuple(replace(host, python=python) for host in hosts)
+    return hosts
+
+
+def _shape(name: str) -> MeshMode:
+    if name not in SHAPES:
+        near = difflib.get_close_matches(name, SHAPES, 1)
+        hint = f"Did you mean {near[0]!r}?" if near else ""
+        raise UsageError(f"--mesh: there is no {name!r}; there are {', '.join(SHAPES)}.", hint)
+    return cast('Literal["auto", "full", "ring", "none"]', name)
+
+
+class _Stopped(KeyboardInterrupt):
+    """A signal asked the run to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _stop_on_signals() -> None:
+    """SIGTERM and SIGHUP end a run as Ctrl-C does: with what is known, and nothing left behind."""
+
+    def stop(number: int, _frame: object) -> None:
+        raise _Stopped(number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, stop)

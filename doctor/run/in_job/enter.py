@@ -1,0 +1,114 @@
+"""`--in-job` from the command line to the exit code, on whichever rank this is."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+
+from doctor import __version__
+from doctor.errors import UsageError
+from doctor.job.launch.variables import kept
+from doctor.report.outputs import Outputs
+from doctor.run.in_job import proc
+from doctor.run.in_job.limits import JOIN
+from doctor.run.in_job.messages import Hello, Welcome
+from doctor.run.in_job.rank_env import OWN, Seat, is_scheduler, read_seat
+from doctor.run.request import Request
+from doctor.text.terminal import put
+
+
+def in_job(request: Request, outputs: Outputs) -> int:
+    """The same exit code on every rank; only rank 0 prints the report and writes files."""
+    _refuse(request)
+    if is_scheduler(os.environ):
+        return 0
+    seat = read_seat(os.environ)
+    me = _hello(seat)
+    _forget()
+    join = _join_seconds(request)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _stopped)
+    if seat.rank == 0:
+        from doctor.run.in_job.lead import lead
+
+        return lead(seat, me, request, outputs, join)
+    from doctor.run.in_job.member import Membership
+
+    def joined(head: Welcome) -> None:
+        if request.verbose:
+            put(f"rank {seat.rank} has come to rank 0 ({head.host}, pid {head.pid})\n", sys.stderr)
+
+    outcome = Membership(seat, me, joined).follow(join)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails
+    for words in outcome.words:
+        put(f"doctor: {words}\n", sys.stderr)
+    return outcome.code
+
+
+class _Stopped(KeyboardInterrupt):
+    number = int(signal.SIGTERM)
+
+
+def _stopped(number: int, _frame: object) -> None:
+    stop = _Stopped()
+    stop.number = number
+    raise stop
+
+
+def _join_seconds(request: Request) -> float:
+    """What is left of the deadline must do for the examination."""
+    way = request.way
+    seconds = JOIN if way.connect_timeout is None else way.connect_timeout
+    return seconds if way.deadline is None else min(seconds, way.deadline / 2)
+
+
+def _refuse(request: Request) -> None:
+    who, way, what = request.who, request.way, request.what
+    asks = {
+        "HOSTS": who.hosts,
+        "--hostfile": who.hostfile,
+        "--inventory": who.inventory,
+        "--rank-table": who.rank_table,
+        "--local": who.local,
+        "--exclude": who.exclude,
+        "--transport": way.transport != "auto",
+        "--user": way.user,
+        "--port": way.port,
+        "--identity": way.identities,
+        "--jump": way.jump,
+        "--ssh-config": way.ssh_config,
+        "--accept-new": way.accept_new,
+        "--enter": way.enter,
+        "--replay": what.replay,
+    }
+    given = [name for name, value in asks.items() if value]
+    if given:
+        raise UsageError(
+            f"--in-job examines the hosts of the job it runs in; {', '.join(given)} has no place beside it.",
+            "Without --in-job doctor reaches hosts over SSH.",
+        )
+
+
+def _hello(seat: Seat) -> Hello:
+    pid = os.getpid()
+    return Hello(
+        rank=seat.rank,
+        world=seat.world,
+        host=socket.gethostname()[:400],
+        machine=proc.identity()[:400],
+        pid=pid,
+        parent=os.getppid(),
+        began=proc.started(pid),
+        version=__version__,
+        local_world=seat.local_world,
+        env=dict(list(kept(dict(os.environ)).items())[:400]),
+    )
+
+
+def _forget() -> None:
+    """What we start is no rank of the job: the processes that are examined must not look like some."""
+    for name in [name for name in os.environ if OWN.fullmatch(name)]:
+        del os.environ[name]

@@ -1,0 +1,269 @@
+"""Rank 0's end of the connections: who came, who still answers, and what programs run over them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from doctor import __version__
+from doctor.run.in_job import proc
+from doctor.run.in_job.limits import ANSWER, BEAT, SILENT, SLEPT, SOON, TAKE
+from doctor.run.in_job.listener import Door
+from doctor.run.in_job.messages import (
+    Beat,
+    Call,
+    Ended,
+    Failed,
+    Find,
+    Hello,
+    Here,
+    Look,
+    Seen,
+    Taken,
+    Verdict,
+    Welcome,
+    from_member,
+)
+from doctor.run.in_job.rank_env import Seat
+from doctor.run.in_job.relayed_program import RelayedProgram
+from doctor.run.in_job.wire import CONTROL, STDERR, STDOUT, Link, Loop
+
+
+@dataclass(slots=True)
+class Member:
+    """One rank that came; `link` is None for rank 0 itself."""
+
+    hello: Hello
+    link: Link | None = None
+    here: int = 0
+    taken: bool = False
+    silent: bool = False
+
+    @property
+    def rank(self) -> int:
+        return self.hello.rank
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.hello.host, self.hello.machine
+
+    @property
+    def gone(self) -> bool:
+        return self.link is not None and self.link.closed
+
+    @property
+    def speaks(self) -> bool:
+        return not self.gone and not self.silent
+
+
+@dataclass(slots=True)
+class _Question:
+    answered: threading.Event = field(default_factory=threading.Event)
+    seen: Seen | None = None
+
+
+class Hub:
+    """Call `listen`, then `join`; `close` at the end."""
+
+    def __init__(self, seat: Seat, me: Hello) -> None:
+        self.seat = seat
+        self.members: dict[int, Member] = {seat.rank: Member(me)}
+        self.refused: dict[int, str] = {}
+        self.programs: dict[int, RelayedProgram] = {}
+        self._changed = threading.Condition()
+        self._by_link: dict[Link, Member] = {}
+        self._questions: dict[int, _Question] = {}
+        self._serial = 0
+        self._beat_at = 0.0
+        self._door: Door | None = None
+        self.loop = Loop(self._heard, self._lost, self._drained, self._tick)
+
+    # Coming together.
+
+    def listen(self) -> None:
+        self.loop.start()
+        if self.seat.world > 1:
+            self._door = Door(self.seat, self.loop.adopt)
+
+    def join(self, seconds: float, progress: Callable[[int], None]) -> None:
+        """Return when all ranks have come, or after `seconds`; who comes later finds nobody."""
+        until = time.monotonic() + seconds
+        with self._changed:
+            while len(self.members) < self.seat.world and (left := until - time.monotonic()) > 0:
+                progress(len(self.members))
+                self._changed.wait(min(left, 1.0))
+        if self._door:
+            self._door.close()
+
+    def _came(self, link: Link, hello: Hello) -> None:
+        why = self._unfit(hello)
+        if why:
+            self.refused[hello.rank] = why
+            link.tell(Verdict(2, [f"rank {hello.rank} was not let in: {why}"]))
+            return
+        me = self.members[self.seat.rank].hello
+        with self._changed:
+            member = Member(hello, link)
+            self.members[hello.rank] = self._by_link[link] = member
+            link.tell(Welcome(me.host, me.machine, me.pid, me.began))
+            self._changed.notify_all()
+
+    def _unfit(self, hello: Hello) -> str:
+        if hello.version != __version__:
+            return f"it runs cluster-doctor {hello.version[:40]}, rank 0 runs {__version__}"
+        if hello.world != self.seat.world or hello.rank >= self.seat.world:
+            return f"it was told of {hello.world} ranks, rank 0 of {self.seat.world}"
+        if hello.rank in self.members:
+            return "another process has its number"
+        return ""
+
+    # What comes, in the thread of the loop.
+
+    def _heard(self, link: Link, kind: int, number: int, payload: bytes) -> None:
+        member = self._by_link.get(link)
+        if kind == CONTROL:
+            message = from_member(payload)
+            if member is None:
+                if isinstance(message, Hello):
+                    self._came(link, message)
+                return
+            member.silent = False
+            self._said(member, message)
+        elif member is not None and kind in (STDOUT, STDERR):
+            program = self.programs.get(number)
+            if program is not None and program.link is link:
+                program.came(kind, payload)
+
+    def _said(self, member: Member, message: object) -> None:
+        with self._changed:
+            if isinstance(message, Here):
+                member.here = max(member.here, message.serial)
+            elif isinstance(message, Taken):
+                member.taken = True
+            elif isinstance(message, Seen):
+                question = self._questions.get(message.serial)
+                if question is not None:
+                    question.seen = message
+                    question.answered.set()
+            elif isinstance(message, Failed | Ended):
+                program = self.programs.get(message.number)
+                if program is not None and program.link is member.link:
+                    program.over(message.rc if isinstance(message, Ended) else None, message)
+            self._changed.notify_all()
+
+    def _lost(self, link: Link) -> None:
+        for program in list(self.programs.values()):
+            if program.link is link:
+                program.cut()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _drained(self, link: Link) -> None:
+        for program in list(self.programs.values()):
+            if program.link is link:
+                program.ring()
+
+    def _tick(self, now: float, since: float) -> None:
+        linked = [(member, member.link) for member in list(self.members.values()) if member.link]
+        if since > SLEPT:
+            for _, link in linked:
+                link.heard_at = now
+        for member, link in linked:
+            if not member.silent and not member.gone and now - link.heard_at > SILENT:
+                member.silent = True
+                self._lost(link)
+        if now >= self._beat_at:
+            self._beat_at = now + BEAT
+            for _, link in linked:
+                link.tell(Beat())
+
+    # What is asked of them.
+
+    def leader(self, place: tuple[str, str]) -> Member | None:
+        """The first rank of a host that can be spoken to."""
+        there = (self.members[rank] for rank in sorted(self.members) if self.members[rank].place == place)
+        return next((member for member in there if member.speaks), None)
+
+    def roll_call(self, seconds: float = SILENT) -> dict[int, str]:
+        """Ranks that came and do not answer now, with the state of their process ('' where nobody knows)."""
+        serial = self._next()
+        for member in self.members.values():
+            if member.link:
+                member.link.tell(Call(serial))
+        began = time.monotonic()
+        states: dict[int, str] = {}
+        while True:
+            wait = SOON if time.monotonic() < began + SOON else 1.0
+            with self._changed:
+                self._changed.wait_for(lambda: not self._mute(serial), wait)
+                mute = self._mute(serial)
+            states = {member.rank: self._state(member) for member in mute}
+            sure = all(state and state in proc.WORDS for state in states.values())
+            if sure or time.monotonic() >= began + seconds:
+                return states
+
+    def _mute(self, serial: int) -> list[Member]:
+        """Not yet heard; one whose connection ended will not be."""
+        return [m for m in self.members.values() if m.link and (m.gone or m.here < serial)]
+
+    def _state(self, member: Member) -> str:
+        hello = member.hello
+        seen = self._ask(member, lambda serial: Look(serial, hello.pid, hello.began), hello.pid)
+        return seen.state if seen else (proc.GONE if member.gone else "")
+
+    def find(self, rank: int, place: tuple[str, str]) -> Seen | None:
+        """The process of a rank that has not come, if it runs on this host."""
+        mate = self.leader(place)
+        if mate is None:
+            return None
+        if mate.link is None:
+            found = proc.find_rank(self.seat.variable, rank, self.seat.same)
+            return Seen(0, *found) if found else None
+        seen = self._put(mate.link, lambda serial: Find(serial, rank))
+        return seen if seen and seen.pid else None
+
+    def _ask(self, of: Member, question: Callable[[int], Look], pid: int) -> Seen | None:
+        """Somebody else of its host."""
+        mates = [m for m in self.members.values() if m.place == of.place and m is not of and m.speaks]
+        if any(mate.link is None for mate in mates):
+            return Seen(0, pid, proc.state(pid, of.hello.began))
+        for mate in mates[:2]:
+            if mate.link and (seen := self._put(mate.link, question)):
+                return seen
+        return None
+
+    def _put(self, link: Link, question: Callable[[int], Look | Find]) -> Seen | None:
+        serial = self._next()
+        asked = self._questions[serial] = _Question()
+        link.tell(question(serial))
+        asked.answered.wait(ANSWER)
+        del self._questions[serial]
+        return asked.seen
+
+    def _next(self) -> int:
+        with self._changed:
+            self._serial += 1
+            return self._serial
+
+    def tell(self, code: int, words: Sequence[str]) -> None:
+        """Give everybody the verdict, and wait until those that speak have it."""
+        waiting = [member for member in self.members.values() if member.link]
+        for member in waiting:
+            if member.link:
+                member.link.tell(Verdict(min(code, 255), [word[:400] for word in words][:20]))
+        with self._changed:
+            self._changed.wait_for(lambda: all(m.taken or not m.speaks for m in waiting), TAKE)
+
+    def close(self) -> None:
+        if self._door:
+            self._door.close()
+        self.loop.stop()
+
+    def places(self) -> Iterator[tuple[tuple[str, str], list[Member]]]:
+        """Each host's ranks, hosts in the order of their first rank."""
+        found: dict[tuple[str, str], list[Member]] = {}
+        for rank in sorted(self.members):
+            found.setdefault(self.members[rank].place, []).append(self.members[rank])
+        yield from found.items()

@@ -1,0 +1,80 @@
+"""Rank 0: waits for the others, examines the hosts through them, and tells them all one exit code."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import replace
+
+from doctor.errors import DoctorError, UsageError
+from doctor.job.launch import Launch, Told
+from doctor.job.wishes import JobWishes
+from doctor.judge.verdict import EXIT_BROKEN, EXIT_USAGE
+from doctor.report.outputs import Outputs
+from doctor.run.examination import conduct
+from doctor.run.in_job.absent import Roster
+from doctor.run.in_job.hub import Hub
+from doctor.run.in_job.messages import Hello
+from doctor.run.in_job.rank_env import Seat
+from doctor.run.in_job.relay import JobTransport
+from doctor.run.progress import Line
+from doctor.run.request import Ready, Request
+from doctor.targets.inventory import Targets
+
+SOURCE = "the job"
+
+
+def lead(seat: Seat, me: Hello, request: Request, outputs: Outputs, join: float) -> int:
+    hub = Hub(seat, me)
+    code = EXIT_BROKEN
+    try:
+        hub.listen()
+        began = time.monotonic()
+        _join(hub, request, join)
+        deadline = request.way.deadline
+        if deadline is not None:
+            left = max(0.1, deadline - (time.monotonic() - began))
+            request = replace(request, way=replace(request.way, deadline=left))
+        code = conduct(request, outputs, _ready(Roster(hub, join)))
+    except KeyboardInterrupt as stop:
+        code = 128 + getattr(stop, "number", int(signal.SIGINT))
+        raise
+    except DoctorError as error:
+        code = EXIT_USAGE if isinstance(error, UsageError) else EXIT_BROKEN
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails
+        hub.tell(code, ())
+        hub.close()
+    return code
+
+
+def _join(hub: Hub, request: Request, seconds: float) -> None:
+    line = Line(not request.quiet, verbose=request.verbose)
+    try:
+        hub.join(seconds, lambda came: line(f"waiting for ranks: {came} of {hub.seat.world} came", None, ()))
+    finally:
+        line.clear()
+    for rank in hub.roll_call():  # such a one is not asked to run anything
+        hub.members[rank].silent = True
+
+
+def _ready(roster: Roster) -> Ready:
+    hub = roster.hub
+    told = tuple(
+        Told(
+            f"rank {rank}",
+            roster.names[member.place],
+            member.hello.env,
+            pid=member.hello.pid,
+            parent=member.hello.parent,
+        )
+        for rank, member in sorted(hub.members.items())
+    )
+    complete = len(told) == hub.seat.world  # who is missing is told as that
+    launch = Launch(SOURCE, told, complete=complete, live=True)
+    return Ready(
+        Targets(roster.hosts(), SOURCE, False, JobWishes(launch=launch)),
+        JobTransport(hub, {name: place for place, name in roster.names.items()}, roster.unheard),
+        roster.absent,
+    )

@@ -1,0 +1,205 @@
+"""Every rank but rank 0: comes to it, does on this host what it asks, and waits for the verdict.
+
+It never waits for ever: not for rank 0 to be found, and not for one that has become silent.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from doctor.run.in_job import proc
+from doctor.run.in_job.limits import BEAT, SILENT, SLEPT
+from doctor.run.in_job.messages import (
+    Beat,
+    Call,
+    End,
+    Find,
+    HangUp,
+    Hello,
+    Here,
+    Look,
+    Seen,
+    Start,
+    Taken,
+    Verdict,
+    Welcome,
+    from_head,
+)
+from doctor.run.in_job.programs import MOST_PROGRAMS, Served
+from doctor.run.in_job.rank_env import Seat
+from doctor.run.in_job.wire import CONTROL, STDIN, Link, Loop, Stranger, introduce
+
+CONNECT_SECONDS = 2.0
+PAUSE = 0.25
+LOST = 1
+"""The exit code where rank 0 is not there: no job can start without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`words` are for the terminal; none where rank 0 says it all."""
+
+    code: int
+    words: tuple[str, ...] = ()
+
+
+class Membership:
+    """Call `follow`."""
+
+    def __init__(self, seat: Seat, me: Hello, joined: Callable[[Welcome], None] = lambda _: None) -> None:
+        self.seat, self.me, self._joined = seat, me, joined
+        self.loop = Loop(self._heard, self._lost, self._drained, self._tick)
+        self.link: Link | None = None
+        self.head: Welcome | None = None
+        self._served: dict[int, Served] = {}
+        self._outcome: Outcome | None = None
+        self._decided = threading.Event()
+        self._beat_at = 0.0
+        self._lock = threading.Lock()
+
+    def follow(self, seconds: float) -> Outcome:
+        """The verdict. `seconds` are for finding rank 0."""
+        connection, why = _find(self.seat, time.monotonic() + seconds)
+        if connection is None:
+            place = " or ".join(self.seat.heads[:3])
+            what = f"rank 0 was not found at {place} within {seconds:.0f} s: {why}"
+            return Outcome(LOST, (f"rank {self.seat.rank}: {what}.",))
+        self.loop.start()
+        self.link = self.loop.adopt(connection)
+        self.link.tell(self.me)
+        try:
+            self._decided.wait()
+        finally:
+            self._end_programs()
+        assert self._outcome is not None
+        if self.link is not None and not self.link.closed:
+            self.link.tell(Taken())
+            self._flushed(self.link)
+        self.loop.stop()
+        return self._outcome
+
+    def _flushed(self, link: Link) -> None:
+        """Rank 0 hangs up when everybody has the verdict; until then a launcher may end those without it."""
+        until = time.monotonic() + SILENT / 2
+        while not link.closed and time.monotonic() < until:
+            time.sleep(0.02)
+
+    def _end_programs(self) -> None:
+        served = list(self._served.values())
+        for each in served:
+            each.end()
+        until = time.monotonic() + 2.0
+        for each in served:
+            each.thread.join(max(0.0, until - time.monotonic()))
+
+    def _decide(self, outcome: Outcome) -> None:
+        with self._lock:
+            self._outcome = self._outcome or outcome
+        self._decided.set()
+
+    # In the thread of the loop.
+
+    def _heard(self, link: Link, kind: int, number: int, payload: bytes) -> None:
+        if kind == STDIN:
+            if number in self._served:
+                self._served[number].give(payload)
+            return
+        if kind != CONTROL:
+            return
+        message = from_head(payload)
+        if isinstance(message, Welcome):
+            self.head = message
+            self._joined(message)
+        elif isinstance(message, Verdict):
+            self._decide(Outcome(message.code, tuple(message.words)))
+        elif isinstance(message, Call):
+            link.tell(Here(message.serial))
+        elif isinstance(message, Look):
+            link.tell(Seen(message.serial, message.pid, proc.state(message.pid, message.began)))
+        elif isinstance(message, Find):
+            pid, state = proc.find_rank(self.seat.variable, message.rank, self.seat.same) or (0, proc.GONE)
+            link.tell(Seen(message.serial, pid, state))
+        else:
+            self._program(link, message)
+
+    def _program(self, link: Link, message: object) -> None:
+        if isinstance(message, Start):
+            live = {number: each for number, each in self._served.items() if each.thread.is_alive()}
+            if len(live) >= MOST_PROGRAMS:
+                raise ConnectionAbortedError
+            self._served = {**live, message.number: Served(message.number, message.command, link)}
+        elif isinstance(message, HangUp | End):
+            served = self._served.get(message.number)
+            if served is not None:
+                (served.hang_up if isinstance(message, HangUp) else served.end)()
+
+    def _lost(self, link: Link) -> None:
+        del link
+        self._decide(Outcome(LOST, (self._no_head("its connection ended before the verdict"),)))
+
+    def _drained(self, link: Link) -> None:
+        del link
+        for served in list(self._served.values()):
+            served.ring()
+
+    def _tick(self, now: float, since: float) -> None:
+        link = self.link
+        if link is None:
+            return
+        if since > SLEPT:
+            link.heard_at = now
+        if now - link.heard_at > SILENT:
+            self._decide(Outcome(LOST, (self._no_head(f"it has said nothing for {SILENT:.0f} s"),)))
+        if now >= self._beat_at:
+            self._beat_at = now + BEAT
+            link.tell(Beat())
+
+    def _no_head(self, what: str) -> str:
+        mine = f"rank {self.seat.rank}: no verdict from rank 0"
+        head = self.head
+        if head is None:
+            return f"{mine}: {what}."
+        if head.machine == self.me.machine:
+            state = proc.WORDS.get(proc.state(head.pid, head.began))
+            what = f"it is {state}" if state else what
+        return f"{mine} ({head.host}, pid {head.pid}): {what}."
+
+
+def _find(seat: Seat, until: float) -> tuple[socket.socket | None, str]:
+    """Try all its places until somebody of this job answers."""
+    why = "no answer"
+    while True:
+        for head in seat.heads:
+            for port in seat.ports:
+                left = until - time.monotonic()
+                if left <= 0:
+                    return None, why
+                try:
+                    connection = socket.create_connection((head, port), min(CONNECT_SECONDS, left))
+                except OSError as error:
+                    why = _words(error, head)
+                    if isinstance(error, socket.gaierror | TimeoutError):
+                        break
+                    continue
+                try:
+                    introduce(connection, seat.token)
+                except (OSError, Stranger):
+                    connection.close()
+                    why = f"port {port} is somebody else's"
+                    continue
+                return connection, ""
+        time.sleep(min(PAUSE, max(0.0, until - time.monotonic())))
+
+
+def _words(error: OSError, head: str) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"the name {head} cannot be resolved"
+    if isinstance(error, TimeoutError):
+        return "no answer, as when a firewall drops the connection"
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there"
+    return error.strerror or "no connection"

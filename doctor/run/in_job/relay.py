@@ -1,0 +1,65 @@
+"""The transport of a run inside a job: programs on a host are run there by one of its ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from doctor.model import Reach
+from doctor.run.in_job.hub import Hub
+from doctor.run.in_job.relayed_program import RelayedProgram
+from doctor.transport import errors
+from doctor.transport.local import LocalProgram
+from doctor.transport.program import OUTPUT_CAP, Program
+from doctor.transport.threads import ThreadedTransport, Turn
+
+
+class JobTransport(ThreadedTransport):
+    """See `Transport`. `places` says which ranks are on a host; a host without any has never come."""
+
+    name = "in-job"
+
+    def __init__(self, hub: Hub, places: Mapping[str, tuple[str, str]], absent: Mapping[str, str]) -> None:
+        super().__init__(OUTPUT_CAP)
+        self._hub = hub
+        self._places = places
+        self._absent = absent
+        self._programs: dict[str, list[Program]] = {}
+
+    def program(self, host: str, command: str, turn: Turn) -> Program:
+        turn.begin()
+        if host not in self._places:
+            raise errors.Failed(Reach.RANK, self._absent[host], "")
+        leader = self._hub.leader(self._places[host])
+        if leader is None:
+            raise errors.Failed(Reach.LOST, "none of its ranks answers", "")
+        begun: Program
+        if leader.link is None:
+            try:
+                begun = LocalProgram(command)
+            except OSError as error:
+                raise errors.not_started(error) from None
+        else:
+            begun = relayed = RelayedProgram(leader.link, command)
+            self._hub.programs[relayed.number] = relayed
+            if leader.link.closed:
+                relayed.cut()
+        self._programs.setdefault(host, []).append(begun)
+        return begun
+
+    def give_up(self, host: str) -> str:
+        for program in self._programs.get(host, []):
+            _stop(program)
+        return "it ran"
+
+    def close(self) -> None:
+        for host in list(self._programs):
+            self.give_up(host)
+
+
+def _stop(program: Program) -> None:
+    """Make the program's own thread see its end."""
+    if isinstance(program, LocalProgram):
+        program.stop()
+    elif isinstance(program, RelayedProgram):
+        program.end()
+        program.cut()

@@ -1,0 +1,103 @@
+"""A program that a rank of another host runs for rank 0, as rank 0 sees it."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+
+from doctor.run.in_job.messages import End, Ended, Failed, HangUp, Start
+from doctor.run.in_job.wire import PIECE, STDIN, STDOUT, Link
+from doctor.transport.program import OUTPUT_CAP
+
+MOST_UNREAD = 2 * OUTPUT_CAP
+"""Beyond this a program that nobody reads is ended."""
+_NUMBERS = itertools.count(1)
+
+
+class RelayedProgram:
+    """See `talk.Program`. What comes for it arrives in the thread of the hub's loop."""
+
+    def __init__(self, link: Link, command: str) -> None:
+        self.number = next(_NUMBERS)
+        self.link = link
+        self.why = ""
+        self._changed = threading.Condition()
+        self._rung = False
+        self._out, self._err = bytearray(), bytearray()
+        self._rc: int | None = None
+        self._over = self._cut = self._hung_up = self._let_go = False
+        link.tell(Start(self.number, command))
+
+    # From the loop.
+
+    def came(self, kind: int, data: bytes) -> None:
+        with self._changed:
+            (self._out if kind == STDOUT else self._err).extend(data)
+            flooded = len(self._out) + len(self._err) > MOST_UNREAD
+            self._changed.notify_all()
+        if flooded:
+            self.cut()
+
+    def over(self, rc: int | None, message: Ended | Failed) -> None:
+        with self._changed:
+            self._over, self._rc = True, rc
+            self.why = message.text if isinstance(message, Failed) else ""
+            self._changed.notify_all()
+
+    def cut(self) -> None:
+        """The way to it broke."""
+        with self._changed:
+            self._cut = True
+            self._changed.notify_all()
+
+    # From the thread that talks to it.
+
+    def wait(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._rung or self._out or self._err or self._over or self._cut, max(0.0, seconds)
+            )
+            self._rung = False
+
+    def ring(self) -> None:
+        with self._changed:
+            self._rung = True
+            self._changed.notify_all()
+
+    def take(self) -> tuple[bytes, bytes]:
+        with self._changed:
+            out, err = bytes(self._out), bytes(self._err)
+            self._out.clear()
+            self._err.clear()
+            return out, err
+
+    def give(self, data: memoryview) -> int:
+        if self._over or self._cut or self._hung_up:
+            raise BrokenPipeError
+        if self.link.full:
+            return 0
+        self.link.send(STDIN, self.number, bytes(data[:PIECE]))
+        return min(len(data), PIECE)
+
+    def finished(self) -> bool:
+        return (self._over or self._cut) and not self._out and not self._err
+
+    def broken(self) -> bool:
+        return self._cut or bool(self.why)
+
+    def status(self, seconds: float) -> int | None:
+        until = time.monotonic() + seconds
+        with self._changed:
+            self._changed.wait_for(lambda: self._over or self._cut, max(0.0, until - time.monotonic()))
+            return self._rc
+
+    def hang_up(self) -> None:
+        if not self._hung_up:
+            self._hung_up = True
+            self.link.tell(HangUp(self.number))
+
+    def end(self) -> None:
+        if not self._let_go:
+            self._let_go = True
+            self.link.tell(End(self.number))

@@ -1,0 +1,60 @@
+"""What the second round asks, worked out of what all hosts said in the first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from doctor.expect import Expect
+from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
+from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
+from doctor.facts.ascend.npus import NPUS, Npu
+from doctor.facts.ascend.pings import NPU_PINGS, plan_pings
+from doctor.facts.ascend.used import used
+from doctor.facts.system import DEVICES
+from doctor.job.plan import JobPlan
+from doctor.judge.engine import Facts
+from doctor.model import Missing
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """Pings by host; and why the others have none."""
+
+    pings: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
+    without: Mapping[str, Missing] = field(default_factory=dict)
+
+
+def follow_up(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: bool) -> FollowUp:
+    """The pings between the job's NPUs. Hosts where these are at work are left alone unless `also_busy`."""
+    without: dict[str, Missing] = {}
+    addresses: dict[str, PerDevice[Address | None]] = {}
+    for host in facts.hosts:
+        told, npus = facts.get(host, NPU_ADDRESSES), facts.get(host, NPUS)
+        if isinstance(told, Missing):
+            without[host] = _missing(told.reason, absent=told.absent)
+            continue
+        mine = used(told, plan, host)
+        unsaid = [said for device in mine if isinstance(said := told[device], Unsaid)]
+        if len(unsaid) == len(mine):
+            reason = unsaid[0].reason if unsaid else "the job uses no NPU here"
+            without[host] = _missing(reason, absent=not unsaid or unsaid[0].unsupported)
+        elif not also_busy and isinstance(npus, Missing):
+            without[host] = _missing(f"whether its NPUs are at work is not known: {npus.reason}")
+        elif not also_busy and any(_at_work(npu) for npu in npus if npu.device in mine):
+            without[host] = _missing("its NPUs are at work (--on-busy run pings them all the same)")
+        else:
+            addresses[host] = {device: told[device] for device in mine}
+    products = {host: found.product for host, found in facts.all(DEVICES).items()}
+    pings = plan_pings(addresses, facts.all(NPU_LINKS), products, everybody=everybody)
+    for host in addresses.keys() - pings.keys():
+        without[host] = _missing("none of its NPUs had another host's to ping")
+    return FollowUp(pings, without)
+
+
+def _at_work(npu: Npu) -> bool:
+    return bool(npu.processes) or npu.full(Expect().npu_idle_percent)
+
+
+def _missing(reason: str, *, absent: bool = False) -> Missing:
+    return Missing(NPU_PINGS.name, reason, absent)

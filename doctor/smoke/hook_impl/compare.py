@@ -1,0 +1,134 @@
+"""One call of the hook: hash, exchange, judge on rank 0, and tell all ranks. Never raises."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from doctor.smoke.hook_impl import channel as channels
+from doctor.smoke.hook_impl import rule
+from doctor.smoke.hook_impl.channel import Channel
+from doctor.smoke.hook_impl.digest import digest
+from doctor.smoke.hook_impl.verdict import (
+    AGREE,
+    DIVERGE,
+    Divergence,
+    Verdict,
+    agreed,
+    explained,
+    from_plain,
+    not_compared,
+    ranks_text,
+)
+
+_calls: list[dict[int, dict[str, str]]] = []
+_said: set[Divergence | str] = set()
+
+
+def compare(
+    call: int,
+    parts: Mapping[str, Any],
+    *,
+    model: Any,
+    data: Any,
+    tensor_parallel: int | None,
+    replicas: int | None,
+    wait: float,
+) -> Verdict:
+    """The verdict of this call, on every rank; what is new in it is printed by rank 0."""
+    rank = 0
+    try:
+        rank, world = channels.place()
+        if world < 2:
+            return Verdict(AGREE, call)
+        way = channels.channel()
+        if way is None:
+            why = "torch.distributed is not set up, and DOCTOR_HOOK_DIR names no directory that all ranks see"
+            return _told(rank, not_compared(call, why))
+        size = _group_size(world, tensor_parallel, replicas)
+        own = _hashed(parts)
+        own.update(model=channels.group_ranks(model), data=channels.group_ranks(data))
+        way.put(f"{call}", f"{rank}", json.dumps(own))
+        verdict = _judged(way, call, world, size, wait) if rank == 0 else _heard(way, call, wait)
+    except Exception as error:  # whatever it is, it is not worth the job
+        verdict = not_compared(call, f"{type(error).__name__}: {str(error)[:200]}")
+    return _told(rank, verdict)
+
+
+def _hashed(parts: Mapping[str, Any]) -> dict[str, Any]:
+    hashes, unread = {}, {}
+    for part, value in parts.items():
+        if value is not None:
+            try:
+                hashes[part] = digest(value)
+            except Exception as error:  # of any library's tensors
+                unread[part] = f"the {part} cannot be read ({type(error).__name__}: {str(error)[:100]})"
+    return {"hashes": hashes, "unread": unread}
+
+
+def _group_size(world: int, tensor_parallel: int | None, replicas: int | None) -> int | None:
+    """Ranks of a model-parallel group, if it is told."""
+    size = tensor_parallel or _number("DOCTOR_HOOK_TENSOR_PARALLEL")
+    count = replicas or _number("DOCTOR_HOOK_REPLICAS")
+    if size is None and count is not None:
+        if world % count:
+            raise ValueError(f"{world} ranks cannot be {count} replicas")
+        size = world // count
+    if size is not None and world % size:
+        raise ValueError(f"{world} ranks cannot form groups of {size}")
+    return size
+
+
+def _number(name: str) -> int | None:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdigit() and int(text) > 0 else None
+
+
+def _judged(way: Channel, call: int, world: int, size: int | None, wait: float) -> Verdict:
+    box = f"{call}"
+    missing: tuple[int, ...] = ()
+    if not channels.await_(lambda: way.count(box) >= world, wait):
+        missing = tuple(rank for rank in range(world) if not way.there(box, f"{rank}"))
+    seen = {rank: json.loads(way.take(box, f"{rank}")) for rank in range(world) if rank not in missing}
+    _calls.append({rank: one["hashes"] for rank, one in seen.items()})
+    unread = {part: why for one in seen.values() for part, why in one["unread"].items()}
+    found = rule.divergences(_calls, _layout(seen, world, size))
+    if found:
+        verdict = Verdict(DIVERGE, call, found, missing, tuple(unread.values()), explained(found))
+    elif missing:
+        verdict = not_compared(call, f"{ranks_text(missing)} did not call within {wait:g} s", missing)
+    elif not any(any(hashes.values()) for hashes in _calls[-1].values()):
+        verdict = not_compared(call, "; ".join(unread.values()) or "no rank gave anything")
+    else:
+        verdict = agreed(call, tuple(unread.values()))
+    way.put(f"{call}-verdict", "0", json.dumps(verdict.plain()))
+    return verdict
+
+
+def _layout(seen: Mapping[int, Any], world: int, size: int | None) -> rule.Layout:
+    groups, replicas = (
+        tuple(sorted({tuple(one[kind]) for one in seen.values() if one[kind]})) for kind in ("model", "data")
+    )
+    if groups or replicas:
+        return rule.Layout(groups or rule.from_data(_calls).groups, replicas)
+    return rule.from_data(_calls) if size is None else rule.neighbours(world, size)
+
+
+def _heard(way: Channel, call: int, wait: float) -> Verdict:
+    # Rank 0 may itself have waited for so long.
+    if not channels.await_(lambda: way.there(f"{call}-verdict", "0"), wait + 2):
+        return not_compared(call, f"rank 0 did not answer within {wait + 2:g} s", (0,))
+    return from_plain(json.loads(way.take(f"{call}-verdict", "0")))
+
+
+def _told(rank: int, verdict: Verdict) -> Verdict:
+    """Print what rank 0 has not printed before."""
+    parts: list[Divergence | str] = [*verdict.divergences] or [verdict.text]
+    news = {part for part in parts if part} - _said
+    if rank == 0 and news:
+        print(verdict.text, file=sys.stderr, flush=True)
+    _said.update(news)
+    return verdict

@@ -1,0 +1,104 @@
+"""The rule: equal inside a model-parallel group, different between replicas. Pure.
+
+What a rank did not give, or nobody could read, is not compared: the stages of a pipeline need not have all.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from doctor.smoke.hook_impl.verdict import Divergence
+
+PARTS = ("tokens", "mask", "labels")
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate them
+    Call = Mapping[int, Mapping[str, str]]
+    """Rank -> part -> hash."""
+
+
+class Layout(NamedTuple):
+    """`groups` are model-parallel groups; of each of `replicas`, every rank is in another replica."""
+
+    groups: tuple[tuple[int, ...], ...] = ()
+    replicas: tuple[tuple[int, ...], ...] = ()
+    told: bool = True
+
+
+def neighbours(world: int, size: int) -> Layout:
+    """Groups of that many neighbouring ranks."""
+    return Layout(
+        tuple(tuple(range(first, first + size)) for first in range(0, world, size)),
+        tuple(tuple(range(first, world, size)) for first in range(size)),
+    )
+
+
+def from_data(calls: Sequence[Call]) -> Layout:
+    """Ranks that always read the same tokens are taken for one model-parallel group.
+
+    If they are replicas, the sameness itself is wrong: to have different masks is then a fault either way.
+    """
+    read = {}
+    for rank in sorted(set(calls[0]).intersection(*calls[1:])):
+        tokens = [call[rank].get("tokens", "") for call in calls]
+        read[rank] = " ".join(tokens) if all(tokens) else ""
+    return Layout(tuple(_alike(read)), told=False)
+
+
+def divergences(calls: Sequence[Call], layout: Layout) -> tuple[Divergence, ...]:
+    """All that is wrong in the calls so far, each with the call in which it began."""
+    found = [
+        *(_inside(calls, layout, part, group) for part in PARTS for group in layout.groups),
+        *(_between(calls, layout, part, ranks) for part in ("tokens", "mask") for ranks in layout.replicas),
+    ]
+    return tuple(one for several in found for one in several)
+
+
+def _inside(calls: Sequence[Call], layout: Layout, part: str, group: tuple[int, ...]) -> Iterable[Divergence]:
+    for number, call in enumerate(calls, 1):
+        hashes = {rank: call[rank][part] for rank in group if call.get(rank, {}).get(part)}
+        counted = Counter(hashes.values()).most_common()
+        if len(counted) > 1:
+            right, votes = counted[0]
+            # Only a majority says who is right.
+            decided = 2 * votes > len(hashes)
+            ranks = tuple(rank for rank in hashes if not decided or hashes[rank] != right)
+            yield Divergence("differs", part, ranks, tuple(hashes), number, layout.told)
+            return
+
+
+def _between(
+    calls: Sequence[Call], layout: Layout, part: str, ranks: tuple[int, ...]
+) -> Iterable[Divergence]:
+    """Replicas that have the same."""
+    if part == "mask":
+        yield from (
+            Divergence("same", part, same, ranks, 1, layout.told) for same in _same_masks(calls, ranks)
+        )
+        return
+    told: set[int] = set()
+    for number, call in enumerate(calls, 1):
+        for same in _alike({rank: call.get(rank, {}).get(part, "") for rank in ranks}):
+            if not told.issuperset(same):
+                told.update(same)
+                yield Divergence("same", part, same, ranks, number, layout.told)
+
+
+def _same_masks(calls: Sequence[Call], ranks: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Masks count only if they are the same in every call and yet change from call to call, which says that
+    they are drawn: those that never change are fixed ones, of causality or of full length.
+    """
+    drawn = {}
+    for rank in ranks:
+        seen = [call.get(rank, {}).get("mask", "") for call in calls]
+        drawn[rank] = " ".join(seen) if len(seen) > 1 and all(seen) and len(set(seen)) == len(seen) else ""
+    return _alike(drawn)
+
+
+def _alike(hashes: Mapping[int, str]) -> list[tuple[int, ...]]:
+    """The ranks that share a hash, where more than one does; "" is no hash."""
+    by_hash: dict[str, list[int]] = {}
+    for rank, value in hashes.items():
+        if value:
+            by_hash.setdefault(value, []).append(rank)
+    return [tuple(same) for same in by_hash.values() if len(same) > 1]

@@ -1,0 +1,174 @@
+"""One cell of ranks as the judges see it, and which of them is to judge it.
+
+Rules are tried in the order of their certainty; the first that applies has the cell, and what the later ones
+would find is a consequence of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from doctor.smoke.judge.deviation import Deviation, entries_of, off_schedule
+from doctor.smoke.judge.exits import ended_badly, way_of
+from doctor.smoke.judge.wait_graph import Stall, stall_of
+from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.onhost.shape import Entry, Shape
+from doctor.smoke.result import RankSeen, Sample, SmokePlan, SmokeResult
+
+Cause = Literal["mismatch", "crash", "stopped", "stall", "connection", "slow"]
+STANDS = 1.0
+"""Seconds without a move that count as standing still in a cell that was not the one watched."""
+READY = PHASES.index("ready")
+
+
+@dataclass(frozen=True)
+class EndedCell:
+    """Cell `number` of a run that ended early."""
+
+    result: SmokeResult
+    number: int
+
+    @cached_property
+    def plan(self) -> SmokePlan:
+        return self.result.plan
+
+    @cached_property
+    def shape(self) -> Shape:
+        return self.plan.shape(self.number)
+
+    @cached_property
+    def ranks(self) -> tuple[RankSeen, ...]:
+        return self.result.cell_ranks(self.number)
+
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.plan.seat(seen.rank).host for seen in self.ranks))
+
+    @cached_property
+    def living(self) -> tuple[RankSeen, ...]:
+        return tuple(seen for seen in self.ranks if not seen.done and seen.exit is None)
+
+    @cached_property
+    def fallen(self) -> tuple[RankSeen, ...]:
+        """The ranks that ended badly."""
+        return tuple(seen for seen in self.ranks if ended_badly(seen))
+
+    @cached_property
+    def stopped(self) -> tuple[RankSeen, ...]:
+        return tuple(seen for seen in self.living if seen.state in ("T", "t"))
+
+    @cached_property
+    def off(self) -> dict[int, Deviation]:
+        """Ranks whose page is off their schedule: at two looks, or for ever because they are dead."""
+        found: dict[int, Deviation] = {}
+        for place, seen in enumerate(self.ranks):
+            pages = looks(seen)[-2:]
+            known = [off_schedule(page, self.shape, place) for page in pages]
+            dead = seen.exit is not None
+            if dead and known and known[-1]:
+                found[seen.rank] = known[0] or known[-1]
+            elif len(known) == 2 and known[0] and known[1]:
+                found[seen.rank] = known[0]
+        return found
+
+    @cached_property
+    def frozen(self) -> bool:
+        """Whether none of the living moved between two looks. That the cell hung is the watcher's word; of
+        another cell it takes proof.
+        """
+        moved = any(len({page.version for page in looks(seen)[-2:]}) > 1 for seen in self.living)
+        if moved or not self.living:
+            return False
+        end = self.result.end
+        if end.kind == "still" and end.cell in (None, self.number):
+            return True
+        limit = end.limit or STANDS
+        return all(len(looks(seen)) > 1 and looks(seen)[-1].still >= limit for seen in self.living)
+
+    @cached_property
+    def stall(self) -> Stall:
+        places = {self.plan.seat(seen.rank).place: seen for seen in self.living}
+        pages = {place: last_look(seen) for place, seen in places.items()}
+        phases = {place: phase_of(seen) for place, seen in places.items()}
+        return stall_of(self.shape, pages, phases)
+
+    @cached_property
+    def cause(self) -> Cause | None:
+        if self.fallen and self.off:
+            return "mismatch"
+        if any(way_of(seen) != "connection" for seen in self.fallen):
+            return "crash"
+        if self.stopped:
+            return "stopped"
+        if self.off:
+            return "mismatch"
+        hung = self.result.end.kind in ("still", "deadline")
+        if hung and self.frozen:
+            return "stall"
+        if self.fallen:
+            return "connection"
+        watched = self.result.end.cell in (None, self.number)
+        return "slow" if hung and watched and self.living else None
+
+    def entries(self, rank: int) -> tuple[Entry, ...]:
+        return entries_of(self.shape, self.plan.seat(rank).place)
+
+    def others(self, ranks: Iterable[int]) -> tuple[int, ...]:
+        """The rest of the cell: the victims of these ranks."""
+        guilty = set(ranks)
+        return tuple(seen.rank for seen in self.ranks if seen.rank not in guilty)
+
+
+def cells_with(result: SmokeResult, *causes: Cause) -> Iterator[EndedCell]:
+    """The cells that the rules of these causes have."""
+    if result.end.kind in ("done", "interrupted"):
+        return
+    for number in range(len(result.plan.cells)):
+        cell = EndedCell(result, number)
+        if not _explained(cell) and cell.cause in causes:
+            yield cell
+
+
+def _explained(cell: EndedCell) -> bool:
+    """Whether it lost a host: what its ranks did then proves nothing against any of them."""
+    end = cell.result.end
+    if end.kind in ("exit", "stopped", "mismatch") and end.cell == cell.number:
+        return False
+    for host in cell.hosts:
+        seen = cell.result.host(host)
+        if seen is not None and (seen.lost or (seen.trouble and end.kind in ("lost", "trouble"))):
+            return True
+    return False
+
+
+def looks(seen: RankSeen) -> list[Sample]:
+    """The looks at its page that were not taken while it was being written."""
+    return [page for page in seen.samples if not page.version % 2]
+
+
+def last_look(seen: RankSeen) -> Sample | None:
+    pages = looks(seen)
+    return pages[-1] if pages else None
+
+
+def phase_of(seen: RankSeen) -> str:
+    page = last_look(seen)
+    return page.phase if page else seen.phase
+
+
+def by_host(plan: SmokePlan, ranks: Iterable[int]) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
+    """Culprits, one host after another; the host itself is named when it is all of its several ranks."""
+    hosts: dict[str, list[int]] = {}
+    for rank in sorted(ranks):
+        hosts.setdefault(plan.seat(rank).host, []).append(rank)
+    for host, mine in hosts.items():
+        whole = len(mine) > 1 and len(mine) == len(plan.on(host))
+        yield (host,) if whole else (), tuple(mine)
+
+
+def everybody(cell: EndedCell) -> tuple[str, ...]:
+    """Whom a fault of all ranks is laid to: their host where there is one only, else nobody."""
+    return cell.hosts if len(cell.hosts) == 1 else ()

@@ -1,0 +1,258 @@
+"""Imports torch once and forks the ranks from there, each a ready process within milliseconds.
+
+A child that is forked beside a running thread can inherit a lock that nobody will ever release. So this
+process stays single-threaded: it forks the rendezvous store into a process of its own, and where importing
+torch has started a thread, each rank gets a fresh interpreter instead.
+
+stdin is a file with the program and then one line of JSON, from the agent. What happens is reported in JSON
+lines through a pipe. When the agent is gone, so is everything here.
+"""
+
+import contextlib
+import datetime
+import faulthandler
+import gc
+import importlib
+import json
+import mmap
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from doctor.smoke.onhost.bundle import command
+from doctor.smoke.onhost.lifetime import default_signals, die_with_parent
+from doctor.smoke.onhost.memory import holding
+from doctor.smoke.onhost.page import SIZE, Page
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
+    from collections.abc import Callable
+
+    Config = dict[str, Any]
+    Seat = dict[str, Any]
+
+RANK = "doctor.smoke.onhost.rank"
+STORE = -1
+
+
+def main(program: bytes, head: int) -> None:
+    with open(0, "rb", closefd=False) as rest:
+        config = json.loads(rest.read().decode("utf-8"))
+    if config["seat"] is None:
+        Zygote(program, head, config).serve()
+    else:
+        _be_alone(config)
+
+
+class Zygote:
+    def __init__(self, program: bytes, head: int, config: "Config") -> None:
+        self.program = program
+        self.head = head
+        self.config = config
+        self.pid = os.getpid()
+        self.seats = config["seats"]  # type: list[Seat]
+        self.indices = {}  # type: dict[int, int]
+        self.store = -1
+        self.bell, self.ring = os.pipe()
+        self.kept = []  # type: list[Any]
+
+    def report(self, what: str, **words: Any) -> None:
+        _report(self.config, what, **words)
+
+    def serve(self) -> None:
+        die_with_parent()
+        wanted = "torch"
+        try:
+            version = _import_torch()
+            wanted = f"what runs on torch {version} and Python {sys.version.split()[0]}"
+            importlib.import_module(RANK)
+        except BaseException as error:
+            traceback.print_exc()
+            text = f"{sys.executable} cannot import {wanted}: {_words(error)}"
+            self.report("failed", text=text)
+            os._exit(1)
+        self.report("imported", path=sys.executable, torch=version)
+        for descriptor in (self.bell, self.ring):
+            os.set_blocking(descriptor, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self.ring)
+        gc.collect()
+        forking = len(os.listdir("/proc/self/task")) == 1
+        if self.config["store"] is not None:
+            self.store = self._fork(lambda: _be_store(self.config), None) if forking else self._start(STORE)
+        memory = mmap.mmap(self.config["pages"], SIZE * len(self.seats))
+        for index, seat in enumerate(self.seats):
+            pid = self._fork(self._rank(seat, memory), seat) if forking else self._start(index)
+            self.indices[pid] = index
+        _close(self.seats)
+        self.report("spawned", pids={index: pid for pid, index in self.indices.items()})
+        self._watch()
+
+    def _watch(self) -> None:
+        """Report every end, until the agent closes its side."""
+        poll = select.poll()
+        poll.register(self.config["life"], select.POLLIN)
+        poll.register(self.bell, select.POLLIN)
+        while True:
+            self._reap()
+            for descriptor, _ in poll.poll():
+                if descriptor == self.config["life"]:
+                    os.killpg(os.getpgrp(), signal.SIGKILL)
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self.bell, 4096)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+            number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+            if pid in self.indices:
+                index = self.indices.pop(pid)
+                self.report("exit", index=index, code=code, signal=number, peak=usage.ru_maxrss * 1024)
+            elif pid == self.store:
+                self.report("store-ended", code=code, signal=number)
+
+    def _fork(self, live: "Callable[[], None]", seat: "Seat | None") -> int:
+        """A child that holds nothing of the others' and does not come back."""
+        _flush()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                die_with_parent(self.pid)
+                default_signals()
+                for descriptor in (self.bell, self.ring, self.config["life"], self.config["pages"]):
+                    os.close(descriptor)
+                _close([other for other in self.seats if other is not seat])
+                live()
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(3)
+        return pid
+
+    def _rank(self, seat: "Seat", memory: mmap.mmap) -> "Callable[[], None]":
+        def live() -> None:
+            os.close(self.config["report"])
+            _be_rank(seat, memory)
+
+        return live
+
+    def _start(self, index: int) -> int:
+        """The store or a rank in an interpreter of its own, which imports torch again."""
+        config = dict(self.config, seat=index, zygote=self.pid)
+        stdin = holding(self.program + json.dumps(config).encode("ascii"))
+        seat = None if index == STORE else self.seats[index]
+        output = seat["output"] if seat else 1
+        started = subprocess.Popen(
+            command(sys.executable, self.program, self.head, "zygote"),
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
+            pass_fds=[seat["events"], seat["go"], seat["stack"], config["pages"]]
+            if seat
+            else [config["report"]],
+        )
+        os.close(stdin)
+        self.kept.append(started)  # When forgotten it would be reaped elsewhere.
+        return started.pid
+
+
+def _be_alone(config: "Config") -> None:
+    """What `Zygote._start` has started."""
+    try:
+        die_with_parent(config["zygote"])
+        default_signals()
+        _import_torch()
+        if config["seat"] == STORE:
+            _be_store(config)
+        seat = config["seats"][config["seat"]]
+        seat["output"] = os.dup(1)
+        _be_rank(seat, mmap.mmap(config["pages"], SIZE * len(config["seats"])))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(3)
+
+
+def _report(config: "Config", what: str, **words: Any) -> None:
+    os.write(config["report"], json.dumps(dict(words, what=what)).encode("ascii") + b"\n")
+
+
+def _be_store(config: "Config") -> None:
+    store = _open_store(config["store"], config["timeout"])
+    _report(config, "store", port=store.port)
+    while True:
+        signal.pause()
+
+
+def _be_rank(seat: "Seat", memory: mmap.mmap) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, standard in ((nothing, 0), (seat["output"], 1), (seat["output"], 2)):
+        os.dup2(descriptor, standard)
+    os.close(nothing)
+    os.close(seat["output"])
+    faulthandler.register(signal.SIGUSR2, file=seat["stack"], all_threads=True, chain=False)
+    faulthandler.enable(file=seat["stack"], all_threads=False)
+    page = Page(memory, seat["index"])
+    page.enter_phase("spawned")
+    os.write(seat["events"], b'{"ev":"phase","phase":"spawned"}\n')
+    run = importlib.import_module(RANK).run
+    run(seat["config"], seat["place"], page, seat["events"], seat["go"], seat["stack"])
+
+
+def _import_torch() -> str:
+    torch = importlib.import_module("torch")
+    importlib.import_module("torch.distributed")
+    # In a forked child importing it costs time, in a broken installation it must not matter.
+    with contextlib.suppress(Exception):
+        importlib.import_module("numpy.random")
+    return str(torch.__version__)
+
+
+def _open_store(address: str, timeout: float) -> Any:
+    """The store, on the data address where torch can be given a socket, else on all of them."""
+    make = importlib.import_module("torch.distributed").TCPStore
+    options = {
+        "is_master": True,
+        "wait_for_workers": False,
+        "timeout": datetime.timedelta(seconds=timeout),
+    }  # type: dict[str, Any]
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    descriptor = -1
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as listener:
+            listener.bind((address, 0))
+            listener.listen(1024)
+            port = listener.getsockname()[1]
+            descriptor = listener.detach()
+        return make(address, port, master_listen_fd=descriptor, **options)
+    except (OSError, TypeError, RuntimeError):
+        if descriptor >= 0:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+        return make(address, 0, **options)
+
+
+def _close(seats: "list[Seat]") -> None:
+    for seat in seats:
+        for name in ("events", "go", "output", "stack"):
+            os.close(seat[name])
+
+
+def _flush() -> None:
+    """What is still buffered would be written by both sides of a fork."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def _words(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:2000]

@@ -1,0 +1,1 @@
+"""Who is examined: host names from node sets, hostfiles, inventories, rank tables and Slurm."""

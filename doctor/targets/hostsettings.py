@@ -1,0 +1,72 @@
+"""The settings of a host that an inventory may give: what each key takes, and what is refused.
+
+Pure text to values; knows nothing of files and lines. Whatever passes is safe to quote into a command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from doctor.errors import UsageError, suggest
+from doctor.model import Backend
+from doctor.text.nodeset import check_host, check_jump, check_number, check_user
+from doctor.text.textfile import shown
+from doctor.transport.containers import check_entry
+
+MOST_RANKS = 1024
+
+
+def check_text(text: str) -> str:
+    if not text.isprintable():
+        raise UsageError(f"{shown(text)} has control characters in it")
+    return text
+
+
+def check_program(text: str) -> str:
+    if not check_text(text) or text.startswith("-"):
+        raise UsageError(f"{shown(text)} is not the path of a program")
+    return text
+
+
+def check_place(text: str) -> str:
+    if text not in ("host", "controller"):
+        raise UsageError(f"{shown(text)} is neither 'host' nor 'controller'")
+    return text
+
+
+def check_backend(text: str) -> Backend | None:
+    if text == "auto":
+        return None
+    names = [backend.value for backend in Backend]
+    if text not in names:
+        raise UsageError(f"{shown(text)} is none of auto, {', '.join(names)}", suggest(text, names))
+    return Backend(text)
+
+
+def check_port(text: str) -> int:
+    return check_number(text, 1, 65535)
+
+
+def check_ranks(text: str) -> int:
+    return check_number(text, 1, MOST_RANKS)
+
+
+def _devices(text: str) -> int:
+    return check_number(text, 0, MOST_RANKS)
+
+
+SETTINGS: Mapping[str, Callable[[str], Any]] = {
+    "address": check_host,
+    "data": check_host,
+    "user": check_user,
+    "port": check_port,
+    "jump": check_jump,
+    "enter": check_entry,
+    "enter_from": check_place,
+    "ranks": check_ranks,
+    "devices": _devices,
+    "python": check_program,
+}
+HOST_KEYS = (*SETTINGS, "expect")
+OF_ONE_HOST = ("address", "data")

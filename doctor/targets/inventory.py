@@ -1,0 +1,250 @@
+"""Who is examined: node sets, a hostfile, an inventory or the Slurm allocation -> hosts in rank order.
+
+Hosts are named in one way: node sets, a hostfile or --local. Without any of them a rank table's servers are
+taken, else the inventory's own hosts, else the nodes of the Slurm allocation, else this machine. An inventory
+beside another way gives its settings to the hosts; if it lists hosts, a host that it does not list is a
+mistake, if it lists none, its `defaults` hold for all. What a hostfile says of a host (user, slots) goes over
+what the inventory says.
+The order in which hosts are named is the order of ranks; a host named twice counts once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from doctor.errors import InputErrors, Mistake, UsageError, suggest
+from doctor.job.ranktable import read_table
+from doctor.job.wishes import SLURM, JobWishes
+from doctor.model import Host, Sourced, TableFile
+from doctor.targets.hostfile import read_hostfile
+from doctor.targets.inventoryfile import Inventory, read_inventory
+from doctor.text.nodeset import MOST_HOSTS, check_host, fold, is_host, unfold, unfold_users
+from doctor.text.textfile import posix_cksum, read_bytes, refuse, shown, text_of
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """The hosts in rank order, who named them, and what the inventory wishes for the job."""
+
+    hosts: tuple[Host, ...]
+    source: str
+    local: bool
+    wishes: JobWishes
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """Hosts as one source names them: only what that source says of them is set."""
+
+    hosts: tuple[Host, ...]
+    source: str
+    local: bool = False
+
+
+def read_targets(
+    nodesets: Sequence[str],
+    hostfile: Path | None,
+    inventory: Path | None,
+    local: bool,
+    exclude: Sequence[str],
+    environ: Mapping[str, str],
+    rank_table: Path | None = None,
+) -> Targets:
+    """The hosts of this run. Raises UsageError; mistakes of all the input files come as one InputErrors."""
+    _refuse_two_ways(nodesets, hostfile, local)
+    stock, listed = _read_files(inventory, hostfile)
+    if rank_table is not None:
+        file = table_file(rank_table, os.path.abspath(rank_table))
+        stock = replace(stock, wishes=replace(stock.wishes, table=file))
+        if not (nodesets or listed or local):
+            stock, listed = _of_table(file, stock)
+    named = _named(nodesets, listed, local, stock, environ)
+    hosts = named.hosts if named.source.startswith("inventory ") else _settled(named, stock)
+    if len(hosts) > MOST_HOSTS:
+        raise UsageError(f"{len(hosts):,} hosts are named, and {MOST_HOSTS:,} is the most")
+    left = _without(hosts, exclude, stock)
+    wishes = _wishes(stock, hosts, left)
+    ranks = slurm_tasks(environ) if named.source == SLURM else None
+    return Targets(
+        left, named.source, named.local, replace(wishes, ranks_per_host=ranks) if ranks else wishes
+    )
+
+
+def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool) -> None:
+    ways = [("node sets", bool(nodesets)), ("--hostfile", hostfile is not None), ("--local", local)]
+    used = [name for name, given in ways if given]
+    if len(used) > 1:
+        hint = "an inventory may stand beside any one of them"
+        raise UsageError(f"the hosts are named in {len(used)} ways: {' and '.join(used)}", hint)
+
+
+def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, _Named | None]:
+    """Both files, even if the first has mistakes: a person mends them in one go."""
+    stock = Inventory()
+    listed: _Named | None = None
+    mistakes: list[Mistake] = []
+    try:
+        stock = read_inventory(inventory) if inventory is not None else stock
+    except InputErrors as error:
+        mistakes += error.mistakes
+    try:
+        listed = _Named(read_hostfile(hostfile), f"hostfile {hostfile}") if hostfile is not None else None
+    except InputErrors as error:
+        mistakes += error.mistakes
+    refuse(mistakes)
+    return stock, listed
+
+
+def table_file(path: Path, called: str) -> TableFile:
+    """The rank table of a file, under the name that it is to be called by. Raises InputErrors."""
+    data = read_bytes(path)
+    return TableFile(called, text_of(data, str(path)), posix_cksum(data))
+
+
+def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:
+    """The table's servers, under the names that the inventory has for them.
+
+    A table that says nothing of its servers names no hosts; what is wrong with it is then a mistake of input.
+    """
+    table, flaws = read_table(file.text)
+    if table is None or not table.hosts():
+        refuse(Mistake(file.path, flaw.spot.line if flaw.spot else None, flaw.message) for flaw in flaws)
+        raise InputErrors([Mistake(file.path, None, "names no server")])
+    if table.form == "2.0":
+        raise InputErrors(
+            [Mistake(file.path, None, "form 2.0 names no hosts: name them as well (HOSTS or -F)")]
+        )
+    hosts: dict[str, Host] = {}
+    mistakes = []
+    lines = {entry.id: entry.spot.line for entry in table.servers}
+    for server, address, _ in table.hosts():
+        ids = [text for text in (server, address) if text]
+        known = next((h for h in stock.hosts.values() if {h.name, h.address, h.data} & set(ids)), None)
+        name = known.name if known else next((text for text in ids if is_host(text)), None)
+        if name is None:
+            message = f"server_id {shown(server)} is no host name; name the hosts as well, in the same order"
+            mistakes.append(Mistake(file.path, lines[server], message))
+            continue
+        hosts[name] = known or Host(name, name)
+    refuse(mistakes)
+    if stock.hosts:
+        stock = replace(stock, hosts={**stock.hosts, **hosts})
+    return stock, _Named(tuple(hosts.values()), f"rank table {file.path}")
+
+
+def _named(
+    nodesets: Sequence[str],
+    listed: _Named | None,
+    local: bool,
+    stock: Inventory,
+    environ: Mapping[str, str],
+) -> _Named:
+    if nodesets:
+        groups = stock.groups if stock.file else None
+        return _Named(_of_nodesets(nodesets, groups), "the command line")
+    if listed is not None:
+        return listed
+    if not local and stock.hosts:
+        return _Named(tuple(stock.hosts.values()), f"inventory {stock.file}")
+    nodelist = environ.get("SLURM_JOB_NODELIST", "").strip()
+    if nodelist and not local:
+        try:
+            return _Named(tuple(Host(name, name) for name in unfold(nodelist)), SLURM)
+        except UsageError as error:
+            raise UsageError(f"SLURM_JOB_NODELIST: {error.message}", error.hint) from None
+    name = _own_name()
+    return _Named((Host(name, name),), "local", local=True)
+
+
+def slurm_tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
+    """The tasks of each node, as in `8(x4)`. One is no number of ranks: a launcher may start the others.
+
+    Where nobody asked for tasks, Slurm may count CPUs there.
+    """
+    if not (environ.get("SLURM_NTASKS") or environ.get("SLURM_NTASKS_PER_NODE")):
+        return None
+    same = re.fullmatch(r"([1-9][0-9]{0,3})(?:\(x[0-9]{1,6}\))?", environ.get("SLURM_TASKS_PER_NODE", ""))
+    return Sourced(int(same[1]), SLURM) if same and int(same[1]) > 1 else None
+
+
+def _of_nodesets(nodesets: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> tuple[Host, ...]:
+    hosts: dict[str, Host] = {}
+    for text in nodesets:
+        for named in unfold_users(text, groups):
+            for name in named.hosts:
+                user = hosts[name].user if name in hosts else None
+                if user and named.user and user != named.user:
+                    raise UsageError(f"{shown(name)} has two users: {shown(user)} and {shown(named.user)}")
+                hosts[name] = Host(name, name, user=user or named.user)
+    return tuple(hosts.values())
+
+
+def _settled(named: _Named, stock: Inventory) -> tuple[Host, ...]:
+    """The named hosts with the inventory's settings under what was said where they were named."""
+    if named.local:
+        return tuple(_here(host.name, stock) for host in named.hosts)
+    strange = [host.name for host in named.hosts if stock.hosts and host.name not in stock.hosts]
+    if strange:
+        message = f"{shown(fold(strange), 200)} is not in the inventory {stock.file}"
+        raise UsageError(message, suggest(strange[0], stock.hosts))
+    return tuple(_over(host, stock) for host in named.hosts)
+
+
+def _over(host: Host, stock: Inventory) -> Host:
+    under = stock.hosts.get(host.name) or Host(host.name, host.address, **stock.defaults)
+    return replace(
+        under,
+        user=host.user or under.user,
+        ranks=host.ranks or under.ranks,
+        data=host.data or under.data,
+    )
+
+
+def _here(name: str, stock: Inventory) -> Host:
+    """This machine, with its settings if the inventory knows it; nothing is dialled."""
+    known = stock.hosts.get(name) or stock.hosts.get(name.partition(".")[0])
+    host = known or Host(name, name, **stock.defaults)
+    return replace(host, address="localhost", user=None, port=None, jump=None)
+
+
+def _own_name() -> str:
+    try:
+        return check_host(socket.gethostname())
+    except UsageError:
+        return "localhost"
+
+
+def _without(hosts: tuple[Host, ...], exclude: Sequence[str], stock: Inventory) -> tuple[Host, ...]:
+    """Hosts that the inventory lists may be excluded even if they are not of this run: a name is only
+    suspicious where nothing knows it."""
+    known = {host.name for host in hosts} | set(stock.hosts)
+    out: set[str] = set()
+    for text in exclude:
+        names = unfold(text, stock.groups if stock.file else None)
+        strange = [name for name in names if name not in known]
+        if strange:
+            message = f"--exclude: {shown(fold(strange), 200)} is not among the hosts"
+            raise UsageError(message, suggest(strange[0], sorted(known)))
+        out.update(names)
+    left = tuple(host for host in hosts if host.name not in out)
+    if not left:
+        raise UsageError("--exclude leaves no host to examine")
+    return left
+
+
+def _wishes(stock: Inventory, hosts: Iterable[Host], left: Iterable[Host]) -> JobWishes:
+    """A head that does not take part is no wish of this run; one that nobody knows is a mistake."""
+    head = stock.wishes.head
+    if head is None or head.value in {host.name for host in left}:
+        return stock.wishes
+    known = [host.name for host in hosts]
+    if not stock.hosts and head.value not in known:
+        raise UsageError(
+            f"{head.source}: head {shown(head.value)} is none of the hosts", suggest(head.value, known)
+        )
+    return replace(stock.wishes, head=None)

@@ -1,0 +1,216 @@
+"""YAML with the line of every key and value; plain data only, and bounded.
+
+The tree is built from the parser's events, so that nothing is ever constructed, a nest cannot grow deep
+and an alias cannot multiply: aliases, anchors and tags are mistakes. Only null, true, false and decimal
+numbers are more than text (`no`, `010`, `22:30` and dates stay as written), and the text as written is
+kept beside the value, since `driver: 24.10` means a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from doctor.errors import InputErrors, Mistake
+from doctor.text.textfile import read_text, refuse, shown
+
+MOST_DEPTH = 16
+MOST_NODES = 1_000_000
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,2})?")
+_WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NULLS = ("", "~", "null", "Null", "NULL")
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One value. `quoted` text is text, whatever it looks like."""
+
+    line: int
+    text: str
+    quoted: bool = False
+
+    @property
+    def value(self) -> str | int | float | bool | None:
+        if self.quoted:
+            return self.text
+        if self.text in _NULLS:
+            return None
+        if _INTEGER.fullmatch(self.text):
+            return int(self.text)
+        if _DECIMAL.fullmatch(self.text):
+            return float(self.text)
+        return _WORDS.get(self.text, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    line: int
+    items: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Keys and values in the order of the file. Of a key given twice only the first is here."""
+
+    line: int
+    rows: tuple[tuple[Scalar, Node], ...]
+
+
+Node = Scalar | Listing | Table
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """`root` is None for a file without content. `mistakes` are those that did not stop the reading."""
+
+    file: str
+    root: Node | None
+    mistakes: tuple[Mistake, ...]
+
+
+def read_yaml(path: Path) -> Document:
+    """The file as a tree. Raises InputErrors where it cannot be read at all."""
+    return parse_yaml(read_text(path), str(path))
+
+
+def parse_yaml(text: str, file: str) -> Document:
+    """Like `read_yaml`, of text that is already here."""
+    _refuse_unprintable(text, file)
+    builder = _Builder(file)
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            builder.take(event)
+    except yaml.MarkedYAMLError as error:
+        raise InputErrors([_syntax(error, text, file)]) from None
+    except yaml.YAMLError as error:
+        raise InputErrors([Mistake(file, None, f"is not YAML: {shown(str(error))}")]) from None
+    return Document(file, builder.root, tuple(builder.mistakes))
+
+
+def plain(node: Node | None) -> Any:
+    """The tree as None, bool, int, float, str, list and dict, for a typed decoder. Keys are as written."""
+    if isinstance(node, Table):
+        return {key.text: plain(value) for key, value in node.rows}
+    if isinstance(node, Listing):
+        return [plain(item) for item in node.items]
+    return None if node is None else node.value
+
+
+def walk(node: Node | None, path: str = "$") -> Iterator[tuple[str, int]]:
+    """Every key and value with its line, named as msgspec names them in its errors: `$.hosts[0].port`."""
+    if node is None:
+        return
+    yield path, node.line
+    if isinstance(node, Table):
+        for key, value in node.rows:
+            yield from walk(value, f"{path}.{key.text}")
+    elif isinstance(node, Listing):
+        for index, item in enumerate(node.items):
+            yield from walk(item, f"{path}[{index}]")
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping whose end has not come yet; keys and values of a mapping alternate in `nodes`."""
+
+    line: int
+    table: bool
+    nodes: list[Node]
+
+
+class _Builder:
+    """Takes the parser's events one by one; there is no recursion that a deep nest could exhaust."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.root: Node | None = None
+        self.mistakes: list[Mistake] = []
+        self._open: list[_Open] = []
+        self._nodes = 0
+        self._documents = 0
+
+    def take(self, event: Any) -> None:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.AliasEvent):
+            self._stop(line, f"*{event.anchor} repeats a part of the file by reference: write it out")
+        if isinstance(event, yaml.DocumentStartEvent):
+            self._documents += 1
+            if self._documents > 1:
+                self._stop(line, "a second document ('---') begins here: one is allowed")
+        if not isinstance(event, yaml.NodeEvent):
+            if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+                self._add(self._close())
+            return
+        self._check(event, line)
+        if isinstance(event, yaml.ScalarEvent):
+            self._add(Scalar(line, event.value, bool(event.style)))
+        else:
+            self._open.append(_Open(line, isinstance(event, yaml.MappingStartEvent), []))
+
+    def _check(self, event: Any, line: int) -> None:
+        self._nodes += 1
+        if self._nodes > MOST_NODES:
+            self._stop(None, f"has more than {MOST_NODES:,} values: is it the right file?")
+        if len(self._open) >= MOST_DEPTH:
+            self._stop(line, f"is nested more than {MOST_DEPTH} deep")
+        if event.tag is not None:
+            self._stop(line, f"{shown(event.tag)} is a tag, and tags are not allowed")
+        if event.anchor is not None:
+            self._stop(line, f"&{event.anchor} is an anchor, and there are no references here: write it out")
+        parent = self._open[-1] if self._open else None
+        if parent and parent.table and not len(parent.nodes) % 2 and not isinstance(event, yaml.ScalarEvent):
+            self._stop(line, "a key is a single value, not a list or mapping")
+
+    def _close(self) -> Node:
+        done = self._open.pop()
+        if not done.table:
+            return Listing(done.line, tuple(done.nodes))
+        rows: dict[str, tuple[Scalar, Node]] = {}
+        for key, value in zip(done.nodes[::2], done.nodes[1::2], strict=True):
+            assert isinstance(key, Scalar)  # _check saw to it
+            first = rows.setdefault(key.text, (key, value))[0]
+            if first is not key:
+                message = f"{shown(key.text)} is given twice, first on line {first.line}"
+                self.mistakes.append(Mistake(self.file, key.line, message))
+        return Table(done.line, tuple(rows.values()))
+
+    def _add(self, node: Node) -> None:
+        if self._open:
+            self._open[-1].nodes.append(node)
+        else:
+            self.root = node
+
+    def _stop(self, line: int | None, message: str) -> None:
+        raise InputErrors([Mistake(self.file, line, message)])
+
+
+def _refuse_unprintable(text: str, file: str) -> None:
+    """Where, which the C parser does not say."""
+    pattern = yaml.reader.Reader.NON_PRINTABLE
+    if pattern.search(text):
+        lines = enumerate(text.split("\n"), start=1)
+        refuse(
+            Mistake(file, number, f"{shown(match[0])} is a character that YAML does not allow")
+            for number, line in lines
+            if (match := pattern.search(line))
+        )
+
+
+def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Mistake:
+    line = error.problem_mark.line + 1 if error.problem_mark else None
+    message = "is not YAML: " + ", ".join(part for part in (error.context, error.problem) if part)
+    lines = text.split("\n")
+    written = lines[line - 1] if line is not None and line <= len(lines) else ""
+    if re.search(r"[\[{,][^'\"]*\w\[", written):
+        message += "; inside { } and [ ] a node set needs quotes: 'node[1-4]'"
+    elif "\t" in written:
+        message += "; indent with spaces, not with tabs"
+    return Mistake(file, line, message)

@@ -1,0 +1,11 @@
+"""Commands that enter a container: what may stand in `--enter`, and why one did not enter.
+
+Pure text: runs nothing. The examination's own command is put behind an entry: docker exec -i NAME sh -s.
+"""
+
+from __future__ import annotations
+
+from doctor.transport.containers.command import HOST, check_apart, check_entry, enter_all, entered, tool_of
+from doctor.transport.containers.errors import not_entered
+
+__all__ = ["HOST", "check_apart", "check_entry", "enter_all", "entered", "not_entered", "tool_of"]

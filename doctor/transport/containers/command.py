@@ -1,0 +1,178 @@
+"""What may stand in `--enter`, and which command enters which host."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from posixpath import basename
+
+from doctor.errors import UsageError
+from doctor.model import Host
+from doctor.text.redact import redact
+from doctor.text.textfile import shown
+
+HOST = "{host}"
+"""Stands for the name of the host."""
+PODS = ("kubectl", "oc")
+"""Run where the person is: they find the pod by themselves."""
+ENGINES = ("docker", "podman", "nerdctl", "crictl", *PODS)
+_PREFIXES = ("sudo", "env", "command", "nice")
+_SHELLS = ("sh", "bash", "dash", "ash", "zsh")
+_SHORT = re.compile(r"-([itdqT]*)(.*)")
+"""Switches, which may share a dash, and behind them one option with its value: -iu root."""
+_LONG = {
+    "--tty": "t",
+    "--interactive": "i",
+    "--stdin": "i",
+    "--detach": "d",
+    "--no-tty": "T",
+    "--no-TTY": "T",
+}
+_WITH_VALUE = {
+    "--env", "--env-file", "--user", "--workdir", "--detach-keys", "--namespace", "--container", "--context",
+    "--kubeconfig", "--cluster", "--host", "--runtime-endpoint", "--pod-running-timeout", "--server",
+}  # fmt: skip
+
+
+def check_entry(text: str) -> str:
+    """The command as it is; raises UsageError for one that cannot work."""
+    if not text.isprintable():
+        raise UsageError(f"{shown(text)} has control characters in it")
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        raise UsageError(f"{shown(text)} has a quote without its partner") from None
+    if not words or words[0].startswith("-"):
+        raise UsageError(f"{shown(text)} is not a command")
+    tool, arguments = _split(words)
+    if "exec" not in arguments:
+        return text
+    at = arguments.index("exec")
+    compose = "compose" in arguments[:at] or tool == "docker-compose"
+    if tool in PODS:
+        _check_pod(text, arguments[at + 1 :])
+    elif tool in ENGINES or compose:
+        _check_container(text, arguments[at + 1 :], compose)
+    return text
+
+
+def tool_of(text: str) -> str:
+    """The program that enters: docker, kubectl or another."""
+    return _split(shlex.split(text))[0]
+
+
+def entered(host: Host) -> str:
+    """The command that enters this host."""
+    return (host.enter or "").replace(HOST, shlex.quote(host.name))
+
+
+def enter_all(hosts: Sequence[Host], text: str | None) -> tuple[Host, ...]:
+    """What `--enter` says goes over what the inventory says; two hosts must not be one container."""
+    if text is not None:
+        try:
+            check_entry(text)
+        except UsageError as error:
+            raise UsageError(f"--enter: {error.message}.", error.hint) from None
+        pods = tool_of(text) in PODS
+        hosts = [
+            replace(host, enter=text, enter_from="controller" if pods else host.enter_from) for host in hosts
+        ]
+    check_apart(hosts)
+    return tuple(hosts)
+
+
+def check_apart(hosts: Sequence[Host]) -> None:
+    """Two hosts that this machine enters by one command are one container."""
+    seen: dict[str, str] = {}
+    for host in hosts:
+        if host.enter and host.enter_from == "controller":
+            first = seen.setdefault(entered(host), host.name)
+            if first != host.name:
+                raise UsageError(
+                    f"{shown(host.name)} and {shown(first)} are one container: both are entered by "
+                    f"{shown(redact(entered(host)))}.",
+                    f"Write {HOST} where the name of each belongs: kubectl exec -i {HOST} --",
+                )
+
+
+def _split(words: Sequence[str]) -> tuple[str, list[str]]:
+    """The tool behind sudo and settings of the environment, and its arguments."""
+    rest = list(words)
+    while len(rest) > 1 and (basename(rest[0]) in _PREFIXES or rest[0].startswith("-") or "=" in rest[0]):
+        rest.pop(0)
+    return basename(rest[0]), rest[1:]
+
+
+def _flags(words: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Each word up to `--`, without the values of options."""
+    skip = False
+    for number, word in enumerate(words):
+        if skip:
+            skip = False
+        elif word == "--":
+            return
+        elif word.startswith("-"):
+            yield number, word
+            skip = word in _WITH_VALUE or bool(re.fullmatch(r"-[itdqT]*[eucnwrsHf]", word))
+        else:
+            yield number, word
+
+
+def _check_container(text: str, words: Sequence[str], compose: bool) -> None:
+    options: list[str] = []
+    name = None
+    for number, word in _flags(words):
+        if not word.startswith("-"):
+            name = number
+            break
+        options.append(word)
+    if compose:
+        if "T" not in _switches(options):
+            raise UsageError(f"{shown(text)} would open a terminal, which garbles answers", "Add -T.")
+    else:
+        _check_options(text, options)
+    if name is None:
+        raise UsageError(f"{shown(text)} names no container", "For instance: docker exec -i train")
+    _check_end(text, words[name + 1 :])
+
+
+def _check_pod(text: str, words: Sequence[str]) -> None:
+    found = [word for _, word in _flags(words)]
+    options = [word for word in found if word.startswith("-")]
+    _check_options(text, options)
+    if len(options) == len(found):
+        raise UsageError(f"{shown(text)} names no pod", "For instance: kubectl exec -i trainer-0 --")
+    if "--" not in words:
+        raise UsageError(
+            f"{shown(text)} needs -- at its end: what follows is for the container", f"Write: {text} --"
+        )
+    _check_end(text, words[list(words).index("--") + 1 :])
+
+
+def _check_options(text: str, options: Sequence[str]) -> None:
+    on = _switches(options)
+    if "t" in on:
+        raise UsageError(f"{shown(text)} asks for a terminal, which garbles answers", "Use -i alone.")
+    if "d" in on:
+        raise UsageError(f"{shown(text)} does not wait for an answer", "Leave -d out.")
+    if "i" not in on:
+        raise UsageError(f"{shown(text)} passes nothing on to the container", "Add -i behind exec.")
+
+
+def _switches(options: Sequence[str]) -> set[str]:
+    """The letters of those that are on."""
+    on: set[str] = set()
+    for word in options:
+        name, _, value = word.partition("=")
+        if word.startswith("--"):
+            on |= {_LONG[name]} if name in _LONG and value != "false" else set()
+        elif match := _SHORT.fullmatch(word):
+            on |= set(match[1]) if match[2] != "=false" else set()
+    return on
+
+
+def _check_end(text: str, rest: Sequence[str]) -> None:
+    if len(rest) == 1 and basename(rest[0]) in _SHELLS:
+        raise UsageError(f"{shown(text)} starts a shell; the examination brings its own", "Leave it out.")

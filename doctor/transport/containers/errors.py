@@ -1,0 +1,69 @@
+"""Why a command did not enter a container, as a sentence with a next step."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import replace
+
+from doctor.model import Host, Reach, Unreached
+from doctor.text.redact import redact
+from doctor.transport.containers.command import entered, tool_of
+from doctor.transport.containers.refusals import refusal_in
+
+LONGEST = 160
+"""Letters of what an engine said that a sentence quotes."""
+
+
+def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
+    """The way to the host is fine, and the command that enters was not. `said` is all that it printed."""
+    entry = redact(entered(host))
+    here = host.enter_from == "controller"
+    text = redact(said[:4000])
+    refusal, caught = refusal_in(text)
+    tool = tool_of(entered(host))
+    if refusal is None:
+        what = _missing(text, tool) or _unknown(text, why)
+        remedy = "Run the same by hand. It needs -i and no -t."
+        look = ""
+    else:
+        what = " ".join(refusal.summary.replace("{}", caught).split()).replace("()", "")
+        remedy = refusal.remedy
+        look = f"{_own(entry)} {refusal.look.replace('{}', caught)}" if refusal.look else ""
+    where = "" if here else f"ssh {shlex.quote(host.name)} "
+    commands = [line if here else where + shlex.quote(line) for line in (f"{entry} true", look) if line]
+    if refusal is not None:
+        commands.reverse()
+    return replace(
+        why,
+        kind=Reach.ENTRY,
+        summary=f"{entry!r} did not enter: {what}",
+        remedy=remedy,
+        commands=tuple(commands),
+        detail=_line(text) or why.detail,
+    )
+
+
+def _own(entry: str) -> str:
+    """The words before `exec`, with which the same engine is asked other things."""
+    words = shlex.split(entry)
+    return shlex.join(words[: words.index("exec")] if "exec" in words else words[:1])
+
+
+def _missing(text: str, tool: str) -> str:
+    absent = re.search(rf"(?:^|[\s:/]){re.escape(tool)}: (?:command )?not found", text, re.MULTILINE)
+    return f"{tool} is not installed there" if absent else ""
+
+
+def _unknown(text: str, why: Unreached) -> str:
+    line = _line(text)
+    if line:
+        return line
+    return "nothing answered in time" if why.kind is Reach.SILENT else "it said nothing"
+
+
+def _line(text: str) -> str:
+    """The last line is the one that ends it; those before are often notes."""
+    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+    last = "".join(letter if letter.isprintable() else "?" for letter in lines[-1]) if lines else ""
+    return last if len(last) <= LONGEST else last[: LONGEST - 1] + "…"

@@ -1,0 +1,139 @@
+"""A conversation with one running program, however it was started: one script, or lines both ways."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+from doctor.model import Answer, End
+from doctor.transport import Script
+
+# After its last line a program has this long to tell its exit status; nobody waits for it longer.
+STATUS_GRACE = 0.2
+PIECE = 32 * 1024
+LONGEST_TAIL = 1024 * 1024
+OUTPUT_CAP = 8 * 1024 * 1024
+"""Bytes of stdout, and of stderr, that are kept of one host."""
+
+
+class Program(Protocol):
+    """A program on some host. One thread talks to it; `ring` and `end` may come from any."""
+
+    def wait(self, seconds: float) -> None:
+        """Return when something may have changed, or after `seconds`."""
+
+    def ring(self) -> None:
+        """Make `wait` return."""
+
+    def take(self) -> tuple[bytes, bytes]:
+        """What there is of stdout and stderr, without waiting."""
+
+    def give(self, data: memoryview) -> int:
+        """Put into its stdin what fits, without waiting. Raises OSError when it no longer reads."""
+
+    def finished(self) -> bool:
+        """Nothing more will come; what came was taken."""
+
+    def broken(self) -> bool:
+        """It ended because the way to it broke."""
+
+    def status(self, seconds: float) -> int | None:
+        """The exit status, if it is known within `seconds`."""
+
+    def hang_up(self) -> None:
+        """Close its stdin, which is what it watches."""
+
+    def end(self) -> None:
+        """Let go of it, for good. Safe to call twice."""
+
+
+def converse(host: str, program: Program, script: Script, deadline: float, cap: int) -> Answer:
+    """Feed the script, read both streams together until the last line, the end, the deadline or the cap.
+
+    `deadline` is of time.monotonic(). The program is ended in every case.
+    """
+    out, err = bytearray(), bytearray()
+    unsent = memoryview(script.stdin)
+    finder = _LastLine(script.last_line)
+    started = ended = time.time()
+    rc: int | None = None
+    try:
+        while True:
+            unsent = _feed(program, unsent)
+            some_out, some_err = program.take()
+            if some_out or some_err:
+                ended = time.time()
+                out += some_out
+                err += some_err
+                if some_out and finder.found(out):
+                    del out[finder.end :]
+                    end = End.DONE
+                    break
+                if len(out) > cap or len(err) > cap:
+                    end = End.FLOOD
+                    break
+            elif program.finished():
+                end = End.LOST if program.broken() else End.DONE
+                break
+            left = deadline - time.monotonic()
+            if left <= 0:
+                end = End.TIMEOUT
+                break
+            if not (some_out or some_err):
+                program.wait(left)
+        if end is End.DONE:
+            program.hang_up()
+            err += _tail(program)
+            rc = program.status(STATUS_GRACE)
+    finally:
+        program.end()
+    return Answer(host, bytes(out[:cap]), bytes(err[:cap]), rc, end, started, ended)
+
+
+def _tail(program: Program) -> bytes:
+    """The rest of stderr: it may be on its way still when the last line of stdout has come."""
+    err = bytearray()
+    until = time.monotonic() + STATUS_GRACE
+    while len(err) < LONGEST_TAIL and (left := until - time.monotonic()) > 0:
+        out, more = program.take()
+        err += more
+        if not (out or more):
+            if program.finished():
+                break
+            program.wait(left)
+    return bytes(err)
+
+
+def _feed(program: Program, unsent: memoryview) -> memoryview:
+    """Send as much as fits. A program that stopped reading is no failure: what it says decides."""
+    try:
+        while unsent:
+            sent = program.give(unsent[:PIECE])
+            if sent == 0:
+                break
+            unsent = unsent[sent:]
+    except OSError:
+        return memoryview(b"")
+    return unsent
+
+
+class _LastLine:
+    """Looks for a whole line in growing text, reading no byte more than twice."""
+
+    def __init__(self, line: bytes) -> None:
+        self._line = line + b"\n"
+        self._from = 0
+        self._never = not line
+        self.end = 0
+
+    def found(self, text: bytearray) -> bool:
+        while not self._never:
+            at = text.find(self._line, self._from)
+            if at < 0:
+                self._from = max(self._from, len(text) - len(self._line))
+                return False
+            if at == 0 or text[at - 1] == 10:
+                self.end = at + len(self._line)
+                return True
+            self._from = at + 1
+        return False

@@ -1,0 +1,1 @@
+"""Hosts reached through one `srun` inside a Slurm allocation."""

@@ -1,0 +1,97 @@
+"""Why a host could not be asked through Slurm, as sentences: what reasons.py is for SSH."""
+
+from __future__ import annotations
+
+import shlex
+
+from doctor.model import Reach
+from doctor.transport.errors import Failed, quoted, rounded
+from doctor.transport.slurm.output import NODE_FAILURE, DownNode, Words
+
+_FATES = {
+    "cancelled": ("The Slurm job was cancelled while the host was asked.", "Submit it again."),
+    "time-limit": ("The time limit of the Slurm job was reached.", "Give the job more time (--time)."),
+    "preempted": ("The Slurm job was preempted.", "Wait until it runs again."),
+    "node-failure": (
+        "Slurm ended the step because a node of the job failed.",
+        "Submit with --no-kill to keep the job when a node fails.",
+    ),
+    "no-job": (
+        "srun does not get into the allocation: the job has ended, or is not this user's.",
+        "Run it inside a running job: from the sbatch script, or in salloc's shell.",
+    ),
+    "no-contact": (
+        "srun does not get through to Slurm's controller.",
+        "Ask Slurm whether it lives; slurmctld and munge must run and agree on the key.",
+    ),
+}
+
+
+def down(node: DownNode) -> Failed:
+    said = f": {node.reason}" if node.reason and node.reason != "(null)" else ""
+    return Failed(
+        Reach.NODE,
+        f"Slurm calls the node {node.state}{said}.",
+        "Look at slurmd on the node, then give it back: scontrol update nodename=… state=resume.",
+        _look(node.name),
+        node.reason,
+    )
+
+
+def not_launched(name: str, why: str) -> Failed:
+    return Failed(
+        Reach.NODE,
+        f"Slurm could not start a step there: {quoted(why)}.",
+        "Check that the node is up and that slurmd runs on it, with the same munge key and slurm.conf.",
+        [*_look(name), "systemctl status slurmd munge   # on the node itself"],
+        quoted(why),
+    )
+
+
+def never_began(name: str, seconds: float) -> Failed:
+    return Failed(
+        Reach.NODE,
+        f"Slurm started no task there within {rounded(seconds)} s.",
+        "A Prolog that hangs, a full disk under SlurmdSpoolDir or an overloaded node are the usual reasons: "
+        "look at slurmd's log on the node.",
+        _look(name),
+    )
+
+
+def no_step(words: Words, rc: int | None) -> Failed:
+    """The whole step failed; nothing is known against this node."""
+    if words.fate in _FATES:
+        summary, remedy = _FATES[words.fate]
+        return Failed(Reach.STEP, summary, remedy, ["squeue --me"], words.first)
+    said = f": {words.first}" if words.first else f" (exit status {rc})" if rc else ""
+    return Failed(
+        Reach.STEP,
+        f"srun could not run a step on the allocation{said}.",
+        "Try srun by hand inside the same job.",
+        ["srun --overlap --mpi=none -N 1 true"],
+        words.first,
+    )
+
+
+def broke(name: str, words: Words) -> Failed:
+    """It had begun, and ended without a word."""
+    if words.fate in _FATES and words.ended.get(name) != NODE_FAILURE:
+        summary = _FATES[words.fate][0]
+    elif name in words.ended:
+        summary = f"Its task ended while the host was working; Slurm says: {words.ended[name]}."
+    else:
+        said = f" srun says: {words.first}." if words.first else ""
+        summary = f"Its task ended while the host was working.{said}"
+    return Failed(Reach.LOST, summary, "See whether the node is still up.", _look(name), words.first)
+
+
+def not_here(program: str, error: OSError) -> Failed:
+    return Failed(
+        Reach.STEP,
+        f"{program} cannot be started: {quoted(error.strerror or str(error))}.",
+        "Put Slurm's commands on the PATH, or use --transport ssh.",
+    )
+
+
+def _look(name: str) -> list[str]:
+    return [f"scontrol show node {shlex.quote(name)}"]

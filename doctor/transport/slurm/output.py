@@ -1,0 +1,133 @@
+"""What srun and scontrol print, read: which node failed and why, what became of the step, who is down.
+
+Pure. Everything quoted is bounded and printable. The wordings are those of Slurm 20.11 to 25.05.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from doctor.transport.errors import quoted
+
+NODE_FAILURE = "Node failure"
+_WHO = re.compile(r"^(?:srun|slurmstepd(?:-[\w.-]+)?|slurmd(?:-[\w.-]+)?): (?:error: |fatal: )?")
+_LAUNCH = re.compile(r"Task launch for (?:StepId=)?\S+ failed on node ([\w.-]+): (.+)")
+_NODE_FAILED = re.compile(r"Node failure on ([\w.-]+)")
+_TASK_ENDED = re.compile(r"^([\w.-]+): tasks? [\d,\- ]+: (.+)")
+_CANCELLED = re.compile(
+    r"Force Terminated|CANCELLED|Job has been cancelled|job .{0,40}(?:cancelled|revoked)", re.IGNORECASE
+)
+_TIME_LIMIT = re.compile(r"DUE TO TIME LIMIT|time limit", re.IGNORECASE)
+_NODE_FAILURE = re.compile(r"DUE TO NODE FAILURE", re.IGNORECASE)
+_PREEMPTED = re.compile(r"DUE TO PREEMPTION", re.IGNORECASE)
+_NO_JOB = re.compile(
+    r"Unable to confirm allocation|Invalid job id|Job/step already completing|Expired or invalid job|"
+    r"No such job|job .{0,20}is no longer running|allocation .{0,40}revoked",
+    re.IGNORECASE,
+)
+_NO_CONTACT = re.compile(
+    r"Unable to contact slurm controller|slurm_load|Zero Bytes were transmitted|Socket timed out|"
+    r"Protocol authentication error|Invalid authentication credential|munge",
+    re.IGNORECASE,
+)
+_UNKNOWN_OPTION = re.compile(r"unrecognized option '?(--[\w-]+)|invalid option.*?(--[\w-]+)")
+_SECONDARY = re.compile(
+    r"Application launch failed|Job step aborted|Waiting up to|forcing|retrying|StepId=\S+ aborted|"
+    r"lacks support for cpu binding"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """srun's own words about one step."""
+
+    refused: dict[str, str]
+    """Node -> why no task began there, as Slurm says it."""
+    ended: dict[str, str]
+    """Node -> what ended its task."""
+    fate: str = ""
+    """cancelled, time-limit, node-failure, preempted, no-job or no-contact, if it said so."""
+    option: str = ""
+    """An option that this srun does not know."""
+    first: str = ""
+    """The first line that says anything, for what nobody foresaw."""
+
+
+def read_words(lines: Iterable[str]) -> Words:
+    refused: dict[str, str] = {}
+    ended: dict[str, str] = {}
+    fate = option = first = ""
+    for line in lines:
+        text = _WHO.sub("", line.strip())
+        if not text:
+            continue
+        if found := _LAUNCH.search(text):
+            refused.setdefault(found[1], quoted(found[2]))
+        elif found := _NODE_FAILED.search(text):
+            ended.setdefault(found[1], NODE_FAILURE)
+        elif found := _TASK_ENDED.search(text):
+            ended.setdefault(found[1], quoted(found[2]))
+        fate = fate if fate and fate != "cancelled" else _fate(text) or fate
+        if found := _UNKNOWN_OPTION.search(text):
+            option = option or found[1] or found[2]
+        if not first and not _SECONDARY.search(text):
+            first = quoted(text, 200)
+    return Words(refused, ended, fate, option, first)
+
+
+def _fate(text: str) -> str:
+    for name, pattern in (
+        ("time-limit", _TIME_LIMIT),
+        ("node-failure", _NODE_FAILURE),
+        ("preempted", _PREEMPTED),
+        ("cancelled", _CANCELLED),
+        ("no-job", _NO_JOB),
+        ("no-contact", _NO_CONTACT),
+    ):
+        if pattern.search(text):
+            return name
+    return ""
+
+
+_NODE = re.compile(r"^NodeName=(\S+) ", re.MULTILINE)
+_STATE = re.compile(r" State=(\S+)")
+_REASON = re.compile(r" Reason=(.*?)(?: (?:Comment|ResumeAfterTime|Extra|InstanceId|InstanceType)=|$)")
+_OUT = frozenset(
+    {
+        "DOWN",
+        "NOT_RESPONDING",
+        "FAIL",
+        "POWERED_DOWN",
+        "POWERING_DOWN",
+        "POWER_DOWN",
+        "REBOOT_ISSUED",
+        "FUTURE",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DownNode:
+    """A node that Slurm itself does not reach, with the reason that it gives."""
+
+    name: str
+    state: str
+    reason: str
+
+
+def down_nodes(text: str) -> list[DownNode]:
+    """Those of `scontrol show node -o` that cannot run a step. Older versions say `*` for NOT_RESPONDING."""
+    found = []
+    for line in text.splitlines():
+        name, state = _NODE.match(line), _STATE.search(line)
+        if not name or not state:
+            continue
+        words = state[1].upper()
+        flags = {flag.rstrip("*~#!%$@^-") for flag in words.split("+")}
+        flags |= {"NOT_RESPONDING"} if "*" in words else set()
+        if flags & _OUT:
+            reason = _REASON.search(line)
+            found.append(DownNode(name[1], quoted(state[1], 60), quoted(reason[1], 160) if reason else ""))
+    return found

@@ -1,0 +1,130 @@
+"""One host's program in a step that all hosts share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from doctor.model import Reach
+from doctor.transport.errors import Failed
+from doctor.transport.slurm.errors import broke
+from doctor.transport.slurm.output import Words
+from doctor.transport.slurm.task import Said
+
+MOST_UNTAKEN = 32 * 1024 * 1024
+MOST_UNSENT = 1024 * 1024
+
+
+class Voice:
+    """See `talk.Program`. The step's threads fill it; `news` tells them that there is something to send."""
+
+    def __init__(self, name: str, news: Callable[[], None], ended: Callable[[], None]) -> None:
+        self.name = name
+        self._news = news
+        self._ended = ended
+        self._lock = threading.Lock()
+        self._bell = threading.Event()
+        self._known = threading.Event()
+        self._out, self._err = bytearray(), bytearray()
+        self._unsent = bytearray()
+        self._open = {"out", "err"}
+        self._rc: int | None = None
+        self._words: Words | None = None
+        self._heard = self._flooded = False
+        self._hung_up = self._over = False
+
+    # For the step.
+
+    def said(self, stream: str, said: Said) -> None:
+        with self._lock:
+            if said.kind == "ended":
+                self._open.discard(stream)
+                self._rc = said.rc
+                self._known.set()
+            elif stream in self._open and not self._over:
+                kept = self._out if stream == "out" else self._err
+                self._heard = True
+                if len(kept) < MOST_UNTAKEN:
+                    kept += said.data
+                else:
+                    self._flooded = True
+        self._bell.set()
+
+    def lost(self, words: Words) -> None:
+        """The step is over; `words` are srun's about it."""
+        with self._lock:
+            if self._open:
+                self._words = words
+                self._open.clear()
+        self._bell.set()
+        self._known.set()
+
+    def unsent(self) -> list[bytes]:
+        """The whole lines that are to be sent."""
+        with self._lock:
+            *lines, rest = bytes(self._unsent).split(b"\n")
+            self._unsent = bytearray(rest)
+        if lines:
+            self._bell.set()
+        return lines
+
+    @property
+    def hung_up(self) -> bool:
+        return self._hung_up
+
+    # For whoever talks to it.
+
+    def wait(self, seconds: float) -> None:
+        self._bell.wait(seconds)
+        self._bell.clear()
+
+    def ring(self) -> None:
+        self._bell.set()
+
+    def take(self) -> tuple[bytes, bytes]:
+        with self._lock:
+            out, err = bytes(self._out), bytes(self._err)
+            self._out.clear()
+            self._err.clear()
+        return out, err
+
+    def give(self, data: memoryview) -> int:
+        if self._hung_up:
+            raise BrokenPipeError
+        with self._lock:
+            room = MOST_UNSENT - len(self._unsent)
+            self._unsent += data[: max(0, room)]
+        self._news()
+        return max(0, min(room, len(data)))
+
+    def finished(self) -> bool:
+        """Raises Failed where there is more to say than that it broke."""
+        with self._lock:
+            over = not self._open and not self._out and not self._err
+            words, flooded = self._words, self._flooded
+        if over and flooded:
+            raise Failed(Reach.FLOOD, "The host printed without end.", "Look at what --enter starts there.")
+        if over and words is not None and (not self._heard or words.fate or self.name in words.ended):
+            raise broke(self.name, words)
+        return over
+
+    def broken(self) -> bool:
+        return self._words is not None
+
+    def status(self, seconds: float) -> int | None:
+        self._known.wait(seconds)
+        return self._rc
+
+    def hang_up(self) -> None:
+        if not self._hung_up:
+            self._hung_up = True
+            self._news()
+
+    def end(self) -> None:
+        self.hang_up()
+        with self._lock:
+            was, self._over = self._over, True
+            self._out.clear()
+            self._err.clear()
+        if not was:
+            self._ended()

@@ -1,0 +1,200 @@
+"""Scripts and sessions through Slurm: one srun for all hosts, over Slurm's own launch tree.
+
+A node that Slurm calls down, and one on which no step begins, is left out and has its reason; the step is
+then tried again without it, since srun gives up a whole step for one node. Until every node has shown itself,
+nothing is sent to any.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from doctor.model import Answer, Host, Unreached
+from doctor.transport import Script, Session
+from doctor.transport.errors import Failed
+from doctor.transport.program import OUTPUT_CAP, Program
+from doctor.transport.session import Sessions
+from doctor.transport.slurm import errors
+from doctor.transport.slurm.output import down_nodes
+from doctor.transport.slurm.program import Voice
+from doctor.transport.slurm.step import Step, own_environment
+from doctor.transport.slurm.task import opening
+from doctor.transport.threads import ThreadedTransport, Turn
+
+TRIES = 5
+FIRST_SECONDS = 60.0
+"""For the first node to show itself."""
+OTHERS_SECONDS = 60.0
+"""For the others, after the first: a Prolog runs before a node's first step."""
+MORE_WORDS = 0.3
+"""Where one node fails, others may in the same moment."""
+SCONTROL_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class _Crew:
+    """Who takes part in one step, and why the others do not."""
+
+    step: Step | None = None
+    voices: dict[str, Voice] = field(default_factory=dict)
+    failed: dict[str, Failed] = field(default_factory=dict)
+
+
+class SlurmTransport:
+    """See `Transport`. Hosts are nodes of the allocation that the environment names."""
+
+    name = "srun"
+
+    def __init__(
+        self, hosts: Sequence[Host], environ: Mapping[str, str], output_cap: int = OUTPUT_CAP
+    ) -> None:
+        self._names = [host.name for host in hosts]
+        self._environ = environ
+        self._cap = output_cap
+        self._down: dict[str, Failed] | None = None
+        self._without: frozenset[str] = frozenset()
+        self._steps: list[Step] = []
+        self.warnings: list[str] = []
+
+    def run(self, scripts: Mapping[str, Script], timeout: float) -> Iterator[Answer | Unreached]:
+        crew = self._launch(scripts)
+        for host, why in crew.failed.items():
+            yield why.of(host)
+        yield from _Talks(crew.voices, self._cap).run(_begun(scripts, crew), timeout)
+
+    def open(self, scripts: Mapping[str, Script]) -> Session:
+        crew = self._launch(scripts)
+
+        def start(host: str, _: Script) -> Program:
+            if host in crew.failed:
+                raise crew.failed[host]
+            return crew.voices[host]
+
+        return Sessions(
+            {host: replace(script, stdin=b"") for host, script in scripts.items()}, start, self._cap
+        )
+
+    def close(self) -> None:
+        closing = [threading.Thread(target=step.close, daemon=True) for step in self._steps]
+        for each in closing:
+            each.start()
+        for each in closing:
+            each.join()
+        self._steps.clear()
+
+    def _launch(self, scripts: Mapping[str, Script]) -> _Crew:
+        if self._down is None:
+            self._down = self._ask_slurm()
+        crew = _Crew(failed={host: self._down[host] for host in scripts if host in self._down})
+        for _ in range(TRIES):
+            names = [host for host in scripts if host not in crew.failed]
+            if not names:
+                break
+            try:
+                crew.step = step = Step(names, self._environ, self._without)
+            except OSError as error:
+                crew.failed.update(dict.fromkeys(names, errors.not_here("srun", error)))
+                break
+            self._steps = [*(each for each in self._steps if each.rc is None), step]
+            try:
+                if self._launched(step, crew):
+                    crew.voices = {name: step.voices[name] for name in names if name not in crew.failed}
+                    step.begin(
+                        {name: opening(scripts[name].command, scripts[name].stdin) for name in crew.voices}
+                    )
+                    return crew
+            except BaseException:
+                step.close()
+                raise
+            step.close()
+        for host in scripts:
+            if host not in crew.failed:
+                words = crew.step.words if crew.step else None
+                assert words is not None
+                crew.failed[host] = errors.no_step(words, crew.step.rc if crew.step else None)
+        return crew
+
+    def _launched(self, step: Step, crew: _Crew) -> bool:
+        """Whether the step runs, on all nodes but those that it adds to `crew.failed`."""
+        began = time.monotonic()
+        limit = began + FIRST_SECONDS
+        greeted = 0
+        while len(step.greeted) < len(step.names):
+            words = step.words
+            failed = {name: why for name, why in words.refused.items() if name in step.names}
+            if failed or step.rc is not None:
+                if step.rc is None:
+                    step.wait(MORE_WORDS)
+                    time.sleep(MORE_WORDS)
+                for name, why in step.words.refused.items():
+                    if name in step.names:
+                        crew.failed[name] = errors.not_launched(name, why)
+                if not failed and words.option and words.option not in self._without:
+                    self._without |= {words.option}
+                elif not failed:
+                    self._all_failed(step, crew)
+                return False
+            if step.greeted and not greeted:
+                limit = time.monotonic() + OTHERS_SECONDS
+            greeted = len(step.greeted)
+            left = limit - time.monotonic()
+            if left <= 0:
+                waited = time.monotonic() - began
+                if not step.greeted:
+                    self._all_failed(step, crew)
+                    return False
+                for name in set(step.names) - step.greeted:
+                    crew.failed[name] = errors.never_began(name, waited)
+                return True
+            step.wait(min(left, 1.0))
+        return True
+
+    def _all_failed(self, step: Step, crew: _Crew) -> None:
+        why = step.words
+        crew.failed.update({name: errors.no_step(why, step.rc) for name in step.names})
+
+    def _ask_slurm(self) -> dict[str, Failed]:
+        """The nodes that Slurm itself does not reach. Where it cannot say, srun will."""
+        try:
+            asked = subprocess.run(
+                ["scontrol", "show", "node", ",".join(self._names), "-o"],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=SCONTROL_SECONDS,
+                env=own_environment(self._environ),
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return {}
+        found = down_nodes(asked.stdout.decode("utf-8", "replace"))
+        return {node.name: errors.down(node) for node in found}
+
+
+class _Talks(ThreadedTransport):
+    """Conversations with programs that have begun."""
+
+    name = "srun"
+
+    def __init__(self, voices: Mapping[str, Voice], cap: int) -> None:
+        super().__init__(cap)
+        self._voices = voices
+
+    def program(self, host: str, command: str, turn: Turn) -> Voice:  # noqa: ARG002  # it has begun
+        turn.begin()
+        return self._voices[host]
+
+    def give_up(self, host: str) -> str:
+        self._voices[host].end()
+        return "it ran"
+
+    def close(self) -> None:
+        for voice in self._voices.values():
+            voice.end()
+
+
+def _begun(scripts: Mapping[str, Script], crew: _Crew) -> dict[str, Script]:
+    """What is left to do for the hosts that take part: their input was sent with their command."""
+    return {host: replace(scripts[host], stdin=b"") for host in crew.voices}

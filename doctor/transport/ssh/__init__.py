@@ -1,0 +1,1 @@
+"""Hosts reached over SSH. paramiko is imported in this folder and nowhere else."""

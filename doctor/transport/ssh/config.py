@@ -1,0 +1,292 @@
+"""How each host is reached: the command line's flags, what the person wrote of the host, then ssh_config.
+
+paramiko evaluates ssh_config; it knows neither Include nor all Match criteria, and takes those that it does
+not know for true. So the files are read here into one text without Include, where such a Match never matches.
+"""
+
+from __future__ import annotations
+
+import getpass
+import glob
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from paramiko.config import SSHConfig
+from paramiko.ssh_exception import SSHException
+
+from doctor.errors import UsageError
+from doctor.model import Host
+from doctor.transport.errors import Destination
+from doctor.transport.ssh.settings import DEFAULT_CONNECT_TIMEOUT, SshSettings
+
+MATCH_KNOWN = frozenset({"all", "canonical", "final", "host", "originalhost", "user", "localuser", "exec"})
+DEEPEST_INCLUDE = 16
+DEEPEST_JUMP = 8
+SETTING = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.+)")
+EARLY_TOKENS = {"hostname": ["%h"], "match-exec": SSHConfig.TOKENS_BY_CONFIG_KEY["match-exec"]}
+NOTHING = 'originalhost "!*"'
+
+
+class _Config(SSHConfig):
+    # Tokens are replaced here (`_tokens`), once flags and inventory have had their say about user and port.
+    TOKENS_BY_CONFIG_KEY = EARLY_TOKENS
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """Everything needed to dial one host. `known_as` are the names under which its key may be known."""
+
+    name: str
+    address: str
+    port: int
+    user: str
+    identities: tuple[str, ...] = ()
+    only_identities: bool = False
+    certificates: tuple[str, ...] = ()
+    agent: str | None = None
+    jumps: tuple[str, ...] = ()
+    proxy_command: str | None = None
+    alias: str | None = None
+    user_known_hosts: tuple[str, ...] = ()
+    global_known_hosts: tuple[str, ...] = ()
+    accept_new: bool = False
+    hash_known_hosts: bool = False
+    connect_timeout: float = DEFAULT_CONNECT_TIMEOUT
+    config_file: str | None = None
+    explicit: tuple[str, ...] = field(default=(), compare=False)
+
+    def destination(self) -> Destination:
+        return Destination(self.name, self.address, self.port, self.user, self.explicit)
+
+
+class SshConfig:
+    """The settings of every host. Raises UsageError for a broken file, before anything is dialled."""
+
+    def __init__(self, settings: SshSettings) -> None:
+        self._flags = settings
+        self._config = _Config()
+        self._lines: list[str] = []
+        for file, required, base in _files(settings.config_file):
+            if file.exists() or required:
+                self._read(file, base, [], 0)
+        try:
+            self._config = _Config.from_text("\n".join(self._lines))
+        except (SSHException, ValueError) as error:
+            raise UsageError(f"{settings.config_file or '~/.ssh/config'}: {error}") from None
+
+    def of(self, host: Host) -> HostSettings:
+        """`host.name` is looked up as `ssh NAME` would; HostName counts unless the person gave an address."""
+        found = self._look_up(host.name, host.address)
+        flags = self._flags
+        address = found["hostname"] if host.address == host.name else host.address
+        return self._settings(
+            host.name,
+            str(address),
+            found,
+            user=flags.user or host.user,
+            port=flags.port or host.port,
+            jump=flags.jump or host.jump,
+        )
+
+    def jump(self, spec: str) -> HostSettings:
+        """A jump host, from [user@]host[:port] or ssh://…; ssh_config has a say in it, too."""
+        user, name, port = _split_jump(spec)
+        found = self._look_up(name, name)
+        settings = self._settings(name, str(found["hostname"]), found, user=user, port=port, jump=None)
+        flags = replace(self._flags, jump=None)
+        return replace(settings, explicit=_typed(flags, settings.port))
+
+    def _look_up(self, name: str, address: str) -> dict[str, object]:
+        try:
+            found: dict[str, object] = dict(self._config.lookup(name))
+            if address != name:
+                found = {**self._config.lookup(address), **found}
+        except (SSHException, KeyError, ValueError, ImportError) as error:
+            raise UsageError(f"ssh_config cannot be evaluated for {name}: {error}") from None
+        return found
+
+    def _settings(
+        self,
+        name: str,
+        address: str,
+        found: dict[str, object],
+        user: str | None,
+        port: int | None,
+        jump: str | None,
+    ) -> HostSettings:
+        def text(key: str, default: str = "") -> str:
+            value = found.get(key)
+            return default if value is None else str(value)
+
+        def number(key: str) -> float | None:
+            value = text(key)
+            if value in ("", "none"):
+                return None
+            try:
+                return float(value)
+            except ValueError:
+                raise UsageError(f"ssh_config: {key} of {name} is not a number: {value}") from None
+
+        flags = self._flags
+        port = port or int(number("port") or 22)
+        user = user or text("user") or getpass.getuser()
+        tokens = {"%h": address, "%n": name, "%p": str(port), "%r": user}
+        jumps = jump if jump is not None else text("proxyjump")
+        command = text("proxycommand")
+        listed = found.get("identityfile")
+        files = [str(f) for f in listed] if isinstance(listed, list) else []
+        chosen = [*flags.identities, *(f for f in files if f.lower() != "none")]
+        seconds = flags.connect_timeout or number("connecttimeout") or DEFAULT_CONNECT_TIMEOUT
+        hops = tuple(hop.strip() for hop in _tokens(jumps, tokens).split(",")) if jumps else ()
+        return HostSettings(
+            name=name,
+            address=address,
+            port=port,
+            user=user,
+            identities=tuple(_path(_tokens(f, tokens)) for f in chosen),
+            only_identities=text("identitiesonly").lower() == "yes",
+            certificates=tuple(_path(_tokens(f, tokens)) for f in shlex.split(text("certificatefile"))),
+            agent=_agent(text("identityagent")),
+            jumps=() if jumps.lower() == "none" else hops,
+            proxy_command=None if jumps or not command else _tokens(command, tokens),
+            alias=text("hostkeyalias") or None,
+            user_known_hosts=_known_hosts(
+                text("userknownhostsfile"), "~/.ssh/known_hosts ~/.ssh/known_hosts2"
+            ),
+            global_known_hosts=_known_hosts(
+                text("globalknownhostsfile"), "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
+            ),
+            accept_new=flags.accept_new
+            or text("stricthostkeychecking").lower() in ("no", "off", "accept-new"),
+            hash_known_hosts=text("hashknownhosts").lower() == "yes",
+            connect_timeout=seconds,
+            explicit=_typed(flags, port),
+        )
+
+    def _read(self, file: Path, base: Path, inside: list[str], depth: int) -> None:
+        """Append a file's lines. `inside` are the conditions of the Include that named it."""
+        if depth > DEEPEST_INCLUDE:
+            raise UsageError(f"{file}: Include is nested more than {DEEPEST_INCLUDE} deep")
+        try:
+            text = file.read_text("utf-8", "replace")
+        except OSError as error:
+            raise UsageError(f"{file}: {error.strerror}", "Name another file with --ssh-config.") from None
+        condition: str | None = None
+        for number, raw in enumerate(text.splitlines(), 1):
+            line = raw.strip()
+            if not line or line.startswith("#"):
+                continue
+            setting = SETTING.fullmatch(line)
+            if setting is None:
+                raise UsageError(f"{file}:{number}: not a keyword and its value: {line[:80]}")
+            key, value = setting[1].lower(), setting[2]
+            try:
+                if key == "include":
+                    both = [*inside, condition] if condition else inside
+                    for included in _included(value, base):
+                        self._read(included, base, both, depth + 1)
+                    self._lines.append(_block(both))
+                elif key in ("host", "match"):
+                    condition = _host(value) if key == "host" else _match(value)
+                    self._lines.append(_block([*inside, condition]))
+                else:
+                    self._lines.append(line)
+            except ValueError as error:
+                raise UsageError(f"{file}:{number}: {error}") from None
+        if depth == 0:
+            self._lines.append("Host *")
+
+
+def _files(chosen: str | None) -> Iterator[tuple[Path, bool, Path]]:
+    """Each file, whether it must exist, and the folder that its Include is relative to."""
+    home = Path("~/.ssh").expanduser()
+    if chosen is None:
+        yield home / "config", False, home
+        yield Path("/etc/ssh/ssh_config"), False, Path("/etc/ssh")
+    elif chosen.lower() not in ("none", "/dev/null"):
+        yield Path(chosen).expanduser(), True, home
+
+
+def _included(value: str, base: Path) -> Iterator[Path]:
+    for pattern in shlex.split(value):
+        expanded = os.path.expanduser(pattern)
+        for name in sorted(glob.glob(str(base / expanded))):
+            if os.path.isfile(name):
+                yield Path(name)
+
+
+def _host(value: str) -> str:
+    return f'originalhost "{",".join(shlex.split(value))}"'
+
+
+def _match(value: str) -> str:
+    words = shlex.split(value)
+    criteria: list[str] = []
+    while words:
+        word = words.pop(0)
+        kind = word.lstrip("!").lower()
+        takes_value = kind not in ("all", "canonical", "final")
+        if takes_value and not words:
+            raise ValueError(f"Match {word} lacks its value")
+        argument = shlex.quote(words.pop(0)) if takes_value else ""
+        if kind not in MATCH_KNOWN:
+            criteria.append(NOTHING)
+        elif kind != "all":
+            criteria.append(f"{'!' if word.startswith('!') else ''}{kind} {argument}".strip())
+    return " ".join(criteria)
+
+
+def _block(conditions: list[str]) -> str:
+    joined = " ".join(c for c in conditions if c)
+    return f"Match {joined}" if joined else "Host *"
+
+
+def _split_jump(spec: str) -> tuple[str | None, str, int | None]:
+    rest = spec.removeprefix("ssh://").rstrip("/")
+    user, _, place = rest.rpartition("@")
+    found = re.fullmatch(r"(?:\[([^\]]+)\]|([^:]+))(?::(\d+))?", place)
+    if found is None:
+        # An IPv6 address without brackets cannot carry a port.
+        return user or None, place, None
+    return user or None, found[1] or found[2], int(found[3]) if found[3] else None
+
+
+def _tokens(value: str, tokens: dict[str, str]) -> str:
+    local = {"%%": "%", "%d": os.path.expanduser("~"), "%u": getpass.getuser(), **tokens}
+    return re.sub(r"%.", lambda found: local.get(found[0], found[0]), value)
+
+
+def _path(value: str) -> str:
+    return os.path.expandvars(os.path.expanduser(value))
+
+
+def _agent(value: str) -> str | None:
+    if value in ("", "SSH_AUTH_SOCK"):
+        return os.environ.get("SSH_AUTH_SOCK")
+    return None if value == "none" else _path(value)
+
+
+def _known_hosts(value: str, default: str) -> tuple[str, ...]:
+    return tuple(_path(name) for name in shlex.split(value or default) if name.lower() != "none")
+
+
+def _typed(flags: SshSettings, port: int) -> tuple[str, ...]:
+    """What a person types so that `ssh` does as we did."""
+    words: list[str] = []
+    if flags.config_file is not None:
+        words += ["-F", flags.config_file]
+    if port != 22:
+        words += ["-p", str(port)]
+    for identity in flags.identities:
+        words += ["-i", identity]
+    if flags.jump:
+        words += ["-J", flags.jump]
+    return tuple(words)
+
+
+def default_known_hosts() -> str:
+    return os.path.expanduser("~/.ssh/known_hosts")

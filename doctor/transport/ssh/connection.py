@@ -1,0 +1,206 @@
+"""One authenticated connection to one host, and how it is made: stream, handshake, host key, login."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import paramiko
+
+from doctor.transport import errors
+from doctor.transport.errors import Destination, Failed
+from doctor.transport.ssh import jump_errors
+from doctor.transport.ssh.channel import ChannelProgram
+from doctor.transport.ssh.config import HostSettings
+from doctor.transport.ssh.login import HostIdentity, Shared, log_in
+from doctor.transport.ssh.paramiko_transport import Wire
+from doctor.transport.ssh.sockets import Proxy, connect, sever
+
+# sshd drops logins at random above MaxStartups: a moment later there is room.
+RETRIES = 3
+Undo = Callable[[], None]
+
+
+class TooManyStarts(Exception):
+    """The server hung up before its banner."""
+
+    def __init__(self, said: bytes) -> None:
+        super().__init__()
+        self.said = said
+
+
+class Link:
+    """A connection that is logged in. `used` tells whether a channel was ever opened on it."""
+
+    def __init__(self, to: Destination, wire: Wire, undo: list[Undo]) -> None:
+        self.to = to
+        self.wire = wire
+        self.used = False
+        self._undo = undo
+
+    def alive(self) -> bool:
+        return self.wire.is_active()
+
+    def start(self, command: str, seconds: float) -> ChannelProgram:
+        """Run a command. Raises ChannelException when the server opens no (further) session, else Failed."""
+        until = time.monotonic() + seconds
+        watch = threading.Timer(seconds, self.wire.hang_up)
+        watch.daemon = True
+        watch.start()
+        try:
+            channel = self.wire.open_session(timeout=seconds)
+            self.used = True
+            channel.exec_command(command)
+        except paramiko.ChannelException:
+            raise
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if time.monotonic() >= until:
+                raise errors.handshake_slow(self.to, seconds, "the start of the command") from error
+            if self.wire.is_active():
+                raise errors.no_command(self.to) from error
+            raise errors.lost(self.to, "the start of the command", str(error)) from error
+        finally:
+            watch.cancel()
+        return ChannelProgram(channel, self.wire)
+
+    def drop(self) -> None:
+        """Break the connection at once, from any thread."""
+        self.wire.hang_up()
+        for undo in self._undo:
+            undo()
+
+
+class Dial:
+    """One attempt to reach one host. `abort` may be called from any thread, at any moment."""
+
+    def __init__(self, settings: HostSettings, shared: Shared, through: Link | None, deadline: float) -> None:
+        self._settings = settings
+        self._shared = shared
+        self._through = through
+        self._deadline = deadline
+        self._to = settings.destination()
+        self._undo: list[Undo] = []
+        self._proxy: Proxy | None = None
+        self._aborted = False
+        self.doing = "it waited for its turn"
+
+    def abort(self) -> None:
+        self._aborted = True
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        for undo in list(self._undo):
+            undo()
+
+    def link(self) -> Link:
+        """Connect and log in. Raises Failed."""
+        identity = HostIdentity(self._settings, self._shared)
+        for attempt in range(RETRIES + 1):
+            try:
+                wire = self._handshake(identity.algorithms())
+                break
+            except TooManyStarts as early:
+                self._undo.clear()
+                pause = random.uniform(0.1, 0.4) * 2**attempt
+                if attempt == RETRIES or self._left() < pause:
+                    raise errors.closed_at_once(self._to, attempt + 1, early.said) from None
+                if self._shared.closing.wait(pause):
+                    raise errors.interrupted() from None
+        try:
+            self.doing = "its host key was checked"
+            identity.check(wire)
+            self.doing = "logging in"
+            log_in(wire, self._settings, self._shared.keys, self._left)
+        except BaseException:
+            self._clean_up()
+            raise
+        return Link(self._to, wire, self._undo)
+
+    def _left(self) -> float:
+        if self._aborted or self._shared.closing.is_set():
+            raise errors.interrupted()
+        return self._deadline - time.monotonic()
+
+    def _patience(self) -> float:
+        """How long a single step may take on the network."""
+        return min(self._settings.connect_timeout, max(self._left(), 0.1))
+
+    def _stream(self) -> Any:
+        """A socket, or a channel through the jump host: paramiko takes both."""
+        settings = self._settings
+        seconds = self._patience()
+        if settings.proxy_command:
+            self.doing = "the ProxyCommand was connecting"
+            self._proxy = Proxy(settings.proxy_command)
+            self._undo.append(self._proxy.end)
+            return self._proxy.sock
+        if self._through is not None:
+            self.doing = "the jump host was connecting"
+            return self._tunnel(self._through, seconds)
+        self.doing = "its name was looked up and its port dialled"
+        try:
+            return connect(settings.address, settings.port, seconds, self._made)
+        except OSError as error:
+            raise errors.not_connected(self._to, error, seconds) from None
+
+    def _made(self, sock: socket.socket) -> None:
+        self._undo.append(partial(sever, sock))
+        self._left()
+
+    def _tunnel(self, jump: Link, seconds: float) -> paramiko.Channel:
+        settings = self._settings
+        try:
+            channel = jump.wire.tunnel(settings.address, settings.port, seconds)
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if not jump.alive():
+                raise jump_errors.jump_failed(
+                    jump.to.name, errors.lost(jump.to, "the connection onwards")
+                ) from None
+            code, words = jump.wire.refusal() or (2, "" if "imeout" in str(error) else str(error))
+            raise jump_errors.tunnel_refused(self._to, jump.to.name, code, words, seconds) from None
+        self._undo.append(channel.close)
+        return channel
+
+    def _handshake(self, key_algorithms: tuple[str, ...]) -> Wire:
+        stream = self._stream()
+        self.doing = "the SSH server was greeting"
+        done = threading.Event()
+        wire = Wire(stream, key_algorithms)
+        self._undo.append(wire.hang_up)
+        wire.start_client(event=done)
+        seconds = self._patience()
+        done.wait(seconds)
+        if not done.is_set() and wire.remote_version:
+            # The greeting came in time; the key exchange has what is left of the host's time.
+            seconds = max(self._left(), 0.0)
+            done.wait(seconds)
+        if wire.is_active() and wire.initial_kex_done:
+            return wire
+        timed_out = wire.is_active()
+        try:
+            raise self._why_not(wire, timed_out, seconds)
+        finally:
+            self._clean_up()
+
+    def _why_not(self, wire: Wire, timed_out: bool, seconds: float) -> Failed | TooManyStarts:
+        """What became of a handshake that did not end well."""
+        self._left()
+        error = wire.get_exception()
+        packets = wire.packetizer
+        if wire.remote_version:
+            if timed_out:
+                return errors.handshake_slow(self._to, seconds, "the key exchange")
+            if error is None or isinstance(error, (EOFError, OSError)):
+                return errors.lost(self._to, "the key exchange", (wire.farewell or (0, ""))[1])
+            return errors.not_ssh(self._to, str(error))
+        # Without `broke`, it was our own greeting that could not be sent any more.
+        if isinstance(packets.broke or error, (EOFError, ConnectionError)) and not timed_out:
+            if self._proxy is not None and self._proxy.failed():
+                return jump_errors.proxy_failed(self._to, self._proxy.command, self._proxy.said())
+            return TooManyStarts(packets.said_first)
+        return errors.no_banner(self._to, seconds, packets.said_first)

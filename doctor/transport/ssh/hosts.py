@@ -1,0 +1,114 @@
+"""Which connections there are: one for each host, one for each jump host that several hosts share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from doctor.model import Reach
+from doctor.transport.errors import Failed
+from doctor.transport.ssh import jump_errors
+from doctor.transport.ssh.config import DEEPEST_JUMP, HostSettings, SshConfig
+from doctor.transport.ssh.connection import Dial, Link
+from doctor.transport.ssh.login import Shared
+
+HANDSHAKES_PER_JUMP = 8
+Begin = Callable[[], float]
+
+
+class Door:
+    """The way into one host: the connection to use next, and all that must be dropped in the end."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        self.settings = settings
+        self.lock = threading.Lock()
+        self.link: Link | None = None
+        self._dial: Dial | None = None
+        self._links: list[Link] = []
+
+    @property
+    def doing(self) -> str:
+        return self._dial.doing if self._dial is not None else "it waited for its turn"
+
+    def connect(self, shared: Shared, through: Link | None, deadline: float) -> Link:
+        """A new connection. An old one stays open for what still runs on it. Raises Failed."""
+        self._dial = Dial(self.settings, shared, through, deadline)
+        self.link = self._dial.link()
+        self._links.append(self.link)
+        return self.link
+
+    def drop(self) -> None:
+        for link in list(self._links):
+            link.drop()
+        if self._dial is not None:
+            self._dial.abort()
+
+
+class Jumps:
+    """The jump hosts. Whoever comes first makes the connection, the others wait for it."""
+
+    def __init__(self, config: SshConfig, shared: Shared) -> None:
+        self._config = config
+        self._shared = shared
+        self._lock = threading.Lock()
+        self._jumps: dict[tuple[str, ...], _Jump] = {}
+
+    def connect(self, door: Door, begin: Begin) -> Link:
+        """A new connection to `door`, through its jump hosts if it has any. Raises Failed.
+
+        `begin` starts the host's time, and is called when its turn has come on the jump host, too.
+        """
+        return self._onwards(door, door.settings.jumps, begin)
+
+    def drop(self) -> None:
+        with self._lock:
+            jumps = list(self._jumps.values())
+        for jump in jumps:
+            jump.door.drop()
+
+    def _onwards(self, door: Door, hops: tuple[str, ...], begin: Begin) -> Link:
+        if not hops:
+            return door.connect(self._shared, None, begin())
+        jump = self._jump(hops, begin)
+        with jump.room:
+            return door.connect(self._shared, jump.door.link, begin())
+
+    def _jump(self, hops: tuple[str, ...], begin: Begin) -> _Jump:
+        """The last of `hops`, connected. Raises Failed (JUMP), in the same words for everyone."""
+        jump = self._known(hops)
+        with jump.lock:
+            if jump.failed is not None:
+                raise jump.failed
+            link = jump.door.link
+            if link is None or not link.alive():
+                try:
+                    self._onwards(jump.door, jump.before, begin)
+                except Failed as why:
+                    jump.failed = why if why.kind is Reach.JUMP else jump_errors.jump_failed(hops[-1], why)
+                    raise jump.failed from None
+        return jump
+
+    def _known(self, hops: tuple[str, ...]) -> _Jump:
+        """The last of `hops`, and all before it are looked up, too. Raises Failed for a way without end.
+
+        Before any lock is held: in a circle, each would wait for the other.
+        """
+        with self._lock:
+            chain = hops
+            for _ in range(DEEPEST_JUMP):
+                if chain not in self._jumps:
+                    self._jumps[chain] = _Jump(chain, self._config.jump(chain[-1]))
+                chain = self._jumps[chain].before
+                if not chain:
+                    return self._jumps[hops]
+        raise jump_errors.jump_failed(hops[-1], jump_errors.jump_loop(DEEPEST_JUMP))
+
+
+class _Jump:
+    def __init__(self, hops: tuple[str, ...], settings: HostSettings) -> None:
+        self.door = Door(settings)
+        self.before = hops[:-1] or settings.jumps
+        self.lock = threading.Lock()
+        # sshd on a jump host counts each onward login among its own work.
+        self.room = threading.Semaphore(HANDSHAKES_PER_JUMP)
+        self.failed: Failed | None = None

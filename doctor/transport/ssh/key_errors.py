@@ -1,0 +1,105 @@
+"""Sentences about identity: ours to the host (keys, agent) and the host's to us (host keys)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from doctor.model import Reach
+from doctor.transport.errors import Destination, Failed, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """The key that a host showed, and how `known_hosts` would name that host."""
+
+    kind: str
+    fingerprint: str
+    known_as: str
+
+
+def login_refused(
+    to: Destination,
+    offered: Sequence[str],
+    unusable: Sequence[str],
+    allowed: Sequence[str],
+    server: str,
+    locked: Sequence[str],
+) -> Failed:
+    """`offered` and `unusable` name keys by their files; `locked` are those that need a passphrase."""
+    keys = f"offered {', '.join(offered)}" if offered else "there was no key to offer"
+    left_out = f"; not usable: {', '.join(unusable)}" if unusable else ""
+    methods = f"; the server allows {', '.join(quoted(m, 40) for m in allowed[:8])}" if allowed else ""
+    tail = f" ({quoted(server)})" if server else ""
+    commands = [to.ssh("-v")]
+    remedy = (
+        "Put the public key into the host's ~/.ssh/authorized_keys, or name the right key (-i) or --user."
+    )
+    if locked:
+        remedy = "Load the key that has a passphrase into an agent. " + remedy
+        commands = [f"ssh-add {shlex.join(locked)}", *commands]
+    elif "too many" in server.lower():
+        remedy = "Offer only the right key: -i FILE, or IdentityFile with IdentitiesOnly in ~/.ssh/config."
+    elif allowed and "publickey" not in allowed:
+        remedy = "Switch PubkeyAuthentication on in the host's sshd_config: passwords are never sent."
+    elif not offered:
+        remedy = "Make a key and install it on the host, or name one (-i), or load it into an agent."
+        commands = ["ssh-keygen -t ed25519", f"ssh-copy-id {shlex.quote(f'{to.user}@{to.name}')}", *commands]
+    return Failed(
+        Reach.AUTH,
+        f"Login as {to.user} refused: {keys}{left_out}{methods}{tail}.",
+        remedy,
+        commands,
+    )
+
+
+def second_factor(to: Destination, key: str, allowed: Sequence[str]) -> Failed:
+    return Failed(
+        Reach.AUTH,
+        f"Login as {to.user}: the server took the key {key}, but also wants "
+        f"{', '.join(quoted(m, 40) for m in allowed[:8])}.",
+        "Let this key suffice (AuthenticationMethods in the host's sshd_config): nobody is here to answer.",
+        [to.ssh("-v")],
+    )
+
+
+def _scan(to: Destination, known_hosts: str) -> str:
+    port = f"-p {to.port} " if to.port != 22 else ""
+    return f"ssh-keyscan {port}{shlex.quote(to.address)} >> {shlex.quote(known_hosts)}   # compare it first"
+
+
+def key_unknown(to: Destination, key: Presented, known_hosts: str, only_authority: bool) -> Failed:
+    summary = "The host key is not known"
+    if only_authority:
+        summary += ": the host is known only by a certificate authority, which is not supported"
+    return Failed(
+        Reach.KEY_UNKNOWN,
+        summary + ".",
+        "Compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), "
+        "then accept it: connect once by hand, or --accept-new.",
+        [to.ssh(), _scan(to, known_hosts)],
+        f"{key.known_as} {key.kind} {key.fingerprint}",
+    )
+
+
+def key_changed(to: Destination, key: Presented, old: str, file: str, line: int, default: bool) -> Failed:
+    where = "" if default else f"-f {shlex.quote(file)} "
+    return Failed(
+        Reach.KEY_CHANGED,
+        f"The host key has changed: it is {key.kind} {key.fingerprint}, but {file}:{line} has {old}.",
+        "Find out why: a reinstalled host has a new key, but so has an impostor. If it is right, remove the "
+        "old key and connect again.",
+        [f"ssh-keygen {where}-R {shlex.quote(key.known_as)}", to.ssh()],
+        f"{key.known_as} {key.kind} {key.fingerprint}",
+    )
+
+
+def key_revoked(to: Destination, key: Presented, file: str, line: int) -> Failed:
+    return Failed(
+        Reach.KEY_CHANGED,
+        f"The host shows a key that is marked @revoked at {file}:{line}.",
+        "Somebody withdrew this key. Do not connect before it is clear why; give the host a new key.",
+        [f"sed -n {line}p {shlex.quote(file)}", to.ssh("-v")],
+        f"{key.known_as} {key.kind} {key.fingerprint}",
+    )

@@ -1,0 +1,141 @@
+"""After the handshake: is this the right host, and does it let us in?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import paramiko
+from paramiko.auth_handler import AuthHandler
+from paramiko.ssh_exception import PartialAuthentication
+
+from doctor.transport import errors
+from doctor.transport.ssh import key_errors
+from doctor.transport.ssh.config import HostSettings, default_known_hosts
+from doctor.transport.ssh.keys import KeyRing, Offer
+from doctor.transport.ssh.known_hosts import Judgement, Known, KnownHosts, fingerprint, known_as
+from doctor.transport.ssh.paramiko_transport import Wire
+
+
+@dataclass(slots=True)
+class Shared:
+    """What all connections of one transport have in common. `closing` is set once, at the end."""
+
+    warn: Callable[[str], None]
+    known_hosts: KnownHosts = field(default_factory=KnownHosts)
+    keys: KeyRing = field(default_factory=KeyRing)
+    closing: threading.Event = field(default_factory=threading.Event)
+
+
+class HostIdentity:
+    """Who a host should be, as far as known_hosts tells."""
+
+    def __init__(self, settings: HostSettings, shared: Shared) -> None:
+        self._settings = settings
+        self._shared = shared
+        self._known = self._look_up()
+
+    def algorithms(self) -> tuple[str, ...]:
+        """What to ask for in the handshake, so that the host shows a key that is known."""
+        return self._known.algorithms()
+
+    def check(self, wire: Wire) -> None:
+        """Before anything of ours is sent: neither a name nor a key goes to a wrong host. Raises Failed."""
+        settings = self._settings
+        to = settings.destination()
+        key = wire.get_remote_server_key()
+        blob = key.asbytes()
+        judgement, entry = self._known.judge(blob)
+        if judgement is Judgement.KNOWN:
+            return
+        name = self._names()[0]
+        shown = key_errors.Presented(key.get_name(), fingerprint(blob), name)
+        if judgement is Judgement.REVOKED and entry is not None:
+            raise key_errors.key_revoked(to, shown, entry.file, entry.line)
+        if judgement is Judgement.CHANGED and entry is not None:
+            old = f"{entry.kind} {fingerprint(entry.key)}"
+            default = entry.file == default_known_hosts()
+            raise key_errors.key_changed(to, shown, old, entry.file, entry.line, default)
+        files = settings.user_known_hosts
+        if not settings.accept_new or self._known.only_authority():
+            file = files[0] if files else default_known_hosts()
+            raise key_errors.key_unknown(to, shown, file, self._known.only_authority())
+        if files:
+            self._remember(name, key.get_name(), blob, files[0])
+
+    def _remember(self, name: str, kind: str, blob: bytes, file: str) -> None:
+        try:
+            self._shared.known_hosts.add(name, kind, blob, file, self._settings.hash_known_hosts)
+        except OSError as error:
+            self._shared.warn(f"{file}: new host keys were not saved: {error.strerror}")
+
+    def _names(self) -> list[str]:
+        settings = self._settings
+        if settings.alias:
+            return [settings.alias]
+        names = dict.fromkeys((settings.address, settings.name))
+        return [known_as(name, settings.port) for name in names]
+
+    def _look_up(self) -> Known:
+        settings = self._settings
+        files = (*settings.user_known_hosts, *settings.global_known_hosts)
+        return self._shared.known_hosts.known(self._names(), files)
+
+
+def log_in(wire: Wire, settings: HostSettings, keys: KeyRing, left: Callable[[], float]) -> None:
+    """Offer keys until one is taken. `left` tells the seconds that remain. Raises Failed."""
+    to = settings.destination()
+    unusable: dict[str, str] = {}
+    offered: list[Offer] = []
+    allowed: list[str] = []
+    for offer in keys.offers(settings, unusable):
+        if not wire.is_active():
+            # It hangs up after so many refused keys (MaxAuthTries).
+            break
+        offered.append(offer)
+        error = _ask(wire, to, partial(wire.auth_publickey, settings.user, offer.key), left)
+        if wire.is_authenticated():
+            keys.worked(offer)
+            return
+        if isinstance(error, PartialAuthentication):
+            raise key_errors.second_factor(to, offer.label, error.allowed_types)
+        if isinstance(error, paramiko.BadAuthenticationType):
+            allowed = error.allowed_types
+            break
+    if wire.is_active() and not allowed:
+        error = _ask(wire, to, partial(_without_key, wire, settings.user), left)
+        if wire.is_authenticated():
+            return
+        allowed = getattr(error, "allowed_types", [])
+    words = (wire.farewell or (0, ""))[1]
+    if not (offered or unusable or allowed or words) and not wire.is_active():
+        raise errors.lost(to, "the login")
+    problems = [f"{name} ({why})" for name, why in unusable.items()]
+    locked = [name for name, why in unusable.items() if "passphrase" in why]
+    raise key_errors.login_refused(to, [o.label for o in offered], problems, allowed, words, locked)
+
+
+def _ask(
+    wire: Wire,
+    to: errors.Destination,
+    ask: Callable[[threading.Event], object],
+    left: Callable[[], float],
+) -> Exception | None:
+    answered = threading.Event()
+    seconds = left()
+    try:
+        ask(answered)
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        return error
+    if not answered.wait(max(seconds, 0.0)):
+        raise errors.handshake_slow(to, seconds, "the login")
+    left()
+    return wire.get_exception()
+
+
+def _without_key(wire: Wire, user: str, answered: threading.Event) -> None:
+    """Ask to be let in without a key: the answer names what the server allows."""
+    wire.auth_handler = AuthHandler(wire)
+    wire.auth_handler.auth_none(user, answered)

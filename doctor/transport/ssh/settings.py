@@ -1,0 +1,29 @@
+"""What the person says about SSH on the command line. No paramiko here: `doctor --help` reads this file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from doctor.transport.program import OUTPUT_CAP
+
+
+@dataclass(frozen=True, slots=True)
+class SshSettings:
+    """The SSH flags. None means: as ssh_config says, else as `ssh` would do by default.
+
+    `config_file` None is ~/.ssh/config and then /etc/ssh/ssh_config; "none" and "/dev/null" are no file.
+    `fanout` limits connections being made, never those that are open. `output_cap` is per host and stream.
+    """
+
+    user: str | None = None
+    port: int | None = None
+    identities: tuple[str, ...] = ()
+    jump: str | None = None
+    config_file: str | None = None
+    accept_new: bool = False
+    fanout: int = 64
+    connect_timeout: float | None = None
+    output_cap: int = OUTPUT_CAP
+
+
+DEFAULT_CONNECT_TIMEOUT = 10.0

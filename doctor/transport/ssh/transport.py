@@ -1,0 +1,72 @@
+"""Scripts and sessions over SSH, without a single `ssh` process.
+
+How a connection is made is link.py's, which there are, doors.py's; what is said over them, talk.py's and
+session.py's.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import paramiko
+
+from doctor.model import Host
+from doctor.transport import errors
+from doctor.transport.ssh.channel import ChannelProgram
+from doctor.transport.ssh.config import SshConfig
+from doctor.transport.ssh.hosts import Door, Jumps
+from doctor.transport.ssh.login import Shared
+from doctor.transport.ssh.settings import SshSettings
+from doctor.transport.threads import ThreadedTransport, Turn
+
+
+class SshTransport(ThreadedTransport):
+    """See `Transport`. Raises UsageError at once for a broken ssh_config, before anything is dialled."""
+
+    name = "ssh"
+
+    def __init__(self, hosts: Sequence[Host], settings: SshSettings) -> None:
+        super().__init__(settings.output_cap)
+        config = SshConfig(settings)
+        self._shared = Shared(warn=self._warn)
+        self._doors = {host.name: Door(config.of(host)) for host in hosts}
+        self._jumps = Jumps(config, self._shared)
+        self._starts = threading.Semaphore(max(1, settings.fanout))
+
+    def program(self, host: str, command: str, turn: Turn) -> ChannelProgram:
+        door = self._doors[host]
+        with door.lock:
+            link = door.link
+            if link is None or not link.alive():
+                with self._starts:
+                    link = self._jumps.connect(door, turn.begin)
+            try:
+                return link.start(command, turn.left())
+            except paramiko.ChannelException as refused:
+                if not link.used:
+                    raise errors.no_session(link.to, refused.text) from None
+            # MaxSessions: this connection has as many channels as it may. Another one has room.
+            with self._starts:
+                link = self._jumps.connect(door, turn.begin)
+            try:
+                return link.start(command, turn.left())
+            except paramiko.ChannelException as refused:
+                raise errors.no_session(link.to, refused.text) from None
+
+    def _warn(self, warning: str) -> None:
+        if warning not in self._warnings:
+            self._warnings.append(warning)
+
+    def give_up(self, host: str) -> str:
+        door = self._doors[host]
+        doing = door.doing
+        door.drop()
+        return doing
+
+    def close(self) -> None:
+        self._shared.closing.set()
+        for door in self._doors.values():
+            door.drop()
+        self._jumps.drop()
+        self._shared.keys.close()

@@ -7,10 +7,20 @@ make_table(servers, "1.0")           a table of live devices
 Whether the hosts really have these devices is not known here.
 """
 
-from doctor.job.ranktable.board import board_architecture
 from doctor.job.ranktable.judge import judge
 from doctor.job.ranktable.make import LiveDevice, LiveServer, make_table
-from doctor.job.ranktable.model import Count, Entry, Flaw, Form, Port, RankTable, Server, Spot, SuperPod
+from doctor.job.ranktable.model import (
+    Count,
+    Entry,
+    Flaw,
+    Form,
+    Port,
+    RankTable,
+    Server,
+    Spot,
+    SuperPod,
+    board_architecture,
+)
 from doctor.job.ranktable.read import read_table
 
 __all__ = [

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from doctor.job.ranktable.flaws import Found, Who, found
+from doctor.job.ranktable.flaws import Found, Places, Who, found
 from doctor.job.ranktable.model import Entry, FlawCheck, RankTable, Server, Spot
-from doctor.job.ranktable.places import Places
 from doctor.model import Severity
 
 MOST_RANGES = 10

@@ -1,18 +1,67 @@
-"""The text of a file -> the JSON value in it, as far as it can be told what was meant."""
+"""The text of a file -> the JSON value in it, comments and stray commas included."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from doctor.job.ranktable.comments import without_comments, without_trailing_commas
-from doctor.job.ranktable.flaws import ENOUGH, Found, found
-from doctor.job.ranktable.places import Places, constants, repeated_keys
+from doctor.job.ranktable.flaws import ENOUGH, Found, Places, constants, found, repeated_keys
 from doctor.job.ranktable.slips import EMPTY, NOT_JSON, explain
 from doctor.model import Severity
 from doctor.text.textfile import shown
+
+_STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
+"""One that its line does not close ends with the line, so that one lost quotation mark does not turn all that
+follows inside out."""
+
+_STRING_OR_COMMENT = re.compile(_STRING + r"|//[^\n]*|\#[^\n]*|/\*")
+_STRING_OR_COMMA = re.compile(_STRING + r"|,(?=[ \t\r\n]*[}\]])")
+_CHARACTER = re.compile(r"[^\n]")
+
+
+def without_comments(text: str) -> tuple[str, list[int]]:
+    """The text with blanks in place of comments, so that offsets stay; and where the comments began.
+
+    A block comment that nobody closed stays.
+    """
+    pieces: list[str] = []
+    starts: list[int] = []
+    done = 0
+    for start, end in _comment_spans(text):
+        pieces += text[done:start], _CHARACTER.sub(" ", text[start:end])
+        starts.append(start)
+        done = end
+    return "".join([*pieces, text[done:]]), starts
+
+
+def without_trailing_commas(text: str) -> tuple[str, list[int]]:
+    """The same for commas before a closing bracket. The text holds no comments any more."""
+    starts = [match.start() for match in _STRING_OR_COMMA.finditer(text) if match[0] == ","]
+    pieces = [text[start + 1 : end] for start, end in zip([-1, *starts], [*starts, len(text)], strict=True)]
+    return " ".join(pieces), starts
+
+
+def plain_json(text: str) -> str:
+    """The text without either, all else at its place."""
+    return without_trailing_commas(without_comments(text)[0])[0]
+
+
+def _comment_spans(text: str) -> Iterator[tuple[int, int]]:
+    done = 0
+    while match := _STRING_OR_COMMENT.search(text, done):
+        done = match.end()
+        if match[0][0] == '"':
+            continue
+        if match[0] == "/*":
+            closed = text.find("*/", done)
+            if closed < 0:
+                return
+            done = closed + 2
+        yield match.start(), done
+
 
 LONGEST_INTEGER = 15
 """Digits. No field has more than twelve, and Python refuses to read thousands of them."""

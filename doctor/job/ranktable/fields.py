@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Found, Who, found
+from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Found, Path, Places, Who, found
 from doctor.job.ranktable.model import Count
-from doctor.job.ranktable.places import Path, Places
 from doctor.model import Severity
 from doctor.text.textfile import shown
 

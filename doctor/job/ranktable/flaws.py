@@ -1,16 +1,167 @@
-"""Collecting flaws while a table is read or judged, and giving each its line and column at the end.
+"""Where things stand in a JSON text, and the flaws that are found there.
 
+The text has been read as JSON before (json.loads says what it means), so tokens are enough to find places.
 A place is looked up only for the flaws that are shown: a file of another kind may have thousands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from doctor.job.ranktable.model import Flaw, FlawCheck, Spot
-from doctor.job.ranktable.places import Places
 from doctor.model import Severity
+from doctor.text.textfile import shown
+
+Path = tuple[str | int, ...]
+"""Keys and indexes that lead from the root to a value."""
+
+DEEPEST = 8
+"""No form nests its lists deeper; what lies below has no place of its own."""
+
+BEFORE, AFTER = 40, 40
+"""Characters that are shown of a long line, to both sides of a slip."""
+
+CONSTANTS = ("NaN", "Infinity", "-Infinity")
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
+
+
+class Places:
+    """The places of one text; each is looked up once it is needed. `text` holds no comments."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._members: dict[int, dict[str, int]] = {}
+
+    @cached_property
+    def _lines(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer("\n", self.text))]
+
+    def spot(self, offset: int) -> Spot:
+        line = bisect_right(self._lines, offset)
+        return Spot(line, offset - self._lines[line - 1] + 1)
+
+    def offset(self, spot: Spot) -> int:
+        return self._lines[min(spot.line, len(self._lines)) - 1] + spot.column - 1
+
+    @property
+    def first(self) -> int:
+        """Where anything begins at all."""
+        return len(self.text) - len(self.text.lstrip())
+
+    def around(self, offset: int) -> str:
+        """The line that this offset is in, or what stands next to it in a long one."""
+        start = max(self._lines[self.spot(offset).line - 1], offset - BEFORE)
+        line = self.text[start : offset + AFTER].partition("\n")[0]
+        return shown(line.strip(), BEFORE + AFTER)
+
+    def member(self, at: int, key: str) -> int | None:
+        """Where the value of a key begins, in the object at this offset or, failing that, inside it."""
+        if at not in self._members:
+            self._members[at] = _members(self.text, at)
+        return self._members[at].get(key)
+
+    def written(self, offset: int) -> str:
+        """The value that begins here, as the file has it."""
+        token = _TOKEN.match(self.text, offset)
+        if token is None:
+            return "nothing"
+        return {"{": "an object", "[": "a list"}.get(token[0], shown(token[0]))
+
+
+def outline(text: str) -> dict[Path, int]:
+    """Where each object and each list begins."""
+    found: dict[Path, int] = {}
+    path: list[str | int] = []
+    awaits_key = False
+    for token in _TOKEN.finditer(text):
+        first = token[0][0]
+        if first in "{[":
+            if len(path) <= DEEPEST:
+                found[tuple(path)] = token.start()
+            path.append("" if first == "{" else 0)
+            awaits_key = first == "{"
+        elif first in "}]":
+            path.pop()
+            awaits_key = False
+        elif first == ",":
+            last = path[-1]
+            if isinstance(last, int):
+                path[-1] = last + 1
+            else:
+                awaits_key = True
+        elif awaits_key and first == '"':
+            path[-1] = _key(token[0])
+            awaits_key = False
+    return found
+
+
+def repeated_keys(text: str) -> Iterator[tuple[str, int, int]]:
+    """Each key that its object has had before: the key, where it stands, and where it stood at first."""
+    seen: list[dict[str, int]] = []
+    previous: re.Match[str] | None = None
+    for token in _TOKEN.finditer(text):
+        first = token[0][0]
+        if first in "{[":
+            seen.append({})
+        elif first in "}]":
+            seen.pop()
+        elif first == ":" and previous:
+            key = _key(previous[0])
+            at = seen[-1].setdefault(key, previous.start())
+            if at != previous.start():
+                yield key, previous.start(), at
+        previous = token
+
+
+def constants(text: str) -> Iterator[int]:
+    """Where NaN and Infinity stand, which only Python takes for JSON."""
+    return (token.start() for token in _TOKEN.finditer(text) if token[0] in CONSTANTS)
+
+
+def still_open(text: str) -> str:
+    """The brackets that would have to follow to close what is open, innermost first."""
+    closing: list[str] = []
+    for token in _TOKEN.finditer(text):
+        first = token[0][0]
+        if first in "{[":
+            closing.append("}" if first == "{" else "]")
+        elif first in "}]" and closing:
+            closing.pop()
+    return "".join(reversed(closing))
+
+
+def _members(text: str, at: int) -> dict[str, int]:
+    own: dict[str, int] = {}
+    inner: dict[str, int] = {}
+    depth = 0
+    key, previous = "", ""
+    for token in _TOKEN.finditer(text, at):
+        word = token[0]
+        if previous == ":":
+            if depth == 1:
+                own[key] = token.start()
+            else:
+                inner.setdefault(key, token.start())
+        if word in ("{", "["):
+            depth += 1
+        elif word in ("}", "]"):
+            depth -= 1
+            if depth == 0:
+                break
+        elif word == ":":
+            key = _key(previous)
+        previous = word
+    return {**inner, **own}
+
+
+def _key(token: str) -> str:
+    return str(json.loads(token)) if "\\" in token else token[1:-1]
+
 
 MOST_FLAWS = 100
 ENOUGH = MOST_FLAWS + 1

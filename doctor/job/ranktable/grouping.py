@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from doctor.job.ranktable.board import board_architecture
 from doctor.job.ranktable.case import Case, folded
 from doctor.job.ranktable.flaws import Found
-from doctor.job.ranktable.model import Form, RankTable, Server
+from doctor.job.ranktable.model import Form, RankTable, Server, board_architecture
 from doctor.model import Severity
 
 ATLAS_TRAINING, ATLAS_A2, ATLAS_A3, ATLAS_950 = "atlas-training", "atlas-a2", "atlas-a3", "atlas-950"

@@ -6,11 +6,10 @@ from itertools import islice
 
 from doctor.job.ranktable.addresses import ADDRESS_RULES
 from doctor.job.ranktable.case import Case
-from doctor.job.ranktable.comments import plain_json
-from doctor.job.ranktable.flaws import ENOUGH, settle
+from doctor.job.ranktable.decode import plain_json
+from doctor.job.ranktable.flaws import ENOUGH, Places, settle
 from doctor.job.ranktable.grouping import grouping
 from doctor.job.ranktable.model import Flaw, RankTable
-from doctor.job.ranktable.places import Places
 from doctor.job.ranktable.pods import POD_RULES
 from doctor.job.ranktable.ranks import RANK_RULES
 

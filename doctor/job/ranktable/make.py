@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from doctor.errors import UsageError
-from doctor.job.ranktable.board import BOARDS
+from doctor.job.ranktable.model import BOARDS
 
 MakeForm = Literal["1.0", "legacy", "1.2"]
 

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from doctor.job.ranktable.decode import decode
 from doctor.job.ranktable.fields import Fields, Node
-from doctor.job.ranktable.flaws import Found, found, settle
-from doctor.job.ranktable.form import form_of, read_status
-from doctor.job.ranktable.groups import read_groups
-from doctor.job.ranktable.levels import read_levels
+from doctor.job.ranktable.flaws import Found, Places, found, outline, settle
+from doctor.job.ranktable.form import form_of, read_levels, read_status
 from doctor.job.ranktable.model import Flaw, RankTable
-from doctor.job.ranktable.places import Places, outline
-from doctor.job.ranktable.servers import read_servers
+from doctor.job.ranktable.servers import read_groups, read_servers
 from doctor.model import Severity
 from doctor.text.textfile import LIMIT, shown
 

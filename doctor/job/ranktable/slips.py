@@ -6,7 +6,7 @@ import json
 import re
 from typing import NamedTuple
 
-from doctor.job.ranktable.places import still_open
+from doctor.job.ranktable.flaws import still_open
 from doctor.text.textfile import shown
 
 

@@ -153,7 +153,7 @@ class Zygote:
         seat = None if index == STORE else self.seats[index]
         output = seat["output"] if seat else 1
         started = subprocess.Popen(
-            command(sys.executable, self.program, self.head, "zygote"),
+            command(sys.executable, self.program, self.head, "forkserver"),
             stdin=stdin,
             stdout=output,
             stderr=output,

@@ -100,7 +100,7 @@ class Host:
 
         try:
             self._zygote = subprocess.Popen(
-                command(self.python, self.program, self.head, "zygote"),
+                command(self.python, self.program, self.head, "forkserver"),
                 cwd="/",
                 env=env,
                 stdin=stdin,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from doctor.smoke.ship import smoke_script
+from doctor.smoke.agents import smoke_script
 from doctor.transport import Ended
 from tests.mesh_session import LocalSession
 
@@ -168,10 +168,10 @@ class Agent:
         return {pid: line for pid, line in processes(self.mark) if "which" not in line}
 
     def agent_pid(self) -> int:
-        return next(pid for pid, line in self.pids().items() if line.endswith(" agent "))
+        return next(pid for pid, line in self.pids().items() if line.endswith("onhost.agent "))
 
-    def zygote_pid(self) -> int:
-        return min(pid for pid, line in self.pids().items() if line.endswith(" zygote "))
+    def forkserver_pid(self) -> int:
+        return min(pid for pid, line in self.pids().items() if line.endswith("onhost.forkserver "))
 
     def gone_within(self, seconds: float) -> bool:
         until = time.monotonic() + seconds

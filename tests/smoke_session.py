@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from doctor.smoke.judge.deviation import entries_of
-from doctor.smoke.limits import Patience
+from doctor.smoke.limits import SmokePatience
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
 from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import SmokePlan
@@ -38,7 +38,7 @@ MILESTONES = (
 READY, JOIN, FIRST, SECOND, BANDWIDTH, DONE = 2, 3, 5, 6, 9, 10
 TICK = 0.003
 MOST = 0.02
-QUICK = Patience(
+QUICK = SmokePatience(
     0.3,
     floor=0.12,
     imports=0.4,

@@ -199,7 +199,7 @@ def test_a_smoke_run_that_is_killed_leaves_nothing(who: str, dock: Dock) -> None
     run = dock.lab.popen(
         dock.argv("smoke", "node1", *INSIDE, *PYTHON, "--ranks-per-host", "2", "--steps", "1000")
     )
-    await_running(container, "zygote", 60)
+    await_running(container, "forkserver", 60)
     if who == "doctor":
         run.send_signal(signal.SIGKILL)
     else:

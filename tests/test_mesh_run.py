@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from doctor.mesh import (
+    MeshPatience,
     MeshPlan,
     MeshResult,
-    Patience,
     culprits,
     decode,
     encode,
@@ -26,7 +26,7 @@ from doctor.model import Reach, Unreached
 from doctor.transport import Ended, Line, Script
 from tests.mesh_session import LocalSession
 
-QUICK = Patience(start=8, connect=0.3, answer=0.3, again=0.3, answer_again=0.3, slack=3)
+QUICK = MeshPatience(start=8, connect=0.3, answer=0.3, again=0.3, answer_again=0.3, slack=3)
 
 
 def free_port() -> int:
@@ -174,7 +174,7 @@ GOOD = {
     r"connect (\d+)": r'{"say":"link","id":\1,"outcome":"ok","ms":0.1}',
     r"stop": r'{"say":"bye"}',
 }
-HASTY = Patience(start=0.2, connect=0.1, answer=0.1, again=0.1, answer_again=0.1, stop=0.1, slack=0.1)
+HASTY = MeshPatience(start=0.2, connect=0.1, answer=0.1, again=0.1, answer_again=0.1, stop=0.1, slack=0.1)
 
 
 def test_lost_once_reached_later_is_ok_with_its_tries() -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from doctor.agents.bootstrap import LAST_LINE
 from doctor.model import Host
+from doctor.smoke.agents import smoke_script
 from doctor.smoke.onhost.stillness import MOST, Stillness
-from doctor.smoke.ship import LAST_LINE, smoke_script
 from doctor.transport import Ended
 from doctor.transport.local import LocalTransport
 from tests.smoke_agent import JOINING, Agent, Open, agents

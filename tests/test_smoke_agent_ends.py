@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from doctor.smoke.agents import smoke_script
 from doctor.smoke.onhost import agent as program
-from doctor.smoke.ship import smoke_script
 from tests.smoke_agent import JOINING, RANK, Agent, Open, agents
 
 
@@ -29,7 +29,7 @@ def _before_start(_: Agent) -> None:
 def _importing(run: Agent) -> None:
     run.start(2, store=True)
     until = time.monotonic() + 20
-    while not any("zygote" in line for line in run.pids().values()):
+    while not any("forkserver" in line for line in run.pids().values()):
         assert time.monotonic() < until
         time.sleep(0.02)
 
@@ -169,7 +169,7 @@ def test_the_death_of_what_starts_the_ranks_is_told(agent: Open) -> None:
     run = agent()
     run.start(2, "time.sleep(600)")
     run.spawned()
-    os.kill(run.zygote_pid(), signal.SIGKILL)
+    os.kill(run.forkserver_pid(), signal.SIGKILL)
     assert "the process that started the ranks ended (signal 9)" in run.until("trouble")["text"]
     run.until("bye")
     assert run.gone_within(2)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from doctor.smoke.agents import smoke_script
 from doctor.smoke.onhost.interface import interface_of
-from doctor.smoke.ship import LAST_LINE, smoke_script
 from tests.smoke_agent import JOINING, Open, agents
 from tests.test_mesh_agent import interpreter
 
@@ -57,12 +57,12 @@ def test_beside_threads_each_rank_gets_an_interpreter_of_its_own(agent: Open) ->
     run.start(2, act, store=True)
     up = [run.event("up"), run.event("up")]
     assert sorted(event["place"] for event in up) == [0, 1]
-    assert {event["parent"] for event in up} == {run.zygote_pid()}
+    assert {event["parent"] for event in up} == {run.forkserver_pid()}
     assert {event["threads"] for event in up} == {2}
     while len(run.said("exit")) < 2 or not run.said("store"):
         assert run.hear(10)
     assert all(said["code"] == 3 and "bye\n" in said["words"] for said in run.said("exit"))
-    assert len([line for line in run.pids().values() if "zygote" in line]) == 2  # the store is one, too
+    assert len([line for line in run.pids().values() if "forkserver" in line]) == 2  # the store is one, too
 
 
 @pytest.mark.parametrize(
@@ -186,13 +186,10 @@ def test_sitecustomize_that_ends_it(agent: Open) -> None:
 
 
 def test_no_interpreter_for_the_agent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("doctor.smoke.ship.PYTHONS", ("/opt/nowhere/python",))
+    monkeypatch.setattr("doctor.agents.bootstrap.PYTHONS", ("/opt/nowhere/python",))
     script = smoke_script()
     run = subprocess.run(script.command, shell=True, input=script.stdin, capture_output=True, cwd=tmp_path)
-    assert run.stdout.splitlines()[-2:] == [
-        b'{"say":"trouble","text":"no Python 3.6 or later was found"}',
-        LAST_LINE,
-    ]
+    assert run.stdout.splitlines()[-1] == b'{"say":"none","detail":"no Python 3.6 or later was found"}'
 
 
 @pytest.mark.parametrize("address", ["", "localhost", "192.0.2.1", "2001:db8::1", "1.2.3.4.5"])

@@ -14,7 +14,7 @@ from doctor.mesh import MeshResult
 from doctor.model import Reach, Unreached
 from doctor.rules.smoke import is_fault
 from doctor.smoke.judge import Charge, judge
-from doctor.smoke.limits import Patience
+from doctor.smoke.limits import SmokePatience
 from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.smoke.run import SmokeRun
 from doctor.transport import Ended
@@ -558,4 +558,4 @@ def test_the_limits_of_a_whole_run() -> None:
     assert run.until - run.began == pytest.approx(120.0)
     assert prepared(cluster, timeout=3600.0).until - time.monotonic() <= 3600.0
     assert prepared(cluster, until=run.began + 1).until == pytest.approx(run.began + 1)
-    assert isinstance(run.patience, Patience)
+    assert isinstance(run.patience, SmokePatience)

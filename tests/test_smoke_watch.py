@@ -7,19 +7,19 @@ from typing import cast
 
 import pytest
 
-from doctor.smoke.limits import PATIENCE, Patience, stall_limit
+from doctor.smoke.limits import PATIENCE, SmokePatience, stall_limit
+from doctor.smoke.messages import PageLine, Pages
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
 from doctor.smoke.onhost.shape import Entry
 from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import Done, Entered, Exit, Phase, Sample
 from doctor.smoke.watch import Alarm, Watch
-from doctor.smoke.words import PageLine, Pages
 from tests.test_smoke_plan import hosts, job
 
 GLOO = PATIENCE["gloo"]
 
 
-def watch(patience: Patience = GLOO, number: int = 2) -> Watch:
+def watch(patience: SmokePatience = GLOO, number: int = 2) -> Watch:
     ranks = hosts(number, 2)
     watched = Watch(plan_smoke(job(ranks), list(ranks), SmokeWishes()), patience, began=100.0)
     for host in watched.hosts.values():

@@ -8,16 +8,15 @@ connected to.
 from doctor.mesh.culprits import Blame, culprits, widen
 from doctor.mesh.plan import MeshPlan, pairs_of, plan_mesh
 from doctor.mesh.result import Link, Listener, MeshResult, Shape, decode, encode
-from doctor.mesh.run import Patience, run_mesh
-from doctor.mesh.script import mesh_script
+from doctor.mesh.run import MeshPatience, mesh_script, run_mesh
 
 __all__ = [
     "Blame",
     "Link",
     "Listener",
+    "MeshPatience",
     "MeshPlan",
     "MeshResult",
-    "Patience",
     "Shape",
     "culprits",
     "decode",

@@ -1,8 +1,7 @@
 """The mesh agent: listens and connects on behalf of one host.
 
-It reaches a host over stdin and nothing is installed: standard library only, Python 3.6 and later, one
-thread. It ends with its stdin, or when it has heard nothing for as long as its lease, and takes every socket
-with it.
+Standard library only, Python 3.6 and later, one thread. It ends with its stdin, or when it has heard nothing
+for as long as its lease, and takes every socket with it.
 
 Commands are words, one command a line, so that bash can read them where there is no Python:
 
@@ -18,11 +17,12 @@ import errno
 import json
 import os
 import selectors
-import signal
 import socket
 import struct
 import sys
 import time
+
+from doctor.agents.onhost.lifeline import Lifeline
 
 MOST = 256  # calls in flight, and visitors at a time
 VISIT_SECONDS = 7.0  # longer than any caller waits, so that the caller hangs up first
@@ -161,30 +161,27 @@ class Agent:
         self.queue: list[list[str]] = []
         self.token = b""
         self.number = -1
-        self.lease = 10.0
-        self.commands = b""
+        self.lifeline = Lifeline()
+        self.stopped = False
 
     def say(self, **words: "str | int | float | None") -> None:
-        line = json.dumps(words).encode("ascii") + b"\n"
+        line = json.dumps(words, separators=(",", ":")).encode("ascii") + b"\n"
         while line:
             line = line[os.write(1, line) :]
 
     def serve(self) -> None:
-        # The kernel ends this process when the lease runs out, even while it is stuck writing to a full pipe.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
         self.selector.register(0, selectors.EVENT_READ, None)
-        signal.setitimer(signal.ITIMER_REAL, self.lease)
         self.say(say="ready", agent="python " + sys.version.split()[0])
-        while True:
+        while not (self.stopped or self.lifeline.cut):
             while self.queue and self.count(Caller) < MOST:
                 self.dial(self.queue.pop(0), 1)
             now = time.monotonic()
             nearest = min([wire.deadline for wire in self.wires] or [now + 60])
             for key, _ in self.selector.select(max(0.0, nearest - now)):
                 if key.data is None:
-                    if not self.obey():
-                        return
+                    for line in self.lifeline.lines():
+                        self.obey(line)
+                    self.resume()
                 elif isinstance(key.data, Wire):
                     if key.data in self.wires:
                         key.data.ready()
@@ -194,24 +191,17 @@ class Agent:
             for wire in [wire for wire in self.wires if wire.deadline <= now]:
                 wire.expired()
 
-    def obey(self) -> bool:
-        """Carry out the commands that came. False when there will be no more."""
-        data = os.read(0, 65536)
-        lines = (self.commands + data).split(b"\n")
-        self.commands = lines.pop()
-        for line in lines:
-            words = line.decode("ascii").split() or ["beat"]
-            if words[0] == "stop":
-                return False
-            if words[0] == "hello":
-                self.token, self.number, self.lease = words[1].encode("ascii"), int(words[2]), float(words[3])
-            elif words[0] == "listen":
-                self.listen(int(words[1]), int(words[2]), words[3])
-            elif words[0] == "connect":
-                self.queue.append(words[1:])
-        self.resume()
-        signal.setitimer(signal.ITIMER_REAL, self.lease)
-        return bool(data)
+    def obey(self, line: bytes) -> None:
+        words = line.decode("ascii").split() or ["beat"]
+        if words[0] == "stop":
+            self.stopped = True
+        elif words[0] == "hello":
+            self.token, self.number = words[1].encode("ascii"), int(words[2])
+            self.lifeline.hold(float(words[3]))
+        elif words[0] == "listen":
+            self.listen(int(words[1]), int(words[2]), words[3])
+        elif words[0] == "connect":
+            self.queue.append(words[1:])
 
     def listen(self, id: int, port: int, address: str) -> None:
         sock = None
@@ -285,7 +275,7 @@ def resolve(address: str, port: int) -> "tuple[int, tuple[str, int]]":
     return family, place  # type: ignore[return-value]
 
 
-def main() -> None:
+def main(_program: bytes, _head: int) -> None:
     agent = Agent()
     try:
         agent.serve()
@@ -293,7 +283,3 @@ def main() -> None:
         agent.say(say="bye")
     except (BrokenPipeError, KeyboardInterrupt):
         pass  # The controller is gone, or wants us to be.
-
-
-if __name__ == "__main__":
-    main()

@@ -37,16 +37,16 @@ try() { # TOKEN NUMBER ID LIMIT ANSWER TRIES PEER PORT ADDRESS
             *) outcome=error detail=$(printf %s "${said:0:150}" | tr -c 'A-Za-z0-9 :/.,_-' ' ') ;;
         esac
     done
-    say "{\"say\": \"link\", \"id\": $id, \"outcome\": \"$outcome\", \"tries\": $tries, \"detail\": \"$detail\"}"
+    say "{\"say\":\"link\",\"id\":$id,\"outcome\":\"$outcome\",\"tries\":$tries,\"detail\":\"$detail\"}"
 }
 
 token='' number=-1 lease=10 running=0
-say "{\"say\": \"ready\", \"agent\": \"bash $BASH_VERSION\"}"
+say "{\"say\":\"ready\",\"agent\":\"bash $BASH_VERSION\"}"
 while read -r -t "$lease" -a words; do
     case ${words[0]} in
         hello) token=${words[1]} number=${words[2]} lease=$((${words[3]%.*} + 1)) ;;
         listen)
-            say "{\"say\": \"listener\", \"id\": ${words[1]}, \"error\": \"cannot-listen\", \"detail\": \"no Python\"}" ;;
+            say "{\"say\":\"listener\",\"id\":${words[1]},\"error\":\"cannot-listen\",\"detail\":\"no Python\"}" ;;
         connect)
             try "$token" "$number" "${words[@]:1}" </dev/null &
             running=$((running + 1))
@@ -55,7 +55,7 @@ while read -r -t "$lease" -a words; do
                 running=0
             fi ;;
         stop)
-            say '{"say": "bye"}'
+            say '{"say":"bye"}'
             break ;;
     esac
 done

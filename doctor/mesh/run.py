@@ -13,50 +13,54 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 
+from doctor.agents.bootstrap import agent_script, module_texts
+from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
 from doctor.mesh.culprits import widen
+from doctor.mesh.messages import DECODER, AgentReady, Listening, MeshMessage, Tried, as_link, as_listener
 from doctor.mesh.plan import Attempt, MeshPlan, Node, attempts, master_attempts, wanted_ports
 from doctor.mesh.result import Kind, Link, Listener, MeshResult, Trouble, TroubleKind
-from doctor.mesh.words import Said, as_link, as_listener, parse, short
-from doctor.transport import Ended, Session
+from doctor.model import Unreached
+from doctor.transport import Script, Session
 
+AGENT = "doctor.mesh.agent"
 WIDENINGS = 2
 IN_FLIGHT = 256  # MOST in agent.py
-MOST_NOISE = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Patience:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeshPatience(AgentPatience):
     """Seconds. A lost SYN is repeated by the kernel after one second: every limit lets one repeat through."""
 
-    start: float = 25.0
     connect: float = 1.5
     answer: float = 3.0
     tries: int = 2
     again: float = 2.0
     answer_again: float = 6.0
-    beat: float = 2.0
-    lease: float = 10.0
-    stop: float = 2.0
     slack: float = 10.0
 
 
 @dataclass(slots=True)
-class _Peer:
-    """The controller's view of one host's agent."""
+class _MeshAgent(RemoteAgent):
+    """`ports` and `calls` are what it was asked for and has not answered."""
 
-    node: Node
-    ready: bool = False
-    gone: bool = False
-    noise: list[str] = field(default_factory=list)
+    node: Node = field(kw_only=True)
     ports: dict[int, tuple[Kind, int]] = field(default_factory=dict)
     calls: dict[int, Attempt] = field(default_factory=dict)
+
+
+def mesh_script(python: str | None = None) -> Script:
+    """Start the agent; `python` is the interpreter to prefer. Keep the session's stdin open after this."""
+    agent = {AGENT: module_texts("doctor.mesh")[AGENT]}
+    bash = files("doctor.mesh").joinpath("bash_agent.sh").read_bytes()
+    return agent_script(agent, AGENT, needs="selectors, socket", python=python, bash=bash)
 
 
 def run_mesh(
     session: Session,
     plan: MeshPlan,
-    patience: Patience = Patience(),
+    patience: MeshPatience = MeshPatience(),
     progress: Callable[[str], None] | None = None,
     until: float = math.inf,
 ) -> MeshResult:
@@ -74,26 +78,27 @@ def run_mesh(
             session.close()
 
 
-class _Run:
+class _Run(AgentSession[_MeshAgent, MeshMessage]):
+    decoder, beat, last = DECODER, b"beat", b"stop"
+
     def __init__(
         self,
         session: Session,
         plan: MeshPlan,
-        patience: Patience,
+        patience: MeshPatience,
         progress: Callable[[str], None],
         until: float,
     ) -> None:
+        agents = {node.host: _MeshAgent(node.host, node=node) for node in plan.nodes}
+        super().__init__(session, agents, patience)
         self.until = until
-        self.session = session
         self.plan = plan
         self.patience = patience
         self.progress = progress
-        self.peers = {node.host: _Peer(node) for node in plan.nodes}
         self.listeners: list[Listener] = []
         self.links: list[Link] = []
         self.troubles: dict[tuple[str, TroubleKind], Trouble] = {}
         self.serial = 0
-        self.beat_at = 0.0
 
     def all_rounds(self) -> MeshResult:
         began = time.monotonic()
@@ -125,35 +130,26 @@ class _Run:
             seconds=round(time.monotonic() - began, 3),
         )
 
-    def stop(self) -> None:
-        """Tell every agent to stop and hear that it did: only then are the job's ports surely free again."""
-        for peer in self._live():
-            self.session.send(peer.node.host, b"stop")
-        deadline = time.monotonic() + self.patience.stop
-        while any(self._live()) and time.monotonic() < deadline:
-            self._hear(deadline, stopping=True)
-
     def _listen(self) -> None:
         token = secrets.token_hex(16)
-        for host, peer in self.peers.items():
-            self._send(host, "hello", token, peer.node.number, self.patience.lease)
-            for kind, port in wanted_ports(self.plan, peer.node):
-                peer.ports[self._next()] = (kind, port)
-                self._send(host, "listen", self.serial, port, peer.node.address)
+        for host, agent in self.agents.items():
+            self._send(host, "hello", token, agent.node.number, self.patience.lease)
+            for kind, port in wanted_ports(self.plan, agent.node):
+                agent.ports[self._next()] = (kind, port)
+                self._send(host, "listen", self.serial, port, agent.node.address)
         began = time.monotonic()
         deadline = min(began + self.patience.start, self.until)
-        while any(peer.ports or not peer.ready for peer in self._live()) and time.monotonic() < deadline:
-            self._hear(deadline)
+        self.hear_until(deadline, lambda: all(agent.ready and not agent.ports for agent in self.live()))
         waited = time.monotonic() - began
-        for host, peer in self.peers.items():
-            if not peer.ready and not peer.gone:
-                heard = f"; it printed: {' | '.join(peer.noise[:3])}" if peer.noise else ""
+        for host, agent in self.agents.items():
+            if not agent.ready and not agent.gone:
+                heard = f"; it printed: {' | '.join(agent.noise[:3])}" if agent.noise else ""
                 self._trouble(host, "no-agent", f"no agent within {round(waited, 1):g} s{heard}")
-            for kind, port in peer.ports.values():
+            for kind, port in agent.ports.values():
                 self.listeners.append(Listener(host, kind, port, None, "no-agent"))
-            peer.ports.clear()
-            if not peer.ready:
-                peer.gone = True
+            agent.ports.clear()
+            if not agent.ready:
+                agent.gone = True
 
     def _connect(self, todo: Iterable[Attempt], limit: float, answer: float) -> list[Link]:
         """Try all of these at once. Whoever cannot say how it went leaves an untested link."""
@@ -161,27 +157,26 @@ class _Run:
         tries = self.patience.tries
         most = 0
         for attempt in todo:
-            peer = self.peers[attempt.source]
-            if peer.gone:
+            agent = self.agents[attempt.source]
+            if agent.gone:
                 self.links.append(as_link(attempt, "untested", f"no agent runs on {attempt.source}"))
                 continue
-            peer.calls[self._next()] = attempt
-            most = max(most, len(peer.calls))
-            number = self.peers[attempt.target].node.number
+            agent.calls[self._next()] = attempt
+            most = max(most, len(agent.calls))
+            number = self.agents[attempt.target].node.number
             call = (self.serial, limit, answer, tries, number, attempt.port, attempt.address)
             self._send(attempt.source, "connect", *call)
         batches = math.ceil(most / IN_FLIGHT)
         deadline = min(
             time.monotonic() + batches * (limit * tries + answer) + self.patience.slack, self.until
         )
-        while any(peer.calls for peer in self._live()) and time.monotonic() < deadline:
-            self._hear(deadline)
-        for host, peer in self.peers.items():
-            if peer.calls and not peer.gone:
-                self._trouble(host, "silent", f"{len(peer.calls)} connections were never reported")
-            for attempt in peer.calls.values():
+        self.hear_until(deadline, lambda: not any(agent.calls for agent in self.live()))
+        for host, agent in self.agents.items():
+            if agent.calls and not agent.gone:
+                self._trouble(host, "silent", f"{len(agent.calls)} connections were never reported")
+            for attempt in agent.calls.values():
                 self.links.append(as_link(attempt, "untested", f"no word from {host} on how it went"))
-            peer.calls.clear()
+            agent.calls.clear()
         new = self.links[before:]
         del self.links[before:]
         return new
@@ -190,13 +185,10 @@ class _Run:
         """Failures towards an agent that is gone say nothing about the network."""
         return [
             replace(link, outcome="untested", detail=f"the agent on {link.target} ended during the run")
-            if link.failed and self.peers[link.target].gone
+            if link.failed and self.agents[link.target].gone
             else link
             for link in links
         ]
-
-    def _live(self) -> list[_Peer]:
-        return [peer for peer in self.peers.values() if not peer.gone]
 
     def _next(self) -> int:
         self.serial += 1
@@ -208,70 +200,24 @@ class _Run:
     def _trouble(self, host: str, kind: TroubleKind, detail: str) -> None:
         self.troubles.setdefault((host, kind), Trouble(host, kind, detail))
 
-    def _hear(self, deadline: float, stopping: bool = False) -> None:
-        """Keep the leases alive and take in the next thing that is said."""
-        now = time.monotonic()
-        if now >= self.beat_at:
-            self.beat_at = now + self.patience.beat
-            for peer in self._live():
-                self.session.send(peer.node.host, b"beat")
-        event = self.session.receive(max(0.0, min(deadline, self.beat_at) - now))
-        peer_of = self.peers.get(event.host) if event else None
-        if event is None or peer_of is None or peer_of.gone:
-            return
-        if isinstance(event, Ended):
-            peer_of.gone = True
-            if not stopping:
-                self._ended(event, peer_of)
-            return
-        said = parse(event.text)
-        if said is None or not self._said(peer_of, said):
-            self._noise(peer_of, event.text)
+    def lose(self, agent: _MeshAgent, how: Loss, detail: str, _: Unreached | None) -> None:
+        self._trouble(agent.host, "no-agent" if how == "ended" and not agent.ready else how, detail)
 
-    def _ended(self, event: Ended, peer: _Peer) -> None:
-        if event.unreached is not None:
-            self._trouble(event.host, "unreached", event.unreached.summary)
-            return
-        last = event.stderr.decode("utf-8", "replace").strip().splitlines()[-3:]
-        said = short(" | ".join(last or peer.noise[-3:]))
-        self._trouble(
-            event.host,
-            "ended" if peer.ready else "no-agent",
-            f"the agent ended early (exit status {event.rc}){': ' + said if said else ''}",
-        )
-
-    def _said(self, peer: _Peer, said: Said) -> bool:
-        """Take in what an agent says. False when it says what it was not asked."""
-        host = peer.node.host
-        if said.say == "ready":
-            peer.ready = True
-            if not said.agent.startswith("python"):
-                why = f"only {short(said.agent)}: it can connect but not listen, so nobody tried to reach it"
-                self._trouble(host, "no-python", why)
-        elif said.say == "none":
-            self._trouble(host, "no-agent", short(said.detail))
-            peer.gone = True
-        elif said.say == "bye":
-            peer.gone = True
-        elif said.say == "listener" and said.id in peer.ports:
-            self.listeners.append(as_listener(said, host, *peer.ports.pop(said.id)))
-        elif said.say == "link" and said.id in peer.calls:
-            call = peer.calls.pop(said.id)
-            self.links.append(as_link(call, said.outcome, said.detail, said.ms, said.tries))
+    def take(self, agent: _MeshAgent, message: MeshMessage, _size: int) -> bool:
+        if isinstance(message, AgentReady):
+            agent.ready = True
+            if not message.agent.startswith("python"):
+                only = printable(message.agent)
+                why = f"only {only}: it can connect but not listen, so nobody tried to reach it"
+                self._trouble(agent.host, "no-python", why)
+        elif isinstance(message, Listening) and message.id in agent.ports:
+            self.listeners.append(as_listener(message, agent.host, *agent.ports.pop(message.id)))
+        elif isinstance(message, Tried) and message.id in agent.calls:
+            call = agent.calls.pop(message.id)
+            self.links.append(as_link(call, message.outcome, message.detail, message.ms, message.tries))
         else:
             return False
         return True
-
-    def _noise(self, peer: _Peer, text: bytes) -> None:
-        """A greeting printed by the host's shell is ignored; a flood of lines is not."""
-        if not text.strip():
-            return
-        peer.noise.append(short(text.decode("utf-8", "replace")))
-        if len(peer.noise) > MOST_NOISE:
-            self._trouble(
-                peer.node.host, "noise", f"it printed more than {MOST_NOISE} lines that are no answer"
-            )
-            peer.gone = True
 
 
 def _undone(link: Link) -> Link:

@@ -21,7 +21,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts
 from doctor.judge.examine import plan_of
 from doctor.judge.playbook import MeshMode
-from doctor.mesh import MeshResult, Patience, mesh_script, plan_mesh, run_mesh
+from doctor.mesh import MeshPatience, MeshResult, mesh_script, plan_mesh, run_mesh
 from doctor.model import Answer, Backend, Capture, End, Host, Missing, Reach, Unreached
 from doctor.probe import Heard, read, script, through
 from doctor.recording import SCHEMA, Recording
@@ -55,7 +55,7 @@ class Order:
     also_busy: bool = False
     smoke: bool = False
     """Whether a smoke run follows."""
-    patience: Patience = field(default_factory=Patience)
+    patience: MeshPatience = field(default_factory=MeshPatience)
     """With connections between hosts."""
 
 

@@ -20,7 +20,7 @@ from doctor.judge.examine import Syllabus, examine
 from doctor.judge.playbook import MeshMode, Playbook, exams, load_exam, load_remedies, select
 from doctor.judge.registry import find
 from doctor.judge.verdict import Report, Rules
-from doctor.mesh import Patience
+from doctor.mesh import MeshPatience
 from doctor.model import Host
 from doctor.recording import Recording, load
 from doctor.report.outputs import Outputs, deliver, refuse_unwritable
@@ -193,7 +193,7 @@ def _collect(
             connect=syllabus.asks(MESH),
             also_busy=what.on_busy == "run",
             smoke=syllabus.smoke,
-            patience=QUICK if request.command == "smoke" else Patience(),
+            patience=QUICK if request.command == "smoke" else MeshPatience(),
         ),
         transport,
         line,

@@ -14,19 +14,19 @@ from doctor.errors import UsageError
 from doctor.job.plan import JobPlan
 from doctor.judge.examine import plan_of
 from doctor.judge.verdict import HostReport, Report
-from doctor.mesh import MeshResult, Patience, mesh_script, plan_mesh, run_mesh
+from doctor.mesh import MeshPatience, MeshResult, mesh_script, plan_mesh, run_mesh
 from doctor.model import Host, HostStatus
 from doctor.probe import through
 from doctor.rules.smoke import is_fault
 from doctor.run.collect import Collection
+from doctor.smoke.agents import smoke_script
 from doctor.smoke.judge import judge
 from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import LeftOutOfSmoke, SmokeResult
 from doctor.smoke.run import SmokeRun
-from doctor.smoke.ship import smoke_script
 
 REPEATS = 2
-QUICK = Patience(
+QUICK = MeshPatience(
     start=5.0, connect=0.7, answer=1.5, tries=1, again=1.3, answer_again=2.0, slack=2.0, stop=1.0
 )
 """For a mesh among hosts whose agents just answered."""

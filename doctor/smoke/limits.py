@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from doctor.agents.session import AgentPatience
 from doctor.smoke.onhost.shape import Entry
 from doctor.smoke.result import Sample
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SmokePatience(AgentPatience):
     """Seconds. `first`: for what happens for the first time, such as a collective of a new shape."""
 
     first: float
@@ -29,22 +30,19 @@ class Patience:
     """Between two looks at the same pages."""
     hiccup: float = 2.0
     look: float = 2.0
-    stop: float = 4.0
-    beat: float = 2.0
-    lease: float = 10.0
-    start: float = 25.0
+    stop: float = field(default=4.0, kw_only=True)
 
 
 PATIENCE = {
-    "gloo": Patience(15.0),
-    "nccl": Patience(180.0, look=8.0),  # its own watchers take their time to answer
-    "hccl": Patience(300.0, look=4.0),
+    "gloo": SmokePatience(15.0),
+    "nccl": SmokePatience(180.0, look=8.0),  # its own watchers take their time to answer
+    "hccl": SmokePatience(300.0, look=4.0),
 }
 WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0}
 """The whole run, where nothing else was asked for."""
 
 
-def stall_limit(patience: Patience, gap: float, seen: Iterable[tuple[Sample, Sequence[Entry]]]) -> float:
+def stall_limit(patience: SmokePatience, gap: float, seen: Iterable[tuple[Sample, Sequence[Entry]]]) -> float:
     """For a cell whose ranks are where `seen` says; `gap` is the longest pause of its phase so far."""
     if any(_first_time(sample, entries) for sample, entries in seen):
         return patience.first

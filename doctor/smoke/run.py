@@ -14,11 +14,11 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from doctor.mesh import MeshResult
-from doctor.smoke.heard import HostWatch
+from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.judge.exits import way_of
-from doctor.smoke.limits import PATIENCE, WHOLE, Patience
+from doctor.smoke.limits import PATIENCE, WHOLE, SmokePatience
+from doctor.smoke.live import LiveHost
 from doctor.smoke.result import End, Hiccup, LeftOutOfSmoke, SmokePlan, SmokeResult
-from doctor.smoke.talk import Talk
 from doctor.smoke.watch import Alarm, Watch
 from doctor.transport import Session
 
@@ -48,7 +48,7 @@ class SmokeRun:
         until: float = math.inf,
         meet: Meet = lambda: None,
         progress: Progress = lambda _: None,
-        patience: Patience | None = None,
+        patience: SmokePatience | None = None,
     ) -> None:
         self.began = time.monotonic()
         own = self.began + (timeout or WHOLE[plan.backend])
@@ -61,7 +61,7 @@ class SmokeRun:
         self.progress = progress
         self.meet = meet
         self.watch = Watch(plan, self.patience, self.began)
-        self.talk = Talk(session, self.watch, self.began)
+        self.agents = SmokeAgents(session, self.watch, self.began)
         self.end: End | None = None
         self.mesh: MeshResult | None = None
         self.shown = ""
@@ -71,7 +71,7 @@ class SmokeRun:
     def conduct(self) -> None:
         try:
             for host in self.plan.hosts:
-                self.talk.send(host, self._start(host))
+                self.agents.send(host, self._start(host))
             alarm = self._watch_on()
             self.end = self._ended_by(alarm)
             self._take_evidence(alarm)
@@ -80,13 +80,13 @@ class SmokeRun:
             raise
         finally:
             try:
-                self.talk.stop()
+                self.agents.stop()
             finally:
                 self.session.close()
 
     def _watch_on(self) -> Alarm:
         while True:
-            heard_all = self.talk.hear(time.monotonic() + TICK)
+            heard_all = self.agents.hear(time.monotonic() + TICK)
             self._join_when_ready()
             self._show()
             if self.watch.finished:
@@ -162,14 +162,14 @@ class SmokeRun:
         }
 
     def _join_when_ready(self) -> None:
-        port = self.talk.store_port
+        port = self.agents.store_port
         if port is None or not self.watch.all_ready:
             return
-        for host in self.talk.live():
+        for host in self.agents.live():
             if not host.told:
                 host.told = True
                 address = self.plan.addresses[self.plan.head]
-                self.talk.send(host.host, {"do": "join", "address": address, "port": port})
+                self.agents.send(host.host, {"do": "join", "address": address, "port": port})
 
     def _confirmed(self, alarm: Alarm) -> Alarm | None:
         """Look twice, apart: where a rank has moved meanwhile, nothing hangs."""
@@ -194,28 +194,30 @@ class SmokeRun:
     def _look_at(self, cell: int) -> Alarm | None:
         """An alarm when an agent that had said nothing for long does not answer either."""
         dumb = [host for host in self.watch.waiting(cell) if host.silence >= self.patience.mute]
-        self.talk.look()
+        self.agents.look()
         given_up = [
             host for host in self._missing(cell) if host in dumb or host.unanswered >= MOST_UNANSWERED
         ]
         _give_up(given_up)
         return Alarm("trouble") if given_up else None
 
-    def _missing(self, cell: int) -> list[HostWatch]:
+    def _missing(self, cell: int) -> list[LiveHost]:
         """Live hosts of the cell that did not answer the last look."""
-        return [host for host in self.watch.waiting(cell) if not host.gone and host.looked < self.talk.looks]
+        return [
+            host for host in self.watch.waiting(cell) if not host.gone and host.looked < self.agents.looks
+        ]
 
     def _take_evidence(self, alarm: Alarm) -> None:
         """Before anything is ended: pages, stacks, and whether the hosts still reach each other."""
         if alarm.kind in ("done", "interrupted"):
             return
-        silent = self.talk.look() if alarm.kind != "still" else []
+        silent = self.agents.look() if alarm.kind != "still" else []
         self.watch.frozen = True  # to take the stack of a stopped rank, it is woken
         if alarm.kind in ("still", "deadline", "stopped", "mismatch"):
-            self.talk.take_stacks()
+            self.agents.take_stacks()
         broke = alarm.kind == "exit" and self._only_connections_broke()
-        if broke and 0 < len(silent) < len(self.talk.live()):
-            _give_up([host for host in self.talk.look() if host in silent])
+        if broke and 0 < len(silent) < len(self.agents.live()):
+            _give_up([host for host in self.agents.look() if host in silent])
         if broke and (gone := self._gone()):
             self.end = replace(self._ended_by(alarm), kind=gone, cell=None)
         elif broke or alarm.kind in ("still", "deadline"):
@@ -256,6 +258,6 @@ class SmokeRun:
             self.progress(text)
 
 
-def _give_up(hosts: Iterable[HostWatch]) -> None:
+def _give_up(hosts: Iterable[LiveHost]) -> None:
     for host in hosts:
         host.mute, host.trouble = True, host.trouble or "its agent stopped answering"

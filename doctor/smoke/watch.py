@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from doctor.smoke.heard import HostWatch, RankWatch
 from doctor.smoke.judge.deviation import off_schedule
-from doctor.smoke.limits import Patience, stall_limit
+from doctor.smoke.limits import SmokePatience, stall_limit
+from doctor.smoke.live import LiveHost, LiveRank
+from doctor.smoke.messages import Pages
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.onhost.shape import Entry
 from doctor.smoke.result import EndKind, Hiccup, SmokePlan
-from doctor.smoke.words import Pages
 
 READY = PHASES.index("ready")
 EACH = 0.1
@@ -34,12 +34,12 @@ class Alarm:
 class Watch:
     """The state of one run. `now` is the controller's monotonic clock everywhere."""
 
-    def __init__(self, plan: SmokePlan, patience: Patience, began: float) -> None:
+    def __init__(self, plan: SmokePlan, patience: SmokePatience, began: float) -> None:
         self.plan = plan
         self.patience = patience
         self.began = began
-        self.hosts = {host: HostWatch(host) for host in plan.hosts}
-        self.ranks = [RankWatch(seat) for seat in plan.seats]
+        self.hosts = {host: LiveHost(host) for host in plan.hosts}
+        self.ranks = [LiveRank(seat) for seat in plan.seats]
         self.shapes = [plan.shape(cell) for cell in range(len(plan.cells))]
         self.schedules: dict[int, list[Entry]] = {
             seat.rank: schedule(self.shapes[seat.cell], seat.place) for seat in plan.seats
@@ -66,7 +66,7 @@ class Watch:
     def any_joined(self) -> bool:
         return any(PHASES.index(rank.phase) > READY for rank in self.ranks)
 
-    def pages(self, host: HostWatch, pages: Pages, now: float) -> None:
+    def pages(self, host: LiveHost, pages: Pages, now: float) -> None:
         host.quiet, host.gap = pages.quiet, pages.gap
         if pages.id is not None:
             host.looked = max(host.looked, pages.id)
@@ -80,7 +80,7 @@ class Watch:
             else:
                 self.stopped_since.pop(line.rank, None)
 
-    def ended(self, rank: RankWatch) -> None:
+    def ended(self, rank: LiveRank) -> None:
         """A process that is gone is stopped by nobody."""
         self.stopped_since.pop(rank.seat.rank, None)
 
@@ -101,7 +101,7 @@ class Watch:
         found = [*self._off(), *self._silent(), *self._late(now), *self._still()]
         return next(iter(found), None)
 
-    def _cell(self, guilty: Callable[[RankWatch], bool]) -> int | None:
+    def _cell(self, guilty: Callable[[LiveRank], bool]) -> int | None:
         return next((rank.seat.cell for rank in self.ranks if guilty(rank)), None)
 
     def _off(self) -> Iterator[Alarm]:
@@ -140,12 +140,12 @@ class Watch:
             if host.trouble:
                 yield Alarm("trouble")
 
-    def _ranks_missing(self, host: HostWatch, now: float) -> bool:
+    def _ranks_missing(self, host: LiveHost, now: float) -> bool:
         if host.imported_at is None or now - host.imported_at < self.patience.first:
             return False
         return any(self.ranks[seat.rank].pid is None for seat in self.plan.on(host.host))
 
-    def _ready_at(self, host: HostWatch) -> float:
+    def _ready_at(self, host: LiveHost) -> float:
         """Not all of many hosts are reached at the same moment."""
         return self.began if host.ready_at is None else host.ready_at
 
@@ -180,7 +180,7 @@ class Watch:
         """The ranks that wait for each other."""
         return self.plan.cells[cell] if self.all_ready else range(len(self.ranks))
 
-    def waiting(self, cell: int) -> Sequence[HostWatch]:
+    def waiting(self, cell: int) -> Sequence[LiveHost]:
         """The hosts of those ranks that have something to do, or to wait for."""
         members = [self.ranks[rank] for rank in self.together(cell)]
         names = dict.fromkeys(rank.seat.host for rank in members if not rank.done and rank.exit is None)

@@ -1,7 +1,7 @@
 """The smoke agent: starts, watches and ends the ranks of one host on behalf of the controller.
 
-Nothing is installed: standard library only, Python 3.6 and later, one thread, no torch. It ends with its
-stdin, when told to, or when it has heard nothing for as long as its lease, and takes every process with it.
+Standard library only, Python 3.6 and later, one thread, no torch. It ends with its stdin, when told to, or
+when it has heard nothing for as long as its lease, and takes every process with it.
 
 Commands are JSON objects, one a line, told apart by "do": start, join, look, stacks, beat, stop. What is no
 such line is ignored. Answers are told apart by "say": ready, imported, store, spawned, event, pages, exit,
@@ -17,16 +17,15 @@ import sys
 import time
 from typing import Any
 
+from doctor.agents.onhost.lifeline import LEASE, Lifeline
 from doctor.smoke.onhost.host import Host, NotStarted
 from doctor.smoke.onhost.lifetime import adopt_orphans, die_with_parent, end_children
 from doctor.smoke.onhost.ranks import parse
 from doctor.smoke.onhost.stillness import POLL, Stillness
 
-LEASE = 10.0
 STUCK = 3.0  # seconds after the lease when the kernel ends this process, whatever it waits for
 END_SECONDS = 2.0
 LAST_SECONDS = 1.0  # for what is still to be said
-LONGEST_COMMAND = 1 << 20
 ENOUGH = 1 << 20  # bytes unsaid, beyond which nothing more is taken in
 OFTEN, SELDOM = 0.1, 0.5
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
@@ -38,9 +37,8 @@ class Agent:
         self.head = head
         self.host = None  # type: Host | None
         self.still = Stillness()
-        self.lease = LEASE
+        self.lifeline = Lifeline(STUCK)
         self.unsaid = bytearray()
-        self.commands = b""
         self.over = False
         self.moved = False
         self.shown_at = 0.0
@@ -52,7 +50,6 @@ class Agent:
     def serve(self) -> None:
         self._prepare()
         self.say("ready", python=sys.version.split()[0], cores=_cores(), load=round(os.getloadavg()[0], 2))
-        self._heard()
         due = time.monotonic()
         while not self.over:
             now = time.monotonic()
@@ -60,13 +57,10 @@ class Agent:
                 self._turn(now)
                 due = max(due + POLL, now)
             self._wait(due)
-            if time.monotonic() >= self.deadline:
+            if self.lifeline.cut or time.monotonic() >= self.lifeline.deadline:
                 self.over = True
 
     def _prepare(self) -> None:
-        # The kernel ends this process when the lease has run out for long, even if it is stuck.
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, set())
         for descriptor in (1, self.bell, self.ring):
             os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(self.ring)
@@ -89,7 +83,8 @@ class Agent:
                 self.poll.unregister(1)
         for descriptor, _ in self.poll.poll(max(0.0, until - time.monotonic()) * 1000):
             if descriptor == 0:
-                self._obey()
+                for line in self.lifeline.lines():
+                    self._command(line)
             elif descriptor == 1:
                 self._flush()
             else:
@@ -114,26 +109,6 @@ class Agent:
 
     # What it is told.
 
-    def _heard(self) -> None:
-        self.deadline = time.monotonic() + self.lease
-        signal.setitimer(signal.ITIMER_REAL, self.lease + STUCK)
-
-    def _obey(self) -> None:
-        try:
-            data = os.read(0, 65536)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        lines = (self.commands + data).split(b"\n")
-        self.commands = lines.pop()[-LONGEST_COMMAND:]
-        for line in lines:
-            self._command(line)
-        if lines:
-            self._heard()
-        if not data:
-            self.over = True
-
     def _command(self, line: bytes) -> None:
         told = parse(line) or {}
         what = told.get("do")
@@ -153,7 +128,7 @@ class Agent:
 
     def _start(self, told: "dict[str, Any]") -> None:
         with contextlib.suppress(TypeError, ValueError):
-            self.lease = min(max(float(told.get("lease", LEASE)), 0.1), 3600.0)
+            self.lifeline.hold(min(max(float(told.get("lease", LEASE)), 0.1), 3600.0))
         self.host = Host(self.program, self.head)
         try:
             self.host.start(told)

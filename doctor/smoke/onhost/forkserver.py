@@ -24,7 +24,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from doctor.smoke.onhost.bundle import command
+from doctor.agents.onhost.bundle import command
 from doctor.smoke.onhost.lifetime import default_signals, die_with_parent
 from doctor.smoke.onhost.memory import holding
 from doctor.smoke.onhost.page import SIZE, Page
@@ -43,12 +43,12 @@ def main(program: bytes, head: int) -> None:
     with open(0, "rb", closefd=False) as rest:
         config = json.loads(rest.read().decode("utf-8"))
     if config["seat"] is None:
-        Zygote(program, head, config).serve()
+        ForkServer(program, head, config).serve()
     else:
         _be_alone(config)
 
 
-class Zygote:
+class ForkServer:
     def __init__(self, program: bytes, head: int, config: "Config") -> None:
         self.program = program
         self.head = head
@@ -148,12 +148,12 @@ class Zygote:
 
     def _start(self, index: int) -> int:
         """The store or a rank in an interpreter of its own, which imports torch again."""
-        config = dict(self.config, seat=index, zygote=self.pid)
+        config = dict(self.config, seat=index, forkserver=self.pid)
         stdin = holding(self.program + json.dumps(config).encode("ascii"))
         seat = None if index == STORE else self.seats[index]
         output = seat["output"] if seat else 1
         started = subprocess.Popen(
-            command(sys.executable, self.program, self.head, "forkserver"),
+            command(sys.executable, self.program, self.head, __name__),
             stdin=stdin,
             stdout=output,
             stderr=output,
@@ -167,9 +167,9 @@ class Zygote:
 
 
 def _be_alone(config: "Config") -> None:
-    """What `Zygote._start` has started."""
+    """What `ForkServer._start` has started."""
     try:
-        die_with_parent(config["zygote"])
+        die_with_parent(config["forkserver"])
         default_signals()
         _import_torch()
         if config["seat"] == STORE:

@@ -11,7 +11,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
-from doctor.smoke.onhost.bundle import command
+from doctor.agents.onhost.bundle import command
 from doctor.smoke.onhost.interface import environment, interface_of
 from doctor.smoke.onhost.lifetime import die_with_parent, end_children
 from doctor.smoke.onhost.memory import anonymous, holding
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_RANKS = 256
 END_SECONDS = 2.0
+FORKSERVER = "doctor.smoke.onhost.forkserver"
 
 
 class NotStarted(Exception):
@@ -40,7 +41,7 @@ class Host:
         self.trouble = ""
         self.state_changed = False
         self.began = time.monotonic()
-        self._zygote = None  # type: subprocess.Popen[bytes] | None
+        self._forkserver = None  # type: subprocess.Popen[bytes] | None
         self._report = self._output = self._life = -1
         self._reported = self._words = b""
         self._lookup = None  # type: Lookup | None
@@ -67,13 +68,13 @@ class Host:
             raise NotStarted(f"no memory or descriptors for the ranks: {error.strerror}") from None
         store = str(told.get("address") or "") if told.get("store") else None
         try:
-            self._start_zygote(env, store, timeout)
+            self._start_forkserver(env, store, timeout)
         except (OSError, subprocess.SubprocessError) as error:
             raise NotStarted(f"cannot start {self.python}: {error}") from None
         if told.get("head"):
             self._lookup = Lookup(str(told["head"]))
 
-    def _start_zygote(self, env: "dict[str, str]", store: "str | None", timeout: float) -> None:
+    def _start_forkserver(self, env: "dict[str, str]", store: "str | None", timeout: float) -> None:
         pages = anonymous(SIZE * max(1, len(self.ranks)))
         self.memory = mmap.mmap(pages, SIZE * max(1, len(self.ranks)))
         self._report, report = os.pipe()
@@ -99,8 +100,8 @@ class Host:
             os.setpgid(0, 0)
 
         try:
-            self._zygote = subprocess.Popen(
-                command(self.python, self.program, self.head, "forkserver"),
+            self._forkserver = subprocess.Popen(
+                command(self.python, self.program, self.head, FORKSERVER),
                 cwd="/",
                 env=env,
                 stdin=stdin,
@@ -156,7 +157,7 @@ class Host:
             if self._again:
                 self._again = False
                 self.take_stacks()
-        if self._zygote is not None and not self.trouble and _has_ended(self._zygote.pid):
+        if self._forkserver is not None and not self.trouble and _has_ended(self._forkserver.pid):
             self._read_reports(said)
             self.trouble = self.trouble or self._last_words()
         return said
@@ -219,9 +220,9 @@ class Host:
         said.append(dict(told, code=report["code"], signal=report["signal"]))
 
     def _last_words(self) -> str:
-        """Why the zygote is gone, as far as it is known."""
-        assert self._zygote is not None
-        left = os.waitid(os.P_PID, self._zygote.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        """Why the fork server is gone, as far as it is known."""
+        assert self._forkserver is not None
+        left = os.waitid(os.P_PID, self._forkserver.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         how = "it is gone"
         if left is not None:
             how = ("exit status %d" if left.si_code == os.CLD_EXITED else "signal %d") % left.si_status
@@ -255,9 +256,9 @@ class Host:
             rank.measure()
         if self._lookup is not None:
             self._lookup.stop()
-        if self._zygote is not None:
+        if self._forkserver is not None:
             with contextlib.suppress(OSError):
-                os.killpg(self._zygote.pid, signal.SIGKILL)
+                os.killpg(self._forkserver.pid, signal.SIGKILL)
         return end_children(END_SECONDS)
 
 

@@ -1,7 +1,4 @@
-"""What an agent of the smoke run says: one JSON line each, decoded with types.
-
-A host is hostile until proved otherwise: numbers and texts are bounded, and what is no answer is noise.
-"""
+"""What an agent of the smoke run says, with bounds for its numbers and texts: a host may be hostile."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from doctor.agents.session import Bye, Message, NoInterpreter
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
 from doctor.smoke.result import Count, Event, Sample, Seconds, Text
 
@@ -19,35 +17,31 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
 
 
-class Say(msgspec.Struct, frozen=True, tag_field="say"):
-    pass
-
-
-class Ready(Say, frozen=True, tag="ready"):
+class Ready(Message, frozen=True, tag="ready"):
     python: Text = ""
     cores: Number = 0
     load: Seconds = 0.0
 
 
-class Imported(Say, frozen=True, tag="imported"):
+class Imported(Message, frozen=True, tag="imported"):
     seconds: Seconds
     path: Text = ""
     torch: Text = ""
 
 
-class Trouble(Say, frozen=True, tag="trouble"):
+class Trouble(Message, frozen=True, tag="trouble"):
     text: Text
 
 
-class Store(Say, frozen=True, tag="store"):
+class Store(Message, frozen=True, tag="store"):
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
-class Spawned(Say, frozen=True, tag="spawned"):
+class Spawned(Message, frozen=True, tag="spawned"):
     pids: dict[str, Pid]
 
 
-class Told(Say, frozen=True, tag="event"):
+class Told(Message, frozen=True, tag="event"):
     rank: Number
     event: Event
 
@@ -63,14 +57,14 @@ class PageLine(msgspec.Struct, frozen=True):
     disturbed: Seconds | None = None
 
 
-class Pages(Say, frozen=True, tag="pages"):
+class Pages(Message, frozen=True, tag="pages"):
     ranks: tuple[PageLine, ...]
     id: Number | None = None
     gap: Seconds = 0.0
     quiet: Seconds = 0.0
 
 
-class Exited(Say, frozen=True, tag="exit"):
+class Exited(Message, frozen=True, tag="exit"):
     """`last` is the page as the rank left it."""
 
     rank: Number
@@ -80,32 +74,22 @@ class Exited(Say, frozen=True, tag="exit"):
     words: Text = ""
 
 
-class Stacks(Say, frozen=True, tag="stacks"):
+class Stacks(Message, frozen=True, tag="stacks"):
     stacks: dict[str, Text]
 
 
-class Dns(Say, frozen=True, tag="dns"):
+class Dns(Message, frozen=True, tag="dns"):
     seconds: Seconds | None = None
 
 
-class Memory(Say, frozen=True, tag="memory"):
+class Memory(Message, frozen=True, tag="memory"):
     peak: Count
 
 
-class Bye(Say, frozen=True, tag="bye"):
-    pass
-
-
-Said = Ready | Imported | Trouble | Store | Spawned | Told | Pages | Exited | Stacks | Dns | Memory | Bye
-_DECODER: msgspec.json.Decoder[Said] = msgspec.json.Decoder(Said)
-
-
-def parse(line: bytes) -> Said | None:
-    """None for anything that is not such a line."""
-    try:
-        return _DECODER.decode(line)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        return None
+SmokeMessage = Ready | Imported | Trouble | Store | Spawned | Told | Pages | Exited | Stacks | Dns | Memory
+DECODER: msgspec.json.Decoder[SmokeMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
+    SmokeMessage | NoInterpreter | Bye
+)
 
 
 def sample(line: PageLine) -> Sample | None:

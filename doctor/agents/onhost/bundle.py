@@ -14,14 +14,14 @@ import zlib
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-PACKAGES = ("doctor", "doctor.smoke", "doctor.smoke.onhost")
-HOME = PACKAGES[-1]
+SELF = "doctor.agents.onhost.bundle"
 
-# Reads exactly the program from stdin and no byte of what follows. It has no quotes: shells need them.
+# Reads exactly the program from stdin and no byte of what follows: a buffered stdin would take more.
+# It has no quotes: shells need them.
 _READ = (
     "import os, sys; b = bytearray(); "
-    "any(iter(lambda: b.extend(os.read(0, {size} - len(b)) or sys.exit(4)) or len(b) == {size}, None)); "
-    "exec(bytes(b[:{head}])); begin(bytes(b), {head}, sys.argv[1])"
+    "any(iter(lambda: b.extend(os.read(0, {whole} - len(b)) or sys.exit(4)) or len(b) == {whole}, None)); "
+    "exec(bytes(b[:{head}])); begin(bytes(b[:{size}]), {head}, sys.argv[1])"
 )
 
 
@@ -29,7 +29,7 @@ class Bundled:
     """Finds and loads modules whose source is in memory."""
 
     def __init__(self, sources: "dict[str, str]") -> None:
-        self.sources = {HOME + "." + name: source for name, source in sources.items()}
+        self.sources = sources
 
     def find_spec(self, name: str, *_: Any) -> "ModuleSpec | None":
         if name not in self.sources:
@@ -51,24 +51,29 @@ def begin(program: bytes, head: int, name: str) -> None:
     """Make our modules importable and run the `main` of one of them."""
     sys.path[:] = [folder for folder in sys.path if folder]
     sources = json.loads(zlib.decompress(base64.b64decode(program[head:])).decode("utf-8"))
-    for package in PACKAGES:
-        module = types.ModuleType(package)
-        module.__path__ = []
-        sys.modules[package] = module
+    for source in sources:
+        parts = source.split(".")
+        for package in (".".join(parts[:depth]) for depth in range(1, len(parts))):
+            if package not in sys.modules:
+                sys.modules[package] = types.ModuleType(package)
+                sys.modules[package].__path__ = []
     sys.meta_path.insert(0, Bundled(sources))
-    importlib.import_module(HOME + "." + name).main(program, head)
+    importlib.import_module(name).main(program, head)
 
 
 def pack(sources: "dict[str, str]") -> "tuple[bytes, int]":
-    """The program of these modules, and the size of its head."""
-    head = sources["bundle"].encode("utf-8")
+    """The program of these modules, this one among them, and the size of its head."""
+    head = sources[SELF].encode("utf-8")
     body = base64.b64encode(zlib.compress(json.dumps(sources).encode("utf-8"), 9))
     return head + body, len(head)
 
 
-def reader(program: bytes, head: int) -> str:
-    """What to pass to `python -c`, followed by the name of the module to run."""
-    return _READ.format(size=len(program), head=head)
+def reader(program: bytes, head: int, rest: int = 0) -> str:
+    """What to pass to `python -c`, followed by the name of the module to run.
+
+    `rest` is how many bytes after the program are read as well, and left out.
+    """
+    return _READ.format(whole=len(program) + rest, size=len(program), head=head)
 
 
 def command(python: str, program: bytes, head: int, name: str) -> "list[str]":

@@ -9,7 +9,9 @@ from typing import TypeVar, cast
 
 import msgspec
 
+from doctor.agents.session import RemoteAgent
 from doctor.model import Unreached
+from doctor.smoke.messages import PageLine, sample
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import (
     Audit,
@@ -31,7 +33,6 @@ from doctor.smoke.result import (
     Started,
     Step,
 )
-from doctor.smoke.words import PageLine, sample
 
 E = TypeVar("E", bound=msgspec.Struct)
 MOST_EVENTS = 20_000
@@ -41,7 +42,7 @@ MOST_EVENT_BYTES = 16 * 2**20
 
 
 @dataclass(slots=True)
-class RankWatch:
+class LiveRank:
     """One rank, as far as it was heard of."""
 
     seat: Seat
@@ -142,19 +143,12 @@ class RankWatch:
 
 
 @dataclass(slots=True)
-class HostWatch:
-    """One host's agent."""
+class LiveHost(RemoteAgent):
+    """One host, seen through its agent."""
 
-    host: str
-    ready: bool = False
     ready_at: float | None = None
-    gone: bool = False
     silence: float = 0.0
-    """For how long nothing was heard of it, while somebody listened."""
-    spoke: bool = False
-    """Since its silence was counted last."""
-    mute: bool = False
-    """It is no longer expected to answer."""
+    """For how long nothing was heard of it, while somebody listened. It ends when the agent `spoke`."""
     unanswered: int = 0
     """Looks in a row that it did not answer."""
     imported_at: float | None = None
@@ -172,7 +166,6 @@ class HostWatch:
     peak_memory: int = 0
     trouble: str = ""
     lost: Unreached | None = None
-    noise: list[str] = field(default_factory=list)
 
     def seen(self, began: float) -> HostSeen:
         return HostSeen(

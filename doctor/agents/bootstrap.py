@@ -1,0 +1,69 @@
+"""How an agent gets to a host: one command line for any login shell, modules on stdin, nothing on disk."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+from doctor.agents.onhost import bundle
+from doctor.transport import Script
+
+PYTHONS = ("python3", "/usr/libexec/platform-python", "python")
+LAST_LINE = b'{"say":"bye"}'
+
+# Prints the real interpreter behind shims and wrappers, if it is new enough and has the modules.
+_WHICH = (
+    "import sys, base64, json, zlib, {needs}; sys.version_info >= (3, 6) and sys.stdout.write(sys.executable)"
+)
+_BASH = "LC_ALL=C; IFS=; set -f; read -r -N {python} _; read -r -N {bash} s; eval $s"
+
+
+@cache
+def module_texts(package: str) -> Mapping[str, str]:
+    """The modules of a folder: their names and their texts."""
+    return {
+        f"{package}.{entry.name[:-3]}": entry.read_text(encoding="utf-8")
+        for entry in sorted(files(package).iterdir(), key=lambda entry: entry.name)
+        if entry.name.endswith(".py") and entry.name != "__init__.py"
+    }
+
+
+def agent_script(
+    modules: Mapping[str, str], main: str, *, needs: str, python: str | None = None, bash: bytes = b""
+) -> Script:
+    """Start the module `main`, which needs these modules of Python. Keep the session's stdin open after this.
+
+    `python` is the interpreter to prefer, `bash` the program for hosts without any. Stdin carries
+    both programs and then commands; whichever starts reads exactly the bytes of both, and
+    leaves the commands to the agent.
+    """
+    program, head = _packed(tuple({**module_texts("doctor.agents.onhost"), **modules}.items()))
+    code = bundle.reader(program, head, len(bash))
+    candidates = " ".join(shlex.quote(p) for p in ((python,) if python else ()) + PYTHONS)
+    # What the login shell printed may lack its line end.
+    shell = (
+        f"echo; for p in {candidates}; do "
+        f'x=$("$p" -ISBc {_quoted(_WHICH.format(needs=needs))} 2>/dev/null </dev/null) && [ -x "$x" ] '
+        f'&& exec "$x" -ISBc {_quoted(code)} {main}; done; '
+    )
+    missing = "no Python 3.6 or later was found"
+    if bash:
+        feed = _BASH.format(python=len(program), bash=len(bash))
+        shell += f"command -v bash >/dev/null 2>&1 && exec bash --norc --noprofile -c {shlex.quote(feed)}; "
+        missing = "neither Python 3.6 or later nor bash was found"
+    shell += "echo " + shlex.quote(f'{{"say":"none","detail":"{missing}"}}')
+    return Script(f"exec sh -c {shlex.quote(shell)}", program + bash, LAST_LINE)
+
+
+@cache
+def _packed(modules: tuple[tuple[str, str], ...]) -> tuple[bytes, int]:
+    """Once for all hosts."""
+    return bundle.pack(dict(modules))
+
+
+def _quoted(code: str) -> str:
+    """Double quotes read better than single ones nested in single ones; the code has nothing to escape."""
+    assert not set(code) & set("\"'$`\\!\n")
+    return f'"{code}"'

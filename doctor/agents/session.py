@@ -1,0 +1,170 @@
+"""The conversation with one agent on each of several hosts: their leases, their messages, their noise.
+
+A host is hostile until proved otherwise: what does not decode, or was not asked for, is noise.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+import msgspec
+
+from doctor.model import Unreached
+from doctor.transport import Ended, Line, Session
+
+MOST_NOISE = 200
+ALONE = 0.8
+"""After so much of their lease without a word from here, agents may end."""
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="say"):
+    """What agents say: one JSON line each."""
+
+
+class NoInterpreter(Message, frozen=True, tag="none"):
+    """The bootstrap found nothing that could run the agent."""
+
+    detail: str = ""
+
+
+class Bye(Message, frozen=True, tag="bye"):
+    """The last message of an agent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPatience:
+    """Seconds. An agent lives for a `lease` after the last line it got; one is sent each `beat`."""
+
+    start: float = 25.0
+    beat: float = 2.0
+    lease: float = 10.0
+    stop: float = 2.0
+
+
+@dataclass(slots=True)
+class RemoteAgent:
+    """The controller's view of one host's agent."""
+
+    host: str
+    ready: bool = False
+    gone: bool = False
+    mute: bool = False
+    """It is no longer expected to answer."""
+    spoke: bool = False
+    noise: list[str] = field(default_factory=list)
+
+
+Loss = Literal["unreached", "ended", "noise"]
+A = TypeVar("A", bound=RemoteAgent)
+M = TypeVar("M")
+
+
+class AgentSession(ABC, Generic[A, M]):
+    """Subclasses say what is made of messages, and of an agent that is lost."""
+
+    decoder: ClassVar[msgspec.json.Decoder[Any]]
+    """Of M, NoInterpreter and Bye."""
+    beat: ClassVar[bytes]
+    last: ClassVar[bytes]
+    """The line that ends an agent."""
+
+    def __init__(self, session: Session, agents: Mapping[str, A], lease: AgentPatience) -> None:
+        self.session = session
+        self.agents = agents
+        self.stopping = False
+        self._lease = lease
+        self._beat_at = self._excused_until = 0.0
+        self._beaten = time.monotonic()
+
+    @abstractmethod
+    def take(self, agent: A, message: M, size: int) -> bool:
+        """Take in a message of `size` bytes. False when the agent was not asked for it."""
+
+    @abstractmethod
+    def lose(self, agent: A, how: Loss, detail: str, unreached: Unreached | None) -> None:
+        """The agent is gone, and was not told to stop."""
+
+    @property
+    def excused(self) -> bool:
+        """Agents end when they are left alone, as by a controller that was stopped for a while."""
+        return time.monotonic() < self._excused_until
+
+    def live(self) -> list[A]:
+        return [agent for agent in self.agents.values() if not agent.gone]
+
+    def expected(self) -> list[A]:
+        return [agent for agent in self.live() if not agent.mute]
+
+    def tell_all(self, line: bytes) -> None:
+        for agent in self.live():
+            self.session.send(agent.host, line)
+
+    def stop(self) -> None:
+        """Tell every agent to stop, and hear that it did: only then is nothing of the run left."""
+        self.stopping = True
+        self.tell_all(self.last)
+        self.hear_until(time.monotonic() + self._lease.stop, lambda: not self.expected())
+
+    def hear_until(self, deadline: float, over: Callable[[], bool]) -> None:
+        while not over() and time.monotonic() < deadline:
+            self.hear(deadline)
+
+    def hear(self, deadline: float) -> bool:
+        """Keep the leases alive and take in the next event before `deadline`; False if there was none."""
+        now = time.monotonic()
+        self._note_absence(now)
+        if now >= self._beat_at:
+            self._beat_at, self._beaten = now + self._lease.beat, now
+            self.tell_all(self.beat)
+        event = self.session.receive(max(0.0, min(deadline, self._beat_at) - now))
+        if event is None:
+            return False
+        self._note_absence(time.monotonic())
+        agent = self.agents.get(event.host)
+        if agent is not None and not agent.gone:
+            agent.spoke = True
+            if isinstance(event, Ended):
+                self._ended(agent, event)
+            else:
+                self._line(agent, event)
+        return True
+
+    def _note_absence(self, now: float) -> None:
+        if now - self._beaten >= ALONE * self._lease.lease:
+            self._excused_until = now + self._lease.lease
+
+    def _line(self, agent: A, line: Line) -> None:
+        try:
+            message = self.decoder.decode(line.text)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            message = None
+        if isinstance(message, NoInterpreter | Bye):
+            why = printable(message.detail) if isinstance(message, NoInterpreter) else "its agent ended early"
+            self._drop(agent, "ended", why)
+        elif (message is None or not self.take(agent, message, len(line.text))) and line.text.strip():
+            agent.noise.append(printable(line.text.decode("utf-8", "replace")))
+            if len(agent.noise) > MOST_NOISE:
+                self._drop(agent, "noise", f"it printed more than {MOST_NOISE} lines that are no answer")
+
+    def _ended(self, agent: A, event: Ended) -> None:
+        if event.unreached is not None:
+            self._drop(agent, "unreached", event.unreached.summary, event.unreached)
+            return
+        last = event.stderr.decode("utf-8", "replace").strip().splitlines()[-3:] or agent.noise[-3:]
+        words = f": {' | '.join(map(printable, last))}" if last else ""
+        self._drop(agent, "ended", f"its agent ended early (exit status {event.rc}){words}")
+
+    def _drop(self, agent: A, how: Loss, detail: str, unreached: Unreached | None = None) -> None:
+        """Listen to it no more."""
+        agent.gone = True
+        if not self.stopping:
+            self.lose(agent, how, detail, unreached)
+
+
+def printable(text: str) -> str:
+    """One printable line, of bounded length."""
+    return "".join(c if c.isprintable() else " " for c in text[:200]).strip()

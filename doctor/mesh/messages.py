@@ -1,0 +1,62 @@
+"""What a mesh agent says, and what is believed of it."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import msgspec
+
+from doctor.agents.session import Bye, Message, NoInterpreter, printable
+from doctor.mesh.plan import Attempt
+from doctor.mesh.result import Kind, Link, Listener, ListenError, Outcome
+
+_LISTEN_ERRORS: dict[str, ListenError] = {word: word for word in get_args(ListenError) if word != "no-agent"}
+_OUTCOMES: dict[str, Outcome] = {word: word for word in get_args(Outcome)}
+
+
+class AgentReady(Message, frozen=True, tag="ready"):
+    agent: str = ""
+
+
+class Listening(Message, frozen=True, tag="listener"):
+    id: int
+    port: int | None = None
+    error: str | None = None
+    detail: str = ""
+
+
+class Tried(Message, frozen=True, tag="link"):
+    id: int
+    outcome: str = "error"
+    ms: float | None = None
+    tries: int = 1
+    detail: str = ""
+
+
+MeshMessage = AgentReady | Listening | Tried
+DECODER: msgspec.json.Decoder[MeshMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
+    MeshMessage | NoInterpreter | Bye
+)
+
+
+def as_listener(said: Listening, host: str, kind: Kind, asked: int) -> Listener:
+    port = said.port if said.error is None and said.port and 0 < said.port < 65536 else None
+    error = None if port else _LISTEN_ERRORS.get(said.error or "", "error")
+    return Listener(host, kind, asked, port, error, printable(said.detail))
+
+
+def as_link(
+    attempt: Attempt, outcome: str, detail: str = "", ms: float | None = None, tries: int = 0
+) -> Link:
+    return Link(
+        source=attempt.source,
+        target=attempt.target,
+        address=attempt.address,
+        port=attempt.port,
+        kind=attempt.kind,
+        outcome=_OUTCOMES.get(outcome, "error"),
+        ms=round(ms, 3) if ms is not None and math.isfinite(ms) else None,
+        tries=tries,
+        detail=printable(detail),
+    )

@@ -1,0 +1,173 @@
+"""The agents of a smoke run: how they get to hosts, what they are told, what is made of what they say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from doctor.agents.bootstrap import agent_script, module_texts
+from doctor.agents.session import AgentSession, Loss
+from doctor.model import Unreached
+from doctor.smoke.live import LiveHost
+from doctor.smoke.messages import (
+    DECODER,
+    Dns,
+    Exited,
+    Imported,
+    Memory,
+    Pages,
+    Ready,
+    SmokeMessage,
+    Spawned,
+    Stacks,
+    Store,
+    Told,
+    Trouble,
+)
+from doctor.smoke.result import Backend, Exit, SmokePlan
+from doctor.smoke.watch import Watch
+from doctor.transport import Script, Session
+
+BEFORE_BACKEND = ("spawned", "start", "ready", "join")
+SLICE = 0.25
+"""Seconds of listening at a time."""
+MOST_SILENCE = 2 * SLICE
+"""For so much silence one turn counts: who did not listen has not heard that nobody spoke."""
+
+
+HOME = "doctor.smoke.onhost"
+NEEDS = "ctypes, fcntl, mmap, resource, select"
+
+
+def smoke_script(python: str | None = None, modules: Mapping[str, str] | None = None) -> Script:
+    """Start the agent; `python` is the interpreter to prefer. Keep the session's stdin open after this.
+
+    `modules` replaces the text of some of the modules.
+    """
+    changed = {f"{HOME}.{name}": text for name, text in (modules or {}).items()}
+    return agent_script({**module_texts(HOME), **changed}, f"{HOME}.agent", needs=NEEDS, python=python)
+
+
+class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
+    """Takes in what hosts say, as far as it is believed, into `watch`."""
+
+    decoder, beat, last = DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
+
+    def __init__(self, session: Session, watch: Watch, began: float) -> None:
+        super().__init__(session, watch.hosts, watch.patience)
+        self.watch = watch
+        self.plan: SmokePlan = watch.plan
+        self.patience = watch.patience
+        self.began = began
+        self.store_port: int | None = None
+        self.looks = 0
+        self._stacks_of: set[str] = set()
+        self._listened = time.monotonic()
+
+    def send(self, host: str, what: Mapping[str, Any]) -> None:
+        self.session.send(host, msgspec.json.encode(what))
+
+    # Asking.
+
+    def look(self) -> list[LiveHost]:
+        """Fresh pages of all ranks; the agents that did not answer."""
+        self.looks += 1
+        wanted = self.looks
+        self._ask({"do": "look", "id": wanted}, lambda host: host.looked >= wanted)
+        missing = [host for host in self.live() if host.looked < wanted]
+        for host in self.live():
+            host.unanswered = host.unanswered + 1 if host in missing else 0
+        return missing
+
+    def take_stacks(self) -> None:
+        self._ask({"do": "stacks"}, self._told_all)
+
+    def _told_all(self, host: LiveHost) -> bool:
+        """Stacks, and where there is a backend that knows something, its words."""
+        joined = [
+            rank
+            for rank in (self.watch.ranks[seat.rank] for seat in self.plan.on(host.host))
+            if self.plan.backend != "gloo" and rank.exit is None and rank.phase not in BEFORE_BACKEND
+        ]
+        return host.host in self._stacks_of and all(rank.events[Backend] for rank in joined)
+
+    def _ask(self, what: Mapping[str, Any], answered: Callable[[LiveHost], bool]) -> None:
+        self.tell_all(msgspec.json.encode(what))
+        deadline = time.monotonic() + self.patience.look
+        self.hear_until(deadline, lambda: all(map(answered, self.expected())))
+
+    # Listening.
+
+    def hear(self, deadline: float) -> bool:
+        """Keep the leases alive and take in what is said, until `deadline` or the first silence before it.
+        Whether all was taken in that was said until now: only then may anybody be judged by it.
+        """
+        now = time.monotonic()
+        more, enough = super().hear(min(deadline, now + SLICE)), time.monotonic() + SLICE
+        while more:
+            if time.monotonic() >= enough:
+                return False
+            more = super().hear(0.0)
+        self._count_silence()
+        return True
+
+    def _count_silence(self) -> None:
+        now = time.monotonic()
+        passed, self._listened = min(now - self._listened, MOST_SILENCE), now
+        for host in self.live():
+            host.silence = 0.0 if host.spoke else host.silence + passed
+            host.spoke = False
+
+    def lose(self, host: LiveHost, _: Loss, detail: str, unreached: Unreached | None) -> None:
+        if unreached is not None:
+            host.lost = unreached
+        elif self.excused:
+            self.watch.abandoned = True
+        else:
+            host.trouble = host.trouble or detail
+
+    def take(self, host: LiveHost, said: SmokeMessage, size: int) -> bool:
+        now = time.monotonic()
+        if isinstance(said, Told | Exited):
+            self._of_rank(said, host, now, size)
+        elif isinstance(said, Pages):
+            self.watch.pages(host, said, now)
+        elif isinstance(said, Ready):
+            host.ready, host.cores, host.load = True, said.cores, said.load
+            host.ready_at = host.ready_at or now
+        elif isinstance(said, Imported):
+            host.imported_at, host.python, host.torch = now, said.path, said.torch
+        elif isinstance(said, Store):
+            if host.host == self.plan.head:
+                self.store_port = said.port
+        elif isinstance(said, Spawned):
+            for seat in self.plan.on(host.host):
+                self.watch.ranks[seat.rank].pid = said.pids.get(str(seat.rank))
+        elif isinstance(said, Stacks):
+            self._stacks_of.add(host.host)
+            for seat in self.plan.on(host.host):
+                self.watch.ranks[seat.rank].stack = said.stacks.get(str(seat.rank), "")
+        elif isinstance(said, Dns):
+            host.reverse_dns = said.seconds
+        elif isinstance(said, Memory):
+            host.peak_memory = said.peak
+        elif isinstance(said, Trouble) and not (self.stopping and host.trouble):
+            host.trouble = said.text
+        return True
+
+    def _of_rank(self, said: Told | Exited, host: LiveHost, now: float, size: int) -> None:
+        """Hosts are believed about their own ranks only."""
+        ranks = self.watch.ranks
+        if said.rank >= len(ranks) or ranks[said.rank].seat.host != host.host:
+            return
+        rank = ranks[said.rank]
+        if isinstance(said, Told):
+            rank.take(said.event, now, size)
+        elif rank.exit is None and not self.stopping:
+            if said.last is not None and said.last.rank == said.rank:
+                rank.look(said.last, now, self.patience.again)
+            rank.exit = Exit(said.code, said.signal, round(now - self.began, 3), said.words)
+            self.watch.ended(rank)

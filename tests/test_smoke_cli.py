@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from doctor.smoke.inject import KINDS
@@ -265,25 +265,12 @@ class Running:
         raise AssertionError(f"it ended before {word!r}: {self.process.communicate()}")
 
     def end(self) -> tuple[str, str]:
-        began = [*_descendants(self.process.pid)]
+        began = psutil.Process(self.process.pid).children(recursive=True)
         shown, errors = self.process.communicate(timeout=20)
-        deadline = time.monotonic() + 15
-        while left := [pid for pid in began if Path(f"/proc/{pid}/task").exists()]:
-            assert time.monotonic() < deadline, f"left behind: {left}"
-            time.sleep(0.05)
+        _, left = psutil.wait_procs(began, timeout=15)
+        assert not left, "left behind"
         assert "Traceback" not in shown + errors
         return shown, errors
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            parent = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            yield int(name)
-            yield from _descendants(int(name))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Processes of hosts and containers, as the machine sees them: by psutil, and by /proc for their namespaces."""
+"""Processes of hosts and containers, as the machine sees them; psutil knows nothing of their namespaces."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
@@ -255,6 +255,7 @@ def _commands(found: dict[str, dict[str, list[str]] | None]) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Running:
     process: subprocess.Popen[str]
+    below: list[psutil.Process] = field(default_factory=list)
 
     def await_word(self, word: str) -> None:
         """`-v` tells a log what begins."""
@@ -265,9 +266,8 @@ class Running:
         raise AssertionError(f"it ended before {word!r}: {self.process.communicate()}")
 
     def end(self) -> tuple[str, str]:
-        began = psutil.Process(self.process.pid).children(recursive=True)
         shown, errors = self.process.communicate(timeout=20)
-        _, left = psutil.wait_procs(began, timeout=15)
+        _, left = psutil.wait_procs(self.below, timeout=15)
         assert not left, "left behind"
         assert "Traceback" not in shown + errors
         return shown, errors
@@ -287,6 +287,8 @@ def training(tmp_path: Path) -> Iterator[Callable[[], Running]]:
         def start() -> Running:
             running = Running(process)
             running.await_word("^smoke: train$")
+            running.below.extend(psutil.Process(process.pid).children(recursive=True))
+            assert running.below
             return running
 
         yield start

@@ -16,12 +16,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any
+
+import psutil
 
 from benchmarks.table import MEGA, kernel, rows
 from doctor import __version__
@@ -129,26 +131,16 @@ def _memory(argv: Sequence[str]) -> float:
         stderr=subprocess.DEVNULL,
         env=_environment(),
     )
-    most = 0
+    whole, most = psutil.Process(process.pid), 0
     while process.poll() is None:
-        most = max(most, sum(map(_proportional, _descendants(process.pid))))
+        most = max(most, sum(map(_proportional, (whole, *whole.children(recursive=True)))))
         time.sleep(0.1)
     return most
 
 
-def _descendants(pid: int) -> Iterator[int]:
-    yield pid
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text().split():
-                yield from _descendants(int(child))
-
-
-def _proportional(pid: int) -> int:
-    with contextlib.suppress(OSError):
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-        if found := re.search(r"^Pss: +(\d+) kB", text, re.M):
-            return 1024 * int(found[1])
+def _proportional(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error):
+        return int(process.memory_full_info().pss)
     return 0
 
 

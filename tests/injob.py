@@ -10,13 +10,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+import psutil
+
 from tests.lab import Host, Lab
 from tests.lab.controller import REPOSITORY
+from tests.lab.processes import command, numbers, processes
 
 JOINED = "has come to rank 0"
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
@@ -142,13 +145,13 @@ def mpirun(lab: Lab, hosts: Sequence[Host], ranks: int, *arguments: str, **env: 
 
 def pid_of(host: Host, rank: int) -> int:
     """The process of a rank that has called doctor, by its number on its host; 0 where there is none."""
-    look = (
-        "for p in /proc/[0-9]*; do tr '\\0' '\\n' <$p/environ 2>/dev/null | grep -qxE "
-        f"'(OMPI_COMM_WORLD_)?RANK={rank}' && tr '\\0' ' ' <$p/cmdline | grep -q '^[^ ]*python.* -m doctor ' "
-        "&& echo ${p#/proc/}; done"
-    )
-    found = host.ask(look).stdout.split()
-    return int(found[0]) if found else 0
+    for process in processes(host.pid):
+        with suppress(psutil.NoSuchProcess):
+            environ, line = process.environ(), command(process)
+            mine = str(rank) in (environ.get("RANK"), environ.get("OMPI_COMM_WORLD_RANK"))
+            if mine and re.match(r"\S*python.* -m doctor ", line):
+                return numbers(process.pid)[-1]
+    return 0
 
 
 @dataclass(slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -11,6 +10,8 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from doctor.smoke.agents import smoke_script
 from doctor.transport import Ended
@@ -168,10 +169,10 @@ class Agent:
         return {pid: line for pid, line in processes(self.mark) if "which" not in line}
 
     def agent_pid(self) -> int:
-        return next(pid for pid, line in self.pids().items() if line.endswith("onhost.agent "))
+        return next(pid for pid, line in self.pids().items() if line.endswith("onhost.agent"))
 
     def forkserver_pid(self) -> int:
-        return min(pid for pid, line in self.pids().items() if line.endswith("onhost.forkserver "))
+        return min(pid for pid, line in self.pids().items() if line.endswith("onhost.forkserver"))
 
     def gone_within(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
@@ -206,9 +207,6 @@ def agents(folder: Path) -> Iterator[Open]:
 
 
 def processes(mark: str) -> Iterator[tuple[int, str]]:
-    wanted = f"DOCTOR_TEST_MARK={mark}".encode()
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            folder = Path("/proc", name)
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                yield int(name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    for process in psutil.process_iter(["environ", "cmdline"]):
+        if (process.info["environ"] or {}).get("DOCTOR_TEST_MARK") == mark:
+            yield process.pid, " ".join(process.info["cmdline"] or ())

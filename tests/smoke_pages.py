@@ -6,6 +6,7 @@ Nothing here asks the run for help, or can disturb it.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import subprocess
 import time
@@ -13,8 +14,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
 from doctor.smoke.onhost import page
 from tests.lab import Host, Lab, LabError
+from tests.lab.processes import command, numbers, processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +110,9 @@ class Watch:
         self._pids.clear()
 
     def _find(self, name: str) -> None:
-        for process in processes(self.lab[name]):
+        for process in processes(self.lab[name].pid):
             with contextlib.suppress(OSError):
-                for link in Path(f"/proc/{process}/fd").iterdir():
+                for link in Path(f"/proc/{process.pid}/fd").iterdir():
                     if not os.readlink(link).startswith(("/memfd:", "/tmp/")):
                         continue
                     memory = os.open(link, os.O_RDONLY)
@@ -127,11 +131,9 @@ class Watch:
     def _outer(self, name: str, inside: int) -> int | None:
         """The machine's number of a process that its host knows by `inside`."""
         if (name, inside) not in self._pids:
-            for process in processes(self.lab[name]):
-                with contextlib.suppress(OSError, StopIteration):
-                    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-                    numbers = next(line for line in lines if line.startswith("NSpid:")).split()
-                    self._pids[name, int(numbers[-1])] = process
+            for process in processes(self.lab[name].pid):
+                with contextlib.suppress(OSError):
+                    self._pids[name, numbers(process.pid)[-1]] = process.pid
         return self._pids.get((name, inside))
 
 
@@ -144,52 +146,19 @@ def watching(lab: Lab) -> Iterator[Watch]:
         watch.close()
 
 
-def processes(host: Host) -> list[int]:
-    """The machine's numbers of all processes of a host."""
-    namespace = os.readlink(f"/proc/{host.pid}/ns/pid")
-    found = []
-    for entry in os.listdir("/proc"):
-        with contextlib.suppress(OSError):
-            if entry.isdigit() and os.readlink(f"/proc/{entry}/ns/pid") == namespace:
-                found.append(int(entry))
-    return found
-
-
 def agent(host: Host) -> int | None:
     """The supervisor of the ranks of a host: the outermost Python of what its logins started."""
-    for process in processes(host):
-        line = [process, *_ancestors(host, process)]
-        pythons = [each for each in line if _name(each).startswith("python")]
-        if pythons and any(_name(each).startswith("sshd") for each in line):
-            return pythons[-1]
+    for process in processes(host.pid):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            above = itertools.takewhile(lambda each: each.pid != host.pid, process.parents())
+            line = [(each.pid, each.name()) for each in (process, *above)]
+            pythons = [pid for pid, name in line if name.startswith("python")]
+            if pythons and any(name.startswith("sshd") for _, name in line):
+                return pythons[-1]
     return None
 
 
 def sessions(host: Host) -> list[int]:
     """The processes of sshd that serve a login."""
-    serving = []
-    for process in processes(host):
-        with contextlib.suppress(OSError):
-            words = Path(f"/proc/{process}/cmdline").read_bytes()
-            if words.startswith(b"sshd: ") and b"[listener]" not in words:
-                serving.append(process)
-    return serving
-
-
-def _ancestors(host: Host, process: int) -> list[int]:
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        while (process := int(_stat(process)[1])) not in (host.pid, 0):
-            found.append(process)
-    return found
-
-
-def _name(process: int) -> str:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{process}/comm").read_text().strip()
-    return ""
-
-
-def _stat(process: int) -> list[str]:
-    """State, parent, …: what follows the name."""
-    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    lines = {process.pid: command(process) for process in processes(host.pid)}
+    return [pid for pid, line in lines.items() if line.startswith("sshd: ") and "[listener]" not in line]

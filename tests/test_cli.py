@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from doctor import __version__
@@ -273,14 +274,7 @@ def test_a_signal_ends_the_run_with_what_is_known(number: signal.Signals, tmp_pa
     assert not sleepers(number), "nothing stays behind"
 
 
-def sleepers(number: int) -> list[str]:
+def sleepers(number: int) -> list[psutil.Process]:
     """Processes of the slow plug-in."""
-    found = []
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            line = Path(f"/proc/{name}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if line.startswith(b"sleep\x0031.%d\0" % number):
-            found.append(name)
-    return found
+    every = psutil.process_iter(["cmdline"])
+    return [process for process in every if process.info["cmdline"] == ["sleep", f"31.{number}"]]

@@ -139,12 +139,16 @@ def test_what_runs_on_hosts_needs_nothing_but_python() -> None:
 @pytest.mark.parametrize(
     ("code", "absent"),
     [
-        ("import doctor.cli", {"paramiko", "torch", "rich", "yaml", "ClusterShell", "msgspec"}),
-        ("from doctor.cli import run; run(['--help'])", {"paramiko", "torch", "ClusterShell", "msgspec"}),
+        ("import doctor.cli", {"paramiko", "torch", "rich", "yaml", "ClusterShell", "msgspec", "psutil"}),
+        (
+            "from doctor.cli import run; run(['--help'])",
+            {"paramiko", "torch", "ClusterShell", "msgspec", "psutil"},
+        ),
         ("from doctor.cli import run; run(['--version'])", {"paramiko", "torch", "rich", "ClusterShell"}),
-        ("from doctor.cli import run; run(['list'])", {"paramiko", "torch", "rich"}),
+        ("from doctor.cli import run; run(['list'])", {"paramiko", "torch", "rich", "psutil"}),
         ("from doctor.cli import run; run(['check', '--local', '--only', 'shm-*'])", {"paramiko", "torch"}),
-        ("import doctor.judge.examine", {"paramiko", "torch", "rich", "typer"}),
+        ("import doctor.transport.routed", {"paramiko", "torch", "psutil"}),
+        ("import doctor.judge.examine", {"paramiko", "torch", "rich", "typer", "psutil"}),
     ],
 )
 def test_heavy_modules_wait_until_they_are_needed(code: str, absent: set[str]) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from doctor.smoke.inject import KINDS
@@ -255,6 +255,7 @@ def _commands(found: dict[str, dict[str, list[str]] | None]) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Running:
     process: subprocess.Popen[str]
+    below: list[psutil.Process] = field(default_factory=list)
 
     def await_word(self, word: str) -> None:
         """`-v` tells a log what begins."""
@@ -265,25 +266,11 @@ class Running:
         raise AssertionError(f"it ended before {word!r}: {self.process.communicate()}")
 
     def end(self) -> tuple[str, str]:
-        began = [*_descendants(self.process.pid)]
         shown, errors = self.process.communicate(timeout=20)
-        deadline = time.monotonic() + 15
-        while left := [pid for pid in began if Path(f"/proc/{pid}/task").exists()]:
-            assert time.monotonic() < deadline, f"left behind: {left}"
-            time.sleep(0.05)
+        _, left = psutil.wait_procs(self.below, timeout=15)
+        assert not left, "left behind"
         assert "Traceback" not in shown + errors
         return shown, errors
-
-
-def _descendants(pid: int) -> Iterator[int]:
-    for name in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            parent = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            yield int(name)
-            yield from _descendants(int(name))
 
 
 @pytest.fixture
@@ -300,6 +287,8 @@ def training(tmp_path: Path) -> Iterator[Callable[[], Running]]:
         def start() -> Running:
             running = Running(process)
             running.await_word("^smoke: train$")
+            running.below.extend(psutil.Process(process.pid).children(recursive=True))
+            assert running.below
             return running
 
         yield start

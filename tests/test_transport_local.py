@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from doctor.model import Answer, End, Host, Reach
@@ -41,9 +42,9 @@ def gone(pid: str) -> bool:
     until = time.monotonic() + 3
     while time.monotonic() < until:
         try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            if psutil.Process(int(pid)).status() == psutil.STATUS_ZOMBIE:
                 return True
-        except OSError:
+        except psutil.NoSuchProcess:
             return True
         time.sleep(0.02)
     return False

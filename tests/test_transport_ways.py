@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from getpass import getuser
 from pathlib import Path
 
+import psutil
 import pytest
 
 from doctor.model import Answer, Host, Reach, Unreached
@@ -177,9 +178,9 @@ def test_a_proxy_command_is_ended_with_its_connection(tmp_path: Path, server: Ss
     proxy = f"ProxyCommand sh -c 'echo $$ > {mark}; exec {sys.executable} {relay} %h %p'"
     answer(server.host(), SshSettings(config_file=config(tmp_path, server, proxy)))
     until = time.monotonic() + 3
-    while Path(f"/proc/{mark.read_text().strip()}").exists() and time.monotonic() < until:
+    while psutil.pid_exists(int(mark.read_text())) and time.monotonic() < until:
         time.sleep(0.02)
-    assert not Path(f"/proc/{mark.read_text().strip()}").exists()
+    assert not psutil.pid_exists(int(mark.read_text()))
 
 
 def test_an_address_of_ipv6(tmp_path: Path, server: Sshd) -> None:

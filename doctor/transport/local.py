@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
+import psutil
+
 from doctor.model import Host
 from doctor.transport import errors
 from doctor.transport.program import OUTPUT_CAP
@@ -163,12 +165,15 @@ class LocalProgram:
 
 
 def _session(leader: int) -> Iterator[int]:
-    """Its processes; none where /proc does not show them."""
+    """Its processes; none where the kernel does not show them.
+
+    By session and not by parent: whose parent has ended is nobody's child, and still of the session.
+    """
     with contextlib.suppress(OSError):
-        for name in filter(str.isdecimal, os.listdir("/proc")):
+        for pid in psutil.pids():
             with contextlib.suppress(OSError):
-                if os.getsid(int(name)) == leader:
-                    yield int(name)
+                if os.getsid(pid) == leader:
+                    yield pid
 
 
 class LocalTransport(ThreadedTransport):

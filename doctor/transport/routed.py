@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from doctor.model import Host
-from doctor.transport.local import LocalTransport
 from doctor.transport.program import Program
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.threads import ThreadedTransport, Turn
@@ -26,6 +25,8 @@ class RoutedTransport(ThreadedTransport):
         self._ways: list[ThreadedTransport] = []
         self._way: dict[str, ThreadedTransport] = {}
         if here:
+            from doctor.transport.local import LocalTransport
+
             self._add(LocalTransport(here, settings.output_cap), here)
         if there:
             from doctor.transport.ssh.transport import SshTransport

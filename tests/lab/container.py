@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from .host import Host
 from .machine import listening
+from .processes import command, namespace, numbers, processes
 from .snapshot import Running, Snapshot
 
 FOLDERS = ("", "dev", "dev/shm")
@@ -89,19 +92,15 @@ class Container:
         if self.host.running:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
-            self.host.await_that(lambda: not Path(f"/proc/{self.pid}/ns/pid").exists(), f"end of {self.name}")
+            self.host.await_that(lambda: not psutil.pid_exists(self.pid), f"end of {self.name}")
         if self.memory:
             self.memory.remove()
 
     def _processes(self) -> Iterator[Running]:
-        namespace = os.readlink(f"/proc/{self.pid}/ns/pid")
-        for entry in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError, IndexError):
-                if int(entry) == self.pid or os.readlink(f"/proc/{entry}/ns/pid") != namespace:
-                    continue
-                words = Path(f"/proc/{entry}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-                if Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
-                    yield Running(int(entry), b" ".join(words).decode(errors="replace"))
+        for process in processes(self.pid):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if process.pid != self.pid and process.status() != psutil.STATUS_ZOMBIE:
+                    yield Running(process.pid, command(process))
 
     def _files(self) -> Iterator[str]:
         """What is mounted below is left out: it is the host's."""
@@ -116,14 +115,9 @@ class Container:
 
 def _number(host: int, inside: int) -> int:
     """The machine's number of the process that a host knows as `inside`."""
-    namespace = os.readlink(f"/proc/{host}/ns/pid")
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            status = Path(f"/proc/{entry}/status").read_text()
-            numbers = status.partition("NSpid:")[2].split("\n")[0].split()
-            # In the host's own namespace it has two numbers, and in its own the third: 1.
-            if len(numbers) >= 3 and int(numbers[-2]) == inside and numbers[-1] == "1":
-                parent = status.partition("PPid:")[2].split()[0]
-                if os.readlink(f"/proc/{parent}/ns/pid") == namespace:
-                    return int(entry)
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError, psutil.NoSuchProcess):
+            # The last but one is its number on the host, the last the one in its own namespace: 1.
+            if numbers(pid)[-2:] == [inside, 1] and namespace(psutil.Process(pid).ppid()) == namespace(host):
+                return pid
     raise LookupError(f"no process has the number {inside} on that host")

@@ -11,6 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import psutil
+
 PROGRAMS = (
     "ip",
     "mount",
@@ -75,12 +77,8 @@ def sweep() -> list[Path]:
 
 def processes_of(directory: Path) -> list[int]:
     """The processes that carry a path of this lab on their command line: its hosts and its controller."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if os.fsencode(directory) in (entry / "cmdline").read_bytes():
-                found.append(int(entry.name))
-    return found
+    every = psutil.process_iter(["cmdline"])
+    return [each.pid for each in every if str(directory) in " ".join(each.info["cmdline"] or ())]
 
 
 def _started(pid: int) -> str:

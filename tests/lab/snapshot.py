@@ -6,9 +6,11 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+
+import psutil
 
 from .machine import Machine, listening
+from .processes import command, numbers, processes
 
 # The file systems of a host's own beside its root disk.
 WATCHED = ("dev", "dev/shm", "home", "root", "run", "tmp", "var/tmp")
@@ -54,19 +56,12 @@ def snapshot(host: Machine) -> Snapshot:
 
 
 def _processes(init: int) -> Iterator[Running]:
-    namespace = os.readlink(f"/proc/{init}/ns/pid")
-    for entry in os.listdir("/proc"):
+    for process in processes(init):
         # A process may end while we look at it.
-        with contextlib.suppress(OSError, IndexError):
-            if not entry.isdigit() or os.readlink(f"/proc/{entry}/ns/pid") != namespace:
-                continue
-            words = Path(f"/proc/{entry}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-            command = b" ".join(words).decode(errors="replace")
-            status = Path(f"/proc/{entry}/status").read_text().splitlines()
-            fields = dict(line.split(":", 1) for line in status if ":" in line)
-            if not _infrastructure(init, int(entry), int(fields["PPid"]), command):
-                inside = int(fields["NSpid"].split()[-1])
-                yield Running(inside, command or f"[{fields['Name'].strip()}]")
+        with contextlib.suppress(OSError, psutil.NoSuchProcess):
+            line = command(process)
+            if not _infrastructure(init, process.pid, process.ppid(), line):
+                yield Running(numbers(process.pid)[-1], line or f"[{process.name()}]")
 
 
 def _infrastructure(init: int, pid: int, parent: int, command: str) -> bool:

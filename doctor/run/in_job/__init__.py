@@ -11,7 +11,7 @@ hub      rank 0's end: who came, who is silent, what is asked of whom
 served   the programs that a rank runs for rank 0
 member   every other rank: come, serve, wait for the verdict
 relay    the transport over the hub
-look     what /proc says of a rank
+proc     what the kernel says of a rank
 absent   ranks that are not there, in words
 lead     rank 0: meet, examine, tell
 """

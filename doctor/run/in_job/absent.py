@@ -106,7 +106,7 @@ class Roster:
         return {host: self._unreached(host, each) for host, each in gone.items()}
 
     def _unreached(self, host: str, gone: list[_Absent]) -> Unreached:
-        stopped = [each.pid for each in gone if each.state in ("T", "t") and each.pid]
+        stopped = [each.pid for each in gone if each.state in proc.STOPPED and each.pid]
         pids = [each.pid for each in gone if each.pid][:SHOWN]
         commands = (f"ssh {shlex.quote(host)} ps -o pid,stat,wchan:24,args -p {','.join(map(str, pids))}",)
         if stopped:

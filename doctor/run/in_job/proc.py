@@ -1,76 +1,60 @@
-"""What /proc of this host says of a rank: whether it runs, is stopped, or is there at all."""
+"""What the kernel of this host says of a rank: whether it runs, is stopped, or is there at all."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
-PROC = Path("/proc")
-MOST_BYTES = 256 * 1024
+import psutil
+
 GONE = "gone"
+STOPPED = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 WORDS = {
-    "T": "stopped",
-    "t": "held by a debugger",
-    "D": "in uninterruptible sleep (state D)",
-    "Z": "dead and not yet collected (state Z)",
-    "X": "dead",
+    psutil.STATUS_STOPPED: "stopped",
+    psutil.STATUS_TRACING_STOP: "held by a debugger",
+    psutil.STATUS_DISK_SLEEP: "in uninterruptible sleep (state D)",
+    psutil.STATUS_ZOMBIE: "dead and not yet collected (state Z)",
+    psutil.STATUS_DEAD: "dead",
     GONE: "no longer there",
 }
 
 
 def identity() -> str:
     """Tells two machines, or two containers with networks of their own, apart."""
-    return "/".join((_text("sys/kernel/random/boot_id").strip(), *map(_space, ("net", "pid"))))
+    parts = []
+    with contextlib.suppress(OSError):
+        parts += [os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "pid")]
+        parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+    return "/".join(parts)
 
 
 def started(pid: int) -> int:
-    """When the process began, in clock ticks: a number may be given again. 0 where it is not there."""
-    fields = _fields(pid)
-    return int(fields[19]) if len(fields) > 19 else 0
+    """When the process began: a number may be given again. 0 where it is not there.
+
+    In hundredths of a second after the boot, for the clock may be set meanwhile.
+    """
+    boot = psutil.boot_time()  # first: psutil before 7.1 counts from the boot time that was last read
+    with contextlib.suppress(psutil.Error):
+        return round(100 * (psutil.Process(pid).create_time() - boot))
+    return 0
 
 
 def state(pid: int, began: int) -> str:
-    """The letter of its state, or `gone`."""
-    fields = _fields(pid)
-    return fields[0] if len(fields) > 19 and int(fields[19]) == began else GONE
+    """psutil's word for its state, or `gone`."""
+    with contextlib.suppress(psutil.Error):
+        if started(pid) == began:
+            return str(psutil.Process(pid).status())
+    return GONE
 
 
 def find_rank(variable: str, number: int, same: Sequence[tuple[str, str]]) -> tuple[int, str] | None:
     """The process of a rank of this job that has not come: its pid and state. Own user's processes only."""
-    wanted = {f"{variable}={number}".encode(), *(f"{name}={value}".encode() for name, value in same)}
-    found: list[tuple[int, str]] = []
-    for entry in PROC.iterdir():
-        if entry.name.isdecimal() and wanted <= _environment(entry):
-            fields = _fields(int(entry.name))
-            found.append((int(entry.name), fields[0] if fields else GONE))
-    return min(found, key=lambda each: (each[1] not in "Tt", each[0]), default=None)
-
-
-def _environment(entry: Path) -> set[bytes]:
-    try:
-        with (entry / "environ").open("rb") as file:
-            return set(file.read(MOST_BYTES).split(b"\0"))
-    except OSError:
-        return set()
-
-
-def _fields(pid: int) -> list[str]:
-    """From the state on: the name before it may hold anything."""
-    fields = _text(f"{pid}/stat").rpartition(")")[2].split()
-    return fields if len(fields) > 19 and re.fullmatch(r"\d{1,20}", fields[19], re.ASCII) else []
-
-
-def _space(kind: str) -> str:
-    try:
-        return os.readlink(PROC / "self" / "ns" / kind)
-    except OSError:
-        return ""
-
-
-def _text(path: str) -> str:
-    try:
-        return (PROC / path).read_text(errors="replace")
-    except OSError:
-        return ""
+    wanted = {(variable, str(number)), *same}
+    found = [
+        (process.pid, process.info["status"])
+        for process in psutil.process_iter(["environ", "status"])
+        if wanted <= (process.info["environ"] or {}).items()
+    ]
+    return min(found, key=lambda each: (each[1] not in STOPPED, each[0]), default=None)

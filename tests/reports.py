@@ -1,4 +1,7 @@
-"""Reports of small clusters, one for each kind of outcome, and how they look."""
+"""Reports of small clusters, one for each kind of outcome, and how they look.
+
+They are made by a fixed dozen of the checks, so that one more check or fact changes none of them.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,16 @@ from typing import Any
 
 from rich.console import Console
 
+from doctor.judge.examine import examine
+from doctor.judge.playbook import load_exam, load_remedies
+from doctor.judge.registry import find
 from doctor.judge.verdict import Report
 from doctor.model import Missing, Reach, Unreached
+from doctor.recording import Recording
 from doctor.report.text import print_report
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.result import Injection, LeftOutOfSmoke, SmokePlan, SmokeResult
-from tests.recordings import HEALTHY, heard, mesh, recording, report
+from tests.recordings import HEALTHY, heard, mesh, recording, syllabus
 from tests.smoke_frozen import at, frozen, stuck
 from tests.smoke_results import healthy, plan_of, with_end
 
@@ -23,7 +30,32 @@ NAMES = [f"node{n}" for n in range(1, 5)]
 SMALL_SHM = HEALTHY["spaces"].replace("tmpfs 12342040 0 12342040", "shm 65536 0 65536")
 REFUSED = ("connection refused on port 22", "Start sshd.", ("ssh node4",), "Connection refused")
 
+DOZEN = (
+    "host-unreachable",
+    "probe-incomplete",
+    "port-unreachable",
+    "firewall-blocks",
+    "hostname-loopback",
+    "shm-small",
+    "disk-full",
+    "swap-active",
+    "kernel-log",
+    "gpu-missing",
+    "smoke-hang",
+    "smoke-crash",
+)
+"""On hosts and between them, essential and not, one for another backend, and two of a smoke run."""
+
 SICK = {"node2": "faulty: shm-small", "node4": "busy: device 0 is at work for another job"}
+
+
+def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
+    """The preflight exam by the dozen alone."""
+    bundled = find().checks
+    dozen = [check for check in bundled if check.id in DOZEN]
+    exam = load_exam("preflight", bundled)
+    made = syllabus(dozen, exam, smoke=of.smoke_wanted, **rules)
+    return examine(replace(of, stopped_by=stopped_by), made, load_remedies())
 
 
 def lost(*names: str) -> dict[str, Unreached]:

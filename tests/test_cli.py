@@ -79,6 +79,12 @@ def test_explain(id: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "What to do: " in page
 
 
+def test_explain_names_the_file_of_the_check() -> None:
+    plain, verbose = doctor("explain", "swap-active").stdout, doctor("explain", "swap-active", "-v").stdout
+    named = verbose.removeprefix(plain).removeprefix("\nWritten in ").rstrip("\n")
+    assert '@check("swap-active"' in Path(named).read_text()
+
+
 def test_json_on_stdout_is_alone_there(replay: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     ran = replay(SICK, "--json", "-")
     report = json.loads(ran.stdout)

@@ -96,7 +96,8 @@ def _list(
 def _explain(
     id: Annotated[str, typer.Argument(metavar="ID", help="The id of a check.")],
     checks: o.Checks = None,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also the file of the check.")] = False,
 ) -> int:
     from doctor.cli.explain import print_page
 
-    return print_page(id, tuple(checks or ()))
+    return print_page(id, tuple(checks or ()), verbose=verbose)

@@ -40,8 +40,11 @@ def _origin(check: Check) -> str:
     return "" if ours else f"  [{check.origin}]"
 
 
-def print_page(id: str, folders: Sequence[Path]) -> int:
-    """The docstring is the page; the rest is what the check's declaration says. Remedies have a page too."""
+def print_page(id: str, folders: Sequence[Path], *, verbose: bool = False) -> int:
+    """The docstring is the page; the rest is what the check's declaration says. Remedies have a page too.
+
+    `verbose` adds the file that the check is written in.
+    """
     recipes = load_remedies().recipes
     if id in recipes:
         _say(f"{id}: a remedy. {recipes[id].title}:")
@@ -62,6 +65,8 @@ def print_page(id: str, folders: Sequence[Path]) -> int:
             _say(f"  {command.replace('...}', '}')}")
     if check.causes:
         _say(f"\nOften a consequence of: {', '.join(check.causes)}.")
+    if verbose:
+        _say(f"\nWritten in {check.origin}")
     return 0
 
 

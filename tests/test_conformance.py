@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor import facts
+from doctor import rules
 from doctor.api import HERE, Check, Scope
 from doctor.expect import FIELDS, Expect
 from doctor.job import plan
@@ -110,17 +110,17 @@ def users(remedy: str) -> list[Path]:
     return [file for file in FILES if any(text.fullmatch(remedy) for text in texts(file))]
 
 
-def texts_of_facts(file: Path) -> list[str]:
-    """The modules of facts that a check imports: they may make its problems."""
-    names = re.findall(r"^from doctor\.facts\.(\w+) import", file.read_text(), re.MULTILINE)
-    return [(Path(facts.__file__).parent / f"{name}.py").read_text() for name in names]
+def texts_of_rules(file: Path) -> list[str]:
+    """The modules of rules that a check imports: they may make its problems."""
+    names = re.findall(r"^from doctor\.rules\.(\w+) import", file.read_text(), re.MULTILINE)
+    return [(Path(rules.__file__).parent / f"{name}.py").read_text() for name in names]
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_remedy_is_used_and_its_holes_can_be_filled(name: str) -> None:
     files = users(name.removesuffix(IN_CONTAINER))
     assert files, "no check names it"
-    sources = "".join(text for file in files for text in [file.read_text(), *texts_of_facts(file)])
+    sources = "".join(text for file in files for text in [file.read_text(), *texts_of_rules(file)])
     for command in RECIPES[name].commands:
         for hole in placeholders(command):
             assert f'"{hole}":' in sources, f"nobody fills {{{hole}}}"

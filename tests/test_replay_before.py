@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 
 from doctor import cli
-from doctor.registry import find
+from doctor.judge.registry import find
 
 SAMPLES = Path(__file__).parent / "samples" / "recordings"
 NAMES = sorted(path.name.removesuffix(".run.json.gz") for path in SAMPLES.glob("*.run.json.gz"))

@@ -20,7 +20,8 @@ FREE = {"__init__", "py.typed"}
 
 def table() -> dict[str, list[str]]:
     """The units of doctor/ in their order; and inside of some, the order of their modules and folders."""
-    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|([^|]*)\|$", PAGE.read_text(), re.MULTILINE)
+    _, _, section = PAGE.read_text().partition("## The order of the folders")
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|([^|]*)\|$", section, re.MULTILINE)
     return {unit: inside.strip(" `").split() for unit, inside in rows}
 
 

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import settings
 
-from tests.faults import examine
 from tests.lab.fixtures import gpus, gpus2, lab, lab4, make_lab, make_rack, rack, rack3, slurm, slurm4
-from tests.left_out import pytest_terminal_summary
+from tests.support.faults import examine
+from tests.support.left_out import pytest_terminal_summary
 
 __all__ = [
     "examine",

@@ -115,7 +115,7 @@ class Injected(Protocol):
 
 
 def one_of_each(faults: Mapping[str, Injected]) -> list[Any]:
-    """Names for parametrize: one fault of each check and status; what is one more of its kind is long."""
+    """Names for parametrize: one fault of each check and status; further variants are marked long."""
     kinds: dict[tuple[str, str], str] = {}
     for name, fault in faults.items():
         kinds.setdefault((fault.check, fault.status), name)
@@ -123,7 +123,7 @@ def one_of_each(faults: Mapping[str, Injected]) -> list[Any]:
 
 
 def some_of(every: Iterable[Any], *sample: Any) -> list[Any]:
-    """All, for parametrize; those that are not in the sample are long."""
+    """All, for parametrize; those that are not in the sample are marked long."""
 
     def long(each: Any) -> Any:
         return pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=pytest.mark.long)

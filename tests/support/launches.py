@@ -17,6 +17,41 @@ from doctor.model import Host, Problem, Sourced
 
 CHECKS = {check.id: check for check in find().checks}
 
+LINES = (
+    "torchrun --nnodes=2 --nproc_per_node 8 train.py --nnodes 9 --token k3y",
+    "torchrun --nnode 2 --nproc=8 --max-restarts 3 -r 3 -m pkg.train k3y",
+    "torchrun --rdzv_id 7 --rdzv 8 --log k3y --no-python ./run.sh k3y eval.py",
+    "torchrun --new k3y ./run.sh",
+    "torchrun --new train.py k3y",
+    "torchrun --new",
+    "torchrun -- ./run.sh k3y",
+    "torchrun --standalone ./run.sh --api-key k3y",
+    "python3 /usr/bin/torchrun --nnodes=2 t.py k3y",
+    "python -u -m torch.distributed.run --nnodes=2 t.py k3y",
+    "python -m torch_npu.distributed.run --master_addr a t.py k3y",
+    "python -X k3y -W ignore -mpkg.train k3y",
+    "python -B train k3y",
+    "python --check-hash-based-pycs t.py k3y",
+    "python -c k3y",
+    "python -uck3y",
+    "python",
+    "msrun --worker_num=16 --local_worker_num 8 --log_dir k3y --join True net.py k3y",
+    "msrun --bind_core=True pytest -s k3y.py",
+    "mpirun -np 16 --hostfile k3y -x A=k3y -mca btl k3y,self -genv A k3y python3 -u net.py k3y",
+    "mpirun -n 8 -H a:4,b:4 --output-filename k3y ./all_reduce_perf -b k3y",
+    "mpirun -np 2 numactl -N 0 env A=k3y python t.py k3y",
+    "mpiexec.hydra -ppn 8 -n 16 torchrun --nnodes=2 t.py k3y",
+    "srun -N2 -n16 -c8 --gres gpu:8 --export=ALL,A=k3y torchrun --nnodes 2 t.py k3y",
+    "srun -n2 bash -c 'python t.py k3y'",
+    "deepspeed --hostfile=k3y --master_addr a t.py --deepspeed k3y.json",
+    "python -m deepspeed.launcher.launch --world_info=k3y --node_rank=1 t.py k3y",
+    "accelerate launch --num_machines 2 --config_file k3y --multi_gpu t.py k3y",
+    "accelerate config k3y",
+    "./all_reduce_perf -b k3y",
+    "'python: train --token k3y'",
+)
+"""Command lines of launchers; what is written k3y must not leave the host."""
+
 MINDSPORE_LOOP = """#!/bin/bash
 # Starts eight ranks with a rank table, as the guide does.
 set -e

@@ -1,4 +1,4 @@
-"""Whatever a test run had to leave out, as one plain list at its end: never silently."""
+"""Lists at the end of a test run what it left out, and why."""
 
 from __future__ import annotations
 

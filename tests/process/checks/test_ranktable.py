@@ -1,4 +1,4 @@
-"""The tables that hosts hold, read by their own shells: whose checksum it is, and a file system that hangs."""
+"""The tables that hosts hold, read by real shells: their checksums, and a file system that hangs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.api import Ask, Fact, Run
-from doctor.facts.ascend.network import Address
 from doctor.facts.tables import MOST, TABLE_FILES, HostFile
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.targets.inventory import read_targets
@@ -23,30 +22,13 @@ from tests.support.npu_cluster import FLAT, HOSTS
 from tests.support.probing import HERE, ask
 
 
-def server(id: str, number: int, count: int = 8) -> LiveServer:
-    """The devices of node<number>."""
-    return LiveServer(id, id, tuple(LiveDevice(d, FLAT.address(number, d)) for d in range(count)))
-
-
-def table(*ids: str) -> str:
-    return make_table([server(id, number) for number, id in enumerate(ids, 1)], "1.0", "aarch64")
-
-
-# Two containers of one machine: one server of the table, each with a part of its devices.
-
-HALVES = {"c1": range(4), "c2": range(4, 8)}
-SHARED = {name: {n: Address(FLAT.address(1, n), 24) for n in numbers} for name, numbers in HALVES.items()}
-
-
-# rank-table-differs
-
-
 def file(text: str) -> HostFile:
     """As the fact has it: the text of a large file is not fetched, and of others the ends are stripped."""
     return HostFile(posix_cksum(text.encode()), "" if len(text) > MOST else text.strip())
 
 
-SMALL = table(*HOSTS)
+DEVICES = tuple(LiveDevice(d, FLAT.address(1, d)) for d in range(8))
+SMALL = make_table([LiveServer(HOSTS[0], HOSTS[0], DEVICES)], "1.0", "aarch64")
 LARGE = SMALL + " " * MOST
 BOM = "\ufeff" + SMALL
 

@@ -13,12 +13,10 @@ import pytest
 import yaml
 
 from doctor import cli
-from tests.support.captures import SAMPLES
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "examples" / "kubernetes"
 MANIFESTS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
-SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (SAMPLES / "crd").glob("*.json")}
 each_manifest = pytest.mark.parametrize("name", MANIFESTS)
 
 

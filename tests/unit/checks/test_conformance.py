@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -95,20 +96,25 @@ def test_checks_are_pure(file: Path) -> None:
     assert not used & {"open", "os", "time", "socket", "subprocess", "random", "print", "input", "Path"}
 
 
-def texts(file: Path) -> Iterator[re.Pattern[str]]:
-    """What each string of a file may be; the holes of an f-string may be anything."""
+@cache
+def texts(file: Path) -> re.Pattern[str]:
+    """What the strings of a file may be; the holes of an f-string may be anything."""
+    return re.compile("|".join(_texts(file)))
+
+
+def _texts(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield re.compile(re.escape(node.value))
+            yield re.escape(node.value)
         elif isinstance(node, ast.JoinedStr):
             parts = (
                 re.escape(str(p.value)) if isinstance(p, ast.Constant) else "[a-z-]+" for p in node.values
             )
-            yield re.compile("".join(parts))
+            yield "".join(parts)
 
 
 def users(remedy: str) -> list[Path]:
-    return [file for file in FILES if any(text.fullmatch(remedy) for text in texts(file))]
+    return [file for file in FILES if texts(file).fullmatch(remedy)]
 
 
 def texts_of_facts(file: Path) -> list[str]:

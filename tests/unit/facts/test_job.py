@@ -10,20 +10,6 @@ from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.job.launch import JobProcess
 from tests.support.captures import printed
 
-SECONDS = 60
-"""After which a process of these tests ends by itself."""
-RANK = f"""
-import multiprocessing, os, sys, time
-def wait(): time.sleep({SECONDS})
-if __name__ == "__main__":
-    for method in sys.argv[1].split(","):
-        if method:
-            multiprocessing.get_context(method).Process(target=wait, daemon=True).start()
-    time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2].isdigit() else 0)
-    print("up", flush=True)
-    time.sleep({SECONDS})
-"""
-
 
 @pytest.mark.parametrize(
     "words",

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from doctor.facts.key_values import cells, fields, pairs, table, value_of
 from tests.support.captures import SAMPLES, sample
+from tests.support.paths import ROOT
 from tests.unit.facts.test_hostile import within
 
 PAIRS: dict[str, Mapping[str, str]] = {
@@ -127,10 +128,9 @@ def test_device_files() -> None:
 
 
 def test_every_sample_is_looked_at() -> None:
-    read = "".join(
-        (SAMPLES.parent / f"test_facts_{name}.py").read_text()
-        for name in ("hccn", "hccn_unsaid", "npu", "calls")
-    )
+    parsers = (ROOT / "tests/unit/facts/ascend").glob("*.py")
+    calls = ROOT / "tests/process/facts/test_device_tools.py"
+    read = "".join(path.read_text() for path in (*parsers, calls))
     for folder in ("hccn_tool", "npu-smi"):
         for path in (SAMPLES / folder).glob("*.txt"):
             name = f"{folder}/{path.stem}"

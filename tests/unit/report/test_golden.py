@@ -1,6 +1,6 @@
 """Golden reports: the whole text of each, at two widths, and the whole JSON of three.
 
-The names of the golden files carry the exit code. `UPDATE_GOLDEN=1 pytest tests/unit/report/test_golden.py` writes them
+The names of the golden files carry the exit code. `UPDATE_GOLDEN=1 pytest` on this file writes them
 again: read the difference before committing it. A new check changes none of them (see `DOZEN`).
 """
 

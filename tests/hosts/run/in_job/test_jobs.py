@@ -15,10 +15,7 @@ from tests.lab import Lab
 from tests.lab.needs import without
 from tests.support.injob import JOINED, await_true, mpirun, pid_of, torchrun
 
-pytestmark = [
-    pytest.mark.lab,
-    pytest.mark.skipif(without("mpirun"), reason="needs the program 'mpirun'"),
-]
+pytestmark = pytest.mark.skipif(without("mpirun"), reason="needs the program 'mpirun'")
 SHM = ("check", "--exam", "host", "--only", "shm-*")
 ALL = range(6)
 

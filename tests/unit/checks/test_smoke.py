@@ -416,6 +416,7 @@ def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:
     assert of(results, "smoke-straggler") == [("n3n4", "unknown"), ("n1n2", "pass")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", range(1, 40))
 def test_steps_that_are_enough_for_a_check_are_enough_for_its_judge(steps: int) -> None:
     """A check that passes must have been judged: a fault is found at all lengths that are not skipped."""

@@ -167,6 +167,7 @@ def test_long_hostile_text_is_read_soon(name: str) -> None:
             tolerate(FACTS[name], unit * (LONG // len(unit)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FACTS)
 def test_long_hostile_files_are_read_soon(name: str) -> None:
     fact = FACTS[name]

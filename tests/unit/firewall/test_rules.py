@@ -187,6 +187,7 @@ def test_chains_in_a_circle_end() -> None:
     assert "too far" in decision.reason
 
 
+@pytest.mark.slow
 def test_a_very_large_rule_set_is_left_open_in_words() -> None:
     many = "\n".join(f"-A INPUT -p tcp -m tcp --dport {n % 65535 + 1} -j ACCEPT" for n in range(41_233))
     tables = parse_iptables_save(f"*filter\n:INPUT DROP [0:0]\n{many}\nCOMMIT\n", "ip")
@@ -195,6 +196,7 @@ def test_a_very_large_rule_set_is_left_open_in_words() -> None:
     assert "41,233 rules" in decision.reason
 
 
+@pytest.mark.slow
 def test_very_many_boundaries_end_soon_and_leave_the_rest_open() -> None:
     many = "\n".join(f"-A INPUT -p tcp -m tcp --dport {2 * n + 20_001} -j ACCEPT" for n in range(19_000))
     rules = combine(iptables=parse_iptables_save(f"*filter\n:INPUT DROP [0:0]\n{many}\nCOMMIT\n", "ip"))

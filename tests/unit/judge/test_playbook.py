@@ -176,6 +176,7 @@ NASTY = st.text(max_size=30) | st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(value=NASTY)
 def test_a_value_cannot_leave_its_place(value: str) -> None:
     """With any value each command has the same words as with a harmless one, but for that value."""

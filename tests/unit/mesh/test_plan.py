@@ -25,6 +25,7 @@ def test_up_to_32_hosts_everybody_meets_everybody(count: int) -> None:
     assert len(set(plan.pairs)) == len(plan.pairs) == count * (count - 1)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(33, 400))
 def test_above_32_each_meets_about_twice_the_logarithm_both_ways(count: int) -> None:

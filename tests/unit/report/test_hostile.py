@@ -8,6 +8,7 @@ import unicodedata
 from dataclasses import replace
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def unsafe(shown: str) -> list[str]:
     return [c for c in shown if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(evil=st.just(HOSTILE) | st.text(max_size=40))
 def test_hostile_output_draws_nothing_and_breaks_no_json(evil: str) -> None:

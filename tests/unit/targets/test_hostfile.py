@@ -193,6 +193,7 @@ def test_ten_thousand_hosts_are_quick(file: Path) -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.slow
 def test_a_bomb_of_node_sets_is_refused(file: Path) -> None:
     file.write_text("node[1-100000]\n" * 300)
     began = time.process_time()

@@ -85,6 +85,7 @@ def test_refused_with_the_offending_text(text: str, said: str) -> None:
     assert said in caught.value.message
 
 
+@pytest.mark.slow
 def test_absurd_sizes_are_refused_before_they_are_built() -> None:
     began = time.process_time()
     for text in (

@@ -124,6 +124,7 @@ def test_any_beginning_and_any_bytes(fact: Fact[Any], name: str, cut: int, noise
                 assert not isinstance(said, Unsaid) or said.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fact", [*FACTS.values(), HCCN_CONF], ids=lambda fact: fact.name)
 @pytest.mark.parametrize(
     "unit",

@@ -211,6 +211,7 @@ def test_any_beginning_and_any_bytes(
             fact.parse(Capture(fact.name, 0, output))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fact", [NPUS, NPU_ECC, NPU_SUPER_POD], ids=lambda fact: fact.name)
 @pytest.mark.parametrize(
     "unit",

@@ -141,6 +141,7 @@ UNITS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_long_hostile_scripts_are_read_soon(unit: str) -> None:
     start = "export A='" + "x " * 1500 + "'\n"

@@ -64,6 +64,7 @@ def test_any_text(text: str) -> None:
     examine(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.dictionaries(words, values, max_size=6))
 def test_any_json(value: object) -> None:
@@ -97,6 +98,7 @@ def test_a_table_with_one_value_changed(data: st.DataObject) -> None:
 SIZE = 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -725,6 +725,7 @@ def test_wherever_a_rank_sticks_it_alone_is_named(data: st.DataObject) -> None:
     assert charge.check == ("smoke-not-started" if before == 1 else "smoke-hang")
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_wherever_a_rank_skips_or_repeats_it_alone_is_named(data: st.DataObject) -> None:
@@ -737,6 +738,7 @@ def test_wherever_a_rank_skips_or_repeats_it_alone_is_named(data: st.DataObject)
     assert (charge.check, charge.ranks) == ("smoke-mismatch", (rank,))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_no_page_makes_a_judge_crash(data: st.DataObject) -> None:

@@ -236,6 +236,7 @@ def test_healthy_noise_is_no_fault(seed: int, steps: int) -> None:
     assert not list(judge_loss(curved(run_of(steps=steps, each=1, tp=1), curve)))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), min_size=30, max_size=30))
 def test_any_numbers_are_judged(losses: list[float | None]) -> None:

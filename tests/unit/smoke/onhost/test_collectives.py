@@ -28,6 +28,7 @@ def shapes(draw: st.DrawFn) -> Shape:
     return Shape(dp, tp, tuple(ranks * tp for ranks in hosts), 30, 1, backend)
 
 
+@pytest.mark.slow
 @given(shapes())
 def test_all_members_of_a_group_call_the_same(shape: Shape) -> None:
     for group in ("world", "tp", "dp"):

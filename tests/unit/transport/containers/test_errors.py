@@ -87,6 +87,7 @@ def test_an_inventory_is_held_to_the_same(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60))
 def test_any_text_is_a_command_or_a_mistake(text: str) -> None:
     with contextlib.suppress(UsageError):

@@ -183,6 +183,7 @@ def test_a_jump_flag_replaces_the_files_proxy_command(home: Path) -> None:
     assert read(home, "ProxyJump none\n").jumps == ()
 
 
+@pytest.mark.slow
 def test_evaluating_many_hosts_is_quick(home: Path) -> None:
     text = (
         "".join(f"Host node{n}\nHostName 10.0.{n // 250}.{n % 250}\n" for n in range(300))

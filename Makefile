@@ -1,14 +1,19 @@
-# `make demo` examines this machine; `make test` runs every test. Both make .venv and install what they need.
+# `make demo` examines this machine; `make quick` runs the tests that start nothing, `make test` every test.
+# Each makes .venv and installs what it needs.
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 TRIALS_ARGS ?=
 
-.PHONY: demo test test-all lint check lab bench trials clean
+.PHONY: demo quick test test-all lint check lab bench trials clean
 
 demo: $(VENV)/.installed
 	$(BIN)/doctor check --local
+
+# The inner loop: under a minute, without root, without packages of the system.
+quick: $(VENV)/.tested
+	$(BIN)/python -m pytest -q -n auto -m "not slow" tests/unit $(PYTEST_ARGS)
 
 # Labs of real hosts share this machine's cores: what fails beside others is tried once more, alone, and is listed.
 test: $(VENV)/.ready
@@ -17,7 +22,7 @@ test: $(VENV)/.ready
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(PYTEST_ARGS) || \
 	  { [ $$? -eq 1 ] && $(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(PYTEST_ARGS); }
 
-# Also those that are one more of their kind.
+# Also the further variants of faults that are already covered.
 test-all: PYTEST_ARGS += --long
 test-all: test
 
@@ -47,6 +52,10 @@ trials: $(VENV)/.ready
 $(VENV)/.installed: pyproject.toml constraints.txt scripts/venv
 	scripts/venv $(VENV)
 	$(BIN)/python -m pip install -q -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	$(BIN)/python -m pip install -q -c constraints.txt -e '.[test]'
 	touch $@
 
 $(VENV)/.ready: $(VENV)/.installed

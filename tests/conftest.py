@@ -1,38 +1,38 @@
-"""Fixtures for every test, and the list of what was left out."""
+"""What holds for every test: the same signals wherever it is started, and a list of what was left out."""
+
+from __future__ import annotations
+
+import signal
 
 import pytest
 from hypothesis import settings
 
-from tests.faults import examine
-from tests.lab.fixtures import gpus, gpus2, lab, lab4, make_lab, make_rack, rack, rack3, slurm, slurm4
-from tests.left_out import pytest_terminal_summary
+from tests.support.left_out import pytest_terminal_summary
 
-__all__ = [
-    "examine",
-    "gpus",
-    "gpus2",
-    "lab",
-    "lab4",
-    "make_lab",
-    "make_rack",
-    "pytest_terminal_summary",
-    "rack",
-    "rack3",
-    "slurm",
-    "slurm4",
-]
+__all__ = ["pytest_terminal_summary"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="also make the tests that are marked long")
+    parser.addoption("--long", action="store_true", help="also run the tests that are marked long")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in [] if config.getoption("--long") else items:
         if item.get_closest_marker("long"):
-            item.add_marker(pytest.mark.skip(reason="one more of its kind: make test-all"))
+            item.add_marker(pytest.mark.skip(reason="further variants of a fault run only with --long"))
 
 
-# No test is about how fast this machine is just now.
+def _ignore_signals_alone() -> None:
+    """What was ignored when we were started (`nohup`, `&`) is still ignored here, but not in what we start.
+
+    A child inherits that a signal is ignored; a handler, even one that does nothing, ends with exec.
+    """
+    for number in signal.valid_signals():
+        if number != signal.SIGPIPE and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+_ignore_signals_alone()
+# No property test is about how fast this machine is just now.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")

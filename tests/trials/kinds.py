@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tests.lab import Host
-from tests.smoke_faults import (
+from tests.support.smoke.faults import (
     full_shm,
     no_new_connections,
     no_way_out,
@@ -17,7 +17,7 @@ from tests.smoke_faults import (
     sitecustomize,
     without_package,
 )
-from tests.smoke_pages import Rank
+from tests.support.smoke.pages import Rank
 
 DATA = "eth1"
 """The ranks' network; SSH has one of its own, so that a fault of one is no fault of the other."""

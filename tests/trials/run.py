@@ -11,8 +11,8 @@ from pathlib import Path
 
 from doctor.smoke.onhost.page import PHASES
 from tests.lab import Host, Lab
-from tests.smoke_faults import hogs
-from tests.smoke_pages import Rank, Watch, watching
+from tests.support.smoke.faults import hogs
+from tests.support.smoke.pages import Rank, Watch, watching
 from tests.trials.kinds import Inside, Outside
 from tests.trials.outcome import Outcome, Ran, Truth, judged
 

@@ -1,0 +1,175 @@
+"""Every firewall a host may run, between hosts that really connect: who blocks what, and what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.lab import Host, Lab
+from tests.support.faults import (
+    ALONE,
+    HEAD,
+    Examiner,
+    Fault,
+    assert_healthy,
+    assert_only,
+    mend,
+    prove,
+    some_of,
+    victim,
+    words,
+)
+
+CLUSTER = "198.18.0.0/16"
+USUAL = "ct state established,related accept; iif lo accept; tcp dport 22 accept"
+
+TABLE = "table inet mine {\n chain %s { %s }\n}\n"
+
+
+def nft_input(rules: str, policy: str = "accept") -> Callable[[Host], None]:
+    chain = f"type filter hook input priority 0; policy {policy}; {rules};"
+    return lambda host: host.nft(TABLE % ("entry", chain))
+
+
+def nft_output(host: Host) -> None:
+    """Answers may leave, questions may not."""
+    chain = "type filter hook output priority 0; policy drop; oif lo accept; ct state established accept;"
+    host.nft(TABLE % ("leave", chain))
+
+
+def iptables(backend: str) -> Callable[[Host], None]:
+    def inject(host: Host) -> None:
+        for rule in (
+            "-A INPUT -m conntrack --ctstate ESTABLISHED,RELATED -j ACCEPT",
+            "-A INPUT -i lo -j ACCEPT",
+            "-A INPUT -p tcp --dport 22 -j ACCEPT",
+            "-P INPUT DROP",
+        ):
+            host.iptables(*rule.split(), backend=backend)
+
+    return inject
+
+
+def blocks(inject: Callable[[Host], object], *says: str, on: str = "any") -> Fault:
+    return Fault("firewall-blocks", inject, says=says, on=on)
+
+
+FAULTS = {
+    "nft drops": blocks(
+        nft_input(USUAL, "drop"), "drops what the job needs from", "nft insert rule inet mine entry"
+    ),
+    "nft rejects": blocks(nft_input(f"{USUAL}; reject"), "rejects what the job needs", "ephemeral ports"),
+    "iptables-nft": blocks(iptables("nft"), "drops what the job needs from", "iptables -I INPUT"),
+    "iptables-legacy": blocks(
+        iptables("legacy"), "drops what the job needs from", "iptables-legacy -I INPUT"
+    ),
+    "ufw": blocks(lambda host: host.ufw_enable(), "ufw allow from"),
+    "firewalld": blocks(lambda host: host.firewalld_start(), "firewall-cmd .*--add-source"),
+    "ephemeral ports of the head": blocks(
+        nft_input(f"{USUAL}; tcp dport 29500 accept", "drop"), "ephemeral ports 32768-60999", on=HEAD
+    ),
+    "master port": blocks(
+        nft_input("tcp dport 29500 drop"), "the master port", r"tcp dport 29500 drop", on=HEAD
+    ),
+    "outbound": blocks(
+        nft_output, "drops what the job needs to other hosts", "nft insert rule inet mine leave"
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "name", some_of(FAULTS, "nft drops", "iptables-legacy", "ufw", "firewalld", "outbound")
+)
+def test_read_from_the_rules_and_mended(name: str, examine: Examiner) -> None:
+    outcome = prove(FAULTS[name], name, examine)
+    mend(examine.lab, outcome.trouble[0])
+    assert_healthy(examine(*ALONE))
+
+
+def test_who_cannot_connect_is_a_symptom_of_the_firewall(examine: Examiner) -> None:
+    fault = FAULTS["nft drops"]
+    found, *symptoms = prove(Fault(fault.check, fault.inject, args=()), "symptom", examine).trouble
+    assert [each["check"] for each in symptoms] == ["port-unreachable"]
+    assert symptoms[0]["because"] == found["id"]
+    mend(examine.lab, found)
+    assert_healthy(examine())
+
+
+UNSEEN = {
+    "nft rejects": "connections to its .*ephemeral ports are refused",
+    "ephemeral ports of the head": "connections to its ephemeral ports get no answer",
+    "master port": "connections to its master port 29500 get no answer",
+    "outbound": "its own connections to others, to .* (get no answer|fail)",
+}
+
+
+@pytest.mark.parametrize("name", some_of(UNSEEN, "nft rejects", "outbound"))
+def test_found_by_connecting_alone(name: str, examine: Examiner) -> None:
+    """An ordinary user cannot read the rules: real connections tell."""
+    fault = FAULTS[name]
+    says = (UNSEEN[name],)
+    unseen = Fault("port-unreachable", fault.inject, says=says, args=(), on=fault.on, user="trainee")
+    outcome = prove(unseen, name, examine)
+    assert "firewall-blocks" in outcome.unknown
+
+
+SILENT = {
+    "ufw that lets the cluster in": lambda host: host.ufw_enable(f"allow from {CLUSTER}"),
+    "firewalld that lets the cluster in": lambda host: host.firewalld_start(
+        f"--zone=trusted --add-source={CLUSTER}"
+    ),
+    "nft that lets the cluster in": nft_input(f"{USUAL}; ip saddr {CLUSTER} accept", "drop"),
+    "nft against somebody else": nft_input("ip saddr 203.0.113.7 drop; tcp dport 5432 drop"),
+}
+
+
+@pytest.mark.parametrize("name", SILENT)
+def test_an_active_firewall_is_no_fault(name: str, lab: Lab, examine: Examiner) -> None:
+    SILENT[name](victim(lab, "any", name))
+    assert_healthy(examine())
+
+
+def test_one_pair_one_way(lab: Lab, examine: Examiner) -> None:
+    rule = f"{USUAL}; ip saddr {lab['node4'].address} drop"
+    nft_input(rule)(lab["node2"])
+    (found,) = assert_only(examine(*ALONE), "firewall-blocks", ["node2"])
+    assert {place["peer"] for place in found["where"]} == {"node4"}
+    (seen,) = assert_only(examine(user="trainee"), "port-unreachable", ["node2", "node4"])
+    assert "undecided which of them is at fault" in seen["summary"]
+    assert seen["confidence"] == "suspect"
+    assert seen["subject"].startswith("node4 -> node2")
+
+
+def test_a_rule_that_stops_answers_too_is_one_fault(lab: Lab, examine: Examiner) -> None:
+    """Without connection tracking it stops the answers to the host's own connections as well."""
+    peer = lab["node4"].address
+    lab["node2"].iptables("-I", "INPUT", "-s", peer, "-p", "tcp", "--dport", "1024:", "-j", "REJECT")
+    (found,) = assert_only(examine(*ALONE), "firewall-blocks", ["node2"])
+    assert found["remedy"]["commands"] == [f"sudo iptables -I INPUT -p tcp -s {peer} -j ACCEPT"]
+
+
+def test_ports_of_hccl(lab: Lab, examine: Examiner) -> None:
+    """The same rule stops a job over HCCL, and hardly anything else."""
+    for host in lab:
+        host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60031")
+    nft_input(f"{USUAL}; tcp dport 60000-60031 drop")(lab["node3"])
+    assert_healthy(examine(*ALONE))
+    (found,) = assert_only(examine(*ALONE, "--backend", "hccl"), "firewall-blocks", ["node3"])
+    assert "HCCL's ports 60000-60031" in words(found)
+    (seen,) = assert_only(examine("--backend", "hccl", user="trainee"), "port-unreachable", ["node3"])
+    assert "connections to its HCCL's port 60000 get no answer" in seen["summary"]
+    assert {place["port"] for place in seen["where"]} == {60000}
+
+
+def test_when_all_drop_alike_the_connections_blame_nobody(lab: Lab, examine: Examiner) -> None:
+    for host in lab:
+        nft_input(USUAL, "drop")(host)
+    (found,) = assert_only(examine(user="trainee"), "port-unreachable", [])
+    assert "common to them all" in found["summary"]
+    head, others = assert_only(examine(*ALONE), "firewall-blocks", lab.names)
+    assert {len(each["hosts"]) for each in (head, others)} == {1, 3}
+    for found in (head, others):
+        assert "from all other hosts" in found["actual"]
+        mend(lab, found)
+    assert_healthy(examine())

@@ -1,0 +1,216 @@
+"""What joins GPUs, within a host and between hosts, each fault alone on one host of three."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.lab.gpus import GpuHost, Gpus
+from tests.lab.shadow import Tree
+from tests.support.faults import ALONE, assert_healthy, assert_only, one_of_each
+from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, prove, three_hosts, victim
+from tests.support.npu_faults import assert_says
+
+EIGHT = tuple(range(8))
+
+
+@pytest.fixture(scope="module")
+def gpus3() -> Iterator[Gpus]:
+    with three_hosts() as gpus:
+        yield gpus
+
+
+@pytest.fixture
+def examine(gpus3: Gpus, tmp_path: Path) -> GpuExaminer:
+    return GpuExaminer(gpus3, tmp_path)
+
+
+def all_links_down(host: GpuHost) -> None:
+    for gpu in host:
+        gpu.links_down()
+
+
+def one_is_far(host: GpuHost) -> None:
+    """Its links are up, and yet nobody reaches it over them."""
+    for other in EIGHT:
+        if other != 2:
+            host.joined(2, other, "SYS")
+
+
+def waiting(host: GpuHost) -> None:
+    host.stop_fabric_manager()
+    for gpu in host:
+        gpu["fabric.state"] = "In Progress"
+
+
+def refused(host: GpuHost) -> None:
+    host[4]["fabric.status"] = "Insufficient Resources"
+
+
+NVLINKS = {
+    "two links of a GPU": GpuFault(
+        "nvlink-down",
+        lambda host: host[3].links_down(4, 11),
+        (3,),
+        says=(
+            r"GPU 3 \| 18 active links, as on 2 other hosts of the job \| 16 active",
+            "GPU 3: 16 active, inactive: 4, 11",
+            "nvidia-smi nvlink --status",
+        ),
+    ),
+    "all links of a GPU": GpuFault(
+        "nvlink-down", lambda host: host[6].links_down(), (6,), says=(r"\| 0 active",)
+    ),
+    "all links of a host": GpuFault("nvlink-down", all_links_down, EIGHT, says=("GPUs 0-7", r"\| 0 active")),
+    "two GPUs are joined by PCIe": GpuFault(
+        "nvlink-down",
+        lambda host: host.joined(1, 5, "SYS"),
+        (1, 5),
+        says=("joined by fewer NVLinks", r"NV18 \| SYS", "GPU1 to GPU5: SYS"),
+    ),
+    "a GPU is far from all others": GpuFault(
+        "nvlink-down", one_is_far, (2,), says=(r"GPU 2 \| NV18 \| SYS",)
+    ),
+}
+MANAGER = {
+    "it does not run": GpuFault(
+        "fabric-manager-down",
+        lambda host: host.stop_fabric_manager(),
+        says=(
+            "the fabric manager does not run",
+            "for 4 NVSwitches",
+            "no such process",
+            "systemctl enable --now nvidia-fabricmanager",
+        ),
+    ),
+    "it does not run, and the GPUs wait for it": GpuFault(
+        "fabric-manager-down", waiting, EIGHT, says=("GPUs 0-7 wait for it", "GPU 0: In Progress")
+    ),
+    "it runs, and a GPU could not join": GpuFault(
+        "fabric-manager-down", refused, (4,), says=("could not join", "Completed, Insufficient Resources")
+    ),
+    "the fabric is worn": GpuFault(
+        "fabric-manager-down",
+        lambda host: host[4].__setitem__("fabric.health.summary", "Limited Capacity"),
+        (4,),
+        "warn",
+        (r"Healthy \| Limited Capacity",),
+    ),
+}
+FAULTS = NVLINKS | MANAGER
+
+
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
+def test_found(name: str, examine: GpuExaminer) -> None:
+    prove(FAULTS[name], name, examine)
+
+
+def test_links_that_no_host_has_are_not_in_use(examine: GpuExaminer) -> None:
+    for host in examine.gpus:
+        host[3].links_down(4, 11)
+        host.joined(0, 1, "NV12")
+    assert_healthy(examine(*ALONE))
+
+
+def test_a_host_that_is_alone_is_held_against_itself(examine: GpuExaminer) -> None:
+    """A GPU without any link may be meant so."""
+    gpu, seats = examine.gpus["node2"][5], [("node2", 5)]
+    gpu.links_down(0, 1, 2)
+    found = assert_only(examine(*ALONE, hosts="node2"), "nvlink-down", ["node2"], devices=seats)
+    assert_says(found, r"18 active links, as 7 other GPUs of the host have \| 15 active")
+    gpu.links_down()
+    found = assert_only(examine(*ALONE, hosts="node2"), "nvlink-down", ["node2"], "warn", devices=seats)
+    assert [each["confidence"] for each in found] == ["suspect"]
+
+
+def test_hosts_without_switches_need_no_manager(examine: GpuExaminer) -> None:
+    for host in examine.gpus:
+        host.without_switches()
+    outcome = examine(*ALONE)
+    assert_healthy(outcome)
+    assert left_out(outcome, "fabric-manager-down") == dict.fromkeys(
+        examine.gpus.lab.names, "there is no NVSwitch"
+    )
+
+
+# InfiniBand and RoCE.
+
+State = tuple[str, str]
+ACTIVE = ("4: ACTIVE", "5: LinkUp")
+DOWN = ("1: DOWN", "2: Polling")
+DISABLED = ("1: DOWN", "3: Disabled")
+INIT = ("2: INIT", "5: LinkUp")
+UP = dict.fromkeys(range(4), ACTIVE)
+CARDS = (*ALONE, "--expect", "memlock_mb=0")
+"""The hosts of the lab may have too small a limit for real cards."""
+
+
+def cards(host: GpuHost, states: Mapping[int, State], *, roce: bool = False) -> None:
+    """Cards of one port each: mlx5_0 and so on."""
+    layer, rate = ("Ethernet", "200 Gb/sec (2X NDR)") if roce else ("InfiniBand", "400 Gb/sec (4X NDR)")
+    tree: dict[str, Tree] = {}
+    for number, (state, physical) in states.items():
+        files = {"state": state, "phys_state": physical, "rate": rate, "link_layer": layer}
+        port = {name: f"{text}\n" for name, text in files.items()}
+        tree[f"mlx5_{number}"] = {"node_type": "1: CA\n", "ports": {"1": port}}
+    host.host.sysfs_class("infiniband", tree)
+
+
+def test_ports_are_up(examine: GpuExaminer) -> None:
+    """One that is down on every host has no cable anywhere; one host alone is held against nobody."""
+    for host in examine.gpus:
+        cards(host, UP | {3: DOWN})
+    assert_healthy(examine(*CARDS[2:]))
+    alone = examine(*CARDS, hosts="node1")
+    assert_healthy(alone)
+    assert left_out(alone, "ib-port-down").keys() == {"node1"}
+
+
+BAD_PORTS: dict[str, tuple[Mapping[int, State], str]] = {
+    "no cable": (
+        UP | {2: DOWN},
+        r"an InfiniBand port is down \| mlx5_2 port 1 \| active, as on 2 other hosts .* \| down, Polling",
+    ),
+    "switched off": (UP | {0: DISABLED}, r"mlx5_0 port 1 \| .* \| down, Disabled"),
+    "no subnet manager": (UP | {1: INIT}, r"no subnet manager has set up .* \| initializing, LinkUp"),
+    "a card is gone": (
+        dict.fromkeys(range(3), ACTIVE),
+        r"port is not there \| mlx5_3 port 1 .* \| no such",
+    ),
+    "RoCE": (UP | {3: DOWN}, r"a RoCE port is down \| mlx5_3 port 1 .* \| down, Polling"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_PORTS)
+def test_a_port_is_down(name: str, examine: GpuExaminer) -> None:
+    states, says = BAD_PORTS[name]
+    bad = victim(examine.gpus, name)
+    for host in examine.gpus:
+        cards(host, states if host is bad else UP, roce=name == "RoCE")
+    found = assert_only(examine(*CARDS), "ib-port-down", [bad.host.name], devices=())
+    assert_says(found, says, r"ibstat mlx5_\d", "mlxlink")
+
+
+def test_no_subnet_manager_anywhere(examine: GpuExaminer) -> None:
+    for host in examine.gpus:
+        cards(host, dict.fromkeys(UP, INIT))
+    found = assert_only(examine(*CARDS), "ib-port-down", examine.gpus.lab.names, "warn", devices=())
+    assert {each["subject"] for each in found} == {f"mlx5_{number} port 1" for number in UP}
+
+
+def test_ports_that_the_job_names(examine: GpuExaminer) -> None:
+    """NCCL_IB_HCA: a named port counts though it is down everywhere; what it does not name does not."""
+    for host in examine.gpus:
+        cards(host, UP | {3: DOWN} | ({1: DOWN} if host.number == 2 else {}))
+    names = examine.gpus.lab.names
+
+    def told(hca: str) -> tuple[str, ...]:
+        inventory = examine.folder / "inventory.yaml"
+        inventory.write_text(f"launch: {{NCCL_IB_HCA: '{hca}'}}\n")
+        return (*CARDS, "--inventory", str(inventory))
+
+    assert_healthy(examine(*told("mlx5_0,mlx5_2")))
+    found = assert_only(examine(*told("=mlx5_0,mlx5_3")), "ib-port-down", names, devices=())
+    assert_says(found, r"mlx5_3 port 1 \| active, for NCCL_IB_HCA==mlx5_0,mlx5_3 \| down, Polling")

@@ -1,0 +1,124 @@
+"""nvidia-smi as it is met: hung, not there, not for everybody. Nothing of it blames a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.gpus import Gpus
+from tests.support.faults import ALONE, assert_healthy, assert_only, some_of, words
+from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, prove, three_hosts, untold, victim
+
+OF_SMI = {"gpu-unhealthy", "gpu-busy", "gpu-ecc", "nvlink-down"}
+OF_ROOT = {"firewall-blocks", "kernel-log", "gpu-xid"}
+
+
+@pytest.fixture(scope="module")
+def gpus3() -> Iterator[Gpus]:
+    with three_hosts() as gpus:
+        yield gpus
+
+
+@pytest.fixture
+def examine(gpus3: Gpus, tmp_path: Path) -> GpuExaminer:
+    return GpuExaminer(gpus3, tmp_path)
+
+
+def test_it_hangs(examine: GpuExaminer) -> None:
+    """Whatever it is asked, on one host; asked some things, on the others. What else there is, is found."""
+    whole, links, apps = examine.gpus
+    before = {host.host.name: host.host.snapshot() for host in examine.gpus}
+    whole.hang()
+    links.hang("nvlink")
+    apps.hang("apps")
+    apps.hang("topo")
+    apps[3].memory(9000)
+    outcome = examine(*ALONE)
+    assert {(each["check"], each["status"], *each["hosts"]) for each in outcome.trouble} == {
+        ("gpu-unhealthy", "warn", "node1"),
+        ("gpu-busy", "fail", "node3"),
+    }
+    silent, busy = sorted(outcome.trouble, key=lambda found: found["hosts"])
+    assert "nvidia-smi does not answer" in words(silent)
+    assert silent["confidence"] == "suspect"
+    assert busy["where"][0]["device"] == 3
+    told = {name: untold(outcome, name) for name in examine.gpus.lab.names}
+    assert told["node1"].keys() == OF_SMI - {"gpu-unhealthy"}
+    assert told["node1"]["gpu-busy"] == "nvidia-smi did not answer within 10 s"
+    assert told["node2"] == {"nvlink-down": "nvlinks: nvidia-smi did not answer within 6 s"}
+    assert told["node3"] == {}
+    assert outcome.hosts("healthy") == {"node1", "node2"}
+    for each in examine.gpus:
+        host = each.host
+        host.await_that(lambda host=host: not host.leftovers(before[host.name]), "clean end")  # type: ignore[misc]
+
+
+def test_it_is_not_installed(examine: GpuExaminer) -> None:
+    """The device files are there, and so is what needs no nvidia-smi."""
+    host = examine.gpus["node2"]
+    host.do("rm /usr/bin/nvidia-smi")
+    outcome = examine(*ALONE)
+    assert_healthy(outcome, OF_SMI)
+    told = untold(outcome, "node2")
+    assert {why.partition(": ")[2] for why in told.values()} == {"its command is not installed there"}
+    assert told.keys() == OF_SMI
+    host.stop_fabric_manager()
+    assert_only(examine(*ALONE), "fabric-manager-down", ["node2"])
+
+
+def test_an_old_driver_tells_less(examine: GpuExaminer) -> None:
+    examine.gpus["node1"].driver_lacks("gpu_recovery_action", "fabric.health.summary", "fabric.state")
+    examine.gpus["node3"].driver_lacks("remapped_rows.pending", "remapped_rows.failure", "mig.mode.current")
+    assert_healthy(examine(*ALONE))
+
+
+def test_a_host_without_gpus_beside_a_job_without_them(examine: GpuExaminer) -> None:
+    """Where GPUs are not asked for, none is missed; nor is what joins them."""
+    for host in examine.gpus:
+        host.without_gpus()
+    outcome = examine(*ALONE)
+    assert_healthy(outcome)
+    for check in ("gpu-missing", "gpu-unhealthy", "nvlink-down", "fabric-manager-down", "ib-port-down"):
+        assert left_out(outcome, check).keys() == set(examine.gpus.lab.names), check
+
+
+# Ordinary users.
+
+
+def test_an_ordinary_user(examine: GpuExaminer) -> None:
+    outcome = examine(user="trainee")
+    assert_healthy(outcome, OF_ROOT)
+    for name in examine.gpus.lab.names:
+        assert all("needs root (--sudo uses sudo -n)" in why for why in untold(outcome, name).values())
+
+
+ORDINARY = {
+    "a lost GPU": GpuFault("gpu-unhealthy", lambda host: host[5].lost(), (5,)),
+    "a busy GPU": GpuFault("gpu-busy", lambda host: host[2].processes(("python", 4, 30000)), (2,)),
+    "a link is down": GpuFault("nvlink-down", lambda host: host[2].links_down(3), (2,)),
+    "no fabric manager": GpuFault("fabric-manager-down", lambda host: host.stop_fabric_manager()),
+}
+
+
+@pytest.mark.parametrize("name", some_of(ORDINARY, "a lost GPU", "no fabric manager"))
+def test_an_ordinary_user_finds(name: str, examine: GpuExaminer) -> None:
+    fault = ORDINARY[name]
+    ordinary = GpuFault(fault.check, fault.inject, fault.devices, unknown=tuple(OF_ROOT), user="trainee")
+    prove(ordinary, name, examine)
+
+
+def test_gpus_that_an_ordinary_user_may_not_use(examine: GpuExaminer) -> None:
+    host = victim(examine.gpus, "not handed out")
+    host.only_for_root()
+    name = host.host.name
+    (found,) = assert_only(examine(*ALONE, user="trainee"), "gpu-missing", [name], devices=())
+    assert "this login may use none of the GPUs" in words(found)
+    assert_healthy(examine(*ALONE))
+
+
+def test_sudo(examine: GpuExaminer) -> None:
+    for host in examine.gpus.lab:
+        host.grant_sudo()
+    assert_healthy(examine("--sudo", user="trainee"))

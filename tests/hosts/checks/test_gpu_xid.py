@@ -1,0 +1,127 @@
+"""What the NVIDIA driver wrote into the kernel log: which GPU it accuses, and what accuses none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.lab.gpus import GpuHost, Gpus
+from tests.support.captures import sample
+from tests.support.faults import ALONE, assert_healthy, assert_only, one_of_each, words
+from tests.support.gpu_faults import GpuExaminer, GpuFault, prove, three_hosts, victim
+from tests.support.npu_faults import assert_says
+
+DAY = 24 * 3600
+LINE = "[{:>12.6f}] NVRM: Xid (PCI:0000:{}): {}, pid='<unknown>', name=<unknown>, {}\n"
+
+
+@pytest.fixture(scope="module")
+def gpus3() -> Iterator[Gpus]:
+    with three_hosts() as gpus:
+        yield gpus
+
+
+@pytest.fixture
+def examine(gpus3: Gpus, tmp_path: Path) -> GpuExaminer:
+    return GpuExaminer(gpus3, tmp_path)
+
+
+def logged(host: GpuHost, index: int, *numbers: int, hours_ago: float = 2, says: str = "") -> None:
+    """The kernel log of a host that was booted two days ago."""
+    bus = host[index]["pci.bus_id"][9:14].lower()
+    at = 2 * DAY - hours_ago * 3600
+    host.host.shadow("/proc/uptime", f"{2 * DAY}.00 9.00\n")
+    host.host.kernel_log("".join(LINE.format(at, bus, number, says) for number in numbers))
+
+
+def fallen_off(host: GpuHost) -> None:
+    logged(host, 3, 79, says="GPU has fallen off the bus.")
+    host[3].lost()
+
+
+def on_an_old_driver(host: GpuHost, number: int) -> None:
+    """One that does not tell whether anything is to be done about it."""
+    host.driver_lacks("gpu_recovery_action")
+    logged(host, 3, number)
+
+
+FAULTS = {
+    "79, and it is lost": GpuFault(
+        "gpu-xid",
+        fallen_off,
+        (3,),
+        says=(
+            "Xid 79: the GPU has fallen off the bus",
+            "GPU 3 ",
+            "2.0 h ago: NVRM: Xid .PCI:0000:49:00.: 79,",
+            "nvidia-smi -q -i 3",
+        ),
+        follows=("gpu-unhealthy",),
+    ),
+    "79 on an old driver": GpuFault(
+        "gpu-xid", lambda host: on_an_old_driver(host, 79), (3,), says=("Xid 79", "no such Xid | once")
+    ),
+    "79, and the driver asks for nothing any more": GpuFault(
+        "gpu-xid", lambda host: logged(host, 6, 79), (6,), "warn", ("Xid 79",)
+    ),
+    "63": GpuFault("gpu-xid", lambda host: logged(host, 5, 63), (5,), "warn", ("Xid 63: a bad memory row",)),
+    "74": GpuFault("gpu-xid", lambda host: logged(host, 5, 74), (5,), "warn", ("Xid 74: an NVLink error",)),
+}
+
+
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
+def test_found(name: str, examine: GpuExaminer) -> None:
+    prove(FAULTS[name], name, examine)
+
+
+def test_what_accuses_no_gpu(examine: GpuExaminer) -> None:
+    """Xids that a program causes, and those of the day before yesterday."""
+    one, other = examine.gpus["node1"], examine.gpus["node3"]
+    logged(one, 2, 13, 31, 43, 45)
+    logged(other, 2, 79, 48, hours_ago=25)
+    assert_healthy(examine(*ALONE))
+    found = assert_only(
+        examine(*ALONE, "--expect", "kernel_log_hours=26"),
+        "gpu-xid",
+        ["node3"],
+        "warn",
+        devices=[("node3", 2)],
+    )
+    assert {each["summary"][:6] for each in found} == {"Xid 79", "Xid 48"}
+
+
+def test_as_it_was_met(examine: GpuExaminer) -> None:
+    """Lines without a time, of GPUs that no longer are where they were."""
+    host = victim(examine.gpus, "met")
+    text = sample("dmesg/xid_79_63.txt")
+    host.host.kernel_log(text)
+    outcome = examine(*ALONE)
+    found = outcome.trouble
+    assert {(each["check"], each["status"], each["subject"]) for each in found} == {
+        ("gpu-xid", "fail", "GPU at 0000:05:00"),
+        ("gpu-xid", "warn", "GPU at 0000:10:1c"),
+    }
+    assert all(each["hosts"] == [host.host.name] for each in found)
+    assert all(evidence["text"] in text for each in found for evidence in each["evidence"])
+    assert outcome.code == 1
+
+
+def test_many_on_two_gpus(examine: GpuExaminer) -> None:
+    host = victim(examine.gpus, "many")
+    bus = [host[index]["pci.bus_id"][9:14].lower() for index in (0, 7)]
+    lines = [LINE.format(9, bus[n % 2], 94, "Contained: SM (0x1).") for n in range(40)]
+    host.host.shadow("/proc/uptime", f"{DAY}.00 9.00\n")
+    host.host.kernel_log("".join(lines))
+    name = host.host.name
+    (found,) = assert_only(examine(*ALONE), "gpu-xid", [name], "warn", devices=[(name, 0), (name, 7)])
+    assert_says([found], "GPUs 0,7", r"no such Xid \| 40 times", "24.0 h ago")
+    assert len(found["evidence"]) == 3
+
+
+def test_a_job_over_cpus_does_not_mind(examine: GpuExaminer) -> None:
+    host = victim(examine.gpus, "cpu")
+    logged(host, 1, 79)
+    found = assert_only(examine(*ALONE, "--backend", "gloo"), "kernel-log", [host.host.name], "warn")
+    assert "a GPU reported a fault" in words(found[0])

@@ -1,0 +1,196 @@
+"""Kernel settings and limits, each fault alone on one host."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab import Host, Lab
+from tests.support.faults import (
+    ALONE,
+    HEAD,
+    Examiner,
+    Fault,
+    assert_healthy,
+    assert_only,
+    one_of_each,
+    prove,
+    victim,
+)
+
+MANY = (*ALONE, "--ranks-per-host", "64", "--expect", "shm_mb=1", "--expect", "memory_mb_per_rank=1")
+"""A job of 256 ranks, on hosts that need not really hold them."""
+NODES = "/sys/devices/system/node"
+
+
+def queue(name: str, setting: str, value: int, on: str, args: tuple[str, ...], ranks: int) -> Fault:
+    """A queue of the kernel that is shorter than the number of ranks: a fault on the head only."""
+    return Fault(
+        name,
+        lambda host: host.sysctl(setting, value),
+        "fail" if on == HEAD else "warn",
+        (rf"{setting} of {ranks} or more \| {value}\b", rf"sysctl -w {setting}=65535"),
+        args,
+        on=on,
+    )
+
+
+def governors(host: Host) -> None:
+    """Two CPUs, one of them saving power."""
+    pace = {"performance": "cpu0", "powersave": "cpu1"}
+    tree = {cpu: {"cpufreq": {"scaling_governor": f"{name}\n"}} for name, cpu in pace.items()}
+    host.shadow_dir("/sys/devices/system/cpu", tree)
+
+
+def two_numa_nodes(host: Host) -> None:
+    host.shadow(f"{NODES}/online", "0-1\n")
+    host.shadow_dir("/proc/sys/kernel", {"numa_balancing": "1\n"})
+
+
+def swapping(host: Host) -> None:
+    rows = "Filename\tType\tSize\tUsed\tPriority\n/dev/sda3 partition 8388604 2097152 -2\n"
+    host.shadow("/proc/swaps", rows)
+
+
+def locked_memory(host: Host) -> None:
+    host.sysfs_class("infiniband", {"mlx5_0": {"node_type": "1: CA\n"}})
+    host.limits(memlock=65536)
+
+
+FAULTS = {
+    "somaxconn, head": queue("somaxconn-low", "net.core.somaxconn", 4, HEAD, ALONE, 8),
+    "somaxconn, other": queue("somaxconn-low", "net.core.somaxconn", 4, "peer", ALONE, 8),
+    "somaxconn, head, many ranks": queue("somaxconn-low", "net.core.somaxconn", 128, HEAD, MANY, 256),
+    "somaxconn, other, many ranks": queue("somaxconn-low", "net.core.somaxconn", 128, "peer", MANY, 256),
+    "backlog, head": queue("syn-backlog-low", "net.ipv4.tcp_max_syn_backlog", 7, HEAD, ALONE, 8),
+    "backlog, other": queue("syn-backlog-low", "net.ipv4.tcp_max_syn_backlog", 255, "peer", MANY, 256),
+    "master port in the ephemeral range": Fault(
+        "ports-not-reserved",
+        lambda host: host.sysctl("net.ipv4.ip_local_port_range", "20000 60999"),
+        "warn",
+        ("the master port", "port 29500", "20000-60999", "ip_local_reserved_ports=29500"),
+        on=HEAD,
+    ),
+    "master port taken, nobody chose it": Fault(
+        "port-in-use",
+        lambda host: host.listen(29500),
+        "warn",
+        (r"port 29500, which the job will bind, is taken by python\S* \(pid \d+\)", "ss -lntp"),
+        on=HEAD,
+    ),
+    "master port taken, chosen": Fault(
+        "port-in-use",
+        lambda host: host.listen(29511),
+        says=("port 29511", r"\(pid \d+\)"),
+        args=(*ALONE, "--master-port", "29511"),
+        on=HEAD,
+    ),
+    "open files": Fault(
+        "nofile-low",
+        lambda host: host.limits(nofile=512),
+        "warn",
+        (r"open files", r"1024 or more \| 512\b", r"limits\.d"),
+    ),
+    "processes": Fault(
+        "nproc-low",
+        lambda host: host.limits(nproc=1000),
+        "warn",
+        (r"1536 or more \| 1000\b",),
+    ),
+    "locked memory": Fault("memlock-low", locked_memory, "warn", ("64 kB", "mlx5_0", "memlock unlimited")),
+    "neighbour table": Fault(
+        "arp-table-small",
+        lambda host: host.sysctl("net.ipv4.neigh.default.gc_thresh3", 3),
+        "warn",
+        (r"gc_thresh3 of 4 or more \| 3\b", "gc_thresh3=16"),
+    ),
+    "CPUs that save power": Fault(
+        "cpu-governor", governors, "warn", ("powersave on 1 CPUs", "performance: 1", "cpupower")
+    ),
+    "NUMA balancing": Fault("numa-balancing", two_numa_nodes, "warn", ("2 NUMA nodes",)),
+    "swap in use": Fault("swap-active", swapping, "warn", ("2048 MB of 8191 MB used", "/dev/sda3")),
+}
+
+
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
+def test_found(name: str, examine: Examiner) -> None:
+    prove(FAULTS[name], name, examine)
+
+
+@pytest.mark.parametrize("name", ["somaxconn, head", "somaxconn, other"])
+def test_found_by_an_ordinary_user_while_hosts_connect(name: str, examine: Examiner) -> None:
+    fault = FAULTS[name]
+    prove(
+        Fault(fault.check, fault.inject, fault.status, fault.says, (), on=fault.on, user="trainee"),
+        name,
+        examine,
+    )
+
+
+def test_a_taken_master_port_does_not_disturb_the_connections(examine: Examiner) -> None:
+    fault = FAULTS["master port taken, chosen"]
+    prove(Fault(fault.check, fault.inject, says=fault.says, args=fault.args[2:], on=HEAD), "", examine)
+
+
+def test_only_the_head_binds_the_master_port(lab: Lab, examine: Examiner) -> None:
+    lab["node2"].listen(29500)
+    assert_healthy(examine(*ALONE))
+
+
+@pytest.fixture
+def ascend(lab: Lab) -> tuple[str, ...]:
+    """Every host is as a job over HCCL wants it; the arguments that ask for such a job."""
+    for host in lab:
+        host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60031")
+    return (*ALONE, "--backend", "hccl")
+
+
+def test_healthy_for_hccl(examine: Examiner, ascend: tuple[str, ...]) -> None:
+    assert_healthy(examine(*ascend))
+
+
+HCCL_FAULTS = {
+    "ports not reserved": Fault(
+        "ports-not-reserved",
+        lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "8080"),
+        says=("HCCL's ports", "port 60000-60031", "reserved: 8080", "reserved_ports=8080,60000-60031"),
+    ),
+    "half of the ports reserved": Fault(
+        "ports-not-reserved",
+        lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60015"),
+        says=("reserved: 60000-60015;", "60000-60031"),
+    ),
+    "port taken": Fault("port-in-use", lambda host: host.listen(60017), says=("port 60017", r"\(pid \d+\)")),
+    "kernel without SMP": Fault(
+        "kernel-not-smp",
+        lambda host: host.shadow("/proc/sys/kernel/version", "#1 Mon Jan 1 00:00:00 UTC 2024\n"),
+        says=("without SMP", "#1 Mon Jan"),
+    ),
+    "open files": Fault("nofile-low", lambda host: host.limits(nofile=1500), "warn", ("2048 or more",)),
+}
+
+
+@pytest.mark.parametrize("name", one_of_each(HCCL_FAULTS))
+def test_found_for_hccl(name: str, examine: Examiner, ascend: tuple[str, ...]) -> None:
+    fault = HCCL_FAULTS[name]
+    prove(Fault(fault.check, fault.inject, fault.status, fault.says, ascend), name, examine)
+
+
+def test_other_ports_of_hccl_are_known_from_the_launch(
+    lab: Lab, examine: Examiner, ascend: tuple[str, ...]
+) -> None:
+    inventory = examine.folder / "inventory.yaml"
+    inventory.write_text("launch: {HCCL_IF_BASE_PORT: 50000}\n")
+    for host in lab:
+        host.sysctl("net.ipv4.ip_local_reserved_ports", "50000-50031")
+    host = victim(lab, "any", "base port")
+    host.listen(50031)
+    outcome = examine(*ascend, "--inventory", str(inventory))
+    (found,) = assert_only(outcome, "port-in-use", [host.name])
+    assert found["where"] == [{"host": host.name, "rank": None, "device": None, "port": 50031, "peer": None}]
+
+
+def test_stock_values_are_no_fault_for_a_small_job(lab: Lab, examine: Examiner) -> None:
+    lab[HEAD].sysctl("net.core.somaxconn", 128)
+    lab[HEAD].sysctl("net.ipv4.tcp_max_syn_backlog", 128)
+    lab["node3"].limits(nofile=1024)
+    assert_healthy(examine(*ALONE))

@@ -1,0 +1,91 @@
+"""Names and time, each fault alone on one host."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab import Host, Lab
+from tests.support.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, one_of_each, prove
+
+
+def loopback(address: str) -> Fault:
+    return Fault(
+        "hostname-loopback",
+        lambda host: host.names({host.name: address}),
+        says=(f"{address}", "sed -i .*/etc/hosts"),
+    )
+
+
+def clock(offset: float, status: str, says: str) -> Fault:
+    return Fault("clock-skew", lambda host: host.clock(offset), status, (says,))
+
+
+def wrong_name(host: Host) -> None:
+    """One name that is not its own."""
+    other = "node2" if host.name != "node2" else "node3"
+    host.names({other: "198.18.0.99"})
+
+
+FAULTS = {
+    "own name is Debian's 127.0.1.1": loopback("127.0.1.1"),
+    "own name is 127.0.0.1": loopback("127.0.0.1"),
+    "a peer's name is another address": Fault(
+        "names-disagree",
+        wrong_name,
+        says=(r"resolves node[23] otherwise", r"198\.18\.0\.99", "/etc/hosts", r"name node[23]"),
+    ),
+    "the head's name is another address": Fault(
+        "names-disagree",
+        lambda host: host.names({HEAD: "198.18.0.99"}),
+        says=("resolves node1 otherwise", r"node1 is 198\.18\.0\.11"),
+        on="peer",
+    ),
+    "the head's name is unknown": Fault(
+        "names-disagree",
+        lambda host: host.names({HEAD: None}),
+        says=("resolves node1 otherwise", "not found"),
+        on="peer",
+    ),
+    "no peer's name is known": Fault(
+        "names-disagree",
+        lambda host: host.names({f"node{n}": None for n in range(1, 5) if host.name != f"node{n}"}),
+        says=(r"resolves node[12] and 2 more names otherwise",),
+    ),
+    "five seconds ahead": clock(5, "warn", r"its clock is [45]\.\d s ahead"),
+    "five seconds behind": clock(-5, "warn", r"its clock is [45]\.\d s behind"),
+    "a minute ahead": clock(60, "fail", r"its clock is (59|60) s ahead"),
+    "an hour behind": clock(-3600, "fail", r"its clock is (3599|3600) s behind"),
+}
+
+
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
+def test_found(name: str, examine: Examiner) -> None:
+    prove(FAULTS[name], name, examine)
+
+
+@pytest.mark.parametrize("name", ["own name is Debian's 127.0.1.1", "the head's name is unknown"])
+def test_found_by_an_ordinary_user_while_hosts_connect(name: str, examine: Examiner) -> None:
+    fault = FAULTS[name]
+    prove(
+        Fault(fault.check, fault.inject, says=fault.says, args=(), on=fault.on, user="trainee"), name, examine
+    )
+
+
+def test_two_hosts_with_one_name_are_both_named(lab: Lab, examine: Examiner) -> None:
+    lab["node4"].hostname("node2")
+    outcome = examine(*ALONE)
+    (found,) = assert_only(outcome, "hostname-duplicate", ["node2", "node4"])
+    assert found["subject"] == "hostname node2"
+
+
+def test_a_loopback_name_is_no_fault_where_the_job_names_its_interface(lab: Lab, examine: Examiner) -> None:
+    inventory = examine.folder / "inventory.yaml"
+    inventory.write_text("launch: {GLOO_SOCKET_IFNAME: eth0}\n")
+    host = lab["node2"]
+    host.names({host.name: "127.0.1.1"})
+    assert_healthy(examine(*ALONE, "--inventory", str(inventory)))
+
+
+def test_a_clock_within_a_second_is_fine(lab: Lab, examine: Examiner) -> None:
+    lab["node3"].clock(0.4)
+    assert_healthy(examine(*ALONE))

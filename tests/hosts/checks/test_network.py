@@ -1,0 +1,101 @@
+"""Interfaces, routes and links, each fault alone on one host."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab import Host, Lab
+from tests.support.faults import ALONE, Examiner, Fault, assert_healthy, assert_only, one_of_each, prove
+
+STATISTICS = "/sys/class/net/eth0/statistics"
+
+
+def detour_to_head(host: Host) -> None:
+    """A route to the head alone, by another interface."""
+    host.add_interface("mgmt0", "10.9.9.1/24")
+    host.do("ip route add 198.18.0.11/32 dev mgmt0")
+
+
+def errors(count: int) -> Fault:
+    return Fault(
+        "nic-errors",
+        lambda host: host.shadow_dir(STATISTICS, {"rx_crc_errors": f"{count}\n"}),
+        "warn",
+        ("eth0 has counted transmission errors", str(count), "ethtool -S eth0"),
+    )
+
+
+FAULTS = {
+    "route to the head": Fault(
+        "route-wrong-interface",
+        detour_to_head,
+        "warn",
+        ("leaves by mgmt0, not by the job's interface eth0", "-> node1", r"ip route get 198\.18\.0\.11"),
+        on="peer",
+    ),
+    "small packets": Fault(
+        "mtu-mismatch",
+        lambda host: host.mtu(1400),
+        "warn",
+        ("1500, as on 3 hosts", "1400 on eth0", "ip link set dev eth0 mtu 1500"),
+    ),
+    "slow link": Fault(
+        "link-speed-mismatch",
+        lambda host: host.shadow("/sys/class/net/eth0/speed", "1000\n"),
+        "warn",
+        ("10000, as on 3 hosts", "1000 on eth0"),
+    ),
+    "errors on the interface": errors(4096),
+}
+
+
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
+def test_found(name: str, examine: Examiner) -> None:
+    prove(FAULTS[name], name, examine)
+
+
+def test_a_few_errors_are_no_fault(lab: Lab, examine: Examiner) -> None:
+    errors(900).inject(lab["node2"])
+    assert_healthy(examine(*ALONE))
+
+
+def inventory(examine: Examiner, text: str) -> tuple[str, ...]:
+    path = examine.folder / "inventory.yaml"
+    path.write_text(text)
+    return (*ALONE, "--inventory", str(path))
+
+
+def renamed(host: Host) -> None:
+    """The interface has another name than on the other hosts, as after a change of hardware."""
+    host.do(
+        """
+        ip link set eth0 down; ip link set eth0 name ens5; ip link set ens5 up
+        ip route add default via 198.18.0.1
+        """
+    )
+
+
+@pytest.mark.parametrize("variable", ["GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME"])
+def test_an_interface_that_one_host_lacks(variable: str, examine: Examiner) -> None:
+    args = inventory(examine, f"launch: {{{variable}: eth0}}\n")
+    fault = Fault("interface-missing", renamed, says=(f"{variable}=eth0", "ens5"), args=args)
+    prove(fault, variable, examine)
+
+
+def test_an_interface_that_no_host_has(examine: Examiner) -> None:
+    outcome = examine(*inventory(examine, "launch: {GLOO_SOCKET_IFNAME: nosuch0}\n"))
+    (found,) = assert_only(outcome, "interface-missing", examine.lab.names)
+    assert found["subject"] == "GLOO_SOCKET_IFNAME=nosuch0"
+    assert "there are eth0, lo" in found["actual"]
+
+
+def test_a_data_address_that_is_not_on_the_host(examine: Examiner) -> None:
+    args = inventory(examine, "hosts:\n  node[1-2]:\n  node3: {data: 198.18.0.77}\n  node4:\n")
+    outcome = examine(*args, hosts="")
+    (found,) = assert_only(outcome, "interface-missing", ["node3"])
+    assert "198.18.0.77" in found["summary"]
+
+
+def test_a_pattern_of_names_fits_every_host(examine: Examiner) -> None:
+    renamed(examine.lab["node3"])
+    assert_healthy(examine(*inventory(examine, "launch: {NCCL_SOCKET_IFNAME: '^lo,docker'}\n")))

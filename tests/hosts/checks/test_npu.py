@@ -1,0 +1,233 @@
+"""Ascend devices themselves, each fault alone on one host of three: Atlas A2, eight NPUs each."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.lab.npus import NpuHost, Rack
+from tests.support.faults import ALONE, assert_healthy, assert_only, one_of_each
+from tests.support.npu_faults import FULL, NpuExaminer, NpuFault, assert_says, prove, victim
+
+EIGHT = tuple(range(8))
+DAY = 24 * 3600
+OF_HCCN = (
+    "device-ip-missing",
+    "device-ip-not-applied",
+    "device-ip-duplicate",
+    "device-ip-subnet",
+    "device-netmask-mismatch",
+    "device-gateway-missing",
+    "device-link-down",
+    "device-net-unhealthy",
+    "device-detect-unset",
+    "device-tls-mismatch",
+    "device-speed-mismatch",
+)
+"""What nobody can tell of a device that hccn_tool does not know any more."""
+
+
+@pytest.fixture
+def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
+    return NpuExaminer(rack, tmp_path)
+
+
+@pytest.mark.parametrize("exam", [(), FULL], ids=["preflight", "full"])
+def test_healthy(exam: tuple[str, ...], examine: NpuExaminer) -> None:
+    before = {host.host.name: host.host.snapshot() for host in examine.rack}
+    began = time.monotonic()
+    outcome = examine(*exam)
+    print(f"examined in {time.monotonic() - began:.1f} s")
+    assert_healthy(outcome)
+    assert "3 hosts · 24 ranks (8 a host, devices found) · backend hccl" in outcome.text
+    assert {host["product"] for host in outcome.report["hosts"]} == {"atlas-a2"}
+    assert not examine.rack.refused
+    for each in examine.rack:
+        host = each.host
+        host.await_that(lambda host=host: not host.leftovers(before[host.name]), "clean end")  # type: ignore[misc]
+
+
+def no_driver(host: NpuHost) -> None:
+    host.do("rm -f /dev/davinci*")
+
+
+FAULTS = {
+    "a card dropped off the bus": NpuFault(
+        "device-missing",
+        lambda host: host.drop(5),
+        (5,),
+        says=("NPUs are missing", "8, as on 2 other hosts", r"7: devices 0-4,6-7", "lspci -d 19e5:"),
+    ),
+    "no driver for a card on the bus": NpuFault(
+        "device-missing",
+        lambda host: host.do("rm -f /dev/davinci5"),
+        (5,),
+        says=("the driver made no device", "8, as many as on the PCI bus"),
+    ),
+    "no driver at all": NpuFault(
+        "device-missing", no_driver, EIGHT, says=("driver is not loaded", "8, as many", r"\| none")
+    ),
+    "fewer cards than expected": NpuFault(
+        "device-missing",
+        lambda host: host.drop(7),
+        (7,),
+        says=("8, as expected of this host", "7: devices 0-6"),
+        args=(*ALONE, "--expect", "devices=8"),
+    ),
+    "npu-smi has lost a card whose file is there": NpuFault(
+        "device-unhealthy",
+        lambda host: host.drop(5, node=True),
+        (5,),
+        says=("npu-smi does not show it", "8 NPUs, as many as", "npu-smi shows 7"),
+        unknown=(*OF_HCCN, "device-busy"),
+    ),
+    "Warning": NpuFault(
+        "device-unhealthy",
+        lambda host: host[3].health("Warning", "81078603", errors=("network link down",)),
+        (3,),
+        "warn",
+        ("health Warning", "81078603", "network link down", "info -t health -i 3"),
+    ),
+    "Alarm": NpuFault(
+        "device-unhealthy",
+        lambda host: host[3].health("Alarm", "80E18400", "80E01801", errors=("node type=HBM",)),
+        (3,),
+        says=("health Alarm", "80E18400", "80E01801", "node type=HBM"),
+    ),
+    "memory that cannot be corrected": NpuFault(
+        "device-unhealthy",
+        lambda host: host[6].ecc(double_bit_error_count=2),
+        (6,),
+        "warn",
+        ("could not be corrected", "2 double-bit ECC errors", "info -t ecc -i 6"),
+    ),
+    "another job": NpuFault(
+        "device-busy",
+        lambda host: host[2].processes(("python", 4711, 30000)),
+        (2,),
+        says=("processes of another job", "python", "pid 4711 python 30000 MB", "fuser -v /dev/davinci2"),
+    ),
+    "memory in use by nobody": NpuFault(
+        "device-busy",
+        lambda host: host[2].memory(50000),
+        (2,),
+        says=("its memory is in use", "50000 of 65536 MB", "not visible from here"),
+    ),
+    "link down": NpuFault(
+        "device-link-down",
+        lambda host: setattr(host[4], "link_up", False),
+        (4,),
+        says=("link status: UP", "link status: DOWN", "hccn_tool -i 4 -optical -g"),
+        args=FULL,
+    ),
+    "nothing is watched": NpuFault(
+        "device-detect-unset",
+        lambda host: setattr(host[1], "detect", None),
+        (1,),
+        "warn",
+        ("no detect address", "-i 1 -netdetect -g"),
+    ),
+    "no neighbour": NpuFault(
+        "device-no-lldp",
+        lambda host: host[7].says("lldp", ""),
+        (7,),
+        "warn",
+        ("no neighbour", "hccn_tool -i 7 -lldp -g"),
+        FULL,
+    ),
+    "TLS on": NpuFault(
+        "device-tls-mismatch",
+        lambda host: setattr(host[3], "tls", True),
+        (3,),
+        says=("differs from the others'", "TLS off, as on 23 other devices", r"\| TLS on"),
+    ),
+    "slow": NpuFault(
+        "device-speed-mismatch",
+        lambda host: host[5].speed(100000),
+        (5,),
+        "warn",
+        (r"200000 Mb/s, as on 23 other devices \| 100000 Mb/s",),
+    ),
+    "flaps": NpuFault(
+        "device-link-flaps",
+        lambda host: host[2].link_changes(*[(60.0 * n, n % 2 == 1) for n in range(1, 8)]),
+        (2,),
+        "warn",
+        (r"at most 2 times \| 3 times", "-link_stat -g: LINK DOWN"),
+        FULL,
+    ),
+    "errors": NpuFault(
+        "device-link-errors",
+        lambda host: host[2].counters.update({"roce_new_pkt_rty_num": "50000"}),
+        (2,),
+        "warn",
+        ("roce_new_pkt_rty_num 0 .the median", "device 2: roce_new_pkt_rty_num 50000"),
+        FULL,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
+def test_found(name: str, examine: NpuExaminer) -> None:
+    prove(FAULTS[name], name, examine)
+
+
+def test_fewer_cards_than_the_inventory_says(examine: NpuExaminer) -> None:
+    """Where all hosts lack one, none is the odd one out."""
+    rack = examine.rack
+    for host in rack:
+        host.drop(0)
+    inventory = examine.folder / "inventory.yaml"
+    inventory.write_text("defaults: {devices: 8}\n")
+    outcome = examine(*ALONE, "--inventory", str(inventory))
+    seats = [(name, 0) for name in rack.lab.names]
+    found = assert_only(outcome, "device-missing", rack.lab.names, devices=seats)
+    assert_says(found, r"\| 8, .* \| 7: devices 1-7")
+
+
+def test_every_fault_of_an_optical_module(examine: NpuExaminer) -> None:
+    """One on each device of a host."""
+    host = victim(examine.rack, "optical")
+    host[0].optical["Rx Power2"] = "0.0100 mW"
+    host[1].optical["temperature"] = "75 C"
+    host[2].optical["Tx Power1"] = "0.0000 mW"
+    host[3].optical["Rx Los Flag"] = "0x4"
+    host[4].without_module()
+    found = assert_only(examine(*FULL), "device-optical", [host.host.name], "warn")
+    assert {each["actual"]: [place["device"] for place in each["where"]] for each in found} == {
+        "too low: Rx Power2": [0],
+        "too high: temperature": [1],
+        "no light: Tx Power1": [2],
+        "raised: Rx Los Flag": [3],
+        "the module is not present": [4],
+    }
+    assert_says(found, r"hccn_tool -i \d -optical -g")
+
+
+def test_a_certificate_that_has_expired(examine: NpuExaminer) -> None:
+    for host in examine.rack:
+        for npu in host:
+            npu.tls = True
+    examine.rack["node2"][4].certificate(days_left=-2)
+    outcome = examine(*ALONE)
+    found = assert_only(outcome, "device-tls-mismatch", ["node2"], devices=[("node2", 4)])
+    assert_says(found, "its certificate has expired", "ended ", "hccn_tool -i 4 -tls -g")
+
+
+def test_what_looks_odd_and_is_no_fault(examine: NpuExaminer) -> None:
+    host = victim(examine.rack, "odd")
+    host[0].tls = None
+    host[1].net_health = "Init"
+    host[2].link_changes(*[(2 * DAY + 60.0 * n, n % 2 == 1) for n in range(1, 12)])
+    host[3].ecc(single_bit_error_count=4)
+    host[4].counters.update({"mac_rx_fcs_err_pkt_num": "900", "roce_rx_cnp_pkt_num": "70000"})
+    host[5].certificate(days_left=-2)
+    host[6].neighbour("400GE9/9/9:9", "another switch")
+    assert_healthy(examine(*FULL))
+
+
+def test_memory_errors_that_cannot_be_read_are_not_called_none(examine: NpuExaminer) -> None:
+    examine.rack["node2"].hang_smi("ecc")
+    assert_healthy(examine(*ALONE), {"device-unhealthy"})

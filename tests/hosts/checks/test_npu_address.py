@@ -1,0 +1,157 @@
+"""Addresses of Ascend devices and what depends on them, each fault alone on one host of three."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lab.npus import NpuHost, Rack
+from tests.support.faults import ALONE, Found, assert_healthy, assert_only, mend, one_of_each, words
+from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, assert_says, prove
+
+
+@pytest.fixture
+def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
+    return NpuExaminer(rack, tmp_path)
+
+
+def same_host(host: NpuHost) -> None:
+    host[3].address = host[4].address
+
+
+def narrow(host: NpuHost) -> None:
+    host[2].netmask = "255.255.255.0"
+
+
+FAULTS = {
+    "no address": NpuFault(
+        "device-ip-missing",
+        lambda host: setattr(host[3], "address", None),
+        (3,),
+        says=("it has no IP address", "-i 3 -ip -g: no ip was preset", "grep _3= /etc/hccn.conf"),
+        args=FABRIC,
+    ),
+    "the file was changed, the device was not": NpuFault(
+        "device-ip-not-applied",
+        lambda host: host.configure(6, address="10.20.77.7"),
+        (6,),
+        says=(
+            r"device 6: address 10\.20\.77\.7 \(/etc/hccn\.conf\)",
+            r"device 6: address 10\.20\.\d\.16 \(hccn_tool\)",
+            "hccn_tool -i 6 -cfg recovery",
+        ),
+        args=FABRIC,
+    ),
+    "two devices of a host have one address": NpuFault(
+        "device-ip-duplicate",
+        same_host,
+        (3,),
+        says=("another device has its IP address too", r"10\.20\.\d\.14 on node\d devices 3-4"),
+        args=FABRIC,
+    ),
+    "outside of the segment": NpuFault(
+        "device-ip-subnet",
+        lambda host: setattr(host[5], "address", "10.77.0.15"),
+        (5,),
+        says=(
+            "outside the segment of the others",
+            r"10\.20\.0\.0/16, where its gateway is \| 10\.77\.0\.0/16",
+        ),
+        args=FABRIC,
+    ),
+    "another netmask": NpuFault(
+        "device-netmask-mismatch",
+        narrow,
+        (2,),
+        says=(r"255\.255\.0\.0 \(/16\), as on 23 other devices \| 255\.255\.255\.0 \(/24\)",),
+        args=FABRIC,
+    ),
+    "no gateway": NpuFault(
+        "device-gateway-missing",
+        lambda host: setattr(host[1], "gateway", None),
+        (1,),
+        "warn",
+        ("it has no gateway", "a gateway, as 23 other devices have", "-i 1 -gateway -g"),
+        args=FABRIC,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
+def test_found(name: str, examine: NpuExaminer) -> None:
+    prove(FAULTS[name], name, examine)
+
+
+def test_a_device_that_lost_what_was_set_is_mended_by_the_remedy(examine: NpuExaminer) -> None:
+    rack = examine.rack
+    npu = rack["node3"][3]
+    fine = npu.address
+    npu.unconfigured()
+    found = assert_only(examine(*FABRIC), "device-ip-not-applied", ["node3"], devices=[("node3", 3)])
+    assert_says(
+        found,
+        r"device 3: address 10\.20\.3\.13 \(/etc/hccn\.conf\)",
+        r"device 3: address none \(hccn_tool\)",
+        r"-ip -s address 10\.20\.3\.13 netmask 255\.255\.0\.0",
+    )
+    for each in found:
+        mend(rack.lab, each)
+    assert npu.address == fine
+    assert rack.setters == (("node3", "-i 3 -cfg recovery"),)
+    npu.host.forget_calls()
+    assert_healthy(examine(*ALONE))
+
+
+def test_what_the_file_leaves_out_is_no_fault(examine: NpuExaminer) -> None:
+    host = examine.rack["node2"]
+    host.configure(3, address=None, netmask=None, gateway=None, netdetect=None)
+    assert_healthy(examine(*ALONE))
+
+
+def test_two_hosts_have_one_address(examine: NpuExaminer) -> None:
+    rack = examine.rack
+    rack["node3"][2].address = rack["node1"][2].address
+    found = assert_only(examine(), "device-ip-duplicate", ["node3"], devices=[("node3", 2)])
+    assert_says(found, r"10\.20\.1\.12 on node\[1,3\] device 2", "-i 2 -ip -g")
+    assert [each["confidence"] for each in found] == ["strong"]
+
+
+def test_outside_of_the_segment_without_gateways(examine: NpuExaminer) -> None:
+    rack = examine.rack
+    for host in rack:
+        for npu in host:
+            npu.gateway = None
+    rack["node2"][5].address = "10.77.0.15"
+    found = assert_only(examine(), "device-ip-subnet", ["node2"], devices=[("node2", 5)])
+    assert_says(found, r"10\.20\.0\.0/16, as on 23 other devices \| 10\.77\.0\.0/16")
+
+
+UNHEALTHY = (
+    "Socket fail",
+    "Receive timeout",
+    "Unreachable",
+    "Time exceeded",
+    "Fault",
+    "Thread error",
+    "Detect ip set",
+    "Unknown",
+)
+
+
+def test_every_word_for_an_unhealthy_network(examine: NpuExaminer) -> None:
+    """One on each device of a host; Init on another host is healthy."""
+    host = examine.rack["node1"]
+    for npu, words_of_it in zip(host, UNHEALTHY, strict=True):
+        npu.net_health = words_of_it
+    examine.rack["node2"][0].net_health = "Init"
+    found = assert_only(examine(), "device-net-unhealthy", ["node1"])
+    said = {each["actual"]: places(each) for each in found}
+    assert said == {
+        f"net health status: {text}": [("node1", device)] for device, text in enumerate(UNHEALTHY)
+    }
+    assert all("detect address 10.20.0.1" in words(each) for each in found)
+
+
+def places(found: Found) -> list[tuple[str, int]]:
+    return [(place["host"], place["device"]) for place in found["where"]]

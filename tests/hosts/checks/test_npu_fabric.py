@@ -1,0 +1,195 @@
+"""NPU to NPU over the fabric: who is blamed, and who is not, when pings get lost although links are up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lab.npus import NpuHost, Rack
+from tests.support.faults import assert_consistent, assert_healthy, assert_only
+from tests.support.npu_faults import FABRIC, NpuExaminer, assert_says, victim
+
+
+@pytest.fixture
+def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
+    return NpuExaminer(rack, tmp_path)
+
+
+def cut_off(rack: Rack, host: NpuHost, *devices: int) -> None:
+    """Nobody's pings get through, but the switch still answers the device's own check."""
+    for device in devices:
+        host[device].net_health = "Success"
+        rack.cut(host[device])
+
+
+def pinged(host: NpuHost) -> bool:
+    return any(" -ping " in call for call in host.calls)
+
+
+def test_one_device_is_cut_from_all(examine: NpuExaminer) -> None:
+    host = victim(examine.rack, "one device")
+    cut_off(examine.rack, host, 2)
+    name = host.host.name
+    found = assert_only(examine(*FABRIC), "device-unreachable", [name], devices=[(name, 2)])
+    others = ", ".join(other for other in examine.rack.lab.names if other != name)
+    assert_says(
+        found,
+        rf"device 2 cannot be reached from any of {others}, although its link is UP",
+        r"4 of 6 pings between devices of this number were lost",
+        r"hccn_tool -i 2 -ping -g address 10\.20\.\d\.12    # on node\d",
+    )
+
+
+def test_the_device_has_noticed_itself(examine: NpuExaminer) -> None:
+    """Then that is the cause, and the pings are what follows."""
+    host = victim(examine.rack, "noticed")
+    examine.rack.cut(host[2])
+    name = host.host.name
+    outcome = examine(*FABRIC)
+    assert_only(outcome, "device-net-unhealthy", [name], devices=[(name, 2)])
+    assert "device-unreachable" in outcome.text
+
+
+def test_a_host_is_cut_on_all_rails(examine: NpuExaminer) -> None:
+    host = victim(examine.rack, "all rails")
+    cut_off(examine.rack, host, *range(8))
+    name = host.host.name
+    seats = [(name, device) for device in range(8)]
+    (found,) = assert_only(examine(*FABRIC), "device-unreachable", [name], devices=seats)
+    assert_says([found], "devices 0-7 cannot be reached", "32 of 48 pings", "their links are UP")
+
+
+def test_a_whole_rail_is_nobodys_fault(examine: NpuExaminer) -> None:
+    rack = examine.rack
+    for host in rack:
+        cut_off(rack, host, 5)
+    outcome = examine(*FABRIC)
+    (found,) = outcome.trouble
+    assert (found["check"], found["status"], found["hosts"]) == ("device-unreachable", "fail", [])
+    assert_says([found], "device 5: no host reaches any other's; look at the switch", "6 of 6 pings")
+    assert {place["device"] for place in found["where"]} == {5}
+    assert_consistent(outcome)
+    assert outcome.hosts("healthy") == set(rack.lab.names)
+    assert (outcome.code, outcome.report["verdict"]) == (1, "faulty")
+
+
+def test_a_switch_that_is_dead_is_nobodys_fault(examine: NpuExaminer) -> None:
+    """It does not answer the devices' own checks either."""
+    examine.rack.cut_rail(5)
+    outcome = examine(*FABRIC)
+    assert {found["check"] for found in outcome.trouble} >= {"device-unreachable"}
+    assert not [found["hosts"] for found in outcome.trouble if found["hosts"]]
+    assert all("look at the switch" in found["summary"] for found in outcome.trouble)
+    assert outcome.hosts("healthy") == set(examine.rack.lab.names)
+
+
+def test_a_pair_is_not_decided(examine: NpuExaminer) -> None:
+    rack = examine.rack
+    rack.cut(rack["node1"][4], rack["node3"][4])
+    seats = [("node1", 4), ("node3", 4)]
+    (found,) = assert_only(examine(*FABRIC), "device-unreachable", ["node1", "node3"], devices=seats)
+    assert found["confidence"] == "suspect"
+    assert_says([found], r"node\[1,3\] cannot reach each other's device 4.*undecided", "2 of 6 pings")
+
+
+def test_lossy(examine: NpuExaminer) -> None:
+    host = victim(examine.rack, "lossy")
+    host[6].says(
+        "ping",
+        "device 6 PING\nrecv seq=0,time=0.034000ms\nrecv time out seq=1\nrecv seq=2,time=0.036000ms\n"
+        "3 packets transmitted, 2 received, 33.33% packet loss\n",
+    )
+    name = host.host.name
+    found = assert_only(examine(*FABRIC), "device-unreachable", [name], "warn", devices=[(name, 6)])
+    assert_says(found, "pings to and from device 6 lose packets", "lost packets", "33.33% packet loss")
+
+
+def test_devices_at_work_are_not_pinged(examine: NpuExaminer) -> None:
+    rack = examine.rack
+    host = victim(rack, "at work")
+    host[1].processes(("python", 4711, 30000))
+    name = host.host.name
+    outcome = examine(*FABRIC)
+    assert_only(outcome, "device-busy", [name], devices=[(name, 1)])
+    assert set(outcome.unknown) == {"device-unreachable"}
+    assert "its NPUs are at work (--on-busy run" in outcome.unknown["device-unreachable"]
+    (unknown,) = (found for found in outcome.report["findings"] if found["status"] == "unknown")
+    assert unknown["hosts"] == [name]
+    assert {each.host.name for each in rack if pinged(each)} == set(rack.lab.names) - {name}
+    address = host[1].address
+    assert not [call for each in rack for call in each.calls if f"address {address} " in f"{call} "]
+
+
+def test_devices_at_work_are_pinged_when_asked_for(examine: NpuExaminer) -> None:
+    rack = examine.rack
+    host = victim(rack, "at work")
+    host[1].processes(("python", 4711, 30000))
+    cut_off(rack, host, 7)
+    outcome = examine(*FABRIC, "--on-busy", "run")
+    assert all(pinged(each) for each in rack)
+    assert not outcome.unknown
+    blamed = {each["check"]: each for each in outcome.trouble}
+    assert set(blamed) == {"device-busy", "device-unreachable"}
+    assert all(each["hosts"] == [host.host.name] for each in blamed.values())
+    assert {place["device"] for place in blamed["device-unreachable"]["where"]} == {7}
+
+
+def test_one_host_alone_pings_nobody(examine: NpuExaminer) -> None:
+    cut_off(examine.rack, examine.rack["node2"], 3)
+    assert_healthy(examine(*FABRIC, hosts="node2"))
+    assert not any(pinged(host) for host in examine.rack)
+
+
+def of_half_of_the_devices(examine: NpuExaminer) -> tuple[str, ...]:
+    """The arguments of a job that uses devices 0 to 3."""
+    inventory = examine.folder / "inventory.yaml"
+    inventory.write_text("launch: {ASCEND_RT_VISIBLE_DEVICES: '0,1,2,3'}\n")
+    return "--inventory", str(inventory)
+
+
+def test_devices_that_the_job_does_not_use(examine: NpuExaminer) -> None:
+    host = victim(examine.rack, "not used")
+    host[4].processes(("python", 4711, 30000))
+    host[5].link_up = False
+    host[6].address = None
+    host[7].health("Alarm", "80E18400")
+    outcome = examine(*of_half_of_the_devices(examine))
+    assert not outcome.trouble
+    assert outcome.code == 0
+
+
+def test_devices_that_the_job_does_not_use_are_not_pinged(examine: NpuExaminer) -> None:
+    host = victim(examine.rack, "not used")
+    host[4].processes(("python", 4711, 30000))
+    cut_off(examine.rack, host, 7)
+    assert_healthy(examine(*of_half_of_the_devices(examine)))
+    assert not [call for each in examine.rack for call in each.calls if call.startswith("-i 7 -ping")]
+
+
+def test_the_evidence_is_what_the_ping_said(examine: NpuExaminer) -> None:
+    examine.rack.cut(examine.rack["node1"][4], examine.rack["node3"][4])
+    (found,) = examine(*FABRIC).trouble
+    assert_says([found], "100.00% packet loss")
+
+
+def route(rack: Rack, host: NpuHost) -> None:
+    """A host in a segment of its own, which a switch joins with that of the others."""
+    rack.router("10.40.0.1")
+    for npu in host:
+        npu.address, npu.gateway, npu.detect = f"10.40.0.{10 + npu.device}", "10.40.0.1", "10.40.0.1"
+
+
+def test_segments_that_are_joined(examine: NpuExaminer) -> None:
+    route(examine.rack, examine.rack["node3"])
+    assert_healthy(examine(*FABRIC))
+
+
+def test_no_gateway_where_segments_are_joined(examine: NpuExaminer) -> None:
+    rack = examine.rack
+    route(rack, rack["node3"])
+    rack["node3"][6].gateway = None
+    outcome = examine(*FABRIC)
+    found = assert_only(outcome, "device-gateway-missing", ["node3"], devices=[("node3", 6)])
+    assert_says(found, "it has no gateway", "as 23 other devices have")
+    assert "device-unreachable" in outcome.text

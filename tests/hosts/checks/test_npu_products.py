@@ -1,0 +1,207 @@
+"""What differs between Ascend products: rails, dies, ports. Healthy ones are silent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.lab import Lab, missing
+from tests.lab.npus import NpuHost, Rack, fit_npus
+from tests.support.faults import ALONE, assert_healthy, assert_only
+from tests.support.npu_faults import FABRIC, FULL, NpuExaminer, NpuFault, assert_says, prove
+
+Fitted = Callable[[str], NpuExaminer]
+TRAINING, A3, A950 = "atlas-training", "atlas-a3", "atlas-950"
+SIXTEEN = tuple(range(16))
+
+
+@pytest.fixture(scope="module")
+def racks() -> Iterator[Callable[[str], Rack]]:
+    """A lab of three hosts for each product that is asked for."""
+    if reason := missing():
+        pytest.skip(reason)
+    with ExitStack() as stack:
+
+        @cache
+        def boot(product: str) -> Rack:
+            rack = fit_npus(stack.enter_context(Lab(3)), product)
+            stack.callback(rack.free)
+            return rack
+
+        yield boot
+
+
+@pytest.fixture
+def fitted(racks: Callable[[str], Rack], tmp_path: Path) -> Fitted:
+    """Healthy hosts of a product."""
+
+    def mended(product: str) -> NpuExaminer:
+        rack = racks(product)
+        rack.lab.reset()
+        rack.reset()
+        return NpuExaminer(rack, tmp_path)
+
+    return mended
+
+
+@pytest.mark.parametrize(
+    ("product", "devices", "exam"),
+    [
+        (TRAINING, 8, FULL),
+        (A3, 16, FULL),
+        (A950, 8, (*FULL, "--mesh", "none")),
+        (A950, 8, FULL),
+    ],
+)
+def test_healthy(product: str, devices: int, exam: tuple[str, ...], fitted: Fitted) -> None:
+    examine = fitted(product)
+    began = time.monotonic()
+    outcome = examine(*exam)
+    print(f"{product}: examined in {time.monotonic() - began:.1f} s")
+    assert not outcome.trouble
+    assert outcome.code == 0
+    assert not outcome.unknown
+    assert f"{3 * devices} ranks ({devices} a host, devices found)" in outcome.text
+    assert {host["product"] for host in outcome.report["hosts"]} == {product}
+
+
+def other_rail(host: NpuHost) -> None:
+    host[4].address = "192.168.101.200"
+
+
+def pair_elsewhere(host: NpuHost) -> None:
+    host[2].address, host[6].address = "192.168.150.1", "192.168.150.2"
+
+
+def exchanged(host: NpuHost) -> None:
+    host[1].address, host[2].address = host[2].address, host[1].address
+
+
+def without_addresses(host: NpuHost) -> None:
+    for npu in host:
+        npu.address = None
+
+
+def all_ports_down(host: NpuHost) -> None:
+    host[3].says("dev_info", (host[3].said("dev_info") or "").replace(" UP  ", " DOWN"))
+
+
+FAULTS: dict[str, tuple[str, NpuFault]] = {
+    "Atlas training, on another rail": (
+        TRAINING,
+        NpuFault(
+            "device-ip-subnet",
+            other_rail,
+            (4,),
+            says=(
+                "outside the segment of its rail",
+                r"192\.168\.100\.0/24, as on 5 other devices \| 192\.168\.101\.0/24",
+            ),
+            args=FABRIC,
+        ),
+    ),
+    "Atlas training, a pair apart from the other hosts'": (
+        TRAINING,
+        NpuFault(
+            "device-ip-subnet",
+            pair_elsewhere,
+            (2, 6),
+            says=(r"devices 2,6", r"192\.168\.102\.0/24, as on 4 other devices \| 192\.168\.150\.0/24"),
+            args=FABRIC,
+        ),
+    ),
+    "Atlas training, addresses exchanged": (
+        TRAINING,
+        NpuFault(
+            "device-ip-subnet",
+            exchanged,
+            (1, 2),
+            says=(
+                r"device 1: 192\.168\.101\.0/24",
+                r"device 1: 192\.168\.102\.0/24; device 2: 192\.168\.101",
+            ),
+        ),
+    ),
+    "Atlas A3, one die": (
+        A3,
+        NpuFault(
+            "device-unhealthy",
+            lambda host: host[13].health("Alarm", "80E18400"),
+            (13,),
+            says=("health Alarm", "80E18400", "info -t health -i 6"),
+        ),
+    ),
+    "Atlas A3, one link": (
+        A3,
+        NpuFault(
+            "device-link-down",
+            lambda host: setattr(host[15], "link_up", False),
+            (15,),
+            says=("hccn_tool -i 15 -link -g",),
+            args=FABRIC,
+        ),
+    ),
+    "Atlas A3, a super pod does without addresses": (
+        A3,
+        NpuFault("device-ip-missing", without_addresses, SIXTEEN, "warn"),
+    ),
+    "Atlas 950, no port is up": (
+        A950,
+        NpuFault("device-link-down", all_ports_down, (3,), says=(r"\| no port is up",)),
+    ),
+    "Atlas 950, a card is missing": (
+        A950,
+        NpuFault("device-missing", lambda host: host.drop(5), (5,), says=("8, as on 2 other hosts",)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_found(name: str, fitted: Fitted) -> None:
+    product, fault = FAULTS[name]
+    prove(fault, name, fitted(product))
+
+
+def test_one_port_of_several_may_be_down(fitted: Fitted) -> None:
+    examine = fitted(A950)
+    examine.rack["node2"][3].link_up = False
+    assert_healthy(examine(*ALONE))
+
+
+def test_one_segment_for_all_rails(fitted: Fitted) -> None:
+    """Nobody can tell who is wrong: all are suspects."""
+    examine = fitted(TRAINING)
+    for host in examine.rack:
+        for npu in host:
+            npu.address = f"192.168.100.{20 * host.number + npu.device}"
+    names = examine.rack.lab.names
+    seats = [(name, device) for name in names for device in range(8)]
+    (found,) = assert_only(examine(*ALONE), "device-ip-subnet", names, devices=seats)
+    assert_says([found], "devices of different rails share one segment; undecided", "pairs 0/4, 1/5, 2/6")
+    assert found["confidence"] == "suspect"
+
+
+def test_a_training_server_needs_addresses_even_alone(fitted: Fitted) -> None:
+    """Its rank tables ask for them; a server of another product does without."""
+    examine = fitted(TRAINING)
+    without_addresses(examine.rack["node2"])
+    outcome = examine(*ALONE, hosts="node2")
+    assert_only(outcome, "device-ip-missing", ["node2"], devices=[("node2", n) for n in range(8)])
+
+
+def test_the_remedy_names_the_die(fitted: Fitted) -> None:
+    examine = fitted(A3)
+    examine.rack["node2"][13].health("Alarm", "80E18400")
+    (found,) = examine(*ALONE).trouble
+    assert_says([found], "npu-smi set -t reset -i 6 -c 1")
+
+
+def test_products_side_by_side(make_lab: Callable[..., Lab], tmp_path: Path) -> None:
+    """They are compared among themselves."""
+    rack = fit_npus(make_lab(4), {f"node{n}": TRAINING if n < 3 else "atlas-a2" for n in range(1, 5)})
+    assert_healthy(NpuExaminer(rack, tmp_path)(*ALONE, hosts="node[1-4]"))

@@ -1,0 +1,154 @@
+"""hccn_tool and npu-smi as they are met: busy, hung, not there, not for everybody. No host is blamed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.lab.npus import NpuHost, Rack
+from tests.support.faults import Outcome, assert_healthy
+from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, prove, victim
+
+OF_SMI = {"device-unhealthy", "device-busy"}
+OF_THE_FILE = {"device-ip-not-applied"}
+OF_HCCN = {
+    "device-ip-missing",
+    "device-ip-not-applied",
+    "device-ip-duplicate",
+    "device-ip-subnet",
+    "device-netmask-mismatch",
+    "device-gateway-missing",
+    "device-link-down",
+    "device-net-unhealthy",
+    "device-detect-unset",
+    "device-tls-mismatch",
+    "device-speed-mismatch",
+    "device-unreachable",
+}
+OF_ROOT = {"firewall-blocks", "kernel-log"}
+
+
+@pytest.fixture
+def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
+    return NpuExaminer(rack, tmp_path)
+
+
+def untold(outcome: Outcome, host: str) -> dict[str, str]:
+    """Check -> why it could not decide on this host."""
+    found = outcome.report["findings"]
+    return {f["check"]: f["summary"] for f in found if f["status"] == "unknown" and host in f["hosts"]}
+
+
+def hang_once(host: NpuHost) -> None:
+    host.hang("tls", 3)
+    host[5].tls = True
+
+
+HUNG_ONCE = NpuFault(
+    "device-tls-mismatch",
+    hang_once,
+    (5,),
+    says=(r"TLS off, as on 22 other devices \| TLS on",),
+    args=FABRIC,
+    unknown=("device-tls-mismatch",),
+)
+
+
+def test_somebody_else_uses_the_tool_for_a_while(examine: NpuExaminer) -> None:
+    """For two seconds from the first call that was turned away."""
+
+    def free() -> None:
+        host.host.await_that(lambda: bool(host.refused), "call")
+        time.sleep(2)
+        host.free()
+
+    host = victim(examine.rack, "busy")
+    host.busy()
+    other = threading.Thread(target=free)
+    other.start()
+    outcome = examine(*FABRIC)
+    other.join()
+    assert_healthy(outcome)
+    assert {name for name, _ in examine.rack.refused} == {host.host.name}
+
+
+def test_a_query_hangs_on_one_device(examine: NpuExaminer) -> None:
+    """Everything else is known of this one, and a fault of another is found by that very query."""
+    name = "one query hangs"
+    host = victim(examine.rack, name).host.name
+    outcome = prove(HUNG_ONCE, name, examine)
+    why = "device 3: hccn_tool did not answer within 4 s"
+    assert untold(outcome, host) == {"device-tls-mismatch": why}
+
+
+def test_tools_that_never_answer(examine: NpuExaminer) -> None:
+    """One is busy for ever, one hangs and is deaf, one is npu-smi: each costs what it tells, and no more."""
+    rack = examine.rack
+    busy, deaf, smi = (rack[name] for name in rack.lab.names)
+    before = {host.host.name: host.host.snapshot() for host in rack}
+    busy.busy()
+    deaf.hang(deaf=True)
+    smi.hang_smi()
+    outcome = examine(*FABRIC)
+    told = {host.host.name: untold(outcome, host.host.name) for host in rack}
+    assert_healthy(outcome, OF_HCCN | OF_SMI)
+    assert told["node1"].keys() - {"device-unreachable"} == OF_HCCN - {"device-unreachable"}
+    assert told["node2"].keys() - {"device-unreachable"} == OF_HCCN - {"device-unreachable"}
+    assert told["node3"].keys() - {"device-unreachable"} == OF_SMI
+    assert told["node1"]["device-ip-missing"] == "devices 0-7: hccn_tool was busy all the time"
+    assert told["node2"]["device-ip-missing"] == (
+        "devices 0-1: hccn_tool did not answer within 4 s; "
+        "devices 2-7: not asked: hccn_tool had hung twice before"
+    )
+    assert told["node3"]["device-busy"] == "npus: npu-smi did not answer within 10 s"
+    for each in rack:
+        host = each.host
+        host.await_that(lambda host=host: not host.leftovers(before[host.name]), "clean end")  # type: ignore[misc]
+
+
+def test_what_is_not_installed(examine: NpuExaminer) -> None:
+    rack = examine.rack
+    rack["node1"].without_tool()
+    rack["node2"].do("rm /etc/hccn.conf")
+    rack["node3"].without_smi()
+    outcome = examine(*FABRIC)
+    assert_healthy(outcome, OF_HCCN | OF_SMI)
+    assert {name: set(untold(outcome, name)) for name in rack.lab.names} == {
+        "node1": OF_HCCN,
+        "node2": OF_THE_FILE | {"device-unreachable"},  # nobody is left to be pinged
+        "node3": OF_SMI | {"device-unreachable"},  # whether it is at work is not known
+    }
+    told = untold(outcome, "node1") | untold(outcome, "node3")
+    assert all(why.endswith(": its command is not installed there") for why in told.values())
+    assert untold(outcome, "node2") == {
+        "device-ip-not-applied": "hccn-conf: /etc/hccn.conf is not there",
+        "device-unreachable": "npu-pings: none of its NPUs had another host's to ping",
+    }
+
+
+def test_an_ordinary_user(examine: NpuExaminer) -> None:
+    outcome = examine(*FABRIC, user="trainee")
+    assert_healthy(outcome, OF_HCCN | OF_ROOT)
+    assert not [call for host in examine.rack for call in host.calls if not call.startswith("npu-smi")]
+    for name in examine.rack.lab.names:
+        assert all("needs root (--sudo uses sudo -n)" in why for why in untold(outcome, name).values())
+
+
+def test_an_ordinary_user_finds_what_needs_no_root(examine: NpuExaminer) -> None:
+    host = victim(examine.rack, "ordinary")
+    host[3].health("Alarm", "80E18400")
+    outcome = examine(*FABRIC, user="trainee")
+    assert {found["check"]: found["hosts"] for found in outcome.trouble} == {
+        "device-unhealthy": [host.host.name]
+    }
+    assert outcome.code == 1
+
+
+def test_sudo(examine: NpuExaminer) -> None:
+    for host in examine.rack.lab:
+        host.grant_sudo()
+    assert_healthy(examine("--sudo", user="trainee"))
+    assert all(f"-i {device} -ip -g" in host.calls for host in examine.rack for device in range(8))

@@ -1,0 +1,225 @@
+"""Versions, environments, the kernel log and processes, each fault alone on one host."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.lab import Host, Lab
+from tests.support.faults import (
+    ALONE,
+    Examiner,
+    Fault,
+    assert_healthy,
+    assert_only,
+    one_of_each,
+    prove,
+    victim,
+)
+from tests.support.paths import ROOT
+
+PACKAGES = "/usr/lib/python3/dist-packages"
+ASCEND = "/usr/local/Ascend"
+DRIVER = "Version=24.1.0\ncompatible_version_fw=[7.0.0,7.5.9]\n"
+SAMPLES = ROOT / "tests" / "samples" / "dmesg"
+NO_AGE = (*ALONE, "--expect", "leftover_minutes=0")
+
+
+def package(name: str, version: str, host: Host) -> None:
+    """Metadata as pip leaves it; that is all that is looked at."""
+    host.write(f"{PACKAGES}/{name}-{version}.dist-info/METADATA", f"Name: {name}\nVersion: {version}\n")
+
+
+def other_torch(host: Host) -> None:
+    package("torch", "2.1.0", host)
+    package("torch_npu", "2.0.1", host)
+
+
+def old_firmware(host: Host) -> None:
+    host.write(f"{ASCEND}/driver/version.info", DRIVER)
+    host.write(f"{ASCEND}/firmware/version.info", "Version=6.4.12.1.241\n")
+
+
+FAULTS = {
+    "another system": Fault(
+        "version-drift",
+        lambda host: host.write("/etc/os-release", 'PRETTY_NAME="openEuler 22.03 LTS"\n'),
+        "warn",
+        ("system differs", "as on 3 hosts", "openEuler 22.03"),
+    ),
+    "another kernel": Fault(
+        "version-drift",
+        lambda host: host.shadow("/proc/sys/kernel/osrelease", "4.19.90-2107\n"),
+        "warn",
+        ("kernel differs", "as on 3 hosts", "4.19.90-2107"),
+    ),
+    "another driver": Fault(
+        "version-drift",
+        lambda host: host.write(f"{ASCEND}/driver/version.info", DRIVER),
+        "warn",
+        ("driver differs", r"not installed, as on 3 hosts \| 24\.1\.0"),
+    ),
+    "a variable set by sshd": Fault(
+        "env-drift",
+        lambda host: host.sshd(SetEnv="HCCL_CONNECT_TIMEOUT=7200"),
+        "warn",
+        ("HCCL_CONNECT_TIMEOUT differs", r"\(not set\), as on 3 hosts \| 7200"),
+    ),
+    "a variable set by the shell's start file": Fault(
+        "env-drift",
+        lambda host: host.write("/home/trainee/.bashrc", "export NCCL_IB_DISABLE=1\n"),
+        "warn",
+        ("NCCL_IB_DISABLE differs",),
+        user="trainee",
+    ),
+    "torch_npu for another torch": Fault(
+        "version-incompatible",
+        other_torch,
+        says=("built for another torch", r"torch 2\.0\.1 for torch_npu 2\.0\.1 \| torch 2\.1\.0"),
+        also=("version-drift",),
+    ),
+    "firmware that the driver refuses": Fault(
+        "version-incompatible",
+        old_firmware,
+        "warn",
+        (r"7\.0\.0 to 7\.5\.9 for driver 24\.1\.0 \| 6\.4\.12",),
+        also=("version-drift",),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
+def test_found(name: str, examine: Examiner) -> None:
+    prove(FAULTS[name], name, examine)
+
+
+def test_half_against_half_is_undecided(lab: Lab, examine: Examiner) -> None:
+    for name in ("node2", "node4"):
+        lab[name].write("/etc/os-release", 'PRETTY_NAME="openEuler 22.03 LTS"\n')
+    (found,) = assert_only(examine(*ALONE), "version-drift", lab.names, "warn")
+    assert "no majority" in found["summary"]
+    assert found["confidence"] == "suspect"
+
+
+def test_variables_that_belong_to_a_host_may_differ(lab: Lab, examine: Examiner) -> None:
+    lab["node2"].sshd(SetEnv="HCCL_IF_IP=198.18.0.12 ASCEND_RT_VISIBLE_DEVICES=0,1")
+    assert_healthy(examine(*ALONE))
+
+
+@pytest.mark.parametrize(("expected", "version"), [("any", None), ("2.1", "2.10.0")])
+def test_torch_is_missing(expected: str, version: str | None, lab: Lab, examine: Examiner) -> None:
+    host = victim(lab, "any", f"torch {expected}")
+    for other in lab:
+        if other is not host:
+            package("torch", "2.1.2", other)
+        elif version:
+            package("torch", version, other)
+    outcome = examine(*ALONE, "--expect", f"torch={expected}")
+    (found,) = assert_only(outcome, "torch-missing", [host.name], also=("version-drift",))
+    assert f"the job's interpreter has {f'torch {version}' if version else 'no torch'}" in found["summary"]
+    assert found["subject"].startswith("/usr/bin/python3")
+
+
+def test_nobody_expects_torch(lab: Lab, examine: Examiner) -> None:
+    for host in lab:
+        package("torch", "2.1.2", host)
+    assert_healthy(examine(*ALONE))
+
+
+LOGS = {
+    "host_messages_oom_ext4_conntrack": {
+        "the kernel ended processes for lack of memory",
+        "a disk or file system reported errors",
+        "the connection tracking table was full",
+    },
+    "npu_heartbeat_lost_0x40F84E00": {"an NPU's heartbeat was lost"},
+    "segfault_libnccl": {"a communication library crashed"},
+    "xid_79_63": {"a GPU reported a fault"},
+}
+
+
+@pytest.mark.parametrize("sample", LOGS)
+def test_kernel_log(sample: str, lab: Lab, examine: Examiner) -> None:
+    host = victim(lab, "any", sample)
+    text = (SAMPLES / f"{sample}.txt").read_text()
+    host.kernel_log(text)
+    found = assert_only(examine(*ALONE), "kernel-log", [host.name], "warn")
+    assert {each["summary"].removeprefix("kernel log: ") for each in found} == LOGS[sample]
+    assert all(evidence["text"] in text for each in found for evidence in each["evidence"])
+
+
+XID = "[{:>12.6f}] NVRM: Xid (PCI:0000:05:00): {}, pid=1896, name=python, Ch 00000008\n"
+DAY = 24 * 3600
+
+
+def test_kernel_log_is_read_for_a_day_and_for_faults_of_the_host(lab: Lab, examine: Examiner) -> None:
+    lab["node2"].shadow("/proc/uptime", f"{2 * DAY}.00 9.00\n")
+    lab["node2"].kernel_log(XID.format(DAY - 60, 79) + XID.format(2 * DAY - 60, 31) + XID.format(9, 74))
+    assert_healthy(examine(*ALONE))
+
+
+def test_kernel_log_says_when(lab: Lab, examine: Examiner) -> None:
+    lab["node4"].shadow("/proc/uptime", f"{2 * DAY}.00 9.00\n")
+    lab["node4"].kernel_log(XID.format(9, 79) + XID.format(2 * DAY - 7200, 79))
+    (found,) = assert_only(examine(*ALONE), "kernel-log", ["node4"], "warn")
+    assert found["actual"] == "once"
+    assert [each["text"][:10] for each in found["evidence"]] == ["2.0 h ago:"]
+
+
+ORPHAN = """
+import multiprocessing, os, time
+multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,)).start()
+os.kill(os.getpid(), 9)
+"""
+PARENT_OF_ZOMBIES = """
+import os, time
+for _ in range(25):
+    if os.fork() == 0:
+        os._exit(0)
+time.sleep(600)
+"""
+# Between vfork and exec the parent cannot be interrupted; the child waits for a writer that never comes.
+HANGS = """
+import os
+os.mkfifo("/tmp/fifo")
+wait = (os.POSIX_SPAWN_OPEN, 0, "/tmp/fifo", os.O_RDONLY, 0)
+os.posix_spawn("/bin/true", ["true"], {}, file_actions=[wait])
+"""
+
+
+STUCK = {
+    "a worker without its launcher": (
+        ORPHAN,
+        "ps -eo ppid=,args= | grep -q '^ *1 .*spawn_main'",
+        r"left behind by their launcher.*pid \d+ \(root\).*kill \d+",
+    ),
+    "zombies": (
+        PARENT_OF_ZOMBIES,
+        '[ "$(ps -eo stat= | grep -c Z)" = 25 ]',
+        r"many zombie processes.*at most 20 \| 25: pid",
+    ),
+    "uninterruptible": (
+        HANGS,
+        "ps -eo stat=,args= | grep -q '^D.*mkfifo'",
+        r"hang in the kernel \(state D\).*1: pid \d+ \(root\)",
+    ),
+}
+
+
+def stick(name: str, host: Host) -> None:
+    """Start the program and wait until it is stuck."""
+    program, seen, _ = STUCK[name]
+    host.spawn([sys.executable, "-ISc", program])
+    host.await_that(lambda: host.ask(seen).returncode == 0, name)
+
+
+@pytest.mark.parametrize("name", STUCK)
+def test_stuck_process(name: str, examine: Examiner) -> None:
+    fault = Fault("stuck-process", lambda host: stick(name, host), "warn", (STUCK[name][2],), NO_AGE)
+    prove(fault, name, examine)
+
+
+def test_a_young_process_is_not_stuck(lab: Lab, examine: Examiner) -> None:
+    stick("a worker without its launcher", lab["node2"])
+    assert_healthy(examine(*ALONE))

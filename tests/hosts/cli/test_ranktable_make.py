@@ -1,0 +1,123 @@
+"""`doctor ranktable make` on a lab: the live devices and nothing else, or no table at all."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.npus import NpuHost, Rack
+from tests.support.faults import assert_only, some_of
+from tests.support.npu_faults import ALL, NpuExaminer, assert_says
+
+BOARD = {"x86_64": "0x0000", "aarch64": "0x0020"}
+
+
+def doctor(rack: Rack, *args: str, code: int = 0) -> str:
+    """What `doctor ranktable ARGS` says; nothing was set on any host."""
+    done = rack.lab.doctor("ranktable", *args)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert not rack.setters
+    return done.stdout + done.stderr
+
+
+def made(rack: Rack, path: Path, *args: str) -> Any:
+    """The table that is made; it is made twice, and both ways to check it find it clean."""
+    texts = []
+    for _ in range(2):
+        doctor(rack, "make", ALL, "--output", str(path), *args)
+        texts.append(path.read_text())
+    assert texts[0] == texts[1]
+    assert "3 passed" in doctor(rack, "check", str(path))
+    against = doctor(rack, "check", str(path), ALL)
+    assert "Healthy. 3 hosts: 3 healthy" in against
+    return json.loads(texts[0])
+
+
+def live(rack: Rack) -> list[tuple[str, int, str | None]]:
+    """Server, device and address of each rank, in order."""
+    return [(each.host.address, npu.device, npu.address) for each in rack for npu in each]
+
+
+def test_form_1_0(rack: Rack, tmp_path: Path) -> None:
+    table = made(rack, tmp_path / "hccl.json")
+    ranks = [(server["server_id"], one) for server in table["server_list"] for one in server["device"]]
+    assert [(id, int(one["device_id"]), one["device_ip"]) for id, one in ranks] == live(rack)
+    assert [one["rank_id"] for _, one in ranks] == [str(rank) for rank in range(24)]
+    assert (table["version"], table["server_count"], table["status"]) == ("1.0", "3", "completed")
+
+
+def test_legacy(rack: Rack, tmp_path: Path) -> None:
+    table = made(rack, tmp_path / "hccl.json", "--format", "legacy")
+    (group,) = table["group_list"]
+    ranks = [(one["server_id"], one["devices"][0]) for one in group["instance_list"]]
+    assert [(id, int(one["device_id"]), one["device_ip"]) for id, one in ranks] == live(rack)
+    assert [one["rank_id"] for one in group["instance_list"]] == [str(rank) for rank in range(24)]
+    assert table["board_id"] == BOARD[platform.machine()]
+
+
+@pytest.mark.long
+def test_a_super_pod(make_rack: Callable[..., Rack], tmp_path: Path) -> None:
+    rack = make_rack("atlas-a3", hosts=3)
+    path = tmp_path / "hccl.json"
+    table = made(rack, path, "--format", "1.2")
+    ranks = [(server["server_id"], one) for server in table["server_list"] for one in server["device"]]
+    assert [(id, int(one["device_id"]), one["device_ip"]) for id, one in ranks] == live(rack)
+    assert [one["rank_id"] for _, one in ranks] == [str(rank) for rank in range(48)]
+    (pod,) = table["super_pod_list"]
+    assert [server["server_id"] for server in pod["server_list"]] == [each.host.address for each in rack]
+    assert len({one["super_device_id"] for _, one in ranks}) == 48
+
+    table["server_list"][1]["device"][3]["super_device_id"] = "999"
+    path.write_text(json.dumps(table, indent=4))
+    outcome = NpuExaminer(rack, tmp_path)("--rank-table", str(path), hosts="")
+    (found,) = assert_only(outcome, "rank-table-devices", ["198.18.0.12"], devices=[("198.18.0.12", 3)])
+    assert_says(
+        [found], "device 3 has another super_device_id", r"super_device_id 999 \| SDID \d+", "rank 19"
+    )
+
+
+def same_address(host: NpuHost) -> None:
+    host[3].address = host[4].address
+
+
+REFUSED: dict[str, tuple[Callable[[NpuHost], object], str]] = {
+    "no address": (lambda host: setattr(host[3], "address", None), "device-ip-missing"),
+    "one address twice": (same_address, "device-ip-duplicate"),
+    "link down": (lambda host: setattr(host[3], "link_up", False), "device-link-down"),
+}
+
+
+@pytest.mark.parametrize("name", some_of(REFUSED, "no address"))
+def test_refused(name: str, rack: Rack, tmp_path: Path) -> None:
+    inject, check = REFUSED[name]
+    inject(rack["node2"])
+    path = tmp_path / "hccl.json"
+    said = doctor(rack, "make", ALL, "--output", str(path), code=1)
+    assert f"FAIL  node2  {check}" in said
+    assert said.count("FAIL") == 1
+    assert "no rank table was written" in said
+    assert not path.exists()
+
+
+def test_refused_where_the_tool_cannot_be_asked(rack: Rack, tmp_path: Path) -> None:
+    rack["node2"].without_tool()
+    path = tmp_path / "hccl.json"
+    said = doctor(rack, "make", ALL, "--output", str(path), code=3)
+    assert "no rank table was written" in said
+    assert not path.exists()
+
+
+def test_a_host_alone_whose_devices_have_no_addresses(rack: Rack, tmp_path: Path) -> None:
+    """They need none there: a warning, and a table without addresses that is sound."""
+    for npu in rack["node2"]:
+        npu.address = None
+    path = tmp_path / "hccl.json"
+    doctor(rack, "make", "node2", "--output", str(path))
+    (server,) = json.loads(path.read_text())["server_list"]
+    assert [sorted(one) for one in server["device"]] == [["device_id", "rank_id"]] * 8
+    doctor(rack, "check", str(path), "node2")

@@ -1,0 +1,169 @@
+"""The mesh against real packet filters: hosts are network namespaces on one bridge, cut off with nft."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from doctor.mesh import Blame, MeshResult, culprits, mesh_script, plan_mesh, run_mesh
+from tests.lab.needs import missing
+from tests.support.faults import some_of
+from tests.support.mesh_session import LocalSession
+
+WHY_NOT = missing()
+pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+MASTER = 29500
+HCCL = 60000
+SYN = "tcp flags & (syn | ack) == syn"
+
+
+class Lab:
+    """`count` namespaces with one address each; the bridge lives in a namespace of its own."""
+
+    def __init__(self, count: int) -> None:
+        self.mark = f"cdm{os.getpid()}"
+        self.hosts = {f"h{i}": f"10.77.0.{i + 1}" for i in range(count)}
+        bridge = f"{self.mark}-br"
+        self.spaces = [bridge]
+        self.sh(f"ip netns add {bridge}")
+        self.sh(f"ip -n {bridge} link add br0 type bridge; ip -n {bridge} link set br0 up")
+        for host, address in self.hosts.items():
+            space = self.space(host)
+            self.spaces.append(space)
+            self.sh(f"ip netns add {space}")
+            self.sh(f"ip -n {space} link add eth0 type veth peer name {host} netns {bridge}")
+            self.sh(f"ip -n {bridge} link set {host} master br0 up; ip -n {space} link set lo up")
+            self.sh(f"ip -n {space} address add {address}/24 dev eth0; ip -n {space} link set eth0 up")
+
+    def space(self, host: str) -> str:
+        return f"{self.mark}-{host}"
+
+    @staticmethod
+    def sh(command: str) -> str:
+        done = subprocess.run(["sh", "-ec", command], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        return done.stdout
+
+    def rule(self, host: str, hook: str, rule: str) -> None:
+        lines = f"table inet t {{ chain {hook} {{ type filter hook {hook} priority 0; {rule}; }}; }}"
+        self.sh(f"ip netns exec {self.space(host)} nft '{lines}'")
+
+    def clear(self) -> None:
+        for host in self.hosts:
+            self.sh(f"ip netns exec {self.space(host)} nft flush ruleset")
+            self.sh(f"ip -n {self.space(host)} link set eth0 up")
+
+    def mesh(self) -> MeshResult:
+        plan = plan_mesh(self.hosts, head="h0", master_port=MASTER, hccl_port=HCCL)
+        prefix = {host: ("ip", "netns", "exec", self.space(host)) for host in self.hosts}
+        return run_mesh(LocalSession({host: mesh_script() for host in self.hosts}, prefix=prefix), plan)
+
+    def close(self) -> None:
+        for space in self.spaces:
+            subprocess.run(["ip", "netns", "delete", space], check=False)
+
+
+@pytest.fixture(scope="module")
+def built() -> Iterator[Lab]:
+    lab = Lab(4)
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def lab(built: Lab) -> Iterator[Lab]:
+    yield built
+    built.clear()
+
+
+def named(result: MeshResult) -> list[tuple[tuple[str, ...], str, tuple[str, ...], bool]]:
+    def plain(blame: Blame) -> tuple[tuple[str, ...], str, tuple[str, ...], bool]:
+        return blame.hosts, blame.direction, blame.kinds, blame.decided
+
+    return sorted(map(plain, culprits(result.links)))
+
+
+def test_healthy_leaves_no_socket_behind(lab: Lab) -> None:
+    result = lab.mesh()
+    assert named(result) == []
+    assert {link.outcome for link in result.links} == {"ok"}
+    for host in lab.hosts:
+        left = lab.sh(f"ip netns exec {lab.space(host)} cat /proc/net/tcp").splitlines()[1:]
+        assert left == []
+
+
+FAULTS: dict[
+    str, tuple[Callable[[Lab], None], list[tuple[tuple[str, ...], str, tuple[str, ...], bool]], str]
+] = {
+    "inbound": (
+        lambda lab: lab.rule("h2", "input", f"{SYN} drop"),
+        [(("h2",), "inbound", ("hccl", "ephemeral"), True)],
+        "dropped",
+    ),
+    "outbound": (
+        lambda lab: lab.rule("h2", "output", f"{SYN} drop"),
+        [(("h2",), "outbound", ("master", "hccl", "ephemeral"), True)],
+        "dropped",
+    ),
+    "rejected": (
+        lambda lab: lab.rule("h3", "input", f"{SYN} reject with tcp reset"),
+        [(("h3",), "inbound", ("hccl", "ephemeral"), True)],
+        "refused",
+    ),
+    "unreachable": (
+        lambda lab: lab.rule("h3", "input", f"{SYN} reject with icmpx type host-unreachable"),
+        [(("h3",), "inbound", ("hccl", "ephemeral"), True)],
+        "no-route",
+    ),
+    "link down": (
+        lambda lab: (lab.sh(f"ip -n {lab.space('h1')} link set eth0 down"), None)[1],
+        [(("h1",), "both", ("master", "hccl", "ephemeral"), True)],
+        "",
+    ),
+    "master port": (
+        lambda lab: lab.rule("h0", "input", f"{SYN} tcp dport {MASTER} drop"),
+        [(("h0",), "inbound", ("master",), True)],
+        "dropped",
+    ),
+    "master port open, ephemeral ports dropped": (
+        lambda lab: lab.rule("h0", "input", f"{SYN} tcp dport != {{ {MASTER}, {HCCL} }} drop"),
+        [(("h0",), "inbound", ("ephemeral",), True)],
+        "dropped",
+    ),
+    "one pair": (
+        lambda lab: lab.rule("h1", "input", f"ip saddr 10.77.0.4 {SYN} drop"),
+        [(("h1", "h3"), "pair", ("hccl", "ephemeral"), False)],
+        "dropped",
+    ),
+    "answers lost": (
+        lambda lab: lab.rule("h1", "input", "tcp flags & (syn | rst | psh) == psh drop"),
+        [(("h1",), "both", ("master", "hccl", "ephemeral"), True)],
+        "silent",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "fault", some_of(FAULTS, "inbound", "outbound", "rejected", "link down", "one pair", "answers lost")
+)
+def test_fault_is_named(lab: Lab, fault: str) -> None:
+    inject, expected, outcome = FAULTS[fault]
+    inject(lab)
+    began = time.monotonic()
+    result = lab.mesh()
+    assert named(result) == expected
+    failed = {link.outcome for link in result.links if link.failed}
+    assert failed == {outcome} if outcome else failed <= {"dropped", "no-route"}
+    assert time.monotonic() - began < 30
+    assert result.troubles == ()
+
+
+def test_a_third_of_the_packets_lost_is_no_firewall(lab: Lab) -> None:
+    lab.rule("h1", "input", f"{SYN} numgen inc mod 3 == 0 drop")
+    result = lab.mesh()
+    assert named(result) == []
+    assert any(link.ms is not None and link.ms > 500 for link in result.links)

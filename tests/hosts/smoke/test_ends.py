@@ -1,0 +1,189 @@
+"""However a smoke run ends, and in whatever phase: no process, file or listener of it stays anywhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab import Host, Lab, Snapshot
+from tests.support.smoke.faults import silence, sitecustomize
+from tests.support.smoke.pages import agent, sessions, watching
+from tests.trials.kinds import STUCK_IMPORT
+
+HOSTS = ("node1", "node2")
+VICTIM = "node2"
+PHASES = ("start", "join", "collectives", "train", "audit", "bandwidth")
+STANDS = {"start": ("ready", 0), "train": ("train", 1)}
+SOON, LEASE = 5.0, 15.0
+"""Seconds in which a host is clean: after the end of its connection, and after its silent loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A smoke run of two hosts, and what they looked like before it."""
+
+    lab: Lab
+    process: subprocess.Popen[str]
+    report: Path
+    before: dict[str, Snapshot]
+
+    def end(self) -> str:
+        """Wait for its end; everything that it printed."""
+        out, errors = self.process.communicate(timeout=60)
+        assert "Traceback" not in out + errors
+        return out + errors
+
+    @property
+    def failed(self) -> dict[str, list[str]]:
+        """Check -> hosts, of what the report calls a fault."""
+        told: dict[str, Any] = json.loads(self.report.read_bytes())
+        found = [each for each in told["findings"] if each["status"] in ("fail", "crash")]
+        return {each["check"]: each["hosts"] for each in found}
+
+    def assert_clean(self, since: float, limit: float, names: Sequence[str] = HOSTS, but: str = "") -> None:
+        """Within `limit` seconds of `since`, nothing is left; `but` names processes that are not ours."""
+        for name in names:
+            while left := self._left(name, but):
+                assert time.monotonic() < since + limit, f"{name} after {limit:g} s: {left}"
+                time.sleep(0.02)
+
+    def _left(self, name: str, but: str) -> Snapshot | None:
+        left = self.lab[name].leftovers(self.before[name])
+        ours = frozenset(each for each in left.processes if not but or but not in each.command)
+        return Snapshot(ours, left.files, left.ports) or None
+
+
+@pytest.fixture
+def start(lab: Lab, tmp_path: Path) -> Iterator[Callable[[str], Run]]:
+    """`start(phase)` returns as soon as a run has come to that phase: most phases are short."""
+    runs: list[Run] = []
+
+    def begin(phase: str) -> Run:
+        if phase == "start":
+            sitecustomize(lab[VICTIM], STUCK_IMPORT)
+        steps = "1000" if phase == "train" else "4"
+        before = {name: lab[name].snapshot() for name in HOSTS}
+        options = ("--python", sys.executable, "--ranks-per-host", "2", "--steps", steps)
+        report = tmp_path / "report.json"
+        argv = lab.doctor_argv("smoke", *HOSTS, *options, "--json", str(report))
+        process = lab.popen(["tests.trials.once" if word == "doctor" else word for word in argv])
+        runs.append(Run(lab, process, report, before))
+        with watching(lab) as watch:
+            # While one host stands in its import, the ranks of the other are ready and wait.
+            watch.await_phase(*STANDS.get(phase, (phase, 0)), run=process)
+        return runs[-1]
+
+    yield begin
+    for run in runs:
+        run.process.kill()
+
+
+def ways(*pairs: tuple[Any, str], among: Sequence[Any]) -> list[Any]:
+    """Each way in each phase; those that are not named here are long."""
+    return [
+        (way, phase) if (way, phase) in pairs else pytest.param(way, phase, marks=pytest.mark.long)
+        for way in among
+        for phase in PHASES
+    ]
+
+
+@pytest.mark.parametrize(
+    ("number", "phase"),
+    ways(
+        (signal.SIGINT, "join"),
+        (signal.SIGINT, "train"),
+        (signal.SIGTERM, "collectives"),
+        (signal.SIGKILL, "start"),
+        (signal.SIGKILL, "train"),
+        (signal.SIGKILL, "bandwidth"),
+        among=(signal.SIGINT, signal.SIGTERM, signal.SIGKILL),
+    ),
+)
+def test_ended_by_a_signal(phase: str, number: signal.Signals, start: Callable[[str], Run]) -> None:
+    """Ctrl-C, the end of a job's time, and what nobody can answer."""
+    run = start(phase)
+    run.process.send_signal(number)
+    sent = time.monotonic()
+    if number is signal.SIGKILL:
+        run.assert_clean(sent, SOON)
+        return
+    said = run.end()
+    run.assert_clean(sent, SOON)
+    assert run.process.returncode == 128 + number, said
+    assert "Interrupted." in said
+    assert run.failed == {}, "an end on purpose is nobody's fault"
+
+
+def assert_lost(run: Run, phase: str) -> None:
+    """The victim alone is at fault; a host that is lost before its ranks ran may not have started them."""
+    (fault,) = run.failed.items()
+    assert fault[1] == [VICTIM]
+    assert fault[0] == "smoke-crash" or (fault[0] == "smoke-not-started" and phase == "start"), fault
+
+
+def kill_agent(host: Host) -> None:
+    supervisor = agent(host)
+    assert supervisor is not None
+    os.kill(supervisor, signal.SIGKILL)
+
+
+def kill_session(host: Host) -> None:
+    for process in sessions(host):
+        os.kill(process, signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    ("cut", "phase"),
+    ways(
+        (kill_agent, "train"),
+        (kill_agent, "audit"),
+        (kill_session, "train"),
+        among=(kill_agent, kill_session),
+    ),
+)
+def test_a_host_whose_connection_ends(
+    phase: str, cut: Callable[[Host], None], start: Callable[[str], Run], lab: Lab
+) -> None:
+    """Its own processes end at once, those of the others when the run has told who was lost.
+
+    The controller may log in again by then, to see whether the host is still there.
+    """
+    run = start(phase)
+    cut(lab[VICTIM])
+    struck = time.monotonic()
+    run.assert_clean(struck, SOON, [VICTIM], but="sshd: ")
+    said = run.end()
+    run.assert_clean(time.monotonic(), SOON)
+    assert run.process.returncode == 1, said
+    assert_lost(run, phase)
+
+
+@pytest.mark.parametrize("phase", [pytest.param("start", marks=pytest.mark.long), "train"])
+def test_a_host_that_is_silently_lost(phase: str, start: Callable[[str], Run], lab: Lab) -> None:
+    """No packet comes through any more and no connection ends: its lease does. Only sshd still waits."""
+    run = start(phase)
+    silence(lab[VICTIM], but_ssh=False)
+    struck = time.monotonic()
+    run.assert_clean(struck, LEASE, [VICTIM], but="sshd: ")
+    said = run.end()
+    run.assert_clean(time.monotonic(), SOON, ["node1"])
+    assert run.process.returncode == 1, said
+    assert_lost(run, phase)
+
+
+def test_a_run_that_ends_by_itself_leaves_nothing(start: Callable[[str], Run]) -> None:
+    run = start("bandwidth")
+    said = run.end()
+    run.assert_clean(time.monotonic(), SOON)
+    assert run.process.returncode == 0, said
+    assert run.failed == {}

@@ -1,0 +1,146 @@
+"""`doctor smoke` on real hosts: well, and with each fault that it can make on purpose."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab import Lab, missing
+from tests.support.faults import some_of
+from tests.trials.kinds import INSIDE
+from tests.trials.outcome import trouble
+from tests.trials.run import Field, trial
+
+PHASES = ["start", "join", "collectives", "train", "audit", "bandwidth"]
+
+
+@dataclass(frozen=True, slots=True)
+class Smoked:
+    """What one smoke run said."""
+
+    code: int
+    report: dict[str, Any]
+    text: str
+    errors: str
+    recording: Path
+
+    @property
+    def smoke(self) -> dict[str, Any]:
+        smoke: dict[str, Any] = self.report["smoke"]
+        return smoke
+
+    @property
+    def phases(self) -> list[str]:
+        return [each["name"] for each in self.smoke["phases"] if each["status"] == "pass"]
+
+
+@dataclass(frozen=True, slots=True)
+class Smoker:
+    """`doctor smoke` on the controller of a lab, its report read back."""
+
+    lab: Lab
+    folder: Path
+
+    def __call__(self, *args: str, user: str | None = None, python: str = sys.executable) -> Smoked:
+        report, recording = self.folder / "report.json", self.folder / "recording.json"
+        files = ("--json", str(report), "--save", str(recording))
+        done = self.lab.doctor("smoke", *args, "--python", python, *files, user=user)
+        assert report.exists(), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stdout + done.stderr
+        return Smoked(done.returncode, json.loads(report.read_bytes()), done.stdout, done.stderr, recording)
+
+    def replay(self, smoked: Smoked) -> tuple[int, dict[str, Any]]:
+        report = self.folder / "replayed.json"
+        files = ["--replay", str(smoked.recording), "--json", str(report)]
+        done = self.lab.run([sys.executable, "-m", "doctor", "smoke", *files])
+        return done.returncode, json.loads(report.read_bytes())
+
+
+@pytest.fixture
+def smoke(lab: Lab, tmp_path: Path) -> Smoker:
+    return Smoker(lab, tmp_path)
+
+
+def assert_well(smoked: Smoked) -> None:
+    assert not trouble(smoked.report), smoked.text
+    assert smoked.smoke["status"] == "pass"
+    assert (smoked.code, smoked.report["verdict"]) == (0, "healthy"), smoked.text
+
+
+def test_hosts_that_are_well_pass_and_are_left_as_they_were(lab: Lab, smoke: Smoker) -> None:
+    before = {host.name: host.snapshot() for host in lab}
+    smoked = smoke("node[1-4]", "--ranks-per-host", "2")
+    for host in lab:
+        host.await_that(lambda host=host: not host.leftovers(before[host.name]), "clean end")  # type: ignore[misc]
+    assert_well(smoked)
+    assert [each for each in smoked.phases if each in PHASES] == PHASES
+    assert [rank["host"] for rank in smoked.smoke["ranks"]] == [name for name in lab.names for _ in range(2)]
+    assert smoked.smoke["layout"] == {"dp": 4, "tp": 2, "cells": 1}
+    assert smoked.smoke["loss"]["drop"] > smoked.smoke["loss"]["limit"]
+    code, again = smoke.replay(smoked)
+    assert (code, {**again, "run": None}) == (0, {**smoked.report, "run": None})
+
+
+@pytest.mark.parametrize(
+    ("hosts", "ranks", "layout"),
+    [
+        ("node2", "1", (1, 1)),
+        pytest.param("node2", "2", (2, 1), marks=pytest.mark.long),
+        ("node[2-3]", "1", (2, 1)),
+        pytest.param("node[1-3]", "1", (3, 1), marks=pytest.mark.long),
+    ],
+)
+def test_few_hosts_and_few_ranks(hosts: str, ranks: str, layout: tuple[int, int], smoke: Smoker) -> None:
+    smoked = smoke(hosts, "--ranks-per-host", ranks)
+    assert_well(smoked)
+    assert smoked.smoke["layout"] == {"dp": layout[0], "tp": layout[1], "cells": 1}
+    assert ("bandwidth" in smoked.phases) == ("-" in hosts)
+
+
+def test_an_ordinary_user_can_run_it(smoke: Smoker) -> None:
+    assert_well(smoke("node[1-2]", "--ranks-per-host", "2", user="trainee"))
+
+
+def test_a_host_without_power_is_left_out(lab: Lab, smoke: Smoker) -> None:
+    lab["node3"].power_off()
+    smoked = smoke("node[1-3]")
+    assert {each["check"]: each["hosts"] for each in trouble(smoked.report)} == {
+        "host-unreachable": ["node3"]
+    }
+    assert smoked.code == 1
+    assert {rank["host"] for rank in smoked.smoke["ranks"]} == {"node1", "node2"}
+    assert smoked.smoke["status"] == "pass", "the others were tried"
+
+
+def test_an_interpreter_that_is_nowhere(smoke: Smoker) -> None:
+    smoked = smoke("node[1-2]", python="/opt/none/bin/python")
+    assert {each["check"] for each in trouble(smoked.report)} == {"torch-missing"}, smoked.text
+    assert smoked.code == 1
+    assert "/opt/none/bin/python" in smoked.text
+    assert "--python" in smoked.text
+
+
+@pytest.fixture(scope="module")
+def field() -> Iterator[Field]:
+    """Three hosts of two ranks, whose ranks have a network of their own."""
+    if reason := missing():
+        pytest.skip(reason)
+    with Lab(3, data=True) as lab:
+        yield Field(lab, ranks=2, steps=20)
+
+
+SAMPLE = ("stuck", "skip", "mask-stray", "grad-bit", "nan", "wrong-result")
+"""Others are tried by `make test-all` and, many times, by `make trials`."""
+
+
+@pytest.mark.parametrize("kind", some_of(INSIDE, *SAMPLE))
+def test_a_fault_on_purpose_is_found_and_only_its_rank_is_named(kind: str, field: Field) -> None:
+    outcome = trial(field, INSIDE[kind], 0)
+    assert outcome.right, (outcome.place, outcome.said)
+    assert outcome.code == (0 if kind == "slow" else 1)

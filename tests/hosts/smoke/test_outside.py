@@ -1,0 +1,100 @@
+"""Real things are broken while ranks train: the host or rank is named, and slow is not taken for broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.lab import Lab, missing
+from tests.support.faults import some_of
+from tests.support.slow_wire import slow_wire
+from tests.support.smoke.faults import sitecustomize
+from tests.trials.kinds import DATA, OUTSIDE, Outside
+from tests.trials.run import HOGS, Field, healthy, trial
+
+# Runs `change(module)` on a module as soon as it is imported, wherever that is.
+WHEN_IMPORTED = """
+import importlib.util, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name != NAME:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        inner = spec.loader.exec_module
+        def exec_module(module):
+            inner(module)
+            change(module)
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Finder())
+"""
+# Check -> what a library of one host does otherwise than those of the others.
+TAMPERED = {
+    "smoke-desync": """
+NAME = "torch.optim.adam"
+def change(adam):
+    inner = adam.adam
+    def off(params, *args, **options):
+        inner(params, *args, **options)
+        for each in params:
+            each.data.mul_(1.0001)
+    adam.adam = off
+""",
+    "smoke-mask-divergence": """
+NAME = "random"
+def change(random):
+    inner = random.random
+    random.random = lambda: inner() and inner()
+""",
+    "smoke-corruption": """
+NAME = "torch"
+def change(torch):
+    inner = torch.Tensor.__matmul__
+    torch.Tensor.__matmul__ = lambda a, b: inner(a, b) * (1 + 2**-20)
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def field() -> Iterator[Field]:
+    """Three hosts of two ranks, whose ranks have a network of their own."""
+    if reason := missing():
+        pytest.skip(reason)
+    with Lab(3, data=True) as lab:
+        yield Field(lab, ranks=2, steps=20)
+
+
+SAMPLE = ("stopped", "cable", "broken-torch", "shm", "lost")
+"""Others are tried by `make test-all` and, many times, by `make trials`."""
+
+
+@pytest.mark.parametrize("kind", some_of(OUTSIDE, *SAMPLE))
+def test_what_breaks_is_named_and_nobody_else(kind: str, field: Field) -> None:
+    outcome = trial(field, OUTSIDE[kind], 0)
+    assert outcome.right, (outcome.place, outcome.said)
+
+
+@pytest.mark.parametrize("check", some_of(TAMPERED, "smoke-desync"))
+def test_a_library_that_was_tampered_with_on_one_host(check: str, field: Field) -> None:
+    code = TAMPERED[check] + WHEN_IMPORTED
+    fault = Outside(check, frozenset({check}), before=lambda host: sitecustomize(host, code))
+    outcome = trial(field, fault, 0)
+    assert outcome.right, (outcome.place, outcome.said)
+
+
+def test_a_long_cable_is_no_fault(field: Field) -> None:
+    """Every round trip with one host takes 20 ms longer: the run is slow, and nothing hangs."""
+    host = field.lab["node2"]
+    with slow_wire(field.lab, host, 0.01, cable=[each.interface for each in host.spec.cables].index(DATA)):
+        outcome = healthy(field, 0)
+    assert [said for said in outcome.said if "smoke-slow-link" not in said] == []
+    assert all("node2" in said for said in outcome.said), outcome.said
+
+
+def test_hosts_that_share_their_cores_with_others_are_no_fault(field: Field) -> None:
+    outcome = healthy(field, 0, beside=HOGS)
+    assert outcome.right, outcome.said

@@ -1,0 +1,122 @@
+"""The docs say what is true: their commands run, their picture is real, their links lead somewhere.
+
+`UPDATE_README=1 pytest tests/hosts/test_docs.py` puts a fresh picture into the README.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lab import Lab, Rack
+from tests.lab.demo import examine
+from tests.support.paths import ROOT
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PICTURE = re.compile(r"(<!-- demo: begin -->\n).*?(<!-- demo: end -->)", re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for kind, text in BLOCK.findall(page.read_text()) if kind == language]
+
+
+RANKS = ROOT / "docs/ranks.md"
+
+
+def doctor_commands(*pages: Path) -> list[str]:
+    """Every `doctor ...` line of every `sh` block, each once."""
+    lines = [line for page in pages for text in blocks(page, "sh") for line in text.splitlines()]
+    return list(dict.fromkeys(line for line in lines if line.startswith("doctor ")))
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Path:
+    """A folder with the files that the docs speak of."""
+    (inventory,) = [text for text in blocks(ROOT / "docs/inventory.md", "yaml") if "groups:" in text]
+    (exam,) = [text for text in blocks(ROOT / "docs/writing-a-playbook.md", "yaml") if "essential:" in text]
+    (tmp_path / "inventory.yaml").write_text(inventory)
+    (tmp_path / "strict-rack.yaml").write_text(exam)
+    (tmp_path / "hostfile").write_text("node1 slots=8\nnode2 slots=8\n")
+    return tmp_path
+
+
+def with_torch(words: list[str]) -> list[str]:
+    """The command with the interpreter that has torch in the lab, where it starts a smoke run."""
+    if words[1] not in ("smoke", "preflight"):
+        return words
+    words = [sys.executable if word == "/opt/train/bin/python" else word for word in words]
+    return words if "--python" in words else [*words, "--python", sys.executable]
+
+
+@pytest.mark.parametrize("command", doctor_commands(*(page for page in PAGES if page != RANKS)))
+def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None:
+    """On healthy hosts, every command shown works as it stands."""
+    words = with_torch(shlex.split(command.replace("|| exit 1", ""), comments=True))
+    argv = lab4.doctor_argv(*words[1:])
+    done = lab4.run(argv, cwd=desk)
+    # The strict exam asks for more than the lab's kernel settings give, and a fault on purpose is found.
+    expected = 1 if "strict-rack" in command or "--inject" in command else 0
+    assert done.returncode == expected, done.stdout + done.stderr
+
+
+@pytest.fixture
+def npu_desk(rack: Rack, tmp_path: Path) -> Path:
+    """A folder with a rank table, a dump of each rank's environment, and a launch script."""
+    done = rack.lab.doctor("ranktable", "make", "node[1-3]", "--output", str(tmp_path / "hccl.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    shared = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "WORLD_SIZE": "24", "LOCAL_WORLD_SIZE": "8"}
+    for rank in range(24):
+        own = {"HOSTNAME": f"node{rank // 8 + 1}", "RANK": rank, "LOCAL_RANK": rank % 8}
+        lines = [f"{name}={value}\n" for name, value in {**shared, **own}.items()]
+        (tmp_path / f"env{rank}.log").write_text("".join(lines))
+    (tmp_path / "launch.sh").write_text(
+        "export HCCL_CONNECT_TIMEOUT=600\n"
+        "torchrun --nnodes=3 --nproc_per_node=8 --master_addr=node1 --master_port=29500 train.py\n"
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", doctor_commands(RANKS))
+def test_a_command_for_npus_runs(command: str, npu_desk: Path, rack: Rack) -> None:
+    words = shlex.split(command, comments=True)[1:]
+    files = sorted(path.name for path in npu_desk.iterdir())
+    spread = [match for word in words for match in fnmatch.filter(files, word) or [word]]
+    done = rack.lab.run(rack.lab.doctor_argv(*spread), cwd=npu_desk)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.usefixtures("lab4")  # it skips where there can be no lab
+def test_the_picture_in_the_readme_is_what_the_lab_shows() -> None:
+    code, shown = examine()
+    assert code == 1
+    page = (ROOT / "README.md").read_text()
+    fresh = PICTURE.sub(lambda m: f"{m[1]}```console\n{shown}```\n{m[2]}", page)
+    if os.environ.get("UPDATE_README"):
+        (ROOT / "README.md").write_text(fresh)
+    assert timeless(fresh) == timeless((ROOT / "README.md").read_text())
+
+
+def timeless(text: str) -> str:
+    return re.sub(r"\d+\.\d+\s+s\.", "T s.", text)
+
+
+def test_make_targets_of_the_docs_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    named = {
+        target for page in PAGES for target in re.findall(r"^make (\w+)", page.read_text(), re.MULTILINE)
+    }
+    assert named
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in named)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+        assert (page.parent / link).exists(), link

@@ -1,0 +1,82 @@
+"""`--enter`: the examination looks from inside what the command enters, and says so."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from doctor.api import Ask
+from doctor.judge.examine import ALWAYS
+from doctor.probe import script
+from tests.lab import Lab
+
+# As a container engine does it: a mount namespace of its own, with a small /dev/shm.
+ENTER = """unshare -m sh -c 'mount -t tmpfs -o size=64m shm /dev/shm && exec "$@"' enter"""
+
+
+def test_the_container_is_short_and_the_host_is_not(lab: Lab, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    done = lab.doctor("check", "node[1-2]", "--enter", ENTER, "--json", str(path))
+    report = json.loads(path.read_text())
+    (finding,) = [f for f in report["findings"] if f["status"] == "fail"]
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert (finding["check"], finding["hosts"], finding["view"]) == (
+        "shm-small",
+        ["node1", "node2"],
+        "container",
+    )
+    assert "seen from inside the container" in done.stdout
+    assert lab.doctor("check", "node[1-2]").returncode == 0
+
+
+def test_an_entry_that_does_not_exist_is_no_healthy_host(lab: Lab) -> None:
+    done = lab.doctor("check", "node[1-2]", "--enter", "docker exec -i nosuch")
+    assert done.returncode == 1, done.stdout
+    assert "host-unreachable" in done.stdout
+
+
+def test_the_controller_can_be_the_one_that_enters(lab: Lab, tmp_path: Path) -> None:
+    """As `kubectl exec -i POD --` does: no SSH, one command of this machine for each host."""
+    inventory = tmp_path / "inventory.yaml"
+    pids = {host.name: host.pid for host in lab.hosts[:2]}
+    lines = [
+        f"  {name}: {{enter_from: controller, enter: 'env HOME=/root nsenter -m -u -n -p -t {pid}'}}"
+        for name, pid in pids.items()
+    ]
+    inventory.write_text("hosts:\n" + "\n".join(lines) + "\n")
+    done = lab.doctor("check", "--inventory", str(inventory))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 hosts: 2 healthy" in done.stdout
+
+
+def test_an_entry_without_a_session_of_its_own_harms_nobody(lab: Lab) -> None:
+    """nsenter keeps the session of outside: inside it has no number, like that of the host's init.
+
+    The probe's stdin ends at once, and so it ends itself, all that it started, and nothing else.
+    """
+    host = lab["node1"]
+    text = script(ALWAYS, Ask("node1"), "0123456789abcdef").stdin
+    enter = ["nsenter", "-m", "-u", "-n", "-p", "-t", str(host.pid), "sh", "-s"]
+    subprocess.run(enter, input=text, capture_output=True, start_new_session=True, timeout=20, check=False)
+    assert host.running
+    assert lab.ssh("node1", "true").returncode == 0
+
+
+def test_data_addresses_need_not_be_those_of_ssh(make_lab: object, tmp_path: Path) -> None:
+    """Ranks of this job use a second network; a firewall there is found, one on SSH's network is no fault."""
+    assert callable(make_lab)
+    lab: Lab = make_lab(3, data=True)
+    inventory = tmp_path / "inventory.yaml"
+    inventory.write_text(
+        "hosts:\n" + "".join(f"  {host.name}: {{data: {host.data_address}}}\n" for host in lab)
+    )
+    chain = "chain i {{\n type filter hook input priority 0\n iif {} tcp dport != 22 drop\n }}\n"
+    rules = "table inet f {{\n" + chain + "}}\n"
+    lab["node2"].nft(rules.format("eth0"))
+    done = lab.doctor("check", "--inventory", str(inventory))
+    assert done.returncode == 0, done.stdout + done.stderr
+    lab["node2"].nft("flush ruleset\n" + rules.format("eth1"))
+    done = lab.doctor("check", "--inventory", str(inventory))
+    assert done.returncode == 1
+    assert "FAIL  node2  firewall-blocks" in done.stdout

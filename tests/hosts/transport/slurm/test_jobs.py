@@ -1,0 +1,110 @@
+"""`doctor preflight` as the first line of an sbatch script, in a real Slurm of four hosts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab import Host
+from tests.lab.slurm import DAEMON, Slurm
+from tests.lab.slurmjob import submit
+
+SCRIPT = """
+doctor preflight {options} || exit 1
+srun --overlap -N{nodes} -n{nodes} {where} sh -c 'echo "trained on $(hostname)"'
+"""
+FAULTS = {
+    "firewall": "FAIL  node3  port-unreachable",
+    "shm": "FAIL  node3  shm-small",
+    "slurmd": "FAIL  node3  host-unreachable",
+    "power": "FAIL  node3  host-unreachable",
+    "hang": "FAIL  node3  smoke-hang",
+}
+HANGS = "--inject stuck@5:12"
+
+
+def script(options: str = "", nodes: int = 4, where: str = "") -> str:
+    return SCRIPT.format(options=options, nodes=nodes, where=where)
+
+
+def firewall(host: Host) -> None:
+    """Slurm gets through, and a rendezvous does not."""
+    host.nft(
+        f"""table inet closed {{ chain in {{ type filter hook input priority 0; policy accept;
+        iif eth0 tcp dport != {{ 22, {DAEMON} }} ct state new drop; }}
+        }}"""
+    )
+
+
+def trained(output: str) -> list[str]:
+    return sorted(line.split()[-1] for line in output.splitlines() if line.startswith("trained on"))
+
+
+def test_a_healthy_allocation_trains(slurm: Slurm) -> None:
+    job = submit(slurm, script())
+    assert job.ended() == 0, job.output
+    assert trained(job.output) == ["node1", "node2", "node3", "node4"]
+    assert "Healthy. 4 hosts: 4 healthy" in job.output
+    assert "Smoke  8 ranks (4 hosts × 2), gloo" in job.output
+
+
+def test_three_faults_at_once_are_told_apart_and_nothing_trains(slurm: Slurm) -> None:
+    firewall(slurm.lab["node2"])
+    slurm.lab["node3"].shm("16m")
+    slurm.stop_node(slurm.lab["node4"])
+    job = submit(slurm, script("--no-smoke"), "--no-kill")
+    assert job.ended() == 1, job.output
+    assert trained(job.output) == []
+    for line in ("FAIL  node2  port-unreachable", "FAIL  node3  shm-small", "FAIL  node4  host-unreachable"):
+        assert line in job.output
+    assert job.output.count("FAIL") == 4, "with the firewall's own rule"
+    assert "FAIL  node2  firewall-blocks" in job.output
+
+
+def test_a_rank_that_hangs_keeps_the_job_from_training_unless_three_hosts_will_do(slurm: Slurm) -> None:
+    """Both decisions are of the same run."""
+    job = submit(
+        slurm,
+        script(f"{HANGS} --need-hosts 3 --save $JOB/run --healthy-hosts $JOB/healthy", 3, "-w $JOB/healthy"),
+    )
+    assert job.ended() == 0, job.output
+    assert "FAIL  node3  smoke-hang" in job.output
+    assert trained(job.output) == ["node1", "node2", "node4"]
+    assert "3 healthy hosts remain, 3 are needed: go." in job.output
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", ["firewall", "shm", "slurmd", "power", "hang"])
+@pytest.mark.parametrize("need", [None, 3])
+def test_one_fault(fault: str, need: int | None, slurm: Slurm) -> None:
+    host = slurm.lab["node3"]
+    if fault == "firewall":
+        firewall(host)
+    elif fault == "shm":
+        host.shm("16m")
+    elif fault == "slurmd":
+        slurm.stop_node(host)
+    elif fault == "power":
+        host.power_off()
+    options = HANGS if fault == "hang" else ""
+    options += f" --need-hosts {need} --healthy-hosts $JOB/healthy" if need else ""
+    job = submit(slurm, script(options, need or 4, "-w $JOB/healthy" if need else ""), "--no-kill")
+    assert job.ended() == (0 if need else 1), job.output
+    assert trained(job.output) == (["node1", "node2", "node4"] if need else [])
+    assert FAULTS[fault] in job.output
+    for other in ("node1", "node2", "node4"):
+        assert f"FAIL  {other}" not in job.output
+
+
+def test_a_cancelled_job_leaves_nothing_on_any_node(slurm: Slurm) -> None:
+    before = {host.name: host.snapshot() for host in slurm.lab}
+    job = submit(slurm, "exec doctor smoke -v --steps 1000\n")
+    job.await_word("smoke: ")
+    job.cancel()
+    job.ended()
+    slurm.await_nodes(60)
+    assert "Traceback" not in job.output
+    for host in slurm.lab:
+        left = host.leftovers(before[host.name])
+        assert not left.ports
+        assert not [each for each in left.processes if "slurm" not in each.command], left
+        assert not [each for each in left.files if each.startswith(("/tmp", "/dev/shm"))], left

@@ -1,0 +1,130 @@
+"""Hosts asked through Slurm: one srun for all of them, from inside an sbatch script of a real Slurm."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.slurm import Slurm
+from tests.lab.slurmjob import Job, submit
+from tests.support.commands import doctor
+
+ALL = ["node1", "node2", "node3", "node4"]
+OTHERS = ["node1", "node2", "node4"]
+
+
+def report(job: Job) -> dict[str, Any]:
+    assert job.ended() == 0, job.output
+    assert "Traceback" not in job.output
+    found: dict[str, Any] = json.loads(job.file("report"))
+    return found
+
+
+def check(*arguments: str) -> str:
+    """As a script's line; the exit code is in the file `code`."""
+    words = shlex.join(["doctor", "check", *arguments])
+    return f"{words} --json $JOB/report --save $JOB/recording; echo $? >$JOB/code\n"
+
+
+def unreachable(found: dict[str, Any]) -> dict[str, Any]:
+    (finding,) = [each for each in found["findings"] if each["check"] == "host-unreachable"]
+    assert isinstance(finding, dict)
+    return finding
+
+
+def faults(found: dict[str, Any]) -> dict[str, list[str]]:
+    return {each["check"]: each["hosts"] for each in found["findings"] if each["status"] in ("fail", "crash")}
+
+
+def test_every_node_answers_for_itself_and_nothing_is_left(slurm: Slurm) -> None:
+    before = {host.name: host.snapshot() for host in slurm.lab}
+    options = ("--ntasks-per-node=2", "--cpus-per-task=2", "--export=ALL,SLURM_CPU_BIND=map_cpu:77")
+    job = submit(slurm, check(), *options)
+    found = report(job)
+    assert (job.file("code"), faults(found)) == ("0\n", {}), job.output
+    assert found["run"]["transport"] == "srun"
+    assert [each["name"] for each in found["hosts"] if each["status"] == "healthy"] == ALL
+    assert "8 ranks (2 a host, slurm)" in job.output
+    heard = json.loads(job.file("recording"))["heard"]
+    assert sorted(heard) == ALL
+    for name, each in heard.items():
+        assert f"hostname:{name}" in each["captures"]["identity"]["stdout"].split()[0]
+    slurm.await_nodes()
+    for host in slurm.lab:
+        left = host.leftovers(before[host.name])
+        assert not left.ports
+        assert not [each for each in left.processes if "slurmd" not in each.command], left
+
+
+def test_a_dead_slurmd_takes_out_its_host_only(slurm: Slurm) -> None:
+    slurm.stop_node(slurm.lab["node3"])
+    job = submit(slurm, check("--need-hosts", "3", "--healthy-hosts", "healthy"), "--no-kill")
+    found = report(job)
+    assert (job.file("code"), faults(found)) == ("0\n", {"host-unreachable": ["node3"]}), job.output
+    assert [each["name"] for each in found["hosts"] if each["status"] == "healthy"] == OTHERS
+    assert unreachable(found)["expected"] == "a node on which Slurm runs a step"
+    assert "3 healthy hosts remain, 3 are needed: go." in job.output
+
+
+def test_what_slurm_says_of_a_node_is_the_reason(slurm: Slurm) -> None:
+    """It is not even tried there."""
+    down = "scontrol update nodename=node3 state=down reason='bad fan'\n"
+    job = submit(slurm, down + check(), "--no-kill")
+    found = report(job)
+    assert (job.file("code"), faults(found)) == ("1\n", {"host-unreachable": ["node3"]}), job.output
+    assert "Slurm calls the node DOWN" in unreachable(found)["summary"]
+    assert "bad fan" in unreachable(found)["summary"]
+
+
+def test_an_allocation_that_is_gone_is_nobodys_fault(slurm: Slurm) -> None:
+    job = submit(slurm, "export SLURM_JOB_ID=999999\n" + check())
+    found = report(job)
+    assert job.file("code") == "1\n"
+    assert faults(found) == {"host-unreachable": []}, job.output
+    assert "srun does not get into the allocation" in unreachable(found)["summary"]
+
+
+@pytest.fixture
+def allocation(tmp_path: Path) -> dict[str, str]:
+    """An environment as in a job, with an srun that nobody is to call."""
+    srun = tmp_path / "srun"
+    srun.write_text(f"#!/bin/sh\n: >{tmp_path}/called\nexit 1\n")
+    srun.chmod(0o755)
+    return {
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NODELIST": "cn[01-02]",
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change", "words"),
+    [
+        (("cn03",), {}, ["--transport srun: cn03 is not in the allocation", "--transport ssh"]),
+        ((), {"SLURM_JOB_ID": ""}, ["works inside a Slurm allocation only", "sbatch", "salloc"]),
+        (("--local",), {}, ["is not in the allocation", "--transport ssh"]),
+        (("cn01",), {"PATH": "/nonexistent"}, ["there is no srun on the PATH", "--transport ssh"]),
+    ],
+)
+def test_where_srun_leads_nowhere(
+    arguments: tuple[str, ...],
+    change: dict[str, str],
+    words: list[str],
+    allocation: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    ran = doctor("check", *arguments, "--transport", "srun", env={**allocation, **change})
+    assert (ran.returncode, ran.stdout) == (2, ""), ran.stdout
+    for word in words:
+        assert word in ran.stderr
+    assert not (tmp_path / "called").exists()
+
+
+def test_somebody_who_names_a_way_by_ssh_gets_it(allocation: dict[str, str], tmp_path: Path) -> None:
+    ran = doctor("check", "--user", "me", "--connect-timeout", "0.5", "--json", "-", env=allocation)
+    assert json.loads(ran.stdout)["run"]["transport"] == "ssh"
+    assert not (tmp_path / "called").exists()

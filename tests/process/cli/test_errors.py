@@ -1,0 +1,164 @@
+"""A mistake of the person is a sentence or two and exit 2, a break of the tool is 70, never a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from doctor.recording import save
+from tests.support.commands import doctor, environment
+from tests.support.recordings import recording
+
+INVENTORY = """\
+defaults: {port: many}
+hosts:
+  node1:
+    user: root
+    prot: 22
+launch: {GLOO_SOCKET_IFNAME: [eth0]}
+"""
+
+
+def told(arguments: list[str], *words: str, lines: int = 2) -> str:
+    ran = doctor(*arguments)
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stdout == ""
+    assert "Traceback" not in ran.stderr
+    assert ran.stderr.count("\n") <= lines
+    for word in words:
+        assert word in ran.stderr
+    return ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--exam", "preflihgt"],
+            ["There is no exam 'preflihgt'", "did you mean 'preflight'?", "doctor list"],
+        ),
+        (["--expect", "nofile"], ["--expect 'nofile' is not KEY=VALUE", "For example"]),
+        (["--expect", "nofiles=5"], ["nothing is called 'nofiles'", "Did you mean 'nofile'?"]),
+        (["--expect", "nofile=many"], ["nofile must be a whole number, not 'many'"]),
+        (["--only", "shm-smal"], ["No check is called 'shm-smal'", "did you mean 'shm-small'?"]),
+        (["--skip", "nothing-at-all"], ["No check is called 'nothing-at-all'"]),
+        (["--backend", "mpi"], ["--backend: there is no 'mpi'; there are auto, gloo, nccl, hccl"]),
+        (["--mesh", "rings"], ["--mesh: there is no 'rings'", "Did you mean 'ring'?"]),
+        (["--transport", "rsh"], ["--transport: there is no 'rsh'"]),
+        (["--json", "/no/such/folder/x.json"], ["/no/such/folder/x.json: cannot be written"]),
+        (["--save", "/"], ["/: cannot be written"]),
+        (["--healthy-hosts", "/proc/nothing/x"], ["cannot be written"]),
+        (["--inventory", "/no/such/file.yaml"], ["/no/such/file.yaml"]),
+        (["--exclude", "zebra"], ["zebra"]),
+        (["node1"], ["named in 2 ways: node sets and --local"]),
+    ],
+)
+def test_mistakes_with_a_local_run(arguments: list[str], words: list[str]) -> None:
+    told(["check", "--local", *arguments], *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["node[1-"], ["node[1-", "bracket"]),
+        (["node[5-x]"], ["node[5-x]"]),
+        (["-oProxyCommand=x"], ["No such option"]),
+        (["--", "-oProxyCommand=reboot"], ["-oProxyCommand=reboot"]),
+        (["node1", "--transport", "local"], ["--transport local examines this machine only"]),
+        (["node1", "--user", "-x"], ["-x"]),
+        (["node1", "--jump", "a b;c"], ["a b;c"]),
+        (["node1", "--master-port", "99999"], ["--master-port"]),
+        (["node1", "--timeout", "soon"], ["--timeout"]),
+        (["node1", "--exclude", "node1"], ["--exclude leaves no host"]),
+        (["-F", "/no/such/hosts"], ["/no/such/hosts"]),
+        (["--no-such-flag"], ["No such option"]),
+    ],
+)
+def test_mistakes_of_a_command_line(arguments: list[str], words: list[str]) -> None:
+    told(["check", *arguments], *words, lines=4)
+
+
+def test_all_mistakes_of_an_inventory_at_once(tmp_path: Path) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(INVENTORY)
+    said = told(["check", "--inventory", str(file)], lines=6)
+    assert [f"{file}:{line}: " in said for line in (1, 5, 6)] == [True] * 3
+
+
+@pytest.mark.parametrize("content", ["hello", "", "{}", '{"schema": 99}', '{"schema": 1}', "[1, 2"])
+def test_a_file_that_is_no_recording(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "x.json"
+    file.write_text(content)
+    told(["check", "--replay", str(file)], str(file), "recording")
+
+
+def test_a_truncated_recording(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    save(recording(["node1", "node2"]), file)
+    file.write_bytes(file.read_bytes()[:-20])
+    told(["check", "--replay", str(file)], str(file), "recording")
+
+
+@pytest.mark.parametrize("extra", [["node1"], ["--local"], ["-F", "hosts"], ["--exclude", "node1"]])
+def test_a_replay_asks_nobody(tmp_path: Path, extra: list[str]) -> None:
+    file = tmp_path / "x.json"
+    save(recording(["node1", "node2"]), file)
+    told(["check", "--replay", str(file), *extra], "--replay judges what was recorded")
+
+
+@pytest.mark.parametrize(
+    ("id", "words"),
+    [
+        ("shm-smal", ["There is no check 'shm-smal'", "did you mean 'shm-small'?"]),
+        ("nosuch", ["There is no check"]),
+    ],
+)
+def test_explaining_what_is_not_there(id: str, words: list[str]) -> None:
+    told(["explain", id], *words)
+
+
+@pytest.mark.parametrize(
+    ("command", "word"), [("chekc", "Did you mean 'check'"), ("x\x1b[2J", "No such command")]
+)
+def test_a_command_that_is_not_there(command: str, word: str) -> None:
+    said = told([command], word, lines=4)
+    assert "\x1b" not in said
+
+
+@pytest.mark.parametrize("module", ["typer", "msgspec", "ClusterShell"])
+def test_a_library_that_is_broken(module: str, tmp_path: Path) -> None:
+    (tmp_path / f"{module}.py").write_text("raise RuntimeError('half installed')")
+    ran = doctor("check", "--local", env={"PYTHONPATH": str(tmp_path)})
+    assert ran.returncode == 70
+    assert "doctor: it broke itself: RuntimeError: half installed" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    loud = doctor("check", "--local", env={"PYTHONPATH": str(tmp_path), "DOCTOR_TRACEBACK": "1"})
+    assert (loud.returncode, "Traceback" in loud.stderr) == (70, True)
+
+
+@pytest.mark.parametrize(
+    ("broken", "code", "word"),
+    [
+        ("raise ZeroDivisionError('of ours')", 70, "ZeroDivisionError: of ours"),
+        ("raise MemoryError", 70, "MemoryError"),
+        ("raise KeyboardInterrupt", 130, ""),
+        ("raise DoctorError('No checks were found.', 'Install again.')", 70, "No checks were found."),
+    ],
+)
+def test_a_break_of_ours(broken: str, code: int, word: str) -> None:
+    program = (
+        "import doctor.run.examination, sys\n"
+        "from doctor.errors import DoctorError\n"
+        "from doctor.__main__ import main\n"
+        f"def conduct(request, outputs):\n    {broken}\n"
+        "doctor.run.examination.conduct = conduct; sys.argv[1:] = ['check', '--local']; main()"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=False
+    )
+    assert ran.returncode == code
+    assert word in ran.stderr
+    assert "Traceback" not in ran.stderr

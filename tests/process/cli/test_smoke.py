@@ -1,0 +1,330 @@
+"""`doctor smoke` on a command line: mistakes, help, what a terminal and a log show, and Ctrl-C."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from doctor.smoke.inject import KINDS
+from tests.support.commands import DOCTOR, doctor, environment
+from tests.unit.report.test_json import Document
+
+NOT_HERE = "no torch in the interpreter of the tests"
+with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason=NOT_HERE)
+TRAIN = ("smoke", "--local", "--python", sys.executable, "--ranks-per-host", "2")
+FORM = "is not KIND@RANK[:STEP]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--inject", "nonsense@1"], ["there is no fault 'nonsense'", "Faults, as --inject"]),
+        (["--inject", "stuk@1"], ["there is no fault 'stuk'; did you mean 'stuck'?", "Faults, as"]),
+        (["--inject", "stuck@1,nonsense@2"], ["'nonsense@2': there is no fault"]),
+        (["--inject", "stuck"], [FORM, "For instance stuck@1:12."]),
+        (["--inject", "stuck@one"], [FORM, "For instance stuck@1:12."]),
+        (["--inject", "other-init@-1"], [FORM, "For instance other-init@1."]),
+        (["--inject", "stuck@123456789"], [FORM, "For instance"]),
+        (["--inject", "stuck@1:30"], ["there is no step 30", "0 to 29"]),
+        (["--inject", "stuck@1:5", "--steps", "5"], ["there is no step 5", "0 to 4"]),
+        (["--inject", "other-init@1:3"], ["no particular step", "other-init@1"]),
+        (["--inject", ""], ["--inject names no fault.", "Faults, as"]),
+        (["--inject", ","], ["--inject names no fault.", "Faults, as"]),
+        (["--tp", "3"], ["--tp 3", "1, 2 or 4"]),
+        (["--tp", "two"], ["--tp", "integer", "doctor smoke -h"]),
+        (["--steps", "0"], ["--steps 0", "from 1 to 1000"]),
+        (["--steps", "1001"], ["--steps 1001", "from 1 to 1000"]),
+        (["--steps", "0", "--inject", "stuck@1:3"], ["--steps 0", "from 1 to 1000"]),
+        (["--smoke-timeout", "0"], ["--smoke-timeout", "from 1 to 86400"]),
+        (["--smoke-timeout", "nan"], ["--smoke-timeout", "from 1 to 86400"]),
+        (["--python", ""], ["--python names no interpreter.", "For instance --python /"]),
+        (["--inject"], ["'--inject' requires an argument", "Try 'doctor smoke -h'"]),
+        (["--no-smoke"], ["No such option: --no-smoke", "doctor smoke -h"]),
+        (["--replay", "x.json", "--inject", "stuck@1"], ["--inject cannot change it", "--exam"]),
+        (["--replay", "x.json", "--steps", "9", "--tp", "2"], ["--steps, --tp cannot change it"]),
+        (["--only", "shm-small"], ["No check is left to make.", "leave nothing"]),
+    ],
+)
+def test_a_mistake_is_told_with_a_next_step_before_anything_is_asked(
+    arguments: list[str], words: list[str], tmp_path: Path
+) -> None:
+    witness = tmp_path / "python"
+    witness.write_text(f"#!/bin/sh\n: > {tmp_path}/asked\n")
+    witness.chmod(0o755)
+    python = [] if {"--python", "--replay"} & set(arguments) else ["--python", str(witness)]
+    local = [] if "--replay" in arguments else ["--local"]
+    ran = doctor("smoke", *local, *python, *arguments)
+    assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
+    for word in words:
+        assert word in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize("hosts", [["node1"], ["--hostfile", "hosts"], []])
+def test_an_interpreter_on_hosts_has_a_whole_path(hosts: list[str], tmp_path: Path) -> None:
+    """Hosts do not start in the folder of the person who types."""
+    ran = doctor("smoke", *hosts, "--python", "env/bin/python", cwd=tmp_path)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "--python env/bin/python: give the whole path, as it is on the hosts." in ran.stderr
+    assert f"Here it is {tmp_path}/env/bin/python." in ran.stderr
+
+
+@pytest.mark.parametrize("option", ["--inject", "--steps", "--tp", "--smoke-timeout", "--no-smoke"])
+def test_a_check_has_no_option_of_the_smoke_run(option: str) -> None:
+    ran = doctor("check", "--local", option, *([] if option == "--no-smoke" else ["1"]))
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"No such option: {option}" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "has", "lacks"),
+    [
+        ("smoke", ("--python", "--steps", "--tp", "--smoke-timeout", "--inject"), ("--no-smoke",)),
+        ("preflight", ("--python", "--steps", "--tp", "--smoke-timeout", "--inject", "--no-smoke"), ()),
+        ("check", ("--python",), ("--steps", "--tp", "--smoke-timeout", "--inject", "--no-smoke")),
+    ],
+)
+def test_help_shows_what_a_command_takes(command: str, has: tuple[str, ...], lacks: tuple[str, ...]) -> None:
+    shown = doctor(command, "--help").stdout
+    options = set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", shown, re.MULTILINE))
+    assert set(has) <= options
+    assert not set(lacks) & options
+
+
+@pytest.mark.parametrize("command", ["smoke", "preflight"])
+def test_the_faults_on_purpose_are_listed_a_line_each(command: str) -> None:
+    ran = doctor(command, "--inject", "help")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    lines = ran.stdout.splitlines()
+    for name, kind in KINDS.items():
+        assert any(re.fullmatch(rf"  {name} +{re.escape(kind.title)}", line) for line in lines), name
+    assert max(map(len, lines)) <= 100
+
+
+def test_no_torch_is_told_before_anything_is_started() -> None:
+    ran = doctor("smoke", "--local", "--python", _bare_python(), "--json", "-")
+    report = json.loads(ran.stdout)
+    assert ran.returncode == 1
+    (found,) = [each for each in report["findings"] if each["status"] != "unknown"]
+    assert found["check"] == "torch-missing"
+    assert (report["smoke"]["status"], report["smoke"]["reason"]) == ("skipped", "no host passed the checks")
+    assert "--python PATH" in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def _bare_python() -> str:
+    """An interpreter for which no package is installed."""
+    for path in ("/usr/bin/python3", "/usr/local/bin/python3"):
+        if Path(path).exists() and subprocess.run([path, "-c", "import torch"], stderr=-3).returncode:
+            return path
+    pytest.skip("every interpreter here has torch")
+
+
+@with_torch
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--inject", "stuck@2"], ["there is no rank 2", "0 to 1"]),
+        (["--inject", "same-data@0", "--tp", "2"], ["would change nothing", "2 data-parallel replicas"]),
+        (["--tp", "4"], ["cannot be split into groups of 4", "--ranks-per-host"]),
+    ],
+)
+def test_what_does_not_fit_the_ranks_of_the_run(arguments: list[str], words: list[str]) -> None:
+    ran = doctor(*TRAIN, *arguments)
+    assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
+    for word in words:
+        assert word in ran.stderr
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A run that was made once, and its recording, which tells it again as often as one likes."""
+
+    ran: subprocess.CompletedProcess[str]
+    report: bytes
+    recording: Path
+
+    def again(self, *arguments: str, columns: int = 100) -> str:
+        """What a log file gets."""
+        ran = doctor("smoke", "--replay", str(self.recording), *arguments, env={"COLUMNS": str(columns)})
+        no_go = "doctor: no go: " if "-q" in arguments and ran.returncode else ""
+        assert ran.stderr.partition("smoke-")[0] == no_go
+        assert ran.returncode == self.ran.returncode
+        return ran.stdout
+
+
+def _keep(folder: Path, *arguments: str) -> Kept:
+    report, recording = folder / "report.json", folder / "run.json"
+    ran = doctor(*TRAIN, *arguments, "--json", str(report), "--save", str(recording))
+    assert report.exists(), ran.stdout + ran.stderr
+    return Kept(ran, report.read_bytes(), recording)
+
+
+@pytest.fixture(scope="module")
+def well(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    return _keep(tmp_path_factory.mktemp("well"))
+
+
+@pytest.fixture(scope="module")
+def hung(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    return _keep(tmp_path_factory.mktemp("hung"), "--inject", "stuck@1:3")
+
+
+@with_torch
+def test_a_run_that_is_well(well: Kept) -> None:
+    assert (well.ran.returncode, well.ran.stderr) == (0, ""), well.ran.stdout
+    document = msgspec.json.decode(well.report, type=Document, strict=True)
+    assert (document.verdict, document.run.command, document.run.exam) == ("healthy", "smoke", "smoke")
+    smoke = document.smoke
+    assert smoke is not None
+    assert (smoke.status, smoke.reason, smoke.runs) == ("pass", None, [])
+    assert [rank.rank for rank in smoke.ranks] == [0, 1]
+    assert [phase.name for phase in smoke.phases] == ["start", "join", "collectives", "train", "audit"]
+    assert {phase.status for phase in smoke.phases} == {"pass"}
+    assert smoke.loss is not None
+    assert smoke.loss.steps == 30
+    assert "Smoke  2 ranks (one host), gloo, dp 2 × tp 1: 30 steps" in well.again(columns=200)
+    assert well.again() == well.ran.stdout
+
+
+@with_torch
+def test_an_interpreter_of_this_machine_may_be_named_from_here() -> None:
+    interpreter = Path(sys.executable)
+    python = f"{interpreter.parent.name}/{interpreter.name}"
+    arguments = ("--local", "--python", python, "--ranks-per-host", "1", "--steps", "1")
+    ran = doctor("smoke", *arguments, cwd=interpreter.parent.parent)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "1 host · 1 rank (1 a host" in ran.stdout
+    assert "Smoke  1 rank (one host), gloo" in ran.stdout
+
+
+@with_torch
+def test_quiet_says_nothing_of_a_go(well: Kept) -> None:
+    assert well.again("-q") == ""
+    assert "Healthy. 1 host: 1 healthy;" in well.again(columns=200)
+
+
+@with_torch
+def test_a_run_that_hangs(hung: Kept) -> None:
+    assert (hung.ran.returncode, hung.ran.stderr) == (1, ""), hung.ran.stdout
+    document = msgspec.json.decode(hung.report, type=Document, strict=True)
+    (found,) = [each for each in document.findings if each.status != "unknown"]
+    assert (found.check, [place.rank for place in found.where]) == ("smoke-hang", [1])
+    assert document.smoke is not None
+    assert (document.smoke.status, document.smoke.injected) == ("fail", "stuck@1:3")
+    assert document.smoke.latency is not None
+    assert "injected on purpose: stuck@1:3" in hung.again(columns=200)
+    assert hung.again().endswith("Next: doctor explain smoke-hang\n")
+    assert "smoke-hang" in hung.again("-q")
+    assert hung.again() == hung.ran.stdout
+
+
+@with_torch
+@pytest.mark.parametrize("name", ["well", "hung"])
+@pytest.mark.parametrize("columns", [60, 80, 200])
+@pytest.mark.parametrize("more", [(), ("-v",)])
+def test_what_a_log_gets(
+    name: str, columns: int, more: tuple[str, ...], request: pytest.FixtureRequest
+) -> None:
+    """No colour, no blanks at line ends, and nothing wider than it may be but commands to copy."""
+    kept: Kept = request.getfixturevalue(name)
+    lines = kept.again(*more, columns=columns).splitlines()
+    commands = {row for found in json.loads(kept.report)["findings"] for row in _commands(found)}
+    assert not [line for line in lines if "\x1b" in line or line != line.rstrip()]
+    assert not [line for line in lines if len(line) > columns and line.strip() not in commands]
+
+
+def _commands(found: dict[str, dict[str, list[str]] | None]) -> list[str]:
+    remedy = found["remedy"]
+    return remedy["commands"] if remedy else []
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    process: subprocess.Popen[str]
+    below: list[psutil.Process] = field(default_factory=list)
+
+    def await_word(self, word: str) -> None:
+        """`-v` tells a log what begins."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if re.search(word, line):
+                return
+        raise AssertionError(f"it ended before {word!r}: {self.process.communicate()}")
+
+    def end(self) -> tuple[str, str]:
+        shown, errors = self.process.communicate(timeout=20)
+        _, left = psutil.wait_procs(self.below, timeout=15)
+        assert not left, "left behind"
+        assert "Traceback" not in shown + errors
+        return shown, errors
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Iterator[Callable[[], Running]]:
+    """A run in the middle of its training."""
+    with subprocess.Popen(
+        [*DOCTOR, *TRAIN, "--steps", "1000", "-v", "--json", str(tmp_path / "report.json")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+    ) as process:
+
+        def start() -> Running:
+            running = Running(process)
+            running.await_word("^smoke: train$")
+            running.below.extend(psutil.Process(process.pid).children(recursive=True))
+            assert running.below
+            return running
+
+        yield start
+        process.kill()
+
+
+@with_torch
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_training_shows_what_is_known(
+    number: signal.Signals, training: Callable[[], Running], tmp_path: Path
+) -> None:
+    running = training()
+    running.process.send_signal(number)
+    shown, _ = running.end()
+    assert running.process.returncode == 128 + number
+    assert "interrupted in the train phase" in " ".join(shown.split())
+    assert "Interrupted. 1 host: 1 unexamined" in shown
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    assert (report["smoke"]["status"], report["smoke"]["reason"]) == (
+        "skipped",
+        "interrupted in the train phase",
+    )
+    assert {each["status"] for each in report["findings"]} == {"unknown"}, "nobody is to blame"
+
+
+@with_torch
+@pytest.mark.parametrize(
+    ("number", "between"), [(signal.SIGINT, 0.0), (signal.SIGINT, 0.3), (signal.SIGTERM, 0.3)]
+)
+def test_one_who_cannot_wait(number: signal.Signals, between: float, training: Callable[[], Running]) -> None:
+    """The second signal may come at any time: the code stays, something is said, nothing is left."""
+    running = training()
+    running.process.send_signal(number)
+    time.sleep(between)
+    running.process.send_signal(number)
+    shown, errors = running.end()
+    # What comes after the report ends the interpreter itself; a shell reads both as 128 + number.
+    assert running.process.returncode in (128 + number, -number)
+    assert ("Interrupted." in shown) or ("doctor: interrupted before the report was made." in errors)

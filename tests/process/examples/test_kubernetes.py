@@ -1,0 +1,46 @@
+"""What the manifests of examples/kubernetes run is a command of ours."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from doctor import cli
+from tests.support.paths import ROOT
+
+FOLDER = ROOT / "examples" / "kubernetes"
+MANIFESTS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
+each_manifest = pytest.mark.parametrize("name", MANIFESTS)
+
+
+def pods(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Role -> the pod's spec."""
+    spec = manifest["spec"]
+    roles = spec.get("pytorchReplicaSpecs") or spec.get("msReplicaSpecs")
+    return {name: role["template"]["spec"] for name, role in roles.items()} if roles else {"Pod": spec}
+
+
+@each_manifest
+def test_what_it_runs_is_a_command_of_ours(name: str, tmp_path: Path) -> None:
+    """Not all of it: whether this machine is fit for eight ranks is not asked here."""
+    commands = {
+        tuple(each["command"])
+        for pod in pods(MANIFESTS[name]).values()
+        for each in pod.get("initContainers", ())
+    }
+    (command,) = commands
+    program, *words = command
+    assert (program, words[1]) == ("doctor", "--local")
+    report = tmp_path / "report.json"
+    more = ["--only", "kernel-not-smp,clock-skew", *(["--no-smoke"] if words[0] == "preflight" else [])]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        code = cli.run([*words, *more, "--json", str(report)])
+    plan = json.loads(report.read_bytes())["plan"]
+    assert (code in (0, 1, 3), plan["ranks"]) == (True, 8)

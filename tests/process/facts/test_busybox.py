@@ -1,0 +1,82 @@
+"""A host that has only busybox: a fact is what it is elsewhere, or missing with a reason, never wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from typing import Any
+
+import pytest
+
+from doctor.judge.engine import Facts
+from doctor.model import Missing
+from tests.support.captures import every_fact
+from tests.support.probing import TOKEN, ask
+
+pytestmark = pytest.mark.skipif(shutil.which("busybox") is None, reason="needs busybox")
+FACTS = every_fact()
+CHANGES = {
+    "clock",
+    "clock-end",
+    "job-processes",
+    "kernel-log",
+    "listeners",
+    "memory",
+    "processes",
+    "shm-segments",
+}
+"""Not the same a moment later."""
+
+
+def values(shell: str, env: dict[str, str]) -> dict[str, Any]:
+    heard = ask(list(FACTS.values()), shell, env)
+    assert heard.complete
+    facts = Facts({"here": heard})
+    return {name: facts.get("here", fact) for name, fact in FACTS.items()}
+
+
+@pytest.fixture(scope="module")
+def busybox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """All facts where every command is an applet; sbin is cut off by names that fail there."""
+    folder = tmp_path_factory.mktemp("applets")
+    applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
+    for applet in applets:
+        (folder / applet).symlink_to(str(shutil.which("busybox")))
+    return values("busybox", {"PATH": str(folder)})
+
+
+@pytest.fixture(scope="module")
+def ordinary() -> dict[str, Any]:
+    return values("dash", {"PATH": os.environ["PATH"]})
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_a_fact_on_busybox(name: str, busybox: dict[str, Any], ordinary: dict[str, Any]) -> None:
+    found, expected = busybox[name], ordinary[name]
+    if isinstance(found, Missing):
+        assert found.reason
+        assert "broke" not in found.reason
+        assert "damaged" not in found.reason
+    elif name == "spaces":
+        places = [(place.path, place.mount, place.total, place.writable) for place in found.places]
+        assert places == [(p.path, p.mount, p.total, p.writable) for p in expected.places]
+    elif name not in CHANGES | {"python", "firewall"}:
+        assert found == expected
+
+
+def test_what_busybox_cannot_say_is_said_to_be_missing(busybox: dict[str, Any]) -> None:
+    missing = {name: value.reason for name, value in busybox.items() if isinstance(value, Missing)}
+    assert missing["processes"] == "ps printed no process"
+    assert missing["names"] == "its command is not installed there"
+
+
+def test_what_busybox_can_say(busybox: dict[str, Any], ordinary: dict[str, Any]) -> None:
+    for name in ("identity", "addresses", "ports", "limits", "routes", "links", "spaces", "clock", "memory"):
+        assert not isinstance(busybox[name], Missing), name
+    assert abs(busybox["clock"].now - ordinary["clock"].now) < 60
+    assert busybox["memory"].total == ordinary["memory"].total
+
+
+def test_the_token_is_not_in_what_is_read(ordinary: dict[str, Any]) -> None:
+    assert TOKEN not in repr(ordinary)

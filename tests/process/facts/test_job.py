@@ -1,0 +1,241 @@
+"""The user's own training processes, really running, and looked for by the fact's own shell."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from doctor.facts.job import PROCESSES_OF_JOBS
+from doctor.job.launch import JobProcess
+from doctor.judge.engine import Facts
+from doctor.model import Missing
+from tests.support.probing import HERE, ask
+
+SECONDS = 60
+"""After which a process of these tests ends by itself."""
+RANK = f"""
+import multiprocessing, os, sys, time
+def wait(): time.sleep({SECONDS})
+if __name__ == "__main__":
+    for method in sys.argv[1].split(","):
+        if method:
+            multiprocessing.get_context(method).Process(target=wait, daemon=True).start()
+    time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2].isdigit() else 0)
+    print("up", flush=True)
+    time.sleep({SECONDS})
+"""
+TORCH = {"RANK": "3", "LOCAL_RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
+
+
+class Bench:
+    """Starts processes with a mark of their own, by which a test tells them from everybody else's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mark = f"m{os.getpid()}x{time.monotonic_ns()}"
+        self.script = folder / f"train_{self.mark}.py"
+        self.script.write_text(RANK)
+        self.torchrun = folder / "torchrun"
+        self.torchrun.write_text(f"import time\nprint('up', flush=True)\ntime.sleep({SECONDS})\n")
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, env: Mapping[str, str], *words: str, user: int | None = None) -> subprocess.Popen[bytes]:
+        """One process, up and with all its children."""
+        clean = {"PATH": os.environ["PATH"], "HOME": "/tmp", "NCCL_MARK": self.mark, **env}
+        process = subprocess.Popen(
+            words or (sys.executable, str(self.script), ""),
+            env=clean,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            user=user,
+        )
+        self.started.append(process)
+        assert process.stdout
+        assert process.stdout.readline() == b"up\n"
+        return process
+
+    def stop(self) -> None:
+        for process in self.started:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            assert process.stdout
+            process.stdout.close()
+
+    def seen(self, shell: str, env: Mapping[str, str] | None = None) -> list[JobProcess]:
+        value = Facts({"here": ask([PROCESSES_OF_JOBS], shell, env)}).get("here", PROCESSES_OF_JOBS)
+        assert not isinstance(value, Missing), value
+        return [process for process in value if process.env.get("NCCL_MARK") == self.mark]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    tmp_path.chmod(0o755)
+    made = Bench(tmp_path)
+    yield made
+    made.stop()
+
+
+each_shell = pytest.mark.parametrize("shell", HERE)
+
+
+@each_shell
+def test_a_rank(shell: str, bench: Bench) -> None:
+    rank = bench.start(
+        {**TORCH, "HCCL_BUFFSIZE": "two\nlines\n", "MY_SECRET": "s3cret", "NCCL_TOKEN": "t0ken"}
+    )
+    (found,) = bench.seen(shell)
+    assert (found.pid, found.parent) == (rank.pid, os.getpid())
+    assert found.env["RANK"] == "3"
+    assert found.env["HCCL_BUFFSIZE"] == "two\nlines\n"
+    assert "MY_SECRET" not in found.env
+    assert found.command == (sys.executable, str(bench.script))
+
+
+SECRET_VARIABLES = {
+    "MY_VALUE": "hidden1",
+    "NCCL_TOKEN": "hidden2",
+    "MS_TEAMS_WEBHOOK": "hidden3",
+    "MS_GRAPH_CLIENT": "hidden4",
+    "HCCL_API_KEY": "hidden5",
+    "HIDING": "x\nRANK_ID=hidden6\nNCCL_ALGO=hidden6",
+}
+SECRET_WORDS = ("", "0", "hidden7", "--password", "hidden8", "--key=hidden9", "--multiprocessing-distributed")
+
+
+@each_shell
+def test_nothing_else_leaves_the_host(shell: str, bench: Bench) -> None:
+    """Neither other variables, nor what stands behind the program."""
+    bench.start({**TORCH, **SECRET_VARIABLES}, sys.executable, str(bench.script), *SECRET_WORDS)
+    agent = (sys.executable, str(bench.torchrun), "--nnodes=2", "--log_dir", "hidden0", str(bench.script))
+    bench.start({}, *agent, *SECRET_WORDS)
+    heard = ask([PROCESSES_OF_JOBS], shell)
+    capture = heard.captures[PROCESSES_OF_JOBS.name]
+    assert bench.mark in capture.stdout
+    assert "--nnodes=2" in capture.stdout
+    assert "hidden" not in capture.stdout
+    assert not SECRET_VARIABLES.keys() & set(re.findall(r"\w+", capture.stdout))
+
+
+def test_nothing_else_reaches_a_recording(bench: Bench, tmp_path: Path) -> None:
+    bench.start({**TORCH, **SECRET_VARIABLES}, sys.executable, str(bench.script), *SECRET_WORDS)
+    saved = tmp_path / "saved.json"
+    command = (sys.executable, "-m", "doctor", "check", "--local", "--save", str(saved))
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert saved.exists(), ran.stderr
+    text = saved.read_text() + ran.stdout
+    assert bench.mark in text
+    assert "hidden" not in text
+    assert not [name for name in SECRET_VARIABLES if name in text]
+
+
+@each_shell
+def test_a_loop_that_tells_no_rank(shell: str, bench: Bench) -> None:
+    """LOCAL_RANK and WORLD_SIZE are enough for a program of one host."""
+    env = {"LOCAL_RANK": "1", "WORLD_SIZE": "8"}
+    rank = bench.start(env)
+    assert [process.pid for process in bench.seen(shell)] == [rank.pid]
+
+
+@each_shell
+def test_helpers_of_a_rank_are_not_ranks(shell: str, bench: Bench) -> None:
+    """Loaders of data are forked or spawned with everything that the rank was told."""
+    rank = bench.start(TORCH, sys.executable, str(bench.script), "fork,spawn,fork")
+    assert [process.pid for process in bench.seen(shell)] == [rank.pid]
+
+
+@each_shell
+def test_a_shell_around_a_rank_is_no_rank(shell: str, bench: Bench) -> None:
+    """`bash -c "python train.py; :"` is told the same."""
+    words = ("sh", "-c", f"{sys.executable} {bench.script} fork; :")
+    around = bench.start(TORCH, *words)
+    (found,) = bench.seen(shell)
+    assert found.parent == around.pid
+
+
+@each_shell
+def test_a_program_that_spawns_its_ranks(shell: str, bench: Bench) -> None:
+    env = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
+    parent = bench.start(env, sys.executable, str(bench.script), "spawn,spawn")
+    deadline = time.monotonic() + 20
+    while not (found := bench.seen(shell)) and time.monotonic() < deadline:
+        time.sleep(0.2)  # the spawned ones are up a moment later
+    assert [(process.pid, process.spawns) for process in found] == [(parent.pid, True)]
+
+
+@each_shell
+def test_a_launcher_without_a_rank(shell: str, bench: Bench, tmp_path: Path) -> None:
+    """It is known by its command line alone, and its ranks beside it."""
+    torchrun = tmp_path / "torchrun"
+    torchrun.write_text(
+        "import os, subprocess, sys, time\n"
+        f"env = {{**os.environ, **{TORCH!r}}}\n"
+        f"rank = subprocess.Popen([sys.executable, {str(bench.script)!r}, ''], env=env)\n"
+        f"time.sleep({SECONDS})\n"
+    )
+    agent = bench.start({}, sys.executable, str(torchrun), "--nnodes=2", str(bench.script), "")
+    launcher, rank = sorted(bench.seen(shell), key=lambda process: process.pid != agent.pid)
+    assert launcher.command[1:3] == (str(torchrun), "--nnodes=2")
+    assert "RANK" not in launcher.env
+    assert (rank.parent, rank.env["RANK"]) == (agent.pid, "3")
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{"MASTER_ADDR": "node1"}, {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, {"RANK_TABLE_FILE": "/x"}],
+)
+def test_what_merely_inherited_a_variable_is_no_job(env: dict[str, str], bench: Bench) -> None:
+    bench.start(env)
+    assert bench.seen(HERE[0]) == []
+
+
+def test_what_only_speaks_of_a_launcher_is_no_job(bench: Bench) -> None:
+    bench.start({}, sys.executable, str(bench.script), "", "torchrun", "msrun")
+    assert bench.seen(HERE[0]) == []
+
+
+def test_the_doctor_is_no_job(bench: Bench, tmp_path: Path) -> None:
+    """It may be started inside a rank; so may its probe."""
+    doctor = tmp_path / "doctor"
+    shutil.copy(bench.script, doctor)
+    bench.start(TORCH, sys.executable, str(doctor), "")
+    assert bench.seen(HERE[0], {**TORCH, "NCCL_MARK": bench.mark}) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of somebody else")
+@each_shell
+def test_processes_of_others_are_not_read(shell: str, bench: Bench) -> None:
+    bench.start(TORCH, "/bin/sh", "-c", f"echo up; exec sleep {SECONDS}", user=65534)
+    assert bench.seen(shell) == []
+
+
+def test_without_a_grep_that_reads_lines_that_end_with_nul(bench: Bench, tmp_path: Path) -> None:
+    """Small builds of busybox have no `grep -z`: then it is not known which jobs run."""
+    grep = tmp_path / "small" / "grep"
+    grep.parent.mkdir()
+    grep.write_text('#!/bin/sh\necho "grep: unrecognized option: z" >&2\nexit 2\n')
+    grep.chmod(0o755)
+    bench.start(TORCH)
+    heard = ask([PROCESSES_OF_JOBS], HERE[0], {"PATH": f"{grep.parent}:{os.environ['PATH']}"})
+    value = Facts({"here": heard}).get("here", PROCESSES_OF_JOBS)
+    assert isinstance(value, Missing)
+    assert not value.absent
+
+
+@each_shell
+def test_a_host_without_jobs_is_cheap(shell: str) -> None:
+    """One grep over all processes, and nothing else."""
+    began = time.monotonic()
+    Facts({"here": ask([PROCESSES_OF_JOBS], shell)}).get("here", PROCESSES_OF_JOBS)
+    assert time.monotonic() - began < 10

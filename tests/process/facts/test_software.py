@@ -1,0 +1,73 @@
+"""Versions, Python and the environment, asked by a real shell."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from doctor.api import Ask, Run
+from doctor.facts.software import ENVIRONMENT, JOB_VARIABLES, PYTHON, Python
+from tests.support.captures import printed
+
+
+def look(path: Path) -> Python:
+    """What the probe's question says of this interpreter, with a folder on its PYTHONPATH."""
+    assert isinstance(PYTHON.command, Run)
+    shell = PYTHON.command.text(Ask("a", python=sys.executable))
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(path), "LC_ALL": "C"}
+    isolated = shell.replace(" -B ", " -S -B ")  # without the packages of the machine that runs the tests
+    assert isolated != shell
+    done = subprocess.run(
+        ["sh", "-c", isolated], env=env, capture_output=True, text=True, check=True, cwd="/"
+    )
+    return printed(PYTHON, done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("files", "packages", "unversioned"),
+    [
+        ({}, {}, set()),
+        ({"torch-2.1.0.dist-info/METADATA": ""}, {"torch": "2.1.0"}, set()),
+        ({"torch-2.1.0.dist-info/METADATA": "", "torch/__init__.py": ""}, {"torch": "2.1.0"}, set()),
+        (
+            {"torch/__init__.py": "", "torch/version.py": "__all__ = []\n__version__ = '2.7.0a0+git1'\n"},
+            {"torch": "2.7.0a0+git1"},
+            set(),
+        ),
+        ({"torch/__init__.py": "", "torch/version.py": "\udcff\nversion = 1\n"}, {}, {"torch"}),
+        ({"torch/__init__.py": "raise SystemExit"}, {}, {"torch"}),
+        ({"torch/data.txt": ""}, {}, set()),
+    ],
+    ids=["none", "metadata", "both", "built in place", "garbage", "no version", "another folder"],
+)
+def test_torch_is_seen_where_it_lies(
+    files: dict[str, str], packages: dict[str, str], unversioned: set[str], tmp_path: Path
+) -> None:
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, errors="surrogateescape")
+    python = look(tmp_path)
+    assert (dict(python.packages), set(python.unversioned)) == (packages, unversioned)
+
+
+@pytest.mark.parametrize("path", ["/opt/no such/python", "python-that-is-nowhere"])
+def test_an_interpreter_that_is_not_there(path: str) -> None:
+    assert isinstance(PYTHON.command, Run)
+    shell = PYTHON.command.text(Ask("a", python=path))
+    said = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout
+    assert printed(PYTHON, said) == Python(path, "", {})
+
+
+@pytest.mark.parametrize("name", ["MS_TEAMS_WEBHOOK_URL", "MS_DB_PASS", "AWS_SECRET", "HOME"])
+def test_only_variables_of_a_job_leave_a_host(name: str) -> None:
+    assert not JOB_VARIABLES.fullmatch(name)
+    assert isinstance(ENVIRONMENT.command, Run)
+    shell = ENVIRONMENT.command.text(Ask("a"))
+    env = {name: "x", "MS_ROLE": "MS_WORKER", "HCCL_BUFFSIZE": "200", "PATH": os.environ["PATH"]}
+    said = subprocess.run(["sh", "-c", shell], env=env, capture_output=True, text=True, check=True).stdout
+    assert sorted(said.split()) == ["HCCL_BUFFSIZE=200", "MS_ROLE=MS_WORKER"]

@@ -1,0 +1,61 @@
+"""A launch script is read as a real shell reads it."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from doctor.job.launch.shell import Line, read_script
+
+
+def lines(text: str) -> list[Line]:
+    return list(read_script(text).lines)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "torchrun --a=1 'b c' \"d e\" f\\ g",
+        "torchrun a \\\n  b \\\n  c",
+        "A=1; torchrun $A ${A}x \"$A y\" '$A'",
+        "A='1 2  3'; torchrun $A \"$A\"",
+        'A="--x 1 \\\n --y 2"; torchrun $A t.py',
+        "A=(--x 1 '2 3'); A+=(4); torchrun ${A[@]} \"${A[@]}\" $A",
+        "A=; torchrun ${A:-5} ${A-6} x",
+        "A=a; B=$A-b; A=c; torchrun $A $B",
+        "A=x; A+=y; torchrun $A",
+        "# torchrun no\ntorchrun yes # no",
+        "torchrun a#b 'c#d'",
+        "torchrun a > /dev/null 2>&1 b",
+        "torchrun a &>/dev/null b",
+        "cat <<EOF >/dev/null\ntorchrun no 'x\nEOF\ntorchrun yes",
+        "cat <<-'E' >/dev/null\n\ttorchrun no\n\tE\ntorchrun yes",
+        "torchrun a | cat",
+        "if true; then torchrun a; fi",
+        "(A=1; torchrun $A); { torchrun b; }",
+        "A=1; (A=2); torchrun $A",
+        "for i in 1; do A=5; done; torchrun $A",
+        "export A=1 B='2 3'; torchrun $A \"$B\"",
+        "unset Z; A=1 torchrun a; torchrun b",
+        "torchrun \"\" '' a",
+        "torchrun \"a'b\" 'c\"d' e\"f\"'g'",
+        'torchrun \\$A \'\\n\' "\\\\ \\" \\$"',
+        "torchrun a;torchrun b&&torchrun c",
+        "case x in a) torchrun a;; x) torchrun x;; esac".replace("torchrun a", ":"),
+        'torchrun "$(echo" 1")" x'.replace('"$(echo" 1")"', "y"),
+        "torchrun a\r\n",
+        "torchrun cost$ $",
+    ],
+)
+def test_words_are_those_that_bash_gives(text: str) -> None:
+    """The script is run here, with a torchrun that prints its words and does nothing else."""
+    if not shutil.which("bash"):
+        pytest.skip("needs bash")
+    fake = "exec 5>&1; torchrun() { printf '%s\\0' \"$@\" >&5; printf '\\1\\0' >&5; }\n"
+    clean = text.replace("\r", "")
+    ran = subprocess.run(["bash", "-c", f"{fake}{clean}\n"], capture_output=True, timeout=10)
+    calls = ran.stdout.decode().split("\1\0")[:-1]
+    expected = [tuple(call.split("\0")[:-1]) for call in calls]
+    assert [line.words[1:] for line in lines(text)] == expected, ran.stderr

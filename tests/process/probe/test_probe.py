@@ -1,0 +1,259 @@
+"""The probe's script in real shells: frames, limits, root, and an end that leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from doctor.api import Ask, Capture, Fact, Group, Read, Run
+from doctor.judge.engine import Facts
+from doctor.model import Missing
+from doctor.probe import LAST, script
+from tests.support.captures import every_fact
+from tests.support.probing import HERE, TOKEN, ask, session, start
+from tests.support.probing import answer as listen
+
+shells = pytest.mark.parametrize("shell", HERE)
+
+
+def fact(name: str, shell: str, **more: object) -> Fact[str]:
+    return Fact(name, Run(shell), lambda capture: capture.stdout, **more)  # type: ignore[arg-type]
+
+
+def until(condition: Callable[[], bool], seconds: float = 5) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.02)
+
+
+def program(folder: Path, name: str, text: str) -> None:
+    file = folder / name
+    file.write_text(f"#!/bin/sh\n{text}\n")
+    file.chmod(0o755)
+
+
+@shells
+def test_output_and_exit_code_arrive_as_they_are(shell: str) -> None:
+    facts = [
+        fact("slow", "sleep 0.2; echo later", slow=True),  # in the pipe that is no command's stdin
+        fact("plain", "echo hello"),
+        fact("quoted", "echo 'it'\"'\"'s' \"$((1 + 1))\" \\$HOME; printf '%s\\n' 'a  b'"),
+        fact("no-newline", "printf abc"),
+        fact("empty", "true"),
+        fact("both", "echo out; echo err >&2; exit 3", ok_rc=(3,)),
+        fact("chinese", "echo 设备不存在"),
+        fact("bytes", "printf 'a\\377\\033[2Jb'"),
+        fact("null", "printf 'a\\0b\\n'"),
+        fact("blank-lines", "printf '\\n\\nx\\n\\n\\n'"),
+        fact("stdin", "cat; echo ended"),
+        fact("big", "i=0; while [ $i -lt 9000 ]; do echo 0123456789; i=$((i+1)); done"),
+    ]
+    heard = ask(facts, shell)
+    assert heard.complete
+    assert not heard.missing
+    texts = {name: capture.stdout for name, capture in heard.captures.items()}
+    assert texts.pop("big") == "\n".join(["0123456789"] * 9000)
+    assert texts == {
+        "slow": "later",
+        "plain": "hello",
+        "quoted": "it's 2 $HOME\na  b",
+        "no-newline": "abc",
+        "empty": "",
+        "both": "out",
+        "chinese": "设备不存在",
+        "bytes": "a\ufffd\x1b[2Jb",
+        "null": "ab",
+        "blank-lines": "\n\nx",
+        "stdin": "ended",
+    }
+    assert (heard.captures["both"].rc, heard.captures["both"].stderr) == (3, "err")
+
+
+@shells
+def test_what_could_not_be_had_says_why(shell: str) -> None:
+    facts = [
+        fact("unknown", "nosuch-command-of-ours -x"),
+        fact("failed", "echo half; echo reason >&2; exit 4"),
+        fact("silent", "(exit 5)"),
+        fact("hangs", "sleep 60", timeout=1),
+        fact("stubborn", "trap '' TERM; sleep 60", timeout=1),
+        fact("flood", "yes", cap=1000),
+        fact("flood-cut-at-a-line", "yes", cap=1001),
+        fact("flood-read", "yes", cap=1000, partial=True),
+        fact("capped", "printf 12345", cap=1000),
+        fact("after", "echo still here"),
+    ]
+    began = time.monotonic()
+    heard = ask(facts, shell)
+    assert time.monotonic() - began < 15
+    assert {name: missing.reason for name, missing in heard.missing.items()} == {
+        "unknown": "its command is not installed there",
+        "failed": "its command ended with 4: reason",
+        "silent": "its command ended with 5",
+        "hangs": "its command did not end within 1 s",
+        "stubborn": "its command did not end within 1 s",
+        "flood": "its output is larger than 1000 bytes",
+        "flood-cut-at-a-line": "its output is larger than 1001 bytes",
+    }
+    assert heard.captures["flood-read"].truncated
+    assert heard.captures["capped"] == Capture("capped", 0, "12345")
+    assert heard.captures["after"].stdout == "still here"
+
+
+@shells
+def test_a_slow_fact_that_cannot_be_stopped_costs_only_itself(
+    shell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("ask", "answer"):
+        monkeypatch.setattr(f"doctor.probe.{module}.SLOW_LANE_SECONDS", 1)
+    facts = [
+        fact(
+            "dead", "setsid sleep 7 & exit", slow=True, timeout=9
+        ),  # out of reach of any signal of the probe
+        fact("names", "echo names", slow=True),
+        fact("quick", "echo quick"),
+        fact(LAST, "echo last"),
+    ]
+    began = time.monotonic()
+    heard = ask([fact("early", "echo early", slow=True), *facts], shell)
+    assert time.monotonic() - began < 6
+    assert heard.complete
+    assert {name: c.stdout for name, c in heard.captures.items()} == {
+        "early": "early",
+        "names": "names",
+        "quick": "quick",
+        LAST: "last",
+    }
+    assert "could not be stopped" in heard.missing["dead"].reason
+
+
+@shells
+def test_root_facts_for_an_ordinary_user(shell: str, tmp_path: Path) -> None:
+    program(tmp_path, "id", "echo 1000")
+    facts = [fact("rules", "echo secret", needs_root=True), fact("plain", "echo plain")]
+    heard = ask(facts, shell, {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert heard.missing["rules"].reason == "needs root (--sudo uses sudo -n)"
+    assert heard.captures["plain"].stdout == "plain"
+
+
+@shells
+@pytest.mark.parametrize("allowed", [True, False])
+def test_sudo_is_asked_once(shell: str, allowed: bool, tmp_path: Path) -> None:
+    program(tmp_path, "id", "echo 1000")
+    asked = tmp_path / "asked"
+    refusal = 'echo "sudo: a password is required" >&2; exit 1'
+    program(
+        tmp_path, "sudo", f"printf '%s\\n' \"$1\" >>{asked}; shift; " + ('exec "$@"' if allowed else refusal)
+    )
+    facts = [
+        fact("one", "printf 'it'\"'\"'s one'", needs_root=True),
+        fact("two", "echo two; echo why >&2; exit 7", needs_root=True),
+        fact("many", "yes", needs_root=True, cap=10, partial=True),
+        fact("plain", "echo plain"),
+    ]
+    heard = ask(facts, shell, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, sudo=True)
+    assert asked.read_text() == "-n\n"
+    assert heard.captures["plain"].stdout == "plain"
+    if allowed:
+        assert heard.sudo == "ok"
+        assert heard.captures["one"].stdout == "it's one"
+        assert heard.missing["two"].reason == "its command ended with 7: why"
+        assert heard.captures["many"].truncated
+    else:
+        assert heard.sudo == "refused"
+        assert {heard.missing[name].reason for name in ("one", "two", "many")} == {"sudo was refused there"}
+
+
+@shells
+def test_nobody_at_the_other_end_ends_everything(shell: str) -> None:
+    facts = [
+        fact("slow", "sleep 61", slow=True, timeout=90),
+        fact("stubborn", "trap '' TERM; sleep 62", timeout=90),
+    ]
+    process = start(facts, shell)
+    until(lambda: len(session(process.pid)) >= 6)  # lanes and their commands run
+    process.communicate()  # closes its stdin
+    until(lambda: not session(process.pid))
+
+
+@shells
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_asked_to_end_it_ends_everything(shell: str, number: signal.Signals) -> None:
+    """Also what `timeout` put into groups of their own."""
+    process = start(
+        [fact("slow", "sleep 63", slow=True, timeout=90), fact("one", "sleep 64", timeout=90)], shell
+    )
+    until(lambda: len(session(process.pid)) >= 6)
+    os.killpg(process.pid, number)
+    until(lambda: not session(process.pid))
+    process.communicate()
+
+
+@shells
+def test_nothing_is_left_after_a_whole_answer(shell: str) -> None:
+    process = start(list(every_fact().values()), shell)
+    listen(process)
+    until(lambda: not session(process.pid))
+
+
+@shells
+def test_nothing_is_written_and_every_fact_is_read(shell: str, tmp_path: Path) -> None:
+    facts = every_fact()
+    folders = {"HOME": tmp_path / "home", "TMPDIR": tmp_path / "tmp"}
+    for folder in folders.values():
+        folder.mkdir()
+    env = {name: str(folder) for name, folder in folders.items()}
+    heard = ask(list(facts.values()), shell, env)
+    assert heard.complete
+    assert [path for folder in folders.values() for path in folder.iterdir()] == []
+    values = Facts({"here": heard})
+    for name in ("clock", "identity", "kernel", "ports", "limits", "memory", "spaces", "routes", "devices"):
+        value = values.get("here", facts[name])
+        assert not isinstance(value, Missing), value
+    broken = [str(v.reason) for f in facts.values() if isinstance(v := values.get("here", f), Missing)]
+    assert not [reason for reason in broken if "broke" in reason]
+
+
+def test_files_are_asked_for_in_one_go() -> None:
+    facts = [Fact(f"f{n}", Read((f"/proc/{n}", "/proc/version")), lambda c: c.stdout) for n in range(9)]
+    text = script(facts, Ask("h"), TOKEN).stdin.decode()
+    assert text.count("grep ") == 1
+    assert text.count("/proc/version") == 1
+
+
+def test_the_command_line_suits_every_login_shell() -> None:
+    """csh and fish read it too: no quotes, no variables, no redirections."""
+    assert script([], Ask("h"), TOKEN).command == "exec sh -s"
+
+
+@shells
+def test_facts_of_a_tool_share_their_time_and_are_absent_where_it_has_nothing_to_do(
+    shell: str, tmp_path: Path
+) -> None:
+    (tmp_path / "device0").touch()
+    here = Group("device", (f"{tmp_path}/device[0-9]*",), 3)
+    elsewhere = Group("other device", (f"{tmp_path}/other[0-9]*",), 3)
+    heard = ask(
+        [
+            fact("first", "echo first", group=here),
+            fact("greedy", "sleep 9", group=here, timeout=9),
+            fact("late", "echo late", group=here),
+            fact("nothing", "echo nothing", group=elsewhere),
+            fact("plain", "echo plain"),
+        ],
+        shell,
+    )
+    assert heard.complete
+    assert heard.captures["first"].stdout == "first"
+    assert heard.captures["plain"].stdout == "plain"
+    assert {name: (m.reason, m.absent) for name, m in heard.missing.items()} == {
+        "greedy": ("its command did not end within 9 s or what was left of the 3 s for its tool", False),
+        "late": ("the 3 s for its tool were used up before it", False),
+        "nothing": ("there is no other device", True),
+    }

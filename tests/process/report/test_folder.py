@@ -1,0 +1,107 @@
+"""`--report-dir` of whole runs: files for each run, mistakes, and runs that were interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from doctor.recording import load
+from tests.support.commands import DOCTOR, doctor, environment
+
+HERE = ("check", "--local", "--only", "shm-small")
+FORM = r"doctor-\d{8}T\d{6}Z-(4711-)?\d+\.(json|txt|run\.json|hosts)"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_each_run_has_files_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    for _ in range(2):
+        ran = doctor(*HERE, "--report-dir", str(folder), env={"SLURM_JOB_ID": "4711"})
+        assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
+    found = names(folder)
+    assert len(found) == 8
+    assert all(re.fullmatch(FORM, name) and "-4711-" in name for name in found), found
+    stems = {name.split(".")[0] for name in found}
+    assert len(stems) == 2
+    stem = max(stems)
+    assert json.loads((folder / f"{stem}.json").read_bytes())["verdict"] == "healthy"
+    assert (folder / f"{stem}.txt").read_text().endswith(ran.stdout[-20:])
+    assert load(folder / f"{stem}.run.json").command == "check"
+    assert (folder / f"{stem}.hosts").read_text().endswith("slots=2\n")
+    assert {mode(path) for path in folder.iterdir()} == {0o600}
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    ran = doctor(
+        "check", "nowhere.invalid", "--report-dir", str(tmp_path / "file"), "--save", "x", cwd=tmp_path
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"--report-dir {tmp_path}/file: cannot be written: " in ran.stderr
+    assert "Name a folder that is writable." in ran.stderr
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_no_go_is_told_in_three_lines_and_says_where_the_whole_report_is(tmp_path: Path) -> None:
+    folder = tmp_path / "runs"
+    ran = doctor(*HERE, "--expect", "shm_mb=100000000", "--report-dir", str(folder))
+    assert ran.returncode == 1
+    what, where, then = ran.stderr.splitlines()
+    assert what.startswith("doctor: no go: shm-small: /dev/shm is too small")
+    assert re.match(r" {8}On \S+; 0 of 1 hosts are healthy \(faulty \S+\)\.", where)
+    (text,) = folder.glob("*.txt")
+    assert then == f"        Next: doctor explain shm-small; the whole report is {text}"
+    assert "shm-small" in text.read_text()
+    assert ran.stdout == text.read_text(), "a log has the same"
+    assert not list(folder.glob("*.hosts")), "nobody goes"
+
+
+SLOW = "#!/bin/sh\n: >{mark}\nexec sleep 30\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_run_leaves_what_says_so_or_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    folder, mark, tool = tmp_path / "runs", tmp_path / "asked", tmp_path / "dmesg"
+    tool.write_text(SLOW.format(mark=mark))
+    tool.chmod(0o755)
+    with subprocess.Popen(
+        [*DOCTOR, "check", "--local", "--report-dir", str(folder), "--print", "launch"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment({"PATH": f"{tmp_path}:{os.environ['PATH']}"}),
+    ) as run:
+        try:
+            deadline = time.monotonic() + 60
+            while not mark.exists() and run.poll() is None and time.monotonic() < deadline:
+                time.sleep(0.02)
+            assert mark.exists()
+            assert names(folder) == [], "nothing that a reader could take for a report"
+            run.send_signal(number)
+            out, errors = run.communicate(timeout=60)
+        finally:
+            run.kill()
+    assert out == "", "no line to go on with"
+    if number is signal.SIGKILL:
+        assert names(folder) == []
+        return
+    assert run.returncode == 128 + number
+    assert "doctor: no go: interrupted by SIGTERM before the verdict." in errors
+    found = names(folder)
+    assert [name.partition("-interrupted")[2] for name in found] == [".json", ".run.json", ".txt"]
+    assert "Interrupted." in (folder / found[2]).read_text()

@@ -1,0 +1,27 @@
+"""A mistake in what a job script asks for ends the run before any host is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.commands import doctor
+
+
+@pytest.fixture(autouse=True)
+def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "MS_WORKER_NUM", "MS_SCHED_HOST", "PBS_JOBID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--print", "launch=torchrum"), "did you mean 'torchrun'?"),
+        (("--print", "hosts"), "--print: there is no 'hosts'."),
+        (("--print", "launch", "--json", "-"), "both write to stdout"),
+    ],
+)
+def test_a_mistake_is_told_before_any_host_is_asked(arguments: tuple[str, ...], words: str) -> None:
+    ran = doctor("preflight", "nowhere.invalid", *arguments)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert words in ran.stderr

@@ -1,0 +1,294 @@
+"""The smoke agent for real, on this machine: what it says of ranks that do as they are told."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from doctor.agents.bootstrap import LAST_LINE
+from doctor.model import Host
+from doctor.smoke.agents import smoke_script
+from doctor.smoke.onhost.stillness import MOST, Stillness
+from doctor.transport import Ended
+from doctor.transport.local import LocalTransport
+from tests.support.smoke.agent import JOINING, Agent, Open, agents
+
+BUSY_IN_C = "say(ev='busy'); sum(range(10**12))"
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Iterator[Open]:
+    yield from agents(tmp_path)
+
+
+def test_a_whole_run_with_torch(agent: Open) -> None:
+    """Its store, its pipes, its order of answers."""
+    meet = (
+        "import torch.distributed as dist\n"
+        "where = json.loads(os.read(go, 4096))\n"
+        "store = dist.TCPStore(where['address'], where['port'], is_master=False)\n"
+        "store.set(str(place), 'here'); store.wait(['0', '1'])\n"
+        "say(ev='met', config=config, threads=len(os.listdir('/proc/self/task')))\n"
+    )
+    run = agent(torch=None)
+    run.start(2, meet, store=True, env={"PYTHONPATH": ""})
+    run.until("store")
+    run.send(do="join", address="127.0.0.1", port=run.said("store")[0]["port"])
+    run.until("exit")
+    assert [run.until("exit")["code"], run.said("exit")[0]["code"]] == [0, 0]
+    run.stop()
+    imported = run.said("imported")[0]
+    assert Path(imported["path"]).samefile(sys.executable)
+    assert imported["torch"].startswith("2.")
+    met = {said["rank"]: said["event"] for said in run.said("event") if said["event"]["ev"] == "met"}
+    assert met.keys() == {10, 11}
+    assert met[11]["config"] == {
+        "shape": {"dp": 2, "tp": 1, "hosts": [2], "steps": 3, "seed": 1},
+        "cell": 0,
+        "local": 1,
+        "device": None,
+        "rank": 11,
+        "timeout": 60,
+        "inject": [],
+        "interface": "lo",
+    }
+    assert 2**20 < run.said("memory")[0]["peak"] < 2**32
+    assert [said["say"] for said in run.heard][-1] == "bye"
+    # No event of a rank comes after its exit.
+    order = [(said["say"], said["rank"]) for said in run.heard if said["say"] in ("event", "exit")]
+    assert all(("event", rank) not in order[order.index(("exit", rank)) :] for rank in (10, 11))
+
+
+@pytest.mark.parametrize(
+    ("act", "code", "number", "words"),
+    [
+        ("", 0, None, "^$"),
+        ("print('last words'); os._exit(7)", 7, None, "last words"),
+        ("raise ValueError('mine')", 3, None, r"exec\(os.environ.get.*\n(.*\n)*ValueError: mine"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", None, 9, "^$"),
+        ("ctypes.string_at(0)", None, 11, "Fatal Python error: Segmentation fault(.*\n)*.*in run"),
+        ("os.write(2, b'tcp.cc: bad'); os.abort()", None, 6, "tcp.cc: bad\nFatal Python error: Aborted"),
+        ("print('x' * 9999 + 'end'); os._exit(1)", 1, None, "^x{2044}end\n$"),
+    ],
+)
+def test_how_a_rank_ends(agent: Open, act: str, code: int | None, number: int | None, words: str) -> None:
+    run = agent()
+    run.start(2, act, env={"ACT_1": "time.sleep(600)"})
+    said = run.until("exit")
+    assert (said["rank"], said["code"], said["signal"]) == (10, code, number)
+    assert re.search(words, said["words"])
+    assert said["last"]["page"][2] == 1
+    run.send(do="look", id=5)
+    looked = run.until("pages", lambda said: said["id"] == 5)
+    assert [row["rank"] for row in looked["ranks"]] == [11]
+
+
+def test_pages_say_where_ranks_are(agent: Open) -> None:
+    run = agent()
+    run.start(1, JOINING)
+    pid = run.spawned()["10"]
+    at_rest = run.page(lambda row: row["page"][2] == 2 and row["still"] > 0.5)
+    assert at_rest["quiet"] >= 0.5
+    run.send(do="join", address="10.0.0.1", port=5)
+    assert run.event("joined")["line"] == '{"do": "join", "address": "10.0.0.1", "port": 5}\n'
+    moving = run.page(lambda row: row["page"][2] == 5 and row["page"][0] > 20)
+    assert moving["ranks"][0]["page"][1] == pid
+    assert moving["ranks"][0]["page"][5:10] == [1, 1, 1, 1, 4]
+    assert moving["gap"] < 0.5  # that of the phase before does not count
+    assert moving["ranks"][0]["disturbed"] is None
+
+
+def test_lines_about_pages_are_few(agent: Open) -> None:
+    run = agent()
+    run.start(1, JOINING)
+    run.page(lambda row: row["page"][2] == 2 and row["still"] > 0.3)
+    assert 1 <= _pages_in(run, 2.0) <= 5
+    run.send(do="join")
+    run.page(lambda row: row["page"][2] == 5)
+    assert 3 <= _pages_in(run, 2.0) <= 21
+
+
+def _pages_in(run: Agent, seconds: float) -> int:
+    before, until = len(run.said("pages")), time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        run.hear(left)
+    return len(run.said("pages")) - before
+
+
+def test_a_stopped_rank_is_noticed_and_one_that_goes_on(agent: Open) -> None:
+    run = agent()
+    run.start(1, JOINING)
+    pid = run.spawned()["10"]
+    run.page(lambda row: row["state"] == "S")
+    began = time.monotonic()
+    os.kill(pid, signal.SIGSTOP)
+    run.page(lambda row: row["state"] == "T")
+    assert 0.3 <= time.monotonic() - began < 1.0
+    os.kill(pid, signal.SIGCONT)
+    run.page(lambda row: row["state"] != "T", seconds=0.4)
+
+
+def test_a_moments_stop_is_no_news(agent: Open) -> None:
+    run = agent()
+    run.start()
+    pid = run.spawned()["10"]
+    run.page(lambda row: row["state"] == "S")
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(0.1)
+    os.kill(pid, signal.SIGCONT)
+    _pages_in(run, 1.0)
+    assert {row["state"] for said in run.said("pages") for row in said["ranks"]} <= {"S", "R", ""}
+
+
+def test_a_fault_on_purpose_is_timed(agent: Open) -> None:
+    run = agent()
+    run.start(1, "page.disturb(); time.sleep(600)")
+    said = run.page(lambda row: row["disturbed"] is not None and row["disturbed"] > 0.5)
+    assert said["ranks"][0]["disturbed"] < 20
+
+
+@pytest.mark.parametrize("act", ["time.sleep(600)", BUSY_IN_C])
+def test_stacks_of_ranks_that_live(agent: Open, act: str) -> None:
+    run = agent()
+    run.start(2, act)
+    run.spawned()
+    run.page(lambda row: row["page"][2] == 1 and row["still"] > 0.1)
+    for _ in range(2):
+        run.send(do="stacks")
+        stacks = run.until("stacks", seconds=2)["stacks"]
+        assert stacks.keys() == {"10", "11"}
+        assert all('"doctor/smoke/onhost/rank.py", line 9 in run' in text for text in stacks.values())
+        assert all(text.count("in run") == 1 for text in stacks.values())
+
+
+SPY = "#!/bin/sh\n[ $1 = dump ] && [ $2 = --nonblocking ] && [ $3 = --pid ] && "
+
+
+@pytest.mark.parametrize(
+    ("spy", "found"),
+    [
+        (None, " in run"),
+        (SPY + "echo spied on $4", "spied on"),
+        (SPY + "exit 1", " in run"),
+        (SPY + "exec sleep 60", " in run"),
+    ],
+)
+def test_stacks_of_a_stopped_rank(agent: Open, tmp_path: Path, spy: str | None, found: str) -> None:
+    if spy:
+        (tmp_path / "py-spy").write_text(spy)
+        (tmp_path / "py-spy").chmod(0o755)
+    run = agent(path=str(tmp_path))
+    run.start()
+    pid = run.spawned()["10"]
+    run.page(lambda row: row["page"][2] == 1 and row["still"] > 0.1)
+    os.kill(pid, signal.SIGSTOP)
+    run.page(lambda row: row["state"] == "T")
+    run.send(do="stacks")
+    assert found in run.until("stacks", seconds=5)["stacks"]["10"]
+    run.page(lambda row: row["state"] == "T")
+
+
+def test_output_without_end_is_bounded(agent: Open) -> None:
+    run = agent()
+    run.start(1, "say(ev='begun')\nwhile True: os.write(1, b'flood ' * 20000)")
+    run.event("begun")
+    cpu, began = _cpu(run.agent_pid()), time.monotonic()
+    assert _pages_in(run, 2.0) >= 2
+    assert (_cpu(run.agent_pid()) - cpu) / (time.monotonic() - began) < 0.3
+    os.kill(run.said("spawned")[0]["pids"]["10"], signal.SIGKILL)
+    assert len(run.until("exit")["words"]) <= 2048
+
+
+def _cpu(pid: int) -> float:
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system
+
+
+def test_events_that_are_none_are_dropped(agent: Open) -> None:
+    act = (
+        """for line in (b"no json", b"[1]", b"\\xff\\xfe", b'{"ev": "half', b"{}{}", b"", b"[" * 99999):\n"""
+        """    os.write(events, line + b"\\n")\n"""
+        """os.write(events, b'{"ev": "good", "loss": NaN}\\n')\n"""
+        """os.write(events, b"x" * 300000 + b"\\n")\n"""
+        """say(ev="last")"""
+    )
+    run = agent()
+    run.start(1, act)
+    run.event("last")
+    events = [said["event"] for said in run.said("event")]
+    assert events == [{"ev": "phase", "phase": "spawned"}, {"ev": "good", "loss": None}, {"ev": "last"}]
+
+
+def test_all_that_a_rank_said_comes_before_its_exit(agent: Open) -> None:
+    run = agent()
+    run.start(1, "for n in range(5000): say(ev='n', n=n)\nprint('x' * 99)")
+    assert run.until("exit")["words"] == "x" * 99 + "\n"
+    assert [said["event"]["n"] for said in run.said("event")[1:]] == list(range(5000))
+
+
+def test_through_a_transport() -> None:
+    """Closing it ends the run, which ends with its last line."""
+    transport = LocalTransport([Host("here", "127.0.0.1")])
+    session = transport.open({"here": smoke_script(sys.executable)})
+    heard = []
+    for _ in range(9):
+        event = session.receive(10)
+        assert event is not None
+        if isinstance(event, Ended):
+            break
+        heard.append(event.text)
+        if b'"ready"' in event.text:
+            session.send("here", b'{"do":"stop"}')
+    assert heard[-1] == LAST_LINE
+    session.close()
+    transport.close()
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_lines_that_are_no_commands_are_ignored(agent: Open, started: bool) -> None:
+    run = agent()
+    if started:
+        run.start()
+        run.spawned()
+    hostile = (b"", b"\xff\0", b"stop", b"[]", b'"stop"', b'{"do": 5}', b'{"do": ["stop"]}', b"[" * 99_999)
+    for line in (*hostile, b"{" * 3_000_000, b'{"do": "look", "id": "x"}', b'{"do": "beat", "lease": "x"}'):
+        run.write(line)
+    if not started:
+        run.start()
+    run.send(do="start", ranks="a second time")
+    run.send(do="look", id=3)
+    run.until("pages", lambda said: said["id"] == 3)
+
+
+def test_an_agent_without_cpu_accuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([0.0, 0.02, 5.0, 5.02, 9.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    still = Stillness()
+    counted = []
+    for moved in (False, False, True, False):
+        counted.append(round(still.seconds(), 3))
+        still.poll(moved, (5, True))
+    assert counted == [0.02, MOST, 0.02, MOST]
+    assert (round(still.gap, 3), round(still.quiet, 3)) == (0.14, MOST)
+
+
+def test_a_gap_is_of_one_phase_and_of_the_living() -> None:
+    still = Stillness()
+    first, later = (5, False), (5, True)  # the first step of the training, and those after it
+    for phase, gap in ((first, 0.0), (first, 0.1), (later, 0.0), (later, 0.1)):
+        still._looked -= 0.1
+        still.seconds()
+        still.poll(True, phase)
+        assert round(still.gap, 2) == gap
+    still._looked -= 9
+    still.seconds()
+    still.poll(False, None)
+    assert still.quiet == 0

@@ -1,0 +1,249 @@
+"""The hook in real processes: what importing it costs, and a real job with its bug."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.paths import ROOT
+
+EXAMPLE = ROOT / "examples/mask-under-model-parallel/train.py"
+
+
+# Several ranks at once, each a process, over files.
+
+RANK = """
+import json, os, random, sys
+from doctor.smoke.hook import batch
+seed = int(sys.argv[1])
+out = []
+for step in range(5):
+    drawn = random.Random(f"{seed} {step}")
+    tokens = [random.Random(f"{int(os.environ['RANK']) // 2} {step}").random() for _ in range(8)]
+    verdict = batch(tokens, [drawn.random() < 0.3 for _ in range(64)], tokens, **json.loads(sys.argv[2]))
+    out.append(verdict and verdict.plain())
+print(json.dumps(out))
+"""
+
+
+def processes(
+    folder: Path, seeds: Sequence[int], ranks: Sequence[int] | None = None, **options: Any
+) -> list[tuple[int, list[Any], str]]:
+    """Each rank: its exit code, its verdicts, and what it said. Over files, without torch."""
+    started = []
+    for rank in range(len(seeds)) if ranks is None else ranks:
+        env = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "RANK": str(rank),
+            "WORLD_SIZE": str(len(seeds)),
+            "DOCTOR_HOOK_DIR": str(folder),
+            **options.get("env", {}),
+        }
+        arguments = [RANK, str(seeds[rank]), json.dumps(options.get("arguments", {}))]
+        python = options.get("python", sys.executable)
+        started.append(
+            subprocess.Popen(
+                [python, "-c", *arguments], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )
+        )
+    ended = []
+    try:
+        for process in started:
+            out, said = process.communicate(timeout=120)
+            ended.append((process.returncode, json.loads(out or "[]"), said))
+    finally:
+        for process in started:
+            process.kill()
+    return ended
+
+
+def test_the_bug_is_found_by_processes_without_torch(tmp_path: Path) -> None:
+    ended = processes(tmp_path, [0, 1, 2, 2], arguments={"tensor_parallel": 2})
+    for code, verdicts, _ in ended:
+        assert code == 0
+        assert [one["status"] for one in verdicts] == ["diverge"] * 5
+        assert verdicts[0]["divergences"] == [
+            {"kind": "differs", "part": "mask", "ranks": [0, 1], "group": [0, 1], "since": 1, "sure": True}
+        ]
+        assert [one["call"] for one in verdicts] == [1, 2, 3, 3, 3], "after the first calls it rests"
+    assert ended[0][2].count("do not train on what they should") == 1, "said once, by rank 0"
+    assert [said for _, _, said in ended[1:]] == ["", "", ""]
+
+
+@pytest.mark.parametrize("arguments", [{"tensor_parallel": 2}, {"replicas": 2}, {"model_parallel": None}])
+def test_a_healthy_job_is_silent(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    for code, verdicts, said in processes(tmp_path, [0, 0, 1, 1], arguments=arguments):
+        assert (code, said) == (0, "")
+        assert [one["status"] for one in verdicts] == ["agree"] * 5
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        {"env": {"DOCTOR_HOOK": "strict", "DOCTOR_HOOK_REPLICAS": "2"}},
+        {"arguments": {"strict": True, "tensor_parallel": 2}},
+    ],
+)
+def test_strict_ends_every_rank(tmp_path: Path, way: dict[str, Any]) -> None:
+    for code, _, said in processes(tmp_path, [0, 1, 2, 2], **way):
+        assert code == 1
+        assert "Diverged: doctor: the ranks do not train on what they should" in said
+
+
+def test_off_is_off(tmp_path: Path) -> None:
+    for code, verdicts, said in processes(tmp_path, [0, 1, 2, 3], env={"DOCTOR_HOOK": "off"}):
+        assert (code, verdicts, said) == (0, [None] * 5, "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_rank_that_does_not_call_holds_nobody_up(tmp_path: Path) -> None:
+    began = time.monotonic()
+    ended = processes(tmp_path, [0, 0, 1, 1], [0, 1, 2], arguments={"wait": 1.5, "replicas": 2})
+    assert time.monotonic() - began < 60
+    for code, verdicts, _ in ended:
+        assert code == 0
+        assert [one["status"] for one in verdicts] == ["not compared"] * 5
+        assert verdicts[0]["missing"] == [3]
+    assert ended[0][2] == (
+        "doctor: the batches of the ranks were not compared: rank 3 did not call within 1.5 s.\n"
+    )
+
+
+def test_without_rank_0_the_others_go_on(tmp_path: Path) -> None:
+    ended = processes(tmp_path, [0, 0, 1, 1], [1], arguments={"wait": 0.2})
+    assert ended[0][1][0]["status"] == "not compared"
+    assert "rank 0 did not answer" in ended[0][1][0]["text"]
+
+
+def test_it_runs_on_python_3_8(tmp_path: Path) -> None:
+    found = subprocess.run(
+        ["sh", "-c", "command -v python3.8 && python3.8 -V"], capture_output=True, text=True
+    )
+    if "Python 3.8" not in found.stdout:
+        pytest.skip("no Python 3.8 here")
+    ended = processes(tmp_path, [0, 1, 2, 2], arguments={"tensor_parallel": 2}, python="python3.8")
+    assert [one[1][0]["status"] for one in ended] == ["diverge"] * 4
+
+
+def test_importing_it_costs_nothing() -> None:
+    code = (
+        "import time; t = time.perf_counter(); import doctor.smoke.hook; t = time.perf_counter() - t\n"
+        "import sys; print(t); print(*sorted(m for m in sys.modules if '.' not in m))"
+    )
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    runs = [
+        subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+        for _ in range(5)
+    ]
+    assert min(float(run.stdout.split()[0]) for run in runs) < 0.005
+    assert not {"msgspec", "torch", "numpy", "dataclasses", "json"} & set(runs[0].stdout.split())
+
+
+# torch, in processes of its own: it must be the same with and without the hook.
+
+TENSORS = """
+import random, sys, warnings
+warnings.simplefilter("ignore")
+import torch
+try:
+    import numpy
+except ImportError:
+    numpy = None
+from doctor.smoke.hook import batch
+from doctor.smoke.hook_impl.digest import digest
+
+whole = torch.arange(24).reshape(4, 6)
+assert digest(whole) == digest(whole.clone())
+assert digest(whole.t()) == digest(whole.t().contiguous()) != digest(whole)
+assert digest(whole[:, ::2]) == digest(whole[:, ::2].clone())
+kinds = [torch.zeros(4, dtype=kind) for kind in
+         (torch.bool, torch.uint8, torch.int64, torch.float16, torch.bfloat16, torch.complex64)]
+assert len({digest(one) for one in kinds}) == len(kinds)
+assert digest(torch.tensor(3)) != digest(torch.tensor([3]))
+assert digest(torch.zeros(0, 3)) != digest(torch.zeros(3, 0))
+for odd in (torch.eye(3).to_sparse(), torch.zeros(3, device="meta")):
+    try:
+        digest(odd)
+    except Exception:
+        continue
+    raise AssertionError(odd)
+
+weight = torch.randn(3, 3, requires_grad=True)
+given = weight * 2
+states = torch.random.get_rng_state(), random.getstate(), numpy and str(numpy.random.get_state())
+version = given._version
+torch.distributed.init_process_group(
+    "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+from doctor.smoke.hook_impl import channel
+real = channel.place
+channel.place = lambda: (0, 2)
+found = batch(given, whole, labels=whole.t(), wait=0.1)
+assert found.status == "not compared" and found.missing == (1,), found
+assert torch.equal(states[0], torch.random.get_rng_state())
+assert states[1:] == (random.getstate(), numpy and str(numpy.random.get_state()))
+assert given._version == version
+given.sum().backward()
+assert weight.grad.tolist() == [[2.0] * 3] * 3
+print("fine")
+"""
+
+
+def test_tensors_are_read_and_left_alone() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", TENSORS],
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.stdout == "fine\n", ran.stderr
+
+
+def example(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "4"]
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", *torchrun, str(EXAMPLE), "--steps", "20", *arguments],
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "OMP_NUM_THREADS": "1",
+            "PYTHONWARNINGS": "ignore",
+            **env,
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_the_example_with_its_bug_is_found_and_fixed_it_is_silent() -> None:
+    bug, fixed, bare = example("--bug"), example(), example("--no-hook")
+    assert [ran.returncode for ran in (bug, fixed, bare)] == [0, 0, 0], (
+        bug.stderr + fixed.stderr + bare.stderr
+    )
+    assert (
+        "doctor:   from call 1 on: not the same mask inside a model-parallel group: ranks 0-1; ranks 2-3\n"
+        in bug.stderr
+    )
+    assert "tokens inside" not in bug.stderr
+    assert "doctor" not in fixed.stdout + fixed.stderr
+    assert fixed.stdout == bare.stdout, "the losses, bit for bit, as without the hook"
+    last = {name: float(ran.stdout.split()[-2]) for name, ran in (("bug", bug), ("fixed", fixed))}
+    assert last["bug"] > 1.5 > 0.7 > last["fixed"], last
+
+
+def test_the_example_ends_when_asked_to_be_strict() -> None:
+    ran = example("--bug", DOCTOR_HOOK="strict")
+    assert ran.returncode == 1
+    assert "Diverged: doctor: the ranks do not train on what they should" in ran.stderr
+    assert "step" not in ran.stdout

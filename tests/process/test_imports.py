@@ -1,0 +1,29 @@
+"""Heavy libraries are imported only where they are needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import doctor.cli", {"paramiko", "torch", "rich", "yaml", "ClusterShell", "msgspec", "psutil"}),
+        (
+            "from doctor.cli import run; run(['--help'])",
+            {"paramiko", "torch", "ClusterShell", "msgspec", "psutil"},
+        ),
+        ("from doctor.cli import run; run(['--version'])", {"paramiko", "torch", "rich", "ClusterShell"}),
+        ("from doctor.cli import run; run(['list'])", {"paramiko", "torch", "rich", "psutil"}),
+        ("from doctor.cli import run; run(['check', '--local', '--only', 'shm-*'])", {"paramiko", "torch"}),
+        ("import doctor.transport.routed", {"paramiko", "torch", "psutil"}),
+        ("import doctor.judge.examine", {"paramiko", "torch", "rich", "typer", "psutil"}),
+    ],
+)
+def test_heavy_modules_wait_until_they_are_needed(code: str, absent: set[str]) -> None:
+    program = f"import sys\n{code}\nsys.stderr.write(' '.join(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not {name.partition(".")[0] for name in ran.stderr.split()} & absent

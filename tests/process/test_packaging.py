@@ -1,0 +1,62 @@
+"""The built wheel, in a clean environment, is the same tool as the source tree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.xdist_group("packaging")
+"""One wheel and one environment for all."""
+
+
+def run(*argv: object, cwd: Path) -> str:
+    done = subprocess.run([str(a) for a in argv], cwd=cwd, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ROOT, cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def doctor(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The command of a new environment that has the wheel and what it asks for, and nothing else."""
+    folder = tmp_path_factory.mktemp("clean")
+    run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    run(folder / "venv/bin/python", "-m", "pip", "install", "-q", wheel, cwd=folder)
+    return folder / "venv/bin/doctor"
+
+
+def test_the_wheel_puts_nothing_beside_the_package(wheel: Path) -> None:
+    """Top-level folders called checks or playbooks would meet those of other packages."""
+    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"doctor"}
+
+
+def test_the_wheel_lists_what_the_sources_list(doctor: Path, tmp_path: Path) -> None:
+    assert run(doctor, "list", cwd=tmp_path) == run(sys.executable, "-m", "doctor", "list", cwd=ROOT)
+
+
+def test_the_wheel_examines_this_machine(doctor: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [doctor, "check", "--local", "--json", "-"], cwd=tmp_path, capture_output=True, timeout=60
+    )
+    assert done.returncode in (0, 1, 3), done.stderr
+    assert b'"schema": 1' in done.stdout
+
+
+def test_the_wheel_ships_its_mesh_agents(doctor: Path, tmp_path: Path) -> None:
+    python = doctor.parent / "python"
+    code = "from doctor.mesh import mesh_script; print(len(mesh_script().stdin) > 1000)"
+    assert run(python, "-c", code, cwd=tmp_path) == "True\n"

@@ -1,0 +1,52 @@
+"""What a real shell answered is saved without its secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doctor.job.wishes import JobWishes
+from doctor.model import Host
+from doctor.probe import Heard, read
+from doctor.recording import save
+from doctor.run.collect import Collection, Order
+from tests.support.captures import every_fact
+from tests.support.probing import TOKEN, answer, start
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "run.json"
+
+
+class Nobody:
+    """A transport that was never asked; a collection needs one."""
+
+    name = "ssh"
+    warnings = ("known_hosts could not be written",)
+
+
+def test_no_secret_is_saved(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither what a host printed, nor what the person put into the inventory or the command line."""
+    monkeypatch.setenv("HCCL_API_TOKEN", "hunter2")
+    monkeypatch.setenv("NCCL_PROXY", "http://u:hunter2@proxy")
+    facts = tuple(every_fact().values())
+    process = start(facts, "dash")
+    said = read(answer(process), facts, TOKEN)
+    assert isinstance(said, Heard)
+    order = Order(
+        command="check",
+        exam="preflight",
+        hosts=(Host("here", "here", enter="docker exec -e HF_TOKEN=hunter2 job"),),
+        wishes=JobWishes(env={"WANDB_API_KEY": "hunter2", "GLOO_SOCKET_IFNAME": "eth0"}),
+        expect={},
+        facts=facts,
+    )
+    collection = Collection(order, Nobody(), lambda *_: None)  # type: ignore[arg-type]
+    collection.heard["here"] = said
+    save(collection.recording(), file)
+    text = file.read_text()
+    assert "HCCL_API_TOKEN" in text
+    assert "GLOO_SOCKET_IFNAME" in text
+    assert "hunter2" not in text

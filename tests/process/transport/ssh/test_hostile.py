@@ -1,0 +1,135 @@
+"""Servers that speak SSH and mean no good, or none at all."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import paramiko
+import pytest
+from paramiko.common import AUTH_SUCCESSFUL, OPEN_SUCCEEDED
+
+from doctor.model import Answer, End, Host, Reach, Unreached
+from doctor.transport import Ended, Script
+from doctor.transport.ssh.settings import SshSettings
+from doctor.transport.ssh.transport import SshTransport
+from tests.support.transport_servers import DONE, config, listener, make_key, sh
+
+Act = Callable[[paramiko.Channel], None]
+
+
+class Stub(paramiko.ServerInterface):
+    """Lets everybody in; does `act` with each channel once a command was asked for."""
+
+    def __init__(self, act: Act | None, stall: float = 0) -> None:
+        self._act = act
+        self._stall = stall
+
+    def get_allowed_auths(self, _username: str) -> str:
+        return "publickey"
+
+    def check_auth_publickey(self, _username: str, _key: paramiko.PKey) -> int:
+        return AUTH_SUCCESSFUL
+
+    def check_channel_request(self, _kind: str, _channel: int) -> int:
+        return OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, _command: bytes) -> bool:
+        time.sleep(self._stall)
+        if self._act is None:
+            return False
+        threading.Thread(target=self._act, args=(channel,), daemon=True).start()
+        return True
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., SshTransport]]:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    host_key = paramiko.Ed25519Key.from_private_key_file(str(make_key(tmp_path / "host")))
+    mine = make_key(tmp_path / "mine")
+    ends: list[Callable[[], object]] = []
+
+    def start(act: Act | None, stall: float = 0) -> SshTransport:
+        def answer(conn: socket.socket) -> None:
+            wire = paramiko.Transport(conn)
+            wire.add_server_key(host_key)
+            wire.start_server(server=Stub(act, stall))
+            wire.join(20)
+
+        server = listener(answer)
+        port = server.__enter__()
+        settings = SshSettings(
+            config_file=config(tmp_path),
+            accept_new=True,
+            identities=(str(mine),),
+            output_cap=1_000_000,
+        )
+        transport = SshTransport([Host("box", "127.0.0.1", port=port)], settings)
+        ends.extend([transport.close, lambda: server.__exit__(None, None, None)])
+        return transport
+
+    yield start
+    for end in ends:
+        end()
+
+
+def one(transport: SshTransport, timeout: float) -> Answer | Unreached:
+    [got] = transport.run({"box": sh("echo hi")}, timeout)
+    return got
+
+
+def test_an_exec_that_is_refused(serve: Callable[..., SshTransport]) -> None:
+    got = one(serve(None), 5)
+    assert isinstance(got, Unreached)
+    assert got.kind is Reach.NO_SHELL
+    assert "refuses to run a command" in got.summary
+
+
+def test_an_exec_that_is_never_answered(serve: Callable[..., SshTransport]) -> None:
+    begun = time.monotonic()
+    got = one(serve(None, stall=8), 2)
+    assert isinstance(got, Unreached)
+    assert got.kind is Reach.TIMEOUT
+    assert "start of the command" in got.summary
+    assert time.monotonic() - begun < 15
+
+
+def test_a_channel_closed_without_a_word(serve: Callable[..., SshTransport]) -> None:
+    def close(channel: paramiko.Channel) -> None:
+        time.sleep(0.2)
+        channel.close()
+
+    got = one(serve(close), 5)
+    assert isinstance(got, Answer)
+    assert (got.stdout, got.rc, got.end) == (b"", None, End.DONE)
+
+
+def test_a_peer_that_ignores_the_window(serve: Callable[..., SshTransport]) -> None:
+    def flood(channel: paramiko.Channel) -> None:
+        try:
+            for _ in range(3000):
+                channel.out_window_size = 1 << 30
+                channel.send(b"x" * 30_000)
+        except (OSError, EOFError, paramiko.SSHException):
+            return
+
+    got = one(serve(flood), 10)
+    assert isinstance(got, Answer)
+    assert (len(got.stdout), got.end) == (1_000_000, End.FLOOD)
+
+
+def test_a_peer_that_never_reads(serve: Callable[..., SshTransport]) -> None:
+    transport = serve(lambda _: None)
+    [got] = transport.run({"box": Script("x", b"y" * 8_000_000, DONE)}, 2.5)
+    assert isinstance(got, Answer)
+    assert got.end is End.TIMEOUT
+
+
+def test_a_session_that_is_refused(serve: Callable[..., SshTransport]) -> None:
+    ended = serve(None).open({"box": Script("cat", b"", b"")}).receive(5)
+    assert isinstance(ended, Ended)
+    assert ended.unreached is not None
+    assert ended.unreached.kind is Reach.NO_SHELL

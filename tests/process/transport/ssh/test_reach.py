@@ -1,0 +1,384 @@
+"""Every way in which a host cannot be asked, told apart, with what to type next."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from doctor.model import Answer, Host, Reach, Unreached
+from doctor.transport.ssh.settings import SshSettings
+from tests.support.transport_servers import (
+    SSHD,
+    Relay,
+    Sshd,
+    answer,
+    config,
+    failure,
+    free_port,
+    listener,
+    make_key,
+    outcomes,
+    public,
+    sh,
+    sshd,
+)
+
+pytestmark = pytest.mark.skipif(not SSHD.exists(), reason="needs an SSH server to talk to")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with sshd(tmp_path_factory.mktemp("sshd"), "MaxStartups 100") as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Nobody's own keys, known hosts or agent."""
+    folder = tmp_path / "my home"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return folder
+
+
+def test_a_name_that_does_not_resolve(tmp_path: Path) -> None:
+    why = failure(Host("box", "no-such-host.invalid"), SshSettings(config_file=config(tmp_path)))
+    assert why.kind is Reach.NAME
+    assert "/etc/hosts" in why.summary
+    assert "getent ahosts no-such-host.invalid" in why.commands
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    port = free_port()
+    why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)))
+    assert why.kind is Reach.REFUSED
+    assert str(port) in why.summary
+
+
+@pytest.mark.parametrize("number", [errno.EHOSTUNREACH, errno.ENETUNREACH])
+def test_no_route(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    why = failure(Host("box", "198.18.0.1"), SshSettings(config_file=config(tmp_path)))
+    assert why.kind is Reach.NO_ROUTE
+    assert os.strerror(number) in why.summary
+
+
+def test_no_answer_to_tcp(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        place = full.getsockname()
+        queued = [socket.socket() for _ in range(4)]
+        for sock in queued:
+            sock.setblocking(False)
+            sock.connect_ex(place)
+        settings = SshSettings(config_file=config(tmp_path), connect_timeout=1)
+        begun = time.monotonic()
+        why = failure(Host("box", place[0], port=place[1]), settings)
+        for sock in queued:
+            sock.close()
+    assert why.kind is Reach.TIMEOUT
+    assert "within 1 s" in why.summary
+    assert time.monotonic() - begun < 8
+
+
+def test_a_name_server_that_never_answers_does_not_hold_up_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck = threading.Event()
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: stuck.wait(20))
+    begun = time.monotonic()
+    why = failure(Host("box", "slow.example"), SshSettings(config_file=config(tmp_path)), timeout=1)
+    stuck.set()
+    assert why.kind is Reach.TIMEOUT
+    assert "name" in why.summary
+    assert time.monotonic() - begun < 8
+
+
+def test_a_key_that_the_host_does_not_take(tmp_path: Path, server: Sshd) -> None:
+    other = make_key(tmp_path / "other")
+    path = config(tmp_path, server, f"IdentityFile {other}\nUser somebody")
+    Path(path).write_text(Path(path).read_text().replace(f"IdentityFile {server.key}\n", ""))
+    why = failure(server.host(), SshSettings(config_file=path))
+    assert why.kind is Reach.AUTH
+    assert "somebody" in why.summary
+    assert str(other) in why.summary
+    assert "publickey" in why.summary
+    assert why.commands == (f"ssh -F {path} -p {server.port} -v somebody@box true",)
+
+
+def test_no_key_at_all(tmp_path: Path, server: Sshd) -> None:
+    path = config(tmp_path, server)
+    Path(path).write_text(Path(path).read_text().replace(f"IdentityFile {server.key}\n", ""))
+    why = failure(server.host(), SshSettings(config_file=path))
+    assert why.kind is Reach.AUTH
+    assert "no key to offer" in why.summary
+
+
+def test_a_key_with_a_passphrase(tmp_path: Path, server: Sshd) -> None:
+    locked = make_key(tmp_path / "locked", passphrase="secret")
+    path = config(tmp_path, server)
+    Path(path).write_text(Path(path).read_text().replace(str(server.key), str(locked)))
+    why = failure(server.host(), SshSettings(config_file=path))
+    assert why.kind is Reach.AUTH
+    assert "needs a passphrase" in why.summary
+    assert why.commands[0] == f"ssh-add {locked}"
+
+
+def test_a_key_that_is_not_there(tmp_path: Path, server: Sshd) -> None:
+    path = config(tmp_path, server)
+    Path(path).write_text(Path(path).read_text().replace(str(server.key), "~/.ssh/nothing"))
+    why = failure(server.host(), SshSettings(config_file=path))
+    assert why.kind is Reach.AUTH
+    assert ".ssh/nothing (No such file or directory)" in why.summary
+
+
+def test_a_server_that_has_seen_too_many_keys(tmp_path: Path, server: Sshd) -> None:
+    wrong = [make_key(tmp_path / f"wrong{n}") for n in range(7)]
+    path = config(tmp_path, server, "\n".join(f"IdentityFile {key}" for key in wrong))
+    why = failure(server.host(), SshSettings(config_file=path))
+    assert why.kind is Reach.AUTH
+    assert "Too many authentication failures" in why.summary
+    assert "IdentitiesOnly" in why.remedy
+
+
+def test_the_flag_wins_over_the_file(tmp_path: Path, server: Sshd) -> None:
+    path = config(tmp_path, server)
+    Path(path).write_text(Path(path).read_text().replace(str(server.key), "/nonexistent"))
+    got = answer(server.host(), SshSettings(config_file=path, identities=(str(server.key),)))
+    assert got.rc == 0
+
+
+def test_an_unknown_host_key(tmp_path: Path, server: Sshd) -> None:
+    path = config(tmp_path, server)
+    (tmp_path / "known_hosts").unlink()
+    why = failure(server.host(), SshSettings(config_file=path))
+    assert why.kind is Reach.KEY_UNKNOWN
+    assert "SHA256:" in why.detail
+    assert any(command.startswith(f"ssh-keyscan -p {server.port} 127.0.0.1") for command in why.commands)
+    assert not (tmp_path / "known_hosts").exists()
+
+
+@pytest.mark.parametrize("by_flag", [True, False])
+def test_a_new_key_is_accepted_and_written_once(tmp_path: Path, server: Sshd, by_flag: bool) -> None:
+    known = tmp_path / "deep" / "known_hosts"
+    more = f"Host *\nUserKnownHostsFile {known}" + ("" if by_flag else "\nStrictHostKeyChecking no")
+    settings = SshSettings(config_file=config(tmp_path, server, more), accept_new=by_flag)
+    hosts = [server.host(f"box{n}") for n in range(6)]
+    got = outcomes(hosts, settings)
+    assert all(isinstance(a, Answer) for a in got.values())
+    assert known.read_text() == server.known() + "\n"
+    assert known.stat().st_mode & 0o777 == 0o600
+    assert known.parent.stat().st_mode & 0o777 == 0o700
+    assert isinstance(outcomes(hosts[:1], SshSettings(config_file=settings.config_file))["box0"], Answer)
+
+
+def test_a_new_key_is_hashed_where_that_is_asked_for(tmp_path: Path, server: Sshd) -> None:
+    path = config(tmp_path, server, "HashKnownHosts yes")
+    known = tmp_path / "known_hosts"
+    known.write_text("# no newline at the end")
+    for _ in range(2):
+        answer(server.host(), SshSettings(config_file=path, accept_new=True))
+    lines = known.read_text().splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith("|1|")
+
+
+def test_a_known_hosts_that_cannot_be_written_is_only_a_warning(tmp_path: Path, server: Sshd) -> None:
+    from doctor.transport.ssh.transport import SshTransport
+
+    more = "Host *\nUserKnownHostsFile /proc/known_hosts"
+    transport = SshTransport(
+        [server.host()], SshSettings(config_file=config(tmp_path, server, more), accept_new=True)
+    )
+    [got] = transport.run({"box": sh("echo hi")}, 15)
+    transport.close()
+    assert isinstance(got, Answer)
+    assert "/proc/known_hosts" in transport.warnings[0]
+
+
+@pytest.mark.parametrize("accept", [True, False])
+def test_a_changed_host_key_is_always_refused(tmp_path: Path, server: Sshd, accept: bool) -> None:
+    path = config(tmp_path, server)
+    old = public(make_key(tmp_path / "old"))
+    known = tmp_path / "known_hosts"
+    known.write_text(f"# first\n[127.0.0.1]:{server.port} {old}\n")
+    why = failure(server.host(), SshSettings(config_file=path, accept_new=accept))
+    assert why.kind is Reach.KEY_CHANGED
+    assert f"{known}:2" in why.summary
+    assert why.commands[0] == f"ssh-keygen -f {known} -R '[127.0.0.1]:{server.port}'"
+    assert known.read_text().count("\n") == 2
+
+
+def test_the_usual_known_hosts_needs_no_f(home: Path, server: Sshd, tmp_path: Path) -> None:
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "known_hosts").write_text(
+        f"[127.0.0.1]:{server.port} {public(make_key(tmp_path / 'old'))}\n"
+    )
+    why = failure(server.host(), SshSettings(config_file="none"))
+    assert why.commands[0] == f"ssh-keygen -R '[127.0.0.1]:{server.port}'"
+
+
+def test_a_host_known_by_another_kind_of_key_is_not_taken_for_new(tmp_path: Path, server: Sshd) -> None:
+    path = config(tmp_path, server)
+    rsa = public(make_key(tmp_path / "old", "rsa"))
+    (tmp_path / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {rsa}\n")
+    why = failure(server.host(), SshSettings(config_file=path, accept_new=True))
+    assert why.kind is Reach.KEY_CHANGED
+
+
+def test_the_kind_of_key_that_is_known_is_asked_for(tmp_path: Path) -> None:
+    with sshd(tmp_path / "sshd", host_kinds=("rsa", "ecdsa", "ed25519")) as many:
+        for _kind in ("rsa", "ecdsa", "ed25519"):
+            path = config(tmp_path, many)
+            key = public(tmp_path / "sshd" / f"host_{_kind}")
+            (tmp_path / "known_hosts").write_text(f"[127.0.0.1]:{many.port} {key}\n")
+            answer(many.host(), SshSettings(config_file=path))
+
+
+def test_a_revoked_key(tmp_path: Path, server: Sshd) -> None:
+    path = config(tmp_path, server)
+    known = tmp_path / "known_hosts"
+    known.write_text(f"{server.known()}\n@revoked * {public(server.host_key)}\n")
+    why = failure(server.host(), SshSettings(config_file=path, accept_new=True))
+    assert why.kind is Reach.KEY_CHANGED
+    assert "@revoked" in why.summary
+    assert f"{known}:2" in why.summary
+
+
+def test_a_host_that_only_an_authority_vouches_for(tmp_path: Path, server: Sshd) -> None:
+    path = config(tmp_path, server)
+    (tmp_path / "known_hosts").write_text(f"@cert-authority * {public(server.host_key)}\n")
+    why = failure(server.host(), SshSettings(config_file=path))
+    assert why.kind is Reach.KEY_UNKNOWN
+    assert "certificate authority" in why.summary
+
+
+def test_a_host_key_alias(tmp_path: Path, server: Sshd) -> None:
+    path = config(tmp_path, server, "HostKeyAlias fleet")
+    (tmp_path / "known_hosts").write_text(f"fleet {public(server.host_key)}\n")
+    answer(server.host(), SshSettings(config_file=path))
+
+
+def test_a_listener_that_never_greets(tmp_path: Path) -> None:
+    with listener(lambda _: time.sleep(5)) as port:
+        settings = SshSettings(config_file=config(tmp_path), connect_timeout=0.5)
+        why = failure(Host("box", "127.0.0.1", port=port), settings)
+    assert why.kind is Reach.BANNER
+    assert "within 0.5 s" in why.summary
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [b"HTTP/1.1 400 Bad Request\r\n" * 200, b"x" * 5_000_000, b"\x1b[2Jhello\n" * 300, b"\x00" * 300_000],
+    ids=["http", "no newline", "escapes", "zeros"],
+)
+def test_something_that_is_not_ssh(tmp_path: Path, noise: bytes) -> None:
+    with listener(lambda conn: conn.sendall(noise)) as port:
+        settings = SshSettings(config_file=config(tmp_path), connect_timeout=3)
+        why = failure(Host("box", "127.0.0.1", port=port), settings)
+    assert why.kind is Reach.BANNER
+    assert "not an SSH server" in why.summary
+    assert why.summary.isprintable()
+    assert len(why.summary) < 200
+
+
+def test_lines_without_end_before_the_banner(tmp_path: Path) -> None:
+    def babble(conn: socket.socket) -> None:
+        while True:
+            conn.sendall(b"soon\n" * 1000)
+
+    with listener(babble) as port:
+        why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)))
+    assert why.kind is Reach.BANNER
+
+
+@pytest.mark.parametrize(
+    "packet", [b"\xff\xff\xff\xf0" + b"x" * 1_000_000, b"\x00\x00\x00\x00" * 9, os.urandom(3000)]
+)
+def test_garbage_after_the_banner(tmp_path: Path, packet: bytes) -> None:
+    def lie(conn: socket.socket) -> None:
+        conn.sendall(b"SSH-2.0-OpenSSH_9.2\r\n" + packet)
+        conn.recv(10)
+
+    with listener(lie) as port:
+        why = failure(
+            Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)), timeout=3
+        )
+    assert why.kind in (Reach.OTHER, Reach.LOST)
+
+
+def test_a_server_that_stops_after_its_banner(tmp_path: Path) -> None:
+    def stop(conn: socket.socket) -> None:
+        conn.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+        time.sleep(5)
+
+    with listener(stop) as port:
+        settings = SshSettings(config_file=config(tmp_path), connect_timeout=1)
+        why = failure(Host("box", "127.0.0.1", port=port), settings, timeout=1.5)
+    assert why.kind is Reach.TIMEOUT
+    assert "key exchange" in why.summary
+
+
+def test_connections_dropped_before_the_banner_are_tried_again(tmp_path: Path, server: Sshd) -> None:
+    relay = Relay(server.port, refuse=2)
+    with listener(relay) as port:
+        path = config(tmp_path, server, f"HostKeyAlias [127.0.0.1]:{server.port}")
+        answer(Host("box", "127.0.0.1", port=port), SshSettings(config_file=path))
+    assert relay.seen == 3
+
+
+def test_a_server_that_always_hangs_up_before_its_banner(tmp_path: Path) -> None:
+    def refuse(conn: socket.socket) -> None:
+        conn.sendall(b"Not allowed at this time\r\n")
+
+    with listener(refuse) as port:
+        why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)))
+    assert why.kind is Reach.BANNER
+    assert "Not allowed at this time" in why.summary
+    assert "MaxStartups" in why.remedy
+
+
+def test_more_logins_at_once_than_the_server_wants(tmp_path: Path) -> None:
+    with sshd(tmp_path / "sshd", "MaxStartups 4:100:4") as busy:
+        hosts = [busy.host(f"box{n}") for n in range(8)]
+        got = outcomes(hosts, SshSettings(config_file=config(tmp_path, busy)))
+    assert [type(a) for a in got.values()] == [Answer] * 8, got
+
+
+def test_a_connection_that_breaks_in_the_handshake(tmp_path: Path, server: Sshd) -> None:
+    def cut(conn: socket.socket) -> None:
+        with socket.create_connection(("127.0.0.1", server.port)) as far:
+            conn.sendall(far.recv(4096))
+            conn.recv(100)
+
+    with listener(cut) as port:
+        why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path, server)))
+    assert why.kind is Reach.LOST
+
+
+def test_nothing_reaches_the_terminal(
+    tmp_path: Path, server: Sshd, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with listener(lambda conn: conn.sendall(b"SSH-2.0-x\r\n" + b"\xff" * 100)) as port:
+        failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)), timeout=3)
+    answer(server.host(), SshSettings(config_file=config(tmp_path, server)))
+    assert capfd.readouterr() == ("", "")
+
+
+def test_equal_faults_of_many_hosts_read_alike(tmp_path: Path) -> None:
+    port = free_port()
+    hosts = [Host(f"box{n}", "127.0.0.1", port=port) for n in range(3)]
+    got = outcomes(hosts, SshSettings(config_file=config(tmp_path)))
+    said = {(u.kind, u.summary, u.remedy) for u in got.values() if isinstance(u, Unreached)}
+    assert len(said) == 1
+    assert len(got) == 3

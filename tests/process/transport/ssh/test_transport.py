@@ -1,0 +1,363 @@
+"""What is said over SSH: scripts, sessions, limits, reuse, and letting go."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from doctor.model import Answer, End, Host, Reach, Unreached
+from doctor.transport import Ended, Line, Script
+from doctor.transport.ssh.settings import SshSettings
+from doctor.transport.ssh.transport import SshTransport
+from tests.support.paths import ROOT
+from tests.support.transport_servers import (
+    DONE,
+    SSHD,
+    Relay,
+    Sshd,
+    answer,
+    config,
+    failure,
+    listener,
+    outcomes,
+    sh,
+    sshd,
+)
+
+pytestmark = pytest.mark.skipif(not SSHD.exists(), reason="needs an SSH server to talk to")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with sshd(tmp_path_factory.mktemp("sshd"), "MaxStartups 100\nMaxSessions 20") as running:
+        yield running
+
+
+@pytest.fixture
+def settings(tmp_path: Path, server: Sshd) -> SshSettings:
+    return SshSettings(config_file=config(tmp_path, server))
+
+
+@pytest.fixture
+def transport(server: Sshd, settings: SshSettings) -> Iterator[SshTransport]:
+    made = SshTransport([server.host("box"), server.host("bax")], settings)
+    yield made
+    made.close()
+
+
+def test_a_script_is_answered_with_both_streams_and_times(server: Sshd, settings: SshSettings) -> None:
+    before = time.time()
+    got = answer(server.host(), settings, sh("echo out; echo err >&2"))
+    assert (got.stdout, got.stderr, got.rc, got.end) == (b"out\nDONE\n", b"err\n", 0, End.DONE)
+    assert before <= got.started <= got.ended <= time.time()
+
+
+def test_a_command_that_ends_without_its_last_line_is_done_with_its_status(
+    server: Sshd, settings: SshSettings
+) -> None:
+    got = answer(server.host(), settings, Script("echo some; exit 7", b"", DONE))
+    assert (got.stdout, got.rc, got.end) == (b"some\n", 7, End.DONE)
+
+
+def test_the_last_line_must_be_a_whole_line(server: Sshd, settings: SshSettings) -> None:
+    got = answer(
+        server.host(), settings, sh("echo xDONE; echo DONEx; printf DO; sleep 0.2; echo NE; echo more")
+    )
+    assert got.stdout == b"xDONE\nDONEx\nDONE\n"
+
+
+def test_many_hosts_at_once(server: Sshd, settings: SshSettings) -> None:
+    got = outcomes([server.host(f"box{n}") for n in range(12)], settings)
+    assert [a.stdout for a in got.values() if isinstance(a, Answer)] == [b"hi\nDONE\n"] * 12
+
+
+def test_the_deadline_keeps_what_was_said(server: Sshd, settings: SshSettings) -> None:
+    begun = time.monotonic()
+    got = answer(server.host(), settings, sh("echo first; sleep 30"), timeout=2.5)
+    assert (got.stdout, got.end) == (b"first\n", End.TIMEOUT)
+    assert time.monotonic() - begun < 12
+
+
+def test_a_silent_shell_ends_at_the_deadline(server: Sshd, settings: SshSettings) -> None:
+    got = answer(server.host(), settings, Script("exec sleep 30", b"", DONE), timeout=2.5)
+    assert (got.stdout, got.stderr, got.end) == (b"", b"", End.TIMEOUT)
+
+
+@pytest.mark.parametrize("where", ["", ">&2"])
+def test_a_flooding_shell_is_stopped_at_the_cap(server: Sshd, settings: SshSettings, where: str) -> None:
+    small = SshSettings(config_file=settings.config_file, output_cap=1_000_000)
+    got = answer(server.host(), small, Script(f"yes {where}", b"", DONE))
+    assert got.end is End.FLOOD
+    assert max(len(got.stdout), len(got.stderr)) == 1_000_000
+
+
+def test_a_large_stdin_and_a_talkative_reader_do_not_block_each_other(
+    server: Sshd, settings: SshSettings
+) -> None:
+    text = b"x" * 99 + b"\n"
+    got = answer(server.host(), settings, Script("cat", text * 60_000 + DONE + b"\n", DONE))
+    assert got.end is End.DONE
+    assert got.stdout == text * 60_000 + DONE + b"\n"
+
+
+def test_stdin_larger_than_the_window_with_a_peer_that_only_talks(
+    server: Sshd, settings: SshSettings
+) -> None:
+    got = answer(server.host(), settings, Script("head -c 3000000 /dev/zero", b"x" * 5_000_000, DONE))
+    assert (len(got.stdout), got.end, got.rc) == (3_000_000, End.DONE, 0)
+
+
+def test_both_streams_large(server: Sshd, settings: SshSettings) -> None:
+    got = answer(
+        server.host(),
+        settings,
+        sh("head -c 4000000 /dev/zero & head -c 4000000 /dev/zero >&2; wait; sleep 1; echo"),
+    )
+    assert (len(got.stdout), len(got.stderr), got.end) == (4_000_000 + 1 + 5, 4_000_000, End.DONE)
+
+
+def test_stdin_stays_open_until_the_last_line(server: Sshd, settings: SshSettings) -> None:
+    got = answer(server.host(), settings, Script("timeout 0.3 cat; echo $?; echo DONE", b"x", DONE))
+    assert got.stdout == b"x124\nDONE\n"
+
+
+def test_a_cut_connection_keeps_what_was_said(server: Sshd, tmp_path: Path) -> None:
+    relay = Relay(server.port)
+    with listener(relay) as port:
+        path = config(tmp_path, server, f"Host *\nHostKeyAlias [127.0.0.1]:{server.port}")
+        threading.Timer(1.0, relay.cut).start()
+        got = answer(
+            Host("box", "127.0.0.1", port=port), SshSettings(config_file=path), sh("echo some; sleep 20")
+        )
+    assert (got.stdout, got.end) == (b"some\n", End.LOST)
+
+
+def test_one_connection_serves_every_later_channel(server: Sshd, transport: SshTransport) -> None:
+    before = server.log.read_text().count("Accepted publickey")
+    for _ in range(3):
+        [got] = transport.run({"box": sh("echo hi")}, 15)
+        assert isinstance(got, Answer)
+    transport.open({"box": Script("cat", b"", b"")}).close()
+    assert server.log.read_text().count("Accepted publickey") == before + 1
+
+
+def test_a_connection_that_died_is_made_again(transport: SshTransport) -> None:
+    [first] = transport.run({"box": Script("kill -9 $(ps -o ppid= -p $$)", b"", DONE)}, 15)
+    assert isinstance(first, Answer)
+    assert first.end is End.LOST
+    [again] = transport.run({"box": sh("echo hi")}, 15)
+    assert isinstance(again, Answer)
+
+
+def test_a_refused_second_channel_gets_a_connection_of_its_own(tmp_path: Path) -> None:
+    with sshd(tmp_path / "sshd", "MaxSessions 1") as one:
+        transport = SshTransport([one.host()], SshSettings(config_file=config(tmp_path, one)))
+        session = transport.open({"box": Script("cat", b"hello\n", b"")})
+        assert session.receive(10) == Line("box", b"hello")
+        [got] = transport.run({"box": sh("echo hi")}, 15)
+        assert isinstance(got, Answer), got
+        session.send("box", b"still there")
+        assert session.receive(10) == Line("box", b"still there")
+        transport.close()
+
+
+def test_lines_go_both_ways(transport: SshTransport) -> None:
+    loop = 'while read -r line; do echo "$0 $line"; done; echo bye; echo last >&2; exit 3'
+    session = transport.open({h: Script(f"exec sh -c '{loop}' {h}", b"zero\n", b"") for h in ("box", "bax")})
+    session.send("box", b"one")
+    session.send("bax", b"two")
+    session.send("nobody", b"three")
+    heard = {session.receive(10) for _ in range(4)}
+    assert heard == {
+        Line("box", b"box zero"),
+        Line("box", b"box one"),
+        Line("bax", b"bax zero"),
+        Line("bax", b"bax two"),
+    }
+    assert session.receive(0.05) is None
+    session.close()
+
+
+def test_the_end_of_a_program_carries_its_status_and_stderr(transport: SshTransport) -> None:
+    session = transport.open({"box": Script("echo no newline | tr -d '\\n'; echo why >&2; exit 3", b"", b"")})
+    assert session.receive(10) == Line("box", b"no newline")
+    assert session.receive(10) == Ended("box", 3, b"why\n")
+    session.close()
+
+
+def test_closing_a_session_ends_its_programs(transport: SshTransport, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    session = transport.open({"box": Script(f"cat >/dev/null; touch {gone}", b"", b"")})
+    session.send("box", b"x")
+    time.sleep(0.3)
+    session.close()
+    until = time.monotonic() + 5
+    while not gone.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert gone.exists()
+
+
+def test_an_endless_line_ends_the_session(transport: SshTransport) -> None:
+    session = transport.open({"box": Script("head -c 3000000 /dev/zero; sleep 20", b"", b"")})
+    ended = session.receive(10)
+    assert isinstance(ended, Ended)
+    assert ended.unreached is not None
+    assert ended.unreached.kind is Reach.FLOOD
+    session.close()
+
+
+def test_a_session_that_breaks_says_so(server: Sshd, tmp_path: Path) -> None:
+    relay = Relay(server.port)
+    with listener(relay) as port:
+        path = config(tmp_path, server, f"Host *\nHostKeyAlias [127.0.0.1]:{server.port}")
+        transport = SshTransport([Host("box", "127.0.0.1", port=port)], SshSettings(config_file=path))
+        session = transport.open({"box": Script("cat", b"hello\n", b"")})
+        assert session.receive(10) == Line("box", b"hello")
+        relay.cut()
+        ended = session.receive(5)
+        transport.close()
+    assert isinstance(ended, Ended)
+    assert ended.unreached is not None
+    assert ended.unreached.kind is Reach.LOST
+
+
+def test_a_session_with_a_host_that_is_not_there(tmp_path: Path) -> None:
+    transport = SshTransport([Host("box", "127.0.0.1", port=1)], SshSettings(config_file=config(tmp_path)))
+    ended = transport.open({"box": Script("cat", b"", b"")}).receive(10)
+    assert isinstance(ended, Ended)
+    assert ended.unreached is not None
+    assert ended.unreached.kind is Reach.REFUSED
+    transport.close()
+
+
+def test_an_unheard_host_waits_instead_of_filling_memory(transport: SshTransport) -> None:
+    session = transport.open(
+        {"box": Script("yes 0123456789012345678901234567890123456789 | head -c 28700000", b"", b"")}
+    )
+    time.sleep(1)
+    heard = 0
+    while isinstance(news := session.receive(10), Line):
+        heard += len(news.text) + 1
+    assert heard == 28_700_000
+    assert news == Ended("box", 0, b"")
+    session.close()
+
+
+def test_closing_is_quick_whatever_goes_on(server: Sshd, settings: SshSettings) -> None:
+    hosts = [server.host(f"box{n}") for n in range(24)]
+    transport = SshTransport(hosts, settings)
+    session = transport.open({h.name: Script("cat", b"", b"") for h in hosts[:12]})
+    running = transport.run({h.name: sh("sleep 20") for h in hosts[12:]}, 30)
+    waiter = threading.Thread(target=list, args=(running,))
+    waiter.start()
+    time.sleep(0.5)
+    begun = time.monotonic()
+    transport.close()
+    transport.close()
+    took = time.monotonic() - begun
+    waiter.join(5)
+    assert not waiter.is_alive()
+    assert took < 5
+    ends = [session.receive(2) for _ in range(12)]
+    assert all(isinstance(end, Ended) for end in ends)
+
+
+def test_abandoning_a_run_drops_the_rest(server: Sshd, settings: SshSettings, tmp_path: Path) -> None:
+    transport = SshTransport([server.host("box"), server.host("bax")], settings)
+    stopped = tmp_path / "stopped"
+    watching = Script(f"cat; touch {stopped}", b"", DONE)
+    results = transport.run({"box": sh("sleep 0.5"), "bax": watching}, 30)
+    assert isinstance(next(results), Answer)
+    assert isinstance(results, Generator)
+    results.close()
+    until = time.monotonic() + 5
+    while not stopped.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert stopped.exists()
+    [again] = transport.run({"bax": sh("echo hi")}, 15)
+    assert isinstance(again, Answer)
+    transport.close()
+
+
+@pytest.mark.parametrize(
+    "restriction", ['command="/bin/echo only this"', 'restrict,command="/usr/lib/openssh/sftp-server"']
+)
+def test_a_restricted_account_is_answered_with_what_it_says(tmp_path: Path, restriction: str) -> None:
+    with sshd(tmp_path / "sshd", authorized=restriction) as narrow:
+        got = answer(narrow.host(), SshSettings(config_file=config(tmp_path, narrow)), timeout=3)
+    assert DONE not in got.stdout
+
+
+def test_no_session_at_all(tmp_path: Path) -> None:
+    with sshd(tmp_path / "sshd", "MaxSessions 0") as closed:
+        why = failure(closed.host(), SshSettings(config_file=config(tmp_path, closed)))
+    assert why.kind is Reach.NO_SHELL
+
+
+def test_fanout_limits_starts_and_not_connections(server: Sshd, settings: SshSettings) -> None:
+    hosts = [server.host(f"box{n}") for n in range(6)]
+    narrow = SshSettings(config_file=settings.config_file, fanout=1)
+    got = outcomes(hosts, narrow, {h.name: sh("sleep 1") for h in hosts}, timeout=20)
+    assert all(isinstance(a, Answer) for a in got.values())
+    starts = [a.started for a in got.values() if isinstance(a, Answer)]
+    assert max(starts) - min(starts) < 5, "they must have run side by side"
+
+
+def test_a_hosts_own_time_does_not_begin_while_it_waits_for_its_turn(
+    server: Sshd, settings: SshSettings
+) -> None:
+    narrow = SshSettings(config_file=settings.config_file, fanout=1)
+    hosts = [server.host(f"box{n}") for n in range(8)]
+    got = outcomes(hosts, narrow, timeout=3)
+    assert not [u for u in got.values() if isinstance(u, Unreached)]
+
+
+INTERRUPTED = """
+import sys, time
+from doctor.model import Host
+from doctor.transport import Script
+from doctor.transport.ssh.settings import SshSettings
+from doctor.transport.ssh.transport import SshTransport
+config, port, mute = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+hosts = [Host("runs", "127.0.0.1", port=port), Host("greets", "127.0.0.1", port=mute)]
+transport = SshTransport(hosts, SshSettings(config_file=config))
+try:
+    print("ready", flush=True)
+    for _ in transport.run({h.name: Script("sleep 30", b"", b"DONE") for h in hosts}, 30):
+        pass
+except KeyboardInterrupt:
+    begun = time.monotonic()
+    transport.close()
+    print("closed", time.monotonic() - begun < 3, flush=True)
+"""
+
+
+def test_an_interrupt_is_heard_at_once(server: Sshd, tmp_path: Path) -> None:
+    with listener(lambda _: time.sleep(10)) as mute:
+        command = [sys.executable, "-c", INTERRUPTED, config(tmp_path, server), str(server.port), str(mute)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"ready\n"
+        time.sleep(0.7)
+        begun = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=10)
+    assert (out, err, child.returncode) == (b"closed True\n", b"", 0)
+    assert time.monotonic() - begun < 12
+
+
+def test_a_host_costs_little(server: Sshd, settings: SshSettings) -> None:
+    hosts = [server.host(f"box{n}") for n in range(32)]
+    outcomes(hosts[:1], settings)
+    begun = time.process_time()
+    got = outcomes(hosts, settings)
+    spent = (time.process_time() - begun) / len(hosts)
+    assert [type(a) for a in got.values()] == [Answer] * 32
+    assert spent < 0.015

@@ -1,0 +1,49 @@
+"""Captures of facts as tests write them: what a command printed, or what files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+from doctor.api import Capture, Fact, Maybe
+from doctor.judge.examine import ALWAYS
+from doctor.judge.registry import find
+from tests.support.paths import ROOT
+
+T = TypeVar("T")
+SAMPLES = ROOT / "tests" / "samples"
+
+
+def sample(name: str) -> str:
+    return (SAMPLES / name).read_text()
+
+
+def printed(fact: Fact[T], text: str) -> T:
+    """What the fact's parser makes of a command's output."""
+    return fact.parse(Capture(fact.name, 0, text))
+
+
+def held(fact: Fact[T], contents: Mapping[str, str]) -> T:
+    """What the fact's parser makes of files, given as `grep -sH ''` gives them."""
+    return printed(fact, as_read(contents))
+
+
+def as_read(contents: Mapping[str, str]) -> str:
+    """A path without text is one that only exists."""
+    return "\n".join(
+        f"{path}:{line}" for path, text in contents.items() for line in text.splitlines() or [""]
+    )
+
+
+def every_fact() -> dict[str, Fact[Any]]:
+    """All facts that a check or the report asks for, by name."""
+    return {fact.name: fact for fact in _facts()}
+
+
+def _facts() -> Iterator[Fact[Any]]:
+    yield from ALWAYS
+    for check in find().checks:
+        for need in check.needs:
+            fact = need.need if isinstance(need, Maybe) else need
+            if isinstance(fact, Fact):
+                yield fact

@@ -1,0 +1,228 @@
+"""Examine the lab's hosts, and hold the report against the one fault that was injected.
+
+Every report is made a second time, from its recording: it must be the same, and with `--strict` a warning
+must count as a fault. So each fault of the matrix proves the replay and the strict exit code as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import random
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from doctor import cli
+from tests.lab import Host, Lab
+
+HOSTS = "node[1-4]"
+HEAD = "node1"
+ALONE = ("--exam", "host")
+"""Arguments for faults that show on the host itself: no connections between hosts are made."""
+
+Found = dict[str, Any]
+Seat = tuple[str, int]
+"""A host and the number of one of its devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one examination said."""
+
+    code: int
+    report: dict[str, Any]
+    text: str
+    errors: str
+    recording: Path
+
+    @property
+    def trouble(self) -> list[Found]:
+        """Findings that say that something is wrong, as opposed to not looked at."""
+        return [found for found in self.report["findings"] if found["status"] != "unknown"]
+
+    @property
+    def unknown(self) -> dict[str, str]:
+        """Check -> why it could not decide."""
+        found = self.report["findings"]
+        return {each["check"]: each["summary"] for each in found if each["status"] == "unknown"}
+
+    def hosts(self, status: str) -> set[str]:
+        return {host["name"] for host in self.report["hosts"] if host["status"] == status}
+
+
+@dataclass(frozen=True, slots=True)
+class Examiner:
+    """`doctor check` on the controller of a lab, its report read back."""
+
+    lab: Lab
+    folder: Path
+
+    def __call__(
+        self, *args: str, hosts: str = HOSTS, user: str | None = None, timeout: float = 120
+    ) -> Outcome:
+        report, recording = self.folder / "report.json", self.folder / "recording.json"
+        files = ("--json", str(report), "--save", str(recording))
+        done = self.lab.doctor("check", *hosts.split(), *args, *files, user=user, timeout=timeout)
+        assert report.exists(), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return Outcome(done.returncode, json.loads(report.read_bytes()), done.stdout, done.stderr, recording)
+
+
+def replay(outcome: Outcome, *args: str) -> tuple[int, dict[str, Any]]:
+    """The exit code and the report of the same recording."""
+    report = outcome.recording.with_name("replayed.json")
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = cli.run(["check", "--replay", str(outcome.recording), "--json", str(report), *args])
+    return code, json.loads(report.read_bytes())
+
+
+@pytest.fixture
+def examine(lab: Lab, tmp_path: Path) -> Examiner:
+    return Examiner(lab, tmp_path)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One way to break a host, and what must be said of it.
+
+    `says` are patterns that the finding's words must match. `also` are other checks that may warn of the same
+    host, since they truly see something of the fault. `on` is the host to break, "any", or "peer": any but
+    the head. `user` is who logs in.
+    """
+
+    check: str
+    inject: Callable[[Host], object]
+    status: str = "fail"
+    says: tuple[str, ...] = ()
+    args: tuple[str, ...] = ALONE
+    also: tuple[str, ...] = ()
+    on: str = "any"
+    user: str | None = None
+
+
+class Injected(Protocol):
+    """A fault of whatever kind of host."""
+
+    @property
+    def check(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+
+
+def one_of_each(faults: Mapping[str, Injected]) -> list[Any]:
+    """Names for parametrize: one fault of each check and status; further variants are marked long."""
+    kinds: dict[tuple[str, str], str] = {}
+    for name, fault in faults.items():
+        kinds.setdefault((fault.check, fault.status), name)
+    return some_of(faults, *kinds.values())
+
+
+def some_of(every: Iterable[Any], *sample: Any) -> list[Any]:
+    """All, for parametrize; those that are not in the sample are marked long."""
+
+    def long(each: Any) -> Any:
+        return pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=pytest.mark.long)
+
+    return [each if each in sample else long(each) for each in every]
+
+
+def victim(lab: Lab, on: str, seed: str) -> Host:
+    """The host to break: not always the same one, yet the same each time the test runs."""
+    choice = {"any": lab.names, "peer": lab.names[1:]}.get(on, (on,))
+    return lab[random.Random(seed).choice(choice)]
+
+
+def prove(fault: Fault, name: str, examine: Examiner) -> Outcome:
+    """Break one host, examine all, and see that this fault and nothing else is found."""
+    host = victim(examine.lab, fault.on, name)
+    fault.inject(host)
+    outcome = examine(*fault.args, user=fault.user)
+    for found in assert_only(outcome, fault.check, [host.name], fault.status, fault.also):
+        for pattern in fault.says:
+            assert re.search(pattern, words(found)), f"{pattern!r} not in: {words(found)}"
+    return outcome
+
+
+def assert_only(
+    outcome: Outcome,
+    check: str,
+    hosts: Collection[str],
+    status: str = "fail",
+    also: Collection[str] = (),
+    devices: Collection[Seat] | None = None,
+) -> list[Found]:
+    """Exactly `hosts` are at fault, by `check`; all else that is said follows. Returns its findings.
+
+    With `devices`, exactly these are named, and what follows names no others of these hosts.
+    """
+    mine = [found for found in outcome.trouble if found["check"] == check]
+    assert mine, f"no {check}; found: {_shown(outcome.trouble)}\n{outcome.text}{outcome.errors}"
+    assert {found["status"] for found in mine} == {status}, _shown(mine)
+    assert {host for found in mine for host in found["hosts"]} == set(hosts), _shown(mine)
+    assert devices is None or _seats(mine) == set(devices), _shown(mine)
+    known = {found["id"] for found in mine}
+    for other in (found for found in outcome.trouble if found["check"] != check):
+        follows = other["because"] in known or (other["check"] in also and other["status"] == "warn")
+        assert follows, f"beside {check}: {_shown([other])}"
+        assert set(other["hosts"]) <= set(hosts), _shown([other])
+        assert devices is None or _seats([other]) <= set(devices), _shown([other])
+    assert_consistent(outcome)
+    blamed = set(hosts) if status == "fail" else set()
+    healthy = {host["name"] for host in outcome.report["hosts"]} - blamed
+    assert outcome.hosts("healthy") == healthy
+    assert outcome.report["verdict"] == ("faulty" if status == "fail" else "healthy")
+    assert outcome.code == (1 if status == "fail" else 0)
+    assert replay(outcome, "--strict")[0] == 1
+    return mine
+
+
+def _seats(found: Iterable[Found]) -> set[Seat]:
+    places = [place for each in found for place in each["where"]]
+    return {(place["host"], place["device"]) for place in places if place["device"] is not None}
+
+
+def mend(lab: Lab, found: Found) -> None:
+    """Type what the finding says, on the hosts that it names."""
+    for host in found["hosts"]:
+        for command in found["remedy"]["commands"]:
+            lab[host].do(command)
+
+
+def assert_healthy(outcome: Outcome, unknown: Iterable[str] = ()) -> None:
+    """Nothing is wrong; what could not be looked at is exactly `unknown`."""
+    assert not outcome.trouble, _shown(outcome.trouble)
+    assert set(outcome.unknown) == set(unknown), outcome.unknown
+    assert_consistent(outcome)
+    assert outcome.report["verdict"] == "healthy"
+    assert outcome.hosts("healthy") == {host["name"] for host in outcome.report["hosts"]}
+    assert (outcome.code, replay(outcome, "--strict")[0]) == (0, 0)
+
+
+def assert_consistent(outcome: Outcome) -> None:
+    """No check broke, the terminal shows what the file holds, and the recording tells it all again."""
+    assert not [found for found in outcome.trouble if found["status"] == "crash"], outcome.text
+    assert "Traceback" not in outcome.text + outcome.errors
+    for found in outcome.trouble:
+        assert found["check"] in outcome.text
+        assert found["summary"]
+        assert found["actual"] or found["evidence"], found
+    code, again = replay(outcome)
+    assert code == outcome.code
+    assert {**again, "run": None} == {**outcome.report, "run": None}
+
+
+def words(found: Found) -> str:
+    """Everything that a finding says."""
+    seen = " ".join(f"{each['source']}: {each['text']}" for each in found["evidence"])
+    commands = " ; ".join((found["remedy"] or {"commands": ()})["commands"])
+    parts = [found[key] or "" for key in ("summary", "subject", "expected", "actual")]
+    return " | ".join([*parts, seen, commands])
+
+
+def _shown(found: Iterable[Found]) -> str:
+    return "; ".join(f"{f['status']} {f['check']} {f['nodeset']}: {words(f)}" for f in found) or "nothing"

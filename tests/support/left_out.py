@@ -1,0 +1,19 @@
+"""Lists at the end of a test run what it left out, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reasons: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reason = reason.removeprefix("Skipped: ")
+        reasons[reason] = reasons.get(reason, 0) + 1
+    terminalreporter.section("left out", sep="-")
+    if not reasons:
+        terminalreporter.line("nothing")
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.line(f"{count} {'test' if count == 1 else 'tests'}: {reason}")

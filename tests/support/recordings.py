@@ -1,0 +1,143 @@
+"""Recordings built by hand: what the hosts of a small cluster answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from doctor.api import Check
+from doctor.expect import Expect
+from doctor.facts.smoke import SMOKE
+from doctor.job.wishes import JobWishes
+from doctor.judge.examine import Syllabus, examine
+from doctor.judge.playbook import Exam, load_exam, load_remedies
+from doctor.judge.registry import find
+from doctor.judge.verdict import Report, Rules
+from doctor.mesh import Link, Listener, MeshResult
+from doctor.model import Capture, Host, Missing
+from doctor.probe import Heard
+from doctor.recording import SCHEMA, Recording
+from tests.support.captures import as_read
+
+NOW = 1_795_167_475.0
+HEALTHY = {
+    "clock": f"{NOW:.3f}",
+    "clock-end": f"{NOW + 0.5:.3f}",
+    "devices": "",
+    "processes": "1 0 Ss root 90000 /sbin/init\n",
+    "listeners": "listeners\n",
+    "python": "python 3.11.2 /usr/bin/python3\n",
+    "environment": "",
+    "firewall": "",
+    "kernel-log": "uptime 90000.0\n",
+    "shm-segments": "total 0\n",
+    "tables": "",
+    "job-processes": "jobs",
+    "spaces": (
+        "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\n"
+        "path yes /root\n/dev/vda 264212084 1 83035188 1% /\n"
+        "path yes /dev/shm\ntmpfs 12342040 0 12342040 0% /dev/shm\n"
+    ),
+}
+FILES = {
+    "ports": {
+        "/proc/sys/net/core/somaxconn": "4096",
+        "/proc/sys/net/ipv4/tcp_max_syn_backlog": "2048",
+        "/proc/sys/net/ipv4/ip_local_port_range": "32768 60999",
+        "/proc/sys/net/ipv4/ip_local_reserved_ports": "",
+    },
+    "limits": {
+        "/proc/self/limits": "Max processes 96365 96365 processes\nMax open files 20000 20000 files\n"
+        "Max locked memory unlimited unlimited bytes"
+    },
+    "neighbours": {"/proc/sys/net/ipv4/neigh/default/gc_thresh3": "1024"},
+    "kernel": {
+        "/proc/sys/kernel/osrelease": "6.1.0-18-amd64",
+        "/proc/sys/kernel/version": "#1 SMP PREEMPT_DYNAMIC Debian",
+        "/etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"',
+    },
+    "memory": {"/proc/meminfo": "MemTotal: 24684084 kB\nMemAvailable: 24081708 kB"},
+    "swap": {"/proc/swaps": "Filename Type Size Used Priority"},
+    "routes": {
+        "/proc/net/route": "Iface Destination Gateway Flags RefCnt Use Metric Mask\n"
+        "eth0 00000000 0100000A 0003 0 0 0 00000000\neth0 0000000A 00000000 0001 0 0 0 00FFFFFF"
+    },
+    "links": {"/sys/class/net/eth0/mtu": "1500", "/sys/class/net/eth0/speed": "10000"},
+    "view": {"/proc/1/cgroup": "0::/init.scope"},
+    "versions": {},
+    "pace": {},
+    "rdma": {},
+    "devices": {},
+    "architecture": {"/lib64/ld-linux-x86-64.so.2": ""},
+}
+
+
+def heard(number: int, names: Sequence[str], /, **changed: str | Mapping[str, str] | Missing) -> Heard:
+    """What a healthy host 10.0.0.NUMBER answers, but for what is changed: text, files or a Missing."""
+    name = names[number - 1]
+    texts: dict[str, Any] = dict(HEALTHY)
+    texts |= {fact: as_read(files) for fact, files in FILES.items()}
+    texts["identity"] = as_read({"/proc/sys/kernel/hostname": name})
+    texts["addresses"] = f"1: lo inet 127.0.0.1/8 scope\n2: eth0 inet 10.0.0.{number}/24 scope global"
+    texts["names"] = "\n".join(
+        f"? {peer}\n10.0.0.{n} STREAM {peer}"
+        for n, peer in sorted(enumerate(names, 1), key=lambda x: x[1] != name)
+    )
+    for key, value in changed.items():
+        texts[key.replace("_", "-")] = as_read(value) if isinstance(value, Mapping) else value
+    missing = {fact: text for fact, text in texts.items() if isinstance(text, Missing)}
+    captures = {fact: Capture(fact, 0, text) for fact, text in texts.items() if isinstance(text, str)}
+    return Heard(name, captures, missing, True, NOW, NOW + 0.5)
+
+
+def mesh(names: Sequence[str], *failed: tuple[str, str]) -> MeshResult:
+    """Everybody reached everybody on an ephemeral port, but for some (source, target)."""
+    links = [
+        Link(source, target, f"10.0.0.{n}", 40000 + n, "ephemeral", outcome)
+        for n, target in enumerate(names, 1)
+        for source in names
+        if source != target
+        for outcome in ("dropped" if (source, target) in failed else "ok",)
+    ]
+    listeners = [Listener(name, "ephemeral", 0, 40000 + n) for n, name in enumerate(names, 1)]
+    return MeshResult("full", names[0], tuple(listeners), tuple(links), (), (), 0.5)
+
+
+def recording(names: Sequence[str], /, **changed: Any) -> Recording:
+    """A run over healthy hosts; `heard` gives the answers of some of them."""
+    answers = {name: heard(n, names) for n, name in enumerate(names, 1)} | changed.pop("heard", {})
+    plain = Recording(
+        schema=SCHEMA,
+        tool="0",
+        command="preflight",
+        exam="preflight",
+        transport="ssh",
+        started="2026-11-20T09:00:00Z",
+        seconds=1.5,
+        hosts=tuple(Host(name, f"10.0.0.{n}") for n, name in enumerate(names, 1)),
+        wishes=JobWishes(),
+        expect={},
+        heard=answers,
+        mesh=mesh(names) if len(names) > 1 else None,
+    )
+    return replace(plain, **changed)
+
+
+def syllabus(
+    checks: Sequence[Check] | None = None, exam: Exam | None = None, *, smoke: bool = False, **rules: Any
+) -> Syllabus:
+    """The preflight exam over all bundled checks, when not said otherwise, with or without a smoke run."""
+    bundled = find().checks if checks is None else tuple(checks)
+    chosen = tuple(check for check in bundled if smoke or SMOKE not in check.needs)
+    exam = exam or (load_exam("preflight", bundled) if checks is None else Exam("test"))
+    essential = (c.id for c in chosen if any(fnmatchcase(c.id, glob) for glob in exam.essential))
+    rules = {"essential": frozenset(essential)} | rules
+    return Syllabus("preflight", exam, chosen, (), Expect(), Rules(**rules))
+
+
+def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
+    return examine(
+        replace(of, stopped_by=stopped_by), syllabus(smoke=of.smoke_wanted, **rules), load_remedies()
+    )

@@ -1,0 +1,155 @@
+"""Reports of small clusters, one for each kind of outcome, and how they look.
+
+They are made by a fixed dozen of the checks, so that one more check or fact changes none of them.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from rich.console import Console
+
+from doctor.judge.examine import examine
+from doctor.judge.playbook import load_exam, load_remedies
+from doctor.judge.registry import find
+from doctor.judge.verdict import Report
+from doctor.model import Missing, Reach, Unreached
+from doctor.recording import Recording
+from doctor.report.text import print_report
+from doctor.smoke.onhost.schedule import schedule
+from doctor.smoke.result import Injection, LeftOutOfSmoke, SmokePlan, SmokeResult
+from tests.support.recordings import HEALTHY, heard, mesh, recording, syllabus
+from tests.support.smoke.frozen import at, frozen, stuck
+from tests.support.smoke.results import healthy, plan_of, with_end
+
+NAMES = [f"node{n}" for n in range(1, 5)]
+SMALL_SHM = HEALTHY["spaces"].replace("tmpfs 12342040 0 12342040", "shm 65536 0 65536")
+REFUSED = ("connection refused on port 22", "Start sshd.", ("ssh node4",), "Connection refused")
+
+DOZEN = (
+    "host-unreachable",
+    "probe-incomplete",
+    "port-unreachable",
+    "firewall-blocks",
+    "hostname-loopback",
+    "shm-small",
+    "disk-full",
+    "swap-active",
+    "kernel-log",
+    "gpu-missing",
+    "smoke-hang",
+    "smoke-crash",
+)
+"""On hosts and between them, essential and not, one for another backend, and two of a smoke run."""
+
+SICK = {"node2": "faulty: shm-small", "node4": "busy: device 0 is at work for another job"}
+
+
+def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
+    """The preflight exam by the dozen alone."""
+    bundled = find().checks
+    dozen = [check for check in bundled if check.id in DOZEN]
+    exam = load_exam("preflight", bundled)
+    made = syllabus(dozen, exam, smoke=of.smoke_wanted, **rules)
+    return examine(replace(of, stopped_by=stopped_by), made, load_remedies())
+
+
+def lost(*names: str) -> dict[str, Unreached]:
+    return {name: Unreached(name, Reach.REFUSED, *REFUSED) for name in names}
+
+
+def answering(*names: str, **more: Any) -> Any:
+    """A recording of which only some hosts answered."""
+    whole = recording(NAMES, **more)
+    return replace(whole, heard={name: whole.heard[name] for name in names})
+
+
+def seated(names: Sequence[str], **shape: Any) -> SmokePlan:
+    """A plan of a smoke run on these hosts."""
+    plan = plan_of(len(names), **shape)
+    known = dict(zip(plan.hosts, names, strict=True))
+    return replace(
+        plan,
+        hosts=tuple(names),
+        seats=tuple(replace(seat, host=known[seat.host]) for seat in plan.seats),
+        head=names[0],
+        addresses={name: f"10.0.0.{NAMES.index(name) + 1}" for name in names},
+    )
+
+
+def hung(rank: int, step: int) -> SmokeResult:
+    """Two ranks on each of the hosts; one of them stops at a step, as it was told to."""
+    plan = replace(seated(NAMES, each=2, tp=2), injected=(Injection("stuck", rank, step),))
+    entries = schedule(plan.shape(0), plan.seat(rank).place)
+    result = frozen(plan, {rank: stuck(at(entries, "train", step=step))})
+    return with_end(result, "still", 2.5, cell=0, limit=1.0, latency=1.04)
+
+
+@cache
+def smoke_runs() -> dict[str, SmokeResult]:
+    """By what became of them; in two of them some of the hosts did not take part."""
+    repeated = healthy(seated(["node1", "node2", "node4"], each=2, tp=2))
+    fewer = healthy(seated(["node1", "node3"], each=2, tp=2))
+    sick = tuple(LeftOutOfSmoke(name, why) for name, why in SICK.items())
+    return {
+        "passed": healthy(seated(NAMES, each=2, tp=2)),
+        "hung": hung(5, 10),
+        "repeated": replace(repeated, left_out=(LeftOutOfSmoke("node3", "an earlier smoke run named it"),)),
+        "fewer": replace(fewer, left_out=sick),
+        "interrupted": with_end(hung(5, 10), "interrupted", 2.5),
+    }
+
+
+def rehearsed(*runs: SmokeResult, **more: Any) -> Report:
+    stopped_by = more.pop("stopped_by", None)
+    return report(recording(NAMES, smoke_wanted=True, smoke=runs, **more), stopped_by=stopped_by)
+
+
+@cache
+def reports() -> dict[str, Report]:
+    smoke = smoke_runs()
+    small = {"node2": heard(2, NAMES, spaces=SMALL_SHM), "node3": heard(3, NAMES, spaces=SMALL_SHM)}
+    sick = {
+        "node2": heard(2, NAMES, spaces=SMALL_SHM, view={"/run/.containerenv": "x"}),
+        "node3": heard(
+            3,
+            NAMES,
+            names="? node3\n127.0.1.1 STREAM node3\n? node1\n10.0.0.1 STREAM",
+            swap={"/proc/swaps": "Filename Type Size Used Priority\n/dev/vdb partition 2048000 1024000 -2"},
+        ),
+    }
+    closed = mesh(NAMES, *((name, "node3") for name in NAMES if name != "node3"))
+    no_root = {
+        n: heard(i, NAMES, kernel_log=Missing("kernel-log", "needs root")) for i, n in enumerate(NAMES, 1)
+    }
+    no_disks = {"node2": heard(2, NAMES, spaces=Missing("spaces", "its command did not end within 5 s"))}
+    return {
+        "healthy": report(recording(NAMES)),
+        "one-host": report(recording(NAMES[:1])),
+        "no-root": report(recording(NAMES, heard=no_root)),
+        "same-fault-twice": report(recording(NAMES, heard=small)),
+        "sick-hosts": report(recording(NAMES, heard=sick, mesh=closed)),
+        "essential-unknown": report(recording(NAMES, heard=no_disks)),
+        "unreachable": report(answering("node1", "node2", "node3", unreached=lost("node4"))),
+        "all-unreachable": report(answering(unreached=lost(*NAMES), mesh=None)),
+        "need-three-hosts": report(recording(NAMES, heard={"node2": small["node2"]}), need_hosts=3),
+        "need-four-hosts": report(recording(NAMES, heard={"node2": small["node2"]}), need_hosts=4),
+        "smoke-passed": rehearsed(smoke["passed"]),
+        "smoke-hung": rehearsed(smoke["hung"], smoke["repeated"]),
+        "smoke-not-repeated": rehearsed(smoke["hung"]),
+        "smoke-left-out": rehearsed(smoke["fewer"], heard={"node2": small["node2"]}),
+        "smoke-not-made": rehearsed(no_smoke="no host passed the checks"),
+        "smoke-interrupted": rehearsed(smoke["interrupted"], stopped_by=2),
+        "interrupted": report(answering("node1", unfinished=tuple(NAMES[1:]), mesh=None), stopped_by=2),
+    }
+
+
+def text(of: Report, width: int, **options: bool) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False, markup=False, emoji=False)
+    print_report(of, console, **options)
+    return out.getvalue()

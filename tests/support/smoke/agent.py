@@ -1,0 +1,212 @@
+"""A smoke agent to talk to: the shipped program on this machine, with ranks that do as a test tells them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from doctor.smoke.agents import smoke_script
+from doctor.transport import Ended
+from tests.support.mesh_session import LocalSession
+
+# Instead of rank.py: each rank does what $ACT says, "sleep" where it says nothing.
+RANK = """
+import ctypes, json, os, signal, subprocess, sys, time
+
+def run(config, place, page, events, go, stack):
+    def say(**words):
+        os.write(events, json.dumps(words).encode() + b"\\n")
+    page.enter_phase("start")
+    act = os.environ.get("ACT", "time.sleep(600)")
+    exec(os.environ.get("ACT_" + str(place), act), dict(globals(), **locals()))
+    os._exit(0)
+"""
+# Instead of torch, which takes its time.
+TORCH = "__version__ = '9.9'"
+STORE = """
+class TCPStore:
+    def __init__(self, address, port, master_listen_fd, **options):
+        self.port = port
+"""
+JOINING = """
+page.enter_phase("ready")
+say(ev="joined", line=os.read(go, 4096).decode())
+page.enter_phase("train")
+while True:
+    page.enter("world", 1, "all_reduce", "float32", 4)
+    time.sleep(0.01)
+    page.leave()
+"""
+
+
+class Agent:
+    """One agent. `folder` holds the modules that stand in for torch; it is also its HOME and TMPDIR."""
+
+    def __init__(
+        self,
+        folder: Path,
+        modules: Mapping[str, str] | None = None,
+        torch: str | None = TORCH,
+        store: str = STORE,
+        python: str | None = sys.executable,
+        path: str | None = None,
+    ) -> None:
+        self.folder = folder
+        self.modules = folder / "modules"
+        self.home = folder / "home"
+        self.mark = uuid.uuid4().hex
+        self.heard: list[dict[str, Any]] = []
+        self.ended: Ended | None = None
+        self.beating = True
+        self.lease = 10.0
+        self.modules.mkdir()
+        self.home.mkdir()
+        if torch is not None:
+            (self.modules / "torch").mkdir()
+            (self.modules / "torch" / "__init__.py").write_text(torch)
+            (self.modules / "torch" / "distributed.py").write_text(store)
+        before = dict(os.environ)
+        os.environ.update(DOCTOR_TEST_MARK=self.mark, TMPDIR=str(self.home), HOME=str(self.home))
+        if path is not None:
+            os.environ["PATH"] = path + ":" + os.environ["PATH"]
+        try:
+            script = smoke_script(python, {"rank": RANK} if modules is None else modules)
+            self.session = LocalSession({"here": script})
+            self.until("ready")
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+    def start(
+        self, ranks: int = 1, act: str | None = None, told: Mapping[str, Any] | None = None, **changed: Any
+    ) -> None:
+        env = {"PYTHONPATH": str(self.modules)} | ({} if act is None else {"ACT": act})
+        env |= changed.pop("env", {})
+        seat = {"cell": 0, "device": None}
+        self.send(
+            **{
+                "do": "start",
+                "ranks": [dict(seat, place=n, local=n, rank=n + 10) for n in range(ranks)],
+                "shapes": {"0": {"dp": ranks, "tp": 1, "hosts": [ranks], "steps": 3, "seed": 1}},
+                "python": sys.executable,
+                "env": env,
+                "timeout": 60,
+                "inject": {},
+                "address": "127.0.0.1",
+                "head": "127.0.0.1",
+                "store": False,
+                "lease": self.lease,
+            }
+            | changed
+            | dict(told or {})
+        )
+
+    def send(self, **told: Any) -> None:
+        self.write(json.dumps(told).encode())
+
+    def write(self, line: bytes) -> None:
+        self.session.send("here", line)
+
+    def hear(self, seconds: float) -> dict[str, Any] | None:
+        if self.beating:
+            self.send(do="beat")
+        event = self.session.receive(min(seconds, 2))
+        if isinstance(event, Ended):
+            self.ended = event
+        elif event is not None and event.text:
+            said: dict[str, Any] = json.loads(event.text)
+            self.heard.append(said)
+            return said
+        return None
+
+    def until(
+        self, say: str, true: Callable[[dict[str, Any]], bool] = lambda _: True, seconds: float = 20
+    ) -> dict[str, Any]:
+        """The next thing of this kind that it says."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and self.ended is None:
+            said = self.hear(left)
+            if said and said["say"] == say and true(said):
+                return said
+        raise AssertionError(f"it did not say {say}: {self.heard[-5:]} {self.ended}")
+
+    def said(self, say: str) -> list[dict[str, Any]]:
+        return [said for said in self.heard if said["say"] == say]
+
+    def event(self, ev: str, seconds: float = 20) -> dict[str, Any]:
+        found: dict[str, Any] = self.until("event", lambda said: said["event"].get("ev") == ev, seconds)[
+            "event"
+        ]
+        return found
+
+    def page(self, true: Callable[[dict[str, Any]], bool], seconds: float = 20) -> dict[str, Any]:
+        """The next line of pages whose first rank is like this."""
+        return self.until("pages", lambda said: bool(said["ranks"]) and true(said["ranks"][0]), seconds)
+
+    def spawned(self) -> dict[str, int]:
+        pids: dict[str, int] = self.until("spawned")["pids"]
+        return pids
+
+    def stop(self) -> None:
+        self.send(do="stop")
+        self.until("bye", seconds=5)
+
+    def close(self) -> None:
+        self.session.close()
+
+    # What is there of it.
+
+    def pids(self) -> dict[int, str]:
+        """The living processes that came from it, with what they run."""
+        return {pid: line for pid, line in processes(self.mark) if "which" not in line}
+
+    def agent_pid(self) -> int:
+        return next(pid for pid, line in self.pids().items() if line.endswith("onhost.agent"))
+
+    def forkserver_pid(self) -> int:
+        return min(pid for pid, line in self.pids().items() if line.endswith("onhost.forkserver"))
+
+    def gone_within(self, seconds: float) -> bool:
+        until = time.monotonic() + seconds
+        while self.pids():
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.02)
+        return True
+
+    def left_files(self) -> list[str]:
+        return [str(path) for path in (*self.home.rglob("*"), *self.modules.rglob("*.pyc"))]
+
+
+Open = Callable[..., Agent]
+
+
+def agents(folder: Path) -> Iterator[Open]:
+    """What opens agents for a test; nothing may be left of them after it."""
+    opened: list[Agent] = []
+
+    def start(**options: Any) -> Agent:
+        own = folder / f"agent{len(opened)}"
+        own.mkdir()
+        opened.append(Agent(own, **options))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.close()
+        assert each.gone_within(5), each.pids()
+        assert each.left_files() == []
+
+
+def processes(mark: str) -> Iterator[tuple[int, str]]:
+    for process in psutil.process_iter(["environ", "cmdline"]):
+        if (process.info["environ"] or {}).get("DOCTOR_TEST_MARK") == mark:
+            yield process.pid, " ".join(process.info["cmdline"] or ())

@@ -1,0 +1,94 @@
+"""Break a host of the lab as the world does: packet filters, resets, tampered libraries, contention.
+
+Cables, links and disks: see `tests.lab`. A rank's process: see `tests.support.smoke.pages`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+
+from tests.lab import Host
+
+SSH = 22
+SITE = sysconfig.get_path("purelib")
+"""Where the interpreter that has torch finds its packages, on every host of the lab."""
+
+
+def sitecustomize(host: Host, code: str) -> None:
+    """Let the interpreter that has torch run `code` at its start, on this host alone."""
+    host.write("/run/tampered/sitecustomize.py", code)
+    _tamper(host)
+
+
+def without_package(host: Host, name: str) -> None:
+    """Let the same interpreter not have a package, as where it was never installed."""
+    # To an overlay, such a device in place of a name says that the name is not there.
+    script = """
+        mkdir -p /run/tampered; cd "$2"
+        for each in "$1" "$1"-*.dist-info; do mknod "/run/tampered/$each" c 0 0; done
+    """
+    host.do(script, name, SITE)
+    _tamper(host)
+
+
+def _tamper(host: Host) -> None:
+    host.do('mount -t overlay overlay -o "lowerdir=/run/tampered:$1" "$1"', SITE)
+
+
+def no_new_connections(host: Host, interface: str = "eth0") -> None:
+    """A firewall that lets SSH and what is established pass, and drops the rest on its way in."""
+    host.nft(
+        f"""table inet closed {{ chain in {{ type filter hook input priority 0; policy accept;
+        iif {interface} tcp dport != {SSH} ct state new drop; }}
+        }}"""
+    )
+
+
+def no_way_out(host: Host, interface: str = "eth0") -> None:
+    """One way only: the host answers whoever connects to it, and its own connections are dropped."""
+    host.nft(
+        f"""table inet oneway {{ chain out {{ type filter hook output priority 0; policy accept;
+        oif {interface} tcp sport != {SSH} ct state new drop; }}
+        }}"""
+    )
+
+
+def silence(host: Host, interface: str = "eth0", but_ssh: bool = True) -> None:
+    """From now on packets vanish in both directions, those of established connections too."""
+    match = f"tcp sport != {SSH} tcp dport != {SSH}" if but_ssh else ""
+    host.nft(
+        f"""table inet silent {{
+        chain in {{ type filter hook input priority -300; iif {interface} {match} drop; }}
+        chain out {{ type filter hook output priority -300; oif {interface} {match} drop; }}
+        }}"""
+    )
+
+
+def reset_connections(host: Host) -> None:
+    """End every connection of the host but SSH with a reset, as a network card does that starts anew."""
+    host.do(f"ss -K -t state established 'sport != :{SSH} and dport != :{SSH}' >/dev/null")
+
+
+def full_shm(host: Host, size: str = "16m") -> None:
+    """/dev/shm has no byte left."""
+    host.shm(size)
+    host.do("dd if=/dev/zero of=/dev/shm/stale bs=4096 2>/dev/null || :")
+
+
+@contextlib.contextmanager
+def hogs(count: int, seconds: float = 300.0) -> Iterator[None]:
+    """`count` programs that each want a whole core of the machine. They end by themselves at the latest."""
+    running = [
+        subprocess.Popen(["timeout", f"{seconds:g}", "sh", "-c", "while :; do :; done"]) for _ in range(count)
+    ]
+    try:
+        yield
+    finally:
+        for hog in running:
+            hog.send_signal(signal.SIGTERM)  # `timeout` passes it on
+        for hog in running:
+            hog.wait()

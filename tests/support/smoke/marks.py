@@ -1,0 +1,188 @@
+"""Real ranks on this machine that go through some phases of the smoke run and tell every mark they made.
+
+For what `smoke_ranks` is too much: one phase alone, with `Comm` broken in ways that no injection has.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from mmap import mmap
+from typing import Any
+
+from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, SIZE, Page
+from doctor.smoke.onhost.shape import Shape
+from tests.support.paths import ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What one rank did: (group, seq, op, dtype, bytes) of each mark on entering, and its events."""
+
+    entered: list[tuple[str, int, str, str, int]]
+    events: list[dict[str, Any]]
+    marks: int
+    """Of its page, of all kinds."""
+    seconds: dict[str, float]
+    wait: float
+
+
+def run_phases(shape: Shape, *phases: str, breaking: str = "", rank: int = 0) -> list[Marks]:
+    """Run the phases on real ranks; `breaking` names a fault of `_FAULTS` that `rank` has."""
+    told = {"shape": shape, "phases": phases, "breaking": breaking, "rank": rank}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.smoke.marks", json.dumps(told)],
+        cwd=ROOT,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    return [
+        Marks([tuple(mark) for mark in one.pop("entered")], **one)
+        for one in sorted(said, key=lambda one: int(one.pop("rank")))
+    ]
+
+
+class _Recorder(Page):
+    """A page that remembers what it showed."""
+
+    def __init__(self) -> None:
+        super().__init__(mmap(-1, SIZE), 0)
+        self.entered: list[tuple[str, int, str, str, int]] = []
+        self.marks = 0
+
+    def enter(self, group: str, seq: int, op: str, dtype: str, size: int) -> None:
+        super().enter(group, seq, op, dtype, size)
+        self.entered.append((GROUPS[self.group], self.seq, OPS[self.op], DTYPES[self.dtype], self.bytes))
+
+    def mark(self) -> None:
+        super().mark()
+        self.marks += 1
+
+
+def _rank(told: dict[str, Any], place: int, store: str) -> None:
+    from datetime import timedelta
+
+    import torch
+    import torch.distributed as dist
+    from torch.distributed import FileStore  # type: ignore[attr-defined]
+
+    from doctor.smoke.onhost import bandwidth, collectives
+    from doctor.smoke.onhost.comm import Comm, join, make_groups
+    from doctor.smoke.onhost.devices import device_of
+
+    torch.set_num_threads(1)
+    shape = Shape(*told["shape"])
+    dist.init_process_group(
+        "gloo",
+        store=FileStore(store, shape.world),
+        rank=place,
+        world_size=shape.world,
+        timeout=timedelta(seconds=60),
+    )
+    events: list[dict[str, Any]] = []
+    page, device = _Recorder(), device_of("gloo", 0, None)
+    comm = Comm(shape, place, page, device, make_groups(shape, place, 60, device), events.append)
+    if told["breaking"] and told["rank"] == place:
+        _FAULTS[told["breaking"]](comm)
+    phases = {"join": join, "collectives": collectives.run, "bandwidth": bandwidth.run}
+    seconds = {}
+    for name in told["phases"]:
+        began = time.perf_counter()
+        phases[name](*([comm] if name == "join" else [comm, comm.say]))  # type: ignore[operator]
+        seconds[name] = time.perf_counter() - began
+    dist.barrier()
+    said = {"entered": page.entered, "events": events, "marks": page.marks, "seconds": seconds}
+    os.write(1, (json.dumps({"rank": place, "wait": comm.wait, **said}) + "\n").encode())
+
+
+def _spoil(comm: Any, name: str) -> None:
+    """The last element of each result is off by one."""
+    right = getattr(comm, name)
+
+    def wrong(x: Any, *more: Any, **named: Any) -> Any:
+        got = right(x, *more, **named)
+        (x if got is None else got).view(-1)[-1] += 1
+        return got
+
+    setattr(comm, name, wrong)
+
+
+def _swapped(comm: Any) -> None:
+    """Rows of an all_gather come in the wrong order."""
+    right = comm.all_gather
+    comm.all_gather = lambda x, group: right(x, group).flip(0)
+
+
+def _refused(comm: Any) -> None:
+    """What a backend says that cannot do a dtype."""
+    right = comm._call
+
+    def call(group: str, op: str, x: Any, do: Any) -> None:
+        def refuse() -> None:
+            do()
+            raise RuntimeError("Invalid scalar type")
+
+        right(group, op, x, refuse if str(x.dtype) == "torch.bfloat16" else do)
+
+    comm._call = call
+
+
+def _slow(comm: Any) -> None:
+    """A link that needs 20 ms for each piece."""
+    right = comm.swap
+
+    def swap(*told: Any) -> None:
+        time.sleep(0.02)
+        right(*told)
+
+    comm.swap = swap
+
+
+_SPOILT = ("all_reduce", "broadcast", "reduce", "reduce_scatter", "all_gather", "all_to_all")
+_FAULTS: dict[str, Callable[[Any], None]] = {
+    **{name: functools.partial(_spoil, name=name) for name in _SPOILT},
+    "order": _swapped,
+    "refused": _refused,
+    "slow": _slow,
+}
+
+
+def _main() -> None:
+    warnings.simplefilter("ignore")
+    import torch.distributed  # noqa: F401  before the fork: once for all ranks
+
+    told = json.loads(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        children = []
+        for place in range(Shape(*told["shape"]).world):
+            pid = os.fork()
+            if not pid:
+                code = 1
+                try:
+                    _rank(told, place, f"{folder}/store")
+                    code = 0
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(code)
+            children.append(pid)
+        codes = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
+    sys.exit(max(map(abs, codes)))
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,264 @@
+"""Real ranks on this machine, without an agent: `run_ranks(shape)` gives what each of them said and did.
+
+They are forked from a fresh process of one thread, as on the hosts, with the store in a process of its own.
+Whoever does not end is killed once no page has moved for `still` seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES, SIZE, Page, read
+from doctor.smoke.onhost.shape import Call, Entry, Shape
+from doctor.smoke.result import Event
+
+EventType = TypeVar("EventType", bound=msgspec.Struct)
+STILL = 3.0
+LIMIT = 60.0
+TIMEOUT = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class RankOutput:
+    """One rank at the end. `code` is None if a signal ended it; `killed` if we sent that."""
+
+    place: int
+    code: int | None
+    signal: int | None
+    killed: bool
+    events: tuple[Event, ...]
+    page: Mapping[str, Any]
+    """Its last page: the fields of `Page.FIELDS`, with words for phase, group, op and dtype."""
+    entries: tuple[Entry, ...]
+    """Every collective that it entered, as its schedule has it but for the members of pairs."""
+    words: str
+    """What it wrote to stdout and stderr."""
+    stack: str
+
+    def all(self, kind: type[EventType]) -> list[EventType]:
+        """Its events of one type, in order."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    def one(self, kind: type[EventType]) -> EventType:
+        """Its only event of that type."""
+        (event,) = self.all(kind)
+        return event
+
+
+def run_ranks(
+    shape: Shape,
+    inject: Sequence[Mapping[str, Any]] = (),
+    *,
+    only: Sequence[str] | None = None,
+    still: float = STILL,
+    limit: float = LIMIT,
+    environment: Mapping[str, str] | None = None,
+) -> list[RankOutput]:
+    """Run all ranks of one cell; `inject` as in the ranks' configuration: {"kind", "rank", "step"}.
+
+    `only` leaves out the phases collectives, train, audit and bandwidth that it does not name.
+    """
+    wish = {
+        "shape": shape._asdict(),
+        "inject": list(inject),
+        "only": list(only) if only is not None else None,
+        "still": still,
+        "limit": limit,
+    }
+    done = subprocess.run(
+        [sys.executable, "-B", "-W", "ignore", "-m", "tests.support.smoke.ranks"],
+        input=json.dumps(wish).encode(),
+        capture_output=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **(environment or {})},
+        timeout=limit + 60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")
+    return [_output(seen) for seen in json.loads(done.stdout)]
+
+
+def _output(seen: dict[str, Any]) -> RankOutput:
+    entries, events = [], []
+    for line in seen.pop("lines"):
+        event = json.loads(line)
+        if event["ev"] == "entered":
+            call = Call(event["step"], event["group"], event["op"], event["dtype"], event["bytes"])
+            entries.append(Entry(event["position"], event["phase"], event["seq"], call))
+        else:
+            events.append(msgspec.convert(event, Event))
+    fields = dict(zip(Page.FIELDS, seen.pop("fields"), strict=True))
+    named = {"phase": PHASES, "group": GROUPS, "op": OPS, "dtype": DTYPES}
+    page = {name: named[name][value] if name in named else value for name, value in fields.items()}
+    return RankOutput(events=tuple(events), page=page, entries=tuple(entries), **seen)
+
+
+# From here on: the process that forks the ranks.
+
+
+class RecordedPage(Page):
+    """A page that also says what it shows of every collective."""
+
+    say: Callable[[dict[str, Any]], None]
+
+    def enter(self, group: str, seq: int, op: str, dtype: str, size: int) -> None:
+        super().enter(group, seq, op, dtype, size)
+        where = {"ev": "entered", "position": self.position, "phase": PHASES[self.phase], "step": self.step}
+        self.say({**where, "seq": seq, "group": group, "op": op, "dtype": dtype, "bytes": size})
+
+
+class Child:
+    """A forked rank, seen from the process that forked it."""
+
+    def __init__(self, place: int, wish: dict[str, Any], memory: mmap.mmap) -> None:
+        self.place = place
+        self.memory = memory
+        self.status: int | None = None
+        self.killed = False
+        self.read: dict[int, bytes] = {}
+        self.stack = os.memfd_create("stack")
+        events, events_end = os.pipe()
+        words, words_end = os.pipe()
+        go_end, self.go = os.pipe()
+        self.pid = os.fork()
+        if not self.pid:
+            os.dup2(words_end, 1)
+            os.dup2(words_end, 2)
+            _be_rank(place, wish, memory, events_end, go_end, self.stack)
+        for fd in (events_end, words_end, go_end):
+            os.close(fd)
+        self.events, self.words = events, words
+        self.read = {events: b"", words: b""}
+
+    def take(self, fd: int) -> bool:
+        """Read what there is; False at the end."""
+        more = os.read(fd, 1 << 16)
+        self.read[fd] += more
+        return bool(more)
+
+    def kill(self, number: int) -> None:
+        if self.ended() is None:
+            self.killed = True
+            os.kill(self.pid, number)
+
+    def ended(self) -> int | None:
+        if self.status is None:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            self.status = status if pid else None
+        return self.status
+
+    def output(self) -> dict[str, Any]:
+        assert self.status is not None
+        gone = os.WIFSIGNALED(self.status)
+        return {
+            "place": self.place,
+            "code": None if gone else os.WEXITSTATUS(self.status),
+            "signal": os.WTERMSIG(self.status) if gone else None,
+            "killed": self.killed,
+            "lines": self.read[self.events].decode().splitlines(),
+            "fields": read(self.memory, self.place),
+            "words": self.read[self.words].decode(errors="replace"),
+            "stack": os.pread(self.stack, 1 << 16, 0).decode(errors="replace"),
+        }
+
+
+def _be_rank(place: int, wish: dict[str, Any], memory: mmap.mmap, events: int, go: int, stack: int) -> None:
+    from doctor.smoke.onhost import rank
+
+    shape = Shape(**{**wish["shape"], "hosts": tuple(wish["shape"]["hosts"])})
+    page = RecordedPage(memory, place)
+    page.say = rank._sayer(events)
+    page.enter_phase("spawned")
+    if wish["only"] is not None:
+        rank.WORK = tuple(work for work in rank.WORK if work[0] in wish["only"])
+    config = {
+        "shape": {**shape._asdict(), "hosts": list(shape.hosts)},
+        "cell": 0,
+        "local": place,
+        "device": None,
+        "rank": place,
+        "timeout": TIMEOUT,
+        "inject": wish["inject"],
+        "interface": None,
+    }
+    rank.run(config, place, page, events, go, stack)
+
+
+def _store() -> tuple[int, int]:
+    """A process that holds the store; its id and its port."""
+    told, tell = os.pipe()
+    pid = os.fork()
+    if not pid:
+        from torch.distributed import TCPStore  # type: ignore[attr-defined]
+
+        store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        os.write(tell, b"%d\n" % store.port)
+        signal.pause()
+    os.close(tell)
+    with open(told) as lines:
+        return pid, int(lines.readline())
+
+
+def _supervise(children: list[Child], still: float, limit: float) -> None:
+    """Read what they say until all have ended."""
+    now = time.monotonic()
+    deadline, moved = now + limit, now
+    pages: list[Any] = []
+    of = {fd: child for child in children for fd in child.read}
+    waiting = list(of)
+    while waiting:
+        ready, _, _ = select.select(waiting, [], [], 0.05)
+        for fd in ready:
+            if not of[fd].take(fd):
+                waiting.remove(fd)
+        seen = [read(child.memory, child.place) for child in children]
+        if seen != pages or any(PHASES[fields[2]] in ("spawned", "start") for fields in seen):
+            pages, moved = seen, time.monotonic()
+        if time.monotonic() > min(moved + still, deadline):
+            _kill(children)
+    for child in children:
+        while child.ended() is None:
+            time.sleep(0.01)
+
+
+def _kill(children: list[Child]) -> None:
+    """Take their stacks, then stop them all before the first dies: its peers would take notice."""
+    for number in (signal.SIGUSR2, signal.SIGSTOP, signal.SIGKILL):
+        for child in children:
+            child.kill(number)
+        if number == signal.SIGUSR2:
+            time.sleep(0.1)
+
+
+def main() -> None:
+    import torch.distributed  # noqa: F401 (before the forks, as on the hosts)
+
+    from doctor.smoke.onhost import rank  # noqa: F401
+
+    wish = json.load(sys.stdin)
+    world = wish["shape"]["dp"] * wish["shape"]["tp"]
+    assert len(os.listdir("/proc/self/task")) == 1, "a fork beside threads can deadlock"
+    memory = mmap.mmap(-1, world * SIZE)
+    store, port = _store()
+    children = [Child(place, wish, memory) for place in range(world)]
+    for child in children:
+        os.write(child.go, json.dumps({"address": "127.0.0.1", "port": port}).encode() + b"\n")
+    _supervise(children, wish["still"], wish["limit"])
+    os.kill(store, signal.SIGKILL)
+    os.waitpid(store, 0)
+    print(json.dumps([child.output() for child in children]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+"""Smoke results for tests: `healthy(plan)` is a whole run in which all is well; the rest changes it.
+
+What ranks say is what the schedule and the references say, so that the judges have nothing to find. For runs
+that ended early see tests/support/smoke/frozen.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from doctor.smoke.onhost.bandwidthplan import meetings
+from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
+from doctor.smoke.onhost.random_bytes import hashed, words
+from doctor.smoke.onhost.schedule import schedule as make_schedule
+from doctor.smoke.onhost.shape import Entry, Shape
+from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
+from doctor.smoke.onhost.trainplan import audited, places_again, replicas_again, shown
+from doctor.smoke.result import (
+    Audit,
+    Batch,
+    Collectives,
+    End,
+    Exit,
+    HostSeen,
+    Init,
+    Pair,
+    RankSeen,
+    Sample,
+    Seat,
+    SmokePlan,
+    SmokeResult,
+    Solo,
+    Started,
+    Step,
+)
+
+RankChange = Callable[[RankSeen], RankSeen]
+
+
+def plan_of(
+    hosts: int = 4,
+    each: int = 1,
+    *,
+    tp: int = 1,
+    cells: int = 1,
+    steps: int = 30,
+    seed: int = 20,
+    backend: Any = "gloo",
+) -> SmokePlan:
+    """Hosts n1, n2, …, with `each` ranks; neighbouring hosts share a cell, all cells have as many."""
+    names = [f"n{number + 1}" for number in range(hosts)]
+    size = hosts * each // cells
+    return SmokePlan(
+        backend=backend,
+        hosts=tuple(names),
+        seats=tuple(
+            Seat(
+                rank=rank,
+                host=names[rank // each],
+                local=rank % each,
+                device=None if backend == "gloo" else rank % each,
+                cell=rank // size,
+                place=rank % size,
+            )
+            for rank in range(hosts * each)
+        ),
+        tp=tp,
+        cells=tuple(tuple(range(cell * size, (cell + 1) * size)) for cell in range(cells)),
+        steps=steps,
+        seed=seed,
+        head=names[0],
+        addresses={name: f"10.0.0.{number + 1}" for number, name in enumerate(names)},
+    )
+
+
+def healthy(plan: SmokePlan) -> SmokeResult:
+    """All ranks did everything, and all of it was right."""
+    seconds = {"start": 0.9, "join": 0.1, "collectives": 0.4, "train": 1.0, "audit": 0.1}
+    return SmokeResult(
+        plan=plan,
+        end=End("done", 3.0),
+        ranks=tuple(_rank(plan, seat) for seat in plan.seats),
+        hosts=tuple(
+            HostSeen(host, python="/usr/bin/python3", imported=1.0, cores=64, load=0.5, reverse_dns=0.001)
+            for host in plan.hosts
+        ),
+        seconds=seconds,
+        total=3.5,
+    )
+
+
+@cache
+def schedule(shape: Shape, place: int) -> tuple[Entry, ...]:
+    return tuple(make_schedule(shape, place))
+
+
+def _rank(plan: SmokePlan, seat: Seat) -> RankSeen:
+    return replace(_whole(plan.shape(seat.cell), seat.place), rank=seat.rank, pid=4000 + seat.rank)
+
+
+@cache
+def _whole(shape: Shape, place: int) -> RankSeen:
+    entries = schedule(shape, place)
+    return RankSeen(
+        rank=0,
+        phase="done",
+        state="S",
+        cpu=0.0,
+        exit=Exit(0, None, 3.0),
+        started=Started(
+            {"python": "3.11.2", "torch": "2.13.0"},
+            reference_fingerprint(),
+            ("5c0ffee5c0ffee00",) * 3,
+            "x86_64",
+        ),
+        collectives=Collectives(sum(entry.phase == "collectives" for entry in entries)),
+        init=Init(reference_init(shape, place)),
+        batches=tuple(batch_at(shape, step, place) for step in range(shape.steps) if shown(shape, step)),
+        steps=tuple(step_at(shape, step, place) for step in range(shape.steps)),
+        audits=tuple(audit_at(shape, step, place) for step in range(shape.steps) if audited(shape, step)),
+        solo=Solo(tuple(mark("solo", batch) for batch in places_again(shape, place))),
+        pairs=tuple(
+            Pair(meeting.peer, meeting.round, 120_000_000, 0.1, 0.0001, meeting.stage)
+            for meeting in meetings(shape, place)
+        ),
+        seconds={"start": 0.9, "join": 0.1, "collectives": 0.4, "train": 1.0, "audit": 0.1},
+        done=True,
+        samples=(_last_page(shape, place),) * 2,
+    )
+
+
+def _last_page(shape: Shape, place: int) -> Sample:
+    entries = schedule(shape, place)
+    page = Sample(2 * len(entries) + 40, "done", 0, len(entries), "none", 0, "none", "none", 0, False, 0.1)
+    if not entries:
+        return page
+    last, call = entries[-1], entries[-1].call
+    return replace(page, group=call.group, seq=last.seq, op=call.op, dtype=call.dtype, bytes=call.bytes)
+
+
+def mark(*what: object) -> str:
+    """A hash that stands for something computed on the hosts."""
+    return hashed(" ".join(str(each) for each in what).encode())
+
+
+def batch_at(shape: Shape, step: int, place: int) -> Batch:
+    return Batch(step, *reference_batch(shape, step, place), reference_streams(shape, step, place))
+
+
+def step_at(shape: Shape, step: int, place: int) -> Step:
+    dp, tp = shape.dp_of(place), shape.tp_of(place)
+    return Step(
+        step,
+        loss=loss_at(shape, step, dp),
+        finite=True,
+        params=mark("params", shape.seed, step, tp),
+        own=projection(shape, step, dp, tp),
+        reduced=math.fsum(projection(shape, step, each, tp)[0] for each in range(shape.dp)),
+        cpu=0.010 * noise(shape, "cpu", step, place),
+        compute=0.0105 * noise(shape, "cpu", step, place),
+        wait=0.002,
+    )
+
+
+def loss_at(shape: Shape, step: int, dp: int) -> float:
+    """Falls like the real one: 4.64 at first, 0.88 after 30 steps."""
+    return (FLOOR + 3.9 * math.exp(-step / 8)) * noise(shape, "loss", step, dp)
+
+
+def projection(shape: Shape, step: int, dp: int, tp: int) -> tuple[float, float]:
+    return 0.5 * noise(shape, "projection", step, dp, tp) - 0.3, 12.0
+
+
+def noise(shape: Shape, *what: object) -> float:
+    """Around 1, give or take two percent, and always the same."""
+    key = " ".join(str(each) for each in (shape.seed, *what))
+    return 0.98 + 0.04 * words(key, 1)[0] / 2**32
+
+
+def audit_at(shape: Shape, step: int, place: int) -> Audit:
+    dp, tp = shape.dp_of(place), shape.tp_of(place)
+    votes = tuple(mark("gradient", shape.seed, step, batch, tp) for batch in replicas_again(shape, dp))
+    return Audit(step, votes[0], votes)
+
+
+def with_end(result: SmokeResult, kind: Any, seconds: float = 5.0, **changes: Any) -> SmokeResult:
+    return replace(result, end=End(kind, seconds, **changes))
+
+
+def with_rank(
+    result: SmokeResult, rank: int, change: RankChange | None = None, **changes: Any
+) -> SmokeResult:
+    """One rank changed, by a function or field by field."""
+    ranks = list(result.ranks)
+    ranks[rank] = replace((change or (lambda seen: seen))(ranks[rank]), **changes)
+    return replace(result, ranks=tuple(ranks))
+
+
+def with_host(result: SmokeResult, host: str, **changes: Any) -> SmokeResult:
+    hosts = [replace(seen, **changes) if seen.host == host else seen for seen in result.hosts]
+    return replace(result, hosts=tuple(hosts))
+
+
+def with_steps(
+    result: SmokeResult, rank: int, change: Callable[[Step], Step], first: int = 0, last: int = 10**9
+) -> SmokeResult:
+    """The training steps `first` to `last` of one rank changed."""
+    seen = result.ranks[rank].steps
+    steps = tuple(change(step) if first <= step.step <= last else step for step in seen)
+    return with_rank(result, rank, steps=steps)
+
+
+def with_batches(
+    result: SmokeResult, rank: int, change: Callable[[Batch], Batch], first: int = 0
+) -> SmokeResult:
+    """What one rank said of its batches, from step `first` on, changed."""
+    seen = result.ranks[rank].batches
+    batches = tuple(change(batch) if batch.step >= first else batch for batch in seen)
+    return with_rank(result, rank, batches=batches)
+
+
+def changed(event: Any, **changes: Any) -> Any:
+    """A copy of an event with other fields."""
+    return msgspec.structs.replace(event, **changes)

@@ -1,0 +1,157 @@
+"""Every check, exam and remedy keeps the rules, whoever wrote it; nothing here counts or lists them."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from doctor import rules
+from doctor.api import HERE, Check, Scope
+from doctor.expect import FIELDS, Expect
+from doctor.job import plan
+from doctor.judge.findings import IN_CONTAINER
+from doctor.judge.playbook import exams, load_exam, load_remedies, placeholders
+from doctor.judge.registry import bundled, find
+from tests.support.paths import ROOT
+
+FOUND = find()
+CHECKS = {check.id: check for check in FOUND.checks}
+FILES = sorted(bundled("checks").glob("*.py"))
+RECIPES = load_remedies().recipes
+TESTS = [path.read_text() for path in (ROOT / "tests").rglob("test_*.py")]
+
+each_check = pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+FOR_CHECKS = ("api", "model", "job", "mesh", "firewall", "facts", "rules")
+"""What a check file may import: the words of the engine, and pure code that reads or judges."""
+each_file = pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+
+
+def test_all_files_load_and_no_id_is_claimed_twice() -> None:
+    assert FOUND.broken == ()
+
+
+@each_check
+def test_id(check: Check) -> None:
+    assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)+", check.id)
+    assert check.run.__name__ == check.id.replace("-", "_"), "the function is called like its check"
+
+
+@each_check
+def test_the_docstring_is_the_manual(check: Check) -> None:
+    title, blank, *rest = check.doc.splitlines()
+    assert re.fullmatch(r"\S.{10,98}\.", title)
+    assert blank == ""
+    sections = [line for line in rest if re.match(r"(Why it matters|What to do): \S", line)]
+    assert [section.partition(":")[0] for section in sections] == ["Why it matters", "What to do"]
+    assert all(len(line) <= 108 for line in rest)
+
+
+@each_check
+def test_what_compares_hosts_is_not_on_one_of_them(check: Check) -> None:
+    assert check.scope is Scope.HOST or HERE not in check.needs
+
+
+@each_check
+def test_its_remedy_exists(check: Check) -> None:
+    assert check.remedy is None or check.remedy in RECIPES
+
+
+@each_check
+def test_causes_are_checks_and_lead_to_no_circle(check: Check) -> None:
+    ahead, seen = list(check.causes), set[str]()
+    while ahead:
+        id = ahead.pop()
+        assert id in CHECKS, f"{id} is no check"
+        assert id != check.id, "it would explain itself"
+        if id not in seen:
+            seen.add(id)
+            ahead += CHECKS[id].causes
+
+
+@each_check
+def test_it_is_tested(check: Check) -> None:
+    assert any(f'"{check.id}"' in source for source in TESTS), "no test speaks of it"
+
+
+@each_file
+def test_checks_import_only_what_is_theirs(file: Path) -> None:
+    for node in ast.walk(ast.parse(file.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            ours = name.startswith(tuple(f"doctor.{unit}" for unit in FOR_CHECKS))
+            assert ours or name.partition(".")[0] in sys.stdlib_module_names, f"{file.name} imports {name}"
+
+
+@each_file
+def test_checks_are_pure(file: Path) -> None:
+    """They cannot know the time, the files or the environment of the machine that judges."""
+    used = {node.id for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Name)}
+    assert not used & {"open", "os", "time", "socket", "subprocess", "random", "print", "input", "Path"}
+
+
+@cache
+def texts(file: Path) -> re.Pattern[str]:
+    """What the strings of a file may be; the holes of an f-string may be anything."""
+    return re.compile("|".join(_texts(file)))
+
+
+def _texts(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield re.escape(node.value)
+        elif isinstance(node, ast.JoinedStr):
+            parts = (
+                re.escape(str(p.value)) if isinstance(p, ast.Constant) else "[a-z-]+" for p in node.values
+            )
+            yield "".join(parts)
+
+
+def users(remedy: str) -> list[Path]:
+    return [file for file in FILES if texts(file).fullmatch(remedy)]
+
+
+def texts_of_rules(file: Path) -> list[str]:
+    """The modules of rules that a check imports: they may make its problems."""
+    names = re.findall(r"^from doctor\.rules\.(\w+) import", file.read_text(), re.MULTILINE)
+    return [(Path(rules.__file__).parent / f"{name}.py").read_text() for name in names]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_remedy_is_used_and_its_holes_can_be_filled(name: str) -> None:
+    files = users(name.removesuffix(IN_CONTAINER))
+    assert files, "no check names it"
+    sources = "".join(text for file in files for text in [file.read_text(), *texts_of_rules(file)])
+    for command in RECIPES[name].commands:
+        for hole in placeholders(command):
+            assert f'"{hole}":' in sources, f"nobody fills {{{hole}}}"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_remedies_are_written_to_be_copied(name: str) -> None:
+    recipe = RECIPES[name]
+    assert re.fullmatch(r"[a-z][a-z0-9-]+", name)
+    assert recipe.commands
+    assert re.fullmatch(r"[A-Z].{5,70}[^.]", recipe.title)
+    assert all(command == command.strip() and "\n" not in command for command in recipe.commands)
+
+
+@pytest.mark.parametrize("name", exams())
+def test_every_exam_loads(name: str) -> None:
+    exam = load_exam(name, FOUND.checks)
+    assert exam.title
+    named = {glob for glob in exam.essential if glob != "smoke-*"}
+    assert named <= CHECKS.keys(), "essential checks are named in full"
+
+
+def test_every_expectation_is_held_against_something() -> None:
+    sources = "".join(file.read_text() for file in [*FILES, *Path(plan.__file__).parent.glob("*.py")])
+    unused = [name for name in FIELDS if f"expect.{name}" not in sources and f'"{name}"' not in sources]
+    assert unused == []
+    assert all(isinstance(getattr(Expect(), name), int | float | str) for name in FIELDS)

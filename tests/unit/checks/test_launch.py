@@ -1,0 +1,776 @@
+"""The checks of a launch: silent on what is right, whatever started it, and exact on what is wrong."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doctor.facts.tables import TableSeen
+from doctor.job.launch import JobProcess, Launch
+from doctor.job.plan import JobPlan
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
+from doctor.model import Confidence, Problem, Severity
+from tests.support.launches import (
+    C10D,
+    DYNAMIC_CLUSTER,
+    ENV_FILE,
+    HEALTHY,
+    MPIRUN,
+    MSRUN,
+    TORCH_NPU_RUN,
+    TORCHRUN,
+    a_plan,
+    dump,
+    judged,
+    process,
+    read,
+    running,
+    table_rank,
+    the_facts,
+    torch_job,
+    torch_rank,
+    words,
+    worker,
+)
+
+INCONSISTENT, RANKS, MASTER, TIMEOUTS = LAUNCH_CHECKS = (
+    "launch-inconsistent",
+    "launch-ranks",
+    "master-not-here",
+    "launch-timeouts",
+)
+Jobs = dict[str, list[JobProcess]]
+
+
+def silent(launches: list[Launch] | tuple[Launch, ...], plan: JobPlan | None = None) -> None:
+    for id in LAUNCH_CHECKS:
+        problems, doubt = judged(id, launches, plan)
+        assert ([words(problem) for problem in problems], doubt) == ([], ""), id
+
+
+def only(launches: list[Launch] | tuple[Launch, ...], id: str) -> Problem:
+    """The one problem; no other check of the launch says anything."""
+    found = {check: judged(check, launches) for check in LAUNCH_CHECKS}
+    others = {check: [words(p) for p in problems] for check, (problems, _) in found.items() if check != id}
+    assert not any(others.values()), others
+    (problem,) = found[id][0]
+    assert problem.evidence
+    assert problem.expected
+    assert problem.actual
+    assert problem.commands
+    assert "node1" not in problem.summary
+    assert "node2" not in problem.summary
+    return problem
+
+
+def changed(job: Jobs, pids: range | tuple[int, ...], **env: str | int | None) -> Jobs:
+    """The job with variables of some processes set or, where None, taken out."""
+
+    def change(each: JobProcess) -> JobProcess:
+        if each.pid not in pids:
+            return each
+        merged = {**each.env, **{name: str(value) for name, value in env.items() if value is not None}}
+        left = {name: value for name, value in merged.items() if env.get(name, "") is not None}
+        return process(each.pid, left, *each.command, parent=each.parent)
+
+    return {host: [change(each) for each in processes] for host, processes in job.items()}
+
+
+# What is right.
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_launch_of_each_way(name: str, tmp_path: Path) -> None:
+    silent([read(tmp_path, *HEALTHY[name])])
+
+
+DUMPS = {
+    "rank table": [dump(table_rank(rank)) for rank in range(8)],
+    "rank table on two hosts": [
+        dump(table_rank(rank, 16), f"node{rank // 8 + 1}.cluster.local") for rank in range(16)
+    ],
+    "dynamic cluster": [
+        *(dump(worker(rank)) for rank in range(8)),
+        dump({**worker(7), "MS_ROLE": "MS_SCHED"}),
+    ],
+    "torchrun": [dump(torch_rank(rank), f"node{rank // 8 + 1}") for rank in range(16)],
+    "one device for each rank": [
+        dump({"RANK": r, "WORLD_SIZE": 2, "LOCAL_RANK": 0, "MASTER_ADDR": "node1", "CUDA_VISIBLE_DEVICES": r})
+        for r in range(2)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", DUMPS)
+def test_healthy_dumps(name: str, tmp_path: Path) -> None:
+    silent([read(tmp_path, *DUMPS[name])])
+
+
+def of_one_host(env: list[dict[str, str | int]], *more: JobProcess, host: str = "node1") -> Jobs:
+    return {host: [*(process(100 + n, each, parent=99) for n, each in enumerate(env)), *more]}
+
+
+RUNNING: dict[str, Jobs] = {
+    "torchrun": torch_job(),
+    "torchrun, other words for the master": changed(torch_job(), range(108, 116), MASTER_ADDR="node1"),
+    "torchrun, rendezvous on the other host": {
+        host: [
+            process(each.pid, {**each.env, "MASTER_ADDR": "192.168.7.2"}, *each.command)
+            for each in processes[1:]
+        ]
+        for host, processes in torch_job().items()
+    },
+    "dynamic cluster": of_one_host(
+        [worker(rank) for rank in range(8)], process(200, {**worker(7), "MS_ROLE": "MS_SCHED"})
+    ),
+    "msrun without node ranks": {
+        "node1": [
+            *(process(n, {**worker(0, 4), "MS_NODE_ID": ""}, "python", "net.py") for n in range(2)),
+            process(9, {**worker(0, 4), "MS_ROLE": "MS_SCHED"}, "python", "net.py"),
+        ],
+        "node2": [process(n, {**worker(0, 4), "MS_NODE_ID": ""}, "python", "net.py") for n in range(2)],
+    },
+    "rank table": of_one_host([table_rank(rank) for rank in range(8)]),
+    "mpirun": {
+        f"node{n + 1}": [
+            process(
+                r, {"OMPI_COMM_WORLD_RANK": r, "OMPI_COMM_WORLD_SIZE": 4, "OMPI_COMM_WORLD_LOCAL_SIZE": 2}
+            )
+            for r in (2 * n, 2 * n + 1)
+        ]
+        for n in (0, 1)
+    },
+    "slurm": {
+        f"node{n + 1}": [
+            process(
+                r, {"SLURM_PROCID": r, "SLURM_STEP_NUM_TASKS": 4, "SLURM_JOB_ID": 5, "MASTER_ADDR": "node1"}
+            )
+            for r in (2 * n, 2 * n + 1)
+        ]
+        for n in (0, 1)
+    },
+    "mp.spawn": {
+        f"node{n}": [process(n, {"MASTER_ADDR": "node1", "MASTER_PORT": 1, "WORLD_SIZE": 16}, spawns=True)]
+        for n in (1, 2)
+    },
+    "one-host jobs beside each other": {
+        f"node{n}": [
+            process(r, torch_rank(r, WORLD_SIZE=8, MASTER_ADDR="127.0.0.1", TORCHELASTIC_RUN_ID="none"))
+            for r in range(8)
+        ]
+        for n in (1, 2)
+    },
+    "two jobs of one program": {
+        "node1": [
+            process(
+                port + r,
+                {"RANK": r, "WORLD_SIZE": 2, "MASTER_PORT": port, "MASTER_ADDR": "node1", "NCCL_ALGO": port},
+            )
+            for port in (29500, 29600)
+            for r in range(2)
+        ]
+    },
+    "variables of hosts": changed(
+        torch_job(), range(108, 116), HCCL_IF_IP="1", NCCL_IB_HCA="a", NCCL_DEBUG="INFO"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_healthy_jobs_that_run(name: str) -> None:
+    silent(running(**RUNNING[name]))
+
+
+def test_standalone_and_one_host(tmp_path: Path) -> None:
+    silent([read(tmp_path, "torchrun --standalone --nproc_per_node=8 train.py\n")])
+    silent([read(tmp_path, "export MASTER_ADDR=localhost MASTER_PORT=1\npython t.py\n")], a_plan(hosts=1))
+    silent([read(tmp_path, "msrun --worker_num=8 --local_worker_num=8 net.py\n")])
+
+
+# launch-inconsistent
+
+
+def test_one_rank_has_another_port(tmp_path: Path) -> None:
+    texts = [
+        dump(torch_rank(r, **({"MASTER_PORT": 29501} if r == 5 else {})), f"node{r // 8 + 1}")
+        for r in range(16)
+    ]
+    problem = only([read(tmp_path, *texts)], INCONSISTENT)
+    assert problem.hosts == ("node1",)
+    assert [(place.host, place.rank) for place in problem.where] == [("node1", 5)]
+    assert "29501, for rank 5 on node1" in problem.actual
+    assert "29500" in problem.expected
+    assert problem.subject == "env0.log … env15.log: MASTER_PORT"
+    assert problem.commands == ("export MASTER_PORT=29500",)
+    assert problem.confidence is Confidence.CERTAIN
+    assert any("env5.log" in evidence.source for evidence in problem.evidence)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MASTER_ADDR", "192.168.7.2"),
+        ("WORLD_SIZE", 17),
+        ("HCCL_CONNECT_TIMEOUT", 700),
+        ("HCCL_BUFFSIZE", 400),
+        ("NCCL_ALGO", "Ring"),
+        ("RANK_TABLE_FILE", "/x"),
+        ("MS_SCHED_PORT", 1),
+    ],
+)
+def test_a_variable_of_one_rank_that_runs(name: str, value: str | int) -> None:
+    launches = running(**changed(torch_job(HCCL_CONNECT_TIMEOUT=600), (111,), **{name: value}))
+    (problem,), _ = judged(INCONSISTENT, launches)
+    assert problem.hosts == ("node2",)
+    assert [(place.host, place.rank) for place in problem.where] == [("node2", 11)]
+    assert problem.subject == f"train.py: {name}"
+    assert problem.evidence[0].source == "process 111 on node2"
+
+
+def test_a_host_against_a_host_is_a_tie() -> None:
+    launches = running(**changed(torch_job(), range(108, 116), HCCL_BUFFSIZE=100))
+    problem = only(launches, INCONSISTENT)
+    assert problem.confidence is Confidence.SUSPECT
+    assert problem.hosts == ("node1", "node2")
+    assert "undecided" in problem.summary
+    assert problem.actual == "(not set): ranks 0-7; 100: ranks 8-15"
+
+
+@pytest.mark.parametrize(
+    ("texts", "subject"),
+    [
+        (
+            [TORCHRUN.format(node=0), TORCHRUN.format(node=1).replace("PORT=29500", "PORT=29501")],
+            "--master_port",
+        ),
+        ([TORCHRUN.format(node=0), TORCHRUN.format(node=1).replace("NNODES=2", "NNODES=3")], "--nnodes"),
+        (
+            [MSRUN.format(node=0), MSRUN.format(node=1).replace("master_port=8118", "master_port=8119")],
+            "--master_port",
+        ),
+        ([MSRUN.format(node=0), MSRUN.format(node=1).replace("=300", "=30")], "--cluster_time_out"),
+        ([C10D, C10D.replace("job7", "job8")], "--rdzv_id"),
+        ([ENV_FILE.format(node=0), ENV_FILE.format(node=1).replace('"600"', "650")], "HCCL_CONNECT_TIMEOUT"),
+        (
+            [TORCH_NPU_RUN.format(node=0), TORCH_NPU_RUN.format(node=1).replace("=600", "=650")],
+            "HCCL_CONNECT_TIMEOUT",
+        ),
+    ],
+)
+def test_scripts_of_two_hosts_that_differ(texts: list[str], subject: str, tmp_path: Path) -> None:
+    problem = only([read(tmp_path, *texts)], INCONSISTENT)
+    assert problem.subject == f"env0.log … env1.log: {subject}"
+    assert problem.confidence is Confidence.SUSPECT
+
+
+def test_two_ways_to_write_the_master_are_one(tmp_path: Path) -> None:
+    other = TORCHRUN.format(node=1).replace("192.168.7.1", "node1.cluster.local")
+    silent([read(tmp_path, TORCHRUN.format(node=0), other)])
+    silent([read(tmp_path, C10D, C10D.replace("node2:", "192.168.7.2:"))])
+
+
+def test_a_rank_table_beside_its_alternative(tmp_path: Path) -> None:
+    both: dict[str, Any] = {"CM_CHIEF_IP": "192.168.7.1", "CM_CHIEF_PORT": 6000, "CM_WORKER_SIZE": 8}
+    problem = only([read(tmp_path, *(dump(table_rank(r, **both)) for r in range(8)))], INCONSISTENT)
+    assert problem.commands == ("unset CM_CHIEF_IP CM_CHIEF_PORT CM_WORKER_SIZE",)
+
+
+@pytest.mark.parametrize(("local", "says"), [(4, "fewer"), (16, "more")])
+def test_workers_that_do_not_add_up(local: int, says: str, tmp_path: Path) -> None:
+    texts = [
+        MSRUN.format(node=n).replace("--local_worker_num=8", f"--local_worker_num={local}") for n in (0, 1)
+    ]
+    problem = only([read(tmp_path, *texts)], INCONSISTENT)
+    assert problem.summary.startswith(f"msrun starts {says} workers")
+    assert problem.actual.startswith(f"{2 * local}: {local} + {local}")
+
+
+def test_torchrun_does_not_read_what_its_ranks_get(tmp_path: Path) -> None:
+    texts = [f"export WORLD_SIZE={size}\n{TORCHRUN.format(node=n)}" for n, size in enumerate((2, 16))]
+    silent([read(tmp_path, *texts)])
+
+
+def test_a_script_may_set_ranks_for_some_commands_only(tmp_path: Path) -> None:
+    silent(
+        [read(tmp_path, "RANK=0 python t.py &\nRANK=1 python t.py &\nRANK=2 python t.py &\npython t.py\n")]
+    )
+
+
+def test_one_script_says_nothing_of_other_hosts(tmp_path: Path) -> None:
+    silent([read(tmp_path, MSRUN.format(node=0))])
+    silent([read(tmp_path, MSRUN.format(node=0))], a_plan(hosts=1))
+
+
+@pytest.mark.parametrize(
+    ("text", "severity"),
+    [
+        (ENV_FILE.format(node=0).replace("WORLD_SIZE=16", "WORLD_SIZE=8"), None),
+        ("export WORLD_SIZE=8\n" + TORCHRUN.format(node=0), Severity.WARN),
+    ],
+)
+def test_a_world_that_is_not_the_product(text: str, severity: Severity | None, tmp_path: Path) -> None:
+    problem = only([read(tmp_path, text)], INCONSISTENT)
+    assert problem.severity is severity
+    assert problem.expected == "16: 2 × 8"
+    assert problem.commands == ("export WORLD_SIZE=16",)
+
+
+def test_platforms_that_count_nodes_in_world_size(tmp_path: Path) -> None:
+    silent([read(tmp_path, "export WORLD_SIZE=2\n" + TORCHRUN.format(node=0))])
+
+
+# launch-ranks
+
+
+@pytest.mark.parametrize(
+    ("change", "summary", "rank"),
+    [
+        ({"RANK_ID": 4}, "RANK_ID=4 is given 2 times", 4),
+        ({"RANK_ID": 8}, "RANK_ID is out of range", 8),
+        ({"RANK_ID": -1}, "RANK_ID is out of range", -1),
+        ({"RANK_ID": "five"}, "RANK_ID is no number", None),
+    ],
+)
+def test_a_wrong_rank_among_dumps(
+    change: dict[str, str | int], summary: str, rank: int | None, tmp_path: Path
+) -> None:
+    envs = [{**table_rank(r), **(change if r == 5 else {})} for r in range(8)]
+    problems, _ = judged(RANKS, [read(tmp_path, *(dump(env, "node2") for env in envs))])
+    (problem,) = [problem for problem in problems if problem.summary == summary]
+    assert problem.hosts == ("node2",)
+    assert {place.rank for place in problem.where} == {rank}
+    assert "env5.log" in words(problem)
+    assert problem.commands[0].startswith("export RANK_ID=$i")
+    others = [problem.summary for problem in problems if problem.summary != summary]
+    assert set(others) <= {"nobody is told to be some of the ranks"}, "rank 5 is missing then"
+
+
+def test_ranks_beyond_the_world_are_one_finding(tmp_path: Path) -> None:
+    texts = [dump(torch_rank(rank, WORLD_SIZE=8), f"node{rank // 8 + 1}") for rank in range(16)]
+    (problem,), _ = judged(RANKS, [read(tmp_path, *texts)])
+    assert problem.expected == "0 to 7 (WORLD_SIZE=8)"
+    assert [place.rank for place in problem.where] == list(range(8, 16))
+    assert problem.hosts == ("node2",)
+    assert problem.actual.endswith("RANK=11 (env11.log) and 4 more")
+
+
+def test_a_loop_that_does_not_export_the_rank(tmp_path: Path) -> None:
+    texts = [dump(table_rank(rank, RANK_ID=0)) for rank in range(8)]
+    problems, _ = judged(RANKS, [read(tmp_path, *texts)])
+    assert [problem.summary for problem in problems] == [
+        "RANK_ID=0 is given 8 times",
+        "nobody is told to be some of the ranks",
+    ]
+    assert "ranks 1-7 missing" in problems[1].actual
+
+
+def test_a_rank_that_is_not_set(tmp_path: Path) -> None:
+    envs = [table_rank(rank) for rank in range(8)]
+    del envs[3]["RANK_ID"]
+    problem = only([read(tmp_path, *(dump(env, "node1") for env in envs))], RANKS)
+    assert problem.summary == "RANK_ID is not set"
+    assert problem.actual == "not set for env3.log on node1"
+    assert problem.hosts == ("node1",)
+
+
+def test_a_missing_dump(tmp_path: Path) -> None:
+    problem = only([read(tmp_path, *(dump(table_rank(r)) for r in range(8) if r != 3))], RANKS)
+    assert problem.actual == "rank 3 missing"
+    assert problem.confidence is Confidence.STRONG
+
+
+def test_dumps_of_one_host_only(tmp_path: Path) -> None:
+    problems, doubt = judged(RANKS, [read(tmp_path, *(dump(table_rank(r, 16)) for r in range(8)))])
+    assert problems == []
+    assert "ranks 8-15 of 16" in doubt
+
+
+def test_a_rank_that_has_died() -> None:
+    job = torch_job()
+    job["node2"] = [each for each in job["node2"] if each.pid != 110]
+    problem = only(running(**job), RANKS)
+    assert problem.summary == "ranks of the job do not run"
+    assert problem.hosts == ("node2",)
+    assert [(place.host, place.rank) for place in problem.where] == [("node2", 10)]
+    assert problem.commands == ("ssh node2 'ps -u \"$USER\" -o pid,lstart,args'",)
+
+
+def test_a_host_that_has_not_started() -> None:
+    job = torch_job()
+    problem = only(running(node1=job["node1"]), RANKS)
+    assert problem.hosts == ("node2",)
+    assert problem.actual == "ranks 8-15 missing"
+
+
+def test_a_job_that_goes_on_elsewhere() -> None:
+    """All hosts that were looked at are full: where the other ranks are is nobody's business here."""
+    problems, doubt = judged(RANKS, running(**changed(torch_job(), range(100, 116), WORLD_SIZE=32)))
+    assert problems == []
+    assert "ranks 16-31 of 32 may run on hosts that were not looked at" in doubt
+
+
+def test_a_host_that_could_not_be_asked() -> None:
+    heard = {"node1": ()}
+    problems, doubt = judged(RANKS, running(node1=torch_job()["node1"]), facts={"job-processes": heard})
+    assert problems == []
+    assert "not every host could be asked" in doubt
+
+
+def test_two_processes_are_one_rank() -> None:
+    job = torch_job()
+    job["node1"].append(process(500, torch_rank(3)))
+    problems, _ = judged(RANKS, running(**job))
+    assert problems[0].summary == "RANK=3 is given 2 times"
+    assert problems[0].actual == "process 103 on node1, process 500 on node1"
+    assert problems[1].summary == "2 ranks of one host take the same device"
+
+
+@pytest.mark.parametrize(
+    ("texts", "summary"),
+    [
+        ([TORCHRUN.format(node=0), TORCHRUN.format(node=0)], "--node_rank=0 is given 2 times"),
+        ([TORCHRUN.format(node=0), TORCHRUN.format(node=2)], "--node_rank is out of range"),
+        ([TORCHRUN.format(node="''"), TORCHRUN.format(node="0")], "--node_rank=0 is given 2 times"),
+        ([MSRUN.format(node=1), MSRUN.format(node=1)], "--node_rank=1 is given 2 times"),
+        ([ENV_FILE.format(node=1), ENV_FILE.format(node=1)], "NODE_RANK=1 is given 2 times"),
+    ],
+)
+def test_node_ranks(texts: list[str], summary: str, tmp_path: Path) -> None:
+    texts = [re.sub(r"--node_rank \$NODE_RANK", "", t) if "NODE_RANK=''" in t else t for t in texts]
+    assert only([read(tmp_path, *texts)], RANKS).summary == summary
+
+
+def test_msrun_numbers_the_ranks_itself(tmp_path: Path) -> None:
+    silent([read(tmp_path, MSRUN.format(node=-1), MSRUN.format(node=-1))])
+    one_host = MSRUN.format(node=0).replace("worker_num=16", "worker_num=8")
+    silent([read(tmp_path, one_host)])
+
+
+def test_a_node_rank_that_nobody_gave(tmp_path: Path) -> None:
+    text = "torchrun --nnodes=2 --nproc_per_node=8 --master_addr=node1 train.py\n"
+    problems, doubt = judged(RANKS, [read(tmp_path, text)])
+    assert problems == []
+    assert "--node_rank is not given" in doubt
+    silent([read(tmp_path, text, text.replace("--nnodes=2", "--nnodes=2 --node_rank=1"))])
+
+
+def test_a_role_that_mindspore_does_not_know(tmp_path: Path) -> None:
+    texts = [dump({**worker(r), **({"MS_ROLE": "WORKER"} if r == 2 else {})}) for r in range(8)]
+    problem = only([read(tmp_path, *texts)], RANKS)
+    assert "`Role name is invalid`" in problem.summary
+    assert problem.actual == "MS_ROLE=WORKER, for rank 2 (env2.log)"
+    assert problem.where[0].rank == 2
+
+
+def test_two_schedulers() -> None:
+    sched = {**worker(0), "MS_ROLE": "MS_SCHED"}
+    job = of_one_host([worker(rank) for rank in range(8)], process(200, sched), process(201, sched))
+    problem = only(running(**job), RANKS)
+    assert "exactly one" in problem.summary
+    assert problem.hosts == ("node1",)
+
+
+def test_a_scheduler_is_not_called_by_the_rank_that_it_inherited() -> None:
+    sched = {**worker(7), "MS_ROLE": "MS_SCHED", "MS_SCHED_PORT": 9000}
+    job = of_one_host([worker(rank) for rank in range(8)], process(200, sched))
+    problem = only(running(**job), INCONSISTENT)
+    assert problem.actual == "9000, for process 200 on node1"
+    assert [place.rank for place in problem.where] == [None]
+
+
+def test_a_scheduler_that_is_gone() -> None:
+    problem = only(running(**of_one_host([worker(rank) for rank in range(8)])), RANKS)
+    assert "no scheduler" in problem.summary
+
+
+def test_more_workers_than_were_announced() -> None:
+    envs = [{**worker(0, 4), "MS_NODE_ID": ""} for _ in range(5)]
+    job = of_one_host(envs, process(200, {**worker(0, 4), "MS_ROLE": "MS_SCHED"}))
+    problem = only(running(**job), RANKS)
+    assert problem.actual == "5 with MS_ROLE=MS_WORKER"
+    assert problem.commands == ("export MS_WORKER_NUM=5",)
+
+
+@pytest.mark.parametrize(
+    ("env", "device", "says"),
+    [
+        (torch_rank(3, LOCAL_RANK=8), 8, "LOCAL_RANK is beyond the devices of the host"),
+        (torch_rank(3, LOCAL_RANK=4), 4, "2 ranks of one host take the same device"),
+        (table_rank(3, DEVICE_ID=9), 9, "DEVICE_ID is beyond the devices of the host"),
+        (table_rank(3, DEVICE_ID=4), 4, "2 ranks of one host take the same device"),
+    ],
+)
+def test_devices_of_ranks(env: dict[str, str | int], device: int, says: str) -> None:
+    make = torch_rank if "RANK" in env else table_rank
+    envs = [make(rank, **({"WORLD_SIZE": 8} if "RANK" in env else {})) for rank in range(8)]
+    envs[3] = {**env, **({"WORLD_SIZE": 8} if "RANK" in env else {})}
+    problem = only(running(**of_one_host(envs)), RANKS)
+    assert problem.summary == says
+    assert problem.hosts == ("node1",)
+    assert (3, device) in [(place.rank, place.device) for place in problem.where]
+    assert judged(RANKS, running(**of_one_host(envs)), a_plan("gloo"))[0] == []
+
+
+def test_more_ranks_than_visible_devices() -> None:
+    envs = [torch_rank(r, WORLD_SIZE=4, ASCEND_RT_VISIBLE_DEVICES="4,5") for r in range(4)]
+    problem = only(running(**of_one_host(envs)), RANKS)
+    assert problem.actual == "LOCAL_RANK=2 (rank 2 on node1), LOCAL_RANK=3 (rank 3 on node1)"
+    assert [place.device for place in problem.where] == [2, 3]
+
+
+def test_a_device_that_the_table_gives_to_another_rank() -> None:
+    servers = [LiveServer("node1", "192.168.7.1", tuple(LiveDevice(n, f"10.0.0.{n}") for n in range(8)))]
+    text = make_table(servers, "1.0")
+    table = TableSeen("/job/table.json", text, *read_table(text), given=True)
+    envs = [table_rank(rank) for rank in range(8)]
+    envs[0]["DEVICE_ID"], envs[1]["DEVICE_ID"] = 1, 0
+    problems, _ = judged(RANKS, running(**of_one_host(envs)), facts={"rank-table": table})
+    assert [(p.actual, p.commands) for p in problems] == [
+        ("DEVICE_ID=1, for process 100", ("export DEVICE_ID=0",)),
+        ("DEVICE_ID=0, for process 101", ("export DEVICE_ID=1",)),
+    ]
+    assert problems[0].hosts == ("node1",)
+    assert problems[0].evidence[1].source == "/job/table.json"
+
+
+# master-not-here
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        (["msrun --worker_num=16 --local_worker_num=8 net.py\n"], "the default of msrun"),
+        (["torchrun --nnodes=2 --node_rank=0 train.py\n"], "the default of torchrun"),
+        (["export MASTER_ADDR=node1\ntorchrun --nnodes=2 --node_rank=0 t.py\n"], "the default of torchrun"),
+        (["torch_npu_run --nnodes=2 --node_rank=0 train.py\n"], "the default of torch_npu_run"),
+        (["torchrun --nnodes=2 --rdzv_backend=c10d train.py\n"], "the default of c10d"),
+        (["torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=localhost:1 t.py\n"], "--rdzv_endpoint"),
+        ([DYNAMIC_CLUSTER.replace("192.168.7.1", "127.0.0.1").replace("NUM=8", "NUM=16")], "MS_SCHED_HOST"),
+        ([TORCHRUN.format(node=n).replace("192.168.7.1", "127.0.0.1") for n in (0, 1)], "--master_addr"),
+        ([MPIRUN.replace("MASTER_ADDR=node1", "MASTER_ADDR=::1")], "MASTER_ADDR"),
+        ([ENV_FILE.format(node=n).replace("192.168.7.1", "localhost") for n in (0, 1)], "MASTER_ADDR"),
+        (["export MASTER_ADDR=0.0.0.0\n"], "MASTER_ADDR"),
+        (["accelerate launch --num_machines 2 --main_process_ip 127.0.0.1 t.py\n"], "--main_process_ip"),
+    ],
+)
+def test_loopback_in_a_job_of_several_hosts(texts: list[str], says: str, tmp_path: Path) -> None:
+    problems, _ = judged(MASTER, [read(tmp_path, *texts)])
+    (problem,) = problems
+    assert "each host waits for itself" in problem.summary
+    assert f"by {says}" in problem.actual
+    assert problem.hosts == (), "nobody told a host something else than the others"
+    assert problem.evidence
+    assert problem.commands
+
+
+def test_a_job_that_runs_with_loopback() -> None:
+    job = changed(torch_job(), range(100, 116), MASTER_ADDR="127.0.0.1")
+    job = {host: processes[1:] for host, processes in job.items()}
+    problem = only(running(**job), MASTER)
+    assert len(problem.where) == 16
+
+
+@pytest.mark.parametrize(
+    ("address", "actual", "confidence"),
+    [
+        ("192.168.7.2", "192.168.7.2 is that of node2, by MASTER_ADDR", Confidence.CERTAIN),
+        ("node2", "node2 is that of node2, by MASTER_ADDR", Confidence.CERTAIN),
+        ("10.0.0.9", "10.0.0.9 is nobody’s here, by MASTER_ADDR", Confidence.STRONG),
+    ],
+)
+def test_a_master_that_is_not_the_host_of_rank_0(address: str, actual: str, confidence: Confidence) -> None:
+    job = {
+        f"node{n + 1}": [process(r, torch_rank(r, MASTER_ADDR=address)) for r in range(8 * n, 8 * n + 8)]
+        for n in (0, 1)
+    }
+    problem = only(running(**job), MASTER)
+    assert problem.actual == actual
+    assert problem.expected == "an address of node1: 192.168.7.1"
+    assert problem.confidence is confidence
+    assert [(place.host, place.rank) for place in problem.where] == [("node1", 0)]
+    assert problem.commands == ("export MASTER_ADDR=192.168.7.1",)
+
+
+def test_the_scheduler_is_elsewhere() -> None:
+    job = {
+        "node1": [process(r, worker(r, 4)) for r in range(2)],
+        "node2": [
+            *(process(r, worker(r, 4)) for r in (2, 3)),
+            process(9, {**worker(0, 4), "MS_ROLE": "MS_SCHED"}),
+        ],
+    }
+    problem = only(running(**job), MASTER)
+    assert problem.summary == "the master's address is not that of the host of the scheduler"
+    assert problem.expected == "an address of node2: 192.168.7.2"
+
+
+def test_a_rendezvous_may_be_on_any_host(tmp_path: Path) -> None:
+    silent([read(tmp_path, C10D)])
+    problem = only([read(tmp_path, C10D.replace("node2:", "10.0.0.9:"))], MASTER)
+    assert problem.summary == "the master's address is not that of one of these hosts"
+    assert problem.commands == ("# start with --rdzv_endpoint=ADDRESS-OF-RANK-0:29400",)
+
+
+@pytest.mark.parametrize(
+    ("known", "hosts", "says"),
+    [
+        ({"node1": (), "node2": ()}, (), "cannot be resolved"),
+        ({"node1": ("192.168.7.1",), "node2": ()}, ("node2",), "cannot be resolved"),
+        ({"node1": ("127.0.1.1",), "node2": ("127.0.1.1",)}, (), "loopback"),
+        ({"node1": ("192.168.7.1",), "node2": ("127.0.1.1",)}, ("node2",), "loopback"),
+    ],
+)
+def test_a_name_that_hosts_do_not_know(
+    known: dict[str, tuple[str, ...]], hosts: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    facts = the_facts()
+    for host, names in facts["names"].items():
+        facts["names"][host] = type(names)({**names.addresses, "head": known[host]}, host)
+    text = "export MASTER_ADDR=head MASTER_PORT=1\n"
+    (problem, *more), _ = judged(MASTER, [read(tmp_path, text)], facts={"names": facts["names"]})
+    assert more == []
+    assert says in problem.summary
+    assert problem.hosts == hosts
+    assert problem.commands == ("getent ahosts head",)
+
+
+@pytest.mark.parametrize(
+    ("text", "facts", "doubt"),
+    [
+        ("export MASTER_ADDR=head\n", {}, "no host was asked what head is"),
+        ("export MASTER_ADDR=10.0.0.9\n", {"addresses": {}}, "the addresses of node[1-2] are not known"),
+        ("torchrun --nnodes=3 --node_rank=1 --master_addr=10.0.0.9 t.py\n", {}, "a host that was not asked"),
+        ("torchrun --nnodes=3 --node_rank=0 --master_addr=10.0.0.9 t.py\n", {}, "a host that was not asked"),
+    ],
+)
+def test_a_master_of_which_nothing_is_known(
+    text: str, facts: dict[str, Any], doubt: str, tmp_path: Path
+) -> None:
+    problems, why = judged(MASTER, [read(tmp_path, text)], facts=facts)
+    assert problems == []
+    assert doubt in why
+
+
+def test_rank_0_runs_on_none_of_these_hosts() -> None:
+    job = {"node1": [process(r, torch_rank(r, MASTER_ADDR="10.0.0.9")) for r in range(8, 16)]}
+    problems, why = judged(MASTER, running(**job))
+    assert problems == []
+    assert "may be that of a host that was not asked" in why
+
+
+def test_other_hosts_need_not_know_the_master_of_a_job_on_one_host(tmp_path: Path) -> None:
+    facts = the_facts(names={"head": "192.168.7.1"})
+    facts["names"]["node2"] = type(facts["names"]["node2"])({"head": ()}, "node2")
+    launch = read(tmp_path, "torchrun --nnodes=1 --nproc_per_node=8 --master_addr=head t.py\n")
+    assert judged(MASTER, [launch], facts=facts) == ([], "")
+
+
+def test_a_name_that_stands_for_a_service(tmp_path: Path) -> None:
+    """Its address is none of the hosts', and connections may be passed on to rank 0 all the same."""
+    facts = the_facts(names={"job-master": "10.96.0.7"})
+    (problem,), _ = judged(MASTER, [read(tmp_path, "export MASTER_ADDR=job-master\n")], facts=facts)
+    assert problem.severity is Severity.WARN
+    assert problem.confidence is Confidence.STRONG
+
+
+def test_what_is_typed_stays_on_one_line(tmp_path: Path) -> None:
+    """A value with a line end in it would be a command of its own behind a comment."""
+    texts = [
+        f"torchrun --nnodes=2 --node_rank={n} --master_addr=node1 --rdzv_id='a\nreboot {n}' t.py\n"
+        for n in (0, 1)
+    ]
+    problem = only([read(tmp_path, *texts)], INCONSISTENT)
+    assert all("\n" not in command and command.startswith("# ") for command in problem.commands)
+
+
+def test_one_host_of_a_larger_job(tmp_path: Path) -> None:
+    problems, why = judged(MASTER, [read(tmp_path, "export MASTER_ADDR=10.0.0.9\n")], a_plan(hosts=1))
+    assert problems == []
+    assert why
+
+
+# launch-timeouts
+
+FIRST = {
+    "devices": {"node1": the_facts()["devices"]["node1"].__class__(tuple(range(8)), (), "atlas-training")}
+}
+
+
+@pytest.mark.parametrize(
+    ("env", "name", "value"),
+    [
+        ({"HCCL_CONNECT_TIMEOUT": 60}, "HCCL_CONNECT_TIMEOUT", 120),
+        ({"HCCL_CONNECT_TIMEOUT": 7201}, "HCCL_CONNECT_TIMEOUT", 120),
+        ({"HCCL_CONNECT_TIMEOUT": "600s"}, "HCCL_CONNECT_TIMEOUT", 120),
+        ({"HCCL_EXEC_TIMEOUT": -1}, "HCCL_EXEC_TIMEOUT", 1836),
+        ({"HCCL_EXEC_TIMEOUT": 2147483648}, "HCCL_EXEC_TIMEOUT", 1836),
+        ({"HCCL_EVENT_TIMEOUT": "x"}, "HCCL_EVENT_TIMEOUT", 1868),
+        ({"HCCL_CONNECT_TIMEOUT": 7200}, "HCCL_EXEC_TIMEOUT", 7276),
+        ({"HCCL_CONNECT_TIMEOUT": 600, "HCCL_EXEC_TIMEOUT": 600}, "HCCL_EXEC_TIMEOUT", 680),
+        ({"HCCL_EXEC_TIMEOUT": 100}, "HCCL_EXEC_TIMEOUT", 204),
+        ({"HCCL_EVENT_TIMEOUT": 1800}, "HCCL_EVENT_TIMEOUT", 1868),
+        ({"HCCL_EXEC_TIMEOUT": 3600, "HCCL_EVENT_TIMEOUT": 3600}, "HCCL_EVENT_TIMEOUT", 3632),
+        ({"HCCL_EXEC_TIMEOUT": 0, "HCCL_EVENT_TIMEOUT": 3600}, "HCCL_EVENT_TIMEOUT", 0),
+        ({"HCCL_EXEC_TIMEOUT": 300, "MS_ROLE": "MS_WORKER"}, "HCCL_EXEC_TIMEOUT", 680),
+        ({"RANK_TABLE_FILE": "/x", "HCCL_CONNECT_TIMEOUT": 200}, "HCCL_CONNECT_TIMEOUT", 300),
+        ({"RANK_TABLE_FILE": "/x", "RANK": 0, "WORLD_SIZE": 1}, "HCCL_CONNECT_TIMEOUT", 300),
+    ],
+)
+def test_timeouts_that_do_not_fit(env: dict[str, str | int], name: str, value: int, tmp_path: Path) -> None:
+    launch = read(tmp_path, dump(env))
+    (problem,), _ = judged(TIMEOUTS, [launch])
+    assert problem.subject == f"env0.log: {name}"
+    assert problem.commands == (f"export {name}={value}",)
+    assert problem.expected
+    assert problem.actual
+    mended = read(tmp_path, dump({**env, name: value}))
+    assert judged(TIMEOUTS, [mended]) == ([], ""), "what the finding says to type is right"
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"HCCL_CONNECT_TIMEOUT": 120},
+        {"HCCL_CONNECT_TIMEOUT": 1200},
+        {"HCCL_EXEC_TIMEOUT": 7200},
+        {"HCCL_EXEC_TIMEOUT": 0, "HCCL_CONNECT_TIMEOUT": 7200},
+        {"HCCL_EXEC_TIMEOUT": 0, "HCCL_EVENT_TIMEOUT": 0},
+        {"HCCL_EXEC_TIMEOUT": 7200, "HCCL_EVENT_TIMEOUT": 0},
+        {"HCCL_CONNECT_TIMEOUT": 1200, "HCCL_EXEC_TIMEOUT": 1800, "HCCL_EVENT_TIMEOUT": 1900},
+        {"RANK_TABLE_FILE": "/x", "RANK_ID": 0},
+        {"RANK_TABLE_FILE": "/x", "HCCL_CONNECT_TIMEOUT": 300},
+    ],
+)
+def test_timeouts_that_fit(env: dict[str, str | int], tmp_path: Path) -> None:
+    assert judged(TIMEOUTS, [read(tmp_path, dump({"HCCL_BUFFSIZE": 200, **env}))]) == ([], "")
+
+
+@pytest.mark.parametrize(
+    ("env", "actual"),
+    [
+        ({"HCCL_EXEC_TIMEOUT": 0}, "0"),
+        ({"HCCL_EXEC_TIMEOUT": 17341}, "17341"),
+        ({"HCCL_CONNECT_TIMEOUT": 600, "HCCL_EXEC_TIMEOUT": 611},
+         "HCCL_CONNECT_TIMEOUT=600, HCCL_EXEC_TIMEOUT=611 (rounded down to 544 by this generation)"),
+    ],
+)  # fmt: skip
+def test_the_first_generation_has_rules_of_its_own(
+    env: dict[str, str | int], actual: str, tmp_path: Path
+) -> None:
+    launch = read(tmp_path, dump(env))
+    (problem,), _ = judged(TIMEOUTS, [launch], facts=FIRST)
+    assert problem.actual == actual
+    assert judged(TIMEOUTS, [launch]) == ([], "")
+
+
+def test_a_script_may_inherit_what_it_does_not_set(tmp_path: Path) -> None:
+    text = "export HCCL_CONNECT_TIMEOUT=7200\npython train.py\n"
+    assert judged(TIMEOUTS, [read(tmp_path, text)]) == ([], "")
+
+
+def test_equal_findings_of_ranks_are_one() -> None:
+    (problem,), _ = judged(TIMEOUTS, running(**torch_job(HCCL_CONNECT_TIMEOUT=7200)))
+    assert len(problem.where) == 16

@@ -1,0 +1,347 @@
+"""Jobs in pods, jobs beside each other, jobs that were seen in part: what is right is not called wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from doctor.job.launch import JobProcess
+from doctor.model import Confidence, Problem, Severity
+from tests.support.launches import a_plan, judged, process, running, the_facts, torch_rank, words, worker
+
+INCONSISTENT, RANKS, MASTER = CHECKS = ("launch-inconsistent", "launch-ranks", "master-not-here")
+Jobs = dict[str, list[JobProcess]]
+LOCAL = "127.0.0.1"
+HEAD, OTHER = "192.168.7.1", "192.168.7.3"
+
+
+def found(
+    job: Jobs, hosts: int = 2, backend: str = "nccl", ranks: int = 8
+) -> tuple[dict[str, list[Problem]], list[str]]:
+    """The problems by check, and every doubt."""
+    facts = {**the_facts(hosts), "job-processes": {f"node{n}": () for n in range(1, hosts + 1)}}
+    said = {id: judged(id, running(**job), a_plan(backend, hosts, ranks), facts) for id in CHECKS}
+    return {id: problems for id, (problems, _) in said.items()}, [why for _, why in said.values() if why]
+
+
+def silent(job: Jobs, **given: Any) -> list[str]:
+    """The doubts; there is no problem."""
+    problems, doubts = found(job, **given)
+    assert [words(problem) for some in problems.values() for problem in some] == []
+    return doubts
+
+
+def only(job: Jobs, **given: Any) -> Problem:
+    problems, _ = found(job, **given)
+    (problem,) = [problem for some in problems.values() for problem in some]
+    return problem
+
+
+def torchrun(pid: int, *options: str, **env: str | int) -> JobProcess:
+    return process(pid, env, "python3", "/usr/bin/torchrun", *options, "/job/train.py")
+
+
+def agent_and_ranks(
+    node: int = 0, nodes: int = 1, each: int = 8, master: str = LOCAL, pid: int = 90, **more: str | int
+) -> list[JobProcess]:
+    """What torchrun makes on one host."""
+    where = ("--standalone",) if master == "localhost" else (f"--master_addr={master}",)
+    options = (f"--nnodes={nodes}", f"--node_rank={node}", f"--nproc_per_node={each}", *where)
+    return [
+        torchrun(pid, *options, **{n: v for n, v in more.items() if "NCCL" in n}),
+        *(
+            process(
+                pid + 1 + local,
+                torch_rank(
+                    node * each + local,
+                    LOCAL_RANK=local,
+                    GROUP_RANK=node,
+                    WORLD_SIZE=nodes * each,
+                    LOCAL_WORLD_SIZE=each,
+                    MASTER_ADDR=master,
+                    TORCHELASTIC_RUN_ID="none",
+                )
+                | more,
+                parent=pid,
+            )
+            for local in range(each)
+        ),
+    ]
+
+
+def msrun(node: int, *outer: str, worker_num: int = 16) -> list[JobProcess]:
+    """It is there twice where srun has started it: as itself, and in the command line of srun."""
+    own = (f"--worker_num={worker_num}", "--local_worker_num=8", f"--master_addr={HEAD}", "net.py")
+    agent = process(9, {}, "python", "/usr/bin/msrun", *own)
+    return [process(5, {}, *outer, "msrun", *own), agent] if outer and not node else [agent]
+
+
+def workers(scheduler: Mapping[str, str | int], **env: Any) -> list[JobProcess]:
+    """Eight workers and their scheduler, on one host."""
+    own: dict[str, str | int] = {
+        "MS_ROLE": "MS_SCHED",
+        "MS_WORKER_NUM": 8,
+        "MS_SCHED_HOST": HEAD,
+        "MS_SCHED_PORT": 8118,
+    }
+    return [
+        process(99, {**own, **scheduler}),
+        *(process(100 + rank, worker(rank, **env)) for rank in range(8)),
+    ]
+
+
+def alone(rank: int, **env: str | int) -> JobProcess:
+    return process(10 + rank, {"RANK": rank, "WORLD_SIZE": 2, "MASTER_PORT": 23456, **env})
+
+
+HEALTHY: dict[str, Jobs] = {
+    "pods: rank 0 waits at localhost": {
+        "node1": [alone(0, MASTER_ADDR="localhost")],
+        "node2": [alone(1, MASTER_ADDR=HEAD)],
+    },
+    "pods with one device each": {
+        "node1": [
+            each
+            for node in range(8)
+            for each in agent_and_ranks(node, nodes=8, each=1, master=HEAD, pid=100 * (node + 1))
+        ]
+    },
+    "one device for each task": {
+        "node1": [
+            process(r, torch_rank(r, LOCAL_RANK=0, WORLD_SIZE=8, GROUP_RANK=0, CUDA_VISIBLE_DEVICES=0))
+            for r in range(8)
+        ]
+    },
+    "a job of one host on each of two": {f"node{n}": agent_and_ranks() for n in (1, 2)},
+    "the same, with other variables": {
+        "node1": agent_and_ranks(NCCL_ALGO="Ring"),
+        "node2": agent_and_ranks(MASTER_PORT=29501),
+    },
+    "the same, starting": {f"node{n}": [torchrun(9, "--nproc_per_node=8")] for n in (1, 2)},
+    "the same, starting at other ports": {
+        f"node{n}": [torchrun(9, "--nproc_per_node=8", f"--master_port=2950{n}")] for n in (1, 2)
+    },
+    "mp.spawn on each of two hosts": {
+        f"node{n}": [process(9, {"MASTER_ADDR": "localhost", "MASTER_PORT": 1}, spawns=True)] for n in (1, 2)
+    },
+    "two standalone jobs of one host": {
+        "node1": [
+            each
+            for pid, id, devices, env in (
+                (100, "aaaa", "0,1,2,3", {"NCCL_P2P_DISABLE": 1}),
+                (200, "bbbb", "4,5,6,7", {"MASTER_PORT": 29501}),
+            )
+            for each in agent_and_ranks(
+                each=4,
+                master="localhost",
+                pid=pid,
+                TORCHELASTIC_RUN_ID=id,
+                CUDA_VISIBLE_DEVICES=devices,
+                **env,
+            )
+        ]
+    },
+    "srun around msrun": {"node1": msrun(0, "srun", "-N2", "--ntasks-per-node=1"), "node2": msrun(1)},
+    "mpirun around msrun": {"node1": msrun(0, "mpirun", "-np", "2", "-H", "node1,node2"), "node2": msrun(1)},
+    "a scheduler without the workers' variables": {"node1": workers({}, HCCL_BUFFSIZE=400)},
+    "a scheduler at another address of its host": {"node1": workers({"MS_SCHED_HOST": LOCAL})},
+    "workers that inherited a device": {"node1": workers({"DEVICE_ID": 0}, DEVICE_ID=0)},
+    "deepspeed on one of two hosts": {
+        "node1": [
+            process(
+                5, {}, "python3", "-m", "deepspeed.launcher.launch", f"--master_addr={LOCAL}", "/job/train.py"
+            ),
+            *(
+                process(
+                    10 + r,
+                    {"RANK": r, "LOCAL_RANK": r, "WORLD_SIZE": 8, "MASTER_ADDR": LOCAL, "MASTER_PORT": 1},
+                    parent=5,
+                )
+                for r in range(8)
+            ),
+        ]
+    },
+    "a loop that tells no rank": {
+        "node1": [
+            process(r, {"LOCAL_RANK": r, "WORLD_SIZE": 8, "MASTER_ADDR": LOCAL, "MASTER_PORT": 1})
+            for r in range(8)
+        ]
+    },
+    "libraries at other places": {
+        "node1": [alone(0, MASTER_ADDR=HEAD, NCCL_HOME="/opt/nccl")],
+        "node2": [alone(1, MASTER_ADDR=HEAD, NCCL_HOME="/usr/local/nccl", NCCL_VERSION="2.19.3")],
+    },
+}
+
+
+@pytest.mark.parametrize("backend", ["nccl", "hccl"])
+@pytest.mark.parametrize("ranks", [8, 2])
+@pytest.mark.parametrize("name", HEALTHY)
+def test_what_is_right(name: str, ranks: int, backend: str) -> None:
+    assert silent(HEALTHY[name], ranks=ranks, backend=backend) == []
+
+
+def test_a_service_in_front_of_the_scheduler() -> None:
+    """The operator gives the workers the address of a service, and the scheduler that of its own pod."""
+    (doubt,) = silent({"node1": workers({}, MS_SCHED_HOST="10.96.1.7")}, backend="hccl")
+    assert "10.96.1.7 may be a service that passes on to node1" in doubt
+
+
+def test_an_address_that_nobody_has_and_all_were_told() -> None:
+    job = {"node1": workers({"MS_SCHED_HOST": "10.96.1.7"}, MS_SCHED_HOST="10.96.1.7")}
+    problem = only(job, backend="hccl")
+    assert problem.severity is Severity.WARN
+
+
+def test_a_job_beside_a_part_of_another() -> None:
+    """The other one goes on where nobody looked."""
+    job = {f"node{n + 1}": agent_and_ranks(n, nodes=2, master=HEAD) for n in (0, 1)}
+    (doubt,) = silent({**job, "node3": agent_and_ranks(0, nodes=2, master=OTHER)}, hosts=3)
+    assert "ranks 8-15 of 16 may run on hosts that were not looked at" in doubt
+
+
+def test_a_host_with_another_job_is_not_idle() -> None:
+    """What a part of a job lacks need not run there."""
+    job = {"node1": agent_and_ranks(0, nodes=2, master=HEAD)}
+    problem = only(job)
+    assert problem.summary == "ranks of the job were not found"
+    assert (problem.severity, problem.confidence) == (Severity.WARN, Confidence.SUSPECT)
+    assert problem.hosts == ("node2",)
+    other = [process(7, {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": LOCAL}, "python", "/job/other.py")]
+    (doubt,) = silent({**job, "node2": other})
+    assert "ranks 8-15 of 16" in doubt
+
+
+def test_missing_ranks_of_no_host_are_a_doubt() -> None:
+    env = {"OMPI_COMM_WORLD_SIZE": 12, "OMPI_COMM_WORLD_LOCAL_SIZE": 8}
+    job = {"node1": [process(10 + r, {"OMPI_COMM_WORLD_RANK": r, **env}) for r in range(8)]}
+    (doubt,) = silent(job, hosts=1)
+    assert "ranks 8-11 of 12" in doubt
+
+
+# The faults beside them.
+
+
+def without(processes: Sequence[JobProcess], pid: int) -> list[JobProcess]:
+    return [each for each in processes if each.pid != pid]
+
+
+FAULTS: dict[str, tuple[Jobs, str, str]] = {
+    "a worker waits at loopback": (
+        {"node1": [alone(0, MASTER_ADDR=HEAD)], "node2": [alone(1, MASTER_ADDR="localhost")]},
+        MASTER,
+        "each host waits for itself",
+    ),
+    "all wait at loopback": (
+        {"node1": [alone(0, MASTER_ADDR=LOCAL)], "node2": [alone(1, MASTER_ADDR=LOCAL)]},
+        MASTER,
+        "each host waits for itself",
+    ),
+    "mp.spawn that was told of several nodes": (
+        {
+            f"node{n + 1}": [
+                process(9, {"MASTER_ADDR": LOCAL, "NODE_RANK": n}, "python", "t.py", spawns=True)
+            ]
+            for n in (0, 1)
+        },
+        MASTER,
+        "each host waits for itself",
+    ),
+    "a rank of one of two jobs has died": (
+        {"node1": agent_and_ranks(), "node2": without(agent_and_ranks(), 94)},
+        RANKS,
+        "ranks of the job do not run",
+    ),
+    "srun around an msrun too few": (
+        {
+            "node1": msrun(0, "srun", "-N2", worker_num=24),
+            "node2": msrun(1, worker_num=24),
+        },
+        INCONSISTENT,
+        "fewer workers",
+    ),
+    "a worker with another variable than the others": (
+        {"node1": [*workers({})[:-1], process(107, worker(7, HCCL_BUFFSIZE=1))]},
+        INCONSISTENT,
+        "HCCL_BUFFSIZE differs",
+    ),
+    "two pods with one rank": (
+        {
+            "node1": [
+                each
+                for node in (0, 1, 2, 2)
+                for each in agent_and_ranks(node, nodes=4, each=1, master=HEAD, pid=100 * (node + 1))
+            ]
+        },
+        RANKS,
+        "RANK=2 is given 2 times",
+    ),
+    "two ranks of a loop on one device": (
+        {
+            "node1": [
+                process(r, {"LOCAL_RANK": r % 7, "WORLD_SIZE": 8, "MASTER_ADDR": LOCAL, "MASTER_PORT": 1})
+                for r in range(8)
+            ]
+        },
+        RANKS,
+        "2 ranks of one host take the same device",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_is_wrong(name: str) -> None:
+    job, id, summary = FAULTS[name]
+    problems, _ = found(job, backend="hccl")
+    severe = [problem for problem in problems[id] if summary in problem.summary]
+    assert len(severe) == 1, problems
+    assert severe[0].severity is None
+
+
+def by_hand(*env: Mapping[str, str | int], program: str = "/job/eval.py") -> Jobs:
+    pod: dict[str, str | int] = {"RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": HEAD, "MASTER_PORT": 1}
+    return {"node1": [process(20 + n, {**pod, **each}, "python", program) for n, each in enumerate(env)]}
+
+
+def test_scripts_that_were_run_by_hand_in_a_pod() -> None:
+    """They have the pod's rank, and are not ranks."""
+    problem = only(by_hand({}, {}))
+    assert problem.summary == "RANK=0 is given 2 times"
+    assert (problem.severity, problem.confidence) == (Severity.WARN, Confidence.SUSPECT)
+    problems, _ = found(by_hand({"LOCAL_RANK": 0}, {"LOCAL_RANK": 0}))
+    assert {problem.severity for problem in problems[RANKS]} == {Severity.WARN}
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        by_hand({}, {}, {"RANK": 1}),
+        by_hand({"LOCAL_RANK": 0}, {"LOCAL_RANK": 1}),
+        {"node1": [*by_hand({}, {})["node1"], process(9, {}, "torchrun", "--nnodes=2", "/job/eval.py")]},
+        by_hand({"TORCHELASTIC_RUN_ID": "none"}, {"TORCHELASTIC_RUN_ID": "none"}),
+        {"node1": by_hand({})["node1"], "node2": by_hand({})["node1"]},
+        {"node1": [process(n, {"PMI_RANK": 0, "PMI_SIZE": 2}) for n in (1, 2)]},
+    ],
+)
+def test_ranks_that_are_doubled(job: Jobs) -> None:
+    """Another number of the same program, or a launcher, shows that they are ranks."""
+    problems, _ = found(job)
+    (problem,) = [problem for problem in problems[RANKS] if "given 2 times" in problem.summary]
+    assert problem.severity is None
+    assert problem.confidence is Confidence.CERTAIN
+
+
+def test_doubled_ranks_of_the_same_hosts_are_one_finding() -> None:
+    job = {
+        f"node{n}": [
+            process(10 + rank, {"RANK": rank, "WORLD_SIZE": 600, "MASTER_ADDR": HEAD}) for rank in range(300)
+        ]
+        for n in (1, 2)
+    }
+    problems, _ = found(job)
+    (problem,) = problems[RANKS]
+    assert problem.summary == "ranks 0-299 are given 2 times"
+    assert problem.hosts == ("node1", "node2")
+    assert problem.evidence

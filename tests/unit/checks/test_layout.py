@@ -1,0 +1,517 @@
+"""plan-invalid: each rule with its exact numbers and words, and plans beside it of which nothing is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from doctor.api import Backend, Confidence, Problem, Severity, Skip, Undecided
+from doctor.facts.system import Devices
+from doctor.job.parallel import DTYPES, read_layout
+from doctor.job.plan import JobPlan, draft
+from doctor.job.wishes import JobWishes
+from doctor.judge.registry import find
+from doctor.model import Host, Sourced, Status
+from doctor.rules.parallel import CONVERTED, REDUCED
+from tests.support import recordings
+
+(CHECK,) = (check for check in find().checks if check.id == "plan-invalid")
+FAIL, WARN = Severity.FAIL, Severity.WARN
+
+
+def plan_of(said: str, ranks: Mapping[str, int], backend: Backend, source: str = "devices found") -> JobPlan:
+    """The settled plan of a job with so many ranks on each host."""
+    plan = draft([Host(name, name) for name in ranks], JobWishes())
+    hosts = tuple(replace(host, ranks=Sourced(ranks[host.name], source)) for host in plan.hosts)
+    layout = Sourced(read_layout([said]), "--plan") if said else None
+    return replace(plan, hosts=hosts, backend=Sourced(backend, "devices found"), layout=layout)
+
+
+def devices(product: str, ranks: Mapping[str, int], on_bus: int = 0) -> dict[str, Devices]:
+    return {host: Devices(tuple(range(n)), (), product, {"npu": on_bus or n}) for host, n in ranks.items()}
+
+
+def judged(
+    said: str, *ranks: int, product: str = "atlas-a2", backend: Backend = Backend.HCCL, on_bus: int = 0
+) -> list[Problem]:
+    hosts = {f"node{number}": count for number, count in enumerate(ranks or (8,), 1)}
+    seen = devices(product, hosts, on_bus) if product else {}
+    return list(CHECK.run(plan_of(said, hosts, backend), seen))
+
+
+def quotes(problem: Problem) -> list[str]:
+    """What is quoted, but for the plan itself, which always ends the evidence."""
+    assert problem.evidence[-1].source == "--plan"
+    return [f"{quote.source}: {quote.text}" for quote in problem.evidence[:-1]]
+
+
+def only(problems: list[Problem], severity: Severity = FAIL) -> Problem:
+    (problem,) = problems
+    assert (problem.severity or CHECK.severity) is severity
+    assert problem.hosts == (), "a wrong plan is nobody's host"
+    assert problem.where == ()
+    return problem
+
+
+def test_no_plan_was_given() -> None:
+    with pytest.raises(Skip, match="no parallel plan was given"):
+        judged("")
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks", "expected", "actual"),
+    [
+        ("dp=4,tp=2", (8, 8), "16, as with dp=8", "dp 4 · tp 2 = 8; 16 ranks: 8 on node[1-2]"),
+        ("dp=4", (8,), "8, as with dp=8", "dp 4 = 4; 8 ranks: 8 on node1"),
+        (
+            "dp=4,tp=2,pp=2,cp=2",
+            (8, 8),
+            "16, as with dp=2",
+            "dp 4 · tp 2 · pp 2 · cp 2 = 32; 16 ranks: 8 on node[1-2]",
+        ),
+        (
+            "dp=4,tp=2",
+            (8, 7),
+            "15, which 2 = tp must divide",
+            "dp 4 · tp 2 = 8; 15 ranks: 8 on node1, 7 on node2",
+        ),
+        ("dp=8,tp=2,world=32", (8, 8), "32, as with dp=16", "dp 8 · tp 2 = 16; world is 32"),
+        ("tp=3", (8,), "tp that divides 8", "tp 3 = 3; 8 ranks: 8 on node1"),
+        ("tp=4,pp=3", (8, 8), "tp · pp that divides 16", "tp 4 · pp 3 = 12; 16 ranks: 8 on node[1-2]"),
+    ],
+)  # fmt: skip
+def test_the_factors_do_not_make_the_devices(
+    said: str, ranks: tuple[int, ...], expected: str, actual: str
+) -> None:
+    problem = only(judged(said, *ranks))
+    assert problem.summary == "the parallel plan does not make the number of devices"
+    assert (problem.expected, problem.actual) == (expected, actual)
+    assert problem.confidence is Confidence.CERTAIN
+    assert problem.evidence[-1].text == said
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks"),
+    [
+        ("dp=8,tp=2", (8, 8)),
+        ("dp=16", (8, 8)),
+        ("dp=2,tp=2,pp=2,cp=2", (8, 8)),
+        ("tp=2", (8, 8)),
+        ("tp=2,pp=4", (8, 8)),
+        ("dp=16,tp=2,world=32", (8, 8)),
+        ("dp=15", (8, 7)),
+        ("world=64", (8, 8)),
+        ("ep=8", (8, 8)),
+    ],
+)
+def test_factors_that_fit(said: str, ranks: tuple[int, ...]) -> None:
+    assert judged(said, *ranks) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            "framework=torch,dp=16",
+            ["torch, init_device_mesh: RuntimeError: Mesh should not be bigger than default world size 8, "
+             "but found 16 ranks!"],
+        ),
+        ("framework=torch,dp=4", []),
+        ("dp=16", []),
+    ],
+)  # fmt: skip
+def test_torch_refuses_a_mesh_that_is_too_large(said: str, words: list[str]) -> None:
+    assert quotes(only(judged(said, 8))) == words
+
+
+def test_default_ranks_of_cpus_are_a_guess() -> None:
+    plan = plan_of("dp=8,tp=2", {"a": 2, "b": 2}, Backend.GLOO, "default")
+    problem = only(list(CHECK.run(plan, {})), WARN)
+    assert problem.actual == "dp 8 · tp 2 = 16; 4 ranks by default"
+    assert problem.confidence is Confidence.SUSPECT
+    fitting = plan_of("dp=2,tp=2", {"a": 2, "b": 2}, Backend.GLOO, "default")
+    assert list(CHECK.run(fitting, {})) == []
+
+
+def test_an_accelerator_host_that_told_no_devices_decides_nothing() -> None:
+    """All else is judged first."""
+    plan = plan_of("dp=8,tp=2,parallel_mode=semi_paralel", {"a": 8, "b": 2}, Backend.HCCL)
+    silent = replace(plan.hosts[1], ranks=Sourced(2, "default"))
+    problems = CHECK.run(replace(plan, hosts=(plan.hosts[0], silent)), {})
+    assert next(problems).summary == "MindSpore does not know this parallel mode"
+    with pytest.raises(Undecided, match="how many ranks the job has is not known"):
+        next(problems)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("semi_parallel", "semi_auto_parallel or ParallelMode.SEMI_AUTO_PARALLEL"),
+        ("data-parallel", "data_parallel or ParallelMode.DATA_PARALLEL"),
+        ("SEMI_AUTO_PARALLEL", "semi_auto_parallel or ParallelMode.SEMI_AUTO_PARALLEL"),
+        ("ParallelMode.AUTO_PARALEL", "auto_parallel or ParallelMode.AUTO_PARALLEL"),
+        ("ParallelMode.auto_parallel", "auto_parallel or ParallelMode.AUTO_PARALLEL"),
+        ("zero3", "one of stand_alone, data_parallel, hybrid_parallel, semi_auto_parallel, auto_parallel"),
+    ],
+)
+def test_a_parallel_mode_that_mindspore_does_not_know(said: str, expected: str) -> None:
+    problem = only(judged(f"mode=pynative,parallel_mode={said}"))
+    mode = expected.partition(" ")[0]
+    command = f"# in the training script: mindspore.set_auto_parallel_context(parallel_mode='{mode}')"
+    assert problem.commands == (() if mode == "one" else (command,))
+    assert problem.summary == "MindSpore does not know this parallel mode"
+    assert (problem.expected, problem.actual) == (expected, said)
+    assert quotes(problem) == [
+        f"MindSpore: ValueError: Parallel mode does not support {said}",
+        "MindSpore: ValueError: The context configuration parameter 'parallel_mode' only support "
+        "'stand_alone', 'data_parallel', 'hybrid_parallel', 'semi_auto_parallel' and 'auto_parallel', "
+        f"but got the value : {said}.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "data_parallel",
+        "hybrid_parallel",
+        "semi_auto_parallel",
+        "auto_parallel",
+        "ParallelMode.SEMI_AUTO_PARALLEL",
+        "context.ParallelMode.DATA_PARALLEL",
+        "mindspore.context.ParallelMode.AUTO_PARALLEL",
+    ],
+)
+def test_parallel_modes_of_mindspore(said: str) -> None:
+    assert judged(f"mode=graph,parallel_mode={said}") == []
+
+
+def test_a_mode_of_auto_parallel_alone() -> None:
+    problem = only(judged("parallel_mode=semi_auto"), WARN)
+    assert problem.expected == "semi_auto_parallel for set_auto_parallel_context"
+    assert problem.actual == "semi_auto"
+
+
+@pytest.mark.parametrize(
+    ("said", "mode", "severity", "how"),
+    [
+        ("semi_auto_parallel", "semi_auto_parallel", FAIL, "not at all"),
+        ("ParallelMode.HYBRID_PARALLEL", "hybrid_parallel", FAIL, "not at all"),
+        ("auto_parallel", "auto_parallel", WARN, "in shard functions only"),
+    ],
+)
+def test_pynative_mode_cannot_run_it(said: str, mode: str, severity: Severity, how: str) -> None:
+    problem = only(judged(f"mode=pynative,parallel_mode={said}"), severity)
+    assert problem.summary == f"PyNative mode runs this parallel mode {how}"
+    assert problem.expected == "mode=graph (GRAPH_MODE), or parallel_mode=data_parallel"
+    assert problem.actual == f"{mode} in PyNative mode"
+    assert problem.commands == ("# in the training script: mindspore.set_context(mode=mindspore.GRAPH_MODE)",)
+    assert quotes(problem) == [
+        f"MindSpore: PyNative Only support STAND_ALONE and DATA_PARALLEL, but got:{mode}",
+        "MindSpore: ValueError: Pynative only supports STAND_ALONE, DATA_PARALLEL and AUTO_PARALLEL using "
+        f"sharding_propagation under shard function for ParallelMode, but got {mode.upper()}.",
+    ]
+
+
+def test_pynative_mode_runs_data_parallel() -> None:
+    assert judged("mode=pynative,parallel_mode=data_parallel") == []
+
+
+@pytest.mark.parametrize(("ranks", "count"), [((8,), 1), ((1,), 0)])
+def test_stand_alone_on_several_devices(ranks: tuple[int, ...], count: int) -> None:
+    problems = judged("parallel_mode=stand_alone", *ranks)
+    assert [(p.severity, p.actual) for p in problems] == [(WARN, "stand_alone on 8 devices")] * count
+
+
+NO_POWER = "a strategy splits a dimension into parts whose number is no power of 2"
+TOO_LARGE = "a strategy needs more devices than there are"
+ODD = "The strategy is ((6, 4), (4, 6)), the value of strategy must be the power of 2, but get 6"
+UNEVEN = (
+    "The strategy is ((6, 4), (4, 6)), it requires … devices, but the device number of this stage is 8, "
+    "it can not be divisible by …"
+)
+
+
+def test_a_strategy_that_is_no_power_of_2_and_too_large() -> None:
+    odd, uneven = judged("strategy=((6,4),(4,6))", 8)
+    assert odd.summary == NO_POWER
+    assert (odd.expected, odd.actual) == ("powers of 2, since 8 devices are one too", "6")
+    assert quotes(odd) == [f"MindSpore: {ODD}"]
+    assert uneven.summary == TOO_LARGE
+    assert (uneven.expected, uneven.actual) == (
+        "a product that divides the 8 devices of the job",
+        "6 x 4 = 24",
+    )
+    assert quotes(uneven) == [f"MindSpore: {UNEVEN}"]
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks", "summary", "actual"),
+    [
+        ("strategy=((3,),)", (8, 8), NO_POWER, "3"),
+        ("strategy=((2,4),(4,4))", (8,), TOO_LARGE, "4 x 4 = 16"),
+        ("strategy=((4,),)", (6,), "a strategy leaves devices over", "4 = 4"),
+        ("strategy=((8,2),),pp=2", (8, 8), TOO_LARGE, "8 x 2 = 16"),
+    ],
+)
+def test_strategies_that_fit_nothing(said: str, ranks: tuple[int, ...], summary: str, actual: str) -> None:
+    assert (summary, actual) in [(p.summary, p.actual) for p in judged(said, *ranks)]
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks"),
+    [
+        ("strategy=((4,2),(2,1))", (8,)),
+        ("strategy=((1,1),(1,8))", (8,)),
+        ("strategy=((6,1),)", (6,)),
+        ("strategy=((3,2),(2,3))", (6, 6)),
+        ("strategy=((8,1),),pp=2", (8, 8)),
+        ("parallel_mode=data_parallel,strategy=((6,4),)", (8,)),
+    ],
+)
+def test_strategies_that_fit(said: str, ranks: tuple[int, ...]) -> None:
+    assert judged(said, *ranks) == []
+
+
+@pytest.mark.parametrize(
+    ("dtype", "product"),
+    [
+        ("bfloat16", "atlas-training"),
+        ("int16", "atlas-training"),
+        ("float64", "atlas-training"),
+        ("float64", "atlas-a2"),
+        ("uint64", "atlas-a3"),
+        ("float8_e4m3fn", "atlas-a2"),
+        ("uint32", "atlas-950"),
+    ],
+)
+def test_a_data_type_that_hccl_does_not_reduce(dtype: str, product: str) -> None:
+    problem = only(judged(f"dtype={dtype}", product=product))
+    listed = ", ".join(REDUCED[product])
+    assert problem.summary == f"HCCL does not reduce this data type on {product}"
+    assert (problem.expected, problem.actual) == (f"one of {listed}", dtype)
+    assert quotes(problem) == [f"HCCL documentation: HcclAllReduce, {product}: {listed}"]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "product"),
+    [(dtype, product) for product in REDUCED for dtype in (*REDUCED[product], *CONVERTED)],
+)
+def test_data_types_that_are_reduced(dtype: str, product: str) -> None:
+    assert judged(f"dtype={dtype}", product=product) == []
+
+
+def test_the_lists_hold_data_types_only() -> None:
+    assert {dtype for listed in (*REDUCED.values(), CONVERTED) for dtype in listed} <= DTYPES.keys()
+
+
+@pytest.mark.parametrize(
+    ("said", "product", "last"),
+    [
+        ("framework=torch,dtype=double", "atlas-a2", "at::kDouble"),
+        ("framework=torch,dtype=uint16", "atlas-a3", "at::ScalarType::UInt16"),
+        ("framework=torch,dtype=uint32", "atlas-950", "at::ScalarType::UInt32"),
+        ("framework=mindspore,dtype=double", "atlas-a2", None),
+        ("framework=torch,dtype=bf16", "atlas-training", None),
+    ],
+)
+def test_the_words_of_torch_npu(said: str, product: str, last: str | None) -> None:
+    words = quotes(only(judged(said, product=product)))
+    assert words[1:] == ([f"torch_npu: HCCL allreduce: Unsupported data type {last}"] if last else [])
+
+
+@pytest.mark.parametrize("product", ["", "ascend"])
+def test_a_product_that_is_not_known(product: str) -> None:
+    assert judged("dtype=bfloat16", product=product) == []
+    assert judged("dtype=float64", product=product) == []
+    assert only(judged("dtype=uint32", product=product)).summary.endswith("on any product")
+
+
+def test_hosts_of_two_products() -> None:
+    hosts = {"a": 8, "b": 8}
+    seen = devices("atlas-a2", {"a": 8}) | devices("atlas-training", {"b": 8})
+    plan = plan_of("dtype=bfloat16", hosts, Backend.HCCL)
+    assert only(list(CHECK.run(plan, seen))).summary.endswith("on atlas-training")
+
+
+@pytest.mark.parametrize("backend", [Backend.GLOO, Backend.NCCL])
+def test_other_backends_reduce_what_they_reduce(backend: Backend) -> None:
+    assert judged("dtype=float64", 3, product="atlas-training", backend=backend) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks", "on_bus", "severity", "actual", "number"),
+    [
+        ("pp=1", (3,), 8, FAIL, "3 on node1", 3),
+        ("pp=1", (8, 6), 8, FAIL, "6 on node2", 6),
+        ("pp=1", (5,), 0, WARN, "5 on node1", 5),
+        ("world=12", (8, 8), 8, FAIL, "6 on node[1-2]", 6),
+        ("pp=1", (16,), 16, FAIL, "16 on node1", 16),
+    ],
+)
+def test_so_many_devices_of_an_atlas_training_host(
+    said: str, ranks: tuple[int, ...], on_bus: int, severity: Severity, actual: str, number: int
+) -> None:
+    """Cards in slots are not wired to each other, and HCCL does not look at their number."""
+    problem = only(judged(said, *ranks, product="atlas-training", on_bus=on_bus), severity)
+    assert problem.summary == "HCCL does not connect so many devices of an Atlas training host"
+    assert (problem.expected, problem.actual) == ("1, 2, 4 or 8 devices on each host", actual)
+    assert quotes(problem) == [
+        "HCCL documentation: Atlas training: 1, 2, 4 or 8 devices; of n servers 1n, 2n, 4n or 8n",
+        f"HCCL: devNum[{number}] devNum must be divisible by 8, or equal to 1, 2 or 4",
+    ]
+
+
+def test_atlas_training_hosts_with_different_numbers() -> None:
+    problem = only(judged("pp=1", 8, 8, 4, product="atlas-training"), WARN)
+    assert problem.actual == "8 on node[1-2], 4 on node3"
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks", "product"),
+    [
+        ("pp=1", (1,), "atlas-training"),
+        ("pp=1", (2, 2, 2), "atlas-training"),
+        ("pp=1", (4,), "atlas-training"),
+        ("pp=1", (8, 8), "atlas-training"),
+        ("world=4", (8,), "atlas-training"),
+        ("world=13", (8, 8), "atlas-training"),
+        ("world=1024", (8, 8), "atlas-training"),
+        ("pp=1", (3, 7), "atlas-a2"),
+        ("pp=1", (12,), "atlas-a3"),
+    ],
+)
+def test_numbers_that_hccl_connects(said: str, ranks: tuple[int, ...], product: str) -> None:
+    assert judged(said, *ranks, product=product) == []
+
+
+def test_tensor_parallel_across_hosts() -> None:
+    problem = only(judged("dp=1,tp=16", 8, 8), WARN)
+    assert problem.summary.startswith("tensor parallel groups span hosts, which is slow")
+    assert problem.expected == "tp of 8 or less, the rest as dp or pp"
+    assert problem.actual == "tp 16; devices: 8 on node[1-2]"
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks", "product"),
+    [
+        ("dp=2,tp=8", (8, 8), "atlas-a2"),
+        ("dp=1,tp=32", (16, 16), "atlas-a3"),
+        ("dp=1,tp=16", (16,), "atlas-a2"),
+    ],
+)
+def test_tensor_parallel_within_one_fabric(said: str, ranks: tuple[int, ...], product: str) -> None:
+    assert judged(said, *ranks, product=product) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks", "stage"),
+    [("dp=8,tp=2,ep=3", (8, 8), 16), ("dp=4,tp=2,pp=2,ep=16", (8, 8), 8), ("ep=5", (8,), 8)],
+)
+def test_experts_that_fill_no_stage(said: str, ranks: tuple[int, ...], stage: int) -> None:
+    problem = only(judged(said, *ranks))
+    assert problem.summary == "expert groups do not divide the devices of a stage"
+    assert problem.expected == f"an ep that divides {stage}"
+
+
+def test_stages_that_do_not_exist_are_not_judged() -> None:
+    assert only(judged("pp=3,ep=4,strategy=((8,),)", 8)).actual == "pp 3 = 3; 8 ranks: 8 on node1"
+
+
+@pytest.mark.parametrize("said", ["dp=8,tp=2,ep=16", "dp=8,tp=2,ep=8", "dp=4,tp=2,pp=2,ep=8", "ep=4"])
+def test_experts_that_do(said: str) -> None:
+    assert judged(said, 8, 8) == []
+
+
+SMALLER = "the global batch is 4 times smaller than it was tuned for, and the learning rate does not follow"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected", "actual"),
+    [
+        (
+            "batch=32,lr=0.1",
+            "learning rate 0.025, or batch of a device 128",
+            "8 -> 2 devices, batch of a device 32, learning rate 0.1",
+        ),
+        (
+            "batch=32",
+            "a learning rate 4 times smaller, or batch of a device 128",
+            "8 -> 2 devices, batch of a device 32, learning rate kept",
+        ),
+        (
+            "lr=0.1",
+            "learning rate 0.025, or a batch of a device 4 times larger",
+            "8 -> 2 devices, batch of a device kept, learning rate 0.1",
+        ),
+        (
+            "batch=16,batch_before=16,lr=0.09,lr_before=0.1",
+            "learning rate 0.025, or batch of a device 64",
+            "8 -> 2 devices, batch of a device 16, learning rate 0.1 -> 0.09",
+        ),
+        (
+            "batch=64,batch_before=256,batch_per=global,lr=0.1",
+            "learning rate 0.025, or global batch 256",
+            "8 -> 2 devices, global batch 256 -> 64, learning rate 0.1",
+        ),
+        (
+            "lr=0.4,lr_before=0.1",
+            "learning rate 0.025, or a batch of a device 4 times larger",
+            "8 -> 2 devices, batch of a device kept, learning rate 0.1 -> 0.4",
+        ),
+    ],
+)
+def test_a_learning_rate_that_does_not_follow(said: str, expected: str, actual: str) -> None:
+    problem = only(judged(f"devices_before=8,{said}", 2), WARN)
+    assert problem.summary == SMALLER
+    assert (problem.expected, problem.actual) == (expected, actual)
+
+
+def test_more_devices_than_before() -> None:
+    problem = only(judged("devices_before=8,batch=32,lr=0.1,dp=24", 8, 8, 8), WARN)
+    assert "3 times larger" in problem.summary
+    assert problem.expected == "learning rate 0.3", "a batch of a device of 32 / 3 is none"
+    assert problem.actual == "8 -> 24 devices, batch of a device 32, learning rate 0.1"
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks"),
+    [
+        ("devices_before=8", (2,)),
+        ("devices_before=8,batch=32,lr=0.1", (8,)),
+        ("devices_before=8,lr=0.025,lr_before=0.1", (2,)),
+        ("devices_before=8,batch=32,lr=0.025,lr_before=0.1", (2,)),
+        ("devices_before=8,lr=0.05,lr_before=0.1", (2,)),
+        ("devices_before=8,batch=128,batch_before=32", (2,)),
+        ("devices_before=8,batch=128,batch_before=32,lr=0.1", (2,)),
+        ("devices_before=8,batch=256,batch_per=global,lr=0.1", (2,)),
+        ("devices_before=8,lr=0.01,lr_before=0.1", (2,)),
+        ("devices_before=8,lr=0.2,lr_before=0.1", (8, 8)),
+        ("batch=32,lr=0.1", (2,)),
+    ],
+)
+def test_learning_rates_that_follow_or_need_not(said: str, ranks: tuple[int, ...]) -> None:
+    assert judged(said, *ranks) == []
+
+
+def examined(said: str, **changed: Any) -> Any:
+    """The report of two healthy CPU hosts with such a plan."""
+    layout = Sourced(read_layout([said]), "--plan") if said else None
+    wishes = JobWishes(layout=layout, ranks_per_host=Sourced(2, "--ranks-per-host"))
+    return recordings.report(recordings.recording(["a", "b"], wishes=wishes, **changed))
+
+
+def test_a_wrong_plan_decides_and_blames_no_host() -> None:
+    report = examined("dp=4,tp=2")
+    (finding,) = (found for found in report.findings if found.check == "plan-invalid")
+    assert (finding.status, finding.hosts) == (Status.FAIL, ())
+    assert {host.status.value for host in report.hosts} == {"healthy"}
+    assert (report.verdict.value, report.exit_code) == ("faulty", 1)
+
+
+def test_a_right_plan_passes_and_none_is_skipped() -> None:
+    for said, status in (("dp=2,tp=2", Status.PASS), ("", Status.SKIP)):
+        results = [result for result in examined(said).results if result.check == "plan-invalid"]
+        assert [result.status for result in results] == [status]

@@ -1,0 +1,300 @@
+"""NPUs missing, ill or in use: facts in, problems out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from doctor.api import Confidence, Expect, Severity
+from doctor.facts.ascend.npu_smi_card import Ecc
+from doctor.facts.ascend.npu_smi_table import NpuProcess
+from doctor.facts.ascend.npus import Npu
+from doctor.facts.system import Devices
+from doctor.job.plan import JobPlan
+from doctor.model import Sourced, View
+from tests.support.npu_cluster import EIGHT, HOSTS, NODE1, Judgement, devices, everywhere, judge, plan
+
+SEVEN = tuple(n for n in EIGHT if n != 3)
+
+
+def missing(
+    found: Mapping[str, Devices],
+    job: JobPlan | None = None,
+    expect: Mapping[str, Expect] | None = None,
+    view: View | None = View.HOST,
+) -> Judgement:
+    views = dict.fromkeys(found, view) if view else {}
+    return judge("device-missing", found, expect or everywhere(Expect()), job or plan(*found), views)
+
+
+@pytest.mark.parametrize(
+    ("own", "more", "lost", "says"),
+    [
+        pytest.param(devices(npus=SEVEN), {}, {3}, "8, as on 2 other hosts", id="fewer than its peers"),
+        pytest.param(devices(npus=SEVEN, on_bus=8), {}, {3}, "8, as many as on the PCI bus", id="bus"),
+        pytest.param(
+            devices(npus=SEVEN, on_bus=8),
+            {"view": View.CONTAINER},
+            {3},
+            "8, as on 2 other hosts",
+            id="the bus of a container is its host's",
+        ),
+        pytest.param(devices(npus=(), on_bus=8), {}, set(EIGHT), "as many as on the PCI bus", id="no driver"),
+        pytest.param(devices("cpu", npus=()), {}, set(EIGHT), "8, as on 2 other hosts", id="none at all"),
+        pytest.param(
+            devices(npus=range(4, 8)), {}, {0, 1, 2, 3}, "8, as on 2 other hosts", id="half of them"
+        ),
+    ],
+)
+def test_the_host_that_misses_devices(own: Devices, more: dict[str, Any], lost: set[int], says: str) -> None:
+    found = missing({**everywhere(devices()), "node2": own}, **more)
+    assert found.only.hosts == ("node2",)
+    assert found.places == {("node2", device) for device in lost}
+    assert says in found.only.expected
+    assert found.only.severity is None
+
+
+def test_what_is_wrong_decides_the_words() -> None:
+    def summary(own: Devices) -> str:
+        return missing({**everywhere(devices()), "node2": own}).only.summary
+
+    assert summary(devices(npus=(), on_bus=8)) == "the NPU driver is not loaded"
+    assert summary(devices(npus=SEVEN, on_bus=8)) == "the driver made no device for NPUs on the PCI bus"
+    assert summary(devices("cpu", npus=())) == "there is no NPU"
+    assert summary(devices(npus=SEVEN)) == "NPUs are missing"
+
+
+@pytest.mark.parametrize(
+    ("own", "more"),
+    [
+        (devices(), {}),
+        (devices(npus=SEVEN), {"job": plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0,1"})}),
+        (devices(npus=SEVEN), {"job": plan(ranks=Sourced(4, "hosts file"))}),
+        (devices(npus=SEVEN), {"expect": everywhere(Expect(devices=7))}),
+        (devices("atlas-a3", npus=range(4)), {}),
+        (devices(npus=range(16)), {}),
+        (devices(npus=range(8), on_bus=16), {"view": View.CONTAINER}),
+        (devices(npus=range(8), on_bus=16), {"view": None}),
+    ],
+    ids=[
+        "all there",
+        "the job uses two",
+        "fewer ranks than devices",
+        "as expected",
+        "another product",
+        "more",
+        "container",
+        "view not known",
+    ],
+)
+def test_hosts_with_as_many_devices_as_they_should_have(own: Devices, more: dict[str, Any]) -> None:
+    assert missing({**everywhere(devices()), "node2": own}, **more).passed
+
+
+@pytest.mark.parametrize(
+    ("expect", "job", "says", "confidence"),
+    [
+        (Expect(devices=8), None, "8, as expected of this host", Confidence.CERTAIN),
+        (Expect(), plan("node1", ranks=Sourced(8, "hosts file")), "8, one for each rank", Confidence.CERTAIN),
+        (Expect(), plan("node1", env={"ASCEND_RT_VISIBLE_DEVICES": "0,7"}), "8, for ASCEND_RT", None),
+    ],
+)
+def test_expectations_of_a_lone_host(
+    expect: Expect, job: JobPlan | None, says: str, confidence: Confidence | None
+) -> None:
+    problem = missing({"node1": devices(npus=SEVEN)}, job, {"node1": expect}).only
+    assert says in problem.expected
+    assert problem.subject == "device 3"
+    assert problem.confidence is (confidence or Confidence.CERTAIN)
+
+
+def test_an_expectation_that_is_a_slip_takes_no_time() -> None:
+    problem = missing({"node1": devices()}, expect={"node1": Expect(devices=10**12)}).only
+    assert (problem.expected, problem.where) == ("1000000000000, as expected of this host", ())
+
+
+def test_without_a_majority_nothing_is_expected() -> None:
+    mixed = {"a": devices(), "b": devices(), "c": devices(npus=range(4)), "d": devices(npus=range(4))}
+    assert missing(mixed).passed
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "severity"),
+    [
+        (devices(npus=SEVEN), [devices()], Severity.WARN),
+        (devices(npus=range(4)), [devices()], Severity.WARN),
+        (devices(npus=SEVEN), [devices(), devices("atlas-a3")], Severity.WARN),
+        (devices(npus=SEVEN), [devices(), devices()], None),
+        (devices("cpu", npus=()), [devices()], None),
+    ],
+    ids=["one NPU fewer", "half as many", "one host of the same product", "two such hosts", "none at all"],
+)
+def test_one_other_host_is_too_few_to_fail_by(
+    own: Devices, others: list[Devices], severity: Severity | None
+) -> None:
+    problem = missing({"own": own} | {f"other{n}": each for n, each in enumerate(others)}).only
+    assert problem.hosts == ("own",), "the one that has fewer"
+    assert problem.expected.startswith("8, as on ")
+    assert (problem.severity, problem.confidence) == (severity, Confidence.STRONG)
+
+
+def test_no_npu_anywhere() -> None:
+    """Where nothing speaks of NPUs but the backend, the job may see them elsewhere: in its containers."""
+    assert "none is expected" in missing(everywhere(devices("cpu", npus=()))).skipped
+    plugged = everywhere(devices("cpu", npus=())) | {"node2": devices("atlas-a2", npus=(), on_bus=8)}
+    assert {host for problem in missing(plugged).problems for host in problem.hosts} == set(HOSTS)
+
+
+def npu(device: int, **more: Any) -> Npu:
+    """A device of an idle Atlas A2, but for what is said."""
+    own: dict[str, Any] = {
+        "card": device,
+        "chip": 0,
+        "health": "OK",
+        "hbm_used_mb": 4175,
+        "hbm_total_mb": 65536,
+    } | more
+    return Npu(device=device, name="910B1", bus=f"0000:{device:02X}:00.0", **own)
+
+
+def npus(**changes: Any) -> tuple[Npu, ...]:
+    """Eight idle ones, and device 3 with changes."""
+    return tuple(npu(n, **changes) if n == 3 else npu(n) for n in EIGHT)
+
+
+NO_ERRORS: Mapping[int, Ecc] = {}
+
+
+def unhealthy(
+    found: tuple[Npu, ...],
+    ecc: Mapping[int, Ecc] | None = NO_ERRORS,
+    job: JobPlan | None = None,
+    view: View | None = View.HOST,
+    there: Devices | None = None,
+) -> Judgement:
+    return judge("device-unhealthy", found, there or devices(), job or plan(), NODE1, ecc, view)
+
+
+def test_memory_errors_that_were_not_told_are_not_called_none() -> None:
+    assert "memory errors" in unhealthy(npus(), None).unknown
+
+
+@pytest.mark.parametrize(
+    ("health", "severity"),
+    [
+        ("Warning", Severity.WARN),
+        ("Alarm", None),
+        ("Critical", None),
+        ("UNKNOWN", None),
+        ("Something", None),
+    ],
+)
+def test_a_device_that_is_not_healthy(health: str, severity: Severity | None) -> None:
+    problem = unhealthy(npus(health=health, codes=("80E01801",), errors=("HBM ECC",), card=1)).only
+    assert (problem.subject, problem.severity) == ("device 3", severity)
+    assert [place.device for place in problem.where] == [3]
+    assert problem.actual == f"{health} (80E01801; HBM ECC)"
+    assert problem.commands[0] == "npu-smi info -t health -i 1 -c 0"
+    assert problem.commands[-1] == "# With no job on it: npu-smi set -t reset -i 1 -c 0"
+
+
+def test_the_same_fault_of_several_devices_is_one_problem() -> None:
+    found = tuple(npu(n, health="Alarm", codes=("A",)) if n < 4 else npu(n) for n in EIGHT)
+    assert unhealthy(found).only.subject == "devices 0-3"
+    found = (*found[:7], npu(7, health="Alarm", codes=("B",)))
+    assert [problem.subject for problem in unhealthy(found).problems] == ["devices 0-3", "device 7"]
+
+
+def test_memory_errors_warn() -> None:
+    fine = {n: Ecc(0, 5, 0) for n in EIGHT}
+    assert unhealthy(npus(), fine).passed, "single bits are corrected"
+    problem = unhealthy(npus(), {**fine, 3: Ecc(2, 5, 1)}).only
+    assert (problem.subject, problem.severity) == ("device 3", Severity.WARN)
+    assert problem.actual == "2 double-bit ECC errors"
+
+
+def test_both_chips_of_a_card_have_its_memory_errors() -> None:
+    found = tuple(npu(n, card=n // 2, chip=n % 2) for n in range(16))
+    judged = unhealthy(found, {2: Ecc(1, 0, 0)}, there=devices("atlas-a3", range(16)))
+    assert judged.only.subject == "devices 4-5"
+
+
+def test_a_device_that_npu_smi_does_not_show() -> None:
+    seven = tuple(npu(n) for n in SEVEN)
+    problem = unhealthy(seven).only
+    assert (problem.subject, problem.confidence) == ("device 3", Confidence.STRONG)
+    inside = unhealthy(seven, view=View.CONTAINER)
+    assert (inside.problems, inside.unknown) == ((), "npu-smi does not show device 3")
+    assert judge("device-busy", seven, devices(), plan(), NODE1, Expect()).unknown == inside.unknown
+
+
+def test_a_container_may_number_its_devices_otherwise() -> None:
+    found = tuple(npu(n) for n in range(2))
+    assert unhealthy(found, there=devices(npus=(4, 5)), view=View.CONTAINER).passed
+    ill = (npu(0), npu(1, health="Alarm"))
+    assert unhealthy(ill, there=devices(npus=(4, 5)), view=View.CONTAINER).only.subject == "device 1"
+
+
+@pytest.mark.parametrize("id", ["device-unhealthy", "device-busy"])
+@pytest.mark.parametrize(
+    ("visible", "devices_of_job"),
+    [("0,1,2", 3), ("3", 1), ("1, 3", 1), ("x3", 0), ("9", 0), ("", 8)],
+    ids=["others", "this one", "stops at the blank", "nothing", "beyond", "empty is unset"],
+)
+def test_only_visible_devices_are_judged(id: str, visible: str, devices_of_job: int) -> None:
+    job = plan(env={"ASCEND_RT_VISIBLE_DEVICES": visible})
+    sick = npus(health="Alarm", processes=(NpuProcess(7, "python", 900),))
+    more: tuple[object, ...] = (NODE1, {}, View.HOST) if id == "device-unhealthy" else (NODE1, Expect())
+    found = judge(id, sick, devices(), job, *more)
+    assert len(found.problems) == (visible in ("3", ""))
+    assert bool(found.skipped) is (devices_of_job == 0)
+
+
+def busy(*found: Npu, expect: Expect | None = None) -> Judgement:
+    there = devices(npus=[one.device for one in found])
+    return judge("device-busy", found, there, plan(), NODE1, expect or Expect())
+
+
+def test_processes_of_another_job() -> None:
+    found = busy(
+        npu(0, processes=(NpuProcess(11, "python", 30780), NpuProcess(12, "python", 122))),
+        npu(1, processes=(NpuProcess(13, "python", 30780),)),
+        npu(2),
+    )
+    problem = found.only
+    assert (problem.subject, problem.actual) == ("devices 0-1", "python")
+    assert problem.confidence is Confidence.CERTAIN
+    assert "pid 11 python 30780 MB; pid 12" in problem.evidence[0].text
+    words = (problem.summary, problem.expected, problem.actual, str(problem.values))
+    assert not any("11" in word for word in words), "numbers of processes differ from host to host"
+
+
+def test_a_process_without_a_name_is_another_containers() -> None:
+    problem = busy(npu(0, processes=(NpuProcess(11, "", 30780),))).only
+    assert "another container" in problem.summary
+    assert problem.confidence is Confidence.STRONG
+    both = busy(npu(0, processes=(NpuProcess(11, "", 9), NpuProcess(12, "python", 9)))).only
+    assert both.actual == "python, and others not visible by name from here"
+
+
+@pytest.mark.parametrize(
+    ("used", "total", "percent", "found"),
+    [
+        (150, 1000, 15, False),
+        (151, 1000, 15, True),
+        (9830, 65536, 15, False),
+        (9831, 65536, 15, True),
+        (4175, 65536, 15, False),
+        (4175, 65536, 5, True),
+        (30710, 32768, 15, True),
+        (0, 0, 15, False),
+    ],
+)
+def test_memory_in_use_and_no_process(used: int, total: int, percent: int, found: bool) -> None:
+    judged = busy(npu(0, hbm_used_mb=used, hbm_total_mb=total), expect=Expect(npu_idle_percent=percent))
+    assert len(judged.problems) == found
+    if found:
+        assert judged.only.actual == "the process is not visible from here"
+        assert judged.only.confidence is Confidence.STRONG

@@ -1,0 +1,334 @@
+"""Rank tables against what hosts tell: who is who, whose devices these are, which copy is the right one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from doctor.facts.ascend.network import Address
+from doctor.facts.tables import MOST, RANK_TABLE, HostFile, TableSeen
+from doctor.job.plan import JobPlan, draft
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
+from doctor.job.wishes import JobWishes
+from doctor.judge.engine import Facts
+from doctor.judge.run_facts import givens
+from doctor.model import Capture, Host, Missing
+from doctor.probe import Heard
+from doctor.recording import Recording
+from doctor.text.textfile import posix_cksum
+from tests.support.npu_cluster import FLAT, HOSTS, RAILS, SILENT, Judgement, devices, everywhere, judge, plan
+
+PATH = "/job/hccl.json"
+
+
+def server(id: str, number: int, count: int = 8) -> LiveServer:
+    """The devices of node<number>."""
+    return LiveServer(id, id, tuple(LiveDevice(d, FLAT.address(number, d)) for d in range(count)))
+
+
+def table(*ids: str) -> str:
+    return make_table([server(id, number) for number, id in enumerate(ids, 1)], "1.0", "aarch64")
+
+
+def seen(text: str, *, given: bool = True) -> TableSeen:
+    return TableSeen(PATH, text, *read_table(text), given=given, checksum=posix_cksum(text.encode()))
+
+
+# rank-table-devices
+
+
+def held_against(
+    text: str,
+    *,
+    job: JobPlan | None = None,
+    own: Mapping[str, Sequence[int]] | None = None,
+    addresses: Mapping[str, str] | None = None,
+    npus: Mapping[str, Any] | None = None,
+) -> Judgement:
+    """The check, on hosts with eight devices each whose addresses are all told, unless said otherwise."""
+    return judge(
+        "rank-table-devices",
+        seen(text),
+        job or plan(),
+        {name: devices(npus=numbers) for name, numbers in (own or everywhere(range(8))).items()},
+        {name: {"eth0": (address,)} for name, address in (addresses or {}).items()},
+        FLAT.of() if npus is None else npus,
+        {},
+    )
+
+
+def without(*hosts: str) -> dict[str, Any]:
+    return {host: told for host, told in FLAT.of().items() if host not in hosts}
+
+
+OWN = {"node1": "10.0.0.1", "node2": "10.0.0.2", "node3": "10.0.0.3"}
+OTHERS = ("server0", "server1", "server2")
+CHANGED = FLAT.but({(2, 3): Address("10.20.0.99", 24)}).of()
+
+
+@pytest.mark.parametrize(
+    ("ids", "more"),
+    [
+        (HOSTS, {}),
+        (("10.0.0.1", "10.0.0.2", "10.0.0.3"), {"addresses": OWN}),
+        (OTHERS, {}),
+        (("node1", "server1", "10.0.0.3"), {"addresses": OWN}),
+        (OTHERS, {"npus": FLAT.but({(2, 3): SILENT}).of()}),
+    ],
+)
+def test_servers_are_known_by_name_address_or_devices(ids: Sequence[str], more: dict[str, Any]) -> None:
+    said = held_against(table(*ids), **more)
+    assert not said.problems
+    assert said.unknown_hosts == (("node2",) if "npus" in more else ())
+    assert ("device 3: " in said.unknown) is ("npus" in more)
+
+
+def test_any_text_may_be_a_server_id_and_the_one_wrong_address_is_named() -> None:
+    said = held_against(table(*OTHERS), npus=CHANGED)
+    assert said.places == {("node2", 3)}
+    assert (said.only.expected, said.only.actual) == ("device_ip 10.20.0.19", "10.20.0.99")
+
+
+def test_one_address_in_common_is_not_the_same_server() -> None:
+    """node3 holds an address of node1 and is not in the table."""
+    own = FLAT.but({(3, 0): Address(FLAT.address(1, 0), 24)}).of()
+    said = held_against(table("server0", "server1"), npus=own)
+    assert (said.only.hosts, said.only.summary) == (("node3",), "the rank table has no entry for this host")
+
+
+NOT_SAID = "neither a server_id nor a device_ip says which server of the table it is"
+
+
+@pytest.mark.parametrize(
+    ("ids", "more", "accused", "unknown"),
+    [
+        # Nothing tells who is who: nobody is accused, and servers are not called strangers.
+        (OTHERS, {"npus": {}}, (), HOSTS),
+        (("10.9.0.1", "10.9.0.2", "10.9.0.3"), {"npus": {}, "addresses": OWN}, (), HOSTS),
+        (OTHERS, {"npus": RAILS.of()}, (), HOSTS),
+        # Devices tell of two of them; the third told nothing and may be the server that is left.
+        (OTHERS, {"npus": without("node3")}, (), ("node3",)),
+        (("node1", "node2", "worker3"), {"npus": {}, "addresses": OWN}, (), ("node3",)),
+        (("10.0.0.1", "10.0.0.2", "10.9.0.3"), {"npus": {}, "addresses": OWN}, ("node3",), ()),
+        # No server is left that it could be.
+        (("server0", "server1"), {}, ("node3",), ()),
+        (("node1", "node2"), {"npus": {}}, ("node3",), ()),
+    ],
+)
+def test_a_host_that_is_not_found_in_the_table(
+    ids: Sequence[str], more: dict[str, Any], accused: Sequence[str], unknown: Sequence[str]
+) -> None:
+    said = held_against(table(*ids), **more)
+    fails = [problem for problem in said.problems if problem.severity is None]
+    assert tuple(host for problem in fails for host in problem.hosts) == accused
+    assert all(problem.summary == "the rank table has no entry for this host" for problem in fails)
+    if unknown:
+        assert NOT_SAID in said.unknown
+        assert set(unknown) <= set(said.unknown_hosts)
+        assert not said.problems
+    else:
+        assert NOT_SAID not in said.unknown
+
+
+def test_where_no_tool_told_addresses_the_reason_is_to_be_found() -> None:
+    said = held_against(table(*HOSTS), npus=without("node2"))
+    assert not said.problems
+    assert (said.unknown, said.unknown_hosts) == (
+        "addresses of its NPUs are not known: device-ip-missing says why",
+        ("node2",),
+    )
+
+
+# Two containers of one machine: one server of the table, each with a part of its devices.
+
+HALVES = {"c1": range(4), "c2": range(4, 8)}
+SHARED = {name: {n: Address(FLAT.address(1, n), 24) for n in numbers} for name, numbers in HALVES.items()}
+ONE_HOST = {"c1": "10.0.0.1", "c2": "10.0.0.1"}
+
+
+@pytest.mark.parametrize("id", ["10.0.0.1", "server0"])
+def test_containers_have_the_devices_of_their_server_among_them(id: str) -> None:
+    assert held_against(table(id), job=plan(*HALVES), own=HALVES, npus=SHARED, addresses=ONE_HOST).passed
+
+
+def test_a_device_that_no_container_has_is_not_there() -> None:
+    own = {"c1": range(4), "c2": range(4, 7)}
+    said = held_against(table("10.0.0.1"), job=plan(*own), own=own, npus=SHARED, addresses=ONE_HOST)
+    assert said.places == {("c1", 7), ("c2", 7)}
+    assert {problem.summary for problem in said.problems} == {"device 7 of the rank table is not there"}
+
+
+def test_a_container_that_did_not_answer_may_have_the_other_devices() -> None:
+    said = held_against(
+        table("10.0.0.1"),
+        job=plan(*HALVES),
+        own={"c1": range(4)},
+        npus={"c1": SHARED["c1"]},
+        addresses={"c1": "10.0.0.1"},
+    )
+    assert not said.problems
+    assert said.unknown_hosts == ("c1",)
+    assert "may have the other devices" in said.unknown
+
+
+def test_a_host_that_did_not_answer_excuses_no_other_server() -> None:
+    own = {"node1": range(7), "node2": range(8)}
+    said = held_against(table(*HOSTS), own=own, npus=FLAT.of(2))
+    assert said.places == {("node1", 7)}
+
+
+@pytest.mark.parametrize(
+    ("written", "held", "same"),
+    [
+        ("FD00:0:0::8", "fd00::8", True),
+        ("fd00:0000::0008", "fd00::8", True),
+        ("fd00::9", "fd00::8", False),
+    ],
+)
+def test_addresses_are_compared_as_addresses(written: str, held: str, same: bool) -> None:
+    text = make_table([LiveServer("node1", "node1", (LiveDevice(0, written),))], "1.0", "aarch64")
+    assert written in text
+    said = held_against(text, job=plan("node1"), own={"node1": [0]}, npus={"node1": {0: Address(held, 64)}})
+    assert said.passed is same
+    assert said.places == (set() if same else {("node1", 0)})
+
+
+# rank-table-differs
+
+
+def file(text: str) -> HostFile:
+    """As the fact has it: the text of a large file is not fetched, and of others the ends are stripped."""
+    return HostFile(posix_cksum(text.encode()), "" if len(text) > MOST else text.strip())
+
+
+def copies(
+    texts: Mapping[str, str | None],
+    *,
+    told: Mapping[str, str] | None = None,
+    given: str | None = None,
+    path: str = PATH,
+) -> Judgement:
+    """The check on hosts with these files at `path`, with a table of the command line at PATH."""
+    absent = HostFile("", trouble="there is no such file")
+    job = replace(
+        plan(env=told or {}),
+        table_paths=tuple(
+            dict.fromkeys(
+                [*[p for p in (told or {}).values() if p[0] == "/"], *([PATH] if given is not None else [])]
+            )
+        ),
+    )
+    found = {host: {path: absent if text is None else file(text)} for host, text in texts.items()}
+    return judge("rank-table-differs", found, job, seen(given) if given is not None else None)
+
+
+TOLD = {"RANK_TABLE_FILE": PATH}
+SMALL = table(*HOSTS)
+LARGE = SMALL + " " * MOST
+BOM = "\ufeff" + SMALL
+
+
+@pytest.mark.parametrize("text", [SMALL, LARGE, BOM], ids=["small", "large", "bom"])
+@pytest.mark.parametrize("told", [TOLD, {}], ids=["told", "not told"])
+def test_the_same_file_as_the_one_given(text: str, told: dict[str, str]) -> None:
+    assert copies(everywhere(text), told=told, given=text).passed
+
+
+@pytest.mark.parametrize(
+    ("odd", "says"),
+    [
+        (SMALL.replace("node2", "node9"), '"server_id": "node9"'),
+        (LARGE, "another checksum"),
+        (SMALL.replace("\n", "\r\n"), "other line ends"),
+        (SMALL.strip() + "\n}", "lines instead of"),
+    ],
+    ids=["line", "large", "line ends", "length"],
+)
+@pytest.mark.parametrize("given", [SMALL, None], ids=["given", "majority"])
+def test_another_file_on_one_host(odd: str, says: str, given: str | None) -> None:
+    said = copies({**everywhere(SMALL), "node3": odd}, told=TOLD, given=given).only
+    assert said.hosts == ("node3",)
+    assert says in said.actual
+    shown = [evidence.text for evidence in said.evidence]
+    assert shown == [f"cksum {posix_cksum(t.encode())}" for t in (odd, SMALL)]
+
+
+def test_the_table_given_is_right_even_against_all() -> None:
+    said = copies(everywhere(SMALL), told=TOLD, given=SMALL.replace("node2", "node9")).only
+    assert said.hosts == HOSTS
+
+
+def test_an_old_file_at_the_path_of_the_controller_is_nobodys_table() -> None:
+    """The launch says that the table lies elsewhere."""
+    old = SMALL.replace("node2", "node9")
+    assert copies(everywhere(old), told={"RANK_TABLE_FILE": "/data/hccl.json"}, given=SMALL).passed
+    assert copies(everywhere(old), given=SMALL).only.hosts == HOSTS
+
+
+def test_no_file_where_the_launch_says_that_it_lies() -> None:
+    texts = {**everywhere(SMALL), "node2": None}
+    assert copies(texts, told=TOLD).only.hosts == ("node2",)
+    assert copies(texts, given=SMALL).passed, "nobody said that it lies there"
+
+
+@pytest.mark.parametrize("name", ["RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH"])
+def test_a_relative_path_is_not_followed(name: str) -> None:
+    said = copies(everywhere(SMALL.replace("node2", "node9")), told={name: "conf/hccl.json"}, given=SMALL)
+    assert not said.problems
+    assert said.unknown == f"{name}=conf/hccl.json depends on the directory in which the job is started"
+
+
+# Which table checks are given.
+
+
+def given_table(*said: Capture | Missing, env: Mapping[str, str] | None = None) -> TableSeen | Missing:
+    hosts = tuple(Host(f"node{n}", f"node{n}") for n in range(1, len(said) + 1))
+    heard = {
+        host.name: Heard(
+            host.name,
+            {} if isinstance(one, Missing) else {"tables": one},
+            {"tables": one} if isinstance(one, Missing) else {},
+            True,
+            0.0,
+            1.0,
+        )
+        for host, one in zip(hosts, said, strict=True)
+    }
+    wishes = JobWishes(env=TOLD if env is None else env)
+    recording = Recording(1, "0", "check", "standard", "ssh", "", 1.0, hosts, wishes, {}, heard=heard)
+    found = givens(recording, draft(hosts, wishes), Facts(heard))[RANK_TABLE.name]
+    assert isinstance(found, TableSeen | Missing)
+    return found
+
+
+def printed(text: str, *, checksum: int = 7, path: str = PATH) -> Capture:
+    return Capture("tables", 0, f"@ {checksum} {len(text)} {path} file\n{text}\n")
+
+
+def test_the_table_of_most_hosts_is_taken() -> None:
+    found = given_table(printed(SMALL), printed(table("node1")), printed(SMALL))
+    assert isinstance(found, TableSeen)
+    assert (found.text, found.given, found.checksum) == (SMALL.strip(), False, "7")
+
+
+@pytest.mark.parametrize(
+    ("said", "env", "reason", "absent"),
+    [
+        (Missing("tables", "its command did not end within 4 s"), TOLD, "did not end", False),
+        (printed(""), TOLD, "name a copy of it by --rank-table", False),
+        (Capture("tables", 0, f"@ 0 0 {PATH} missing\n"), TOLD, "has no rank table", True),
+        (Capture("tables", 0, ""), {}, "has no rank table", True),
+        (Missing("tables", "the connection was lost"), {}, "has no rank table", True),
+    ],
+    ids=["hung", "too large", "not there", "none", "none and lost"],
+)
+def test_a_table_that_only_could_not_be_read_is_not_absent(
+    said: Capture | Missing, env: Mapping[str, str], reason: str, absent: bool
+) -> None:
+    found = given_table(said, env=env)
+    assert isinstance(found, Missing)
+    assert reason in found.reason
+    assert found.absent is absent

@@ -1,0 +1,451 @@
+"""What becomes of a smoke run's charges: who is named, what is left undecided, what explains what."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
+from doctor.expect import Expect
+from doctor.facts.smoke import SMOKE, SmokeRun, SmokeSeen
+from doctor.judge.engine import Case, Facts, judge
+from doctor.judge.examine import plan_of as job_of
+from doctor.judge.findings import findings
+from doctor.judge.playbook import load_remedies
+from doctor.judge.registry import find
+from doctor.model import Finding, Missing, Problem, Result, Status
+from doctor.smoke import judge as judges
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.result import End, LeftOutOfSmoke, SmokeResult, Step
+from tests.support.recordings import heard, recording
+from tests.support.smoke.results import changed, healthy, plan_of, with_rank, with_steps
+
+CHECKS = {check.id: check for check in find().checks}
+SMOKE_CHECKS = [id for id, check in CHECKS.items() if SMOKE in check.needs]
+FAULTS = (
+    "smoke-not-started",
+    "smoke-hang",
+    "smoke-crash",
+    "smoke-mismatch",
+    "smoke-collective-wrong",
+    "smoke-mask-divergence",
+    "smoke-desync",
+    "smoke-corruption",
+    "smoke-loss-stall",
+    "smoke-loss-nan",
+)
+WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
+NAMES = ["n1", "n2", "n3", "n4"]
+
+
+def run(*charges: Charge, of: SmokeResult | None = None, **plan: Any) -> SmokeRun:
+    return SmokeRun(of or healthy(plan_of(**{"hosts": 4, "each": 2, "tp": 2} | plan)), charges)
+
+
+def charge(check: str, *ranks: int, **more: Any) -> Charge:
+    return Charge(**{"check": check, "kind": "kind", "summary": "it went wrong", "ranks": ranks} | more)
+
+
+def judged(*runs: SmokeRun, names: Iterable[str] = NAMES, **more: Any) -> list[Result]:
+    """What the smoke checks say of these runs."""
+    names = list(names)
+    made = recording(names)
+    case = Case(
+        plan=job_of(made),
+        facts=Facts({name: heard(n, names) for n, name in enumerate(names, 1)}),
+        expect={},
+        common=Expect(),
+        givens={SMOKE.name: more.get("smoke") or SmokeSeen(runs, more.get("unheard", frozenset()))},
+        severities={},
+    )
+    return judge([CHECKS[id] for id in SMOKE_CHECKS], case)
+
+
+def of(results: Iterable[Result], check: str) -> list[tuple[str, str]]:
+    """Hosts and status."""
+    return [("".join(r.hosts), r.status.value) for r in results if r.check == check]
+
+
+def told(results: Iterable[Result], *others: tuple[str, str, Status]) -> dict[str, Finding]:
+    """The findings by check, beside those of other checks: id, host and status."""
+    made = [
+        Result(check, (host,), status, problem=Problem("ill", where=(Place(host=host),)))
+        for check, host, status in others
+    ]
+    found = findings([*results, *made], CHECKS, {}, load_remedies().mend)
+    return {finding.check: finding for finding in found}
+
+
+def test_the_checks_of_the_smoke_run() -> None:
+    assert sorted(SMOKE_CHECKS) == sorted((*FAULTS, *WARNINGS))
+    assert {id for id in SMOKE_CHECKS if CHECKS[id].severity is Severity.WARN} == set(WARNINGS)
+
+
+def test_every_judge_charges_by_one_of_these_checks() -> None:
+    sources = [path.read_text() for path in Path(str(judges.__file__)).parent.glob("*.py")]
+    named = {id for text in sources for id in re.findall(r'"(smoke-[a-z-]+)"', text)}
+    assert named
+    assert named <= set(SMOKE_CHECKS)
+
+
+def test_a_healthy_run_passes_everything() -> None:
+    assert {result.status for result in judged(run())} == {Status.PASS}
+
+
+@pytest.mark.parametrize("check", FAULTS + WARNINGS)
+def test_a_charge_names_its_rank(check: str) -> None:
+    seen = (Evidence("page", "step 3"),)
+    accused = charge(check, 5, expected="this", actual="that", evidence=seen)
+    (result,) = [r for r in judged(run(accused, backend="nccl")) if r.check == check]
+    assert result.hosts == ("n3",)
+    assert result.status is (Status.WARN if check in WARNINGS else Status.FAIL)
+    problem = result.problem
+    assert problem is not None
+    assert problem.subject == "rank 5 (device 1)"
+    assert problem.where == (Place(host="n3", rank=5, device=1),)
+    assert (problem.summary, problem.expected, problem.actual) == ("it went wrong", "this", "that")
+    assert problem.evidence == seen
+    assert problem.confidence is Confidence.CERTAIN
+    (found,) = told([result]).values()
+    assert found.remedy is not None
+    assert any("n3" in command or "n[1-4]" in command for command in found.remedy.commands)
+    assert not [command for command in found.remedy.commands if "{" in command]
+
+
+SUBJECTS = {
+    "one rank": (charge("smoke-hang", 5), "gloo", "rank 5"),
+    "one device": (charge("smoke-hang", 4), "hccl", "rank 4 (device 0)"),
+    "a whole host": (charge("smoke-hang", 4, 5), "hccl", "ranks 4-5 (devices 0, 1)"),
+    "ranks of several hosts": (charge("smoke-hang", 1, 4, 5), "hccl", "ranks 1, 4-5"),
+    "a host": (charge("smoke-hang", hosts=("n3",)), "gloo", None),
+    "a link": (charge("smoke-hang", hosts=("n3",), peer="n1"), "gloo", "n3 <-> n1"),
+    "nobody": (charge("smoke-hang"), "gloo", None),
+}
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+def test_subject(name: str) -> None:
+    accused, backend, subject = SUBJECTS[name]
+    (problem,) = [r.problem for r in judged(run(accused, backend=backend)) if r.problem]
+    assert problem.subject == subject
+
+
+def test_a_charge_against_nobody_shows_where_it_is_seen_and_blames_no_host() -> None:
+    results = judged(run(charge("smoke-loss-stall"), charge("smoke-hang", victims=(0, 1, 2))))
+    by_check = {r.check: r for r in results if r.problem}
+    assert by_check["smoke-loss-stall"].hosts == by_check["smoke-hang"].hosts == ()
+    places = {check: [p.host for p in r.problem.where] for check, r in by_check.items() if r.problem}
+    assert places == {"smoke-loss-stall": NAMES, "smoke-hang": ["n1", "n2"]}
+
+
+def test_suspects_are_called_so() -> None:
+    accused = charge("smoke-desync", 0, 2, undecided=True)
+    (problem,) = [r.problem for r in judged(run(accused)) if r.problem]
+    assert problem.summary == f"it went wrong{UNDECIDED}"
+    assert problem.confidence is Confidence.SUSPECT
+    (again,) = [r.problem for r in judged(run(replace(accused, summary=problem.summary))) if r.problem]
+    assert again.summary == problem.summary
+
+
+def test_what_is_sure_of_one_of_two_suspects_clears_the_other() -> None:
+    results = judged(run(charge("smoke-corruption", 1, 2, undecided=True), backend="nccl"))
+    assert told(results)["smoke-corruption"].hosts == ("n1", "n2")
+    found = told(results, ("gpu-ecc", "n2", Status.FAIL))
+    assert found["smoke-corruption"].hosts == ("n2",)
+    assert found["smoke-corruption"].because == found["gpu-ecc"].id
+    assert not found["smoke-corruption"].summary.endswith(UNDECIDED)
+
+
+def test_commands_of_a_charge_go_over_the_remedy() -> None:
+    found = told(judged(run(charge("smoke-crash", 5, commands=("dmesg | tail",)))))
+    assert found["smoke-crash"].remedy is not None
+    assert found["smoke-crash"].remedy.commands == ("dmesg | tail",)
+
+
+@pytest.mark.parametrize(
+    ("check", "severity", "status"),
+    [
+        ("smoke-hang", Severity.WARN, "warn"),
+        ("smoke-hang", None, "fail"),
+        ("smoke-slow-link", Severity.FAIL, "fail"),
+        ("smoke-slow-link", None, "warn"),
+    ],
+)
+def test_a_charge_may_weigh_more_or_less_than_its_check(
+    check: str, severity: Severity | None, status: str
+) -> None:
+    assert of(judged(run(charge(check, 5, severity=severity))), check) == [("n3", status)]
+
+
+CAUSES = [
+    ("smoke-not-started", "torch-missing", "fail"),
+    ("smoke-not-started", "firewall-blocks", "fail"),
+    ("smoke-hang", "port-unreachable", "fail"),
+    ("smoke-hang", "interface-missing", "fail"),
+    ("smoke-hang", "device-unhealthy", "fail"),
+    ("smoke-crash", "shm-small", "fail"),
+    ("smoke-crash", "gpu-xid", "fail"),
+    ("smoke-mismatch", "version-incompatible", "fail"),
+    ("smoke-collective-wrong", "gpu-ecc", "fail"),
+    ("smoke-corruption", "device-unhealthy", "fail"),
+    ("smoke-loss-nan", "smoke-corruption", "fail"),
+    ("smoke-desync", "smoke-collective-wrong", "fail"),
+    ("smoke-straggler", "cpu-governor", "warn"),
+    ("smoke-contention", "stuck-process", "warn"),
+    ("smoke-slow-link", "link-speed-mismatch", "warn"),
+]
+
+
+@pytest.mark.parametrize(("symptom", "cause", "status"), CAUSES)
+def test_what_explains_it(symptom: str, cause: str, status: str) -> None:
+    for host, explains in (("n3", True), ("n2", False)):
+        results = [r for r in judged(run(charge(symptom, 5))) if r.problem]
+        found = told(results, (cause, host, Status(status)))
+        assert (found[symptom].because == found[cause].id) is explains
+
+
+def ended(
+    phase: str, *, done: Iterable[int] = (), kind: Any = "still", left: dict[str, str] | None = None
+) -> SmokeResult:
+    """A run in which all ranks but some were in a phase when it ended."""
+    result = healthy(plan_of(hosts=4, each=2, tp=2))
+    for rank in range(8):
+        if rank not in done:
+            result = with_rank(result, rank, phase=phase, done=False)
+    out = tuple(LeftOutOfSmoke(host, why) for host, why in (left or {}).items())
+    return replace(result, end=End(kind, 5.0), left_out=out)
+
+
+GOT_TO = {
+    "start": set(FAULTS + WARNINGS),
+    "join": set(FAULTS + WARNINGS),
+    "collectives": {*FAULTS, *WARNINGS} - {"smoke-not-started"},
+    "train": {*FAULTS, *WARNINGS} - {"smoke-not-started", "smoke-collective-wrong"},
+    "audit": {"smoke-hang", "smoke-crash", "smoke-mismatch", "smoke-corruption", "smoke-slow-link"},
+    "bandwidth": {"smoke-hang", "smoke-crash", "smoke-mismatch", "smoke-slow-link"},
+}
+
+
+@pytest.mark.parametrize("phase", GOT_TO)
+def test_what_a_run_that_ended_early_leaves_undecided(phase: str) -> None:
+    results = judged(run(of=ended(phase)))
+    unknown = {r.check for r in results if r.status is Status.UNKNOWN}
+    assert unknown == GOT_TO[phase]
+    assert {r.check for r in results if r.status is Status.PASS} == set(SMOKE_CHECKS) - unknown
+    assert {r.reason for r in results if r.status is Status.UNKNOWN} == {
+        f"the smoke run ended in the {phase} phase"
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "phase", "reason"),
+    [
+        ("interrupted", "train", "the smoke run was interrupted"),
+        ("deadline", "train", "the smoke run ran out of time"),
+        ("trouble", "spawned", "the smoke run ended in the start phase"),
+        ("lost", "ready", "the smoke run ended in the start phase"),
+    ],
+)
+def test_why_it_is_undecided(kind: str, phase: str, reason: str) -> None:
+    results = judged(run(of=ended(phase, kind=kind)))
+    assert {r.reason for r in results if r.check == "smoke-hang"} == {reason}
+
+
+def test_who_is_named_is_decided_and_the_others_are_not() -> None:
+    results = judged(run(charge("smoke-hang", 5), of=ended("train")))
+    assert of(results, "smoke-hang") == [("n1n2n4", "unknown"), ("n3", "fail")]
+    assert of(results, "smoke-desync") == [("n1n2n3n4", "unknown")], "faulty is not looked at"
+    assert of(results, "smoke-not-started") == [("n1n2n3n4", "pass")]
+
+
+def test_a_warning_decides_nothing_about_its_host() -> None:
+    warned = charge("smoke-hang", 5, severity=Severity.WARN)
+    results = judged(run(warned, of=ended("train", kind="interrupted")))
+    assert of(results, "smoke-desync") == [("n1n2n3n4", "unknown")]
+
+
+def without_n3(*charges: Charge) -> SmokeRun:
+    plan = plan_of(hosts=3, each=2, tp=2)
+    names = {"n1": "n1", "n2": "n2", "n3": "n4"}
+    plan = replace(
+        plan,
+        hosts=("n1", "n2", "n4"),
+        seats=tuple(replace(seat, host=names[seat.host]) for seat in plan.seats),
+    )
+    left = LeftOutOfSmoke("n3", "an earlier smoke run named it")
+    return SmokeRun(replace(healthy(plan), left_out=(left,)), charges)
+
+
+def test_a_run_that_was_repeated_decides_for_the_others() -> None:
+    results = judged(run(charge("smoke-hang", 5), of=ended("train")), without_n3())
+    assert of(results, "smoke-hang") == [("n3", "fail")]
+    assert of(results, "smoke-desync") == [("n3", "unknown"), ("n1n2n4", "pass")]
+    assert {r.status for r in results if "n1" in r.hosts} == {Status.PASS}
+
+
+def test_what_two_runs_saw_is_told_once_although_ranks_have_other_numbers() -> None:
+    first, again = charge("smoke-straggler", 7), charge("smoke-straggler", 5, summary="still slow")
+    results = judged(run(charge("smoke-hang", 5), first, of=ended("train")), without_n3(again))
+    assert of(results, "smoke-straggler") == [("n3", "unknown"), ("n4", "warn")]
+    (other,) = [r for r in judged(run(first), without_n3(charge("smoke-straggler", 4))) if r.problem][1:]
+    assert other.problem is not None
+    assert other.problem.where == (Place(host="n4", rank=4),)
+
+
+def test_hosts_that_were_left_out_are_not_called_healthy() -> None:
+    left = {"n4": "busy: another job runs there", "n9": "unexamined: no answer"}
+    result = replace(without_n3().result, left_out=tuple(LeftOutOfSmoke(*each) for each in left.items()))
+    results = judged(SmokeRun(result, ()), unheard=frozenset({"n9"}))
+    assert {r.status for r in results} == {Status.PASS}, "n4 took part"
+    named = replace(result.left_out[0], host="n3")
+    results = judged(SmokeRun(replace(result, left_out=(named, result.left_out[1])), ()), unheard={"n9"})
+    assert of(results, "smoke-hang") == [("n3", "unknown"), ("n1n2n4", "pass")]
+    assert next(r.reason for r in results if r.check == "smoke-hang") == (
+        "left out of the smoke run: busy: another job runs there"
+    )
+
+
+def test_several_reasons_are_told_with_their_hosts() -> None:
+    result = replace(without_n3().result, end=End("still", 5.0))
+    for rank in range(6):
+        result = with_rank(result, rank, phase="train", done=False)
+    (undecided, *_) = [r for r in judged(SmokeRun(result, ())) if r.check == "smoke-hang"]
+    assert undecided.reason == (
+        "left out of the smoke run: an earlier smoke run named it (n3); "
+        "the smoke run ended in the train phase (n[1-2,4])"
+    )
+
+
+def test_one_sick_cell_leaves_only_its_own_hosts_undecided() -> None:
+    plan = plan_of(hosts=4, each=2, cells=2)
+    result = replace(healthy(plan), end=End("still", 5.0, cell=0))
+    for rank in range(4):
+        result = with_rank(result, rank, phase="train", done=False)
+    results = judged(SmokeRun(result, ()))
+    assert of(results, "smoke-desync") == [("n1n2", "unknown"), ("n3n4", "pass")]
+
+
+@pytest.mark.parametrize(
+    ("shape", "skipped"),
+    [
+        ({"hosts": 1, "each": 1}, {*WARNINGS, "smoke-collective-wrong", "smoke-desync", "smoke-mismatch"}),
+        ({"hosts": 1, "each": 2}, set(WARNINGS)),
+        ({"hosts": 1, "each": 4}, {"smoke-contention", "smoke-slow-link"}),
+        ({"hosts": 2, "each": 2}, {"smoke-contention", "smoke-slow-link"}),
+        ({"hosts": 3, "each": 1}, {"smoke-straggler"}),
+        ({"hosts": 4, "each": 1}, set()),
+        ({"hosts": 4, "each": 1, "backend": "nccl"}, {"smoke-contention"}),
+        ({"hosts": 4, "each": 2, "cells": 2}, {"smoke-slow-link"}),
+        ({"hosts": 1, "each": 4, "tp": 4}, {"smoke-contention", "smoke-slow-link", "smoke-desync"}),
+        ({"hosts": 4, "each": 1, "steps": 15}, set()),
+        ({"hosts": 4, "each": 1, "steps": 14}, {"smoke-loss-stall"}),
+        ({"hosts": 4, "each": 1, "steps": 5}, {"smoke-loss-stall", "smoke-straggler", "smoke-contention"}),
+    ],
+)
+def test_too_few_to_compare(shape: dict[str, Any], skipped: set[str]) -> None:
+    names = NAMES[: shape["hosts"]]
+    results = judged(run(**{"tp": 1, **shape}), names=names)
+    assert {r.check for r in results if r.status is Status.SKIP} == skipped
+    assert {r.status for r in results if r.check not in skipped} == {Status.PASS}
+
+
+def test_what_was_not_judged_says_what_it_takes() -> None:
+    reasons = {r.check: r.reason for r in judged(run(each=1, tp=1, steps=5)) if r.reason}
+    assert (
+        reasons["smoke-loss-stall"] == "it takes 15 steps or more to say, and the smoke run had 5 (--steps)"
+    )
+    reasons = {r.check: r.reason for r in judged(run(each=2, tp=1, cells=2)) if r.reason}
+    assert reasons["smoke-slow-link"] == (
+        "it compares 3 hosts or more that train together, and no cell has more than 2"
+    )
+    reasons = {r.check: r.reason for r in judged(run(hosts=1, each=4, tp=4), names=NAMES[:1]) if r.reason}
+    assert reasons["smoke-desync"] == "it compares 2 replicas of the model or more, and there was 1"
+
+
+def test_a_network_too_noisy_to_compare_is_not_called_healthy() -> None:
+    result = healthy(plan_of(hosts=4, each=1))
+    for rank, seen in enumerate(result.ranks):
+        pairs = tuple(changed(p, seconds=0.1 * 9 ** ((p.peer ^ rank + p.stage) % 3)) for p in seen.pairs)
+        result = with_rank(result, rank, pairs=pairs)
+    results = judged(SmokeRun(result, ()))
+    assert of(results, "smoke-slow-link") == [("n1n2n3n4", "skip")]
+    assert {r.status for r in results if r.check != "smoke-slow-link"} == {Status.PASS}
+
+
+def test_a_host_that_may_be_slow_is_not_called_healthy() -> None:
+    """Of three hosts, in transfers that differ too much to name it."""
+    result = healthy(plan_of(hosts=3, each=1))
+    for rank, seen in enumerate(result.ranks):
+        pairs = tuple(
+            changed(p, seconds=(1.6 if 2 in (rank, p.peer) else 1.0) * (1.1 if p.stage == 1 else 1.0))
+            for p in seen.pairs
+        )
+        result = with_rank(result, rank, pairs=pairs)
+    reasons = {r.check: r.reason for r in judged(SmokeRun(result, ()), names=NAMES[:3]) if r.reason}
+    assert reasons["smoke-slow-link"].startswith("n3 carried less than the others")
+
+
+def test_a_rank_that_may_be_slow_is_not_called_healthy() -> None:
+    result, chance = healthy(plan_of(hosts=4, each=1)), random.Random(7)
+
+    def uneven(step: Step) -> Step:
+        return msgspec.structs.replace(step, cpu=step.cpu * math.exp(chance.gauss(0, 0.6)))
+
+    for rank in range(4):
+        result = with_steps(result, rank, uneven)
+    result = with_steps(result, 2, lambda step: changed(step, cpu=1.6 * step.cpu))
+    reasons = {r.check: r.reason for r in judged(SmokeRun(result, ())) if r.reason}
+    assert re.match(r"ranks? (\d, )*2 took longer than the others, but", reasons["smoke-straggler"])
+
+
+def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:
+    """Bandwidth was measured between two hosts only, once the two others were left out."""
+    left = tuple(LeftOutOfSmoke(host, "an earlier smoke run named it") for host in ("n3", "n4"))
+    small = replace(healthy(plan_of(hosts=2, each=2, tp=2)), left_out=left)
+    first = run(charge("smoke-hang", 4, 5, 6, 7), of=ended("train"))
+    results = judged(first, SmokeRun(small, ()))
+    assert of(results, "smoke-slow-link") == [("n1n2n3n4", "skip")]
+    assert of(results, "smoke-straggler") == [("n3n4", "unknown"), ("n1n2", "pass")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", range(1, 40))
+def test_steps_that_are_enough_for_a_check_are_enough_for_its_judge(steps: int) -> None:
+    """A check that passes must have been judged: a fault is found at all lengths that are not skipped."""
+    result = healthy(plan_of(hosts=4, each=1, steps=steps))
+    slow = with_steps(result, 2, lambda s: changed(s, cpu=2 * s.cpu, compute=2 * s.compute))
+    taken = with_steps(result, 2, lambda s: changed(s, compute=3 * s.compute))
+    flat = result
+    for rank in range(4):
+        flat = with_steps(flat, rank, lambda s: changed(s, loss=4.0))
+    for check, spoilt in (
+        ("smoke-straggler", slow),
+        ("smoke-contention", taken),
+        ("smoke-loss-stall", flat),
+    ):
+        found = judged(SmokeRun(spoilt, judges.judge(spoilt)))
+        status = {r.status for r in found if r.check == check}
+        assert (Status.SKIP in status) != bool(status & {Status.FAIL, Status.WARN}), check
+
+
+def test_what_is_charged_all_the_same_is_told() -> None:
+    results = judged(run(charge("smoke-slow-link", hosts=("n2",)), hosts=2, each=1, tp=1), names=NAMES[:2])
+    assert of(results, "smoke-slow-link") == [("n2", "warn")]
+
+
+@pytest.mark.parametrize(("absent", "status"), [(True, Status.SKIP), (False, Status.UNKNOWN)])
+def test_no_smoke_run(absent: bool, status: Status) -> None:
+    missing = Missing("smoke", "no host passed the checks", absent)
+    assert {r.status for r in judged(smoke=missing)} == {status}
+
+
+def test_a_run_without_hosts_decides_nothing() -> None:
+    assert {r.status for r in judged()} == {Status.UNKNOWN}

@@ -1,0 +1,114 @@
+"""The manifests of examples/kubernetes fit the schemas of their kinds, and run a command of ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.captures import SAMPLES
+from tests.support.paths import ROOT
+
+FOLDER = ROOT / "examples" / "kubernetes"
+MANIFESTS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
+SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (SAMPLES / "crd").glob("*.json")}
+TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool}
+each_manifest = pytest.mark.parametrize("name", MANIFESTS)
+
+
+def misfits(value: Any, schema: Mapping[str, Any], path: str = "$") -> Iterator[str]:
+    """Where a value does not fit a schema of Kubernetes; what the schema lacks is wrong, too."""
+    if schema.get("x-kubernetes-int-or-string"):
+        text = value if isinstance(value, str) else str(value)
+        if isinstance(value, bool) or not re.fullmatch(schema.get("pattern", ".*"), text):
+            yield f"{path}: {value!r} is no quantity"
+        return
+    if not isinstance(value, TYPES[schema["type"]]) or (
+        isinstance(value, bool) and schema["type"] != "boolean"
+    ):
+        yield f"{path}: {value!r} is no {schema['type']}"
+        return
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{path}: {value!r} is none of {schema['enum']}"
+    if isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from misfits(each, schema["items"], f"{path}[{number}]")
+    elif isinstance(value, dict):
+        yield from (f"{path}: {name} is missing" for name in schema.get("required", ()) if name not in value)
+        known = schema.get("properties")
+        for name, each in value.items():
+            if known and name in known:
+                yield from misfits(each, known[name], f"{path}.{name}")
+            elif "additionalProperties" in schema:
+                yield from misfits(each, schema["additionalProperties"], f"{path}.{name}")
+            elif known is not None:
+                yield f"{path}: there is no {name}"
+
+
+def pods(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Role -> the pod's spec."""
+    spec = manifest["spec"]
+    roles = spec.get("pytorchReplicaSpecs") or spec.get("msReplicaSpecs")
+    return {name: role["template"]["spec"] for name, role in roles.items()} if roles else {"Pod": spec}
+
+
+def schema_of(kind: str) -> dict[str, Any]:
+    """That of a pod is part of every job's."""
+    if kind != "Pod":
+        (found,) = [each for each in SCHEMAS.values() if each["kind"] == kind]
+        return dict(found)
+    spec = SCHEMAS["pytorchjob"]["schema"]["properties"]["spec"]["properties"]["pytorchReplicaSpecs"]
+    template = spec["additionalProperties"]["properties"]["template"]["properties"]
+    text = {"type": "string"}
+    properties = {"apiVersion": text, "kind": text, "metadata": {"type": "object"}, "spec": template["spec"]}
+    return {"group": "", "version": "v1", "schema": {"type": "object", "properties": properties}}
+
+
+@each_manifest
+def test_it_fits_its_schema(name: str) -> None:
+    manifest = MANIFESTS[name]
+    schema = schema_of(manifest["kind"])
+    group = f"{schema['group']}/{schema['version']}".lstrip("/")
+    assert manifest["apiVersion"] == group
+    assert list(misfits(manifest, schema["schema"])) == []
+
+
+@each_manifest
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("medium: Memory", "medium: 5", "is no string"),
+        ("sizeLimit: 16Gi", "sizeLimit: plenty", "is no quantity"),
+        ("mountPath: /dev/shm", "mountpath: /dev/shm", "there is no mountpath"),
+        ("restartPolicy: Never", "restartPolicy: [Never]", "is no string"),
+    ],
+)
+def test_a_slip_would_be_found(name: str, old: str, new: str, says: str) -> None:
+    text = (FOLDER / f"{name}.yaml").read_text()
+    assert old in text
+    manifest = yaml.safe_load(text.replace(old, new))
+    assert any(says in each for each in misfits(manifest, schema_of(manifest["kind"])["schema"]))
+
+
+@each_manifest
+def test_the_examination_sees_what_the_trainer_will(name: str) -> None:
+    examined = 0
+    for role, pod in pods(MANIFESTS[name]).items():
+        assert [each["name"] for each in pod["containers"]] == [
+            {"Pod": "trainer", "PyTorchJob": "pytorch", "MSJob": "mindspore"}[MANIFESTS[name]["kind"]]
+        ]
+        if role == "Scheduler":
+            assert "initContainers" not in pod, "it trains nothing"
+            continue
+        (first,), (trainer,) = pod["initContainers"], pod["containers"]
+        for same in ("image", "resources", "volumeMounts"):
+            assert first[same] == trainer[same]
+        assert {"name": "shm", "mountPath": "/dev/shm"} in trainer["volumeMounts"]
+        (shm,) = [each["emptyDir"] for each in pod["volumes"] if each["name"] == "shm"]
+        assert shm["medium"] == "Memory"
+        examined += 1
+    assert examined

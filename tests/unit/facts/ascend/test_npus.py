@@ -1,0 +1,234 @@
+"""What npu-smi prints, in the boxes of every product, and what is made of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from doctor.api import Capture, Fact, NotUnderstood
+from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SUPER_POD, Ecc, SuperPod
+from doctor.facts.ascend.npu_smi_table import NpuProcess
+from doctor.facts.ascend.npus import NPUS, Npu
+from tests.support.captures import SAMPLES, printed
+from tests.unit.facts.test_hostile import tolerate, within
+
+TEXTS = {path.stem: path.read_text() for path in sorted((SAMPLES / "npu-smi").glob("*.txt"))}
+
+
+def framed(answers: Mapping[str, str]) -> str:
+    return "".join(f"{text}\n@ {key} 0\n" for key, text in answers.items())
+
+
+def npus(name: str, more: Mapping[str, str] | None = None) -> tuple[Npu, ...]:
+    return printed(NPUS, framed({"all": TEXTS[name], **(more or {})}))
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "names", "sick"),
+    [
+        ("info_910A_8procs", list(range(8)), {"xxx"}, {}),
+        ("info_910b1_idle", [0, 1, 7], {"910B3"}, {}),
+        ("info_a3_superpod_with_proc", [0, 1, 2, 3], {"Ascend910"}, {2: "Critical", 3: "Warning"}),
+        ("info_a5_950", [0, 1], {"Ascend950"}, {1: "Warning"}),
+        ("info_old_header", [0, 1], {"910A"}, {1: "Alarm"}),
+    ],
+)
+def test_every_box(name: str, devices: list[int], names: set[str], sick: dict[int, str]) -> None:
+    found = npus(name)
+    assert [npu.device for npu in found] == devices
+    assert {npu.name for npu in found} == names
+    assert {npu.device: npu.health for npu in found if npu.health != "OK"} == sick
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "npu"),
+    [
+        (
+            "info_910A_8procs",
+            3,
+            Npu(3, 3, 0, "xxx", "OK", "0000:01:00.0", 30709, 32768, (NpuProcess(139372, "python", 30780),)),
+        ),
+        ("info_910b1_idle", 2, Npu(7, 7, 0, "910B3", "OK", "0000:42:00.0", 3360, 65536)),
+        (
+            "info_a3_superpod_with_proc",
+            0,
+            Npu(
+                *(0, 0, 0, "Ascend910", "OK", "0000:9D:00.0", 41052, 65536),
+                (NpuProcess(700101, "", 37800), NpuProcess(700102, "", 130)),
+            ),
+        ),
+        ("info_a3_superpod_with_proc", 3, Npu(3, 1, 1, "Ascend910", "Warning", "0000:9B:00.0", 2870, 65536)),
+        (
+            "info_a5_950",
+            1,
+            Npu(
+                *(1, 1, 0, "Ascend950", "Warning", "0000:32:00.0", 9000, 86016),
+                (NpuProcess(4242, "python3", 4590),),
+            ),
+        ),
+        ("info_old_header", 1, Npu(1, 5, 0, "910A", "Alarm", "0000:82:00.0", 512, 32768)),
+    ],
+)
+def test_a_device(name: str, place: int, npu: Npu) -> None:
+    assert npus(name)[place] == npu
+
+
+def test_what_ails_a_device() -> None:
+    found = npus("info_old_header", {"5/0": TEXTS["t_health_alarm_910A"]})[1]
+    assert found.codes == ("A4025021", "8C03A000", "8C084E00")
+    assert [error.split(",")[0] for error in found.errors] == [
+        "ascend_monitor adda heart beat lost error",
+        "node type=process-manager",
+        "node type=adda",
+    ]
+    found = npus("info_a5_950", {"1/": TEXTS["t_health_a5"]})[1]
+    assert (found.codes, found.errors) == (("81078603",), ("node type=port, event state=link down",))
+
+
+@pytest.mark.parametrize("answer", ["t_health_ok_910A", "info_h", "t_topo_not_supported"])
+def test_no_details_of_a_sick_device(answer: str) -> None:
+    found = npus("info_old_header", {"5/0": TEXTS[answer]})[1]
+    assert (found.health, found.codes, found.errors) == ("Alarm", (), ())
+
+
+def test_details_that_were_cut_off() -> None:
+    text = framed({"all": TEXTS["info_old_header"]}) + "@ 5/0 hung 4\n\tHealth Sta"
+    assert [npu.health for npu in printed(NPUS, text)] == ["OK", "Alarm"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "npu-smi did not answer in time"),
+        ("+----+\n| NPU", "npu-smi did not answer in time"),
+        ("@ all hung 10\n", "npu-smi did not answer within 10 s"),
+        ("Invalid card id.\n@ all 1\n", "npu-smi lists no device: Invalid card id. (exit code 1)"),
+        (framed({"all": TEXTS["info_h"]}), "npu-smi lists no device: -c %d          Chip ID"),
+        ("@ all 8\n", "npu-smi lists no device: npu-smi printed nothing (exit code 8)"),
+    ],
+)
+def test_no_devices(text: str, reason: str) -> None:
+    with pytest.raises(NotUnderstood) as caught:
+        printed(NPUS, text)
+    assert str(caught.value) == reason
+
+
+BOXES = [name for name in TEXTS if name.startswith("info_") and name != "info_h"]
+
+
+@pytest.mark.parametrize("name", BOXES)
+def test_new_lines_and_columns_do_no_harm(name: str) -> None:
+    plain = npus(name)
+    more = []
+    for line in TEXTS[name].splitlines():
+        wider = line.replace("Hugepages-Usage(page)", "Hugepages-Usage(page)  Fan")
+        more += [f"{wider} new |" if line.startswith("|") else line, "| something new |", "something new"]
+    found = printed(NPUS, framed({"all": "\n".join(more)}))
+    assert found == plain
+
+
+def test_a_number_that_is_not_known_counts_as_none() -> None:
+    text = TEXTS["info_a5_950"].replace("| 4590 ", "| NA   ")
+    assert printed(NPUS, framed({"all": text}))[1].processes == (NpuProcess(4242, "python3", 0),)
+
+
+def mapped(name: str, **answers: str) -> str:
+    keys = {key.removeprefix("of_").replace("_", "/"): text for key, text in answers.items()}
+    return framed({"map": TEXTS[name], **keys})
+
+
+def test_memory_errors_are_told_by_card() -> None:
+    text = mapped("m_a3", of_0=TEXTS["t_ecc_910A"], of_1=TEXTS["t_ecc_two_chips"])
+    assert printed(NPU_ECC, text) == {0: Ecc(0, 0, 0), 1: Ecc(3, 4, 6)}
+
+
+def test_super_pods_are_told_by_device() -> None:
+    spod = TEXTS["t_spod_info_a3"]
+    other = spod.replace("33554437", "33554438")
+    text = mapped("m_a3", of_0_0=spod, of_0_1=other, of_1_0=other, of_1_1=spod)
+    own = SuperPod(33554437, 2, 9, 128)
+    found = printed(NPU_SUPER_POD, text)
+    assert (list(found), found[0], found[3]) == ([0, 1, 2, 3], own, own)
+    assert found[1] == SuperPod(33554438, 2, 9, 128)
+
+
+def test_a_product_without_super_pods_or_memory_errors() -> None:
+    text = mapped("m_910A", of_0_0=TEXTS["t_spod_info_not_supported"])
+    assert printed(NPU_SUPER_POD, text) == {}
+    assert printed(NPU_ECC, mapped("m_910A", of_0="This device does not support querying ecc.")) == {}
+
+
+@pytest.mark.parametrize(
+    ("fact", "text", "reason"),
+    [
+        (NPU_ECC, "", "npu-smi did not answer in time"),
+        (NPU_ECC, "@ map hung 4\n", "npu-smi did not answer within 4 s"),
+        (NPU_ECC, framed({"map": "Usage: npu-smi info"}), "npu-smi lists no device: Usage: npu-smi info"),
+        (
+            NPU_ECC,
+            mapped("m_a5", of_0=TEXTS["t_ecc_910A"]) + "@ 1 hung 4\n",
+            "card 1: npu-smi did not answer within 4 s",
+        ),
+        (
+            NPU_ECC,
+            mapped("m_a5", of_0="Invalid card id.", of_1="HBM Double Bit Error Count : NA"),
+            "card 0: Invalid card id.; card 1: HBM Double Bit Error Count : NA",
+        ),
+        (
+            NPU_SUPER_POD,
+            mapped("m_a3", of_0_0=TEXTS["t_spod_info_a3"], of_0_1="SDID : 1\nSuper Pod Size : 8"),
+            "device 1: Super Pod Size : 8; devices 2-3: not asked: the time for npu-smi was used up",
+        ),
+    ],
+)
+def test_half_of_the_answers_is_no_answer(fact: Fact[Any], text: str, reason: str) -> None:
+    with pytest.raises(NotUnderstood) as caught:
+        printed(fact, text)
+    assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize("fact", [NPUS, NPU_ECC, NPU_SUPER_POD], ids=lambda fact: fact.name)
+@settings(max_examples=200, deadline=None)
+@given(
+    first=st.sampled_from(sorted(TEXTS)),
+    second=st.sampled_from(sorted(TEXTS)),
+    cut=st.integers(0, 4000),
+    noise=st.binary(max_size=40),
+)
+def test_any_beginning_and_any_bytes(
+    fact: Fact[Any], first: str, second: str, cut: int, noise: bytes
+) -> None:
+    key = {"npus": "all"}.get(fact.name, "map")
+    text = TEXTS[first][:cut] + noise.decode(errors="replace") + TEXTS[first][cut:]
+    whole = framed({key: text, "0": TEXTS[second], "1/0": TEXTS[second], "0/0": TEXTS[second]})
+    for output in (whole, whole[:cut], text):
+        with contextlib.suppress(NotUnderstood):
+            fact.parse(Capture(fact.name, 0, output))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fact", [NPUS, NPU_ECC, NPU_SUPER_POD], ids=lambda fact: fact.name)
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *(
+            "| 0 a | OK | 1 |\n| 0 | 0:0 | 1 / 2 |\n",
+            "| 0 0 | 1 | a | 2 |\n",
+            "|",
+            "| ",
+            "0  0  0  a\n",
+            "a:1\n",
+        ),
+        *("@ all 0\n", "@ 0/0 0\n", "@ 0 0\n", "1 /", "Error Code : 80E01801 ", ": ", "9" * 4400),
+    ],
+)
+def test_long_text_is_read_soon(fact: Fact[Any], unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    with within(5):
+        for head in (TEXTS["info_910A_8procs"], TEXTS["m_a3"]):
+            tolerate(fact, f"{head}{text}\n@ {'all' if fact is NPUS else 'map'} 0\n{text}\n@ 0/0 0\n")

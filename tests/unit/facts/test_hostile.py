@@ -1,0 +1,177 @@
+"""Whatever a host prints, a parser gives a value or says that it did not understand; and it does so soon."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from doctor.api import Capture, Fact, Read
+from doctor.errors import NotUnderstood
+from tests.support.captures import as_read, every_fact, sample
+
+FACTS = every_fact()
+LONG = 200_000
+PATHS = sorted({path for f in FACTS.values() if isinstance(f.command, Read) for path in f.command.paths})
+SEEDS = (
+    sample("host/ip_o4_addr.txt"),
+    sample("host/ss_lntp.txt"),
+    sample("host/df_kP_dev_shm_64M.txt"),
+    sample("version/driver_version.info"),
+    sample("dmesg/host_messages_oom_ext4_conntrack.txt"),
+    "1795167475.133720912\n",
+    "node3 aarch64\n",
+    "? node1\n127.0.1.1 STREAM node1\n",
+    "path yes /tmp\n/dev/vda 264212084 23355724 83035188 22% /\nremote nfs4 /data\ngone /x\n",
+    "-rw------- 1 anna train 1048576 Nov 20 09:00 nccl-AbC\n",
+    "python 3.10.12 /usr/bin/python3\npackage torch 2.1.0\n",
+    "1 0 Ss root 90000 /sbin/init\n22 1 D root 7200 python3 train.py\n",
+    "/dev/davinci0\n0100\t19e5d802\t1f\n",
+    as_read(dict.fromkeys(PATHS, "1024 2048")),
+    as_read(dict.fromkeys(PATHS, "unlimited\nMemTotal: 5 kB\nversion=8.0")),
+)
+NONSENSE = (
+    "",
+    "\n",
+    "[N/A]",
+    "命令未找到：请联系管理员",
+    "\x1b[2J\x1b[31mred\x1b[0m",
+    "\0\0",
+    "\ud800",
+    "٣" * 12,
+)
+UNITS = (
+    *(
+        "a",
+        "0",
+        " ",
+        "\n",
+        ":",
+        "=",
+        "[",
+        "(",
+        '"',
+        "'",
+        ".",
+        "-",
+        "/",
+        "\t",
+        "9" * 4400 + "\n",
+        "1 ",
+        "a:1 ",
+    ),
+    *(
+        "LISTEN 0 0 ",
+        "1: a inet 1",
+        "path yes /tmp\n",
+        "/sys/class/net/a/mtu:1\n",
+        "? a\n",
+        "[ 1.0] ",
+        "-rw-r--r-- ",
+    ),
+    *(
+        "/proc/meminfo:MemTotal: 1 kB\n",
+        "/proc/net/route:a\n",
+        "python 3.1",
+        "compatible_version_fw=[",
+        "{",
+        "#",
+    ),
+    *(
+        'users:(("',
+        "uptime 1",
+        "Xid machine check ",
+        "heart",
+        "segfault at ",
+        '"cuda" ',
+        "Module for ",
+        "ip6 saddr ",
+    ),
+)
+
+
+class TooSlow(BaseException):
+    """Not an Exception: a parser cannot swallow it."""
+
+
+@contextlib.contextmanager
+def within(seconds: int) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def tolerate(fact: Fact[Any], text: str) -> None:
+    with contextlib.suppress(NotUnderstood):
+        fact.parse(Capture(fact.name, 0, text))
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_nonsense(name: str) -> None:
+    for text in NONSENSE:
+        tolerate(FACTS[name], text)
+        tolerate(FACTS[name], as_read(dict.fromkeys(PATHS, text)))
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_cut_at_every_byte(name: str) -> None:
+    for seed in SEEDS[:-2]:
+        data = seed.encode()
+        for end in range(len(data)):
+            tolerate(FACTS[name], data[:end].decode(errors="replace"))
+
+
+@pytest.mark.parametrize("name", FACTS)
+@settings(max_examples=60, deadline=None)
+@given(text=st.text(max_size=300))
+def test_any_text(name: str, text: str) -> None:
+    tolerate(FACTS[name], text)
+    tolerate(FACTS[name], as_read(dict.fromkeys(PATHS, text)))
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """A real answer with some pieces replaced, repeated or taken out."""
+    text = draw(st.sampled_from(SEEDS))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.integers(start, min(len(text), start + 30)))
+        piece = draw(st.sampled_from([*NONSENSE, text[start:end] * 2, "-1", "9" * 30, "0x", ":", "%"]))
+        text = text[:start] + piece + text[end:]
+    return text
+
+
+@pytest.mark.parametrize("name", FACTS)
+@settings(max_examples=100, deadline=None)
+@given(text=mutated())
+def test_damaged_answers(name: str, text: str) -> None:
+    tolerate(FACTS[name], text)
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_long_hostile_text_is_read_soon(name: str) -> None:
+    for unit in UNITS:
+        with within(5):
+            tolerate(FACTS[name], unit * (LONG // len(unit)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FACTS)
+def test_long_hostile_files_are_read_soon(name: str) -> None:
+    fact = FACTS[name]
+    for path in fact.command.paths if isinstance(fact.command, Read) else ():
+        for unit in UNITS:
+            with within(5):
+                tolerate(fact, as_read({path: unit * (LONG // len(unit))}))

@@ -1,0 +1,60 @@
+"""What is made of an answer about the user's own training processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.api import Capture
+from doctor.errors import NotUnderstood
+from doctor.facts.job import PROCESSES_OF_JOBS
+from doctor.job.launch import JobProcess
+from tests.support.captures import printed
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            ["-m", "tensorboard"],
+            ["-m", "tensorboard.main"],
+            ["supervisord"],
+            ["/usr/bin/gpustat"],
+            ["nvitop"],
+        ),
+        *(["-m", "ray.util.client.server"], ["ray"], ["-m", "jupyter_server"]),
+    ],
+)
+def test_tools_in_a_pod_are_no_ranks(words: list[str]) -> None:
+    """A pod hands RANK to all that is started in it."""
+    said = "\t".join(["python3", *words])
+    assert printed(PROCESSES_OF_JOBS, f"jobs\np 7 1 0\ne RANK=0\na\t{said}\n") == ()
+    assert printed(PROCESSES_OF_JOBS, "jobs\np 7 1 0\ne RANK=0\na\tpython3\traytrace.py\n") != ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("jobs\n", ()),
+        (
+            "jobs\np 7 1 0\ne RANK=1\ne HOME=/x\na\tpython\tt.py\n",
+            (JobProcess(7, 1, {"RANK": "1"}, ("python", "t.py")),),
+        ),
+        ("jobs\np 7 1 0\ne RANK=1\n", ()),
+        ("jobs\np 7 1 0\ne RANK=1\na\t\n", ()),
+        ("jobs\np 7 1 0\ne RANK=1\na\tpython\t-m\tdoctor\n", ()),
+        (
+            "jobs\np 7 1 0\ne RANK=1\ne MS_TOKEN=x\na\tpython\tt.py\t--key\tx\n",
+            (JobProcess(7, 1, {"RANK": "1"}, ("python", "t.py")),),
+        ),
+    ],
+)
+def test_what_is_printed(text: str, expected: tuple[JobProcess, ...]) -> None:
+    assert printed(PROCESSES_OF_JOBS, text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "p 1 1 0\n", "jobs\np x 1 0\n", "jobs\np 1 1 0\nmore\n", "jobs\np 1 1\n"]
+)
+def test_what_is_not_understood(text: str) -> None:
+    with pytest.raises(NotUnderstood):
+        PROCESSES_OF_JOBS.parse(Capture(PROCESSES_OF_JOBS.name, 0, text))

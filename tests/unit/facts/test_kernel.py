@@ -1,0 +1,183 @@
+"""Parsers of kernel settings, limits, identity, clock and devices, on real output."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from doctor.errors import NotUnderstood
+from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PACE, PORTS, RDMA, Limits, Ports, Rdma
+from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, VIEW
+from doctor.model import Backend, View
+from tests.support.captures import held, printed, sample
+
+LIMITS_FILE = """\
+Limit                     Soft Limit           Hard Limit           Units
+Max cpu time              unlimited            unlimited            seconds
+Max processes             96365                96365                processes
+Max open files            20000                1048576              files
+Max locked memory         unlimited            unlimited            bytes
+"""
+
+
+def sysctls(**changed: str) -> dict[str, str]:
+    """The sampled values as the files that PORTS reads; `None` of a key takes its file away."""
+    found = dict(re.findall(r"^(\S+) = (.*)$", sample("host/sysctl_keys.txt"), re.MULTILINE))
+    found |= {key.replace("__", "."): value for key, value in changed.items()}
+    return {f"/proc/sys/{key.replace('.', '/')}": value for key, value in found.items() if value != "gone"}
+
+
+def test_ports_of_a_stock_kernel() -> None:
+    assert held(PORTS, sysctls()) == Ports(4096, 2048, range(32768, 61000), ())
+
+
+@pytest.mark.parametrize(
+    ("reserved", "yes", "no"),
+    [
+        ("60000-60031", (60000, 60031), (59999, 60032)),
+        ("29500,60000-60015", (29500, 60007), (29501, 60016)),
+        ("1,2,3-5,60000", (1, 2, 4, 60000), (6,)),
+        ("60031-60000", (), (60000, 60010)),
+    ],
+)
+def test_reserved_ports(reserved: str, yes: tuple[int, ...], no: tuple[int, ...]) -> None:
+    ports = held(PORTS, sysctls(net__ipv4__ip_local_reserved_ports=reserved))
+    assert [port for port in (*yes, *no) if ports.is_reserved(port)] == list(yes)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"net__core__somaxconn": "gone"}, "somaxconn is not there"),
+        ({"net__core__somaxconn": "[N/A]"}, r"somaxconn holds '\[N/A\]' instead of a number"),
+        ({"net__core__somaxconn": "9" * 5000}, "instead of a number"),
+        ({"net__ipv4__ip_local_port_range": "32768"}, "no two numbers"),
+        ({"net__ipv4__ip_local_port_range": "gone"}, "is not there"),
+    ],
+)
+def test_ports_say_what_is_missing(changed: dict[str, str], why: str) -> None:
+    with pytest.raises(NotUnderstood, match=why):
+        held(PORTS, sysctls(**changed))
+
+
+def test_limits() -> None:
+    assert held(LIMITS, {"/proc/self/limits": LIMITS_FILE}) == Limits(20000, 96365, INFINITE)
+
+
+def test_a_missing_limit_is_named() -> None:
+    with pytest.raises(NotUnderstood, match="Max open files"):
+        held(LIMITS, {"/proc/self/limits": LIMITS_FILE.replace("Max open files", "最大打开文件")})
+
+
+def test_neighbours() -> None:
+    path = "/proc/sys/net/ipv4/neigh/default/gc_thresh3"
+    assert held(NEIGHBOURS, {path: "1024"}).most == 1024
+    assert held(NEIGHBOURS, {}).most is None
+
+
+def test_pace() -> None:
+    cpus = {
+        f"/sys/devices/system/cpu/cpu{n}/cpufreq/scaling_governor": "powersave" if n else "performance"
+        for n in range(4)
+    }
+    rest = {"/proc/sys/kernel/numa_balancing": "1", "/sys/devices/system/node/online": "0-1,4"}
+    pace = held(PACE, cpus | rest)
+    assert (pace.governors, pace.numa_balancing, pace.numa_nodes) == (
+        {"performance": 1, "powersave": 3},
+        True,
+        3,
+    )
+    bare = held(PACE, {})
+    assert (bare.governors, bare.numa_balancing, bare.numa_nodes) == ({}, False, 1)
+
+
+def test_rdma() -> None:
+    paths = {f"/sys/class/infiniband/mlx5_{n}/node_type": "1: CA" for n in (1, 0)}
+    assert held(RDMA, paths) == Rdma(("mlx5_0", "mlx5_1"))
+    assert held(RDMA, {}) == Rdma(())
+
+
+def test_identity() -> None:
+    assert held(IDENTITY, {"/proc/sys/kernel/hostname": "node3"}).hostname == "node3"
+
+
+@pytest.mark.parametrize("name", ["", "  ", "n" * 300])
+def test_identity_not_understood(name: str) -> None:
+    with pytest.raises(NotUnderstood, match="its name"):
+        held(IDENTITY, {"/proc/sys/kernel/hostname": name})
+
+
+def test_kernel() -> None:
+    kernel = held(
+        KERNEL,
+        {
+            "/proc/sys/kernel/osrelease": "5.10.0-60.18.0.50.oe2203.aarch64",
+            "/proc/sys/kernel/version": "#1 SMP Wed Mar 30 02:43:08 UTC 2022",
+            "/etc/os-release": 'NAME="openEuler"\nPRETTY_NAME="openEuler 22.03 LTS"\n',
+        },
+    )
+    assert (kernel.release, kernel.distribution, kernel.smp) == (
+        "5.10.0-60.18.0.50.oe2203.aarch64",
+        "openEuler 22.03 LTS",
+        True,
+    )
+    assert not held(KERNEL, {"/proc/sys/kernel/osrelease": "4.4", "/proc/sys/kernel/version": "#1"}).smp
+    with pytest.raises(NotUnderstood, match="osrelease"):
+        held(KERNEL, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "now"),
+    [
+        ("1795167475.133720912\n", 1795167475.133720912),
+        ("1795167475.%N\n", 1795167475.5),  # busybox
+        ("1795167475.N\n", 1795167475.5),
+        ("1795167475\n", 1795167475.5),
+    ],
+)
+def test_clock(text: str, now: float) -> None:
+    assert printed(CLOCK, text).now == now
+
+
+@pytest.mark.parametrize("text", ["", "Fri Nov 20", "-5", "1795167475.12x", "1" * 400])
+def test_clock_not_understood(text: str) -> None:
+    with pytest.raises(NotUnderstood, match="date printed"):
+        printed(CLOCK, text)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pci", "npus", "gpus", "product"),
+    [
+        ([], "", 0, 0, "cpu"),
+        ([], "0000\t10de2330\t0", 0, 0, "cpu"),  # a GPU without its driver is no device to use
+        (["nvidia0", "nvidia1", "nvidia-caps"], "", 0, 2, "nvidia"),
+        (["davinci0", "davinci_manager"], "0100\t19e5d802\t1f", 1, 0, "atlas-a2"),
+        (["davinci0"], "", 1, 0, "ascend"),
+        ([], "0100\t19e5d801\t1f", 0, 0, "atlas-training"),
+        (["nvidia0"], "0100\t19e5d801\t1f", 0, 1, "nvidia"),
+    ],
+)
+def test_devices(nodes: list[str], pci: str, npus: int, gpus: int, product: str) -> None:
+    devices = held(DEVICES, {f"/dev/{node}": "" for node in nodes} | {"/proc/bus/pci/devices": pci})
+    assert devices.product == product
+    assert devices.counts == {Backend.HCCL: npus, Backend.NCCL: gpus}
+
+
+@pytest.mark.parametrize(
+    ("contents", "view"),
+    [
+        ({"/proc/1/cgroup": "0::/init.scope", "/proc/self/mounts": "/dev/vda / ext4 rw 0 0"}, View.HOST),
+        ({"/proc/1/cgroup": "1:name=systemd:/docker/0123abcd"}, View.CONTAINER),
+        ({"/proc/self/mounts": "overlay / overlay rw,lowerdir=/run/live/lower 0 0"}, View.HOST),
+        (
+            {"/proc/self/mounts": "overlay / overlay rw,lowerdir=/var/lib/docker/overlay2/l/A:B 0 0"},
+            View.CONTAINER,
+        ),
+        ({"/run/.containerenv": ""}, View.CONTAINER),
+        ({"/.dockerenv": ""}, View.CONTAINER),
+        ({}, View.HOST),
+    ],
+)
+def test_view(contents: dict[str, str], view: View) -> None:
+    assert held(VIEW, contents) is view

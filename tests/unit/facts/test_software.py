@@ -1,0 +1,168 @@
+"""Parsers of versions, Python, environment, processes and the kernel log, on real output."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from doctor.errors import NotUnderstood
+from doctor.facts.processes import KERNEL_LOG, PROCESSES
+from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS
+from tests.support.captures import held, printed, sample
+from tests.support.recordings import heard, recording, report
+
+ASCEND = "/usr/local/Ascend"
+PS = """\
+      1       0 Ss   root      90000 /sbin/init
+   2222       1 D    root       7200 python3 train.py --lr 1
+   2223    2222 Zl   anna         10 [python3] <defunct>
+   9999    9998 S+   anna          0 awk $1 == 1 || $3 ~ /^[DZ]/ || /torchrun/ {print}
+"""
+
+
+def test_versions() -> None:
+    versions = held(
+        VERSIONS,
+        {
+            f"{ASCEND}/driver/version.info": sample("version/driver_version.info"),
+            f"{ASCEND}/firmware/version.info": sample("version/firmware_version.info"),
+            f"{ASCEND}/ascend-toolkit/latest/aarch64-linux/ascend_toolkit_install.info": sample(
+                "version/ascend_toolkit_install_8.3.RC2.info"
+            ),
+            f"{ASCEND}/nnae/latest/ascend_nnae_install.info": sample("version/ascend_nnae_install.info"),
+            "/proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat",
+            "/usr/local/cuda/version.json": '{\n "cuda" : {\n  "version" : "12.2.2"\n }\n}',
+        },
+    )
+    assert versions.installed == {
+        "driver": "23.0.7",
+        "firmware": "7.1.0.11.220",
+        "cann": "8.3.RC2",
+        "nnae": "8.0.RC3",
+        "nvidia-driver": "535.104.05",
+        "cuda": "12.2.2",
+    }
+    assert versions.firmware_range == ("7.0.0", "7.1.99")
+
+
+def test_nothing_installed() -> None:
+    versions = held(VERSIONS, {})
+    assert (versions.installed, versions.firmware_range) == ({}, None)
+
+
+def test_the_open_nvidia_driver() -> None:
+    text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54.15  Release Build"
+    assert held(VERSIONS, {"/proc/driver/nvidia/version": text}).installed == {"nvidia-driver": "550.54.15"}
+
+
+def test_python() -> None:
+    python = printed(
+        PYTHON,
+        "python 3.10.12 /opt/my env/bin/python3\npackage torch 2.1.0\npackage torch-npu 2.1.0.post8\n"
+        "package torch 1.0\nnoise\n",
+    )
+    assert (python.path, python.version) == ("/opt/my env/bin/python3", "3.10.12")
+    assert python.packages == {"torch": "2.1.0", "torch-npu": "2.1.0.post8"}, "the first on sys.path wins"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected", "outcome"),
+    [
+        ("", "any", "fail"),
+        ("", "2.1", "fail"),
+        ("package torch 2.1.0\n", "any", "pass"),
+        ("package torch 2.1.0\n", "2.1", "pass"),
+        ("package torch 2.1.0\n", "2.10", "fail"),
+        ("package torch ?\n", "any", "pass"),
+        ("package torch ?\n", "2.1", "unknown"),
+        ("package torch 2.1.0\npackage torch ?\n", "2.1", "pass"),
+        ("", "", "skip"),
+    ],
+)
+def test_torch_missing(said: str, expected: str, outcome: str) -> None:
+    names = ["node1"]
+    made = recording(
+        names, heard={"node1": heard(1, names, python=f"python 3.11.2 /usr/bin/python3\n{said}")}
+    )
+    found = report(replace(made, expect={"torch": expected} if expected else {})).results
+    (result,) = [each for each in found if each.check == "torch-missing"]
+    assert result.status.value == outcome
+    if outcome == "fail":
+        assert result.problem is not None
+        assert ("no torch" if not said else "torch 2.1.0") in result.problem.actual
+
+
+def test_a_torch_of_unknown_version_is_not_called_another_one() -> None:
+    names = ["node1", "node2"]
+    said = ("package torch 2.1.0\n", "package torch ?\n")
+    made = recording(
+        names,
+        heard={
+            name: heard(n, names, python=f"python 3.11.2 /usr/bin/python3\n{said[n - 1]}")
+            for n, name in enumerate(names, 1)
+        },
+    )
+    assert [finding.check for finding in report(made).findings] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Python 3.10.12", "python three /usr/bin/python3", "Segmentation fault"]
+)
+def test_python_not_understood(text: str) -> None:
+    with pytest.raises(NotUnderstood, match="did not say its version"):
+        printed(PYTHON, text)
+
+
+def test_environment_is_an_allow_list() -> None:
+    text = (
+        "HCCL_CONNECT_TIMEOUT=600\nNCCL_DEBUG=\nMASTER_PORT=29500\nPYTHONSTARTUP=/x\nHOME=/root\n"
+        "PATH=/bin\nBASH_FUNC_x%%=() {  echo\n}\nLD_LIBRARY_PATH=/a:/b=c\nOMP_NUM_THREADS=8\nno equals sign\n"
+    )
+    assert printed(ENVIRONMENT, text) == {
+        "HCCL_CONNECT_TIMEOUT": "600",
+        "NCCL_DEBUG": "",
+        "MASTER_PORT": "29500",
+        "LD_LIBRARY_PATH": "/a:/b=c",
+        "OMP_NUM_THREADS": "8",
+    }
+
+
+def test_processes() -> None:
+    processes = printed(PROCESSES, PS)
+    assert processes.init == "/sbin/init"
+    assert [(p.pid, p.parent, p.state, p.user, p.seconds) for p in processes.shown] == [
+        (2222, 1, "D", "root", 7200),
+        (2223, 2222, "Zl", "anna", 10),
+    ]
+    with pytest.raises(NotUnderstood, match="no process"):
+        printed(PROCESSES, "ps: bad -o argument 'etimes'\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "texts"),
+    [
+        ("segfault_libnccl", ["libnccl.so.2", "libnccl.so.2"]),
+        ("xid_79_63", ["Xid (PCI:0000:05:00): 79", "Xid (PCI:0000:10:1c): 63"]),
+        ("npu_heartbeat_lost_0x40F84E00", ["Heartbeat lost!"]),
+        ("host_messages_oom_ext4_conntrack", ["table full", "EXT4-fs error", "Out of memory"]),
+    ],
+)
+def test_kernel_log_keeps_what_is_worth_reading(name: str, texts: list[str]) -> None:
+    lines = printed(KERNEL_LOG, sample(f"dmesg/{name}.txt"))
+    assert len(lines) == len(texts)
+    assert all(text in line.text for line, text in zip(lines, texts, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("line", "age"),
+    [
+        ("[  900.5] Out of memory: Killed process 7", 99.5),
+        ("<3>[ 1000.000000] Out of memory: Killed process 7", 0.0),
+        ("[ 2000.0] Out of memory: Killed process 7", 0.0),  # a clock of the log that runs ahead
+        ("Out of memory: Killed process 7", None),
+    ],
+)
+def test_age_of_a_line(line: str, age: float | None) -> None:
+    (found,) = printed(KERNEL_LOG, f"uptime 1000.00\n{line}\n[ 1.0] nothing of interest\n")
+    assert (found.age, found.text) == (age, "Out of memory: Killed process 7")

@@ -1,0 +1,212 @@
+"""Decisions on recorded rule sets, without a kernel: who blocks, by which rule, for which ports and peers."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.firewall import Action, Manager, Ruleset, combine, parse_iptables_save, parse_nft
+from tests.support.paths import ROOT
+
+SAMPLES = ROOT / "tests" / "samples" / "firewall"
+HERE, PEER, BAD, FAR = "198.18.0.1", "198.18.0.2", "198.18.0.66", "203.0.113.9"
+
+
+def sample(name: str) -> Ruleset:
+    """All parts of one recorded host together, as a probe would bring them."""
+
+    def text(ending: str) -> str:
+        path = SAMPLES / f"{name}.{ending}"
+        return path.read_text() if path.exists() else ""
+
+    saves = parse_iptables_save(text("save4"), "ip") + parse_iptables_save(text("save6"), "ip6")
+    return combine(parse_nft(text("nft.json")), saves + parse_iptables_save(text("legacy4"), "ip"))
+
+
+def nft(body: str) -> Ruleset:
+    """A rule set with one inet table whose input chain drops, and these rules in nft's JSON."""
+    head = (
+        '{"nftables": [{"table": {"family": "inet", "name": "t"}}, '
+        '{"chain": {"family": "inet", "table": "t", '
+        '"name": "i", "type": "filter", "hook": "input", "prio": 0, "policy": "drop"}}, '
+    )
+    return combine(parse_nft(head + body + "]}"))
+
+
+def test_no_rules_accept() -> None:
+    decision = combine().decide_in(PEER, HERE, 29500)
+    assert (decision.action, decision.manager, decision.rule) == (Action.ACCEPT, None, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "port", "action", "manager"),
+    [
+        ("ufw_allow_subnet", PEER, 29500, Action.ACCEPT, Manager.UFW),
+        ("ufw_allow_subnet", FAR, 29500, Action.DROP, Manager.UFW),
+        ("ufw_port_range", PEER, 29510, Action.ACCEPT, Manager.UFW),
+        ("ufw_port_range", BAD, 29510, Action.ACCEPT, Manager.UFW),
+        ("ufw_port_range", BAD, 29511, Action.DROP, Manager.UFW),
+        ("ufw_port_range", PEER, 60000, Action.DROP, Manager.UFW),
+        ("ufw_port_range", PEER, 2222, Action.UNKNOWN, Manager.UFW),
+        ("ufw_default_allow", PEER, 60000, Action.REJECT, Manager.UFW),
+        ("ufw_default_allow", PEER, 50000, Action.ACCEPT, Manager.UFW),
+        ("ufw_disabled", FAR, 50000, Action.ACCEPT, Manager.UFW),
+        ("firewalld_default", PEER, 22, Action.ACCEPT, Manager.FIREWALLD),
+        ("firewalld_default", PEER, 29500, Action.REJECT, Manager.FIREWALLD),
+        ("firewalld_rich", PEER, 29511, Action.ACCEPT, Manager.FIREWALLD),
+        ("firewalld_rich", BAD, 29511, Action.REJECT, Manager.FIREWALLD),
+        ("firewalld_rich", BAD, 29512, Action.DROP, Manager.FIREWALLD),
+        ("firewalld_rich", PEER, 60031, Action.ACCEPT, Manager.FIREWALLD),
+        ("firewalld_source_zone", BAD, 29512, Action.ACCEPT, Manager.FIREWALLD),
+        ("firewalld_source_zone", PEER, 40000, Action.REJECT, Manager.FIREWALLD),
+        ("firewalld_trusted", FAR, 40000, Action.ACCEPT, Manager.FIREWALLD),
+        ("firewalld_drop_zone", PEER, 40000, Action.DROP, Manager.FIREWALLD),
+        ("firewalld_iptables", PEER, 29555, Action.DROP, Manager.FIREWALLD),
+        ("firewalld_iptables", PEER, 29556, Action.ACCEPT, Manager.FIREWALLD),
+        ("kube_nft", PEER, 29500, Action.ACCEPT, Manager.IPTABLES),
+        ("kube_legacy", PEER, 29510, Action.UNKNOWN, Manager.IPTABLES),
+    ],
+)
+def test_recorded_hosts(name: str, source: str, port: int, action: Action, manager: Manager) -> None:
+    decision = sample(name).decide_in(source, HERE, port, "eth0")
+    assert decision.action is action, decision
+    assert decision.manager is manager, decision
+
+
+def test_the_decision_names_the_rule() -> None:
+    decision = sample("ufw_port_range").decide_in(BAD, HERE, 29511, "eth0")
+    assert (decision.table, decision.chain) == ("ip filter", "ufw-user-input")
+    assert decision.rule == "-A ufw-user-input -s 198.18.0.66/32 -p tcp -m tcp --dport 29511 -j DROP"
+    policy = sample("ufw_allow_subnet").decide_in(FAR, HERE, 1, "eth0")
+    assert (policy.chain, policy.rule) in {
+        ("INPUT", "policy drop"),
+        ("ufw-skip-to-policy-input", policy.rule),
+    }
+    rich = sample("firewalld_rich").decide_in(BAD, HERE, 29512, "eth0")
+    assert rich.rule == "ip saddr 198.18.0.66 tcp dport 29512 drop"
+
+
+def test_a_doubt_names_what_it_depends_on() -> None:
+    assert "recent" in sample("ufw_port_range").decide_in(PEER, HERE, 2222, "eth0").reason
+    assert "DNAT" in sample("kube_legacy").decide_in(PEER, HERE, 29510, "eth0").reason
+
+
+def test_an_unknown_interface_is_a_doubt_only_where_it_matters() -> None:
+    assert sample("ufw_allow_subnet").decide_in(PEER, HERE, 29500).action is Action.ACCEPT
+    assert sample("ufw_allow_subnet").decide_in(FAR, HERE, 29500).action is Action.DROP
+    assert sample("firewalld_trusted").decide_in(PEER, HERE, 40000).action is Action.UNKNOWN
+    assert sample("firewalld_drop_zone").decide_in(PEER, HERE, 40000).blocked
+
+
+def test_the_loopback_is_let_through() -> None:
+    for name in ("ufw_allow_subnet", "firewalld_default", "firewalld_iptables"):
+        assert sample(name).decide_in(HERE, HERE, 40000).action is Action.ACCEPT
+
+
+def test_ipv6_has_its_own_rules() -> None:
+    assert sample("ufw_allow_subnet").decide_in("fd00::2", "fd00::1", 29500, "eth0").action is Action.DROP
+    assert sample("ufw_port_range").decide_in("fd00::2", "fd00::1", 29500, "eth0").action is Action.ACCEPT
+    assert sample("ufw_allow_subnet").decide_in("::ffff:198.18.0.2", HERE, 1, "eth0").action is Action.ACCEPT
+
+
+def test_outbound() -> None:
+    for name in ("ufw_allow_subnet", "firewalld_default", "firewalld_drop_zone", "kube_nft", "kube_legacy"):
+        assert sample(name).decide_out(HERE, PEER, 29500, "eth0").action is Action.ACCEPT
+
+
+def test_port_ranges_are_exact() -> None:
+    spans = sample("firewalld_rich").decide_in_ports(PEER, HERE, 29490, 60999, "eth0")
+    shown = [(str(span), span.decision.action.value) for span in spans]
+    assert shown == [
+        ("29490-29499", "reject"), ("29500-29600", "accept"), ("29601-59999", "reject"),
+        ("60000-60031", "accept"), ("60032-60999", "reject"),
+    ]  # fmt: skip
+    single = sample("ufw_port_range").decide_in_ports(BAD, HERE, 29500, 29600, "eth0")
+    assert [str(span) for span in single if span.decision.blocked] == ["29511"]
+
+
+@pytest.mark.parametrize("name", ["ufw_port_range", "firewalld_rich", "firewalld_iptables", "kube_nft"])
+def test_stretches_say_the_same_as_each_port(name: str) -> None:
+    rules = sample(name)
+    spans = rules.decide_in_ports(BAD, HERE, 29495, 29605, "eth0")
+    each = [span.decision for span in spans for _ in range(span.first, span.last + 1)]
+    assert each == [rules.decide_in(BAD, HERE, port, "eth0") for port in range(29495, 29606)]
+
+
+def test_peers_that_no_rule_tells_apart_are_asked_once() -> None:
+    peers = [f"198.18.0.{n}" for n in range(2, 200)]
+    groups = sample("firewalld_rich").alike([*peers, FAR])
+    assert sorted(map(len, groups)) == [1, 1, 64, 133]
+    assert (BAD,) in groups
+
+
+def test_a_table_that_two_tools_show_counts_once() -> None:
+    rules = sample("kube_nft")
+    assert {table.tool for table in rules.tables} == {"iptables-nft"}
+    other = (SAMPLES / "kube_nft.save4").read_text().replace("-A INPUT -j KUBE-FIREWALL\n", "")
+    both = combine(parse_nft((SAMPLES / "kube_nft.nft.json").read_text()), parse_iptables_save(other, "ip"))
+    assert [table.title for table in both.tables].count("ip filter") == 2
+
+
+def test_managers() -> None:
+    assert sample("ufw_allow_subnet").managers == {Manager.UFW}
+    assert sample("firewalld_rich").managers == {Manager.FIREWALLD}
+    assert sample("kube_legacy").managers == {Manager.IPTABLES}
+    assert combine().managers == frozenset()
+
+
+def test_nft_alone_leaves_parts_of_iptables_open() -> None:
+    rules = combine(parse_nft((SAMPLES / "ufw_port_range.nft.json").read_text()))
+    decision = rules.decide_in(PEER, HERE, 2222, "eth0")
+    assert decision.action is Action.UNKNOWN
+    assert "which nft does not show" in decision.reason or "not shown by nft" in decision.reason
+
+
+def test_a_statement_that_is_not_known_is_a_doubt() -> None:
+    rule = '{"rule": {"family": "inet", "table": "t", "chain": "i", "expr": [%s]}}'
+    for strange in (
+        '{"brand new": 1}',
+        '{"xt": null}',
+        '"?"',
+        '{"vmap": {"key": 3}}',
+        '{"match": {"op": "=="}}',
+    ):
+        decision = nft(rule % (strange + ', {"accept": null}')).decide_in(PEER, HERE, 1, "eth0")
+        assert decision.action is Action.UNKNOWN, strange
+    decided = nft(rule % '{"xt": null}, {"drop": null}').decide_in(PEER, HERE, 1, "eth0")
+    assert decided.action is Action.UNKNOWN
+
+
+def test_chains_in_a_circle_end() -> None:
+    text = '{"chain": {"family": "inet", "table": "t", "name": "a"}}, ' + ", ".join(
+        f'{{"rule": {{"family": "inet", "table": "t", "chain": "{chain}", '
+        '"expr": [{"jump": {"target": "a"}}]}}'
+        for chain in ("i", "a", "a")
+    )
+    decision = nft(text).decide_in(PEER, HERE, 1, "eth0")
+    assert decision.action is Action.UNKNOWN
+    assert "too far" in decision.reason
+
+
+@pytest.mark.slow
+def test_a_very_large_rule_set_is_left_open_in_words() -> None:
+    many = "\n".join(f"-A INPUT -p tcp -m tcp --dport {n % 65535 + 1} -j ACCEPT" for n in range(41_233))
+    tables = parse_iptables_save(f"*filter\n:INPUT DROP [0:0]\n{many}\nCOMMIT\n", "ip")
+    decision = combine(iptables=tables).decide_in(PEER, HERE, 29500, "eth0")
+    assert decision.action is Action.UNKNOWN
+    assert "41,233 rules" in decision.reason
+
+
+@pytest.mark.slow
+def test_very_many_boundaries_end_soon_and_leave_the_rest_open() -> None:
+    many = "\n".join(f"-A INPUT -p tcp -m tcp --dport {2 * n + 20_001} -j ACCEPT" for n in range(19_000))
+    rules = combine(iptables=parse_iptables_save(f"*filter\n:INPUT DROP [0:0]\n{many}\nCOMMIT\n", "ip"))
+    spans = rules.decide_in_ports(PEER, HERE, 20_000, 60_000, "eth0")
+    assert [span.decision.action for span in spans[:2]] == [Action.DROP, Action.ACCEPT]
+    assert spans[-1].decision.action is Action.UNKNOWN
+    assert spans[-1].last == 60_000
+
+
+def test_wrong_questions_are_errors_of_the_caller() -> None:
+    for source, dest, port in ((PEER, "fd00::1", 1), (PEER, HERE, 0), ("nowhere", HERE, 1)):
+        with pytest.raises(ValueError, match=r"."):
+            combine().decide_in(source, dest, port)

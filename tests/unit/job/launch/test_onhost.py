@@ -1,0 +1,70 @@
+"""What a host says of the processes of jobs: no more than is kept, and nothing that may be a secret."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from doctor.job.launch.command import kept_words, read_command
+from doctor.job.launch.onhost import awk_words
+from doctor.job.launch.variables import is_kept, must_agree
+from tests.support.launches import LINES
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_what_is_kept_says_the_same_of_the_ranks(line: str) -> None:
+    whole, kept = (read_command(words) for words in (tuple(shlex.split(line)), kept_words(shlex.split(line))))
+    if whole is None or "'" in line:
+        return
+    assert kept is not None
+    assert (kept.way, kept.program) == (whole.way, whole.program)
+    assert kept.options == {name: value for name, value in whole.options.items() if name}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("MS_ROLE", "MS_SCHED_HOST", "MS_NODE_ID", "MS_RETRY_INTERVAL_LOWER", "MS_ENABLE_LCCL", "RANK"),
+        *("HCCL_BUFFSIZE", "NCCL_ALGO", "GLOO_SOCKET_IFNAME", "TORCH_NCCL_BLOCKING_WAIT"),
+    ],
+)
+def test_variables_that_are_read(name: str) -> None:
+    assert is_kept(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("MS_TEAMS_WEBHOOK", "MS_GRAPH_CLIENT", "MS_ACCOUNT", "MS_ROLE_ARN", "HOME", "MY_RANK"),
+        *("HCCL_API_KEY", "NCCL_TOKEN", "NCCL_SECRET", "GLOO_PASSWORD", "TORCH_NCCL_PWD", "HCCL_WEBHOOK"),
+        *("NCCL_CREDENTIALS", "NCCL_PASSPHRASE_FILE"),
+    ],
+)
+def test_variables_that_are_not_read(name: str) -> None:
+    assert not is_kept(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        ("NCCL_ALGO", True),
+        ("NCCL_HOME", False),
+        ("NCCL_ROOT_DIR", False),
+        ("NCCL_VERSION", False),
+        ("NCCL_LIBRARY", False),
+        ("NCCL_LIB_DIR", False),
+        ("NCCL_INCLUDE_DIR", False),
+        ("NCCL_INSTALL_PATH", False),
+    ],
+)
+def test_where_a_library_lies_may_differ(name: str, same: bool) -> None:
+    assert is_kept(name)
+    assert must_agree(name) is same
+
+
+def test_the_script_has_no_quote_of_its_own() -> None:
+    """It is put between single quotes."""
+    assert all("'" not in word for word in awk_words())
+    assert Path("/proc").is_dir()

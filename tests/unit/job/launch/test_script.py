@@ -1,0 +1,149 @@
+"""Launch scripts: what a shell would make of them, without one."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from doctor.job.launch.shell import Line, read_script
+from doctor.job.launch.shell_tokens import ShellError
+from tests.unit.facts.test_hostile import within
+
+
+def test_lists_that_grow_are_not_split_to_their_end() -> None:
+    """Ten doublings of a list whose elements are a thousand words each."""
+    words = f"B='{'a ' * 1900}'\n"
+    grown = 'A=("$B" "$B")\n' + 'A=("${A[@]}" "${A[@]}")\n' * 10
+    began = time.process_time()
+    found = lines(words + grown + "python train.py ${A[@]}\n" * 100)
+    assert time.process_time() - began < 1
+    assert {len(line.words) for line in found} == {1000}
+
+
+def lines(text: str) -> list[Line]:
+    return list(read_script(text).lines)
+
+
+def only(text: str) -> Line:
+    (line,) = lines(text)
+    return line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "export MASTER_ADDR=$(hostname)",
+        "export MASTER_ADDR=`hostname`",
+        "export MASTER_ADDR=$1",
+        "export MASTER_ADDR=${MASTER_ADDR:-10.0.0.1}",
+        'if [ -z "$X" ]; then export MASTER_ADDR=10.0.0.1; fi',
+        "export MASTER_ADDR=a; if [ x ]; then MASTER_ADDR=b; fi",
+        "export MASTER_ADDR=a; case $X in y) MASTER_ADDR=b;; esac",
+        "export MASTER_ADDR=a; [ x ] && MASTER_ADDR=b",
+        "export MASTER_ADDR=a; ping x || MASTER_ADDR=b",
+        "export MASTER_ADDR; read MASTER_ADDR",
+        "export MASTER_ADDR=a; for MASTER_ADDR in b c; do :; done",
+        "export MASTER_ADDR=node$((1+1))",
+        "export MASTER_ADDR=a; unset MASTER_ADDR",
+        "MASTER_ADDR=a",
+    ],
+)
+def test_what_depends_on_anything_else_is_not_known(text: str) -> None:
+    assert "MASTER_ADDR" not in only(f"{text}\npython train.py").env
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("export MASTER_ADDR=a", "a"),
+        ("MASTER_ADDR=a\nexport MASTER_ADDR", "a"),
+        ("declare -x MASTER_ADDR=a", "a"),
+        ("set -a\nMASTER_ADDR=a", "a"),
+        ("set -o allexport; MASTER_ADDR=a", "a"),
+        ("H=node; export MASTER_ADDR=${H}1", "node1"),
+        ("cd /job && export MASTER_ADDR=a", "a"),
+        ("export MASTER_ADDR=a; if [ x ]; then export MASTER_ADDR=a; else export MASTER_ADDR=a; fi", "a"),
+        ("export MASTER_ADDR=a; (export MASTER_ADDR=b)", "a"),
+        ("if x; then if y; then z; fi; fi; export MASTER_ADDR=a", "a"),
+    ],
+)
+def test_what_the_script_settles_is_known(text: str, value: str) -> None:
+    assert only(f"{text}\npython train.py").env["MASTER_ADDR"] == value
+
+
+def test_each_branch_sees_its_own_values() -> None:
+    first, second = lines(
+        "if [ $N = 0 ]; then export RANK=0; python a.py; else export RANK=1; python a.py; fi"
+    )
+    assert (first.env["RANK"], second.env["RANK"]) == ("0", "1")
+
+
+def test_a_loop_is_told_from_what_runs_once() -> None:
+    inside, outside = lines("for i in 1 2; do RANK=$i python a.py & done; python a.py")
+    assert (inside.loop, inside.background, inside.names) == (True, True, frozenset({"RANK"}))
+    assert (outside.loop, outside.background) == (False, False)
+    assert "RANK" not in inside.env
+
+
+def test_a_pipeline_in_the_background() -> None:
+    assert only("python a.py 2>&1 | tee log &\n").background
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("a=1\nexport B='x\ny\n", 2, "never closed"),
+        ('a=1\n\nexport B="x\n', 3, "never closed"),
+        ("torchrun $(hostname\n", 1, "never closed"),
+        ("A=(1 2\n", 1, "never closed"),
+        ("((1\n", 1, "never closed"),
+        ("echo `x\n", 1, "never closed"),
+        ("if x\n" * 150, 1, "nested"),
+    ],
+)
+def test_what_no_shell_would_take(text: str, line: int, message: str) -> None:
+    with pytest.raises(ShellError, match=message) as caught:
+        read_script(text)
+    assert caught.value.line == line
+
+
+PIECES = (
+    *"$(){}[]'\"`\\;&|<>#= \n\té1",
+    *("((", "))", "$(", "${", "A=", "A=(", "$A", "${A:-", "if ", "fi ", "for i in ", "do ", "done ", "case "),
+    *("esac ", ";;", "<<E\n", "E\n", "torchrun ", "python ", "export "),
+)
+
+
+def refused(text: str) -> ShellError | None:
+    """Why a text cannot be read, where it cannot."""
+    try:
+        script = read_script(text)
+    except ShellError as error:
+        return error
+    assert all(line.words for line in script.lines)
+    return None
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=40).map("".join))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    error = refused(text)
+    assert error is None or (error.message and 1 <= error.line <= text.count("\n") + 1)
+
+
+UNITS = (
+    *("$A", "A=$A$A ", "$(", "((", "'a' ", "if ", "A=(a ", "case x in ", "for i in a; do ", "[ x ] && "),
+    *("A1=b;", "\\\n", "<<E ", "torchrun $A\n", "${A:-", "`a` ", "# a\n", "|", "export MS_A=1 ", '"$A" '),
+    *("a" * 50, "if x; then A=1; fi\n", '"$A$A$A$A"', "torchrun &\n", "(", "$(("),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("unit", UNITS)
+def test_long_hostile_scripts_are_read_soon(unit: str) -> None:
+    start = "export A='" + "x " * 1500 + "'\n"
+    with within(15):
+        refused(start + unit * (256_000 // len(unit)))

@@ -1,0 +1,258 @@
+"""What is judged of a table: ranks that add up, addresses, superpods, and what each product asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from doctor.job.ranktable import Flaw, judge, read_table
+from doctor.model import Severity
+from tests.support.paths import ROOT
+
+SAMPLES = ROOT / "tests" / "samples" / "rank_table"
+RANKS, GROUPING = "rank-table-ranks", "rank-table-grouping"
+
+Document = dict[str, Any]
+Change = Callable[[Document], object]
+
+
+def sample(name: str) -> Document:
+    document: Document = json.loads((SAMPLES / f"{name}.json").read_text())
+    return document
+
+
+def judged(document: Document, product: str | None = None, readable: bool = True) -> tuple[Flaw, ...]:
+    table, flaws = read_table(json.dumps(document, indent=1))
+    assert table is not None
+    assert not readable or flaws == ()
+    return judge(table, product)
+
+
+def server(document: Document, number: int) -> Document:
+    found: Document = document["server_list"][number]
+    return found
+
+
+def device(document: Document, number: int, which: int) -> Document:
+    found: Document = server(document, number)["device"][which]
+    return found
+
+
+def instance(document: Document, number: int) -> Document:
+    found: Document = document["group_list"][0]["instance_list"][number]
+    return found
+
+
+@pytest.mark.parametrize("product", [None, "atlas-training", "atlas-a2", "atlas-a3", "nvidia"])
+@pytest.mark.parametrize("name", ["v1.0_two_servers", "v1.0_a3_server_mode", "group_list", "board_id"])
+def test_tables_without_fault(name: str, product: str | None) -> None:
+    assert judged(sample(name), product) == ()
+
+
+def test_tables_without_fault_on_their_products() -> None:
+    assert judged(sample("v2.0_950"), "atlas-950") == judged(sample("v2.0_950")) == ()
+    (advice,) = judged(sample("v1.2_two_superpods"), "atlas-a3")
+    assert (advice.message, advice.severity) == (
+        "not the same number of servers in each superpod",
+        Severity.WARN,
+    )
+
+
+def test_masked_addresses_are_told_once() -> None:
+    assert judged(sample("mindspore_cross_cluster_16pcs"), "atlas-a2", readable=False) == ()
+
+
+V10, V12, V20 = "v1.0_two_servers", "v1.2_two_superpods", "v2.0_950"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message", "who"),
+    [
+        (
+            V10,
+            lambda d: device(d, 1, 0).update(rank_id="1"),
+            ["rank 1 is given twice", "rank 2 of 4 missing"],
+            [(1, 0), (1, 0)],
+        ),
+        (V10, lambda d: device(d, 1, 1).update(rank_id="7"), ["rank 3 of 4 missing"], [(7, 1)]),
+        (V20, lambda d: d["rank_list"][3].update(rank_id=9), ["rank 3 of 4 missing"], [(9, 1)]),
+        (
+            "board_id",
+            lambda d: instance(d, 2).update(rank_id="1"),
+            ["rank 1 is given twice", "rank 2 of 4 missing"],
+            [(1, 2), (1, 2)],
+        ),
+        (
+            V10,
+            lambda d: device(d, 0, 1).update(device_id="0"),
+            ["device 0 is given twice on a server"],
+            [(1, 0)],
+        ),
+        (
+            "group_list",
+            lambda d: instance(d, 0)["devices"][0].update(device_id="0"),
+            ["device 0 is given twice on a server"],
+            [(3, 0)],
+        ),
+        (
+            V10,
+            lambda d: device(d, 1, 0).update(device_ip="10.20.0.11"),
+            ["an address is given to two devices"],
+            [(2, 0)],
+        ),
+        (
+            "board_id",
+            lambda d: instance(d, 3)["devices"][0].update(device_ip="10.24.0.61"),
+            ["an address is given to two devices"],
+            [(3, 3)],
+        ),
+        (
+            V20,
+            lambda d: d["rank_list"][3]["level_list"][1]["rank_addr_list"][0].update(addr="192.168.50.40"),
+            ["an address is given to two devices"],
+            [(3, 1)],
+        ),
+        (
+            V20,
+            lambda d: d["rank_list"][1]["level_list"][0]["rank_addr_list"][0].update(
+                addr="000000000000000000200000AAAA0000"
+            ),
+            ["an address is given to two devices"],
+            [(1, 1)],
+        ),
+        (
+            V10,
+            lambda d: device(d, 1, 1).update(device_ip="fd00::1"),
+            ["device addresses of both IPv4 and IPv6"],
+            [(3, 1)],
+        ),
+        (
+            "v1.0_a3_server_mode",
+            lambda d: device(d, 0, 1).update(host_port="18001"),
+            ["two devices of a server have the same host_port"],
+            [(1, 1)],
+        ),
+        (
+            "v1.0_a3_server_mode",
+            lambda d: device(d, 0, 1).update(device_port="65536"),
+            ["device_port is no port"],
+            [(1, 1)],
+        ),
+        (
+            "v1.0_a3_server_mode",
+            lambda d: device(d, 0, 0).update(host_port="0"),
+            ["host_port is no port"],
+            [(0, 0)],
+        ),
+        (
+            V12,
+            lambda d: device(d, 1, 0).update(super_device_id="1"),
+            ["super_device_id 1 is given twice in a superpod"],
+            [(2, 0)],
+        ),
+        (V12, lambda d: device(d, 1, 0).pop("super_device_id"), ["super_device_id is missing"], [(2, 0)]),
+    ],
+)
+def test_faults_of_one_rank(
+    name: str, change: Change, message: list[str], who: list[tuple[int | None, int | None]]
+) -> None:
+    document = sample(name)
+    change(document)
+    flaws = [flaw for flaw in judged(document) if flaw.severity is Severity.FAIL]
+    assert [flaw.message for flaw in flaws] == message
+    assert [(flaw.rank, flaw.device) for flaw in flaws] == who
+    for flaw in flaws:
+        assert flaw.check == RANKS
+        assert flaw.server in {one for one, _, _ in hosts(document)}
+        assert flaw.expected
+        assert flaw.actual
+
+
+def hosts(document: Document) -> tuple[tuple[str, str | None, tuple[int, ...]], ...]:
+    table, _ = read_table(json.dumps(document))
+    assert table is not None
+    return table.hosts()
+
+
+def test_ranks_that_begin_at_one() -> None:
+    document = sample(V10)
+    for number in range(4):
+        device(document, number // 2, number % 2)["rank_id"] = str(number + 1)
+    (flaw,) = judged(document)
+    assert (flaw.message, flaw.expected, flaw.actual) == (
+        "ranks begin at 1, and HCCL counts from 0",
+        "ranks 0-3",
+        "1-4",
+    )
+    assert (flaw.rank, flaw.spot and flaw.spot.line) == (1, 12)
+
+
+def test_no_rank_is_called_missing_beside_one_that_cannot_be_read() -> None:
+    document = sample(V10)
+    device(document, 0, 1)["rank_id"] = "one"
+    assert judged(document, readable=False) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "messages"),
+    [
+        (
+            V10,
+            lambda d: (device(d, 0, 1).update(rank_id="2"), device(d, 1, 0).update(rank_id="1")),
+            ["the ranks of a server are mixed with those of another"] * 2,
+        ),
+        (
+            V12,
+            lambda d: d["server_list"].insert(1, d["server_list"].pop()),
+            ["the servers of a superpod do not stand together in server_list"],
+        ),
+        (
+            "v1.0_a3_server_mode",
+            lambda d: device(d, 0, 0).update(host_port="443"),
+            ["host_port is reserved for the system"],
+        ),
+        (
+            V12,
+            lambda d: device(d, 0, 0).update(backup_device_ip="10.22.0.31"),
+            ["backup_device_ip is the device's own address"],
+        ),
+        (
+            V12,
+            lambda d: device(d, 0, 0).update(backup_device_port="17001"),
+            ["backup_device_port is also the device_port of that card"],
+        ),
+        (
+            "board_id",
+            lambda d: d.update(para_plane_nic_name=["eth0"], para_plane_nic_num="1"),
+            ["para_plane_nic_name does not have as many names as a server has devices"],
+        ),
+        (V20, lambda d: d["rank_list"][1].update(device_id=0), ["device 0 is given twice on a server"]),
+    ],
+)
+def test_what_is_only_advised(name: str, change: Change, messages: list[str]) -> None:
+    document = sample(name)
+    change(document)
+    flaws = [flaw for flaw in judged(document) if flaw.check == RANKS]
+    assert [(flaw.message, flaw.severity) for flaw in flaws] == [(one, Severity.WARN) for one in messages]
+
+
+def test_a_network_card_that_two_ranks_of_a_server_share_is_no_fault() -> None:
+    document = sample(V20)
+    document["rank_list"][1]["level_list"][1]["rank_addr_list"][0]["addr"] = "192.168.50.40"
+    assert judged(document) == ()
+
+
+def test_places_in_a_file_with_comments() -> None:
+    text = (SAMPLES / "v1.0_two_servers.json").read_text()
+    text = text.replace('"status"', '// {"rank_id": 1\n  "status"').replace(
+        '"rank_id": "3"', '"rank_id": "2"'
+    )
+    table, _ = read_table(text)
+    assert table is not None
+    assert [(flaw.message, flaw.spot and flaw.spot.line) for flaw in judge(table)] == [
+        ("rank 2 is given twice", 19),
+        ("rank 3 of 4 missing", 19),
+    ]

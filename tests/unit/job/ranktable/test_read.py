@@ -1,0 +1,300 @@
+"""Rank tables of every form, and what they must say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from doctor.job.ranktable import Flaw, RankTable, Spot, read_table
+from doctor.model import Severity
+from tests.support.paths import ROOT
+
+SAMPLES = ROOT / "tests" / "samples" / "rank_table"
+
+
+def sample(name: str) -> str:
+    return (SAMPLES / f"{name}.json").read_text()
+
+
+def table(name: str) -> RankTable:
+    read, flaws = read_table(sample(name))
+    assert read is not None
+    assert flaws == ()
+    return read
+
+
+def at(flaw: Flaw) -> str:
+    return f"{flaw.spot.line}:{flaw.spot.column}" if flaw.spot else ""
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "hosts"),
+    [
+        (
+            "v1.0_two_servers",
+            "1.0",
+            (("192.168.50.11", None, (0, 1)), ("192.168.50.12", None, (0, 1))),
+        ),
+        (
+            "v1.0_a3_server_mode",
+            "1.0",
+            (("trainer-a", "192.168.50.21", (0, 1)), ("trainer-b", "192.168.50.22", (0, 1))),
+        ),
+        (
+            "v1.2_two_superpods",
+            "1.2",
+            (
+                ("pod-a-1", "192.168.50.31", (0, 1)),
+                ("pod-a-2", "192.168.50.32", (0, 1)),
+                ("pod-b-1", "192.168.50.33", (0, 1)),
+            ),
+        ),
+        ("v2.0_950", "2.0", (("rack0-a", None, (0, 1)), ("rack0-b", None, (0, 1)))),
+        ("group_list", "group-list", (("worker-1", None, (0, 1)), ("worker-2", None, (0, 1)))),
+        ("board_id", "board-id", (("192.168.50.61", None, (0, 1, 2, 3)),)),
+    ],
+)
+def test_every_form(name: str, form: str, hosts: object) -> None:
+    read = table(name)
+    assert read.form == form
+    assert read.status == "completed"
+    assert read.hosts() == hosts
+    assert [entry.rank for entry in read.entries] == list(range(read.ranks))
+    assert read.text == sample(name)
+
+
+def test_what_a_device_says() -> None:
+    entry = table("v1.2_two_superpods").entries[3]
+    assert (entry.rank, entry.server, entry.device, entry.super_device) == (3, "pod-a-2", 1, 3)
+    assert (entry.address, entry.backup) == ("10.22.1.32", "10.22.0.32")
+    assert [entry.port(name) for name in ("device_port", "backup_device_port", "host_port")] == [
+        17001,
+        17002,
+        18002,
+    ]
+    assert [server.super_pod for server in table("v1.2_two_superpods").servers] == ["0", "0", "1"]
+
+
+def test_addresses_of_form_2_0() -> None:
+    entry = table("v2.0_950").entries[2]
+    assert (entry.local, entry.device, entry.address) == (0, 0, "192.168.50.42")
+    assert entry.eids == ("000000000000000000200000aaaa0002", "000000000000000000200000bbbb0002")
+
+
+def test_a_group_list_gets_the_ranks_that_hccl_gives() -> None:
+    """Servers by their ids, devices ascending, whatever their order in the file."""
+    entries = table("group_list").entries
+    assert [(entry.server, entry.device) for entry in entries] == [
+        ("worker-1", 0),
+        ("worker-1", 1),
+        ("worker-2", 0),
+        ("worker-2", 1),
+    ]
+
+
+def test_the_board_of_the_oldest_form() -> None:
+    read = table("board_id")
+    assert (read.board_id, read.nics) == ("0x0000", ("eth0", "eth1", "eth2", "eth3"))
+
+
+def test_places_point_at_what_they_name() -> None:
+    for name in ("v1.0_two_servers", "v1.2_two_superpods", "v2.0_950", "group_list", "board_id"):
+        read = table(name)
+        lines = read.text.split("\n")
+        for spot in [entry.spot for entry in read.entries] + [server.spot for server in read.servers]:
+            assert lines[spot.line - 1][spot.column - 1] == "{"
+        for count in read.counts:
+            here = lines[count.spot.line - 1]
+            assert here[: count.spot.column - 1].rstrip().endswith(f'"{count.name}":')
+            assert here[count.spot.column - 1 :].strip('",') == str(count.said)
+
+
+def test_masked_addresses_of_an_example_are_one_flaw() -> None:
+    read, flaws = read_table(sample("mindspore_cross_cluster_16pcs"))
+    assert read is not None
+    assert read.ranks == 16
+    assert read.server_ids == ("server_0_10.*.*.*", "server_1_10.*.*.*")
+    assert {entry.address for entry in read.entries} == {None}
+    (flaw,) = flaws
+    assert (flaw.check, flaw.spot, flaw.severity) == ("rank-table-invalid", Spot(7, 20), Severity.FAIL)
+    assert flaw.message == "server_ip (and 17 more) with '*' in place of digits: an example, no address"
+
+
+def test_a_topology_file_is_called_one() -> None:
+    read, flaws = read_table(sample("v2.0_950_topology"))
+    assert read is None
+    assert [flaw.actual for flaw in flaws] == ["a topology file"]
+
+
+def device(number: int, **other: object) -> dict[str, object]:
+    address = f"10.0.0.{number + 1}"
+    return {"device_id": str(number), "device_ip": address, "rank_id": str(number), **other}
+
+
+def document(**other: object) -> dict[str, object]:
+    servers = [{"server_id": "a", "device": [device(0), device(1)]}]
+    top = {"status": "completed", "version": "1.0", "server_count": "1", "server_list": servers}
+    return {**top, **other}
+
+
+def written(value: object) -> str:
+    return json.dumps(value, indent=1)
+
+
+def without(members: dict[str, object], key: str) -> dict[str, object]:
+    return {name: value for name, value in members.items() if name != key}
+
+
+def servers(**other: object) -> dict[str, object]:
+    return document(server_list=[{"server_id": "a", "device": [device(0), device(1, **other)]}])
+
+
+WARN = Severity.WARN
+
+
+@pytest.mark.parametrize(
+    ("content", "place", "message", "actual"),
+    [
+        (without(document(), "status"), "1:1", "status is missing", 'no "status"'),
+        (document(status="done"), "2:12", "status is not completed", "'\"done\"'"),
+        (
+            document(status="initializing"),
+            "2:12",
+            "status is not completed; HCCL waits for half an hour that it becomes completed",
+            "'\"initializing\"'",
+        ),
+        (document(status=["completed"]), "2:12", "status is not a text", "a list"),
+        (without(document(), "version"), "1:1", "version is missing", 'no "version"'),
+        (document(version="1.3"), "3:13", "version '1.3' is not known", "'\"1.3\"'"),
+        (document(version="2.0"), "3:13", "version '2.0' is not the one for such lists", "'\"2.0\"'"),
+        (document(server_list=[]), "5:17", "server_list is empty", "[]"),
+        (document(server_list={"server_id": "a"}), "5:17", "server_list is not a list", "an object"),
+        (document(server_list=["a"]), "5:17", "element 1 of server_list is not an object", "'a'"),
+        (document(server_list=[{"server_id": "a"}]), "6:3", "device is missing", 'no "device"'),
+        (
+            document(server_list=[{"server_id": "a", "device": []}]),
+            "8:14",
+            "device is empty",
+            "[]",
+        ),
+        (
+            document(server_list=[{"server_id": "", "device": [device(0)]}]),
+            "7:17",
+            "server_id is empty",
+            "'\"\"'",
+        ),
+        (
+            document(server_list=[{"server_id": "a" * 65, "device": [device(0)]}]),
+            "7:17",
+            "server_id is longer than 64 characters",
+            "'\"" + "a" * 58 + "…'",
+        ),
+        (
+            document(server_list=[{"server_id": "a\u202eb", "device": [device(0)]}]),
+            "7:17",
+            "server_id has invisible characters",
+            "'\"a\\\\u202eb\"'".replace("\\\\", "\\"),
+        ),
+        (servers(rank_id="one"), "17:17", "rank_id is not a number", "'\"one\"'"),
+        (servers(rank_id=-1), "17:17", "rank_id is not a number", "'-1'"),
+        (servers(rank_id=True), "17:17", "rank_id is not a number", "'true'"),
+        (servers(rank_id=1.0), "17:17", "rank_id is not a number", "'1.0'"),
+        (servers(rank_id=None), "17:17", "rank_id is not a number", "'null'"),
+        (servers(rank_id="9" * 13), "17:17", "rank_id is not a number", "'\"9999999999999\"'"),
+        (servers(device_id="0x1"), "15:19", "device_id is not a number", "'\"0x1\"'"),
+        (servers(device_ip="10.0.0.256"), "16:19", "device_ip is not an address", "'10.0.0.256'"),
+        (servers(device_ip="10.0.0.2/24"), "16:19", "device_ip is not an address", "'10.0.0.2/24'"),
+        (servers(device_ip=5), "16:19", "device_ip is not an address", "'5'"),
+        (servers(host_port="http"), "18:19", "host_port is not a number", "'\"http\"'"),
+        (
+            servers(super_device_id=""),
+            "18:25",
+            "super_device_id is empty: HCCL refuses it with 'super_device_id[] is invalid'",
+            "'\"\"'",
+        ),
+        ({"status": "completed", "version": "1.0"}, "1:1", "has no list of servers or ranks", "neither"),
+        (
+            {"version": "1.1", "node_list": []},
+            "2:13",
+            "version 1.1 is that of clusters with ranks on CPUs, which are not read here",
+            "'\"1.1\"'",
+        ),
+    ],
+)
+def test_what_a_table_must_say(content: object, place: str, message: str, actual: str) -> None:
+    _, flaws = read_table(written(content))
+    (flaw,) = flaws
+    assert (at(flaw), flaw.message, flaw.actual) == (place, message, actual)
+    assert (flaw.check, flaw.severity) == ("rank-table-invalid", Severity.FAIL)
+    assert flaw.expected
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            without(document(), "server_count"),
+            "server_count is missing; newer HCCL counts the servers itself",
+        ),
+        (
+            document(server_count=1),
+            "server_count without quotes; HCCL wants a text here and says 'is not string'",
+        ),
+        (
+            servers(device_id=1, rank_id=1),
+            "device_id (and 1 more) without quotes; HCCL wants a text here and says 'is not string'",
+        ),
+        (document(version=1.0), "version has no quotes"),
+        (
+            document(super_pod_list=[{"super_pod_id": "0", "server_list": [{"server_id": "a"}]}]),
+            "super_pod_list counts only in a table of version 1.2",
+        ),
+    ],
+)
+def test_what_newer_or_older_software_reads_otherwise(content: object, message: str) -> None:
+    read, flaws = read_table(written(content))
+    assert read is not None
+    assert [entry.rank for entry in read.entries] == [0, 1]
+    assert [(flaw.message, flaw.severity) for flaw in flaws] == [(message, WARN)]
+
+
+def test_a_flaw_says_whose_it_is() -> None:
+    _, flaws = read_table(written(servers(device_ip="x")))
+    assert [(flaw.server, flaw.rank, flaw.device) for flaw in flaws] == [("a", 1, 1)]
+
+
+def test_all_flaws_are_told_at_once() -> None:
+    content = document(status="no", server_list=[{"device": [device(0, rank_id="x"), {}]}])
+    _, flaws = read_table(written(content))
+    assert [(at(flaw), flaw.message) for flaw in flaws] == [
+        ("2:12", "status is not completed"),
+        ("6:3", "server_id is missing"),
+        ("11:17", "rank_id is not a number"),
+        ("13:5", "rank_id is missing"),
+        ("13:5", "device_id is missing"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"host_nic_ip": "reserve"},
+        {"server_ip": "10.9.0.1", "pod_ip": "127.0.0.1", "numa_id": ""},
+        {"hardware_type": "910", "container_ip": [], "x": {"y": [None, 1.5, {"z": "ü"}]}},
+    ],
+)
+def test_unknown_members_are_passed_over(extra: dict[str, object]) -> None:
+    content = document(server_list=[{"server_id": "a", "device": [device(0, **extra), device(1)], **extra}])
+    read, flaws = read_table(written(content))
+    assert flaws == ()
+    assert read is not None
+    assert read.hosts() == (("a", extra.get("server_ip"), (0, 1)),)
+
+
+def test_a_device_may_have_several_addresses_of_both_families() -> None:
+    read, flaws = read_table(written(servers(device_ip="10.0.0.8,fd00::8")))
+    assert flaws == ()
+    assert read is not None
+    assert read.entries[1].address == "10.0.0.8"
+    assert read.entries[1].addresses == ("10.0.0.8", "fd00::8")

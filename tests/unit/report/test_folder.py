@@ -1,0 +1,114 @@
+"""`--report-dir`: files of each run's own, private, whole, and never over others."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from doctor.errors import UsageError
+from doctor.report.folder import add_files, make_folder, run_name
+
+CONTENTS = {".json": b"{}", ".txt": b"fine\n"}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    ("job", "interrupted", "name"),
+    [
+        ("", False, "doctor-20261120T101500Z-77"),
+        ("4711", False, "doctor-20261120T101500Z-4711-77"),
+        ("4711", True, "doctor-20261120T101500Z-4711-77-interrupted"),
+    ],
+)
+def test_a_name_says_when_in_which_job_and_by_whom(job: str, interrupted: bool, name: str) -> None:
+    assert run_name("2026-11-20T10:15:00Z", job, 77, interrupted=interrupted) == name
+
+
+def test_files_are_private_and_whole(tmp_path: Path) -> None:
+    made = add_files(tmp_path, "run", CONTENTS)
+    assert {suffix: path.read_bytes() for suffix, path in made.items()} == CONTENTS
+    assert names(tmp_path) == ["run.json", "run.txt"]
+    assert {mode(path) for path in made.values()} == {0o600}
+
+
+def test_a_name_that_is_taken_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run.txt").write_text("of an old run")
+    (tmp_path / "run.2.json").symlink_to(tmp_path / "nowhere")
+    made = add_files(tmp_path, "run", CONTENTS)
+    assert {path.name for path in made.values()} == {"run.3.json", "run.3.txt"}
+    assert (tmp_path / "run.txt").read_text() == "of an old run"
+    assert not (tmp_path / "nowhere").exists()
+    assert names(tmp_path) == ["run.2.json", "run.3.json", "run.3.txt", "run.txt"]
+
+
+@pytest.mark.parametrize("lacks", ["files without a name", "links"])
+def test_a_poor_file_system(lacks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Network file systems have no O_TMPFILE, some have no links either."""
+    monkeypatch.delattr(os, "O_TMPFILE")
+    if lacks == "links":
+
+        def link(*_: object, **__: object) -> None:
+            raise PermissionError(1, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", link)
+    (tmp_path / "run.txt").write_text("of an old run")
+    made = add_files(tmp_path, "run", CONTENTS)
+    assert {path.name: path.read_bytes() for path in made.values()} == {
+        "run.2.json": b"{}",
+        "run.2.txt": b"fine\n",
+    }
+    assert names(tmp_path) == ["run.2.json", "run.2.txt", "run.txt"]
+    assert (tmp_path / "run.txt").read_text() == "of an old run"
+    assert {mode(path) for path in made.values()} == {0o600}
+
+
+def test_a_folder_that_can_have_no_links_to_files_without_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def real(source: object, *more: object, **options: object) -> None:
+        if str(source).startswith("/proc/"):
+            raise OSError(18, "Invalid cross-device link")
+        link(source, *more, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "link", real)
+    made = add_files(tmp_path, "run", CONTENTS)
+    assert {suffix: path.read_bytes() for suffix, path in made.items()} == CONTENTS
+    assert names(tmp_path) == ["run.json", "run.txt"]
+
+
+def test_what_fails_in_the_middle_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        add_files(tmp_path, "run", CONTENTS)
+    assert names(tmp_path) == []
+
+
+def test_a_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
+    make_folder(tmp_path / "runs" / "today")
+    assert mode(tmp_path / "runs" / "today") == 0o700
+    os.chmod(tmp_path / "runs" / "today", 0o755)
+    make_folder(tmp_path / "runs" / "today")
+    assert mode(tmp_path / "runs" / "today") == 0o755, "somebody wants it so"
+    assert names(tmp_path / "runs" / "today") == []
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file", tmp_path / "file" / "under", Path("/proc/nowhere")):
+        with pytest.raises(UsageError, match="cannot be written"):
+            make_folder(path)

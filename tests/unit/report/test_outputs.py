@@ -1,0 +1,197 @@
+"""What a job script gets of a report: the line on stdout or nothing, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from doctor.errors import DoctorError, UsageError
+from doctor.judge.verdict import Report
+from doctor.model import HostStatus, View
+from doctor.recording import Recording
+from doctor.report.no_go import LONGEST, no_go
+from doctor.report.outputs import Outputs, deliver, refuse_unwritable, show
+from doctor.text.nodeset import fold
+from tests.support.recordings import HEALTHY, heard, recording, report
+from tests.support.reports import reports
+
+NAMES = [f"node{n}" for n in range(1, 5)]
+SMALL_SHM = HEALTHY["spaces"].replace("tmpfs 12342040 0 12342040", "shm 65536 0 65536")
+ON_29500 = (
+    "listeners\n   0: 00000000:733C 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 77 1 0\n"
+)
+TORCHRUN = (
+    "torchrun --nnodes={} --nproc-per-node=2 --node-rank=$NODE_RANK --master-addr={} --master-port={}\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SLURM_JOB_ID", "SLURM_JOB_NODELIST", "MS_WORKER_NUM", "MS_SCHED_HOST", "PBS_JOBID"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def sick_head(need: int) -> tuple[Report, Recording]:
+    """The head is faulty; on the next host somebody listens on the master port."""
+    made = recording(
+        NAMES,
+        heard={"node1": heard(1, NAMES, spaces=SMALL_SHM), "node2": heard(2, NAMES, listeners=ON_29500)},
+    )
+    return report(made, need_hosts=need), made
+
+
+def test_a_go_puts_the_line_on_stdout_and_all_else_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    deliver(*sick_head(2), Outputs(launch="launch"))
+    said = capsys.readouterr()
+    assert said.out == TORCHRUN.format(2, "10.0.0.2", 29501)
+    assert "shm-small" in said.err
+    assert "3 healthy hosts remain, 2 are needed: go." in said.err
+    assert said.err.splitlines()[-4:] == [
+        "doctor: go: node[2-3], head node2 (10.0.0.2, port 29501); spare: node4; left out: node1.",
+        "doctor: the head is node2 in place of node1.",
+        "doctor: port 29500 is taken on node2: 29501 is in its place.",
+        "doctor: the line is for every host: NODE_RANK is 0 on node2, 1 on node3.",
+    ]
+
+
+def test_a_quiet_go_says_only_what_its_line_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    deliver(*sick_head(2), Outputs(launch="launch=hostfile", quiet=True))
+    said = capsys.readouterr()
+    assert said.out == "node2 slots=2\nnode3 slots=2\n"
+    assert said.err.splitlines() == [
+        "doctor: the head is node2 in place of node1.",
+        "doctor: port 29500 is taken on node2: 29501 is in its place.",
+    ]
+
+
+@pytest.mark.parametrize("launch", ["launch", "launch=hostfile", "launch=env", "launch=mpirun"])
+def test_a_no_go_has_no_line(launch: str, capsys: pytest.CaptureFixture[str]) -> None:
+    deliver(*sick_head(4), Outputs(launch=launch))
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "3 healthy hosts remain, 4 are needed: no go." in said.err
+    what, where, then = said.err.splitlines()[-3:]
+    assert what.startswith("doctor: no go: shm-small: /dev/shm is too small for the ranks on this host")
+    assert where == "        On node1; 3 of 4 hosts are healthy, 4 are needed (faulty node1)."
+    assert then == "        Next: doctor explain shm-small"
+
+
+def test_a_quiet_no_go_is_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    deliver(*sick_head(4), Outputs(launch="launch", quiet=True))
+    said = capsys.readouterr()
+    assert (said.out, len(said.err.splitlines())) == ("", 3)
+    deliver(*sick_head(4), Outputs(quiet=True))
+    said = capsys.readouterr()
+    assert "shm-small" in said.out
+    assert said.err.startswith("doctor: no go: shm-small: ")
+    assert len(said.err.splitlines()) == 3
+
+
+def test_a_person_at_a_terminal_gets_no_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    deliver(*sick_head(4), Outputs())
+    said = capsys.readouterr()
+    assert (said.err, "shm-small" in said.out) == ("", True)
+
+
+def test_a_quiet_go_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    deliver(*sick_head(3), Outputs(quiet=True))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_slurm_gets_srun_and_the_files_its_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "4711")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "node[1-4]")
+    deliver(*sick_head(2), Outputs(launch="launch", report_dir=tmp_path))
+    assert capsys.readouterr().out == (
+        "srun --nodelist=node2,node3 --nodes=2 --ntasks=2 --ntasks-per-node=1"
+        " --export=ALL,MASTER_ADDR=10.0.0.2,MASTER_PORT=29501\n"
+    )
+    found = sorted(path.name for path in tmp_path.iterdir())
+    assert len(found) == 4
+    assert all(name.startswith("doctor-20261120T090000Z-4711-") for name in found)
+
+
+def test_mpirun_gets_the_hostfile_of_this_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    deliver(*sick_head(3), Outputs(launch="launch=mpirun", report_dir=Path()))
+    (hosts,) = tmp_path.glob("*.hosts")
+    assert hosts.read_text() == "node2 slots=2\nnode3 slots=2\nnode4 slots=2\n"
+    assert f"mpirun --hostfile {hosts} -np 6 " in capsys.readouterr().out
+
+
+def test_a_line_is_kept_back_when_the_report_could_not_be_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(DoctorError, match=r"could not be written: No such file or directory\."):
+        deliver(*sick_head(2), Outputs(launch="launch", report_dir=tmp_path / "gone"))
+    assert capsys.readouterr().out == ""
+
+
+def test_two_things_do_not_fit_on_stdout(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="both write to stdout"):
+        refuse_unwritable(Outputs(json="-", launch="launch", report_dir=tmp_path / "runs"))
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("name", [name for name, of in reports().items() if of.exit_code])
+def test_every_kind_of_no_go_is_three_lines(name: str) -> None:
+    of = reports()[name]
+    what, where, then = no_go(of, Path("/runs/it.txt")).splitlines()
+    assert what.startswith("doctor: no go: ")
+    assert what.endswith(".")
+    assert f"{len(of.healthy_hosts)} of {len(of.hosts)} hosts are healthy" in where
+    for status in (HostStatus.FAULTY, HostStatus.UNEXAMINED):
+        found = [host.name for host in of.hosts if host.status is status]
+        assert not found or f"{status.value} {fold(found)}" in where
+    assert then.startswith("        Next: ")
+    assert then.endswith("the whole report is /runs/it.txt")
+
+
+EXPECTED = {
+    "sick-hosts": ("port-unreachable: ", "On node3, node[1-2,4] -> node3; "),
+    "all-unreachable": ("host-unreachable: 4 of 4 hosts fail alike", "        0 of 4 hosts are healthy"),
+    "smoke-not-made": ("no go: the smoke run was not made: no host passed the checks.", "On node[1-4]; "),
+    "unreachable": ("host-unreachable: ", "On node4; 3 of 4 hosts are healthy (unexamined node4)."),
+    "essential-unknown": ("shm-small: it could not be decided: its command did not end", "On node2; "),
+    "interrupted": ("interrupted by SIGINT before the verdict.", "0 of 4 hosts are healthy"),
+    "smoke-hung": ("smoke-hang: ", "On node3"),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_and_where(name: str) -> None:
+    what, where, _ = no_go(reports()[name], None).splitlines()
+    assert EXPECTED[name][0] in what
+    assert EXPECTED[name][1] in where
+
+
+def test_what_a_host_said_stays_on_its_line() -> None:
+    of = reports()["same-fault-twice"]
+    (found, *_) = of.findings
+    hostile = replace(found, summary="a\x1b[2J\nb" + "x" * 5000, subject="\r\n\x07", view=View.HOST)
+    text = no_go(replace(of, findings=(hostile,)), None)
+    assert text.count("\n") == 3
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert max(map(len, text.splitlines())) <= LONGEST
+
+
+def test_show_is_for_stdout_too(capsys: pytest.CaptureFixture[str]) -> None:
+    import sys
+
+    show(reports()["healthy"], Outputs(), sys.stdout)
+    assert "Healthy." in capsys.readouterr().out
+
+
+def test_the_same_json_in_every_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = sick_head(3)
+    deliver(*made, Outputs(json="-", report_dir=tmp_path))
+    (file,) = (path for path in tmp_path.glob("*.json") if not path.name.endswith(".run.json"))
+    assert json.loads(capsys.readouterr().out) == json.loads(file.read_bytes())

@@ -1,0 +1,305 @@
+"""What the report shows of smoke runs, on a terminal of any width and encoding, and in the JSON."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from doctor.facts.smoke import SmokeRun, SmokeSeen
+from doctor.judge.verdict import Report
+from doctor.model import Severity
+from doctor.report.json import as_data, as_json
+from doctor.report.smoke import links, outcome, phases, versions
+from doctor.report.smoketext import curve
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.result import End, Injection, LeftOutOfSmoke, Pair, SmokeResult, Started
+from doctor.text.terminal import put
+from tests.support.recordings import recording, report
+from tests.support.reports import NAMES, reports, seated, smoke_runs, text
+from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
+from tests.unit.report.test_hostile import HOSTILE, unsafe
+from tests.unit.report.test_json import Document
+
+PLAIN = report(recording(NAMES))
+
+
+def shown(*runs: SmokeRun, width: int = 200, **options: bool) -> list[str]:
+    """The lines of the paragraph, without its title."""
+    lines = text(told(*runs), width, **options).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("Smoke"))
+    last = lines.index("", first)
+    assert all(line.startswith(" " * 7) for line in lines[first + 1 : last])
+    return [line[7:] for line in lines[first:last]]
+
+
+def told(*runs: SmokeRun) -> Report:
+    return replace(PLAIN, smoke=SmokeSeen(runs), net_seconds=0.12)
+
+
+def run(result: SmokeResult, *charges: Charge) -> SmokeRun:
+    return SmokeRun(result, charges)
+
+
+def stopped(phase: Any, kind: Any = "still", **plan: Any) -> SmokeResult:
+    """Every rank was in this phase at the end."""
+    result = healthy(plan_of(**plan))
+    for rank in range(len(result.ranks)):
+        result = with_rank(result, rank, phase=phase, done=False)
+    return replace(result, end=End(kind, 3.0))
+
+
+def test_a_run_without_faults_takes_three_lines() -> None:
+    first, second, third = shown(run(smoke_runs()["passed"]))
+    assert first == (
+        "8 ranks (4 hosts × 2), gloo, dp 4 × tp 2: 30 steps, loss 4.65 → 0.83 █▅▄▂▂▁▁▁ "
+        "(learned 94 %, needed 70 %), 12.5 ms a step"
+    )
+    assert second == ("net 0.1  start 1.9  join 0.1  collectives 0.4  train 1.0  audit 0.1  bandwidth 0.0 s")
+    assert third == "164,000 tokens a second; links 1.20 GB/s each way; round trips up to 0.10 ms"
+
+
+@pytest.mark.parametrize("name", [name for name in reports() if name.startswith("smoke-")])
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+def test_lines_fit_and_end_without_blanks(name: str, width: int) -> None:
+    lines = text(reports()[name], width, verbose=True).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("Smoke"))
+    paragraph = lines[first : lines.index("", first)]
+    assert max(map(len, paragraph)) <= width
+    assert [line for line in paragraph if line != line.rstrip()] == []
+
+
+def test_a_narrow_terminal_loses_no_word() -> None:
+    of = run(smoke_runs()["passed"])
+    assert " ".join(shown(of, width=60)).split() == " ".join(shown(of, width=400)).split()
+
+
+def test_quiet_leaves_it_out_and_verbose_adds_versions() -> None:
+    of = run(with_host(smoke_runs()["passed"], "node2", peak_memory=210_400_000))
+    assert "Smoke" not in text(told(of), 100, quiet=True)
+    assert "210 MB a rank" in "\n".join(shown(of, verbose=True))
+    assert "torch 2.13.0" in "\n".join(shown(of, verbose=True))
+    assert "torch" not in "\n".join(shown(of))
+
+
+def test_no_smoke_run_was_asked_for() -> None:
+    assert "Smoke" not in text(PLAIN, 100)
+    assert as_data(PLAIN)["smoke"] is None
+
+
+def test_it_could_not_run() -> None:
+    made = replace(PLAIN, no_smoke="no host passed the checks")
+    assert "Smoke  not made: no host passed the checks" in text(made, 100)
+    smoke = as_data(made)["smoke"]
+    assert (smoke["status"], smoke["reason"]) == ("skipped", "no host passed the checks")
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ({"hosts": 1, "each": 1}, "1 rank (one host), gloo, dp 1 × tp 1:"),
+        ({"hosts": 1, "each": 4, "tp": 2}, "4 ranks (one host), gloo, dp 2 × tp 2:"),
+        ({"hosts": 4, "each": 2, "cells": 2}, "8 ranks (4 hosts × 2), gloo, 2 cells of dp 4 × tp 1:"),
+        ({"hosts": 2, "each": 2, "backend": "hccl"}, "4 ranks (2 hosts × 2), hccl, dp 4 × tp 1:"),
+    ],
+)
+def test_who_took_part(plan: dict[str, Any], words: str) -> None:
+    assert shown(run(healthy(plan_of(**plan))))[0].startswith(words)
+
+
+def test_hosts_with_different_numbers_of_ranks() -> None:
+    result = healthy(plan_of(2, 2))
+    seats = tuple(replace(seat, host="n1" if seat.rank < 3 else "n2") for seat in result.plan.seats)
+    assert shown(run(replace(result, plan=replace(result.plan, seats=seats))))[0].startswith(
+        "4 ranks (2 hosts), gloo"
+    )
+
+
+COURSES = {
+    "stuck": ("train", "still", "failed, ended in the train phase, 30 steps, loss"),
+    "interrupted": ("train", "interrupted", "interrupted in the train phase, 30 steps, loss"),
+    "no torch": ("spawned", "trouble", "failed, ended in the start phase,"),
+    "nobody joined": ("ready", "still", "failed, ended in the start phase,"),
+    "too late": ("bandwidth", "deadline", "failed, ended in the bandwidth phase, 30 steps, loss"),
+}
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_how_it_went(name: str) -> None:
+    phase, kind, words = COURSES[name]
+    assert words in shown(run(stopped(phase, kind, hosts=2)))[0]
+
+
+def test_a_run_that_ended_before_the_first_step() -> None:
+    result = stopped("join", hosts=2)
+    for rank in (0, 1):
+        result = with_rank(result, rank, steps=(), pairs=())
+    line = shown(run(replace(result, seconds={"start": 0.2, "join": 15.0})))
+    assert line == [
+        "2 ranks (2 hosts × 1), gloo, dp 2 × tp 1: failed, ended in the join phase, 0 of 30 steps",
+        "net 0.1  start 1.2  join 15.0 s failed (not reached: collectives, train, audit, bandwidth)",
+    ]
+
+
+def test_too_few_steps_are_not_held_against_a_limit() -> None:
+    line = shown(run(healthy(plan_of(2, steps=10))))[0]
+    assert "10 steps, loss 4.6" in line
+    assert "needed" not in line
+
+
+def test_numbers_that_are_none() -> None:
+    result = with_steps(smoke_runs()["passed"], 0, lambda step: changed(step, loss=None), first=20)
+    assert "loss 4.65 → " in shown(run(result))[0]
+    huge = with_steps(smoke_runs()["passed"], 0, lambda step: changed(step, loss=1e200))
+    assert max(map(len, shown(run(huge)))) < 250
+    msgspec.json.decode(as_json(told(run(result))), type=Document)
+
+
+ORDER = ("net", "start", "join", "collectives", "train", "audit", "bandwidth")
+
+
+@pytest.mark.parametrize("phase", PHASES)
+@pytest.mark.parametrize("kind", ["still", "interrupted"])
+def test_phases_of_a_run_that_ended_early(phase: str, kind: str) -> None:
+    """What lies before is passed; the phase itself failed, unless interrupted; the rest never began."""
+    found = phases(run(stopped(phase, kind, hosts=2)), 0.1)
+    assert [row.name for row in found] == list(ORDER)
+    name = {"spawned": "start", "ready": "start", "done": "bandwidth"}.get(phase, phase)
+    at = ORDER.index(name)
+    assert {row.status for row in found[:at]} == {"pass"}
+    assert found[at].status == ("skipped" if kind == "interrupted" else "fail")
+    assert {row.status for row in found[at + 1 :]} <= {"skipped"}
+    assert {row.seconds for row in found[at + 1 :]} <= {0.0}
+
+
+def test_a_fault_of_the_numbers_marks_its_own_phase() -> None:
+    charge = Charge("smoke-desync", "kind", "they differ", ranks=(1,), phase="train")
+    of = run(healthy(plan_of(2)), charge)
+    failed = {row.name for row in phases(of, None) if row.status != "pass"}
+    assert (outcome(of), failed) == ("fail", {"train"})
+    warning = run(of.result, replace(charge, severity=Severity.WARN))
+    assert (outcome(warning), {row.status for row in phases(warning, None)}) == ("pass", {"pass"})
+    slow = run(of.result, Charge("smoke-slow-link", "kind", "slow", hosts=("n1",), phase="bandwidth"))
+    assert (outcome(slow), {row.status for row in phases(slow, None)}) == ("pass", {"pass"})
+
+
+def test_one_host_has_neither_net_nor_bandwidth() -> None:
+    names = [row.name for row in phases(run(healthy(plan_of(1, 4))), None)]
+    assert names == ["start", "join", "collectives", "train", "audit"]
+
+
+def test_start_includes_the_import_of_the_slowest_host() -> None:
+    result = with_host(healthy(plan_of(2)), "n2", imported=7.25)
+    result = replace(result, seconds={"spawned": 0.5, "start": 0.25})
+    assert phases(run(result), None)[0].seconds == 8.0
+
+
+def test_links_are_those_of_hosts_and_the_slowest_comes_first() -> None:
+    result = healthy(plan_of(3, 2))
+    for rank, peer, seconds in ((0, 2, 0.1), (2, 0, 0.1), (0, 4, 0.4), (4, 0, 0.4), (2, 4, 0.2), (4, 2, 0.2)):
+        seen = [pair for pair in result.ranks[rank].pairs if pair.peer != peer]
+        met = Pair(peer, 0, 120_000_000, seconds, 0.001 * seconds)
+        result = with_rank(result, rank, pairs=(*seen, met))
+    found = links(run(result))
+    assert [(link.hosts, round(link.rate / 1e6)) for link in found] == [
+        (("n1", "n3"), 300),
+        (("n2", "n3"), 600),
+        (("n1", "n2"), 1200),
+    ]
+    line = shown(run(result))[2]
+    assert "links 300 MB/s (n1 - n3) to 1.20 GB/s each way; round trips up to 0.40 ms" in line
+
+
+@pytest.mark.parametrize("pair", [Pair(99, 0, 1, 0.1, 0.1), Pair(1, 0, 0, 0.1, 0.1), Pair(1, 0, 5, 0.0, 0.1)])
+def test_a_pair_that_cannot_be_is_no_link(pair: Pair) -> None:
+    result = with_rank(with_rank(healthy(plan_of(2)), 0, pairs=(pair,)), 1, pairs=())
+    assert links(run(result)) == ()
+
+
+def test_versions_that_differ_are_shown_with_their_hosts() -> None:
+    result = healthy(plan_of(4))
+    started = result.ranks[0].started
+    assert started is not None
+    other = changed(started, versions={**started.versions, "torch": "2.12.0"})
+    found = versions(run(with_rank(result, 3, started=other)))
+    assert found == {
+        "device": "x86_64",
+        "python": "3.11.2",
+        "torch": "2.13.0 on n[1-3]; 2.12.0 on n4",
+    }
+
+
+def test_faults_on_purpose_are_marked() -> None:
+    result = smoke_runs()["hung"]
+    plan = replace(result.plan, injected=(Injection("stuck", 3, 10), Injection("kill", 1)))
+    of = run(replace(result, plan=plan))
+    assert "injected on purpose: stuck@3:10,kill@1 (the run was ended 1.04 s after it took effect)" in shown(
+        of
+    )
+    smoke = as_data(told(of))["smoke"]
+    assert (smoke["injected"], smoke["latency"]) == ("stuck@3:10,kill@1", 1.04)
+
+
+def test_left_out_and_repeated() -> None:
+    hung = Charge("smoke-hang", "outside", "it never came", ranks=(5,), phase="train")
+    left = tuple(LeftOutOfSmoke(f"n{n}", "faulty: shm-small") for n in (7, 8))
+    first = run(replace(smoke_runs()["hung"], left_out=left), hung)
+    again = run(healthy(seated(["node1", "node2", "node4"], each=2, tp=2)))
+    third = run(healthy(seated(["node1", "node2"], each=2, tp=2)))
+    lines = shown(first, replace(again, charges=(hung,)), third)
+    assert "left out: n[7-8] (faulty: shm-small)" in lines
+    assert lines[-2:] == ["repeated without node3: failed (smoke-hang)", "repeated without node4: passed"]
+    smoke = as_data(told(first, again))["smoke"]
+    assert smoke["left_out"] == {"n7": "faulty: shm-small", "n8": "faulty: shm-small"}
+    assert (smoke["status"], [each["status"] for each in smoke["runs"]]) == ("fail", ["pass"])
+
+
+@pytest.mark.parametrize(
+    ("values", "signs"),
+    [
+        ([1.0], "▁"),
+        ([2.0, 1.0], "█▁"),
+        ([1.0] * 30, "▁" * 8),
+        ([float(n) for n in range(8)], "▁▂▃▄▅▆▇█"),
+        ([float(n) for n in range(16, 0, -1)], "█▇▆▅▄▃▂▁"),
+    ],
+)
+def test_curve(values: list[float], signs: str) -> None:
+    assert curve(values) == signs
+
+
+@given(st.lists(st.floats(-1e100, 1e100), min_size=1, max_size=100))
+def test_any_curve_can_be_drawn(values: list[float]) -> None:
+    assert 1 <= len(curve(values)) <= 8
+
+
+@pytest.mark.parametrize(
+    ("encoding", "curve", "times"),
+    [("utf-8", "█▅▄▂▂▁▁▁", "×"), ("latin-1", "#=-..___", "x"), ("ascii", "#=-..___", "x")],
+)
+def test_a_terminal_without_such_signs(encoding: str, curve: str, times: str) -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, errors="replace")
+    put(text(told(run(smoke_runs()["passed"])), 200), stream)
+    written = raw.getvalue().decode(encoding)
+    assert f"(4 hosts {times} 2)" in written
+    assert f" {curve} " in written
+    assert "?" not in written
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(evil=st.just(HOSTILE) | st.text(max_size=40))
+def test_hostile_ranks_draw_nothing_and_break_no_json(evil: str) -> None:
+    started = Started({evil: evil, "torch": evil}, {evil: evil}, (evil,), evil)
+    result = with_rank(healthy(plan_of(2)), 1, started=started)
+    result = replace(result, left_out=(LeftOutOfSmoke("n3", evil),))
+    of = told(run(result, Charge("smoke-hang", "kind", evil, ranks=(1,))))
+    for width in (80, 200):
+        assert unsafe(text(of, width, verbose=True)) == []
+    msgspec.json.decode(as_json(of), type=Document)

@@ -1,0 +1,152 @@
+"""Which devices are the job's, which of them differ, and how they are called."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from doctor.api import UNDECIDED, Confidence
+from doctor.facts.ascend.used import chosen, used
+from doctor.rules.devices import Odd, Seat, named, odd_ones, of_cluster, of_host
+from tests.support.npu_cluster import plan, tabled
+
+
+@pytest.mark.parametrize(
+    ("text", "ids"),
+    [
+        (None, None),
+        ("", None),
+        ("0,1", (0, 1)),
+        ("1, 2,3", (1,)),
+        ("3,3", (3,)),
+        ("0-3", (0,)),
+        ("all", ()),
+        (",1", ()),
+        ("2,1", (2, 1)),
+        ("1,99999999999", (1, 999)),
+        ("٣", ()),
+    ],
+)
+def test_what_a_job_may_see(text: str | None, ids: tuple[int, ...] | None) -> None:
+    assert chosen(plan(env={} if text is None else {"ASCEND_RT_VISIBLE_DEVICES": text})) == ids
+
+
+@pytest.mark.parametrize(
+    ("present", "text", "mine"),
+    [
+        ((7, 4, 5, 6), "0,1", (4, 5)),
+        ((4, 5), "1,2", (5,)),
+        ((0, 1, 2), "2,0", (0, 2)),
+        ((0, 1), "x", ()),
+        ((1, 0), "", (0, 1)),
+    ],
+)
+def test_ids_count_the_devices_that_are_there(
+    present: tuple[int, ...], text: str, mine: tuple[int, ...]
+) -> None:
+    assert used(present, plan(env={"ASCEND_RT_VISIBLE_DEVICES": text})) == mine
+
+
+@pytest.mark.parametrize(
+    ("present", "listed", "mine"),
+    [
+        (range(8), (4, 5), (4, 5)),
+        ((0, 1, 2, 5, 6), (1, 2, 3, 4), (1, 2)),
+        ((0, 1), (4, 5), (0, 1)),
+        ((0, 1, 2), (4, 5), (0, 1, 2)),
+        ((0, 1, 2, 3), (2, 3, 4, 5), (0, 1, 2, 3)),
+        (range(4), (), (0, 1, 2, 3)),
+    ],
+)
+def test_the_rank_table_names_the_devices_of_a_host(
+    present: range | tuple[int, ...], listed: tuple[int, ...], mine: tuple[int, ...]
+) -> None:
+    job = tabled(plan(), {"node2": listed})
+    assert used(present, job, "node2") == mine
+    assert used(present, job, "node1") == tuple(present), "it does not name this one"
+    assert used(present, job) == tuple(present)
+    seen = tabled(plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), {"node2": listed})
+    assert used(present, seen, "node2") == (present[0],), "the variable decides"
+
+
+def test_what_is_told_of_hosts_is_told_of_the_tables_devices() -> None:
+    said = {n: n for n in range(8)}
+    job = tabled(plan(), {"node1": (0, 1), "node2": (6, 7)})
+    assert of_host(said, job, "node1") == ({0: 0, 1: 1}, "")
+    assert set(of_cluster({"node1": said, "node2": said}, job)[0]) == {
+        ("node1", 0),
+        ("node1", 1),
+        ("node2", 6),
+        ("node2", 7),
+    }
+
+
+@given(st.text(max_size=40) | st.from_regex(r"[0-9,]{0,60}", fullmatch=True), st.sets(st.integers(0, 15)))
+def test_any_text_leaves_devices_that_are_there(text: str, present: set[int]) -> None:
+    mine = used(present, plan(env={"ASCEND_RT_VISIBLE_DEVICES": text}))
+    assert list(mine) == sorted(set(mine) & present)
+
+
+@pytest.mark.parametrize(
+    ("seats", "text"),
+    [
+        ([("node1", 3)], "node1 device 3"),
+        ([("node1", 0), ("node1", 1), ("node2", 1), ("node2", 0)], "node[1-2] devices 0-1"),
+        ([("b", 1), ("a", 2)], "b device 1, a device 2"),
+    ],
+)
+def test_names(seats: list[Seat], text: str) -> None:
+    assert named(seats) == text
+
+
+def values(text: str) -> dict[Seat, str]:
+    """ "aab/b": two hosts, with three devices and one."""
+    return {
+        (f"node{host}", n): value
+        for host, own in enumerate(text.split("/"), 1)
+        for n, value in enumerate(own)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", []),
+        ("aaa/aaa", []),
+        ("aaa/aba", ["node2 device 1"]),
+        ("acaa/bba", ["node1 device 1", "node2 devices 0-1"]),
+        ("abbaa/a", ["node1 devices 1-2"]),
+        ("ab", ["undecided"]),
+        ("aa/bb", ["undecided"]),
+        ("aab/bcd", ["undecided"]),
+    ],
+)
+def test_those_that_differ(text: str, found: list[str]) -> None:
+    odds = list(odd_ones(values(text)))
+    assert [named(odd.seats) if odd.decided else "undecided" for odd in odds] == found
+    for odd in odds:
+        assert odd.decided or set(odd.seats) == set(values(text))
+
+
+@given(st.dictionaries(st.tuples(st.sampled_from("abcd"), st.integers(0, 7)), st.sampled_from("xyz")))
+def test_nobody_is_blamed_twice_and_the_majority_never(said: dict[Seat, str]) -> None:
+    odds = list(odd_ones(said))
+    blamed = [seat for odd in odds for seat in odd.seats]
+    assert len(blamed) == len(set(blamed))
+    assert bool(odds) is (len(set(said.values())) > 1)
+    if all(odd.decided for odd in odds):
+        right = [value for seat, value in said.items() if seat not in blamed]
+        assert len(set(right)) <= 1
+        assert 2 * len(right) > len(said) or not said
+
+
+def test_a_problem_of_suspects_says_so() -> None:
+    seats = (("node1", 3), ("node2", 3), ("node2", 5))
+    sure = Odd(seats[:1], True, "e", "a").problem("it is odd", values={}, confidence=Confidence.STRONG)
+    assert (sure.summary, sure.subject, sure.confidence) == ("it is odd", "device 3", Confidence.STRONG)
+    unsure = Odd(seats, False, "e", "a").problem("one is odd", values={}, confidence=Confidence.STRONG)
+    assert (unsure.summary, unsure.confidence) == ("one is odd" + UNDECIDED, Confidence.SUSPECT)
+    assert unsure.subject == "node1 device 3, node2 devices 3,5"
+    assert unsure.hosts == ("node1", "node2")
+    assert Odd(seats).numbers == ("3", "5")

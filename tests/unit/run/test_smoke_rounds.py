@@ -1,0 +1,254 @@
+"""Who takes part in the smoke runs of an examination, and when they are repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+import doctor.run.smoke_rounds as rehearsal
+from doctor.job.wishes import JobWishes
+from doctor.judge.verdict import Report
+from doctor.mesh import MeshResult
+from doctor.model import Host, Reach, Sourced, Unreached
+from doctor.run.collect import Collection, Order
+from doctor.smoke.onhost.schedule import schedule
+from doctor.smoke.plan import SmokeWishes
+from doctor.smoke.result import LeftOutOfSmoke, SmokePlan, SmokeResult
+from tests.support.recordings import heard, mesh, recording, report
+from tests.support.smoke.frozen import at, frozen, stuck
+from tests.support.smoke.results import healthy, with_end
+
+NAMES = ["node1", "node2", "node3", "node4"]
+Outcome = Callable[[SmokePlan], SmokeResult]
+
+
+def well(plan: SmokePlan) -> SmokeResult:
+    return healthy(plan)
+
+
+def hangs(host: str) -> Outcome:
+    """Its first rank halts in training."""
+
+    def outcome(plan: SmokePlan) -> SmokeResult:
+        seat = plan.on(host)[0]
+        entries = schedule(plan.shape(seat.cell), seat.place)
+        return frozen(plan, {seat.rank: stuck(at(entries, "train", step=5))}, cell=seat.cell)
+
+    return outcome
+
+
+def interrupted(plan: SmokePlan) -> SmokeResult:
+    return with_end(healthy(plan), "interrupted")
+
+
+def nobody_named(plan: SmokePlan) -> SmokeResult:
+    """All stand inside of one collective, and the sockets say nothing."""
+    return frozen(plan, {}, blocked=lambda _, entry: entry.phase == "train" and entry.call.step == 5)
+
+
+@dataclass
+class Transport:
+    """Opens sessions that nobody uses."""
+
+    name: str = "ssh"
+    warnings: Sequence[str] = ()
+    opened: list[tuple[str, ...]] = field(default_factory=list)
+
+    def open(self, scripts: dict[str, Any]) -> object:
+        self.opened.append(tuple(scripts))
+        return object()
+
+
+@dataclass
+class Stage:
+    """An examination that has come as far as its smoke run, and what its runs will see."""
+
+    outcomes: list[Outcome | BaseException]
+    deadline: float | None = None
+    names: Sequence[str] = tuple(NAMES)
+    wishes: JobWishes = field(default_factory=lambda: JobWishes(ranks_per_host=Sourced(2, "test")))
+    ran: list[tuple[SmokePlan, dict[str, Any]]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.transport = Transport()
+        order = Order(
+            command="preflight",
+            exam="preflight",
+            hosts=tuple(Host(name, f"10.0.0.{n}") for n, name in enumerate(self.names, 1)),
+            wishes=self.wishes,
+            expect={},
+            facts=(),
+            deadline=self.deadline,
+            smoke=True,
+        )
+        transport: Any = self.transport
+        self.collection = Collection(order, transport, lambda doing, *_: self.said.append(doing))
+        self.collection.heard = {name: heard(n, self.names) for n, name in enumerate(self.names, 1)}
+
+    def rehearse(
+        self, monkeypatch: pytest.MonkeyPatch, before: Report | None = None, **wishes: Any
+    ) -> Sequence[SmokeResult]:
+        stage = self
+
+        class Run:
+            def __init__(self, _: object, plan: SmokePlan, **options: Any) -> None:
+                self.plan = plan
+                self.outcome = stage.outcomes[len(stage.ran)]
+                stage.ran.append((plan, options))
+
+            def conduct(self) -> None:
+                if isinstance(self.outcome, BaseException):
+                    raise self.outcome
+
+            def result(self, left_out: Sequence[LeftOutOfSmoke]) -> SmokeResult:
+                outcome = self.outcome if callable(self.outcome) else interrupted
+                return replace(outcome(self.plan), left_out=tuple(left_out))
+
+        monkeypatch.setattr(rehearsal, "SmokeRun", Run)
+        rehearsal.rehearse(
+            self.collection, SmokeWishes(**wishes), before or report(recording(list(self.names)))
+        )
+        return self.collection.smoke
+
+    @property
+    def took_part(self) -> list[tuple[str, ...]]:
+        return [plan.hosts for plan, _ in self.ran]
+
+
+def without(*names: str) -> tuple[str, ...]:
+    return tuple(name for name in NAMES if name not in names)
+
+
+def test_a_healthy_cluster_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([well])
+    (result,) = stage.rehearse(monkeypatch)
+    assert stage.took_part == [without()]
+    assert stage.transport.opened == [without()]
+    assert result.left_out == ()
+    assert stage.collection.no_smoke == ""
+    assert stage.collection.recording().smoke == (result,)
+
+
+def test_hosts_that_did_not_pass_are_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Unreached("node4", Reach.REFUSED, "connection refused on port 22", "", (), "")
+    seen = recording(NAMES, unreached={"node4": lost}, heard={"node2": heard(2, NAMES, spaces=SMALL)})
+    seen = replace(seen, heard={name: seen.heard[name] for name in NAMES[:3]})
+    stage = Stage([well])
+    (result,) = stage.rehearse(monkeypatch, report(seen))
+    assert stage.took_part == [without("node2", "node4")]
+    assert {left.host: left.reason.partition(":")[0] for left in result.left_out} == {
+        "node2": "faulty",
+        "node4": "unexamined",
+    }
+    assert all(not left.reason.endswith(": ") for left in result.left_out)
+
+
+SMALL = (
+    "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\npath yes /root\n/dev/vda 264212084 1 83035188 1% /\n"
+    "path yes /dev/shm\nshm 65536 0 65536 0% /dev/shm\n"
+)
+
+
+def test_a_host_that_is_named_is_left_out_of_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([hangs("node3"), well])
+    first, second = stage.rehearse(monkeypatch, inject=("stuck@4:5",))
+    assert stage.took_part == [without(), without("node3")]
+    assert first.left_out == ()
+    assert second.left_out == (LeftOutOfSmoke("node3", "an earlier smoke run named it"),)
+    assert [len(plan.injected) for plan, _ in stage.ran] == [1, 0]
+    assert "smoke: once more, without node3" in stage.said
+
+
+def test_it_is_repeated_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([hangs("node1"), hangs("node2"), hangs("node3"), well])
+    results = stage.rehearse(monkeypatch)
+    assert stage.took_part == [without(), without("node1"), without("node1", "node2")]
+    assert [left.host for left in results[-1].left_out] == ["node1", "node2"]
+    assert [said for said in stage.said if "once more" in said] == [
+        "smoke: once more, without node1",
+        "smoke: once more, without node2",
+    ]
+    assert stage.ran[1][0].head == "node2"
+
+
+@pytest.mark.parametrize("outcome", [nobody_named, interrupted, well])
+def test_it_is_not_repeated_when_nobody_is_named(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
+    stage = Stage([outcome])
+    assert len(stage.rehearse(monkeypatch)) == 1
+
+
+def test_it_is_not_repeated_when_nobody_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([hangs("node1")], names=("node1",))
+    (result,) = stage.rehearse(monkeypatch)
+    assert rehearsal.named_by(result) == ["node1"]
+
+
+def test_it_is_not_repeated_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([hangs("node3"), well], deadline=60.0)
+
+    def over(plan: SmokePlan) -> SmokeResult:
+        stage.collection.began -= 60.0
+        return hangs("node3")(plan)
+
+    stage.outcomes[0] = over
+    assert len(stage.rehearse(monkeypatch)) == 1
+    assert stage.ran[0][1]["until"] != float("inf")
+
+
+def test_it_is_not_begun_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([well], deadline=0.0)
+    assert stage.rehearse(monkeypatch) == []
+    assert stage.collection.no_smoke == "the deadline came before it"
+
+
+def test_an_interrupted_run_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([KeyboardInterrupt()])
+    with pytest.raises(KeyboardInterrupt):
+        stage.rehearse(monkeypatch)
+    (result,) = stage.collection.smoke
+    assert result.end.kind == "interrupted"
+
+
+def test_a_repeat_that_is_interrupted_keeps_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([hangs("node3"), KeyboardInterrupt()])
+    with pytest.raises(KeyboardInterrupt):
+        stage.rehearse(monkeypatch)
+    assert [run.end.kind for run in stage.collection.smoke] == ["still", "interrupted"]
+
+
+def all_apart() -> MeshResult:
+    pairs = [(source, target) for source in NAMES for target in NAMES if source != target]
+    return mesh(NAMES, *pairs)
+
+
+def test_there_is_none_where_the_hosts_do_not_reach_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([well])
+    stage.rehearse(monkeypatch, report(recording(NAMES, mesh=all_apart())))
+    assert stage.ran == []
+    assert "do not reach each other" in stage.collection.no_smoke
+
+
+def test_there_is_none_where_no_host_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([well])
+    small = {name: heard(n, NAMES, spaces=SMALL) for n, name in enumerate(NAMES, 1)}
+    stage.rehearse(monkeypatch, report(recording(NAMES, heard=small)))
+    assert stage.ran == []
+    assert stage.collection.no_smoke == "no host passed the checks"
+
+
+def test_there_is_none_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage([well])
+    stage.rehearse(monkeypatch, report(recording(NAMES), stopped_by=2))
+    assert stage.ran == []
+    assert stage.collection.no_smoke == "the run was interrupted before it"
+
+
+def test_ranks_are_given_what_concerns_them_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    env = {"GLOO_SOCKET_IFNAME": "eth0", "HF_TOKEN": "x", "LD_LIBRARY_PATH": "/opt", "MY_GLOO_X": "1"}
+    stage = Stage([well], wishes=JobWishes(env=env, ranks_per_host=Sourced(2, "test")))
+    stage.rehearse(monkeypatch)
+    assert stage.ran[0][1]["env"] == {"GLOO_SOCKET_IFNAME": "eth0", "LD_LIBRARY_PATH": "/opt"}

@@ -1,0 +1,255 @@
+"""The loss of a run: limits on both sides of each, who is named, and what the report is told."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from doctor.model import Confidence
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.data import judge_data
+from doctor.smoke.judge.loss import judge_loss, loss_summary
+from doctor.smoke.judge.nan import judge_nan
+from doctor.smoke.onhost.corpus import FLOOR
+from doctor.smoke.result import SmokeResult
+from tests.support.smoke.results import changed, healthy, plan_of, with_rank, with_steps
+
+STALL, NAN = "smoke-loss-stall", "smoke-loss-nan"
+Curve = Callable[[int, int], float | None]
+"""The loss of a replica at a step."""
+
+
+@cache
+def run_of(hosts: int = 2, each: int = 2, tp: int = 2, cells: int = 1, steps: int = 30) -> SmokeResult:
+    return healthy(plan_of(hosts=hosts, each=each, tp=tp, cells=cells, steps=steps))
+
+
+def curved(result: SmokeResult, curve: Curve, cell: int | None = None) -> SmokeResult:
+    for seen in result.ranks:
+        seat = result.plan.seat(seen.rank)
+        if cell in (None, seat.cell):
+            dp = seat.place // result.plan.tp
+            said = tuple(changed(step, loss=curve(step.step, dp)) for step in seen.steps)
+            result = with_rank(result, seen.rank, steps=said)
+    return result
+
+
+def fallen(part: float) -> Curve:
+    """Down that part of the way, at once."""
+    return lambda step, _: 4.6 if step < 3 else 4.6 - part * (4.6 - FLOOR)
+
+
+def behind(gap: float, *replicas: int) -> Curve:
+    return lambda step, dp: 4.6 if step < 3 else 1.0 + gap * (dp in replicas)
+
+
+def jumped(factor: float, at: int) -> Curve:
+    return lambda step, _: 4.6 if step < 3 else factor if step == at else 1.0
+
+
+def leaked(end: float) -> Curve:
+    return lambda step, _: 4.6 if step < 3 else end
+
+
+def verdicts(charges: tuple[Charge, ...]) -> list[tuple[str, str, tuple[int, ...], bool]]:
+    return [(charge.check, charge.kind, charge.ranks, charge.undecided) for charge in charges]
+
+
+@pytest.mark.parametrize(
+    ("steps", "part", "found"),
+    [
+        (30, 0.71, False),
+        (30, 0.69, True),
+        (60, 0.69, True),
+        (60, 0.71, False),
+        (29, 0.69, False),
+        (20, 0.61, False),
+        (20, 0.59, True),
+        (19, 0.59, False),
+        (15, 0.51, False),
+        (15, 0.49, True),
+        (14, 0.0, False),  # too few to say
+    ],
+)
+def test_the_way_to_the_floor(steps: int, part: float, found: bool) -> None:
+    result = curved(run_of(steps=steps), fallen(part))
+    assert verdicts(judge_data(result)) == ([(STALL, "stall", (), False)] if found else [])
+
+
+CURVES: list[tuple[str, Curve, list[tuple[str, str, tuple[int, ...], bool]]]] = [
+    ("frozen", fallen(0.0), [(STALL, "stall", (), False)]),
+    ("a little up", fallen(-0.08), [(STALL, "stall", (), False)]),
+    ("rose", fallen(-0.5), [(STALL, "diverged", (), False)]),
+    ("one replica behind", behind(0.6, 1), [(STALL, "replica", (2, 3), False)]),
+    ("a little behind", behind(0.5, 1), []),
+    ("ahead", behind(-0.2, 1), []),
+    ("two of four behind", behind(2.0, 0, 2), [(STALL, "replica", (0, 1, 4, 5), False)]),
+    ("jumped", jumped(3.1, 20), [(STALL, "spike", (), False)]),
+    ("jumped less", jumped(2.9, 20), []),
+    ("jumped early", jumped(3.1, 10), []),
+    ("labels leak", leaked(0.2), [(STALL, "below-floor", (), False)]),
+    ("a little below", leaked(0.55), []),
+]
+
+
+@pytest.mark.parametrize(("name", "curve", "expected"), CURVES, ids=[name for name, _, _ in CURVES])
+def test_curves(name: str, curve: Curve, expected: list[tuple[str, str, tuple[int, ...], bool]]) -> None:
+    hosts = 4 if "four" in name else 2
+    charges = judge_data(curved(run_of(hosts), curve))
+    assert verdicts(charges) == expected
+    for charge in charges:
+        assert charge.confidence is Confidence.STRONG
+        assert charge.expected
+        assert charge.actual
+        assert charge.evidence
+        assert charge.ranks or charge.victims == tuple(range(hosts * 2))
+
+
+def test_a_replica_of_two_with_shuffled_labels() -> None:
+    """It learns nothing; the other is held up by its gradients. From the losses of such a run."""
+
+    def curve(step: int, dp: int) -> float:
+        return 4.3 if dp else 4.6 - 2.6 * min(step / 15, 1.0)
+
+    assert verdicts(judge_data(curved(run_of(), curve))) == [(STALL, "replica", (2, 3), False)]
+
+
+def test_fewer_steps_allow_larger_gaps() -> None:
+    assert not judge_data(curved(run_of(steps=15), behind(0.7, 1)))
+    assert judge_data(curved(run_of(steps=15), behind(0.8, 1)))
+
+
+def test_a_replica_is_not_behind_others_that_learn_nothing_either() -> None:
+    result = curved(run_of(), lambda _, dp: 4.6 + dp)
+    assert verdicts(judge_data(result)) == [(STALL, "stall", (), False)]
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [(None, [(STALL, "stall", (), False)]), (1, [(STALL, "stall", (4, 5, 6, 7), True)])],
+)
+def test_cells(cell: int | None, expected: list[tuple[str, str, tuple[int, ...], bool]]) -> None:
+    """What happens in all of them is nobody's; in one of them, one of its ranks'."""
+    assert verdicts(judge_data(curved(run_of(4, cells=2), fallen(0.1), cell))) == expected
+
+
+def test_the_first_deviation_counts() -> None:
+    result = with_steps(curved(run_of(3, 1, 1), fallen(0.1)), 1, lambda s: changed(s, params="x"), 5)
+    assert [charge.check for charge in judge_data(result)] == ["smoke-desync"]
+    hang = Charge("smoke-hang", "outside", "it hangs", ranks=(0,), phase="train", step=17)
+    assert judge_data(curved(run_of(), fallen(0.1)), [hang]) == ()
+
+
+# No numbers.
+
+
+def not_finite(result: SmokeResult, *ranks: int, first: int) -> SmokeResult:
+    """On these ranks from that step on, and on all of them from the next one."""
+    for seen in result.ranks:
+        begins = first if seen.rank in ranks else first + 1
+        result = with_steps(
+            result, seen.rank, lambda s: changed(s, finite=False, loss=None, own=None, reduced=None), begins
+        )
+    return result
+
+
+@pytest.mark.parametrize(
+    ("hosts", "ranks", "expected"),
+    [
+        (2, (3,), [(NAN, "nan", (3,), False)]),
+        (4, (0, 6), [(NAN, "nan", (0,), False), (NAN, "nan", (6,), False)]),
+        (2, (2, 3), [(NAN, "nan-replica", (2, 3), True)]),  # peers catch it from one another at once
+        (2, (0, 1, 2, 3), [(NAN, "nan", (), False)]),
+    ],
+)
+def test_the_first_rank_without_numbers(
+    hosts: int, ranks: tuple[int, ...], expected: list[tuple[str, str, tuple[int, ...], bool]]
+) -> None:
+    charges = judge_data(not_finite(run_of(hosts), *ranks, first=12))
+    assert verdicts(charges) == expected
+    assert all("step 12" in charge.summary for charge in charges)
+
+
+def test_one_of_four_peers_without_numbers() -> None:
+    """That its loss is not that of its peers follows from it."""
+    charges = judge_data(not_finite(run_of(1, 4, 4), 1, first=12))
+    assert verdicts(charges) == [(NAN, "nan", (1,), False)]
+
+
+def test_a_loss_that_blew_up_is_nobodys() -> None:
+    def curve(step: int, _: int) -> float:
+        return 4.6 if step < 5 else 10.0**step
+
+    result = not_finite(curved(run_of(), curve), 3, first=12)
+    assert verdicts(tuple(judge_nan(result))) == [(NAN, "nan", (), False)]
+    assert [charge.kind for charge in judge_data(result)] == ["spike"]
+
+
+def test_a_single_rank_is_everybody() -> None:
+    charges = judge_data(not_finite(run_of(1, 1, 1), 0, first=3))
+    assert verdicts(charges) == [(NAN, "nan", (), False)]
+
+
+# The summary for the report.
+
+
+def test_summary_of_a_healthy_run() -> None:
+    summary = loss_summary(run_of())
+    assert summary.steps == len(summary.curve) == 30
+    assert summary.limit == 0.7
+    assert summary.floor == FLOOR
+    assert summary.drop == pytest.approx(0.94, abs=0.05)
+    assert summary.replica_gap == pytest.approx(0.0, abs=0.1)
+
+
+@pytest.mark.parametrize("steps", [0, 7])
+def test_summary_of_a_run_that_ended_early(steps: int) -> None:
+    result = with_rank(run_of(), 3, steps=run_of().ranks[3].steps[:steps])
+    summary = loss_summary(result)
+    assert (summary.steps, summary.drop, summary.limit, summary.replica_gap) == (steps, None, None, None)
+
+
+def test_summary_without_numbers_and_with_one_replica() -> None:
+    summary = loss_summary(not_finite(run_of(), 3, first=12))
+    assert summary.curve[12:] == (None,) * 18
+    assert (summary.drop, summary.replica_gap) == (None, None)
+    assert loss_summary(run_of(1, 1, 1)).replica_gap is None
+    assert loss_summary(curved(run_of(4, cells=2), fallen(0.25), 1), 1).drop == pytest.approx(0.25)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([15, 20, 30, 60]))
+def test_healthy_noise_is_no_fault(seed: int, steps: int) -> None:
+    """Curves as measured, each replica with the scatter of its batches."""
+    chance = random.Random(seed)
+
+    def curve(step: int, _: int) -> float:
+        return FLOOR + 0.09 + 3.85 * math.exp(-step / 8) + chance.gauss(0, 0.2 if step > 8 else 0.1)
+
+    assert not list(judge_loss(curved(run_of(steps=steps, each=1, tp=1), curve)))
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), min_size=30, max_size=30))
+def test_any_numbers_are_judged(losses: list[float | None]) -> None:
+    result = curved(run_of(each=1, tp=1), lambda step, dp: losses[step] if dp else 1.0)
+    for charge in judge_loss(result):
+        assert charge.summary
+    summary = loss_summary(result)
+    assert summary.drop is None or math.isfinite(summary.drop)
+
+
+def test_steps_that_are_not_of_the_plan_do_not_count() -> None:
+    result = run_of()
+    more = changed(result.ranks[0].steps[0], step=10**9, loss=1e300)
+    result = replace(result, ranks=tuple(replace(seen, steps=(*seen.steps, more)) for seen in result.ranks))
+    assert loss_summary(result).steps == 30
+    assert not judge_data(result)

@@ -1,0 +1,407 @@
+"""Slow ranks, shared processors and slow links: named beyond doubt, or not at all."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from doctor.model import Confidence, Severity
+from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, too_noisy
+from doctor.smoke.judge.speed import judge_speed, perhaps_slow
+from doctor.smoke.result import Pair, SmokeResult, Step
+from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
+
+STRAGGLER, SHARED, LINK = "smoke-straggler", "smoke-contention", "smoke-slow-link"
+
+
+@cache
+def run_of(hosts: int, each: int = 2, cells: int = 1) -> SmokeResult:
+    return healthy(plan_of(hosts=hosts, each=each, tp=min(each, 2), cells=cells))
+
+
+def computing(result: SmokeResult, rank: int, factor: float, first: int = 0, last: int = 99) -> SmokeResult:
+    """So many times as long, on the processor and on the clock."""
+    return with_steps(
+        result, rank, lambda s: changed(s, cpu=s.cpu * factor, compute=s.compute * factor), first, last
+    )
+
+
+def waiting(result: SmokeResult, host: str, factor: float) -> SmokeResult:
+    """So many times as long on the clock alone."""
+    for seat in result.plan.on(host):
+        result = with_steps(result, seat.rank, lambda s: changed(s, compute=s.cpu * factor))
+    return result
+
+
+def named(charges: list[Charge]) -> list[tuple[str, tuple[int, ...], tuple[str, ...]]]:
+    return [(charge.check, charge.ranks, charge.hosts) for charge in charges]
+
+
+# Ranks.
+
+
+@pytest.mark.parametrize(
+    ("factor", "first", "last", "found"),
+    [
+        (1.5, 0, 99, True),
+        (1.2, 0, 99, True),
+        (1.06, 0, 99, False),
+        (0.5, 0, 99, False),
+        (1.5, 10, 99, True),  # from then on
+        (1.5, 20, 99, False),  # not for long enough
+        (1.5, 0, 15, False),  # no longer
+        (50.0, 0, 3, False),  # while it starts
+        (50.0, 14, 14, False),  # once
+    ],
+)
+def test_a_slow_rank(factor: float, first: int, last: int, found: bool) -> None:
+    charges = list(judge_speed(computing(run_of(4), 5, factor, first, last)))
+    assert named(charges) == ([(STRAGGLER, (5,), ())] if found else [])
+    assert all(charge.severity is Severity.WARN for charge in charges)
+
+
+@pytest.mark.parametrize(("factor", "found"), [(1.25, []), (1.4, [(STRAGGLER, (5,), ())])])
+def test_a_slow_rank_among_ranks_that_wait_for_their_processors(factor: float, found: list[Any]) -> None:
+    result = computing(run_of(4), 5, factor)
+    for host in result.plan.hosts:
+        result = waiting(result, host, 1.2)
+    assert named(list(judge_speed(result))) == found
+    assert perhaps_slow(result) == ([] if found else [5])
+
+
+def test_slow_ranks_of_a_host_are_one_charge() -> None:
+    result = computing(computing(run_of(4), 4, 1.4), 5, 1.5)
+    assert named(list(judge_speed(result))) == [(STRAGGLER, (4, 5), ())]
+
+
+def test_says_how_slow() -> None:
+    (charge,) = judge_speed(computing(run_of(4), 5, 1.5))
+    assert charge.confidence is Confidence.STRONG
+    assert charge.summary.startswith("its computing takes 1.5")
+    assert charge.expected.startswith("about ")
+    assert charge.actual.endswith(" ms")
+
+
+def test_three_ranks_are_too_few() -> None:
+    assert not list(judge_speed(computing(run_of(3, 1), 2, 2.0)))
+
+
+def test_few_steps_are_too_few() -> None:
+    result = computing(run_of(4), 5, 1.5)
+    for seen in result.ranks:
+        result = with_rank(result, seen.rank, steps=seen.steps[:12])
+    assert not list(judge_speed(result))
+
+
+def test_only_devices_of_one_kind_are_compared() -> None:
+    result = run_of(4)
+    for rank in (4, 5):
+        result = with_rank(
+            computing(result, rank, 2.0), rank, started=changed(result.ranks[rank].started, product="older")
+        )
+    assert not list(judge_speed(result))
+
+
+# Processors.
+
+
+@pytest.mark.parametrize(
+    ("factors", "found"),
+    [
+        ({"n3": 2.0}, ["n3"]),
+        ({"n3": 1.4}, ["n3"]),
+        ({"n3": 1.25}, []),
+        ({"n2": 2.0, "n3": 2.0}, ["n2", "n3"]),
+        ({"n2": 2.0, "n3": 2.0, "n4": 2.0}, []),  # most of them: who is unusual?
+        ({"n1": 2.0, "n2": 2.1, "n3": 1.9, "n4": 2.0}, []),  # the run is too large for the machines
+        ({"n1": 2.0, "n2": 2.1, "n3": 6.0, "n4": 2.0}, []),
+    ],
+)
+def test_a_shared_processor(factors: dict[str, float], found: list[str]) -> None:
+    result = run_of(5) if len(factors) < 4 else run_of(4)
+    for host, factor in factors.items():
+        result = waiting(result, host, factor)
+    charges = list(judge_speed(result))
+    assert named(charges) == [(SHARED, (), (host,)) for host in found]
+    assert all(charge.severity is Severity.WARN for charge in charges)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "first", "last"),
+    [((4,), 0, 99), ((4, 5), 0, 19), ((4, 5), 20, 99)],
+    ids=["one rank", "at first", "at the end"],
+)
+def test_a_processor_that_was_taken_for_a_while_or_from_one_rank(
+    ranks: tuple[int, ...], first: int, last: int
+) -> None:
+    result = run_of(4)
+    for rank in ranks:
+        result = with_steps(result, rank, lambda s: changed(s, compute=s.cpu * 3), first, last)
+    assert not list(judge_speed(result))
+
+
+def test_two_hosts_are_too_few() -> None:
+    assert not list(judge_speed(waiting(run_of(2), "n2", 3.0)))
+
+
+def test_says_how_busy_the_host_was() -> None:
+    result = with_host(waiting(run_of(4), "n2", 3.0), "n2", load=97.0)
+    (charge,) = judge_speed(result)
+    assert "load 97.0 on 64 cores" in charge.actual
+
+
+def test_a_shared_processor_explains_slow_ranks() -> None:
+    result = computing(computing(run_of(4), 2, 1.3), 3, 1.3)
+    assert named(list(judge_speed(waiting(result, "n2", 3.0)))) == [(SHARED, (), ("n2",))]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([0.01, 0.05, 0.15, 0.4]), st.sampled_from([1.0, 2.5]))
+def test_noise_is_no_fault(seed: int, noise: float, crowd: float) -> None:
+    """Also beside others who take most of all processors."""
+    chance = random.Random(seed)
+
+    def change(step: Step) -> Step:
+        cpu = 0.01 * math.exp(chance.gauss(0, noise))
+        waited = cpu * (crowd - 1) * chance.expovariate(1)
+        return Step(step.step, step.loss, True, step.params, cpu=cpu, compute=cpu + waited)
+
+    result = run_of(4)
+    for seen in result.ranks:
+        result = with_steps(result, seen.rank, change)
+    assert not list(judge_speed(result))
+
+
+# Links.
+
+Rates = Callable[[str, str, int], float]
+"""Of two hosts and a stage: what part of the usual they carry."""
+
+
+def carrying(result: SmokeResult, rates: Rates, trips: Rates = lambda *_: 1.0) -> SmokeResult:
+    plan = result.plan
+    for seen in result.ranks:
+        here, pairs = plan.seat(seen.rank), []
+        for pair in seen.pairs:
+            one, other = sorted((here.host, plan.seat(plan.rank_at(here.cell, pair.peer)).host))
+            size = int(pair.bytes * rates(one, other, pair.stage))
+            pairs.append(changed(pair, bytes=size, rtt=pair.rtt * trips(one, other, pair.stage)))
+        result = with_rank(result, seen.rank, pairs=tuple(pairs))
+    return result
+
+
+def at(*hosts: str, factor: float, stages: tuple[int, ...] = (1, 2)) -> Rates:
+    return lambda a, b, stage: factor if stage in stages and (a in hosts or b in hosts) else 1.0
+
+
+def between(one: str, other: str, factor: float) -> Rates:
+    return lambda a, b, _: factor if {a, b} == {one, other} else 1.0
+
+
+@pytest.mark.parametrize(
+    ("hosts", "rates", "found"),
+    [
+        (3, at("n2", factor=0.5), [("n2",)]),
+        (4, at("n2", factor=0.5), [("n2",)]),
+        (4, at("n2", factor=0.85), [("n2",)]),
+        (4, at("n2", factor=0.9), []),
+        (4, at("n2", factor=1.5), []),
+        (8, at("n2", "n7", factor=0.3), [("n2",), ("n7",)]),
+        (4, at("n2", factor=0.3, stages=(1,)), []),  # not again
+        (4, at("n2", factor=0.3, stages=(2,)), []),
+        (2, between("n1", "n2", 0.01), []),
+        (3, between("n1", "n2", 0.3), []),  # of three hosts, it could be any
+        (4, between("n1", "n2", 0.3), [("n1", "n2")]),
+        (6, between("n3", "n5", 0.49), [("n3", "n5")]),
+        (6, between("n3", "n5", 0.51), []),
+        (4, lambda *_: 0.01, []),  # all alike: that is the network that they have
+    ],
+)
+def test_a_slow_link(hosts: int, rates: Rates, found: list[tuple[str, ...]]) -> None:
+    charges = list(judge_links(carrying(run_of(hosts), rates)))
+    assert named(charges) == [(LINK, (), each) for each in found]
+    for charge in charges:
+        assert charge.severity is Severity.WARN
+        assert charge.undecided == (len(charge.hosts) == 2)
+        assert "bit/s" in charge.actual
+        assert any("ethtool -S" in command for command in charge.commands)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "trips", "found"),
+    [
+        (4, at("n3", factor=200), ["n3"]),
+        (3, at("n3", factor=200), ["n3"]),
+        (4, at("n3", factor=9), []),  # within a millisecond
+        (4, at("n3", factor=200, stages=(1,)), []),
+        (4, lambda a, b, stage: 200 if "n3" in (a, b) and ("n1" in (a, b)) == (stage == 1) else 1.0, []),
+        (4, between("n1", "n3", 200), []),
+        (4, lambda *_: 200.0, []),
+        (5, lambda a, b, _: 30 if "n2" in (a, b) else 40 if {a, b} == {"n3", "n4"} else 1.0, []),
+    ],
+)
+def test_long_round_trips(hosts: int, trips: Rates, found: list[str]) -> None:
+    charges = list(judge_links(carrying(run_of(hosts), lambda *_: 1.0, trips)))
+    assert named(charges) == [(LINK, (), (each,)) for each in found]
+    assert all("round trips" in charge.summary for charge in charges)
+
+
+@pytest.mark.parametrize(("factor", "found"), [(150, []), (250, [(LINK, (), ("n3",))])])
+def test_long_round_trips_where_ranks_wait_for_their_processors(factor: float, found: list[Any]) -> None:
+    result = carrying(run_of(4), lambda *_: 1.0, at("n3", factor=factor))
+    for host in result.plan.hosts:
+        result = waiting(result, host, 1.2)
+    assert named(list(judge_links(result))) == found
+
+
+def test_says_how_slow_a_link_is() -> None:
+    result = carrying(run_of(4), at("n2", factor=0.25), at("n2", factor=300))
+    (charge,) = judge_links(result)
+    assert charge.confidence is Confidence.STRONG
+    assert charge.summary == (
+        "its network carries 2.40 Gbit/s, 25% of what pairs of the other hosts do; "
+        "round trips to it take 30.00 ms, and 0.10 ms between the others"
+    )
+    assert charge.evidence[0].text.count("n2") == 3
+    assert "10.0.0.2" in charge.commands[0]
+
+
+def test_each_cell_has_a_network_of_its_own() -> None:
+    result = carrying(run_of(8, 2, 2), at("n6", factor=0.3))
+    assert named(list(judge_links(result))) == [(LINK, (), ("n6",))]
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_the_slower_word_of_two_ends_counts(end: int) -> None:
+    """Whoever of the two says so."""
+    result = run_of(4, 1)
+    for rank in range(4):
+        pairs = tuple(
+            changed(pair, seconds=pair.seconds * 3) if 2 in (rank, pair.peer) and (rank == 2) == end else pair
+            for pair in result.ranks[rank].pairs
+        )
+        result = with_rank(result, rank, pairs=pairs)
+    assert named(list(judge_links(result))) == [(LINK, (), ("n3",))]
+
+
+@pytest.mark.parametrize(("slow", "found"), [(20, [(STRAGGLER, (2,), ())]), (14, [])])
+def test_a_rank_that_is_slow_now_and_then_is_no_straggler(slow: int, found: list[Any]) -> None:
+    """Its median is slow either way; of the 20 steps that count, 80 % must be."""
+    result = computing(run_of(4), 2, 1.5, first=30 - slow)
+    assert named(list(judge_speed(result))) == found
+
+
+@pytest.mark.parametrize(("apart", "found"), [(0.01, [(STRAGGLER, (2,), ())]), (0.15, [])])
+def test_ranks_that_differ_among_themselves_hide_a_straggler(apart: float, found: list[Any]) -> None:
+    result = computing(run_of(4), 2, 1.5)
+    for number, rank in enumerate((0, 1, 3, 4, 5, 6, 7)):
+        result = computing(result, rank, 1 + apart * (number - 3))
+    assert named(list(judge_speed(result))) == found
+
+
+@pytest.mark.parametrize(("noise", "found"), [(0.03, [(LINK, (), ("n1", "n2"))]), (0.2, [])])
+def test_a_slow_pair_is_named_in_a_steady_network_only(noise: float, found: list[Any]) -> None:
+    chance = random.Random(5)
+    pair = between("n1", "n2", 0.15)
+    result = carrying(run_of(6), lambda a, b, stage: pair(a, b, stage) * math.exp(chance.gauss(0, noise)))
+    assert named(list(judge_links(result))) == found
+
+
+@pytest.mark.parametrize("hosts", [3, 4, 5, 6])
+@pytest.mark.parametrize("seed", range(30))
+def test_a_run_that_broke_off_between_meetings_names_nobody(hosts: int, seed: int) -> None:
+    """However far each rank came; and whatever was slow until then."""
+    chance = random.Random(seed)
+    result = carrying(run_of(hosts), lambda a, b, _: 0.2 if "n2" in (a, b) or (a, b) == ("n1", "n3") else 1.0)
+    whole = [seen.pairs for seen in result.ranks]
+    for rank, pairs in enumerate(whole[::2]):
+        result = with_rank(result, 2 * rank, pairs=pairs[: chance.randrange(len(pairs))])
+    assert not list(judge_links(result))
+
+
+@pytest.mark.parametrize(("noise", "blind"), [(0.0, False), (0.1, False), (1.0, True)])
+def test_knows_when_a_network_is_too_noisy_to_compare(noise: float, blind: bool) -> None:
+    chance = random.Random(3)
+    result = carrying(run_of(6), lambda *_: math.exp(chance.gauss(0, noise)))
+    assert too_noisy(result) == blind
+    assert not list(judge_links(result))
+    assert not too_noisy(run_of(2))
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(
+    ("hosts", "factor", "found", "perhaps"),
+    [
+        (4, 0.05, [(LINK, (), ("n3",))], []),  # far below all others, however much those differ
+        (4, 1.0, [], []),
+        (3, 0.3, [], ["n3"]),  # of three hosts there is one other pair
+    ],
+)
+def test_a_slow_host_in_a_noisy_network(
+    hosts: int, factor: float, found: list[Any], perhaps: list[str], seed: int
+) -> None:
+    chance = random.Random(seed)
+    host = at("n3", factor=factor)
+    uneven = carrying(
+        run_of(hosts), lambda a, b, stage: host(a, b, stage) * math.exp(chance.uniform(-0.6, 0.6))
+    )
+    assert named(list(judge_links(uneven))) == found
+    if factor < 1:
+        assert perhaps_slow_hosts(uneven) == perhaps
+
+
+def uneven(result: SmokeResult, noise: float) -> SmokeResult:
+    """Every step of every rank takes another time."""
+    chance = random.Random(7)
+
+    def change(step: Step) -> Step:
+        factor = math.exp(chance.gauss(0, noise))
+        return msgspec.structs.replace(step, cpu=step.cpu * factor, compute=step.compute * factor)
+
+    for seen in result.ranks:
+        result = with_steps(result, seen.rank, change)
+    return result
+
+
+def test_a_slow_rank_is_named_among_uneven_steps_or_not_called_healthy() -> None:
+    slow = computing(run_of(4), 5, 1.5)
+    assert named(list(judge_speed(uneven(slow, 0.15)))) == [(STRAGGLER, (5,), ())]
+    assert perhaps_slow(uneven(slow, 0.15)) == []
+    assert not list(judge_speed(uneven(slow, 0.6)))
+    assert 5 in perhaps_slow(uneven(slow, 0.6))
+    assert perhaps_slow(uneven(run_of(4), 0.05)) == []
+
+
+def test_nonsense_is_left_out() -> None:
+    result = run_of(4, 1)
+    odd = (
+        Pair(99, 1, 1, 1.0, 1.0),
+        Pair(1, 1, 0, 1.0, 1.0),
+        Pair(1, 1, 1, 0.0, 1.0),
+        Pair(0, 1, 1, 1e6, 1.0),
+    )
+    result = with_rank(result, 0, pairs=(*result.ranks[0].pairs, *odd))
+    assert not list(judge_links(result))
+    assert not list(
+        judge_links(replace(result, ranks=tuple(replace(seen, pairs=odd) for seen in result.ranks)))
+    )
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from([4, 6, 8]), st.sampled_from([0.01, 0.04, 0.08]))
+def test_noisy_networks_are_not_charged(seed: int, hosts: int, noise: float) -> None:
+    chance = random.Random(seed)
+    result = carrying(
+        run_of(hosts), lambda *_: math.exp(chance.gauss(0, noise)), lambda *_: math.exp(chance.gauss(0, 0.8))
+    )
+    assert not list(judge_links(result))

@@ -1,0 +1,187 @@
+"""The libraries' random streams: who has another library, who drew once too often, and what is no fault."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from doctor.model import Severity
+from doctor.smoke.judge import draws
+from doctor.smoke.judge.data import judge_data
+from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
+from doctor.smoke.result import Batch, SmokeResult
+from tests.support.smoke.results import changed, mark, with_batches, with_rank
+from tests.support.smoke.spoilt import Spoil, Verdict, both, run_of, started, stray, verdicts
+
+CHECK = "smoke-mask-divergence"
+KNOWN = reference_fingerprint()
+
+
+@pytest.fixture(autouse=True)
+def _references_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draws, "reference_streams", _streams)
+
+
+_streams = cache(reference_streams)
+
+
+def gives(name: str, fingerprint: str, *ranks: int, version: str = "") -> Spoil:
+    """A stream of other numbers, or one more stream, with another version of its library."""
+
+    def spoil(result: SmokeResult) -> SmokeResult:
+        for rank in ranks:
+            said = result.ranks[rank].started
+            assert said
+            versions = {**said.versions, name: version} if version else said.versions
+            streams = {**said.streams, name: fingerprint}
+            result = with_rank(result, rank, started=changed(said, versions=versions, streams=streams))
+        return result
+
+    return spoil
+
+
+def draw(name: str, *ranks: int, odd: tuple[int, ...] = (), first: int = 0, shared: bool = False) -> Spoil:
+    """Draws that plain Python does not know: one for each replica, and others on the odd ranks."""
+
+    def spoil(result: SmokeResult) -> SmokeResult:
+        for rank in ranks:
+
+            def change(batch: Batch, rank: int = rank) -> Any:
+                own = rank if rank in odd and batch.step >= first else f"replica {0 if shared else rank // 2}"
+                return changed(batch, streams={**batch.streams, name: mark(name, own, batch.step)})
+
+            result = with_batches(result, rank, change)
+        return result
+
+    return spoil
+
+
+def without(name: str, *ranks: int) -> Spoil:
+    """A library that is not installed on some hosts."""
+
+    def spoil(result: SmokeResult) -> SmokeResult:
+        for rank in ranks:
+            said = result.ranks[rank].started
+            assert said
+            streams = {other: each for other, each in said.streams.items() if other != name}
+            result = with_rank(result, rank, started=changed(said, streams=streams))
+            result = with_batches(result, rank, lambda b: changed(b, streams=streams_without(b, name)))
+        return result
+
+    return spoil
+
+
+def streams_without(batch: Batch, name: str) -> dict[str, str]:
+    return {other: each for other, each in batch.streams.items() if other != name}
+
+
+ALL = (0, 1, 2, 3)
+CASES: dict[str, tuple[Spoil, list[Verdict]]] = {
+    "another library": (
+        both(gives("numpy", "other", 2, 3), stray(2, "numpy"), stray(3, "numpy")),
+        [(CHECK, "library", (2, 3), False)],
+    ),
+    "the right one on a single rank": (
+        both(gives("numpy", "other", 1, 2, 3), *(stray(rank, "numpy") for rank in (1, 2, 3))),
+        [(CHECK, "library", (1, 2, 3), False)],
+    ),
+    "two libraries": (
+        both(gives("numpy", "other", 2), gives("torch", "other", 2), stray(2, "numpy", "torch")),
+        [(CHECK, "library", (2,), False)],
+    ),
+    "one more version, everywhere": (
+        both(gives("torch", "newer", *ALL), draw("torch", *ALL)),
+        [],
+    ),
+    "one more version, and a stray draw": (
+        both(gives("torch", "newer", *ALL), draw("torch", *ALL, odd=(1,), first=10)),
+        [(CHECK, "stream", (0, 1), True)],
+    ),
+    "one more version, and the same draws": (
+        both(gives("torch", "newer", *ALL), draw("torch", *ALL, shared=True)),
+        [(CHECK, "stream", ALL, True)],
+    ),
+    "two unknown versions": (
+        both(gives("torch", "newer", 0, 1, 2), gives("torch", "newest", 3), draw("torch", *ALL)),
+        [(CHECK, "library", (3,), False)],
+    ),
+    "as many of each": (
+        both(gives("torch", "newer", 0, 1), gives("torch", "newest", 2, 3), draw("torch", *ALL)),
+        [(CHECK, "library", ALL, True)],
+    ),
+    "not installed everywhere": (without("numpy", 2, 3), []),
+    "not known here": (both(gives("numpy-pcg64", "x", *ALL), draw("numpy-pcg64", *ALL)), []),
+    "not known here, and another": (
+        both(gives("numpy-pcg64", "x", 0, 1, 2), gives("numpy-pcg64", "y", 3), draw("numpy-pcg64", *ALL)),
+        [(CHECK, "library", (3,), False)],
+    ),
+    "the draws of the other replica": (
+        both(gives("numpy-pcg64", "x", *ALL), draw("numpy-pcg64", *ALL, odd=()), lambda r: swapped(r, 3)),
+        [(CHECK, "stream", (3,), False)],
+    ),
+    "devices": (both(gives("device", "x", *ALL), draw("device", *ALL)), []),
+    "a device of the same product": (
+        both(gives("device", "x", 0, 1, 2), gives("device", "y", 3), draw("device", *ALL, odd=(3,))),
+        [(CHECK, "library", (3,), False)],
+    ),
+    "a device of another product": (
+        both(
+            gives("device", "x", 0, 1, 2),
+            gives("device", "y", 3),
+            started(3, product="newer"),
+            draw("device", *ALL, odd=(3,)),
+        ),
+        [(CHECK, "device-product", (3,), False)],
+    ),
+    "a device of another product that draws alike": (
+        both(gives("device", "x", *ALL), started(3, product="newer"), draw("device", *ALL)),
+        [],
+    ),
+}
+
+
+def swapped(result: SmokeResult, rank: int) -> SmokeResult:
+    """The rank draws what the first replica draws."""
+
+    def change(batch: Batch) -> Any:
+        return changed(
+            batch, streams={**batch.streams, "numpy-pcg64": mark("numpy-pcg64", "replica 0", batch.step)}
+        )
+
+    return with_batches(result, rank, change)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_streams(name: str) -> None:
+    spoil, expected = CASES[name]
+    charges = judge_data(spoil(run_of("2x2")))
+    assert verdicts(charges) == expected
+    for charge in charges:
+        assert (charge.severity is Severity.WARN) == (charge.kind == "device-product")
+
+
+def test_names_both_versions_and_says_how_to_compare() -> None:
+    result = run_of("2x2")
+    for rank in ALL:
+        result = gives("numpy", KNOWN["numpy"], rank, version="2.1.0")(result)
+    result = both(gives("numpy", "other", 2, version="1.16.0"), stray(2, "numpy"))(result)
+    (charge,) = judge_data(result)
+    assert "(numpy 1.16.0, the others have 2.1.0)" in charge.summary
+    assert charge.commands[0].startswith("ssh n2 \"/usr/bin/python3 -c 'import numpy")
+    assert charge.commands[1].startswith("ssh n1 ")
+
+
+def test_a_stray_draw_says_between_which_steps() -> None:
+    (charge,) = judge_data(stray(1, "python", first=10)(run_of("2x2")))
+    assert charge.summary.endswith("from a step between 3 and 10 on")
+    assert charge.step == 10
+    (charge,) = judge_data(stray(1, "python", first=1)(run_of("2x2")))
+    assert charge.summary.endswith("from step 1 on")
+
+
+def test_what_is_drawn_elsewhere_harms_no_training() -> None:
+    """Neither hides what is found later, nor is it hidden."""
+    spoil = both(stray(1, "python"), started(3, golden=("a", "b", "c")))
+    assert [charge.kind for charge in judge_data(spoil(run_of("2x2")))] == ["golden-again", "stream"]

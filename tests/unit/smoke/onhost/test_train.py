@@ -1,0 +1,42 @@
+"""The training of the smoke run: its parts in this process."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.trainplan import audited, shown, voters
+
+STEPS = 11
+
+
+def shape_of(dp: int, tp: int, steps: int = STEPS, seed: int = 5) -> Shape:
+    return Shape(dp=dp, tp=tp, hosts=(dp * tp,), steps=steps, seed=seed)
+
+
+@pytest.mark.parametrize(
+    ("steps", "hashed", "computed_again"),
+    [(1, [0], [0]), (3, [0, 1, 2], [2]), (15, [0, 1, 2, 10, 14], [9, 14]), (20, [0, 1, 2, 10, 19], [9, 19])],
+)
+def test_what_is_looked_at_closely(steps: int, hashed: list[int], computed_again: list[int]) -> None:
+    shape = shape_of(1, 1, steps)
+    assert [step for step in range(steps) if shown(shape, step)] == hashed
+    assert [step for step in range(steps) if audited(shape, step)] == computed_again
+
+
+@pytest.mark.parametrize(
+    ("count", "own", "apart", "expected"),
+    [
+        (1, 0, 1, [0]),
+        (2, 0, 1, [0, 1]),
+        (3, 0, 1, [0, 2, 1]),
+        (8, 1, 1, [1, 0, 7]),
+        (8, 1, 2, [1, 7, 5]),
+        (4, 0, 2, [0, 2, 3]),
+        (4, 3, 4, [3, 2, 1]),
+    ],
+)
+def test_everybody_is_computed_by_three_on_other_hosts_if_there_are_any(
+    count: int, own: int, apart: int, expected: list[int]
+) -> None:
+    assert voters(count, own, apart) == expected

@@ -1,0 +1,383 @@
+"""The hook in people's own jobs: its rule, its hashes and its channels."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from doctor.smoke import hook
+from doctor.smoke.hook_impl import channel, compare, rule, verdict
+from doctor.smoke.hook_impl.digest import digest
+from doctor.smoke.hook_impl.rule import Layout, divergences, from_data, neighbours
+from doctor.smoke.hook_impl.verdict import Divergence, Verdict
+
+
+def call(*ranks: str) -> dict[int, dict[str, str]]:
+    """One word a rank: the hashes of tokens, mask and labels, a letter each; "-" for none."""
+    return {
+        rank: {part: letter for part, letter in zip(rule.PARTS, word, strict=False) if letter != "-"}
+        for rank, word in enumerate(ranks)
+    }
+
+
+FOUR = neighbours(4, 2)  # ranks 0-1 are a model-parallel group, 2-3 the other
+
+
+@pytest.mark.parametrize(
+    ("calls", "layout", "expected"),
+    [
+        pytest.param([call("aAx", "aAx", "bBy", "bBy")], FOUR, [], id="healthy"),
+        pytest.param(
+            [call("aAx", "aCx", "bBy", "bBy")],
+            FOUR,
+            [("differs", "mask", (0, 1), (0, 1), 1)],
+            id="of two, nobody knows which is right",
+        ),
+        pytest.param(
+            [call("aAx", "aAx", "aBx", "aAx")],
+            neighbours(4, 4),
+            [("differs", "mask", (2,), (0, 1, 2, 3), 1)],
+            id="a majority names the odd one",
+        ),
+        pytest.param(
+            [call("aAx", "aAx", "aBx", "aBx")],
+            neighbours(4, 4),
+            [("differs", "mask", (0, 1, 2, 3), (0, 1, 2, 3), 1)],
+            id="two against two",
+        ),
+        pytest.param(
+            [call("aAx", "aAx", "bBy", "bBy"), call("cCx", "cCx", "dDy", "dEy")],
+            FOUR,
+            [("differs", "mask", (2, 3), (2, 3), 2)],
+            id="from the second call on",
+        ),
+        pytest.param(
+            [call("aAx", "aAx", "aAx", "aAx")],
+            FOUR,
+            [("same", "tokens", (0, 2), (0, 2), 1), ("same", "tokens", (1, 3), (1, 3), 1)],
+            id="replicas with the same data",
+        ),
+        pytest.param([call("aAx", "aAx", "bAy", "bAy")], FOUR, [], id="one mask for all, once"),
+        pytest.param([call("aAx", "aAx", "bAy", "bAy")] * 3, FOUR, [], id="a fixed mask"),
+        pytest.param(
+            [call("aAx", "aAx", "bAy", "bAy"), call("cCx", "cCx", "dCy", "dCy")],
+            FOUR,
+            [("same", "mask", (0, 2), (0, 2), 1), ("same", "mask", (1, 3), (1, 3), 1)],
+            id="a drawn mask that is the same in all replicas",
+        ),
+        pytest.param([call("a--", "--x", "b--", "--y")], FOUR, [], id="stages of a pipeline"),
+        pytest.param([call("aAx", "bBx", "cCx", "dDx")], neighbours(4, 1), [], id="replicas only"),
+        pytest.param([{0: {"tokens": "a"}, 3: {"tokens": "b"}}], FOUR, [], id="half of the ranks"),
+    ],
+)
+def test_the_rule(calls: list[Any], layout: Layout, expected: list[Any]) -> None:
+    found = divergences(calls, layout)
+    assert [(one.kind, one.part, one.ranks, one.group, one.since) for one in found] == expected
+    assert all(one.sure for one in found)
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ([call("aAx", "aAx", "bBy", "bBy")], []),
+        ([call("aAx", "aCx", "bBy", "bBy")], [("mask", (0, 1))]),
+        ([call("aAx", "bBx", "aAx", "bBz")], [("labels", (1, 3))]),
+        ([call("aAx", "bBx", "cCx", "dDx")], []),
+    ],
+)
+def test_without_a_layout_ranks_with_equal_tokens_are_held_against_each_other(
+    calls: list[Any], expected: list[Any]
+) -> None:
+    found = divergences(calls, from_data(calls))
+    assert [(one.part, one.ranks) for one in found] == expected
+    assert not any(one.sure for one in found)
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.data())
+def test_any_one_rank_that_differs_is_found_and_healthy_ranks_are_not(
+    groups: int, size: int, calls: int, data: st.DataObject
+) -> None:
+    world = groups * size
+    seen = [
+        {rank: {part: f"{part} {number} {rank // size}" for part in rule.PARTS} for rank in range(world)}
+        for number in range(calls)
+    ]
+    assert divergences(seen, neighbours(world, size)) == ()
+    victim, when = data.draw(st.integers(0, world - 1)), data.draw(st.integers(0, calls - 1))
+    part = data.draw(st.sampled_from(rule.PARTS))
+    seen[when][victim][part] = "other"
+    found = divergences(seen, neighbours(world, size))
+    assert [(one.kind, one.part, one.since) for one in found] == (
+        [("differs", part, when + 1)] if size > 1 else []
+    )
+    for one in found:
+        assert victim in one.ranks
+        assert one.ranks == (victim,) or size == 2
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (
+            [Divergence("differs", "mask", (0, 1), (0, 1), 1)],
+            ["same mask inside", "ranks 0-1", "seed + replica"],
+        ),
+        ([Divergence("differs", "mask", (5,), (4, 5, 6, 7), 3)], ["call 3", "rank 5 of ranks 4-7"]),
+        ([Divergence("differs", "tokens", (0, 1), (0, 1), 1)], ["give the sampler"]),
+        (
+            [Divergence("same", "tokens", (0, 2), (0, 2), 1)],
+            ["same tokens in different replicas", "ranks 0, 2"],
+        ),
+        ([Divergence("differs", "mask", (0, 1), (0, 1), 1, False)], ["taken from the data"]),
+    ],
+)
+def test_it_is_said_in_plain_words(found: list[Divergence], words: list[str]) -> None:
+    text = verdict.explained(tuple(found))
+    for word in words:
+        assert word in text
+    assert all(line.startswith("doctor: ") for line in text.splitlines())
+
+
+def test_a_thousand_groups_take_a_few_lines() -> None:
+    found = tuple(
+        Divergence("differs", "mask", (rank,), (rank, rank + 1, rank + 2), 1 + rank % 20)
+        for rank in range(1000)
+    )
+    assert len(verdict.explained(found).splitlines()) < 20
+
+
+def test_a_verdict_travels() -> None:
+    sent = Verdict("diverge", 2, (Divergence("differs", "mask", (0, 1), (0, 1), 1),), (7,), ("why",), "text")
+    assert verdict.from_plain(json.loads(json.dumps(sent.plain()))) == sent
+    assert sent.ranks == (0, 1)
+
+
+# Hashes.
+
+
+class Dtype(str):
+    hasobject = False
+
+    @property
+    def name(self) -> str:
+        return str(self)
+
+
+class Array:
+    """As numpy has them: `dtype`, `shape`, `tobytes`, `tolist`."""
+
+    def __init__(self, values: Sequence[Any], shape: tuple[int, ...], dtype: str = "int64") -> None:
+        self.values, self.shape, self.dtype = values, shape, Dtype(dtype)
+
+    def tobytes(self) -> bytes:
+        return b"".join(int(value).to_bytes(8, "little") for value in self.values)
+
+    def tolist(self) -> list[Any]:
+        return list(self.values)
+
+
+class MindSpore:
+    def __init__(self, array: Array) -> None:
+        self._array = array
+
+    def asnumpy(self) -> Array:
+        return self._array
+
+
+def test_equal_data_has_equal_hashes() -> None:
+    assert digest([1, 2.5, "a", None, True, b"x"]) == digest((1, 2.5, "a", None, True, b"x"))
+    assert digest({"b": 1, "a": [2]}) == digest({"a": [2], "b": 1})
+    assert digest(MindSpore(Array([1, 2], (2,)))) == digest(Array([1, 2], (2,)))
+    assert re.fullmatch("[0-9a-f]{16}", digest([]))
+
+
+DIFFERENT: list[Any] = [
+    None,
+    0,
+    1,
+    True,
+    1.0,
+    "1",
+    b"1",
+    [],
+    [[]],
+    [1, 2],
+    [[1], 2],
+    ["ab", "c"],
+    ["a", "bc"],
+    {},
+    {"a": 1},
+    Array([1, 2, 3, 4], (4,)),
+    Array([1, 2, 3, 4], (2, 2)),
+    Array([1, 2, 3, 4], (4,), "uint64"),
+    Array([1, 2, 3, 5], (4,)),
+]
+
+
+def test_different_data_has_different_hashes() -> None:
+    assert len({digest(value) for value in DIFFERENT}) == len(DIFFERENT)
+
+
+class Unknown:
+    pass
+
+
+@pytest.mark.parametrize("value", [Unknown(), [Unknown()], {1, 2}, lambda: 1])
+def test_what_would_be_hashed_by_its_address_is_refused(value: Any) -> None:
+    with pytest.raises(TypeError):
+        digest(value)
+
+
+def test_objects_in_an_array_are_hashed_by_what_they_are() -> None:
+    array = Array(["a", "b"], (2,), "object")
+    array.dtype.hasobject = True
+    assert digest(array) == digest(["a", "b"])
+
+
+def test_a_list_in_itself_is_refused() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(TypeError):
+        digest(endless)
+
+
+# In this process.
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Verdict]]:
+    """The hook as rank 0 of two, over a dictionary instead of a store; rank 1 says what `other` gives it."""
+    monkeypatch.setattr(hook, "_made", 0)
+    monkeypatch.setattr(hook, "_last", None)
+    monkeypatch.setattr(compare, "_calls", [])
+    monkeypatch.setattr(compare, "_said", set())
+    for name in ("DOCTOR_HOOK", "DOCTOR_HOOK_DIR", "DOCTOR_HOOK_TENSOR_PARALLEL", "DOCTOR_HOOK_REPLICAS"):
+        monkeypatch.delenv(name, raising=False)
+    store = Store()
+    way = channel.StoreChannel(store)
+    monkeypatch.setattr(channel, "place", lambda: (0, 2))
+    monkeypatch.setattr(channel, "channel", lambda: way)
+
+    def ask(*parts: Any, other: tuple[Any, ...], **options: Any) -> Verdict:
+        hashes = {part: digest(value) for part, value in zip(rule.PARTS, other, strict=False)}
+        said = {"hashes": hashes, "unread": {}, "model": None, "data": None}
+        way.put(f"{hook._made + 1}", "1", json.dumps(said))
+        given = hook.batch(*parts, **options)
+        assert given is not None
+        return given
+
+    yield ask
+    assert not store.waited, "get and wait may block; add never does"
+
+
+class Store:
+    """As torch's: `get` waits for what is not there, which must never be asked for."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, bytes] = {}
+        self.counts: dict[str, int] = {}
+        self.waited: list[str] = []
+
+    def set(self, key: str, value: str) -> None:
+        self.held[key] = value.encode()
+
+    def get(self, key: str) -> bytes:
+        if key not in self.held:
+            self.waited.append(key)
+        return self.held[key]
+
+    def add(self, key: str, amount: int) -> int:
+        self.counts[key] = self.counts.get(key, 0) + amount
+        return self.counts[key]
+
+
+def test_only_news_is_said(fresh: Callable[..., Verdict], capsys: pytest.CaptureFixture[str]) -> None:
+    for step in range(3):
+        found = fresh([step], [1], other=([step], [2]), tensor_parallel=2)
+        assert found.divergences == (Divergence("differs", "mask", (0, 1), (0, 1), 1),)
+    assert capsys.readouterr().err.count("not the same mask") == 1
+
+
+def test_what_cannot_be_read_is_said_and_never_called_healthy(
+    fresh: Callable[..., Verdict], capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = fresh([1], Unknown(), other=([1],), tensor_parallel=2)
+    assert found.unread == ("the mask cannot be read (TypeError: a Unknown)",)
+    assert (
+        capsys.readouterr().err == "doctor: not compared: the mask cannot be read (TypeError: a Unknown).\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"tensor_parallel": 3}, "2 ranks cannot form groups of 3"),
+        ({"replicas": 5}, "2 ranks cannot be 5 replicas"),
+    ],
+)
+def test_a_layout_that_does_not_fit_is_said(
+    fresh: Callable[..., Verdict], options: dict[str, int], why: str
+) -> None:
+    found = fresh([1], [1], other=([1], [1]), **options)
+    assert found.status == "not compared"
+    assert why in found.text
+
+
+@pytest.mark.parametrize(
+    ("groups", "kind", "part"),
+    [({"model_parallel": [0, 1]}, "differs", "mask"), ({"data_parallel": (0, 1)}, "same", "tokens")],
+)
+def test_groups_can_be_lists_of_ranks(
+    fresh: Callable[..., Verdict], groups: dict[str, Any], kind: str, part: str
+) -> None:
+    found = fresh([1], [1], other=([1], [2]), **groups)
+    assert (kind, part, (0, 1)) in [(one.kind, one.part, one.ranks) for one in found.divergences]
+
+
+def test_later_calls_cost_next_to_nothing(fresh: Callable[..., Verdict]) -> None:
+    for step in range(3):
+        fresh([step], [1], other=([step], [1]), tensor_parallel=2)
+    data = list(range(100_000))
+    began = time.perf_counter()
+    for _ in range(10_000):
+        hook.batch(data, data, data)
+    assert (time.perf_counter() - began) / 10_000 < 20e-6
+
+
+def test_alone_there_is_nothing_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook, "_made", 0)
+    monkeypatch.setattr(channel, "place", lambda: (0, 1))
+    found = hook.batch([1])
+    assert found is not None
+    assert (found.status, found.text) == ("agree", "")
+
+
+def test_without_a_channel_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(hook, "_made", 0)
+    monkeypatch.setattr(compare, "_said", set())
+    monkeypatch.setattr(channel, "place", lambda: (0, 2))
+    monkeypatch.setattr(channel, "channel", lambda: None)
+    found = hook.batch([1])
+    assert found is not None
+    assert found.status == "not compared"
+    assert "DOCTOR_HOOK_DIR" in capsys.readouterr().err
+
+
+def test_the_hook_draws_nothing_from_python(fresh: Callable[..., Verdict]) -> None:
+    random.seed(3)
+    before = random.getstate()
+    fresh([1], [1], other=([1], [2]), tensor_parallel=2)
+    assert random.getstate() == before

@@ -1,0 +1,93 @@
+"""Faults on purpose: what a person may ask for."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from doctor.errors import UsageError
+from doctor.smoke import inject
+from doctor.smoke.inject import KINDS, parse_injection, parse_injections
+from doctor.smoke.result import Injection
+
+# What a person may ask for.
+
+
+@pytest.mark.parametrize(
+    ("text", "injection"),
+    [
+        ("stuck@3:10", Injection("stuck", 3, 10)),
+        ("stuck@3", Injection("stuck", 3, 10)),
+        (" Kill@0:29 ", Injection("kill", 0, 29)),
+        ("never-join@7", Injection("never-join", 7, None)),
+        ("mask@1", Injection("mask", 1, 0)),
+        ("mask-stray@1", Injection("mask-stray", 1, 10)),
+        ("frozen@0", Injection("frozen", 0, 0)),
+        ("wrong-result@2", Injection("wrong-result", 2, None)),
+        ("wrong-result@2:0", Injection("wrong-result", 2, 0)),
+    ],
+)
+def test_an_injection_is_read(text: str, injection: Injection) -> None:
+    assert parse_injection(text, 8, 30) == injection
+    assert parse_injections([text, text], 8, 30) == (injection, injection)
+    assert parse_injection(str(injection), 8, 30) == injection
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("stuck", "not KIND@rank"),
+        ("stuck@", "not KIND@rank"),
+        ("stuck@-1", "not KIND@rank"),
+        ("stuck@1:", "not KIND@rank"),
+        ("stuck@1:2:3", "not KIND@rank"),
+        ("stuck@٣", "not KIND@rank"),
+        ("", "not KIND@rank"),
+        ("stick@1", "did you mean 'stuck'?"),
+        ("zzzzz@1", "never-join, kill, stop"),
+        ("stuck@8", "0 to 7"),
+        ("stuck@1:30", "0 to 29"),
+        ("never-join@1:3", "never-join@1"),
+        ("other-init@1:3", "no particular step"),
+    ],
+)
+def test_a_wrong_injection_is_told_what_is_wrong(text: str, words: str) -> None:
+    with pytest.raises(UsageError) as wrong:
+        parse_injection(text, 8, 30)
+    assert words in f"{wrong.value.message}\n{wrong.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks", "replicas"), [("skip@0", 1, 1), ("same-data@0", 4, 1), ("no-sync@0", 2, 1)]
+)
+def test_a_fault_that_would_change_nothing_is_refused(text: str, ranks: int, replicas: int) -> None:
+    with pytest.raises(UsageError, match="would change nothing"):
+        parse_injection(text, ranks, 30, replicas)
+    assert parse_injection(text, 4, 30, 2).rank == 0
+
+
+@given(st.one_of(st.text(max_size=200), st.from_regex(r"[a-z-]+@[0-9]*:?[0-9]*", fullmatch=True)))
+def test_any_text_is_an_injection_or_a_usage_error(text: str) -> None:
+    try:
+        injection = parse_injection(text, 4, 9)
+    except UsageError:
+        return
+    assert injection.kind in KINDS
+    assert injection.rank < 4
+    assert injection.step is None or injection.step < 9
+
+
+def test_hosts_know_every_kind_and_no_other() -> None:
+    """Read and not imported: the ranks' code needs torch."""
+    source = Path(inject.__file__).parent / "onhost" / "inject.py"
+    (table,) = [
+        node.value
+        for node in ast.parse(source.read_text()).body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "_FAULTS"
+    ]
+    assert isinstance(table, ast.Dict)
+    assert {ast.literal_eval(key) for key in table.keys if key} == set(KINDS) - {"never-join"}

@@ -1,0 +1,352 @@
+"""When a run is called wrong: limits that adapt, and nothing that a slow machine alone could set off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+import pytest
+
+from doctor.smoke.limits import PATIENCE, SmokePatience, stall_limit
+from doctor.smoke.messages import PageLine, Pages
+from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
+from doctor.smoke.onhost.shape import Entry
+from doctor.smoke.plan import SmokeWishes, plan_smoke
+from doctor.smoke.result import Done, Entered, Exit, Phase, Sample
+from doctor.smoke.watch import Alarm, Watch
+from tests.unit.smoke.test_plan import hosts, job
+
+GLOO = PATIENCE["gloo"]
+
+
+def watch(patience: SmokePatience = GLOO, number: int = 2) -> Watch:
+    ranks = hosts(number, 2)
+    watched = Watch(plan_smoke(job(ranks), list(ranks), SmokeWishes()), patience, began=100.0)
+    for host in watched.hosts.values():
+        host.ready, host.imported_at = True, 101.0
+    for rank in watched.ranks:
+        rank.pid = 1000 + rank.seat.rank
+    return watched
+
+
+def entry(watched: Watch, rank: int, phase: str, step: int, nth: int = 0) -> Entry:
+    """The nth collective of a rank in a phase and step."""
+    found = [e for e in watched.schedules[rank] if e.phase == phase and e.call.step == step]
+    return found[nth]
+
+
+def line(rank: int, at: Entry, *, inside: bool = True, version: int = 0, state: str = "S") -> PageLine:
+    call = at.call
+    page = (
+        version or at.position * 4,
+        1000 + rank,
+        PHASES.index(at.phase),
+        call.step,
+        at.position,
+        GROUPS.index(call.group),
+        at.seq,
+        OPS.index(call.op),
+        DTYPES.index(call.dtype),
+        call.bytes,
+        int(inside),
+    )
+    return PageLine(rank, page, state=state)
+
+
+def show(watched: Watch, now: float, lines: Sequence[PageLine], quiet: float = 0.0, gap: float = 0.0) -> None:
+    for host in watched.hosts.values():
+        mine = tuple(each for each in lines if watched.ranks[each.rank].seat.host == host.host)
+        watched.pages(host, Pages(mine, gap=gap, quiet=quiet), now)
+
+
+def everyone(watched: Watch, phase: str, step: int, nth: int = 0) -> list[PageLine]:
+    return [line(rank, entry(watched, rank, phase, step, nth)) for rank in range(len(watched.ranks))]
+
+
+def test_ranks_that_move_set_nothing_off() -> None:
+    watched = watch()
+    for tick in range(200):
+        show(watched, 102 + tick, everyone(watched, "train", 1 + tick % 20, tick % 8))
+        assert watched.alarm(102 + tick) is None
+
+
+@pytest.mark.parametrize(
+    ("phase", "step", "nth", "gap", "limit"),
+    [
+        ("join", 3, 0, 0.0, 15.0),
+        ("collectives", 0, 2, 0.0, 15.0),
+        ("train", 0, 3, 0.01, 15.0),
+        ("train", 5, 3, 0.0, 1.0),
+        ("train", 5, 3, 0.04, 1.0),
+        ("train", 5, 3, 0.2, 4.0),
+        ("train", 5, 3, 3.0, 15.0),
+        ("bandwidth", 0, 0, 0.0, 15.0),
+    ],
+)
+def test_the_limit_adapts_once_everything_was_done_before(
+    phase: str, step: int, nth: int, gap: float, limit: float
+) -> None:
+    watched = watch()
+    show(watched, 102, everyone(watched, phase, step, nth), gap=gap)
+    assert watched.limit(0) == pytest.approx(limit)
+    assert watched.alarm(102) is None
+    show(watched, 103, everyone(watched, phase, step, nth), quiet=limit - 0.01, gap=gap)
+    assert watched.alarm(103) is None
+    show(watched, 104, everyone(watched, phase, step, nth), quiet=limit, gap=gap)
+    alarm = watched.alarm(104)
+    assert alarm is not None
+    assert (alarm.kind, alarm.cell, alarm.sure) == ("still", 0, False)
+    assert alarm.limit == pytest.approx(limit)
+
+
+@pytest.mark.parametrize(("backend", "first"), [("gloo", 15), ("nccl", 180), ("hccl", 300)])
+def test_kernels_that_compile_at_first_use_have_their_time(backend: str, first: float) -> None:
+    watched = watch(PATIENCE[backend])
+    show(watched, 102, everyone(watched, "train", 0), quiet=first - 1, gap=0.1)
+    assert watched.alarm(102) is None
+    show(watched, 103, everyone(watched, "train", 0), quiet=first, gap=0.1)
+    assert watched.alarm(103) is not None
+
+
+def test_one_rank_whose_next_collective_is_new_is_enough_for_patience() -> None:
+    watched = watch()
+    entries = watched.schedules[0]
+    known, new = entry(watched, 0, "train", 5), entry(watched, 0, "collectives", 0, 2)
+
+    def sample(at: Entry) -> Sample:
+        call = at.call
+        where = (call.group, at.seq, call.op, call.dtype, call.bytes)
+        return Sample(2, cast("Phase", at.phase), call.step, at.position, *where, True, 0.0)
+
+    assert stall_limit(GLOO, 0.0, [(sample(known), entries), (sample(known), entries)]) == 1.0
+    assert stall_limit(GLOO, 0.0, [(sample(known), entries), (sample(new), entries)]) == 15.0
+
+
+def test_a_host_that_still_moves_keeps_its_cell_from_hanging() -> None:
+    watched = watch()
+    show(watched, 102, everyone(watched, "train", 5), quiet=9.0)
+    watched.hosts["node2"].quiet = 0.2
+    assert watched.alarm(102) is None
+
+
+def test_a_page_off_its_schedule_needs_two_looks() -> None:
+    watched = watch()
+    lines = everyone(watched, "train", 5)
+    at = entry(watched, 1, "train", 5)
+    lines[1] = line(1, at._replace(seq=at.seq + 1))
+    show(watched, 102.0, lines)
+    assert watched.alarm(102.0) is None, "one look can be a torn one"
+    show(watched, 102.3, lines)
+    assert watched.alarm(102.3) == Alarm("mismatch", 0)
+
+
+def test_a_single_torn_look_is_forgotten() -> None:
+    watched = watch()
+    at = entry(watched, 1, "train", 5)
+    torn = everyone(watched, "train", 5)
+    torn[1] = line(1, at._replace(seq=at.seq + 1))
+    show(watched, 102.0, torn)
+    show(watched, 102.3, everyone(watched, "train", 6))
+    assert watched.alarm(102.3) is None
+
+
+def test_a_stopped_process_is_told_when_it_stays_so() -> None:
+    watched = watch()
+    lines = everyone(watched, "train", 5)
+    lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
+    show(watched, 102.0, lines)
+    assert watched.alarm(102.2) is None
+    assert watched.alarm(102.31) == Alarm("stopped", 0)
+    show(watched, 102.4, everyone(watched, "train", 5))
+    assert watched.alarm(102.4) is None, "it went on"
+
+
+def test_an_exit_leaves_the_others_time_for_their_last_words() -> None:
+    watched = watch()
+    show(watched, 102, everyone(watched, "train", 5))
+    watched.ranks[3].exit = Exit(None, 9, 2.0)
+    assert watched.alarm(102.0) is None
+    assert watched.alarm(102.0 + GLOO.grace) == Alarm("exit", 0)
+
+
+def test_a_rank_that_is_done_may_leave() -> None:
+    watched = watch()
+    show(watched, 102, everyone(watched, "train", 5))
+    watched.ranks[3].take(Done(), 102.0)
+    watched.ranks[3].exit = Exit(0, None, 2.0)
+    assert watched.alarm(110.0) is None
+    watched.ranks[2].exit = Exit(0, None, 2.0)
+    assert watched.alarm(110.0) is None
+    assert watched.alarm(111.0) == Alarm("exit", 0), "it left without a word"
+
+
+def test_an_agent_that_falls_silent_is_named() -> None:
+    watched = watch()
+    show(watched, 102, everyone(watched, "train", 5))
+    watched.hosts["node2"].silence = 9.9
+    assert watched.alarm(111.9) is None
+    watched.hosts["node2"].silence = 10.1
+    assert watched.alarm(112.1) == Alarm("trouble")
+    assert watched.hosts["node2"].trouble == "its agent fell silent for 10 s"
+    assert not watched.hosts["node1"].trouble
+
+
+@pytest.mark.parametrize(
+    ("imported", "limit"), [((), 60.0), ((2.0,), 60.0), ((2.0, 2.5, 3.0), 17.5), ((30.0, 30.0, 30.0), 60.0)]
+)
+def test_a_slow_import_is_measured_by_the_others(imported: Sequence[float], limit: float) -> None:
+    watched = watch(number=4)
+    for host, seconds in zip(watched.hosts.values(), (*imported, None, None, None, None), strict=False):
+        host.imported_at = None if seconds is None else 100.0 + seconds
+    assert watched.alarm(100.0 + limit - 0.1) is None
+    assert watched.alarm(100.0 + limit) == Alarm("trouble")
+    late = [host.host for host in watched.hosts.values() if host.trouble]
+    assert set(late) <= set(list(watched.hosts)[len(imported) :])
+
+
+def test_hosts_that_are_reached_late_have_the_same_time() -> None:
+    watched = watch(number=4)
+    for number, host in enumerate(watched.hosts.values()):
+        host.ready_at = 100.0 + 40 * number
+        host.imported_at = None if number == 3 else host.ready_at + 1
+    assert watched.alarm(232.9) is None
+    assert watched.alarm(233.1) == Alarm("trouble")
+    assert [host.host for host in watched.hosts.values() if host.trouble] == ["node4"]
+
+
+def test_an_agent_must_answer_before_it_is_asked_for_more() -> None:
+    watched = watch()
+    late = watched.hosts["node2"]
+    late.ready, late.imported_at = False, None
+    assert watched.alarm(125.0) is None
+    assert watched.alarm(125.3) == Alarm("trouble")
+    assert late.trouble == "its agent did not answer within 25 s"
+
+
+def test_ranks_are_started_soon_after_the_import() -> None:
+    watched = watch()
+    watched.ranks[3].pid = None
+    assert watched.alarm(101.0 + GLOO.first - 0.1) is None
+    assert watched.alarm(101.0 + GLOO.first) == Alarm("trouble")
+    assert watched.hosts["node2"].trouble == "15 s after torch was imported its ranks were not started"
+
+
+def test_a_host_whose_ranks_are_all_done_moves_no_more() -> None:
+    """Its agent says that nothing stands still there; what the others do decides."""
+    watched = watch()
+    show(watched, 102, everyone(watched, "train", 5), quiet=1.5)
+    for rank in watched.ranks[2:]:
+        rank.take(Done(), 102.0)
+        rank.exit = Exit(0, None, 2.0)
+    watched.hosts["node2"].quiet = 0.0
+    alarm = watched.alarm(103.0)
+    assert alarm is not None
+    assert alarm.kind == "still"
+
+
+@pytest.mark.parametrize(
+    ("silent", "alarmed"), [((), False), (("node2",), True), (("node2", "node3", "node4"), False)]
+)
+def test_what_a_silent_host_said_last_counts_for_a_moment_only(silent: Sequence[str], alarmed: bool) -> None:
+    """Where most of them are silent, it is rather the few that are cut off."""
+    watched = watch(number=4)
+    show(watched, 102, everyone(watched, "train", 5), quiet=1.5)
+    for name in ("node2", "node3", "node4"):
+        watched.hosts[name].quiet = 0.0 if name == "node2" or name in silent else 1.5
+    for name in silent:
+        watched.hosts[name].silence = GLOO.mute
+    assert (watched.alarm(102.0) is not None) == alarmed
+
+
+@pytest.mark.parametrize(
+    ("quiet", "silence", "alarmed"), [(1.9, 2.0, False), (2.0, 1.9, False), (2.0, 2.0, True)]
+)
+def test_a_silent_host_is_looked_at_before_the_limit(quiet: float, silence: float, alarmed: bool) -> None:
+    watched = watch()
+    show(watched, 102, everyone(watched, "train", 5), quiet=quiet, gap=0.5)
+    watched.hosts["node2"].silence = silence
+    alarm = watched.alarm(102.0)
+    assert (alarm is not None) == alarmed
+    assert alarm is None or not alarm.sure
+
+
+def test_a_silent_host_is_not_looked_at_while_torch_starts() -> None:
+    watched = watch()
+    show(watched, 102, [PageLine(rank, (2, 1, 1, *(0,) * 8)) for rank in range(4)], quiet=9.0)
+    watched.hosts["node2"].silence = 9.0
+    assert watched.alarm(111.0) is None
+
+
+def test_when_all_are_silent_nobody_is_named() -> None:
+    watched = watch()
+    for host in watched.hosts.values():
+        host.silence = GLOO.silent
+    assert watched.alarm(102.0) == Alarm("interrupted")
+    assert not any(host.trouble for host in watched.hosts.values())
+
+
+def test_the_only_host_that_is_silent_is_named() -> None:
+    watched = watch(number=1)
+    watched.hosts["node1"].silence = GLOO.silent
+    assert watched.alarm(102.0) == Alarm("trouble")
+
+
+def test_ranks_that_are_ready_do_not_hang_while_another_cell_starts() -> None:
+    ranks = hosts(4, 8)
+    plan = plan_smoke(job(ranks), list(ranks), SmokeWishes())
+    watched = Watch(plan, GLOO, began=100.0)
+    for host in watched.hosts.values():
+        host.ready, host.imported_at, host.quiet = True, 101.0, 20.0
+    for rank in watched.ranks:
+        rank.pid = 1000
+        rank.take(Entered("ready"), 101.0)
+    late = watched.hosts["node4"]
+    late.imported_at = None
+    for seat in plan.on("node4"):
+        watched.ranks[seat.rank].entered.clear()
+    assert watched.alarm(112.0) is None, "torch is still being imported"
+    late.imported_at, late.quiet = 112.0, 0.5
+    assert watched.alarm(113.0) is None, "its ranks are starting"
+    late.quiet = 16.0
+    assert watched.alarm(129.0) == Alarm("still", 1, 15.0, sure=False)
+
+
+def test_ranks_that_import_torch_themselves_have_time_for_it() -> None:
+    """Their pages are still blank."""
+    watched = watch()
+    for host in watched.hosts.values():
+        host.ready_at, host.imported_at = 100.0, 106.0
+    blank = [PageLine(rank, (0,) * 11) for rank in range(4)]
+    show(watched, 110, blank)
+    assert watched.limit(0) == pytest.approx(15.0 + 4 * 6.0)
+    for host in watched.hosts.values():
+        host.imported_at = 150.0
+    assert watched.limit(0) == pytest.approx(60.0)
+
+
+def test_a_process_that_is_gone_is_stopped_by_nobody() -> None:
+    watched = watch()
+    lines = everyone(watched, "train", 5)
+    lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
+    show(watched, 102.0, lines)
+    watched.ranks[2].take(Done(), 102.1)
+    watched.ranks[2].exit = Exit(0, None, 2.0)
+    watched.ended(watched.ranks[2])
+    show(watched, 102.2, [each for each in lines if each.rank != 2])
+    assert watched.alarm(103.0) is None
+
+
+def test_the_phase_is_what_was_told_or_seen_last() -> None:
+    watched = watch()
+    rank = watched.ranks[0]
+    rank.take(Entered("join"), 102.0)
+    assert rank.phase == "join"
+    show(watched, 103.0, [line(0, entry(watched, 0, "train", 2))])
+    assert rank.phase == "train"
+
+
+def test_pages_are_believed_of_a_host_s_own_ranks_only() -> None:
+    watched = watch()
+    at = entry(watched, 0, "train", 5)
+    watched.pages(watched.hosts["node2"], Pages((line(0, at), line(4000, at))), 102.0)
+    assert watched.ranks[0].sample is None

@@ -1,0 +1,214 @@
+"""Hostfiles: all dialects, and every mistake with its line."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from doctor.errors import InputErrors, Mistake
+from doctor.model import Host
+from doctor.targets.hostfile import read_hostfile
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "hosts"
+
+
+def ranks(path: Path) -> dict[str, int | None]:
+    return {host.name: host.ranks for host in read_hostfile(path)}
+
+
+def mistakes(path: Path) -> list[str]:
+    with pytest.raises(InputErrors) as caught:
+        read_hostfile(path)
+    return [str(m).removeprefix(str(path)) for m in caught.value.mistakes]
+
+
+def test_all_dialects_in_one_file(file: Path) -> None:
+    file.write_bytes(
+        b"\xef\xbb\xbf# training hosts\r\n"
+        b"\r\n"
+        b"node2\r\n"
+        b"root@node1   # the head\r\n"
+        b"node3 slots=8\n"
+        b"node4 slots = 8 max_slots = 16\n"
+        b"  node5:8\t\n"
+        b"10.0.0.6 slots=4 user=anna\n"
+        b"[fd00::7]:2\n"
+        b"fd00::8\n"
+        b"node[11-12]:4#x\n"
+        b"svc@gpu[1,3] slots=2\n"
+        b"node9:2 ifhn=192.168.1.9"
+    )
+    assert read_hostfile(file) == (
+        Host("node2", "node2"),
+        Host("node1", "node1", user="root"),
+        Host("node3", "node3", ranks=8),
+        Host("node4", "node4", ranks=8),
+        Host("node5", "node5", ranks=8),
+        Host("10.0.0.6", "10.0.0.6", user="anna", ranks=4),
+        Host("fd00::7", "fd00::7", ranks=2),
+        Host("fd00::8", "fd00::8"),
+        Host("node11", "node11", ranks=4),
+        Host("node12", "node12", ranks=4),
+        Host("gpu1", "gpu1", user="svc", ranks=2),
+        Host("gpu3", "gpu3", user="svc", ranks=2),
+        Host("node9", "node9", ranks=2, data="192.168.1.9"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\nb\n", {"a": None, "b": None}),
+        ("a\na\nb\n", {"a": 2, "b": 1}),
+        ("a slots=4\nb\na slots=4\n", {"a": 8, "b": None}),
+        ("b:2\na\na\na slots=2\n", {"b": 2, "a": 4}),
+        ("n[1-2]\nn2\n", {"n1": 1, "n2": 2}),
+        ("a max_slots=4\n", {"a": None}),
+    ],
+)
+def test_slots_of_a_host_add_up(file: Path, text: str, expected: dict[str, int | None]) -> None:
+    file.write_text(text)
+    assert list(ranks(file).items()) == list(expected.items())
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("node1 slotss=8", "unknown word 'slotss=8'; did you mean 'slots'?"),
+        ("node1 slots", "unknown word 'slots'; did you mean 'slots'?"),
+        ("node1 zzz", "unknown word 'zzz'"),
+        ("node1 8", "'8' stands alone; for that many ranks write slots=8"),
+        ("node1 slots=0", "slots: '0' is not a number from 1 to 1024"),
+        ("node1 slots=-1", "slots: '-1' is not a number from 1 to 1024"),
+        ("node1 slots=eight", "slots: 'eight' is not a number from 1 to 1024"),
+        ("node1 slots=", "slots: '' is not a number from 1 to 1024"),
+        ("node1 max_slots=x", "slots: 'x' is not a number from 1 to 1024"),
+        ("node1 slots=8 max_slots=4", "'node1 slots=8 max_slots=4': max_slots is less than slots"),
+        ("node1 slots=8 slots=8", "'slots=8' gives slots twice"),
+        ("node1:8 slots=8", "'node1:8 slots=8' gives the slots twice"),
+        (
+            "node1:2222",
+            "slots: '2222' is not a number from 1 to 1024; "
+            "'host:8' means 8 slots; a port goes into the inventory",
+        ),
+        ("slots=8", "'slots=8': the line begins with a host, and that is none"),
+        ("-oProxyCommand=x", "'-oProxyCommand=x': the line begins with a host, and that is none"),
+        ("-v", "'-v' is not a host name: it starts with '-', as an option does"),
+        ("a\x1b]0;x", r"'a\x1b]0;x' is not a node set: a bracket has no partner"),
+        ("\x0b", r"'\x0b' is not a host name: it has control characters in it"),
+        ("a\x0cb", r"'a\x0cb' is not a host name: it has control characters in it"),
+        ("a\u00a0slots=8", r"'a\xa0slots=8': the line begins with a host, and that is none"),
+        ("a\x07", r"'a\x07' is not a host name: it has control characters in it"),
+        ("x" * 254, f"'{'x' * 59}…' is not a host name: it has 254 characters, and 253 is the most"),
+        ("node_1!", "'node_1!' is not a host name: to leave hosts out, use --exclude"),
+        ("ro ot@node1", "unknown word 'ot@node1'"),
+        ("r;t@node1", "'r;t' is not a user name"),
+        ("node1 user=-x", "'-x' is not a user name"),
+        ("node[1-", "'node[1-' is not a node set: a bracket has no partner"),
+        ("node[1-9999999]", "'node[1-9999999]' names more than 100,000 hosts: is it a slip?"),
+        (
+            "node[1-2] ifhn=10.0.0.1",
+            "'node[1-2] ifhn=10.0.0.1': several hosts cannot share one address (ifhn)",
+        ),
+        ("node1 ifhn=10.0.0.300", "'10.0.0.300' is not an IPv4 address"),
+        ("@rack", "'@rack' is a group, and no inventory is given; name one with --inventory"),
+        ("fd00::zz", "'fd00::zz' is not an IPv6 address, and other names have no ':'"),
+    ],
+)
+def test_each_mistake_has_its_line(file: Path, line: str, said: str) -> None:
+    file.write_text(f"# first\ngood1\n{line}\ngood2\n")
+    assert mistakes(file) == [f":3: {said}"]
+
+
+def test_all_mistakes_at_once_in_the_order_of_the_file(file: Path) -> None:
+    file.write_text("anna@a\n-x\nroot@a\nb slots=none\nb foo=1\nb ifhn=x\nb ifhn=y\n")
+    assert mistakes(file) == [
+        ":2: '-x' is not a host name: it starts with '-', as an option does",
+        ":3: user of 'a' is 'root' here and 'anna' before",
+        ":4: slots: 'none' is not a number from 1 to 1024",
+        ":5: unknown word 'foo=1'",
+        ":7: ifhn of 'b' is 'y' here and 'x' before",
+    ]
+
+
+def test_a_list_of_mistakes_has_an_end(file: Path) -> None:
+    file.write_text("?\n" * 5000)
+    found = mistakes(file)
+    assert len(found) == 101
+    assert found[-1] == ": … and 4900 more mistakes"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", ": names no host"),
+        (b"# only\n\n  \t\n", ": names no host"),
+        (b"\x7fELF\x02\0\0", ": is a binary file, not text"),
+        ("node1\n".encode("utf-16"), ": is UTF-16 text: save it as UTF-8"),
+        (b"a\nb\xff\n", ":2: is not UTF-8 text: byte 0xff"),
+        (b"a\n" * 5_000_001, ": is larger than 10 MB: is it the right file?"),
+    ],
+    ids=["empty", "comments", "binary", "utf-16", "latin-1", "large"],
+)
+def test_files_that_are_no_hostfile(file: Path, data: bytes, said: str) -> None:
+    file.write_bytes(data)
+    assert mistakes(file) == [said]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert mistakes(tmp_path) == [": is a directory, not a file"]
+    assert mistakes(tmp_path / "none") == [": does not exist"]
+    assert mistakes(tmp_path / "a\0b") == [": cannot be read: that is not a file name"]
+    assert mistakes(tmp_path / ("x" * 300)) == [": cannot be read: File name too long"]
+
+    def denied(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", denied)  # the suite may run as root, whom no mode stops
+    assert mistakes(tmp_path / "x") == [": may not be read by this user (permission denied)"]
+
+
+def test_a_pipe_is_read_as_a_file(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("node1\n",))
+    writer.start()
+    assert ranks(pipe) == {"node1": None}
+    writer.join()
+
+
+def test_ten_thousand_hosts_are_quick(file: Path) -> None:
+    file.write_text("".join(f"node{i} slots=8\n" for i in range(10_000)))
+    began = time.process_time()
+    assert len(ranks(file)) == 10_000
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.slow
+def test_a_bomb_of_node_sets_is_refused(file: Path) -> None:
+    file.write_text("node[1-100000]\n" * 300)
+    began = time.process_time()
+    assert mistakes(file) == [":4: names more than 300,000 hosts: is it a slip?"]
+    assert time.process_time() - began < 25
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.binary(max_size=80) | st.text(alphabet="ab12 :=@[]-,#\n\rslot", max_size=60).map(str.encode))
+def test_any_bytes_are_read_or_refused(file: Path, data: bytes) -> None:
+    file.write_bytes(data)
+    found: tuple[Host | Mistake, ...]
+    try:
+        found = read_hostfile(file)
+    except InputErrors as error:
+        found = error.mistakes
+    assert found
+    assert all(m.message.isprintable() for m in found if isinstance(m, Mistake))

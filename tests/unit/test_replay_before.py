@@ -1,0 +1,142 @@
+"""A recording made by an older version replays to the report that the older version made of it.
+
+`tests/samples/recordings/` keeps three files of each run: `NAME.run.json.gz` is what `--save` wrote,
+`NAME.report.json.gz` what `doctor check --replay` made of it at that time, and `NAME.CODE.txt` its exit
+code and what it printed with `-v` at 80 columns. Do not make the recordings again: they are worth something
+because they are old.
+
+Everything but sentences must stay equal. When a sentence is reworded on purpose, run
+`UPDATE_REPLAY=1 pytest` on this file: it writes the new sentences into the samples, and nothing else. Read
+the difference of the `.txt` files before committing it.
+
+Checks newer than the samples are left out of the comparison. They must neither blame a host of an old
+recording nor change its exit code.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doctor.registry import find
+
+from doctor import cli
+from tests.support.paths import ROOT
+
+SAMPLES = ROOT / "tests" / "samples" / "recordings"
+NAMES = sorted(path.name.removesuffix(".run.json.gz") for path in SAMPLES.glob("*.run.json.gz"))
+SENTENCES = {"actual", "expected", "reason", "source", "subject", "summary", "text"}
+"""Keys of a report whose value, if it is text, was written for people."""
+NOTE = re.compile(r"^  note: left out as asked for:.*\n(?: {4}.*\n)*", re.MULTILINE)
+"""It lists checks that there may be more of by now."""
+Report = dict[str, Any]
+
+each_name = pytest.mark.parametrize("name", NAMES)
+
+
+def unzipped(name: str) -> bytes:
+    return gzip.decompress((SAMPLES / name).read_bytes())
+
+
+def report_of(name: str) -> Report:
+    report: Report = json.loads(unzipped(f"{name}.report.json.gz"))
+    return report
+
+
+def terminal_of(name: str) -> Path:
+    (path,) = SAMPLES.glob(f"{name}.[0-9]*.txt")
+    return path
+
+
+def exit_code_of(name: str) -> int:
+    return int(terminal_of(name).name.split(".")[1])
+
+
+@cache
+def checks_then() -> frozenset[str]:
+    """The checks that there were when the samples were made."""
+    return frozenset(row["check"] for name in NAMES for row in report_of(name)["results"])
+
+
+class Replay:
+    """`doctor check --replay` of a sample, by the code as it is now."""
+
+    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+        self._folder, self._capsys = folder, capsys
+        monkeypatch.setenv("COLUMNS", "80")
+
+    def __call__(self, name: str, *options: str) -> tuple[int, Report, str]:
+        """The exit code, the report, and what was printed."""
+        recording, report = self._folder / f"{name}.run.json", self._folder / "report.json"
+        recording.write_bytes(unzipped(recording.name + ".gz"))
+        files = ("--replay", str(recording), "--json", str(report))
+        code = cli.run(["check", *files, "--no-color", "-v", *options])
+        return code, json.loads(report.read_bytes()), self._capsys.readouterr().out
+
+    def as_then(self, name: str) -> tuple[int, Report, str]:
+        """Without the checks that are newer than the samples."""
+        newer = sorted(check.id for check in find().checks if check.id not in checks_then())
+        return self(name, *(["--skip", ",".join(newer)] if newer else []))
+
+
+@pytest.fixture
+def replay(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Replay:
+    return Replay(tmp_path, capsys, monkeypatch)
+
+
+def without_sentences(value: Any, key: str = "") -> Any:
+    """The same value with each sentence blank."""
+    if isinstance(value, dict):
+        return {k: without_sentences(v, "reason" if key == "left_out" else k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [without_sentences(each, key) for each in value]
+    return "..." if key in SENTENCES and isinstance(value, str) else value
+
+
+def told(report: Report) -> Report:
+    """All of it but the version that made it."""
+    return {key: value for key, value in report.items() if key != "tool"}
+
+
+@each_name
+def test_the_report_says_the_same(name: str, replay: Replay) -> None:
+    """Findings, culprits, remedies, hosts, plan, smoke runs, results, counts, verdict and exit code."""
+    code, report, _ = replay.as_then(name)
+    assert code == exit_code_of(name)
+    assert without_sentences(told(report)) == without_sentences(told(report_of(name)))
+
+
+@each_name
+def test_it_is_said_in_the_same_words(name: str, replay: Replay) -> None:
+    _, report, printed = replay.as_then(name)
+    if os.environ.get("UPDATE_REPLAY"):
+        assert without_sentences(told(report)) == without_sentences(told(report_of(name)))
+        text = json.dumps(report, indent=1).encode()
+        (SAMPLES / f"{name}.report.json.gz").write_bytes(gzip.compress(text, 9, mtime=0))
+        terminal_of(name).write_text(printed)
+    assert told(report) == told(report_of(name))
+    assert NOTE.sub("", printed) == NOTE.sub("", terminal_of(name).read_text())
+
+
+@each_name
+def test_newer_checks_blame_nobody(name: str, replay: Replay) -> None:
+    """They find nothing in a recording that holds none of their facts, and the exit code stays."""
+    code, report, _ = replay(name)
+    before = report_of(name)
+    newer = [found for found in report["findings"] if found["check"] not in checks_then()]
+    assert {found["status"] for found in newer} <= {"unknown"}
+    assert (code, report["verdict"]) == (exit_code_of(name), before["verdict"])
+    assert without_sentences(report["hosts"]) == without_sentences(before["hosts"])
+
+
+def test_the_samples_hold_every_kind_of_outcome() -> None:
+    assert len(NAMES) > 30
+    assert {exit_code_of(name) for name in NAMES} == {0, 1, 3}
+    blamed = {found["check"] for name in NAMES for found in report_of(name)["findings"]}
+    assert blamed >= {"host-unreachable", "firewall-blocks", "gpu-xid", "device-ip-missing", "smoke-hang"}

@@ -1,0 +1,202 @@
+"""Node sets: what they unfold to, how they fold, and what may be called a host."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from ClusterShell.RangeSet import RangeSet, RangeSetParseError
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from doctor.errors import UsageError, suggest
+from doctor.text.nodeset import check_host, check_jump, check_user, fold, unfold, unfold_users
+
+LABEL = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
+NAME = (
+    st.lists(LABEL, min_size=1, max_size=3).map(".".join).filter(lambda n: not n.replace(".", "").isdigit())
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("node1", ["node1"]),
+        ("node[1-3]", ["node1", "node2", "node3"]),
+        ("node[3,1-2]", ["node3", "node1", "node2"]),
+        ("node[ 1 , 3 ]", ["node1", "node3"]),
+        ("node2,node1 node2", ["node2", "node1"]),
+        ("node[08-10],gpu7", ["node08", "node09", "node10", "gpu7"]),
+        ("node[1-7/3]", ["node1", "node4", "node7"]),
+        ("r[1-2]-n[1-2].lab", ["r1-n1.lab", "r1-n2.lab", "r2-n1.lab", "r2-n2.lab"]),
+        ("node1[0-1]", ["node10", "node11"]),
+        ("10.0.0.[1-2]", ["10.0.0.1", "10.0.0.2"]),
+        ("fd00::1,[fd00::2]", ["fd00::1", "fd00::2"]),
+        ("fd00::[1-2]", ["fd00::1", "fd00::2"]),
+        ("[fe80::1%eth0]", ["fe80::1%eth0"]),
+        ("[1-2]", ["1", "2"]),
+        (",a,,b,", ["a", "b"]),
+        ("@rack1,c", ["a", "b", "c"]),
+        ("@rack[1-2]", ["a", "b", "d"]),
+    ],
+)
+def test_unfold(text: str, names: list[str]) -> None:
+    assert unfold(text, {"rack1": ("a", "b"), "rack2": ("b", "d")}) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "'' names no host"),
+        (" , ", "' , ' names no host"),
+        ("a,node[1-3", "'a,node[1-3' is not a node set: a bracket has no partner"),
+        ("node]1", "'node]1' is not a node set: a bracket has no partner"),
+        ("node[]", "'node[]' is not a node set: '' is not a range such as 1-4"),
+        ("node[a-b]", "'node[a-b]' is not a node set: 'a-b' is not a range such as 1-4"),
+        ("node[1-2-3]", "'1-2-3' is not a range"),
+        ("node[٣]", "'٣' is not a range"),
+        ("node[3-1]", "'3-1' counts backwards"),
+        ("node[1-3/0]", "'1-3/0' has a step of 0"),
+        ("node[01-100]", "the ends of '01-100' differ in width"),
+        ("node[1-99999999]", "'node[1-99999999]' names more than 100,000 hosts"),
+        ("node[1-1000][1-1000]", "names more than 100,000 hosts"),
+        ("a[1-90000],b[1-90000]", "'a[1-90000],b[1-90000]' names more than 100,000 hosts"),
+        ("node" + "[1-2]" * 5000, "names more than 100,000 hosts"),
+        ("-oProxyCommand=x", "it starts with '-', as an option does"),
+        ("root@-x", "it starts with '-', as an option does"),
+        ("a!b", "use --exclude"),
+        ("a;b", "'a;b' is not a host name"),
+        ("a..b", "'a..b' is not a host name"),
+        ("a\x1bb", r"'a\x1bb' is not a host name: it has control characters in it"),
+        ("bücher", "only ASCII letters"),
+        ("x" * 300, "it has 300 characters, and 253 is the most"),
+        ("10.0.0.256", "'10.0.0.256' is not an IPv4 address"),
+        ("10.0.0.[255-256]", "'10.0.0.256' is not an IPv4 address"),
+        ("10.0.0", "is not an IPv4 address"),
+        ("node1:22", "'node1:22' is not an IPv6 address, and other names have no ':'"),
+        ("fe80::1%;x", "is not an IPv6 address"),
+        ("$(id)@a", "'$(id)' is not a user name"),
+        ("@rack1", "'@rack1' is a group, and no inventory is given"),
+    ],
+)
+def test_refused_with_the_offending_text(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        unfold_users(text)
+    assert said in caught.value.message
+
+
+@pytest.mark.slow
+def test_absurd_sizes_are_refused_before_they_are_built() -> None:
+    began = time.process_time()
+    for text in (
+        "n[1-" + "9" * 150 + "]",
+        "n" + "[1-9]" * 100_000,
+        "n[1-100000]" * 3,
+        ",".join(["n[1-99999]"] * 999),
+    ):
+        with pytest.raises(UsageError, match="more than 100,000 hosts"):
+            unfold(text)
+    assert time.process_time() - began < 10
+
+
+def test_unknown_group_names_the_nearest() -> None:
+    with pytest.raises(UsageError) as caught:
+        unfold("@trian", {"train": ("a",)})
+    assert caught.value.message == "the inventory has no group 'trian'"
+    assert caught.value.hint == "did you mean 'train'?"
+
+
+def test_users_stay_with_their_piece() -> None:
+    assert [(n.user, n.hosts) for n in unfold_users("root@n[1-2],b")] == [
+        ("root", ("n1", "n2")),
+        (None, ("b",)),
+    ]
+    with pytest.raises(UsageError, match="no place in front of a host"):
+        unfold("root@node1")
+
+
+@pytest.mark.parametrize("user", ["root", "svc_train", "j.doe", "LAB\\anna", "anna@lab.example", "host$"])
+def test_users(user: str) -> None:
+    assert check_user(user) == user
+
+
+@pytest.mark.parametrize("jump", ["bastion", "root@bastion:2222", "a,b@c", "[fd00::1]:22", "fd00::1"])
+def test_jumps(jump: str) -> None:
+    assert check_jump(jump) == jump
+
+
+@pytest.mark.parametrize("jump", ["", "-J", "a,,b", "a:0", "a:x", "a b", "a;b", "x@-o", "a\n"])
+def test_bad_jumps(jump: str) -> None:
+    with pytest.raises(UsageError):
+        check_jump(jump)
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ([], ""),
+        (["node3", "node1", "node2", "gpu7", "node7", "node7"], "gpu7,node[1-3,7]"),
+        (["node10", "node9"], "node[9-10]"),
+        (["node08", "node09", "node10"], "node[08-10]"),
+        (["r1-n1", "r1-n2", "r2-n1", "r2-n2"], "r[1-2]-n[1-2]"),
+        (["r1-n1", "r1-n2", "r2-n2"], "r1-n[1-2],r2-n2"),
+        (["n1.ib0", "n2.ib0"], "n[1-2].ib0"),
+        (["10.0.0.1", "10.0.0.2", "10.0.1.9"], "10.0.0.[1-2],10.0.1.9"),
+        (["fd00::2", "fd00::1", "z9"], "z9,fd00::1,fd00::2"),
+        (["1", "2"], "[1-2]"),
+        (["head", "a b", "x,y", "%d", "@g", "[", ""], ",%d,@g,[,a b,head,x,y"),
+        (["node10", "node2"], "node[2,10]"),
+        (["b10x", "b2y"], "b2y,b10x"),
+    ],
+)
+def test_fold(names: list[str], text: str) -> None:
+    assert fold(names) == text
+    assert fold(reversed(names)) == text
+
+
+@given(st.lists(st.text(), max_size=8))
+def test_fold_takes_any_strings(names: list[str]) -> None:
+    assert isinstance(fold(names), str)
+
+
+@given(st.sets(NAME, min_size=1, max_size=30), st.randoms())
+def test_fold_and_unfold_are_inverse(names: set[str], random: object) -> None:
+    shuffled = sorted(names, key=lambda _: random.random())  # type: ignore[attr-defined]
+    text = fold(names)
+    assert fold(shuffled) == text
+    assert set(unfold(text)) == names
+
+
+@given(st.text(alphabet="ab1290,-/[]@:.! ", max_size=30))
+def test_any_text_unfolds_or_is_refused(text: str) -> None:
+    try:
+        names = unfold_users(text, {"a": ("a1",)})
+    except UsageError:
+        return
+    assert all(check_host(name) == name for named in names for name in named.hosts)
+
+
+@given(st.integers(0, 99999), st.integers(0, 300), st.integers(1, 9), st.integers(1, 6), st.integers(1, 6))
+def test_ranges_are_those_of_clustershell(first: int, more: int, step: int, left: int, right: int) -> None:
+    assume(first + more > 0)  # ClusterShell takes `0-00`
+    text = f"{first:0{left}d}-{first + more:0{right}d}/{step}"
+    try:
+        expected = [f"n{number}" for number in RangeSet(text).striter()]
+    except RangeSetParseError:
+        with pytest.raises(UsageError):
+            unfold(f"n[{text}]")
+    else:
+        assert unfold(f"n[{text}]") == expected
+
+
+def test_folding_stays_fast_where_names_have_many_numbers() -> None:
+    names = [f"ip-10-{i * 7 % 251}-{i * 13 % 241}-{i * 17 % 239}" for i in range(10_000)]
+    began = time.process_time()
+    text = fold(names)
+    assert time.process_time() - began < 10
+    assert set(unfold(text)) == set(names)
+
+
+def test_suggest() -> None:
+    assert suggest("nod1", ["node1", "gpu"]) == "did you mean 'node1'?"
+    assert suggest("zebra", ["node1"]) == ""

@@ -1,0 +1,116 @@
+"""What srun and scontrol print, as several versions of Slurm word it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from doctor.transport.slurm import errors
+from doctor.transport.slurm.output import DownNode, Words, down_nodes, read_words
+from tests.support.paths import ROOT
+
+SAMPLES = ROOT / "tests" / "samples" / "slurm"
+
+
+def words(name: str) -> Words:
+    return read_words((SAMPLES / f"srun-{name}.txt").read_text().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "down"),
+    [
+        (
+            "20.11",
+            [
+                DownNode("node2", "ALLOCATED*", ""),
+                DownNode("node3", "DOWN*+DRAIN", "bad DIMM B2 [root@2026-11-19T08:12:11]"),
+            ],
+        ),
+        ("22.05", [DownNode("node3", "MIXED+NOT_RESPONDING", "")]),
+        (
+            "23.11",
+            [
+                DownNode("gpu02", "DOWN+NOT_RESPONDING", "Not responding [slurm@2026-11-20T11:54:03]"),
+                DownNode("gpu03", "IDLE+CLOUD+POWERED_DOWN", ""),
+            ],
+        ),
+    ],
+)
+def test_nodes_that_slurm_does_not_reach(name: str, down: list[DownNode]) -> None:
+    assert down_nodes((SAMPLES / f"nodes-{name}.txt").read_text()) == down
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["IDLE", "ALLOCATED", "MIXED+DRAIN", "ALLOCATED+COMPLETING", "IDLE+MAINTENANCE+RESERVED", "MIXED-"],
+)
+def test_nodes_that_work(state: str) -> None:
+    """A node that drains still runs the jobs that it has."""
+    assert down_nodes(f"NodeName=a Arch=x86_64 State={state} Weight=1 Reason=soon") == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "slurm_load_node error: Unable to contact slurm controller", "State=DOWN "]
+)
+def test_no_answer_of_slurm_takes_nobody_out(text: str) -> None:
+    assert down_nodes(text) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "failed"),
+    [
+        ("refused-22.05", {"node3": "Communication connection failure"}),
+        ("refused-20.02", {"ip-10-31-81-213": "Communication connection failure"}),
+        ("silent-24.05", {"node3": "Socket timed out on send/recv operation"}),
+        ("name-23.11", {"gpu007": "Can't find an address, check slurm.conf"}),
+    ],
+)
+def test_the_node_on_which_a_step_does_not_begin(name: str, failed: dict[str, str]) -> None:
+    """Those that srun killed for it are not to blame."""
+    assert words(name).refused == failed
+
+
+@pytest.mark.parametrize(
+    ("name", "fate", "says"),
+    [
+        ("cancelled-22.05", "cancelled", "was cancelled"),
+        ("preempted-23.11", "preempted", "was preempted"),
+        ("time-limit-23.11", "time-limit", "time limit"),
+        ("node-failure-22.05", "node-failure", "a node of the job failed"),
+        ("no-job-22.05", "no-job", "does not get into the allocation"),
+    ],
+)
+def test_what_became_of_the_step(name: str, fate: str, says: str) -> None:
+    found = words(name)
+    assert found.fate == fate
+    assert found.refused == {}
+    assert says in errors.no_step(found, 1).summary
+    assert says in errors.broke("other", found).summary
+
+
+def test_a_node_that_fails_is_named() -> None:
+    found = words("node-failure-22.05")
+    assert found.ended == {"jz-37": "Node failure"}
+    assert "Node failure" in errors.broke("jz-37", found).summary
+
+
+def test_an_option_that_srun_does_not_know() -> None:
+    assert words("no-overlap-20.02").option == "--overlap"
+
+
+def test_what_nobody_foresaw_is_quoted() -> None:
+    aside = "srun: cluster configuration lacks support for cpu binding"
+    found = read_words([aside, "srun: error: The moon is full\x1b[31m", "srun: Job step aborted"])
+    assert (found.fate, found.refused) == ("", {})
+    assert "The moon is full?[31m" in errors.no_step(found, 1).summary
+
+
+@settings(max_examples=40)
+@given(st.lists(st.text(max_size=300), max_size=5))
+def test_any_text_is_read(lines: list[str]) -> None:
+    found = read_words(lines)
+    down_nodes("\n".join(lines))
+    for said in (*found.refused.values(), *found.ended.values(), found.first):
+        assert said.isprintable()
+        assert len(said) <= 200

@@ -23,7 +23,7 @@ from doctor.judge.verdict import Report, Rules
 from doctor.mesh import Patience
 from doctor.model import Host
 from doctor.recording import Recording, load
-from doctor.report.outputs import Outputs, deliver, refuse_unwritable
+from doctor.report.outputs import deliver, refuse_unwritable
 from doctor.run.choose_transport import transport_of
 from doctor.run.collect import Collection, Order
 from doctor.run.flags import pairs, wished
@@ -35,15 +35,17 @@ from doctor.targets.inventory import read_targets
 from doctor.transport.containers import enter_all
 
 DEFAULT_EXAM = "preflight"
+TRAINING = ("smoke", "preflight")
+"""The commands that make a smoke run."""
 SHAPES = ("auto", "full", "ring", "none")
 ON_BUSY = ("skip", "run")
 
 
-def conduct(request: Request, outputs: Outputs, ready: Ready | None = None) -> int:
+def conduct(request: Request, ready: Ready | None = None) -> int:
     """Run the examination and show it; the exit code is the report's."""
-    refuse_unwritable(outputs)
+    refuse_unwritable(request.outputs, {"--save": request.save})
     recording, report = examined(request, ready=ready)
-    deliver(report, recording, outputs)
+    deliver(report, recording, request.outputs, request.save)
     return report.exit_code
 
 
@@ -52,7 +54,7 @@ def examined(
 ) -> tuple[Recording, Report]:
     """What the hosts said, and the judgement; `more` are facts that no check asks for."""
     playbook = load_remedies()
-    recorded = _load(request)
+    recorded = load(request.replay) if request.replay else None
     smoke = recorded.smoke_wanted if recorded else None
     syllabus = _syllabus(request, recorded, smoke)
     if recorded is None:
@@ -60,49 +62,6 @@ def examined(
     else:
         recording = replace(recorded, expect={**recorded.expect, **pairs(request.what.expect)})
     return recording, examine(recording, syllabus, playbook, replayed=recorded is not None)
-
-
-def _load(request: Request) -> Recording | None:
-    """The recording to judge again; what would change what was asked has no place beside it."""
-    who, way, job, what = request.who, request.way, request.job, request.what
-    if what.replay is None:
-        return None
-    asks = {
-        "HOSTS": who.hosts,
-        "--hostfile": who.hostfile,
-        "--inventory": who.inventory,
-        "--rank-table": who.rank_table,
-        "--local": who.local,
-        "--exclude": who.exclude,
-        "--backend": job.backend != "auto",
-        "--master-port": job.master_port,
-        "--ranks-per-host": job.ranks_per_host,
-        "--launch": job.launch,
-        "--plan": job.plan,
-        "--python": request.smoke.python,
-        "--steps": request.smoke.steps,
-        "--tp": request.smoke.tp,
-        "--smoke-timeout": request.smoke.timeout,
-        "--inject": request.smoke.inject,
-        "--no-smoke": request.smoke.refused,
-        "--sudo": way.sudo,
-        "--enter": way.enter,
-        "--transport": way.transport != "auto",
-        "--user": way.user,
-        "--port": way.port,
-        "--identity": way.identities,
-        "--jump": way.jump,
-        "--ssh-config": way.ssh_config,
-        "--accept-new": way.accept_new,
-        "--deadline": way.deadline,
-    }
-    given = [name for name, value in asks.items() if value]
-    if given:
-        raise UsageError(
-            f"--replay judges what was recorded; {', '.join(given)} cannot change it.",
-            "--exam, --only, --skip, --expect and --strict can.",
-        )
-    return load(what.replay)
 
 
 def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) -> Syllabus:
@@ -114,7 +73,7 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
     found = find(what.checks)
     exam = load_exam(name, found.checks)
     shape = _shape(what.mesh or (recorded.mesh_mode if recorded else exam.mesh))
-    able = exam.smoke and (request.smoke.wanted or recorded is not None)
+    able = exam.smoke and (request.command in TRAINING or recorded is not None)
     smoke = able and not request.smoke.refused if smoke is None else smoke
     checks, left_out = select(found.checks, exam, what.only, what.skip, mesh=shape != "none", smoke=smoke)
     if not able:  # nobody took it out: it is no part of this
@@ -177,7 +136,7 @@ def _collect(
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
     transport = ready.transport if ready else transport_of(way, targets, hosts)
-    line = Line(not request.quiet, verbose=request.verbose)
+    line = Line(not request.outputs.quiet, verbose=request.outputs.verbose)
     collection = Collection(
         Order(
             command=request.command,

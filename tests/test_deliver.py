@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import DoctorError, UsageError
+from doctor.judge.reading import Reading, read_recording
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus, View
-from doctor.recording import Recording
 from doctor.report.formats import STDOUT, Outputs
 from doctor.report.no_go import LONGEST, no_go
 from doctor.report.outputs import deliver, refuse_unwritable, show
@@ -36,13 +36,13 @@ def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def sick_head(need: int) -> tuple[Report, Recording]:
+def sick_head(need: int) -> tuple[Report, Reading]:
     """The head is faulty; on the next host somebody listens on the master port."""
     made = recording(
         NAMES,
         heard={"node1": heard(1, NAMES, spaces=SMALL_SHM), "node2": heard(2, NAMES, listeners=ON_29500)},
     )
-    return report(made, need_hosts=need), made
+    return report(made, need_hosts=need), read_recording(made)
 
 
 def test_a_go_puts_the_line_on_stdout_and_all_else_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,6 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Case, Facts, judge
-from doctor.judge.examine import plan_of
 from doctor.judge.findings import findings
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find
@@ -74,13 +73,12 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
         )
     to_file = output is not None and str(output) != "-"
     refuse_unwritable(request.outputs, {"--output": output if to_file else None})
-    recording, report = examined(request, MORE)
+    reading, report = examined(request, MORE)
     if report.verdict is not Verdict.HEALTHY:
         show(report, request.outputs, sys.stderr)
         print("doctor: no rank table was written: mend the above first, or leave hosts out.", file=sys.stderr)
         return report.exit_code
-    facts = Facts(recording.heard)
-    plan = plan_of(recording)
+    facts, plan = reading.facts, reading.plan
     unknown = {host: why for host in plan.names if (why := _unknown(host, facts, form))}
     if unknown:
         first = next(iter(unknown.values()))

@@ -13,9 +13,10 @@ from typing import TextIO
 from doctor.errors import DoctorError, UsageError
 from doctor.facts.network import LISTENERS
 from doctor.judge.engine import Facts
+from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.model import Missing
-from doctor.recording import Recording, encoded, save
+from doctor.recording import encoded, save
 from doctor.report.folder import add_files, make_folder, run_name
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
 from doctor.report.go import Bound, Going, chosen, going
@@ -76,9 +77,7 @@ def show(report: Report, outputs: Outputs, out: TextIO) -> None:
         put(_rendered(report, outputs, out is not None and out.isatty(), width(out)), out)
 
 
-def deliver(
-    report: Report, recording: Recording | None, outputs: Outputs, saved_as: Path | None = None
-) -> None:
+def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as: Path | None = None) -> None:
     """The terminal first; a file that cannot be written loses only itself, and is told at the end.
 
     A launch line comes last: it is for a run of which everything is kept.
@@ -98,15 +97,15 @@ def deliver(
         show(report, outputs, sys.stderr if on_stdout or outputs.launch is not None else sys.stdout)
     except OSError as error:
         failed.append(f"The terminal report could not be written: {error.strerror}.")
-    if recording is not None and saved_as is not None:
-        attempt(saved_as, partial(save, recording, saved_as))
+    if reading is not None and saved_as is not None:
+        attempt(saved_as, partial(save, reading.recording, saved_as))
     for form, path in outputs.files():
         if path != STDOUT:
             attempt(path, partial(path.write_bytes, form.write(report)))
-    go, launcher = _going(report, recording, outputs)
+    go, launcher = _going(report, reading, outputs)
     kept: dict[str, Path] = {}
     if (folder := outputs.report_dir) is not None:
-        files = _files(report, recording, outputs, go)
+        files = _files(report, reading, outputs, go)
         attempt(folder, lambda: kept.update(add_files(folder.absolute(), _name(report), files)))
     if report.exit_code != 0 and outputs.for_a_script:
         put(no_go(report, kept.get(".txt")), sys.stderr)
@@ -132,21 +131,19 @@ HOSTS = ".hosts"
 """The suffix of the hostfile among the files of a run."""
 
 
-def _files(
-    report: Report, recording: Recording | None, outputs: Outputs, go: Going | None
-) -> dict[str, bytes]:
+def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Going | None) -> dict[str, bytes]:
     """What a run leaves in --report-dir, by its suffix."""
     plain = Outputs(verbose=outputs.verbose, no_color=True)
     files = {form.suffix: form.write(report) for form in FORMATS if form.suffix}
     files[".txt"] = _rendered(report, plain, False, WIDTH).encode(errors="replace")
-    if recording is not None:
-        files[".run.json"] = encoded(recording)
+    if reading is not None:
+        files[".run.json"] = encoded(reading.recording)
     if go is not None:
         files[HOSTS] = lines(hostfile(go))
     return files
 
 
-def _going(report: Report, recording: Recording | None, outputs: Outputs) -> tuple[Going | None, str]:
+def _going(report: Report, reading: Reading | None, outputs: Outputs) -> tuple[Going | None, str]:
     """Who goes, and in which form that is told."""
     form = read_form(outputs.launch) if outputs.launch is not None else "hostfile"
     names = chosen(report)
@@ -155,12 +152,12 @@ def _going(report: Report, recording: Recording | None, outputs: Outputs) -> tup
     order: tuple[str, ...] = ()
     if names and form == "srun":  # outside of the allocation, the order that nodes usually have in Slurm
         order = (*allocated(os.environ), *unfold(fold(names)))
-    return going(report, _bound(recording), order), form
+    return going(report, _bound(reading), order), form
 
 
-def _bound(recording: Recording | None) -> Bound:
+def _bound(reading: Reading | None) -> Bound:
     """The ports on which somebody listens, on each host that told them."""
-    facts = Facts(recording.heard if recording else {})
+    facts = reading.facts if reading else Facts({})
     told = {host: facts.get(host, LISTENERS) for host in facts.hosts}
     return {
         host: frozenset(each.port for each in seen)

@@ -18,6 +18,7 @@ from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
 from doctor.judge.examine import Syllabus, examine
 from doctor.judge.playbook import MeshMode, Playbook, exams, load_exam, load_remedies, select
+from doctor.judge.reading import Reading, read_recording
 from doctor.judge.registry import find
 from doctor.judge.verdict import Report, Rules
 from doctor.mesh import Patience
@@ -44,24 +45,25 @@ ON_BUSY = ("skip", "run")
 def conduct(request: Request, ready: Ready | None = None) -> int:
     """Run the examination and show it; the exit code is the report's."""
     refuse_unwritable(request.outputs, {"--save": request.save})
-    recording, report = examined(request, ready=ready)
-    deliver(report, recording, request.outputs, request.save)
+    reading, report = examined(request, ready=ready)
+    deliver(report, reading, request.outputs, request.save)
     return report.exit_code
 
 
 def examined(
     request: Request, more: Sequence[Fact[Any]] = (), ready: Ready | None = None
-) -> tuple[Recording, Report]:
+) -> tuple[Reading, Report]:
     """What the hosts said, and the judgement; `more` are facts that no check asks for."""
     playbook = load_remedies()
     recorded = load(request.replay) if request.replay else None
     smoke = recorded.smoke_wanted if recorded else None
     syllabus = _syllabus(request, recorded, smoke)
     if recorded is None:
-        recording = _collect(request, syllabus, playbook, more, ready)
+        reading = _collect(request, syllabus, playbook, more, ready)
     else:
-        recording = replace(recorded, expect={**recorded.expect, **pairs(request.what.expect)})
-    return recording, examine(recording, syllabus, playbook, replayed=recorded is not None)
+        expect = {**recorded.expect, **pairs(request.what.expect)}
+        reading = read_recording(replace(recorded, expect=expect))
+    return reading, examine(reading, syllabus, playbook, replayed=recorded is not None)
 
 
 def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) -> Syllabus:
@@ -113,7 +115,7 @@ def _collect(
     playbook: Playbook,
     more: Sequence[Fact[Any]],
     ready: Ready | None,
-) -> Recording:
+) -> Reading:
     """Ask the hosts; an interruption leaves what is known by then."""
     way, what = request.way, request.what
     training = _training(request.smoke)
@@ -163,7 +165,7 @@ def _collect(
         if ready:
             collection.unreached.update(ready.absent())
         if syllabus.smoke:
-            before = examine(collection.recording(), syllabus.before_smoke(), playbook)
+            before = examine(collection.read(), syllabus.before_smoke(), playbook)
             rehearse(collection, training, before)
             if ready:
                 collection.unreached.update(ready.absent())
@@ -173,7 +175,7 @@ def _collect(
         line.clear()
         with contextlib.suppress(KeyboardInterrupt):  # impatience must not cost the report
             transport.close()
-    return collection.recording()
+    return collection.read()
 
 
 def _training(smoke: Smoke) -> SmokeWishes:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from doctor.errors import UsageError
 from doctor.job.plan import JobPlan
-from doctor.judge.examine import plan_of
+from doctor.judge.reading import Reading
 from doctor.judge.verdict import HostReport, Report
 from doctor.mesh import MeshPatience, MeshResult, mesh_script, plan_mesh, run_mesh
 from doctor.model import Host, HostStatus
@@ -20,7 +20,6 @@ from doctor.probe import through
 from doctor.rules.smoke import is_fault
 from doctor.run.collect import Collection
 from doctor.smoke.agents import smoke_script
-from doctor.smoke.judge import judge
 from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import LeftOutOfSmoke, SmokeResult
 from doctor.smoke.run import SmokeRun
@@ -37,8 +36,7 @@ _FOR_RANKS = re.compile(
 
 def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
     """`before` is the report of all that was found without a smoke run."""
-    recording = collection.recording()
-    job = plan_of(recording)
+    job = collection.read().plan
     fit, left_out = _fit(before)
     late = "the deadline came before it" if collection.left() <= 0 else ""
     collection.no_smoke = _obstacle(before, fit) or late
@@ -52,7 +50,7 @@ def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> Non
                 raise
             collection.no_smoke = error.message
             return
-        blamed = named_by(result)
+        blamed = named_by(collection.read())
         fit = [host for host in fit if host not in blamed]
         if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
             return
@@ -62,10 +60,17 @@ def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> Non
             collection.say(f"smoke: once more, without {', '.join(blamed)}")
 
 
-def named_by(result: SmokeResult) -> list[str]:
-    """The hosts that a fault of this run names."""
-    charges = (charge for charge in judge(result) if is_fault(charge))
-    return list(dict.fromkeys(h for charge in charges for h in charge.culprit_hosts(result.plan)))
+def named_by(reading: Reading) -> list[str]:
+    """The hosts that a fault of the last smoke run names."""
+    runs = reading.smoke.runs[-1:] if reading.smoke else ()
+    named = (
+        h
+        for run in runs
+        for charge in run.charges
+        if is_fault(charge)
+        for h in charge.culprit_hosts(run.plan)
+    )
+    return list(dict.fromkeys(named))
 
 
 def _fit(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:

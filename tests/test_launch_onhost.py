@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.job.launch.command import LAUNCHERS, MODULES, kept_words, read_command
+from doctor.job.launch.command import kept_words, read_command
+from doctor.job.launch.launchers import COMMANDS, MODULES
 from doctor.job.launch.onhost import awk_words
 from doctor.job.launch.variables import is_kept, must_agree
 
@@ -88,20 +89,20 @@ def test_what_is_kept_says_the_same_of_the_ranks(line: str) -> None:
     if whole is None or "'" in line:
         return
     assert kept is not None
-    assert (kept.way, kept.program) == (whole.way, whole.program)
+    assert (kept.launcher, kept.program) == (whole.launcher, whole.program)
     assert kept.options == {name: value for name, value in whole.options.items() if name}
 
 
 WORDS = st.sampled_from(
     (
-        *(*LAUNCHERS, *MODULES, "python3", "-m", "-c", "-u", "-x", "--", "-", "env", "launch", "t.py", "2"),
+        *(*COMMANDS, *MODULES, "python3", "-m", "-c", "-u", "-x", "--", "-", "env", "launch", "t.py", "2"),
         *("--nnodes", "--nnodes=2", "--log_dir", "-n2", "-np", "--new", "--new=1", "--export", "-mca", "run"),
     )
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from((*LAUNCHERS, "python3")), st.lists(WORDS, max_size=8))
+@given(st.sampled_from((*COMMANDS, "python3")), st.lists(WORDS, max_size=8))
 def test_any_command_line(first: str, more: list[str]) -> None:
     words = (first, *more)
     assert kept_words(on_the_host(words, AWKS[0])) == kept_words(words)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, NotUnderstood, Run
+from doctor.job.launch.launchers import LAUNCHERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,8 @@ _PS = (
     # The probe's own session is left out: its shells hang in state D for an instant whenever they fork.
     "command -v ps >/dev/null || exit 127; read -r _ _ _ _ _ own _ </proc/self/stat; "
     "ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
-    "awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || /torchrun|torch.distributed"
-    "|multiprocessing.(spawn|fork|resource)|msrun|deepspeed|accelerate|mpirun|orted|torch_npu_run/)"
+    "awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || /multiprocessing.(spawn|fork|resource)"
+    f"|{'|'.join(name for each in LAUNCHERS for name in each.left_over)}/)"
     ' {sub(/^ *[0-9]+ +/, ""); if (n++ < 300) print substr($0, 1, 400)}\''
 )
 _OURSELVES = re.compile(r"awk (?:-v own=\S* )?\$[12] == 1 ")

@@ -12,6 +12,7 @@ from typing import TextIO
 
 from doctor.errors import DoctorError, UsageError
 from doctor.facts.network import LISTENERS
+from doctor.job.launch.forms import Going, Start
 from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
@@ -19,21 +20,20 @@ from doctor.model import Missing
 from doctor.recording import encoded, save
 from doctor.report.folder import add_files, make_folder, run_name
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
-from doctor.report.go import Bound, Going, chosen, going
+from doctor.report.go import Bound, chosen, going
 from doctor.report.launch_line import (
     AUTO,
-    Start,
-    allocated,
+    FORMS,
     form_for,
     hostfile,
     job_id,
     launch_lines,
     launch_notes,
     read_form,
+    tasks_on_a_node,
 )
 from doctor.report.no_go import no_go
-from doctor.targets.inventory import slurm_tasks
-from doctor.text.nodeset import fold, unfold
+from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 from doctor.text.terminal import WIDTH, put, width
 
@@ -110,14 +110,8 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
     if report.exit_code != 0 and outputs.for_a_script:
         put(no_go(report, kept.get(".txt")), sys.stderr)
     if go and outputs.launch is not None and not failed:
-        tasks = slurm_tasks(os.environ)
-        start = Start(
-            go,
-            report.plan,
-            job_id(os.environ) or _when(report),
-            kept.get(HOSTS),
-            tasks.value if tasks else None,
-        )
+        tasks = tasks_on_a_node(go, report.plan, os.environ)
+        start = Start(go, job_id(os.environ) or _when(report), kept.get(HOSTS), tasks)
         try:
             put(_spoken(start, launcher, outputs), sys.stderr)
             put(launch_lines(start, launcher), sys.stdout)
@@ -149,9 +143,7 @@ def _going(report: Report, reading: Reading | None, outputs: Outputs) -> tuple[G
     names = chosen(report)
     if form == AUTO:
         form = form_for(names, report.plan, os.environ)
-    order: tuple[str, ...] = ()
-    if names and form == "srun":  # outside of the allocation, the order that nodes usually have in Slurm
-        order = (*allocated(os.environ), *unfold(fold(names)))
+    order = FORMS[form].order(names, os.environ) if names else ()
     return going(report, _bound(reading), order), form
 
 

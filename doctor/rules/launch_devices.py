@@ -6,8 +6,9 @@ from collections.abc import Hashable, Iterator, Mapping
 from shlex import quote
 
 from doctor.job.launch.common import spans_hosts
+from doctor.job.launch.launcher import Number
 from doctor.job.launch.process_env import Told
-from doctor.job.launch.rank_env import Number
+from doctor.job.launch.rank_env import role_variable
 from doctor.job.launch.ranks import device_conflicts, may_be_inherited, ranks_of, visible_devices
 from doctor.model import Confidence, Evidence, Place, Problem, Severity
 from doctor.rules.launch_names import Crew
@@ -98,7 +99,7 @@ def _device(told: Told) -> Number | None:
     """torch goes by LOCAL_RANK, MindSpore by DEVICE_ID."""
     of_torch = "LOCAL_RANK" in told.env and told.env.keys() & {"RANK", "WORLD_SIZE"}
     name = "LOCAL_RANK" if of_torch else "DEVICE_ID"
-    if name == "DEVICE_ID" and "MS_ROLE" in told.env:
+    if name == "DEVICE_ID" and role_variable(told):
         return None  # a dynamic cluster counts the ranks of a host itself
     return Number(name, told.env[name]) if name in told.env else None
 

@@ -5,44 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from doctor.job.launch import launchers
 from doctor.text.redact import redact_values
 
 KEPT = (
-    "RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|GROUP_RANK|GROUP_WORLD_SIZE|NODE_RANK|NNODES"
-    "|NPROC_PER_NODE|MASTER_ADDR|MASTER_PORT|TORCHELASTIC_(RUN_ID|RESTART_COUNT)"
-    "|PET_(NNODES|NPROC_PER_NODE|NODE_RANK|MASTER_ADDR|MASTER_PORT|RDZV_BACKEND|RDZV_ENDPOINT|RDZV_ID)"
-    "|RANK_ID|RANK_SIZE|RANK_TABLE_FILE|MINDSPORE_HCCL_CONFIG_PATH|DEVICE_ID|DEVICE_NUM"
+    f"{launchers.KEPT}|RANK_TABLE_FILE|MINDSPORE_HCCL_CONFIG_PATH|DEVICE_ID|DEVICE_NUM"
     "|CM_(CHIEF_IP|CHIEF_PORT|CHIEF_DEVICE|WORKER_SIZE|WORKER_IP)"
-    "|MS_(ROLE|SCHED_HOST|SCHED_PORT|WORKER_NUM|SERVER_NUM|NODE_ID|WORKER_IP|TOPO_TIMEOUT|NODE_TIMEOUT)"
-    "|MS_(RECEIVE_MSG_TIMEOUT|RETRY_INTERVAL_(LOWER|UPPER)|DISABLE_HEARTBEAT|ENABLE_(RECOVERY|LCCL))"
     "|(HCCL|NCCL|GLOO|TORCH_HCCL|TORCH_NCCL)_[A-Z0-9_]+|TP_SOCKET_IFNAME|P2P_HCCL_BUFFSIZE"
     "|ASCEND_(RT_VISIBLE_DEVICES|VISIBLE_DEVICES|DEVICE_ID)|(CUDA|NPU)_VISIBLE_DEVICES"
-    "|(OMPI|MV2)_COMM_WORLD_(RANK|SIZE|LOCAL_RANK|LOCAL_SIZE)|PMI_(RANK|SIZE)"
-    "|SLURM_(JOB_ID|STEP_ID|STEP_NUM_TASKS|PROCID|LOCALID|NODEID|NNODES)"
 )
 """Their names, as an extended regular expression that grep, awk and Python read alike."""
 
 SECRET = "(KEY|TOKEN|SECRET|PASS|PWD|WEBHOOK|CRED)"
 """No variable with this in its name is read, whatever else it is called."""
 
-RANK_VARIABLES = (
-    ("RANK", "WORLD_SIZE"),
-    ("RANK_ID", "RANK_SIZE"),
-    ("MS_NODE_ID", "MS_WORKER_NUM"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
-)
-"""What numbers a rank, and what says how many there are; the first that is set counts."""
-
-ONLY_TOGETHER = "SLURM_PROCID"
-"""A batch script has this number as well, and is no task of a step."""
-
-PER_PROCESS = re.compile(
-    r"RANK|LOCAL_RANK|GROUP_RANK|NODE_RANK|RANK_ID|DEVICE_ID|PET_NODE_RANK|MS_NODE_ID|MS_ROLE|ASCEND_DEVICE_ID"
-    r"|\w+_COMM_WORLD_(?:LOCAL_)?RANK|PMI_RANK|SLURM_(?:PROCID|LOCALID|NODEID)"
-)
+PER_PROCESS = re.compile(f"{launchers.PER_RANK}|DEVICE_ID|ASCEND_DEVICE_ID")
 """Meant to differ from rank to rank: never true of a whole launch."""
 
 PER_HOST = re.compile(
@@ -68,10 +45,7 @@ ONLY_PRESENCE = frozenset(
 )
 """Set for every rank or for none; their values may differ."""
 
-_EVERYWHERE = re.compile(
-    r"MASTER_ADDR|MASTER_PORT|WORLD_SIZE|NNODES|MS_SCHED_HOST|MS_SCHED_PORT|MS_WORKER_NUM|MS_SERVER_NUM"
-    r"|RANK_SIZE|CM_CHIEF_\w+|CM_WORKER_SIZE|(?:HCCL|NCCL)_\w+"
-)
+_EVERYWHERE = re.compile(rf"{launchers.MUST_AGREE}|CM_CHIEF_\w+|CM_WORKER_SIZE|(?:HCCL|NCCL)_\w+")
 _KEPT = re.compile(KEPT)
 _SECRET = re.compile(SECRET)
 

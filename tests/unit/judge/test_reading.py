@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from tests.smoke_results import healthy, plan_of
 
 from doctor.api import Fact
 from doctor.judge.engine import Facts
@@ -19,6 +18,7 @@ from doctor.model import Backend, Capture
 from tests.support.commands import environment
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES
+from tests.support.smoke.results import healthy, plan_of
 
 COUNTING = """
 import collections, json, sys

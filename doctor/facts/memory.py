@@ -114,7 +114,8 @@ exec awk 'BEGIN {
     before = path
     for (m = 1; m <= mounts; m++)
       if (index(path "/", mount[m] "/") == 1 && (!best || length(mount[m]) >= length(mount[best]))) best = m
-    if (type[best] ~ /^(nfs.*|cifs|smb.*|lustre|ceph|fuse.*|gpfs|beegfs.*|9p|afs|autofs|glusterfs|pvfs2|wekafs)$/)
+    if (type[best] ~ /^(nfs|smb|fuse|beegfs)/ ||
+        type[best] ~ /^(cifs|lustre|ceph|gpfs|9p|afs|autofs|glusterfs|pvfs2|wekafs)$/)
       print "remote", type[best], path
     else local = local " \"$" name[k] "\"" }
   fflush()

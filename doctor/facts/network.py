@@ -199,7 +199,7 @@ read -r h </proc/sys/kernel/hostname || h=$(uname -n)
 set -- "$h" NAMES
 IFS='
 '; set -f
-if o=$(if [ "$q" ]; then exec getent ahosts "$@"; else exec timeout 2 getent ahosts "$@"; fi 2>/dev/null); then
+if o=$([ -z "$q" ] || exec getent ahosts "$@"; exec timeout 2 getent ahosts "$@") 2>/dev/null; then
   k=$# r=
   for l in $o; do
     case $l in
@@ -214,7 +214,8 @@ for n in "$@"; do echo "? $n"; getent ahosts "$n"; done
 :
 """
 """All names in one process: only the first line of each ends with a name. When one cannot be resolved or that
-takes long, one by one: the output does not tell which it was."""
+takes long, one by one: the output does not tell which it was. Where `q` is set, the probe itself ends all of
+it soon."""
 
 
 def _ask_names(ask: Ask) -> str:

@@ -20,8 +20,8 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Only those worth a look: stuck, zombie, or like training. `init` is the command of process 1, empty where
-    there are none."""
+    """Only those worth a look: stuck, zombie, or like training. `init` is the command of process 1, and
+    empty where there are none."""
 
     init: str
     shown: tuple[Process, ...]
@@ -30,8 +30,9 @@ class Processes:
 _PS = (
     "command -v ps >/dev/null || exit 127; cd /proc; "
     # Nothing of the kind on most hosts. The brackets keep the pattern from finding itself.
-    r"l=$(grep -lsazE '^[0-9]+ \(.*\) [DZ] |torchru[n]|torch.distribute[d]|multiprocessin[g].(spawn|fork|resource)"
-    "|msru[n]|deepspee[d]|accelerat[e]|mpiru[n]|orte[d]|torch_npu_ru[n]' [0-9]*/stat [0-9]*/cmdline 2>&1); "
+    r"l=$(grep -lsazE '^[0-9]+ \(.*\) [DZ] |torchru[n]|torch.distribute[d]"
+    "|multiprocessin[g].(spawn|fork|resource)|msru[n]|deepspee[d]|accelerat[e]|mpiru[n]|orte[d]|torch_npu_ru[n]'"
+    " [0-9]*/stat [0-9]*/cmdline 2>&1); "
     '[ "$l" ] || { echo none; exit; }; '
     # The probe's own session is left out: its shells hang in state D for an instant whenever they fork.
     "read -r _ _ _ _ _ own _ </proc/self/stat; "
@@ -97,8 +98,9 @@ KERNEL_LOG = Fact(
     Run(
         "read -r u _ </proc/uptime; echo uptime $u\n"
         f"exec awk -v worth='{WORTH_READING.lower()}' '"
-        'BEGIN { while (("exec dmesg" | getline line) > 0) if (tolower(line) ~ worth) kept[n++ % 200] = line\n'
-        'if (close("exec dmesg")) exit 1; for (k = n > 200 ? n - 200 : 0; k < n; k++) print kept[k % 200] }\''
+        'BEGIN { dmesg = "exec dmesg"\n'
+        "while ((dmesg | getline line) > 0) if (tolower(line) ~ worth) kept[n++ % 200] = line\n"
+        "if (close(dmesg)) exit 1; for (k = n > 200 ? n - 200 : 0; k < n; k++) print kept[k % 200] }'"
     ),
     _kernel_log,
     needs_root=True,

@@ -1,12 +1,12 @@
 """Facts -> one POSIX sh script for a host, and the host's answer -> captures. Pure both ways.
 
 The script prints frames, each headed by a random token, so that nothing else a login prints is taken for an
-answer. First one shell asks for everything that ends by itself, in at most QUICK_SECONDS. What is missing then,
-and the tools of devices, are asked in lanes joined by pipes: the slowest fact and tools of devices | other slow
-facts | root's facts | the rest. A later lane prints first and then passes on what the earlier ones said, so lanes
-run at once, need no temporary file, and never mix their output. A command that cannot be killed (a dead network
-file system) costs its own lane only: the last lane says that the answer is whole, while the shell still waits
-for the first.
+answer. First one shell asks for everything that ends by itself, within QUICK_SECONDS. What is missing then,
+and the tools of devices, are asked in lanes joined by pipes: the slowest fact and tools of devices | other
+slow facts | root's facts | the rest. A later lane prints first and then passes on what the earlier ones said,
+so lanes run at once, need no temporary file, and never mix their output. A command that cannot be killed (a
+dead network file system) costs its own lane only: the last lane says that the answer is whole, while the
+shell still waits for the first.
 
 Stdin stays open while the script runs; when it ends before the script does, the controller is gone, and the
 script ends its whole session, once the quick part is over: itself and everything it started, also what

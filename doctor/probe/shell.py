@@ -35,9 +35,9 @@ f() { # name cap command: printed here and named there, unless it has to be aske
   printf '%s ' "$1"
 }
 """.strip("\n")
-"""Most hosts answer everything at once, and then one shell and one `timeout` are enough. What failed or hung is
-left to the lanes, which have a limit for each command and keep what it prints on stderr. No command holds a pipe
-of the probe, so not even one that cannot be killed holds this up."""
+"""Most hosts answer everything at once, and then one shell and one `timeout` are enough. What failed or hung
+is left to the lanes, which have a limit for each command and keep what it prints on stderr. No command holds
+a pipe of the probe, so not even one that cannot be killed holds this up."""
 
 TIMEOUT = 'command -v timeout >/dev/null 2>&1 || timeout() { [ "$1" = -s ] && shift 2; shift; "$@"; }'
 CALL = r"""

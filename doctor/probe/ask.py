@@ -9,8 +9,7 @@ dead network file system) costs its own lane only: the last lane says that the a
 shell still waits for the first.
 
 Stdin stays open while the script runs; when it ends before the script does, the controller is gone, and the
-script ends its whole session, once the quick part is over: itself and everything it started, also what
-`timeout` put into other groups.
+script ends its whole session: itself and everything it started, also what `timeout` put into other groups.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from doctor.probe.frames import (
     QUICK_SECONDS,
     SLOW_LANE_SECONDS,
 )
-from doctor.probe.shell import CALL, PRELUDE, QUICK, TIMEOUT, WATCHER
+from doctor.probe.shell import CALL, PRELUDE, QUICK, TIMEOUT
 from doctor.transport import Script
 from doctor.transport.containers import entered
 
@@ -56,7 +55,7 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         f"export U q {' '.join(map(_variable, given))}",
         f"there {' '.join(names)}",
         "! command -v timeout >/dev/null 2>&1 ||",
-        f"  a=$(timeout -s KILL {QUICK_SECONDS} $N sh -c 'eval \"$q\"' 3<&- 2>/dev/null)",
+        f"  a=$(timeout -s KILL {QUICK_SECONDS} $N sh -c 'eval \"$q\"' 2>/dev/null)",
         *_unasked(runs, texts, sudo),
         f"for n in {' '.join([*([FILES] if reads else []), *(fact.name for fact in alone)])}; do",
         '  case " $a" in (*" $n "*) ;; (*) left=1; esac',
@@ -64,7 +63,8 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         '[ -z "$left" ] || {',
         *_lanes(asked, texts, given, token, sudo),
         "exit 0; }",
-        "printf '\n%s done\n' $T",
+        "kill $W; wait $W",
+        "printf '\\n%s done\\n' $T",
         "exit 0; }",
         "",
     ]
@@ -132,7 +132,7 @@ def _lanes(
     rest = [f for f in runs if not (f.slow or f.needs_root or f.group or f.name == LAST)]
     files = f'f {FILES} 0 {FILES_SECONDS} sh -c "${_variable(FILES)}"' if FILES in given else ":"
     return [
-        WATCHER,
+        "exec 5>&-; unset q",
         TIMEOUT,
         CALL,
         f"P=$$ w={SLOW_LANE_SECONDS}; export P",

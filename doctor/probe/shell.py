@@ -22,6 +22,8 @@ end() { # a session whose leader is outside our PID namespace has the number 0, 
   [ "${s:-0}" != 0 ] && pkill -KILL -s "$s" || kill -KILL 0
 }
 trap end TERM HUP
+( while read -r _ <&3; do :; done; end ) >/dev/null 2>&1 5>&- & W=$!
+exec 3<&-
 a= left=
 """.strip("\n")
 
@@ -62,9 +64,4 @@ g() { # name cap seconds command... before the moment E
   elif [ "$E" -gt "$u" ]; then n=$1 c=$2; shift 3; f "$n" "$c" $((E-u)) "$@"
   else printf '\n%s o %s 122 0\n\n' "$T" "$1"; fi
 }
-""".strip("\n")
-
-WATCHER = r"""
-( while read -r _ <&3; do :; done; end ) >/dev/null 2>&1 5>&- & W=$!
-exec 3<&- 5>&-; unset q
 """.strip("\n")

@@ -153,8 +153,9 @@ class Fact(Need[T]):
 
     `slow` facts may hang (network file systems, DNS, drivers): they run beside the others, so that one
     that never ends costs only itself. `cap` bounds the output, in bytes; what was cut off there, or by the
-    timeout, counts as not had, unless `partial` says that the beginning is worth something too. A `later`
-    fact depends on what all hosts said at first, and is asked in a second round.
+    timeout, counts as not had, unless `partial` says that the beginning is worth something too. `ends` says
+    that a command with a cap does not print without end, so that its output may be measured afterwards. A
+    `later` fact depends on what all hosts said at first, and is asked in a second round.
     """
 
     name: str
@@ -168,6 +169,7 @@ class Fact(Need[T]):
     partial: bool = False
     group: Group | None = None
     later: bool = False
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)

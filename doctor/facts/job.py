@@ -74,7 +74,7 @@ def _is_doctor(words: tuple[str, ...]) -> bool:
 
 
 PROCESSES_OF_JOBS: Fact[tuple[JobProcess, ...]] = Fact(
-    "job-processes", Run(LOOK), _jobs, timeout=6, slow=True, cap=CAP
+    "job-processes", Run(LOOK), _jobs, timeout=6, slow=True, cap=CAP, ends=True
 )
 
 LAUNCHES: Given[tuple[Launch, ...]] = Given("launches")

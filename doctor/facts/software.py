@@ -127,7 +127,7 @@ _JOB = (
     f"|{_MINDSPORE}|MASTER_(ADDR|PORT)|WORLD_SIZE|OMP_NUM_THREADS|(CUDA|NPU)_VISIBLE_DEVICES"
     "|LD_LIBRARY_PATH|PYTHONPATH|PYTHONHASHSEED"
 )
-"""Variables that matter to a job, as an extended regular expression that grep and Python read alike."""
+"""Variables that matter to a job, as an extended regular expression that awk and Python read alike."""
 JOB_VARIABLES = re.compile(_JOB)
 
 
@@ -138,7 +138,10 @@ def _environment(capture: Capture) -> Mapping[str, str]:
 
 ENVIRONMENT = Fact(
     "environment",
-    Run(f"env | grep -E '^({_JOB})='"),
+    Run(
+        "exec awk 'BEGIN { for (name in ENVIRON) "
+        f"if (name ~ /^({_JOB})$/) {{ split(ENVIRON[name], line, "
+        '"\\n"); print name "=" line[1] } }\''
+    ),
     _environment,
-    ok_rc=(0, 1),
 )

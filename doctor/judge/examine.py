@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from doctor.api import EXPECTS, Check, Fact, Maybe, Need
+from doctor.devices import VENDORS
 from doctor.expect import Expect, amend
 from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
@@ -18,7 +19,7 @@ from doctor.judge.findings import findings
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.run_facts import givens, smoke_of
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports
-from doctor.model import Backend, Missing, View
+from doctor.model import Missing, View
 from doctor.recording import Recording
 from doctor.text.nodeset import fold
 
@@ -88,8 +89,8 @@ def _sight(host: str, facts: Facts) -> Sight:
     routes = get(ROUTES, None)
     names = get(NAMES, None)
     return Sight(
-        devices=devices.counts if devices else {},
-        plugged_in=frozenset({Backend.HCCL} if devices and devices.on_bus.get("npu") else ()),
+        devices={vendor: len(devices.of(vendor).numbers) for vendor in VENDORS if devices},
+        plugged_in=frozenset(vendor for vendor in VENDORS if devices and devices.of(vendor).on_bus),
         addresses=get(ADDRESSES, {}),
         default_interface=routes.default_interface if routes else None,
         names=names.addresses if names else {},

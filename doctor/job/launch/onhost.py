@@ -10,7 +10,7 @@ import shlex
 
 from doctor.job.launch.command import LAUNCHERS, MODULES, OUTER, WRAPPERS
 from doctor.job.launch.options import Options
-from doctor.job.launch.variables import KEPT, SECRET
+from doctor.job.launch.variables import JOB_VARIABLES, SECRET
 
 MOST = 300
 """Processes of one host. Helpers that a rank has started do not count."""
@@ -129,7 +129,7 @@ def awk_words() -> tuple[str, ...]:
         "most": str(MOST),
         "numbers": " ".join(NUMBERED),
         "wrapper": f"^({_WRAPPERS})$",
-        "names": KEPT,
+        "names": JOB_VARIABLES,
         "secret": SECRET,
         "wrapped": _WRAPPED,
         "launchers": _LAUNCHERS,
@@ -154,6 +154,7 @@ for f in $l; do
   [ $n -lt {CANDIDATES} ] || {{ echo more; exit 0; }}
 done
 [ "$e" ] || exit 0
-{{ grep -Hsa . $s; {{ grep -Hsaz '' $c; grep -HsazE '^({KEPT})=' $e; }} | tr '\\0\\n' '\\n\\001'; }} |
+{{ grep -Hsa . $s; {{ grep -Hsaz '' $c; grep -HsazE '^({JOB_VARIABLES})=' $e
+}} | tr '\\0\\n' '\\n\\001'; }} |
 awk -v "own=${{own:-0}}" {shlex.join(awk_words())}
 """

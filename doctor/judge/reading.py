@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from doctor.api import Fact
+from doctor.devices import VENDORS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import SmokeRun, SmokeSeen
 from doctor.facts.system import DEVICES, VIEW
 from doctor.job.plan import JobPlan, Sight, draft, settle
 from doctor.judge.engine import Facts
-from doctor.model import Backend, Missing, View
+from doctor.model import Missing, View
 from doctor.recording import Recording
 from doctor.smoke.judge import judge
 
@@ -59,8 +60,8 @@ def _sight(host: str, facts: Facts) -> Sight:
     routes = get(ROUTES, None)
     names = get(NAMES, None)
     return Sight(
-        devices=devices.counts if devices else {},
-        plugged_in=frozenset({Backend.HCCL} if devices and devices.on_bus.get("npu") else ()),
+        devices={vendor: len(devices.of(vendor).numbers) for vendor in VENDORS if devices},
+        plugged_in=frozenset(vendor for vendor in VENDORS if devices and devices.of(vendor).on_bus),
         addresses=get(ADDRESSES, {}),
         default_interface=routes.default_interface if routes else None,
         names=names.addresses if names else {},

@@ -170,6 +170,7 @@ class Agent:
             line = line[os.write(1, line) :]
 
     def serve(self) -> None:
+        self.lifeline.start()
         self.selector.register(0, selectors.EVENT_READ, None)
         self.say(say="ready", agent="python " + sys.version.split()[0])
         while not (self.stopped or self.lifeline.cut):

@@ -61,6 +61,7 @@ class Agent:
                 self.over = True
 
     def _prepare(self) -> None:
+        self.lifeline.start()
         for descriptor in (1, self.bell, self.ring):
             os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(self.ring)

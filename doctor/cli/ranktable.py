@@ -34,7 +34,7 @@ SSH = (
 @app.command("make", help="Write a rank table from the live devices; refuses where they are faulty.")
 @takes(*HOSTS, "--exclude", *SSH, "--connect-timeout", "--timeout", "--expect", "--quiet")
 def make(
-    request: Request,
+    *,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Where to; - or none is stdout.")
     ] = None,
@@ -42,6 +42,7 @@ def make(
         str,
         typer.Option("--format", metavar="1.0|legacy|1.2", help="legacy: with board_id; 1.2: super pods."),
     ] = "1.0",
+    request: Request,
 ) -> int:
     from doctor.cli.table import make_table_of
 
@@ -53,8 +54,7 @@ def make(
 @app.command("check", help="Check a rank table, alone or (with HOSTS) against the live devices.")
 @takes(*HOSTS, *SSH, "--json", "--quiet", "--verbose", "--no-color")
 def check(
-    request: Request,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rank table.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rank table.")], request: Request
 ) -> int:
     who = request.who
     if not (who.hosts or who.hostfile or who.inventory or who.local):

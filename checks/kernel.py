@@ -324,8 +324,8 @@ def numa_balancing(pace: Pace) -> Iterator[Problem]:
 def swap_active(swap: Swap, expect: Expect) -> Iterator[Problem]:
     """Memory is being swapped out.
 
-    Why it matters: a rank whose pages are on disk stalls, and the whole job waits for it. Swap space that is
-    there and not used is no fault.
+    Why it matters: a rank whose pages are on disk stalls, and the whole job waits for it. Swap space that
+    is not used is not a fault.
 
     What to do: find what used up the memory, then switch swap off for the job.
     """

@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doctor.registry import find
 
 from doctor import cli
+from doctor.judge.registry import find
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "recordings"

@@ -140,7 +140,18 @@ def test_references_stay_what_they_are() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["draw", "corpus", "parameters", "streamplan", "streams", "trainplan", "model", "train", "audit", "rank"],
+    [
+        "random_bytes",
+        "corpus",
+        "parameters",
+        "streamplan",
+        "streams",
+        "trainplan",
+        "model",
+        "train",
+        "audit",
+        "rank",
+    ],
 )
 def test_ranks_run_on_python_3_8_and_import_nothing_else(module: str) -> None:
     tree = ast.parse((ONHOST / f"{module}.py").read_text(), feature_version=(3, 8))

@@ -22,6 +22,7 @@ from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES, NAMES, Names
 from doctor.facts.system import IDENTITY, Identity
 from doctor.job.launch import Directory, JobProcess, Launch, Told
+from doctor.job.launch.launchers import MASTER_OPTIONS, MASTERS
 from doctor.job.launch.options import NOT_GIVEN
 from doctor.job.launch.rank_env import (
     is_loopback_name,
@@ -37,10 +38,7 @@ from doctor.job.launch.variables import ONLY_PRESENCE, must_agree
 from doctor.rules.launch_names import Crew, remark
 
 NOT_SET = "(not set)"
-ADDRESSED = re.compile(r"MASTER_ADDR|MS_SCHED_HOST|CM_CHIEF_IP|--master_addr|--main_process_ip")
-OF_TORCHRUN = re.compile(r"MASTER_\w+|WORLD_SIZE|NNODES")
-"""torchrun makes them for its ranks, and does not read them."""
-OUTER = ("srun", "mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun")
+ADDRESSED = frozenset({*MASTERS, *MASTER_OPTIONS, "CM_CHIEF_IP"})
 CHIEF = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE")
 
 
@@ -85,12 +83,12 @@ def launch_inconsistent(
 
 
 def _compared(told: Told) -> dict[str, str]:
-    command = launcher(told)
-    by_torch = command is not None and command.way in ("torchrun", "torch_npu_run", "accelerate")
+    agent = launcher(told)
+    ignored = agent.launcher.ignores if agent else ""
     return {
         name: "set" if name in ONLY_PRESENCE else value
         for name, value in told.env.items()
-        if must_agree(name) and not (by_torch and OF_TORCHRUN.fullmatch(name))
+        if must_agree(name) and not re.fullmatch(ignored, name)
     }
 
 
@@ -102,7 +100,7 @@ def _different(crew: Crew, said: Sequence[tuple[Told, Mapping[str, str]]]) -> It
             for told, values in said
             if (name in values or (told.whole and not name.startswith("--")))
             and not (role_of(told) == "scheduler" and name.startswith(("HCCL_", "NCCL_")))
-            and not (ADDRESSED.fullmatch(name) and _means_itself(crew, told, values.get(name, "")))
+            and not (name in ADDRESSED and _means_itself(crew, told, values.get(name, "")))
         ]
         same = _same(name, dict.fromkeys(value for _, value in known), crew.directory)
         groups: dict[str, list[Told]] = {}
@@ -126,8 +124,8 @@ def _same(name: str, values: Iterable[str], book: Directory) -> dict[str, str]:
     same: dict[str, str] = {}
     first: dict[tuple[frozenset[str], str], str] = {}
     for value in values:
-        host, port = (value, "") if ADDRESSED.fullmatch(name) else value.rpartition(":")[::2]
-        owners = book.owners(host) if ADDRESSED.fullmatch(name) or name == "--rdzv_endpoint" else ()
+        host, port = (value, "") if name in ADDRESSED else value.rpartition(":")[::2]
+        owners = book.owners(host) if name in ADDRESSED or name == "--rdzv_endpoint" else ()
         key = frozenset(owners)
         same[value] = first.setdefault((key, port), value) if len(key) == 1 else value
     return same
@@ -194,9 +192,15 @@ def _contradictions(crew: Crew) -> Iterator[Problem]:
 
 
 def _workers(crew: Crew) -> Iterator[Problem]:
-    """msrun on every host: what each starts has to add up to what all expect."""
-    agents = [t for t in crew.launch.told if (command := launcher(t)) and command.way == "msrun"]
-    agents = [t for t in agents if t.command[0].rpartition("/")[2] not in OUTER]
+    """What the agents of the hosts start has to add up to what all expect."""
+    found = [(told, agent) for told in crew.launch.told if (agent := launcher(told))]
+    found = [
+        (told, agent) for told, agent in found if agent.launcher.counts_twice and not agent.command.inside
+    ]
+    if not found:
+        return
+    agents, first = [told for told, _ in found], found[0][1]
+    in_all, here = first.spelled("ranks"), first.spelled("nproc_per_node")
     wanted = {world.value for told in agents if (world := world_of(told)) is not None}
     each = [local.value for told in agents if (local := local_world_of(told)) is not None]
     if len(wanted) != 1 or len(each) != len(agents) or None in wanted or None in each:
@@ -204,43 +208,43 @@ def _workers(crew: Crew) -> Iterator[Problem]:
     total, sum_of_all = wanted.pop() or 0, sum(value or 0 for value in each)
     everywhere = len(agents) > 1 and len(agents) == len(crew.directory.hosts)
     if sum_of_all > total or (sum_of_all < total and everywhere):
-        how = "more workers than --worker_num says: the surplus cannot register"
+        how = f"more workers than {in_all} says: the surplus cannot register"
         if sum_of_all < total:
-            how = "fewer workers than --worker_num says: they wait for the others until they give up"
+            how = f"fewer workers than {in_all} says: they wait for the others until they give up"
         yield Problem(
-            f"msrun starts {how}",
-            expected=f"{total} workers in all (--worker_num)",
-            actual=f"{sum_of_all}: {' + '.join(map(str, each))} (--local_worker_num)",
-            subject=crew.subject("--local_worker_num"),
+            f"{first.launcher.name} starts {how}",
+            expected=f"{total} workers in all ({in_all})",
+            actual=f"{sum_of_all}: {' + '.join(map(str, each))} ({here})",
+            subject=crew.subject(here),
             where=crew.places(agents),
             evidence=tuple(Evidence(crew.label(t), " ".join(t.command)[:300]) for t in agents[:4]),
-            commands=(remark(f"start with --worker_num={sum_of_all}"),),
+            commands=(remark(f"start with {in_all}={sum_of_all}"),),
         )
 
 
 def _world(crew: Crew) -> Iterator[Problem]:
     """WORLD_SIZE against nodes times processes; some platforms count nodes in what torchrun is told."""
     for told in crew.launch.told:
-        command, nodes, said = launcher(told), nodes_of(told), told.env.get("WORLD_SIZE", "")
+        agent, nodes, said = launcher(told), nodes_of(told), told.env.get("WORLD_SIZE", "")
         if nodes is None or nodes[0] != nodes[1] or not re.fullmatch(r"\d{1,9}", said):
             continue
         per_node = told.env.get("NPROC_PER_NODE") or told.env.get("LOCAL_WORLD_SIZE", "")
-        size = world_of(told) if command else None
-        if command is None and re.fullmatch(r"\d{1,6}", per_node):
+        size = world_of(told) if agent else None
+        if agent is None and re.fullmatch(r"\d{1,6}", per_node):
             product = nodes[0] * int(per_node)
-        elif command is not None and size is not None and size.value is not None:
+        elif agent is not None and size is not None and size.value is not None:
             product = size.value
         else:
             continue
-        if int(said) not in (product, nodes[0] if command else product):
+        if int(said) not in (product, nodes[0] if agent else product):
             yield Problem(
                 "WORLD_SIZE is not the number of nodes times the processes on each",
                 expected=f"{product}: {nodes[0]} × {product // (nodes[0] or 1)}",
                 actual=f"WORLD_SIZE={said}",
                 subject=crew.subject("WORLD_SIZE"),
-                hosts=crew.hosts([told]) if command is None else (),
+                hosts=crew.hosts([told]) if agent is None else (),
                 where=crew.places([told]),
-                severity=Severity.WARN if command else None,
+                severity=Severity.WARN if agent else None,
                 evidence=crew.evidence([told], "WORLD_SIZE"),
                 commands=(f"export WORLD_SIZE={product}",),
             )

@@ -24,8 +24,9 @@ from doctor.facts.network import ADDRESSES, NAMES, Names
 from doctor.facts.system import IDENTITY, Identity
 from doctor.job.launch import JobProcess, Launch, Told, as_address
 from doctor.job.launch.common import is_larger, spans_hosts
+from doctor.job.launch.launcher import Master
+from doctor.job.launch.launchers import MASTERS
 from doctor.job.launch.rank_env import (
-    Master,
     is_loopback_name,
     launcher,
     master_of,
@@ -226,10 +227,10 @@ def _evidence(crew: Crew, master: Master, told: list[Told]) -> tuple[Evidence, .
 
 
 def _typed(crew: Crew, master: Master, address: str) -> tuple[str, ...]:
-    command = next((c for told in crew.launch.told if (c := launcher(told))), None)
-    if master.said in ("MASTER_ADDR", "MS_SCHED_HOST"):
+    agent = next((found for told in crew.launch.told if (found := launcher(told))), None)
+    if master.said in MASTERS:
         return (f"export {master.said}={quote(address)}",)
     if "rdzv_endpoint" in master.said:
         return (remark(f"start with --rdzv_endpoint={quote(address)}:{master.port or '29400'}"),)
-    option = "--main_process_ip" if command and command.way == "accelerate" else "--master_addr"
+    option = agent.spelled("master_addr") if agent else "--master_addr"
     return (remark(f"start with {option}={quote(address)}"),)

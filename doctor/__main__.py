@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-EXIT_BROKEN = 70
+from doctor.errors import EXIT_BROKEN
 
 
 def main() -> None:

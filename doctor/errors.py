@@ -1,4 +1,4 @@
-"""The tree of our errors, and the one place where a low-level exception becomes a sentence.
+"""The exit codes, and the tree of our errors: a low-level exception becomes a sentence in one place.
 
     DoctorError             something a person can act on: says what, where, and the next step
     ├── UsageError          the command line, an inventory or another input file is wrong (exit 2)
@@ -10,13 +10,16 @@ No message holds a secret or a traceback.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+EXIT_OK, EXIT_FAULT, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_BROKEN = 0, 1, 2, 3, 70
 
 
 class DoctorError(Exception):
     """`hint` is the next step, in the words of the person who will take it."""
+
+    exit_code = EXIT_BROKEN
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -26,6 +29,8 @@ class DoctorError(Exception):
 
 class UsageError(DoctorError):
     """Wrong options or input."""
+
+    exit_code = EXIT_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +60,7 @@ class NotUnderstood(DoctorError):
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for a word that is probably a slip of one of `known`, else nothing."""
+    import difflib  # slow to import, and only for mistakes
+
     near = difflib.get_close_matches(word[:100], list(known)[:2000], n=1, cutoff=0.7)
     return f"did you mean {near[0]!r}?" if near else ""

@@ -11,13 +11,12 @@ from typing import Annotated
 import typer
 
 from doctor import __version__
-from doctor.cli import options as o
 from doctor.cli import ranktable
-from doctor.cli.examine import SMOKE, examine, without
-from doctor.errors import DoctorError, UsageError
+from doctor.cli.examine import examine
+from doctor.cli.options import takes
+from doctor.errors import EXIT_USAGE, DoctorError
+from doctor.run.request import Request
 from doctor.text.terminal import prepare
-
-EXIT_USAGE, EXIT_BROKEN = 2, 70
 
 app = typer.Typer(
     add_completion=False,
@@ -38,7 +37,7 @@ def run(arguments: Sequence[str]) -> int:
         print(f"doctor: {error.message}", file=sys.stderr)
         if error.hint:
             print(indent(error.hint, " " * 8), file=sys.stderr)
-        return EXIT_USAGE if isinstance(error, UsageError) else EXIT_BROKEN
+        return error.exit_code
     except typer.Exit as leave:
         return leave.exit_code
     except Exception as error:
@@ -77,27 +76,33 @@ def _main(
     del version
 
 
-app.command("check", help="Ask every host, judge, report.")(without(*SMOKE))
-app.command("smoke", help="A short real parallel training that names what is wrong.")(without("no_smoke"))
-app.command("preflight", help="For job scripts: check, then smoke on the hosts that passed.")(examine)
+TRAINING = ("--steps", "--tp", "--smoke-timeout", "--inject")
+
+app.command("check", help="Ask every host, judge, report.")(takes(without=(*TRAINING, "--no-smoke"))(examine))
+app.command("smoke", help="A short real parallel training that names what is wrong.")(
+    takes(without=("--no-smoke",))(examine)
+)
+app.command("preflight", help="For job scripts: check, then smoke on the hosts that passed.")(
+    takes()(examine)
+)
 app.add_typer(ranktable.app, name="ranktable", help="Make a rank table from the live devices, or check one.")
 
 
 @app.command("list", help="The checks and exams, and where each comes from.")
-def _list(
-    checks: o.Checks = None,
-) -> int:
+@takes("--checks")
+def _list(request: Request) -> int:
     from doctor.cli.explain import print_list
 
-    return print_list(tuple(checks or ()))
+    return print_list(request.what.checks)
 
 
 @app.command("explain", help="The manual page of a check.")
+@takes("--checks")
 def _explain(
+    request: Request,
     id: Annotated[str, typer.Argument(metavar="ID", help="The id of a check.")],
-    checks: o.Checks = None,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also the file of the check.")] = False,
 ) -> int:
     from doctor.cli.explain import print_page
 
-    return print_page(id, tuple(checks or ()), verbose=verbose)
+    return print_page(id, request.what.checks, verbose=verbose)

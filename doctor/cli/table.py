@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from doctor.api import Fact
-from doctor.errors import DoctorError, UsageError, suggest
+from doctor.errors import EXIT_INCONCLUSIVE, DoctorError, UsageError, suggest
 from doctor.expect import Expect
 from doctor.facts.ascend.network import NPU_ADDRESSES, Address
 from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD
@@ -19,13 +19,13 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Case, Facts, judge
-from doctor.judge.examine import plan_of
 from doctor.judge.findings import findings
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find
-from doctor.judge.verdict import EXIT_INCONCLUSIVE, Report, Rules, RunInfo
+from doctor.judge.verdict import Report, Rules, RunInfo
 from doctor.model import Host, Missing, Scope, Verdict
-from doctor.report.outputs import Outputs, deliver, refuse_unwritable, show
+from doctor.report.formats import Outputs
+from doctor.report.outputs import deliver, refuse_unwritable, show
 from doctor.run.examination import examined
 from doctor.run.request import Request
 from doctor.targets.inventory import table_file
@@ -37,7 +37,7 @@ MORE: tuple[Fact[Any], ...] = (DEVICES, NPU_ADDRESSES, NPU_SUPER_POD, ARCHITECTU
 
 def check_table(path: Path, outputs: Outputs) -> int:
     """Judge a table by what stands in it: no host is touched, and none is called healthy."""
-    refuse_unwritable(outputs)
+    refuse_unwritable(outputs, {})
     file = table_file(path, str(path))
     table, flaws = read_table(file.text)
     hosts = tuple(Host(id, id) for id in table.server_ids) if table else ()
@@ -72,15 +72,13 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
             f"--format: there is no {form!r}. {suggest(form, FORMS)}", f"There are {', '.join(FORMS)}."
         )
     to_file = output is not None and str(output) != "-"
-    outputs = Outputs(quiet=request.quiet)
-    refuse_unwritable(Outputs(save=output) if to_file else outputs)
-    recording, report = examined(request, MORE)
+    refuse_unwritable(request.outputs, {"--output": output if to_file else None})
+    reading, report = examined(request, MORE)
     if report.verdict is not Verdict.HEALTHY:
-        show(report, outputs, sys.stderr)
+        show(report, request.outputs, sys.stderr)
         print("doctor: no rank table was written: mend the above first, or leave hosts out.", file=sys.stderr)
         return report.exit_code
-    facts = Facts(recording.heard)
-    plan = plan_of(recording)
+    facts, plan = reading.facts, reading.plan
     unknown = {host: why for host in plan.names if (why := _unknown(host, facts, form))}
     if unknown:
         first = next(iter(unknown.values()))

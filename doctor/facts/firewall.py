@@ -18,7 +18,7 @@ part() { echo "== $1"; shift; "$@"; echo "== end $?"; }
 have() { command -v "$1" >/dev/null 2>&1; }
 have nft || have iptables-save || exit 127
 there() {
-  [ -e /proc/modules ] || return 0
+  [ ! -e /sys/module/nf_tables ] && [ -e /proc/modules ] || return 0
   grep -q '^nf_tables ' /proc/modules && return
   b=/lib/modules/$(uname -r)/modules.builtin
   if [ -e $b ]; then grep -q '/nf_tables\.ko' $b; else grep -q nf_tables_newtable /proc/kallsyms; fi
@@ -37,7 +37,7 @@ for t in iptables ip6tables; do
   case $n in
     ''|*'{"table": {"family": "'$f'",'*) have $t-nft-save && part $t-nft $t-nft-save;;
   esac
-  if grep -qs . /proc/net/${f}_tables_names; then
+  if { read -r x </proc/net/${f}_tables_names; } 2>/dev/null; then
     s=$t-legacy-save; have $s || s=$t-save
     part $t-legacy $s
   fi
@@ -78,4 +78,4 @@ def _sections(text: str) -> dict[str, str]:
     return found
 
 
-RULES: Fact[Ruleset] = Fact("firewall", Run(_RULES), _rules, needs_root=True, cap=2 << 20)
+RULES: Fact[Ruleset] = Fact("firewall", Run(_RULES), _rules, needs_root=True, cap=2 << 20, ends=True)

@@ -13,11 +13,11 @@ from doctor.facts.network import Names
 from doctor.facts.system import Identity
 from doctor.job.launch import Directory, JobProcess, Launch, as_address
 from doctor.job.launch.command import kept_words, read_command
-from doctor.job.launch.onhost import LOOK, MOST, NUMBERED
+from doctor.job.launch.launchers import BY_LAUNCHERS, NUMBERS, RANK_NAMES
+from doctor.job.launch.onhost import LOOK, MOST
 from doctor.job.launch.variables import is_kept, kept
 
 CAP = 2_000_000
-_BY_LAUNCHERS = {"LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"}
 _TOOLS = re.compile(
     r"ipykernel\w*|jupyter[\w-]*|tensorboard(?:\.\S*)?|pip[\d.]*|http\.server|debugpy|pylsp|wandb\S*"
     r"|supervisord|gpustat|nvitop|ray(?:\W\S*)?"
@@ -56,15 +56,15 @@ def _of_a_job(process: JobProcess) -> bool:
     if not words or not words[0] or _is_doctor(words):
         return False
     command = read_command(words)
-    if command is not None and command.way is not None:
+    if command is not None and command.launcher is not None:
         return bool(command.program)
-    size = env.get("SLURM_STEP_NUM_TASKS", "")
-    started = re.fullmatch(r"\d{1,9}", size) is not None and int(size) > 1 and "SLURM_PROCID" in env
+    sizes = [env.get(n.world[0], "") for n in NUMBERS.values() if n.only_with and n.rank in env]
+    started = any(re.fullmatch(r"\d{1,9}", size) and int(size) > 1 for size in sizes)
     if command is None:
-        return started or bool(env.keys() & _BY_LAUNCHERS)
+        return started or bool(env.keys() & BY_LAUNCHERS)
     if _TOOLS.fullmatch(command.program):
         return False
-    numbered = any(name in env for name in NUMBERED[:7]) or {"LOCAL_RANK", "WORLD_SIZE"} <= env.keys()
+    numbered = bool(env.keys() & RANK_NAMES) or {"LOCAL_RANK", "WORLD_SIZE"} <= env.keys()
     return numbered or started or ("MASTER_ADDR" in env and process.spawns)
 
 
@@ -74,7 +74,7 @@ def _is_doctor(words: tuple[str, ...]) -> bool:
 
 
 PROCESSES_OF_JOBS: Fact[tuple[JobProcess, ...]] = Fact(
-    "job-processes", Run(LOOK), _jobs, timeout=6, slow=True, cap=CAP
+    "job-processes", Run(LOOK), _jobs, timeout=6, slow=True, cap=CAP, ends=True
 )
 
 LAUNCHES: Given[tuple[Launch, ...]] = Given("launches")

@@ -102,36 +102,34 @@ class Spaces:
 
 
 _SPACES = r"""
-n='
-'
-IFS=$n d=; set -f
-mounts=$(cat /proc/self/mounts)
-for p in /tmp "${HOME:-/tmp}" /dev/shm; do
-  [ "$p" != "$d" ] || continue
-  d=$p
-  b= t=
-  for l in $mounts; do
-    l=${l#* }; m=${l%% *}
-    case "$p/" in "${m%/}"/*) [ ${#m} -ge ${#b} ] && { b=$m; t=${l#* }; t=${t%% *}; };; esac
-  done
-  case $t in
-    nfs*|cifs|smb*|lustre|ceph|fuse*|gpfs|beegfs*|9p|afs|autofs|glusterfs|pvfs2|wekafs)
-      echo "remote $t $p"; continue;;
-  esac
-  [ -d "$p" ] || { echo "gone $p"; continue; }
-  w=no; [ -w "$p" ] && w=yes
-  echo "path $w $p"
-  r=$(df -kP "$p")
-  echo "${r##*$n}"
-done
+A=/tmp B=${HOME:-/tmp} C=/dev/shm; export A B C
+exec awk 'BEGIN {
+  while ((getline line < "/proc/self/mounts") > 0) {
+    split(line, word, " "); mount[++mounts] = word[2]; type[mounts] = word[3]; sub(/\/$/, "", mount[mounts]) }
+  for (k = split("A B C", name, " "); k; k--) at[name[k]] = ENVIRON[name[k]]
+  local = "set --"; before = ""
+  for (k = 1; k <= 3; k++) {
+    path = at[name[k]]; best = 0
+    if (path == before) continue
+    before = path
+    for (m = 1; m <= mounts; m++)
+      if (index(path "/", mount[m] "/") == 1 && (!best || length(mount[m]) >= length(mount[best]))) best = m
+    if (type[best] ~ /^(nfs|smb|fuse|beegfs)/ ||
+        type[best] ~ /^(cifs|lustre|ceph|gpfs|9p|afs|autofs|glusterfs|pvfs2|wekafs)$/)
+      print "remote", type[best], path
+    else local = local " \"$" name[k] "\"" }
+  fflush()
+  exit system(local "; for p; do shift; if [ -d \"$p\" ]; then w=no; [ ! -w \"$p\" ] || w=yes\n" \
+    "echo \"path $w $p\"; set -- \"$@\" \"$p\"; else echo \"gone $p\"; fi; done\n" \
+    "[ $# = 0 ] || exec df -kP \"$@\"") }'
 """
-"""`read` would take each byte of the mounts by a system call of its own: a container host has very many."""
+"""The type is looked up before a path is touched, which may hang. One `df` prints its lines in order."""
 
 
 def _spaces(capture: Capture) -> Spaces:
     places, remote, gone = [], [], []
-    lines = iter(capture.stdout.splitlines())
-    for line in lines:
+    asked: list[tuple[str, bool]] = []
+    for line in capture.stdout.splitlines():
         word, _, rest = line.partition(" ")
         if word == "remote":
             remote.append(rest.partition(" ")[2])
@@ -139,12 +137,15 @@ def _spaces(capture: Capture) -> Spaces:
             gone.append(rest)
         elif word == "path":
             writable, _, path = rest.partition(" ")
-            row = re.search(
-                r"\s(\d{1,18})\s+\d{1,18}\s+(-?\d{1,18})\s+(?:\d{1,3}%|-)\s+(/.*)$", next(lines, "")
-            )
+            asked.append((path, writable == "yes"))
+        elif asked and not line.startswith("Filesystem "):
+            row = re.search(r"\s(\d{1,18})\s+\d{1,18}\s+(-?\d{1,18})\s+(?:\d{1,3}%|-)\s+(/.*)$", line)
             if not row:
-                raise NotUnderstood(f"df printed no line for {path[:80]}")
-            places.append(Space(path, row[3], int(row[1]) * 1024, int(row[2]) * 1024, writable == "yes"))
+                break
+            path, is_writable = asked.pop(0)
+            places.append(Space(path, row[3], int(row[1]) * 1024, int(row[2]) * 1024, is_writable))
+    if asked:
+        raise NotUnderstood(f"df printed no line for {asked[0][0][:80]}")
     if not (places or remote or gone):
         raise NotUnderstood("df printed nothing that can be read")
     return Spaces(tuple(places), tuple(remote), tuple(gone))
@@ -170,4 +171,8 @@ def _segments(capture: Capture) -> tuple[Segment, ...]:
     return tuple(sorted(found, key=lambda segment: -segment.size))
 
 
-SEGMENTS = Fact("shm-segments", Run("ls -l /dev/shm"), _segments, cap=65536, partial=True)
+_LIST = """\
+set -- /dev/shm/*
+[ -e "$1" ] || [ -L "$1" ] || [ ! -r /dev/shm ] || exit 0
+exec ls -l /dev/shm"""
+SEGMENTS = Fact("shm-segments", Run(_LIST), _segments, cap=65536, partial=True, ends=True)

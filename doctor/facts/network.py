@@ -138,22 +138,20 @@ class Listener:
 
 
 _LISTENERS = r"""
-n='
-'
-o=$(grep -hs ' 0A ' /proc/net/tcp /proc/net/tcp6)
-echo listeners
-echo "$o"
-for p in WANTED; do
-  case $o in *:$p\ 0*) ;; *) continue;; esac
-  IFS=$n
-  for l in $o; do
-    case $l in *:$p\ 0*) IFS=' '; set -- $l; i=${10};; *) continue;; esac
-    f=$(find /proc/[0-9]*/fd -lname "socket:\[$i\]" 2>/dev/null)
-    f=${f%%$n*} f=${f#/proc/} f=${f%%/*}
-    [ -z "$f" ] || { read -r c </proc/$f/comm; echo "owner $i $f $c"; }
-  done
-  IFS=' '
-done
+exec awk -v wanted='WANTED' 'BEGIN {
+  print "listeners"
+  split("/proc/net/tcp /proc/net/tcp6", file, " ")
+  for (k = 1; k <= 2; k++) while ((getline line < file[k]) > 0) if (line ~ / 0A /) {
+    print line
+    split(line, word, " "); port = word[2]; sub(/.*:/, "", port)
+    if (index(" " wanted " ", " " port " ")) taken[word[10]] }
+  for (inode in taken) {
+    look = "find /proc/[0-9]*/fd -lname \"socket:\\[" inode "\\]\" 2>/dev/null"
+    if ((look | getline found) > 0) {
+      split(found, part, "/"); called = ""
+      getline called < ("/proc/" part[3] "/comm")
+      print "owner", inode, part[3], called }
+    close(look) } }'
 """
 """Not `ss`, which makes the kernel load a module. Who holds a port is only looked up for the job's ports."""
 
@@ -201,7 +199,7 @@ read -r h </proc/sys/kernel/hostname || h=$(uname -n)
 set -- "$h" NAMES
 IFS='
 '; set -f
-if o=$(timeout 2 getent ahosts "$@" 2>/dev/null); then
+if o=$([ -z "$q" ] || exec getent ahosts "$@"; exec timeout 2 getent ahosts "$@") 2>/dev/null; then
   k=$# r=
   for l in $o; do
     case $l in
@@ -216,7 +214,8 @@ for n in "$@"; do echo "? $n"; getent ahosts "$n"; done
 :
 """
 """All names in one process: only the first line of each ends with a name. When one cannot be resolved or that
-takes long, one by one: the output does not tell which it was."""
+takes long, one by one: the output does not tell which it was. Where `q` is set, the probe itself ends all of
+it soon."""
 
 
 def _ask_names(ask: Ask) -> str:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, NotUnderstood, Run
+from doctor.devices import every
+from doctor.job.launch.launchers import LAUNCHERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +22,25 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Only those worth a look: stuck, zombie, or like training. `init` is the command of process 1."""
+    """Only those worth a look: stuck, zombie, or like training. `init` is the command of process 1, and
+    empty where there are none."""
 
     init: str
     shown: tuple[Process, ...]
 
 
 _PS = (
+    "command -v ps >/dev/null || exit 127; cd /proc; "
+    # Nothing of the kind on most hosts. The brackets keep the pattern from finding itself.
+    r"l=$(grep -lsazE '^[0-9]+ \(.*\) [DZ] |torchru[n]|torch.distribute[d]"
+    "|multiprocessin[g].(spawn|fork|resource)|msru[n]|deepspee[d]|accelerat[e]|mpiru[n]|orte[d]|torch_npu_ru[n]'"
+    " [0-9]*/stat [0-9]*/cmdline 2>&1); "
+    '[ "$l" ] || { echo none; exit; }; '
     # The probe's own session is left out: its shells hang in state D for an instant whenever they fork.
-    "command -v ps >/dev/null || exit 127; read -r _ _ _ _ _ own _ </proc/self/stat; "
+    "read -r _ _ _ _ _ own _ </proc/self/stat; "
     "ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
-    "awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || /torchrun|torch.distributed"
-    "|multiprocessing.(spawn|fork|resource)|msrun|deepspeed|accelerate|mpirun|orted|torch_npu_run/)"
+    "awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || /multiprocessing.(spawn|fork|resource)"
+    f"|{'|'.join(name for each in LAUNCHERS for name in each.left_over)}/)"
     ' {sub(/^ *[0-9]+ +/, ""); if (n++ < 300) print substr($0, 1, 400)}\''
 )
 _OURSELVES = re.compile(r"awk (?:-v own=\S* )?\$[12] == 1 ")
@@ -42,7 +51,7 @@ def _processes(capture: Capture) -> Processes:
         r"^ *(\d{1,10}) +(\d{1,10}) +(\S{1,8}) +(\S+) +(\d{1,12}) +(.*)$", capture.stdout, re.MULTILINE
     )
     found = [Process(int(p), int(pp), st, user, int(t), args.strip()) for p, pp, st, user, t, args in rows]
-    if not found:
+    if not found and capture.stdout.strip() != "none":
         raise NotUnderstood("ps printed no process")
     init = next((process.command for process in found if process.pid == 1), "")
     return Processes(init, tuple(p for p in found if p.pid != 1 and not _OURSELVES.match(p.command)))
@@ -59,10 +68,12 @@ class KernelLine:
     text: str
 
 
-WORTH_READING = (
-    "out of memory|oom-kill|NVRM: Xid|machine check|hardware error|heart.?beat lost|link (is )?(up|down)"
-    "|i/o error|ext4-fs error|nf_conntrack: table full|segfault|fallen off the bus|edac|soft lockup"
-    "|blocked for more"
+WORTH_READING = "|".join(
+    (
+        "out of memory|oom-kill|machine check|hardware error|link (is )?(up|down)|i/o error",
+        "ext4-fs error|nf_conntrack: table full|segfault|edac|soft lockup|blocked for more",
+        *every("kernel_log"),
+    )
 )
 
 
@@ -89,8 +100,11 @@ def _kernel_log(capture: Capture) -> tuple[KernelLine, ...]:
 KERNEL_LOG = Fact(
     "kernel-log",
     Run(
-        "read -r u _ </proc/uptime; echo uptime $u; l=$(dmesg) || exit 1; printf '%s\\n' \"$l\" | "
-        f"grep -iE '{WORTH_READING}' | tail -n 200; :"
+        "read -r u _ </proc/uptime; echo uptime $u\n"
+        f"exec awk -v worth='{WORTH_READING.lower()}' '"
+        'BEGIN { dmesg = "exec dmesg"\n'
+        "while ((dmesg | getline line) > 0) if (tolower(line) ~ worth) kept[n++ % 200] = line\n"
+        "if (close(dmesg)) exit 1; for (k = n > 200 ? n - 200 : 0; k < n; k++) print kept[k % 200] }'"
     ),
     _kernel_log,
     needs_root=True,

@@ -37,6 +37,14 @@ class Facts:
             self._parsed[key] = self._parse(host, fact)
         return self._parsed[key]
 
+    def kept(self, heard: Mapping[str, Heard]) -> dict[tuple[str, str], Any]:
+        """What was parsed of answers that `heard` has, too."""
+        return {
+            (host, name): value
+            for (host, name), value in self._parsed.items()
+            if host in self._heard and host in heard and _same(self._heard[host], heard[host], name)
+        }
+
     def all(self, fact: Fact[Any]) -> dict[str, Any]:
         """Host -> value, of those that have one."""
         found = {host: self.get(host, fact) for host in self.hosts}
@@ -57,6 +65,12 @@ class Facts:
             return Missing(
                 fact.name, f"its parser broke ({type(error).__name__}: {error}); please report this"
             )
+
+
+def _same(one: Heard, other: Heard, fact: str) -> bool:
+    """Whether both hold the same answer to a fact."""
+    captured = one.captures.get(fact) is other.captures.get(fact)
+    return one is other or (captured and one.missing.get(fact) == other.missing.get(fact))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +106,8 @@ def _inapplicable(check: Check, plan: JobPlan) -> str:
     if check.backends and plan.backend.value not in check.backends:
         wanted = " and ".join(sorted(backend.value for backend in check.backends))
         return f"only for {wanted} jobs"
+    if check.vendor and plan.vendor not in (check.vendor, None):
+        return f"only for jobs on {check.vendor.name} devices"
     if check.several_hosts and not plan.several_hosts:
         return "only for jobs of several hosts"
     return ""

@@ -12,13 +12,13 @@ from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
-from doctor.job.plan import JobPlan, Sight, draft, settle
 from doctor.judge.engine import Case, Facts, judge
 from doctor.judge.findings import findings
 from doctor.judge.playbook import Exam, Playbook
-from doctor.judge.run_facts import givens, smoke_of
+from doctor.judge.reading import Reading
+from doctor.judge.run_facts import givens
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports
-from doctor.model import Backend, Missing, View
+from doctor.model import Missing, View
 from doctor.recording import Recording
 from doctor.text.nodeset import fold
 
@@ -71,38 +71,9 @@ class Syllabus:
         return tuple(wanted.values())
 
 
-def plan_of(recording: Recording) -> JobPlan:
-    """The settled plan, as far as the hosts that answered allow."""
-    facts = Facts(recording.heard)
-    return settle(
-        draft(recording.hosts, recording.wishes), {host: _sight(host, facts) for host in facts.hosts}
-    )
-
-
-def _sight(host: str, facts: Facts) -> Sight:
-    def get(fact: Fact[Any], otherwise: Any) -> Any:
-        value = facts.get(host, fact)
-        return otherwise if isinstance(value, Missing) else value
-
-    devices = get(DEVICES, None)
-    routes = get(ROUTES, None)
-    names = get(NAMES, None)
-    return Sight(
-        devices=devices.counts if devices else {},
-        plugged_in=frozenset({Backend.HCCL} if devices and devices.on_bus.get("npu") else ()),
-        addresses=get(ADDRESSES, {}),
-        default_interface=routes.default_interface if routes else None,
-        names=names.addresses if names else {},
-    )
-
-
-def examine(
-    recording: Recording, syllabus: Syllabus, playbook: Playbook, *, replayed: bool = False
-) -> Report:
+def examine(reading: Reading, syllabus: Syllabus, playbook: Playbook, *, replayed: bool = False) -> Report:
     """Judge what was heard."""
-    entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.enter}
-    facts = Facts(recording.heard, entered)
-    plan = plan_of(recording)
+    recording, facts, plan = reading.recording, reading.facts, reading.plan
     expects = {
         host.name: amend(
             amend(syllabus.expect, host.expected, f"inventory, {host.name}"), recording.expect, "--expect"
@@ -114,7 +85,7 @@ def examine(
         facts=facts,
         expect=expects,
         common=amend(syllabus.expect, recording.expect, "--expect"),
-        givens={**givens(recording, plan, facts), EXPECTS.name: expects},
+        givens={**givens(reading), EXPECTS.name: expects},
         severities=syllabus.exam.severity,
     )
     results = judge(syllabus.checks, case)
@@ -138,7 +109,7 @@ def examine(
         stopped_by=recording.stopped_by,
         replayed=replayed,
         outstanding=recording.unfinished,
-        smoke=smoke_of(recording),
+        smoke=reading.smoke,
         no_smoke=(recording.no_smoke or "it was not begun")
         if recording.smoke_wanted and not recording.smoke
         else "",

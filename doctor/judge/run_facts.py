@@ -9,21 +9,22 @@ from typing import Any
 from doctor.api import PLAN
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
 from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, CutOff, Offset
-from doctor.facts.smoke import SMOKE, SmokeRun, SmokeSeen
+from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TableSeen
 from doctor.job.launch import Launch, Told, launch_of_processes
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import read_table
 from doctor.judge.engine import Facts
+from doctor.judge.reading import Reading
 from doctor.model import Missing
 from doctor.probe import DAMAGED, Heard
 from doctor.recording import Recording
-from doctor.smoke.judge import judge
 
 
-def givens(recording: Recording, plan: JobPlan, facts: Facts) -> Mapping[str, Any]:
+def givens(reading: Reading) -> Mapping[str, Any]:
     """By the name of the given; Missing where the run has none."""
+    recording, plan, facts = reading.recording, reading.plan, reading.facts
     return {
         PLAN.name: plan,
         UNREACHED.name: {
@@ -36,16 +37,8 @@ def givens(recording: Recording, plan: JobPlan, facts: Facts) -> Mapping[str, An
         CLOCKS.name: _clocks(recording, facts),
         RANK_TABLE.name: _table(recording, plan, facts),
         LAUNCHES.name: _launches(recording, facts),
-        SMOKE.name: smoke_of(recording)
-        or Missing(SMOKE.name, recording.no_smoke or "there was no smoke run"),
+        SMOKE.name: reading.smoke or Missing(SMOKE.name, recording.no_smoke or "there was no smoke run"),
     }
-
-
-def smoke_of(recording: Recording) -> SmokeSeen | None:
-    """The smoke runs with what they prove."""
-    runs = tuple(SmokeRun(result, judge(result)) for result in recording.smoke)
-    unheard = frozenset((*recording.unreached, *recording.unfinished))
-    return SmokeSeen(runs, unheard) if runs else None
 
 
 def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Missing:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.facts.smoke import SmokeSeen
 from doctor.job.plan import JobPlan
 from doctor.model import Finding, Host, HostStatus, Result, Scope, Status, Unreached, Verdict
 
-EXIT_OK, EXIT_FAULT, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_BROKEN = 0, 1, 2, 3, 70
 _WORST = (Status.FAIL, Status.CRASH, Status.WARN, Status.UNKNOWN, Status.PASS, Status.SKIP)
 
 

@@ -105,7 +105,9 @@ def _frames(
             payload = stdout[end + 1 : end + 1 + size]
             whole = len(payload) == size and stdout[end + 1 + size : end + 2 + size] == b"\n"
             if match["name"]:
-                out.setdefault(match["name"].decode(), (int(match["rc"]), payload, whole))
+                name = match["name"].decode()
+                if name not in out or (whole and not out[name][2]):
+                    out[name] = (int(match["rc"]), payload, whole)
             else:
                 for part in payload.split(head + b"n ")[1:]:
                     name, _, text = part.partition(b"\n")

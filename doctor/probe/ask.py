@@ -1,11 +1,12 @@
 """Facts -> one POSIX sh script for a host, and the host's answer -> captures. Pure both ways.
 
 The script prints frames, each headed by a random token, so that nothing else a login prints is taken for an
-answer. It runs in lanes joined by pipes: the slowest fact and tools of devices | other slow facts | root's
-facts | the rest. A later lane prints first and then passes on what the earlier ones said, so lanes run at
-once, need no temporary file, and never mix their output. A command that cannot be killed (a dead network file
-system) costs its own lane only: the last lane says that the answer is whole, while the shell still waits for
-the first.
+answer. First one shell asks for everything that ends by itself, within QUICK_SECONDS. What is missing then,
+and the tools of devices, are asked in lanes joined by pipes: the slowest fact and tools of devices | other
+slow facts | root's facts | the rest. A later lane prints first and then passes on what the earlier ones said,
+so lanes run at once, need no temporary file, and never mix their output. A command that cannot be killed (a
+dead network file system) costs its own lane only: the last lane says that the answer is whole, while the
+shell still waits for the first.
 
 Stdin stays open while the script runs; when it ends before the script does, the controller is gone, and the
 script ends its whole session: itself and everything it started, also what `timeout` put into other groups.
@@ -15,98 +16,148 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from doctor.api import Ask, Fact, Group, Read, Run
 from doctor.model import Host
-from doctor.probe.frames import FILES, FILES_SECONDS, LAST, NEEDS_ROOT, NOT_HERE, SLOW_LANE_SECONDS
+from doctor.probe.frames import (
+    FILES,
+    FILES_SECONDS,
+    LAST,
+    NEEDS_ROOT,
+    NOT_HERE,
+    QUICK_SECONDS,
+    SLOW_LANE_SECONDS,
+)
+from doctor.probe.shell import CALL, PRELUDE, QUICK, TIMEOUT
 from doctor.transport import Script
 from doctor.transport.containers import entered
-
-_PRELUDE = r"""
-exec 3<&0 </dev/null
-LC_ALL=C; PATH=$PATH:/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin; export LC_ALL PATH
-command -v timeout >/dev/null 2>&1 || timeout() { [ "$1" = -s ] && shift 2; shift; "$@"; }
-renice -n 5 -p $$ >/dev/null 2>&1
-end() { # a session whose leader is outside our PID namespace has the number 0, as have those of strangers
-  read -r _ _ _ _ _ s _ </proc/self/stat
-  [ "${s:-0}" != 0 ] && pkill -KILL -s "$s" || kill -KILL 0
-}
-trap end TERM HUP
-( while read -r _ <&3; do :; done; end ) >/dev/null 2>&1 & W=$!
-exec 3<&-
-f() { # name cap seconds command...
-  n=$1 c=$2 s=$3; shift 3
-  printf '\n%s n %s\n' "$T" "$n" >&2
-  if [ "$c" -gt 0 ]; then
-    o=$( exec 7>&1
-         r=$( { { timeout -s KILL "$s" "$@" </dev/null 7>&- 8>&-; echo $? >&8; } | head -c "$c" >&7; } 8>&1 )
-         exit ${r:-1} )
-  else o=$(timeout -s KILL "$s" "$@" </dev/null)
-  fi
-  printf '\n%s o %s %s %s\n%s\n' "$T" "$n" $? ${#o} "$o"
-}
-any() { for p; do [ -e "$p" ] && return; done; return 1; }
-now() { read -r u _ </proc/uptime; u=${u%.*}; }
-g() { # name cap seconds command... before the moment E
-  now
-  if [ $((E-u)) -gt "$3" ]; then f "$@"
-  elif [ "$E" -gt "$u" ]; then n=$1 c=$2; shift 3; f "$n" "$c" $((E-u)) "$@"
-  else printf '\n%s o %s 122 0\n\n' "$T" "$1"; fi
-}
-there() { # patterns: those that name something
-  o=
-  for p; do [ ! -e "$p" ] || o="$o$p:
-"; done
-  printf '\n%s o there 0 %s\n%s\n' "$T" ${#o} "$o"
-}
-""".strip("\n")
 
 
 def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = False) -> Script:
     """The whole probe of one host."""
-    files = [fact.command for fact in facts if isinstance(fact.command, Read)]
-    reads = sorted({path for command in files for path in command.paths})
-    names = sorted({path for command in files for path in command.there})
+    reads = sorted({path for fact in facts if isinstance(fact.command, Read) for path in fact.command.paths})
+    names = sorted({path for fact in facts if isinstance(fact.command, Read) for path in fact.command.there})
     runs = [fact for fact in facts if isinstance(fact.command, Run)]
-    tools = _groups([f for f in runs if f.group and not f.needs_root], ask, token)
-    slow = sorted((f for f in runs if f.slow and not f.needs_root and not f.group), key=lambda f: -f.timeout)
-    root = _calls((f for f in runs if f.needs_root and not f.group), ask)
-    root += _groups([f for f in runs if f.needs_root and f.group], ask, token)
-    last = _calls((f for f in runs if f.name == LAST), ask)
-    rest = _calls((f for f in runs if not (f.slow or f.needs_root or f.group or f.name == LAST)), ask)
+    texts = {fact.name: fact.command.text(ask) for fact in runs if isinstance(fact.command, Run)}
+    asked = [fact for fact in runs if texts[fact.name]]
+    alone = [fact for fact in asked if not fact.group]
+    quick = [fact for fact in alone if not fact.cap or fact.ends]
+    given = {fact.name: texts[fact.name] for fact in quick if not _PLAIN.fullmatch(texts[fact.name])}
+    given |= {FILES: f"exec grep -sH '' {' '.join(reads)}"} if reads else {}
     lines = [
         "{",
         f"T={token}",
-        _PRELUDE,
+        PRELUDE,
+        *(f"{_variable(name)}={shlex.quote(text)}" for name, text in given.items()),
+        f"q={shlex.quote(_in_one_shell(quick, texts, with_files=bool(reads)))}",
+        f"export U q {' '.join(map(_variable, given))}",
+        f"there {' '.join(names)}",
+        "! command -v timeout >/dev/null 2>&1 ||",
+        f"  a=$(timeout -s KILL {QUICK_SECONDS} $N sh -c 'eval \"$q\"' 2>/dev/null)",
+        *_unasked(runs, texts, sudo),
+        f"for n in {' '.join([*([FILES] if reads else []), *(fact.name for fact in alone)])}; do",
+        '  case " $a" in (*" $n "*) ;; (*) left=1; esac',
+        "done",
+        '[ -z "$left" ] || {',
+        *_lanes(asked, texts, given, token, sudo),
+        "exit 0; }",
+        "kill $W; wait $W",
+        "printf '\\n%s done\\n' $T",
+        "exit 0; }",
+        "",
+    ]
+    return Script("exec sh -s", "\n".join(lines).encode(), f"{token} done".encode())
+
+
+_PLAIN = re.compile(r"[\w./+%:=, -]+")
+"""A command that needs no shell of its own."""
+
+
+def _variable(name: str) -> str:
+    return "c_" + name.replace("-", "_")
+
+
+def _in_one_shell(facts: Sequence[Fact[Any]], texts: Mapping[str, str], *, with_files: bool) -> str:
+    """What may take its time comes last, since nothing is asked behind what hangs."""
+
+    def call(fact: Fact[Any]) -> str:
+        text = texts[fact.name]
+        return f"f {fact.name} {fact.cap or 0} " + (
+            shlex.quote(f"exec {text}") if _PLAIN.fullmatch(text) else f'"${_variable(fact.name)}"'
+        )
+
+    root = [call(fact) for fact in facts if fact.needs_root]
+    slow = sorted((f for f in facts if f.slow and not f.needs_root), key=lambda f: f.timeout)
+    lines = [
+        QUICK,
+        *([f'f {FILES} 0 "${_variable(FILES)}"'] if with_files else []),
+        *(call(fact) for fact in facts if not (fact.slow or fact.needs_root or fact.name == LAST)),
+        *(['if [ "$U" = 0 ]; then', *root, "fi"] if root else []),
+        *map(call, slow),
+        *(call(fact) for fact in facts if fact.name == LAST),
+    ]
+    return "\n".join(lines)
+
+
+def _unasked(runs: Sequence[Fact[Any]], texts: Mapping[str, str], sudo: bool) -> list[str]:
+    """What is known without asking: there is nothing to look at, or it takes root."""
+    lines = []
+    if nothing := [fact.name for fact in runs if not fact.group and not texts[fact.name]]:
+        lines.append(f"say 0 {' '.join(nothing)}")
+    root = [fact.name for fact in runs if fact.needs_root and not fact.group and texts[fact.name]]
+    if root and not sudo:
+        listed = " ".join(root)
+        lines.append(f'[ "$U" = 0 ] || {{ say {NEEDS_ROOT} {listed}; a="$a{listed} "; }}')
+    for group, facts in _grouped(runs).items():
+        lines.append(f"if any {' '.join(group.where)}; then")
+        lacking = [fact.name for fact in facts if fact.needs_root and not sudo]
+        if lacking:
+            lines.append(f'  [ "$U" = 0 ] || say {NEEDS_ROOT} {" ".join(lacking)}')
+        lines += ["  left=1", f"else say {NOT_HERE} {' '.join(fact.name for fact in facts)}; fi"]
+    return lines
+
+
+def _lanes(
+    runs: Sequence[Fact[Any]], texts: Mapping[str, str], given: Mapping[str, str], token: str, sudo: bool
+) -> list[str]:
+    """Each command with its limit, at once with those of other lanes."""
+
+    def calls(facts: Iterable[Fact[Any]]) -> list[str]:
+        return [_call(fact, texts[fact.name], given) for fact in facts]
+
+    tools = _groups([f for f in runs if f.group and not f.needs_root], texts)
+    slow = sorted((f for f in runs if f.slow and not f.needs_root and not f.group), key=lambda f: -f.timeout)
+    rest = [f for f in runs if not (f.slow or f.needs_root or f.group or f.name == LAST)]
+    files = f'f {FILES} 0 {FILES_SECONDS} sh -c "${_variable(FILES)}"' if FILES in given else ":"
+    return [
+        "exec 5>&-; unset q",
+        TIMEOUT,
+        CALL,
         f"P=$$ w={SLOW_LANE_SECONDS}; export P",
         *(f"any {' '.join(group.where)} && w=$((w+{group.seconds}))" for group in _grouped(runs)),
         "{",
-        *_lane([*_calls(slow[:1], ask), *tools]),
+        *_lane([*calls(slow[:1]), *tools]),
         "} | {",
-        *_lane([*_calls(slow[1:], ask), "cat"]),
+        *_lane([*calls(slow[1:]), "cat"]),
         "} | {",
-        *_lane([*_as_root(root, runs, token, sudo), "cat"]),
+        *_lane([*_as_root([f for f in runs if f.needs_root], texts, given, token, sudo), "cat"]),
         "} | {",
         *_lane(
             [
-                f"f {FILES} 0 {FILES_SECONDS} grep -sH '' {' '.join(reads)}" if reads else ":",
-                f"there {' '.join(names)}",
-                *rest,
+                files,
+                *calls(rest),
                 "timeout $w cat && all=1",
-                *last,
+                *calls(f for f in runs if f.name == LAST),
                 # The last line is where stdin ends; a lane that hangs is then ended by who watches.
                 '[ -z "$all" ] || kill $W',
             ]
         ),
         f"printf '\\n%s done\\n' {token}; }}",
         # Waited for: PID 1 of a container often is the job itself, which reaps nobody.
-        "kill $W; wait $W",
-        "exit 0; }",
-        "",
+        "kill $W 2>/dev/null; wait $W",
     ]
-    return Script("exec sh -s", "\n".join(lines).encode(), f"{token} done".encode())
 
 
 def _lane(lines: Sequence[str]) -> list[str]:
@@ -114,15 +165,12 @@ def _lane(lines: Sequence[str]) -> list[str]:
     return ["{ e=$( {", *lines, ":; } 2>&1 >&5 ); } 5>&1", "printf '\\n%s e %s\\n%s\\n' $T ${#e} \"$e\""]
 
 
-def _calls(facts: Iterable[Fact[Any]], ask: Ask) -> list[str]:
-    return [_call(fact, fact.command.text(ask)) for fact in facts if isinstance(fact.command, Run)]
-
-
-def _call(fact: Fact[Any], text: str) -> str:
-    """A plain command is run as it is, and for none a frame is printed: processes saved on the host."""
-    if not text:
-        return f"printf '\\n%s o %s 0 0\\n\\n' $T {fact.name}"
-    run = text if re.fullmatch(r"[\w./+%:=, -]+", text) else f"sh -c {shlex.quote(text)}"
+def _call(fact: Fact[Any], text: str, given: Mapping[str, str]) -> str:
+    """A plain command is run as it is: a process saved on the host."""
+    if fact.name in given:
+        run = f'sh -c "${_variable(fact.name)}"'
+    else:
+        run = text if _PLAIN.fullmatch(text) else f"sh -c {shlex.quote(text)}"
     return f"f {fact.name} {fact.cap or 0} {fact.timeout} {run}"
 
 
@@ -134,54 +182,50 @@ def _grouped(runs: Iterable[Fact[Any]]) -> dict[Group, list[Fact[Any]]]:
     return groups
 
 
-def _groups(runs: Iterable[Fact[Any]], ask: Ask, token: str) -> list[str]:
+def _groups(runs: Iterable[Fact[Any]], texts: Mapping[str, str]) -> list[str]:
     """The facts of each group behind one question: whether there is anything for its tool to look at."""
     lines: list[str] = []
     for group, facts in _grouped(runs).items():
-        absent = [f"printf '\n%s o %s {NOT_HERE} 0\n\n' {token} {fact.name}" for fact in facts]
-        calls = [f"g{call[1:]}" if call.startswith("f ") else call for call in _calls(facts, ask)]
-        where = " ".join(group.where)
-        lines += [f"if any {where}; then now; E=$((u+{group.seconds}))", *calls, "else", *absent, "fi"]
+        calls = [f"g{_call(fact, texts[fact.name], {})[1:]}" for fact in facts]
+        lines += [f"if any {' '.join(group.where)}; then now; E=$((u+{group.seconds}))", *calls, "fi"]
     return lines
 
 
-def _as_root(calls: list[str], runs: Sequence[Fact[Any]], token: str, sudo: bool) -> list[str]:
-    """Root's facts: plainly for root, through one `sudo -n` when asked for, else named as missing."""
-    if not calls:
+def _as_root(
+    facts: Sequence[Fact[Any]], texts: Mapping[str, str], given: Mapping[str, str], token: str, sudo: bool
+) -> list[str]:
+    """Root's facts: plainly for root, or through one `sudo -n` when asked for."""
+    if not facts:
         return []
-    refused = [line for fact in runs if fact.needs_root for line in _refused(fact, token)]
-    lines = ['if [ "$(id -u)" = 0 ]; then', *calls]
+
+    def calls(given: Mapping[str, str]) -> list[str]:
+        plain = [_call(fact, texts[fact.name], given) for fact in facts if not fact.group]
+        return [*plain, *_groups(facts, texts)]
+
+    lines = ['if [ "$U" = 0 ]; then :', *calls(given)]
     if sudo:
         # Asked once: the marker comes from inside, so its absence is the refusal.
         # $1 is the probe: what only root can end looks whether it is still there.
-        start = [f"T={token} P=$1; export P", _F_ONLY, f"printf '\\n%s sudo ok\\n' {token}"]
-        inner = "\n".join([*start, *_lane(calls)])
+        start = [
+            f"T={token} P=$1 N=$2 LC_ALL=C; export P LC_ALL",
+            TIMEOUT,
+            CALL,
+            f"printf '\\n%s sudo ok\\n' {token}",
+        ]
+        inner = "\n".join([*start, *_lane(calls({}))])
         lines += [
             "else",
-            f"  s=$(sudo -n sh -c {shlex.quote(inner)} sh $P 2>&1)",
+            f'  s=$(sudo -n sh -c {shlex.quote(inner)} sh $P "$N" 2>&1)',
             f"  case $s in (*'{token} sudo ok'*) printf '%s\\n' \"$s\";;",
             f"  (*) printf '\\n%s sudo refused\\n' {token}",
-            *refused,
+            f"  say {NEEDS_ROOT} {' '.join(fact.name for fact in facts if not fact.group)}",
+            *(
+                f"  ! any {' '.join(group.where)} || say {NEEDS_ROOT} {' '.join(f.name for f in listed)}"
+                for group, listed in _grouped(facts).items()
+            ),
             "  esac",
         ]
-    else:
-        lines += ["else", *refused]
     return [*lines, "fi"]
-
-
-def _refused(fact: Fact[Any], token: str) -> list[str]:
-    """Where there is nothing to look at, no root is missed."""
-    lacks_root = f"printf '\\n%s o %s {NEEDS_ROOT} 0\\n\\n' {token} {fact.name}"
-    if not fact.group:
-        return [lacks_root]
-    absent = f"printf '\\n%s o %s {NOT_HERE} 0\\n\\n' {token} {fact.name}"
-    return [f"if any {' '.join(fact.group.where)}; then {lacks_root}; else {absent}; fi"]
-
-
-_F_ONLY = (
-    "\n".join(line for line in _PRELUDE.splitlines() if line.startswith(("LC_ALL", "command -v timeout")))
-    + _PRELUDE[_PRELUDE.index("\nf() {") :]
-)
 
 
 def through(script: Script, host: Host) -> Script:

@@ -6,6 +6,8 @@ THERE = "there"
 DAMAGED = "its output arrived damaged"
 LAST = "clock-end"
 """The fact to ask for when all others are in."""
+QUICK_SECONDS = 3
+"""For the shell that asks everything that ends by itself, before the lanes ask what is missing."""
 SLOW_LANE_SECONDS = 15
 NEEDS_ROOT = 125
 """Printed as the exit code of a fact that only root can have, when the probe is not root."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 
+from doctor.job.launch.forms import Going
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report
 from doctor.model import Backend
@@ -16,34 +16,6 @@ MOST_PORTS = 500
 LAST_PORT = 65535
 Bound = Mapping[str, Set[int]]
 """Host -> the ports that somebody listens on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Going:
-    """The hosts of a go, the head first, the others in rank order."""
-
-    hosts: tuple[str, ...]
-    spares: tuple[str, ...]
-    left_out: tuple[str, ...]
-    ranks: Mapping[str, int]
-    address: str
-    """Of the head, for the ranks."""
-    port: int
-    notes: tuple[str, ...] = ()
-
-    @property
-    def head(self) -> str:
-        return self.hosts[0]
-
-    @property
-    def each(self) -> int | None:
-        """The ranks of a host; None where hosts differ."""
-        counts = {self.ranks[host] for host in self.hosts}
-        return counts.pop() if len(counts) == 1 else None
-
-    @property
-    def world(self) -> int:
-        return sum(self.ranks[host] for host in self.hosts)
 
 
 def chosen(report: Report) -> tuple[str, ...]:

@@ -5,78 +5,62 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
 from doctor.errors import DoctorError, UsageError
 from doctor.facts.network import LISTENERS
+from doctor.job.launch.forms import Going, Start
 from doctor.judge.engine import Facts
+from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.model import Missing
-from doctor.recording import Recording, encoded, save
+from doctor.recording import encoded, save
 from doctor.report.folder import add_files, make_folder, run_name
-from doctor.report.go import Bound, Going, chosen, going
-from doctor.report.json import as_json
+from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
+from doctor.report.go import Bound, chosen, going
 from doctor.report.launch_line import (
     AUTO,
-    Start,
-    allocated,
+    FORMS,
     form_for,
     hostfile,
     job_id,
     launch_lines,
     launch_notes,
     read_form,
+    tasks_on_a_node,
 )
 from doctor.report.no_go import no_go
-from doctor.targets.inventory import slurm_tasks
-from doctor.text.nodeset import fold, unfold
+from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 from doctor.text.terminal import WIDTH, put, width
 
-STDOUT = "-"
 
+def refuse_unwritable(outputs: Outputs, others: Mapping[str, Path | None]) -> None:
+    """Before the run: a report that cannot be written at its end would be lost.
 
-@dataclass(frozen=True, slots=True)
-class Outputs:
-    """What was asked for. `json` "-" and `launch` are stdout, and the terminal report then goes to stderr."""
-
-    save: Path | None = None
-    json: str | None = None
-    healthy_hosts: Path | None = None
-    faulty_hosts: Path | None = None
-    quiet: bool = False
-    verbose: bool = False
-    no_color: bool = False
-    launch: str | None = None
-    report_dir: Path | None = None
-
-    @property
-    def for_a_script(self) -> bool:
-        """Whether nobody is likely to read the whole report where it appears."""
-        return self.quiet or self.launch is not None or self.report_dir is not None
-
-
-def refuse_unwritable(outputs: Outputs) -> None:
-    """Before the run: a report that cannot be written at its end would be lost."""
+    `others` are files that will be written beside the outputs, by the name of their option.
+    """
+    files = dict(others)
+    on_stdout = []
+    for form, path in outputs.files():
+        if path == STDOUT and form.stdout:
+            on_stdout.append(form.option)
+        else:
+            files[form.option] = path
     if outputs.launch is not None:
         read_form(outputs.launch)
-        if outputs.json == STDOUT:
-            raise UsageError("--print and --json - both write to stdout.", "Name a file for --json.")
+        on_stdout.append("--print")
+    if len(on_stdout) > 1:
+        first, *_, last = on_stdout
+        raise UsageError(f"{last} and {first} - both write to stdout.", f"Name a file for {first}.")
     named: dict[Path, str] = {}
-    files = {
-        "--save": outputs.save,
-        "--json": Path(outputs.json) if outputs.json and outputs.json != STDOUT else None,
-        "--healthy-hosts": outputs.healthy_hosts,
-        "--faulty-hosts": outputs.faulty_hosts,
-    }
-    for option, path in files.items():
-        if path is None:
-            continue
-        if str(path) == STDOUT:
-            raise UsageError("Only --json can write to stdout.", f"Name a file for {option}.")
+    for option, path in ((option, path) for option, path in files.items() if path is not None):
+        if path == STDOUT:
+            able = " and ".join(form.option for form in FORMATS if form.stdout)
+            raise UsageError(f"Only {able} can write to stdout.", f"Name a file for {option}.")
         folder = path.parent
         if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
             raise UsageError(f"{path}: cannot be written.", "Name a file in a folder that is writable.")
@@ -93,56 +77,44 @@ def show(report: Report, outputs: Outputs, out: TextIO) -> None:
         put(_rendered(report, outputs, out is not None and out.isatty(), width(out)), out)
 
 
-def deliver(report: Report, recording: Recording | None, outputs: Outputs) -> None:
+def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as: Path | None = None) -> None:
     """The terminal first; a file that cannot be written loses only itself, and is told at the end.
 
     A launch line comes last: it is for a run of which everything is kept.
     """
     failed: list[str] = []
 
-    def attempt(path: Path | None, write: Callable[[Path], object]) -> None:
-        if path is not None:
-            try:
-                write(path)
-            except OSError as error:
-                failed.append(f"{path} could not be written: {error.strerror}.")
+    def attempt(path: Path, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except OSError as error:
+            failed.append(f"{path} could not be written: {error.strerror}.")
 
-    if outputs.json == STDOUT:
-        put(as_json(report).decode(), sys.stdout)
+    on_stdout = [form for form, path in outputs.files() if path == STDOUT]
+    for form in on_stdout:
+        put(form.write(report).decode(), sys.stdout)
     try:
-        to_stderr = outputs.json == STDOUT or outputs.launch is not None
-        show(report, outputs, sys.stderr if to_stderr else sys.stdout)
+        show(report, outputs, sys.stderr if on_stdout or outputs.launch is not None else sys.stdout)
     except OSError as error:
         failed.append(f"The terminal report could not be written: {error.strerror}.")
-    if recording is not None:
-        attempt(outputs.save, lambda path: save(recording, path))
-    if outputs.json and outputs.json != STDOUT:
-        attempt(Path(outputs.json), lambda path: path.write_bytes(as_json(report)))
-    healthy = () if report.stopped_by is not None else report.healthy_hosts
-    attempt(outputs.healthy_hosts, lambda path: path.write_text(_lines(healthy)))
-    attempt(outputs.faulty_hosts, lambda path: path.write_text(_lines(report.other_hosts)))
-    go, form = _going(report, recording, outputs)
+    if reading is not None and saved_as is not None:
+        attempt(saved_as, partial(save, reading.recording, saved_as))
+    for form, path in outputs.files():
+        if path != STDOUT:
+            attempt(path, partial(path.write_bytes, form.write(report)))
+    go, launcher = _going(report, reading, outputs)
     kept: dict[str, Path] = {}
-    attempt(
-        outputs.report_dir,
-        lambda path: kept.update(
-            add_files(path.absolute(), _name(report), _files(report, recording, outputs, go))
-        ),
-    )
+    if (folder := outputs.report_dir) is not None:
+        files = _files(report, reading, outputs, go)
+        attempt(folder, lambda: kept.update(add_files(folder.absolute(), _name(report), files)))
     if report.exit_code != 0 and outputs.for_a_script:
         put(no_go(report, kept.get(".txt")), sys.stderr)
     if go and outputs.launch is not None and not failed:
-        tasks = slurm_tasks(os.environ)
-        start = Start(
-            go,
-            report.plan,
-            job_id(os.environ) or _when(report),
-            kept.get(HOSTS),
-            tasks.value if tasks else None,
-        )
+        tasks = tasks_on_a_node(go, report.plan, os.environ)
+        start = Start(go, job_id(os.environ) or _when(report), kept.get(HOSTS), tasks)
         try:
-            put(_spoken(start, form, outputs), sys.stderr)
-            put(launch_lines(start, form), sys.stdout)
+            put(_spoken(start, launcher, outputs), sys.stderr)
+            put(launch_lines(start, launcher), sys.stdout)
         except OSError as error:
             failed.append(f"The launch line could not be written: {error.strerror}.")
     if failed:
@@ -153,37 +125,31 @@ HOSTS = ".hosts"
 """The suffix of the hostfile among the files of a run."""
 
 
-def _files(
-    report: Report, recording: Recording | None, outputs: Outputs, go: Going | None
-) -> dict[str, bytes]:
+def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Going | None) -> dict[str, bytes]:
     """What a run leaves in --report-dir, by its suffix."""
     plain = Outputs(verbose=outputs.verbose, no_color=True)
-    files = {
-        ".json": as_json(report),
-        ".txt": _rendered(report, plain, False, WIDTH).encode(errors="replace"),
-    }
-    if recording is not None:
-        files[".run.json"] = encoded(recording)
+    files = {form.suffix: form.write(report) for form in FORMATS if form.suffix}
+    files[".txt"] = _rendered(report, plain, False, WIDTH).encode(errors="replace")
+    if reading is not None:
+        files[".run.json"] = encoded(reading.recording)
     if go is not None:
-        files[HOSTS] = _lines(hostfile(go)).encode()
+        files[HOSTS] = lines(hostfile(go))
     return files
 
 
-def _going(report: Report, recording: Recording | None, outputs: Outputs) -> tuple[Going | None, str]:
+def _going(report: Report, reading: Reading | None, outputs: Outputs) -> tuple[Going | None, str]:
     """Who goes, and in which form that is told."""
     form = read_form(outputs.launch) if outputs.launch is not None else "hostfile"
     names = chosen(report)
     if form == AUTO:
         form = form_for(names, report.plan, os.environ)
-    order: tuple[str, ...] = ()
-    if names and form == "srun":  # outside of the allocation, the order that nodes usually have in Slurm
-        order = (*allocated(os.environ), *unfold(fold(names)))
-    return going(report, _bound(recording), order), form
+    order = FORMS[form].order(names, os.environ) if names else ()
+    return going(report, _bound(reading), order), form
 
 
-def _bound(recording: Recording | None) -> Bound:
+def _bound(reading: Reading | None) -> Bound:
     """The ports on which somebody listens, on each host that told them."""
-    facts = Facts(recording.heard if recording else {})
+    facts = reading.facts if reading else Facts({})
     told = {host: facts.get(host, LISTENERS) for host in facts.hosts}
     return {
         host: frozenset(each.port for each in seen)
@@ -230,7 +196,3 @@ def _rendered(report: Report, outputs: Outputs, terminal: bool, columns: int) ->
     )
     print_report(report, console, verbose=outputs.verbose, quiet=outputs.quiet)
     return buffer.getvalue()
-
-
-def _lines(names: Sequence[str]) -> str:
-    return "".join(f"{name}\n" for name in names)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from shlex import quote
 
+from doctor.devices import Vendor
 from doctor.job.launch.common import spans_hosts
+from doctor.job.launch.launcher import Number
 from doctor.job.launch.process_env import Told
-from doctor.job.launch.rank_env import Number
+from doctor.job.launch.rank_env import role_variable
 from doctor.job.launch.ranks import device_conflicts, may_be_inherited, ranks_of, visible_devices
 from doctor.model import Confidence, Evidence, Place, Problem, Severity
 from doctor.rules.launch_names import Crew
@@ -46,7 +48,7 @@ def shared_devices(crew: Crew, most_on_a_host: int) -> Iterator[Problem]:
             )
 
 
-def devices_beyond(crew: Crew, devices: Mapping[str, frozenset[int]]) -> Iterator[Problem]:
+def devices_beyond(crew: Crew, devices: Mapping[str, frozenset[int]], vendor: Vendor) -> Iterator[Problem]:
     """More ranks than devices, by the numbers of those that each host has; without any it is left out."""
     visible: dict[str | None, set[str | None]] = {}
     for told in ranks_of(crew.launch):
@@ -72,7 +74,7 @@ def devices_beyond(crew: Crew, devices: Mapping[str, frozenset[int]]) -> Iterato
             hosts=(host,),
             where=tuple(place for each in places for place in each),
             evidence=crew.evidence(told_so, said),
-            commands=(f"ssh {quote(host)} 'ls -d /dev/davinci[0-9]* /dev/nvidia[0-9]*'",),
+            commands=(f"ssh {quote(host)} 'ls -d {vendor.files}[0-9]*'",),
         )
 
 
@@ -98,7 +100,7 @@ def _device(told: Told) -> Number | None:
     """torch goes by LOCAL_RANK, MindSpore by DEVICE_ID."""
     of_torch = "LOCAL_RANK" in told.env and told.env.keys() & {"RANK", "WORLD_SIZE"}
     name = "LOCAL_RANK" if of_torch else "DEVICE_ID"
-    if name == "DEVICE_ID" and "MS_ROLE" in told.env:
+    if name == "DEVICE_ID" and role_variable(told):
         return None  # a dynamic cluster counts the ranks of a host itself
     return Number(name, told.env[name]) if name in told.env else None
 

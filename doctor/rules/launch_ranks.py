@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
+from doctor.job.launch.launcher import Number
+from doctor.job.launch.launchers import NUMBERS
+from doctor.job.launch.launchers.msrun import MSRUN
 from doctor.job.launch.process_env import Told
 from doctor.job.launch.rank_env import (
-    MINDSPORE_ROLES,
-    TORCH,
-    Number,
-    is_standalone,
     launcher,
-    local_world_of,
     master_of,
     node_rank_of,
     nodes_of,
     rank_of,
     role_of,
-    said_by,
-    spelled,
+    role_variable,
     world_of,
 )
 from doctor.job.launch.ranks import counted, may_be_inherited, ranks_of, world_of_launch
@@ -32,7 +29,7 @@ def impossible_ranks(crew: Crew) -> Iterator[Problem]:
     for told in ranks_of(crew.launch):
         rank, world = rank_of(told), world_of(told)
         size = world.value if world else None
-        if rank is None or (rank.value is None and rank.said == "MS_NODE_ID"):
+        if rank is None or (rank.value is None and NUMBERS[rank.said].may_be_name):
             continue  # MindSpore takes a name as well, and numbers its ranks by it
         if rank.value is None or rank.value < 0 or (size is not None and rank.value >= size):
             limit = f"0 to {size - 1} ({world.said}={size})" if size and world else "a number from 0 on"
@@ -59,7 +56,7 @@ def doubled_ranks(crew: Crew) -> Iterator[Problem]:
     yield from _twice_each(crew, [(rank_of(told), told) for told in present])
     without = [told for told in present if rank_of(told) is None]
     numbered = [number for told in present if (number := rank_of(told)) is not None]
-    automatic = any("MS_ROLE" in told.env for told in present)
+    automatic = any(map(role_variable, present))
     if without and len(numbered) > len(without) and not automatic:
         name = numbered[0].said
         yield Problem(
@@ -157,28 +154,18 @@ def no_node_rank(crew: Crew) -> str:
 
 
 def _goes_by_node_rank(told: Told) -> bool:
-    """c10d and one-host jobs do not; MindSpore numbers its ranks itself where msrun was told nothing."""
-    command, nodes = launcher(told), nodes_of(told)
-    if command is None:
-        return node_rank_of(told) is not None
-    if command.way == "msrun":
-        world, local = world_of(told), local_world_of(told)
-        number = node_rank_of(told)
-        differ = world is not None and local is not None and world.value != local.value
-        return differ and number is not None and number.value != -1
-    if nodes is None or nodes[1] < 2 or is_standalone(told):
-        return False
-    static = said_by(told, "rdzv_backend") in (None, "static") or command.way == "torch_npu_run"
-    return command.way == "accelerate" or (command.way in TORCH and static)
+    agent = launcher(told)
+    return node_rank_of(told) is not None if agent is None else agent.launcher.goes_by_node_rank(agent)
 
 
 def _node_rank(told: Told) -> Number | None:
-    """torchrun's is 0 when it is not given."""
-    command, number = launcher(told), node_rank_of(told)
-    if number is not None or command is None or command.way not in TORCH:
+    """Some launchers take a host for the first one where nothing is given."""
+    agent, number = launcher(told), node_rank_of(told)
+    first = agent.launcher.first_node if agent else ""
+    if number is not None or agent is None or not first:
         return number
-    unknown = command.partly or command.options.get("node_rank")
-    return None if unknown else Number(spelled(command, "node_rank"), "0")
+    unknown = agent.command.partly or agent.command.options.get("node_rank")
+    return None if unknown else Number(agent.spelled("node_rank"), first)
 
 
 def wrong_roles(crew: Crew) -> Iterator[Problem]:
@@ -186,12 +173,12 @@ def wrong_roles(crew: Crew) -> Iterator[Problem]:
     wrong: dict[str, list[Told]] = {}
     for told in launch.told:
         role = told.env.get("MS_ROLE")
-        if role is not None and role not in MINDSPORE_ROLES:
+        if role is not None and role not in MSRUN.roles:
             wrong.setdefault(role, []).append(told)
     for role, told_so in wrong.items():
         yield Problem(
             "MS_ROLE is none that MindSpore knows: it stops with `Role name is invalid`",
-            expected=", ".join(MINDSPORE_ROLES),
+            expected=", ".join(MSRUN.roles),
             actual=f"MS_ROLE={role[:100] or 'nothing'}, for {crew.labels(told_so)}",
             subject=crew.subject("MS_ROLE"),
             hosts=crew.hosts(told_so),

@@ -18,9 +18,8 @@ from doctor import __version__
 from doctor.api import Ask, Fact
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
-from doctor.judge.engine import Facts
-from doctor.judge.examine import plan_of
 from doctor.judge.playbook import MeshMode
+from doctor.judge.reading import Reading, read_recording
 from doctor.mesh import MeshPatience, MeshResult, mesh_script, plan_mesh, run_mesh
 from doctor.model import Answer, Backend, Capture, End, Host, Missing, Reach, Unreached
 from doctor.probe import Heard, read, script, through
@@ -65,7 +64,7 @@ Progress = Callable[[str, int | None, Sequence[str]], None]
 
 @dataclass(slots=True)
 class Collection:
-    """One run over the hosts; `recording()` is what it has so far."""
+    """One run over the hosts; `recording()` is what it has so far, `read()` what that means."""
 
     order: Order
     transport: Transport
@@ -79,6 +78,17 @@ class Collection:
     smoke: list[SmokeResult] = field(default_factory=list)
     no_smoke: str = ""
     stopped_by: int | None = None
+    hosts: tuple[Host, ...] = field(init=False)
+    wishes: JobWishes = field(init=False)
+    drafted: JobPlan = field(init=False)
+    _read: Reading | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        """No secret of the person goes into the recording, nor into a plan."""
+        order = self.order
+        hosts = tuple(replace(h, enter=redact(h.enter)) if h.enter else h for h in order.hosts)
+        self.hosts, self.wishes = hosts, replace(order.wishes, env=redact_values(order.wishes.env))
+        self.drafted = draft(hosts, self.wishes)
 
     def run(self) -> None:
         self._probe()
@@ -102,8 +112,8 @@ class Collection:
             transport=self.transport.name,
             started=self.started,
             seconds=round(time.monotonic() - self.began, 2),
-            hosts=tuple(replace(h, enter=redact(h.enter)) if h.enter else h for h in order.hosts),
-            wishes=replace(order.wishes, env=redact_values(order.wishes.env)),
+            hosts=self.hosts,
+            wishes=self.wishes,
             expect=order.expect,
             heard={name: self.heard[name] for name in names if name in self.heard},
             unreached={name: self.unreached[name] for name in names if name in self.unreached},
@@ -117,6 +127,10 @@ class Collection:
             no_mesh=self.no_mesh or ("the run was interrupted before it ended" if self.stopped_by else ""),
             notes=tuple(self.transport.warnings),
         )
+
+    def read(self) -> Reading:
+        self._read = read_recording(self.recording(), self._read, self.drafted)
+        return self._read
 
     def _outstanding(self) -> tuple[str, ...]:
         done = self.heard.keys() | self.unreached.keys()
@@ -132,7 +146,7 @@ class Collection:
         order = self.order
         token = secrets.token_hex(8)
         facts = [fact for fact in order.facts if not fact.later]
-        plan = draft(order.hosts, order.wishes)
+        plan = self.drafted
         names = _names_to_ask(order.hosts, plan)
         ports = (plan.master_port.value, *plan.hccl_ports)
         scripts = {
@@ -166,7 +180,7 @@ class Collection:
         if self.left() <= 0:
             self.no_mesh = "the deadline came before it"
             return
-        plan = plan_of(self.recording())
+        plan = self.read().plan
         mesh = plan_mesh(
             {host.name: plan.data_address(host.name) for host in order.hosts if host.name in self.heard},
             shape=order.mesh,
@@ -188,9 +202,9 @@ class Collection:
 
     def _follow_up(self) -> None:
         """The second round, for facts that depend on what all hosts said; it adds to what was heard."""
-        order, plan = self.order, plan_of(self.recording())
+        order, reading = self.order, self.read()
         later = [fact for fact in order.facts if fact.later]
-        if not later or plan.backend.value is not Backend.HCCL:
+        if not later or reading.plan.backend.value is not Backend.HCCL:
             return
         early = "fewer than two hosts answered" if len(self.heard) < 2 else ""
         early = early or ("the deadline came before it" if self.left() <= 0 else "")
@@ -198,7 +212,9 @@ class Collection:
             for host in self.heard:
                 self._add(host, {}, {fact.name: Missing(fact.name, early) for fact in later})
             return
-        wanted = follow_up(Facts(self.heard), plan, everybody=order.mesh == "full", also_busy=order.also_busy)
+        wanted = follow_up(
+            reading.facts, reading.plan, everybody=order.mesh == "full", also_busy=order.also_busy
+        )
         for host, missing in wanted.without.items():
             self._add(host, {}, {missing.fact: missing})
         token = secrets.token_hex(8)

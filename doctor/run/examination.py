@@ -18,12 +18,13 @@ from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
 from doctor.judge.examine import Syllabus, examine
 from doctor.judge.playbook import MeshMode, Playbook, exams, load_exam, load_remedies, select
+from doctor.judge.reading import Reading, read_recording
 from doctor.judge.registry import find
 from doctor.judge.verdict import Report, Rules
 from doctor.mesh import MeshPatience
 from doctor.model import Host
 from doctor.recording import Recording, load
-from doctor.report.outputs import Outputs, deliver, refuse_unwritable
+from doctor.report.outputs import deliver, refuse_unwritable
 from doctor.run.choose_transport import transport_of
 from doctor.run.collect import Collection, Order
 from doctor.run.flags import pairs, wished
@@ -35,74 +36,34 @@ from doctor.targets.inventory import read_targets
 from doctor.transport.containers import enter_all
 
 DEFAULT_EXAM = "preflight"
+TRAINING = ("smoke", "preflight")
+"""The commands that make a smoke run."""
 SHAPES = ("auto", "full", "ring", "none")
 ON_BUSY = ("skip", "run")
 
 
-def conduct(request: Request, outputs: Outputs, ready: Ready | None = None) -> int:
+def conduct(request: Request, ready: Ready | None = None) -> int:
     """Run the examination and show it; the exit code is the report's."""
-    refuse_unwritable(outputs)
-    recording, report = examined(request, ready=ready)
-    deliver(report, recording, outputs)
+    refuse_unwritable(request.outputs, {"--save": request.save})
+    reading, report = examined(request, ready=ready)
+    deliver(report, reading, request.outputs, request.save)
     return report.exit_code
 
 
 def examined(
     request: Request, more: Sequence[Fact[Any]] = (), ready: Ready | None = None
-) -> tuple[Recording, Report]:
+) -> tuple[Reading, Report]:
     """What the hosts said, and the judgement; `more` are facts that no check asks for."""
     playbook = load_remedies()
-    recorded = _load(request)
+    recorded = load(request.replay) if request.replay else None
     smoke = recorded.smoke_wanted if recorded else None
     syllabus = _syllabus(request, recorded, smoke)
     if recorded is None:
-        recording = _collect(request, syllabus, playbook, more, ready)
+        reading = _collect(request, syllabus, playbook, more, ready)
     else:
-        recording = replace(recorded, expect={**recorded.expect, **pairs(request.what.expect)})
-    return recording, examine(recording, syllabus, playbook, replayed=recorded is not None)
-
-
-def _load(request: Request) -> Recording | None:
-    """The recording to judge again; what would change what was asked has no place beside it."""
-    who, way, job, what = request.who, request.way, request.job, request.what
-    if what.replay is None:
-        return None
-    asks = {
-        "HOSTS": who.hosts,
-        "--hostfile": who.hostfile,
-        "--inventory": who.inventory,
-        "--rank-table": who.rank_table,
-        "--local": who.local,
-        "--exclude": who.exclude,
-        "--backend": job.backend != "auto",
-        "--master-port": job.master_port,
-        "--ranks-per-host": job.ranks_per_host,
-        "--launch": job.launch,
-        "--plan": job.plan,
-        "--python": request.smoke.python,
-        "--steps": request.smoke.steps,
-        "--tp": request.smoke.tp,
-        "--smoke-timeout": request.smoke.timeout,
-        "--inject": request.smoke.inject,
-        "--no-smoke": request.smoke.refused,
-        "--sudo": way.sudo,
-        "--enter": way.enter,
-        "--transport": way.transport != "auto",
-        "--user": way.user,
-        "--port": way.port,
-        "--identity": way.identities,
-        "--jump": way.jump,
-        "--ssh-config": way.ssh_config,
-        "--accept-new": way.accept_new,
-        "--deadline": way.deadline,
-    }
-    given = [name for name, value in asks.items() if value]
-    if given:
-        raise UsageError(
-            f"--replay judges what was recorded; {', '.join(given)} cannot change it.",
-            "--exam, --only, --skip, --expect and --strict can.",
-        )
-    return load(what.replay)
+        expect = {**recorded.expect, **pairs(request.what.expect)}
+        reading = read_recording(replace(recorded, expect=expect))
+    return reading, examine(reading, syllabus, playbook, replayed=recorded is not None)
 
 
 def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) -> Syllabus:
@@ -114,7 +75,7 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
     found = find(what.checks)
     exam = load_exam(name, found.checks)
     shape = _shape(what.mesh or (recorded.mesh_mode if recorded else exam.mesh))
-    able = exam.smoke and (request.smoke.wanted or recorded is not None)
+    able = exam.smoke and (request.command in TRAINING or recorded is not None)
     smoke = able and not request.smoke.refused if smoke is None else smoke
     checks, left_out = select(found.checks, exam, what.only, what.skip, mesh=shape != "none", smoke=smoke)
     if not able:  # nobody took it out: it is no part of this
@@ -154,7 +115,7 @@ def _collect(
     playbook: Playbook,
     more: Sequence[Fact[Any]],
     ready: Ready | None,
-) -> Recording:
+) -> Reading:
     """Ask the hosts; an interruption leaves what is known by then."""
     way, what = request.way, request.what
     training = _training(request.smoke)
@@ -177,7 +138,7 @@ def _collect(
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
     transport = ready.transport if ready else transport_of(way, targets, hosts)
-    line = Line(not request.quiet, verbose=request.verbose)
+    line = Line(not request.outputs.quiet, verbose=request.outputs.verbose)
     collection = Collection(
         Order(
             command=request.command,
@@ -204,7 +165,7 @@ def _collect(
         if ready:
             collection.unreached.update(ready.absent())
         if syllabus.smoke:
-            before = examine(collection.recording(), syllabus.before_smoke(), playbook)
+            before = examine(collection.read(), syllabus.before_smoke(), playbook)
             rehearse(collection, training, before)
             if ready:
                 collection.unreached.update(ready.absent())
@@ -214,7 +175,7 @@ def _collect(
         line.clear()
         with contextlib.suppress(KeyboardInterrupt):  # impatience must not cost the report
             transport.close()
-    return collection.recording()
+    return collection.read()
 
 
 def _training(smoke: Smoke) -> SmokeWishes:

@@ -5,14 +5,14 @@ Drives the transport, as `collect` does; what a run saw is added to the same rec
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from doctor.errors import UsageError
+from doctor.job.launch.variables import is_setting
 from doctor.job.plan import JobPlan
-from doctor.judge.examine import plan_of
+from doctor.judge.reading import Reading
 from doctor.judge.verdict import HostReport, Report
 from doctor.mesh import MeshPatience, MeshResult, mesh_script, plan_mesh, run_mesh
 from doctor.model import Host, HostStatus
@@ -20,7 +20,6 @@ from doctor.probe import through
 from doctor.rules.smoke import is_fault
 from doctor.run.collect import Collection
 from doctor.smoke.agents import smoke_script
-from doctor.smoke.judge import judge
 from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import LeftOutOfSmoke, SmokeResult
 from doctor.smoke.run import SmokeRun
@@ -30,15 +29,11 @@ QUICK = MeshPatience(
     start=5.0, connect=0.7, answer=1.5, tries=1, again=1.3, answer_again=2.0, slack=2.0, stop=1.0
 )
 """For a mesh among hosts whose agents just answered."""
-_FOR_RANKS = re.compile(
-    r"(GLOO|NCCL|HCCL|TP|ASCEND|UCX|NPU)_\w+|(CUDA|ASCEND_RT)_VISIBLE_DEVICES|LD_LIBRARY_PATH|PYTHONPATH"
-)
 
 
 def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
     """`before` is the report of all that was found without a smoke run."""
-    recording = collection.recording()
-    job = plan_of(recording)
+    job = collection.read().plan
     fit, left_out = _fit(before)
     late = "the deadline came before it" if collection.left() <= 0 else ""
     collection.no_smoke = _obstacle(before, fit) or late
@@ -52,7 +47,7 @@ def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> Non
                 raise
             collection.no_smoke = error.message
             return
-        blamed = named_by(result)
+        blamed = named_by(collection.read())
         fit = [host for host in fit if host not in blamed]
         if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
             return
@@ -62,10 +57,17 @@ def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> Non
             collection.say(f"smoke: once more, without {', '.join(blamed)}")
 
 
-def named_by(result: SmokeResult) -> list[str]:
-    """The hosts that a fault of this run names."""
-    charges = (charge for charge in judge(result) if is_fault(charge))
-    return list(dict.fromkeys(h for charge in charges for h in charge.culprit_hosts(result.plan)))
+def named_by(reading: Reading) -> list[str]:
+    """The hosts that a fault of the last smoke run names."""
+    runs = reading.smoke.runs[-1:] if reading.smoke else ()
+    named = (
+        h
+        for run in runs
+        for charge in run.charges
+        if is_fault(charge)
+        for h in charge.culprit_hosts(run.plan)
+    )
+    return list(dict.fromkeys(named))
 
 
 def _fit(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
@@ -105,7 +107,7 @@ def _run(
         session,
         plan,
         pythons={host.name: host.python for host in taking_part},
-        env={name: value for name, value in job.env.items() if _FOR_RANKS.fullmatch(name)},
+        env={name: value for name, value in job.env.items() if is_setting(name)},
         timeout=wishes.timeout,
         until=time.monotonic() + collection.left(),
         meet=lambda: meet(collection, job, taking_part),

@@ -13,6 +13,7 @@ from doctor.facts.smoke import SMOKE
 from doctor.job.wishes import JobWishes
 from doctor.judge.examine import Syllabus, examine
 from doctor.judge.playbook import Exam, load_exam, load_remedies
+from doctor.judge.reading import read_recording
 from doctor.judge.registry import find
 from doctor.judge.verdict import Report, Rules
 from doctor.mesh import Link, Listener, MeshResult
@@ -138,6 +139,5 @@ def syllabus(
 
 
 def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
-    return examine(
-        replace(of, stopped_by=stopped_by), syllabus(smoke=of.smoke_wanted, **rules), load_remedies()
-    )
+    reading = read_recording(replace(of, stopped_by=stopped_by))
+    return examine(reading, syllabus(smoke=of.smoke_wanted, **rules), load_remedies())

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from doctor.judge.examine import examine
 from doctor.judge.playbook import load_exam, load_remedies
+from doctor.judge.reading import read_recording
 from doctor.judge.registry import find
 from doctor.judge.verdict import Report
 from doctor.model import Missing, Reach, Unreached
@@ -55,7 +56,7 @@ def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Rep
     dozen = [check for check in bundled if check.id in DOZEN]
     exam = load_exam("preflight", bundled)
     made = syllabus(dozen, exam, smoke=of.smoke_wanted, **rules)
-    return examine(replace(of, stopped_by=stopped_by), made, load_remedies())
+    return examine(read_recording(replace(of, stopped_by=stopped_by)), made, load_remedies())
 
 
 def lost(*names: str) -> dict[str, Unreached]:

@@ -6,48 +6,15 @@ Words that still hold a `$` were not known where the command was read; nothing i
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from doctor.job.launch.options import (
-    ACCELERATE,
-    DEEPSPEED,
-    MPIRUN,
-    MSRUN,
-    SRUN,
-    TORCH_NPU_RUN,
-    TORCHRUN,
-    Options,
-    read_options,
-)
-from doctor.job.launch.process_env import Way
+from doctor.job.launch.launcher import Command, Launcher
+from doctor.job.launch.launchers import COMMANDS, MODULES
+from doctor.job.launch.options import read_options
 from doctor.text.redact import redact
 
-LAUNCHERS: Mapping[str, Options] = {
-    "torchrun": TORCHRUN,
-    "torch_npu_run": TORCH_NPU_RUN,
-    "msrun": MSRUN,
-    "mpirun": MPIRUN,
-    "mpiexec": MPIRUN,
-    "mpiexec.hydra": MPIRUN,
-    "orterun": MPIRUN,
-    "prterun": MPIRUN,
-    "srun": SRUN,
-    "deepspeed": DEEPSPEED,
-    "accelerate": ACCELERATE,
-}
-MODULES: Mapping[str, Options] = {
-    "torch.distributed.run": TORCHRUN,
-    "torch.distributed.launch": TORCHRUN,
-    "torch_npu.distributed.run": TORCH_NPU_RUN,
-    "mindspore.parallel.cluster.run": MSRUN,
-    "deepspeed.launcher.runner": DEEPSPEED,
-    "deepspeed.launcher.launch": DEEPSPEED,
-    "accelerate.commands.launch": ACCELERATE,
-}
-OUTER = (MPIRUN, SRUN)
-"""They start whatever follows, perhaps another launcher."""
 WRAPPERS = frozenset(
     {"nohup", "exec", "time", "command", "stdbuf", "nice", "ionice", "numactl", "taskset", "timeout", "sudo"}
     | {"env", "setsid", "catchsegv", "nsys", "profile", "chrt", "unbuffer"}
@@ -61,27 +28,6 @@ _SWITCHES = "-[bBdEiIOPqRsSuvx]*"
 _DEPTH = 4
 _MOST_WORDS = 200
 _LONGEST_WORD = 300
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """`way` is None for a program that starts no ranks. `sets` are variables that it gives to its ranks.
-
-    `program` is the script or module, without its folder. `partly`: words that were not known may hold more
-    options. `shown` is what may be shown of it: nothing that stands behind the program.
-    """
-
-    way: Way | None
-    options: Mapping[str, str]
-    program: str
-    sets: Mapping[str, str] = field(default_factory=dict)
-    partly: bool = False
-    shown: tuple[str, ...] = ()
-
-    def option(self, name: str) -> str | None:
-        """What was said; None where that is nothing, or not known."""
-        value = self.options.get(name)
-        return value if value and "$" not in value and "`" not in value else None
 
 
 @lru_cache(4096)
@@ -107,13 +53,11 @@ def _read(words: Sequence[str], depth: int) -> Command | None:
     if not words or not depth:
         return None
     name = _name(words[0])
-    if name in LAUNCHERS:
-        begin = 1
-        if LAUNCHERS[name] is ACCELERATE:
-            if len(words) < 2 or words[1] != "launch":
-                return None
-            begin = 2
-        return _launcher(LAUNCHERS[name], words, begin, depth)
+    if name in COMMANDS:
+        known = COMMANDS[name]
+        if known.subcommand and list(words[1:2]) != [known.subcommand]:
+            return None
+        return _launcher(known, words, 2 if known.subcommand else 1, depth)
     if _PYTHON.fullmatch(name):
         return _python(words, depth)
     if name in WRAPPERS:
@@ -134,7 +78,7 @@ def _wrapped(words: Sequence[str], depth: int) -> Command | None:
     sets: dict[str, str] = {}
     for position, word in enumerate(words[1:20], start=1):
         name = _name(word)
-        if name in LAUNCHERS or _PYTHON.fullmatch(name):
+        if name in COMMANDS or _PYTHON.fullmatch(name):
             inner = _read(words[position:], depth - 1)
             if inner is None:
                 return None
@@ -145,18 +89,18 @@ def _wrapped(words: Sequence[str], depth: int) -> Command | None:
     return None
 
 
-def _launcher(known: Options, words: Sequence[str], begin: int, depth: int) -> Command:
+def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> Command:
     """Its options stand from `begin` on."""
-    given = read_options(words[begin:], known)
+    given = read_options(words[begin:], known.options)
     before = words[begin : len(words) - len(given.rest) + 1]
     partly = any(word.startswith(("$", "`")) for word in before)
-    inner = _read(given.rest, depth - 1) if known in OUTER else None
+    inner = _read(given.rest, depth - 1) if known.outer else None
     shown = (*words[:begin], *given.shown, *(inner.shown if inner else given.rest[:1]))
-    if inner is not None and inner.way is not None:
+    if inner is not None and inner.launcher is not None:
         sets = {**given.sets, **inner.sets}
-        return replace(inner, sets=sets, partly=inner.partly or partly, shown=shown)
+        return replace(inner, sets=sets, partly=inner.partly or partly, shown=shown, inside=True)
     program = inner.program if inner else _program(given.rest)
-    return Command(known.way, given.values, program, given.sets, partly, shown)
+    return Command(known, given.values, program, given.sets, partly, shown)
 
 
 def _program(rest: Sequence[str]) -> str:
@@ -181,13 +125,13 @@ def _python(words: Sequence[str], depth: int) -> Command | None:
             shown.append(word)
         elif not word.startswith("-") or word == "-":
             name = _name(word)
-            if name in LAUNCHERS:
+            if name in COMMANDS:
                 inner = _read([name, *words[position:]], depth - 1)
                 return inner and replace(inner, shown=(*shown, word, *inner.shown[1:]))
             return Command(None, {}, name, shown=(*shown, word))
     return Command(None, {}, "", shown=tuple(shown))
 
 
-def _of_python(shown: Sequence[str], known: Options, words: Sequence[str], depth: int) -> Command:
+def _of_python(shown: Sequence[str], known: Launcher, words: Sequence[str], depth: int) -> Command:
     """A launcher that is a module."""
     return _launcher(known, (*shown, *words), len(shown), depth)

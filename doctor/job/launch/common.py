@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from doctor.job.launch.process_env import Launch, Told
 from doctor.job.launch.rank_env import (
-    TORCH,
     is_loopback_name,
-    is_standalone,
     launcher,
     local_world_of,
     master_of,
@@ -43,15 +41,14 @@ def _agreed(told: Sequence[Told]) -> dict[str, str]:
 
 
 def _said(told: Told) -> dict[str, str]:
-    command, master = launcher(told), master_of(told)
-    if command is None or master is None:
+    agent, master = launcher(told), master_of(told)
+    if agent is None or master is None:
         return dict(told.env)
     said = dict(told.env)
-    kind = ("MS_SCHED_HOST", "MS_SCHED_PORT") if command.way == "msrun" else ("MASTER_ADDR", "MASTER_PORT")
     if not is_loopback_name(master.address):
-        said[kind[0]] = master.address
+        said[agent.launcher.master_variables[0]] = master.address
     if master.port not in ("", "0"):
-        said[kind[1]] = master.port
+        said[agent.launcher.master_variables[1]] = master.port
     return said
 
 
@@ -67,10 +64,10 @@ def spans_hosts(launch: Launch, hosts: Sequence[str | None], most_on_a_host: int
         return False
     for told in launch.told:
         nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
-        command = launcher(told)
+        agent = launcher(told)
         if nodes is not None:
-            return nodes[1] > 1 and not is_standalone(told)
-        if command is not None and command.way in TORCH and "nnodes" not in command.options:
+            return nodes[1] > 1 and not (agent and agent.standalone)
+        if agent and "nnodes" in agent.launcher.options.defaults and "nnodes" not in agent.command.options:
             return False
         if world and local and None not in (world.value, local.value):
             return (world.value or 0) > (local.value or 0)

@@ -9,23 +9,21 @@ from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.command import kept_words, read_command
+from doctor.job.launch.launchers import COMMANDS, RANK_NAMES
 from doctor.job.launch.process_env import Launch, Told
 from doctor.job.launch.shell import Line, Script, read_script
 from doctor.job.launch.shell_tokens import ShellError
-from doctor.job.launch.variables import ONLY_TOGETHER, RANK_VARIABLES, kept
+from doctor.job.launch.variables import kept
 from doctor.text.textfile import read_text, refuse, shown
 
 LIMIT = 256_000
 """Bytes of one file: more than any environment or launch script needs."""
 NOTHING = "holds no variable of a job and no command that starts one"
-_RANKS = frozenset(rank for rank, _ in RANK_VARIABLES if rank != ONLY_TOGETHER) | {"MS_ROLE"}
-
-
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})=(.*)")
 _FUNCTION = re.compile(r"BASH_FUNC_[^=]{1,200}=\(\) \{")
 _OF_A_PROCESS = re.compile(r"(?:PATH|PWD|HOME|OLDPWD|SHELL)=/[^$]*$|SHLVL=\d|_=/|(?:USER|LOGNAME|LANG)=\w")
 _OF_A_SCRIPT = re.compile(
-    r"^(?:#!|(?:export|declare|typeset|source|torchrun|msrun|mpirun|srun|python3?)\s)", re.M
+    rf"^(?:#!|(?:export|declare|typeset|source|python3?|{'|'.join(map(re.escape, COMMANDS))})\s)", re.M
 )
 
 
@@ -48,7 +46,7 @@ def read_launch_files(paths: Sequence[Path]) -> Launch:
         told += found
         mistakes += wrong
     refuse(mistakes, "--launch takes what `env` printed for a rank, files of NAME=value, and launch scripts")
-    dumps = [each for each in told if not each.command and _RANKS & each.env.keys()]
+    dumps = [each for each in told if not each.command and RANK_NAMES & each.env.keys()]
     return Launch(
         name=names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}" if names else "no file",
         told=tuple(told),
@@ -91,7 +89,7 @@ def _read_file(path: Path, name: str) -> list[Told]:
 def _of_variables(found: _Variables, file: str, name: str) -> Told:
     """One process, of which everything is known."""
     for line, variable in found.twice:
-        if variable in _RANKS:
+        if variable in RANK_NAMES:
             message = f"{shown(variable)} is set a second time: give each rank a file of its own"
             raise InputErrors([Mistake(file, line, message)])
     env = kept(found.env)
@@ -122,7 +120,7 @@ def _one_launch(lines: Sequence[Line]) -> list[Line]:
     Launchers go before plain Python, and Python that was given a rank before one that only prepares data.
     """
     launchers = [line for line in lines if _starts_ranks(line)]
-    ranks = [line for line in lines if line.names & _RANKS or (line.loop and line.background)]
+    ranks = [line for line in lines if line.names & RANK_NAMES or (line.loop and line.background)]
     chosen = launchers or ranks or list(lines[-1:])
     together: list[Line] = []
     for line in reversed(chosen):
@@ -135,7 +133,7 @@ def _one_launch(lines: Sequence[Line]) -> list[Line]:
 
 def _starts_ranks(line: Line) -> bool:
     command = read_command(line.words)
-    return command is not None and command.way is not None
+    return command is not None and command.launcher is not None
 
 
 def _program(line: Line) -> str:

@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import shlex
 
-from doctor.job.launch.command import LAUNCHERS, MODULES, OUTER, WRAPPERS
-from doctor.job.launch.options import Options
-from doctor.job.launch.variables import KEPT, SECRET
+from doctor.job.launch.command import WRAPPERS
+from doctor.job.launch.launcher import Launcher
+from doctor.job.launch.launchers import (
+    COMMANDS,
+    LAUNCHERS,
+    LOCAL_RANKS,
+    MASTERS,
+    MODULES,
+    NUMBERS,
+    PER_HELPER,
+    ROLES,
+)
+from doctor.job.launch.variables import JOB_VARIABLES, SECRET
 
 MOST = 300
 """Processes of one host. Helpers that a rank has started do not count."""
 CANDIDATES = 4000
-NUMBERED = (
-    *("RANK", "RANK_ID", "MS_ROLE", "MS_NODE_ID", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"),
-    *("SLURM_PROCID", "LOCAL_RANK", "GROUP_RANK", "TORCHELASTIC_RUN_ID"),
-)
-"""Equal in a rank and in the helpers that it has started, such as loaders of data."""
-_STARTERS = (
-    "torchrun|torch_npu_run|msrun|mpirun|mpiexec|mpiexec.hydra|orterun|prterun|srun|deepspeed|accelerate"
-)
-_SIGNS = (
-    "^(RANK|LOCAL_RANK|RANK_ID|RANK_TABLE_FILE|MS_ROLE|MS_SCHED_HOST|MASTER_ADDR|OMPI_COMM_WORLD_RANK"
-    "|MV2_COMM_WORLD_RANK|PMI_RANK|SLURM_PROCID)="
-    f"|^(.*/)?({_STARTERS})$|^(torch|torch_npu)\\.distributed\\.(run|launch)$|^deepspeed\\.launcher\\."
+_SIGNS = "|".join(
+    (
+        f"^({'|'.join(dict.fromkeys([*NUMBERS, *LOCAL_RANKS, *ROLES, *MASTERS]))}|RANK_TABLE_FILE)=",
+        f"^(.*/)?({'|'.join(COMMANDS)})$",
+        f"^({'|'.join(MODULES)})$".replace(".", r"\."),
+    )
 )
 _WRAPPERS = (
     "sh|bash|dash|ash|zsh|ksh|csh|tcsh|fish|busybox|timeout|nohup|time|env|sudo|su|tini|dumb-init|docker-init"
@@ -34,28 +38,33 @@ _WRAPPERS = (
 )
 
 
-def _options(known: Options) -> str:
-    """A way to start ranks, and its options: =v has a value, =u one that is not kept, =p two, =f none."""
+def _options(launcher: Launcher) -> str:
+    """Its options: =v has a value, =u one that is not kept, =p two, =f none."""
+    known = launcher.options
     marks = {name: "v" if called else "u" for name, called in known.values.items()}
     marks |= dict.fromkeys(known.pairs, "p") | dict.fromkeys(known.flags - known.values.keys(), "f")
-    how = ("a" if known.abbreviated else "") + ("g" if known.glued else "") + ("o" if known in OUTER else "")
-    return " ".join([f"@{known.way}={how}", *(f"{name}={mark}" for name, mark in sorted(marks.items()))])
+    how = ("a" if known.abbreviated else "") + ("g" if known.glued else "") + ("o" if launcher.outer else "")
+    return " ".join([f"@{launcher.name}={how}", *(f"{name}={mark}" for name, mark in sorted(marks.items()))])
 
 
-_LAUNCHERS = " ".join(f"{name}={known.way}" for name, known in (*LAUNCHERS.items(), *MODULES.items()))
-_OPTIONS = " ".join(map(_options, {known.way: known for known in LAUNCHERS.values()}.values()))
+_COMMANDS = " ".join(f"{name}={known.name}={known.subcommand}" for name, known in COMMANDS.items())
+_MODULES = " ".join(f"{name}={known.name}" for name, known in MODULES.items())
+_OPTIONS = " ".join(_options(launcher) for launcher in LAUNCHERS if launcher.commands)
 _WRAPPED = "|".join(sorted(WRAPPERS))
 # What of a command line leaves the host is what doctor.job.launch.command.kept_words would keep of it.
 _AWK = r"""
-BEGIN { n = split(launchers, t, " "); for (i = 1; i <= n; i++) { split(t[i], a, "="); starts[a[1]] = a[2] }
+BEGIN { n = split(commands, t, " ")
+  for (i = 1; i <= n; i++) { split(t[i], a, "="); starts[a[1]] = a[2]; if (a[3] != "") then[a[1]] = a[3] }
+  n = split(modules, t, " "); for (i = 1; i <= n; i++) { split(t[i], a, "="); module[a[1]] = a[2] }
   n = split(options, t, " "); for (i = 1; i <= n; i++) { split(t[i], a, "=")
     if (a[1] ~ /^@/) { way = substr(a[1], 2); how[way] = "=" a[2] } else kind[way ":" a[1]] = a[2] } }
 function base(w) { sub(/^.*\//, "", w); return w }
 function is_python(w) { return base(w) ~ /^(python|pypy)[0-9.]*$/ }
-function is_launcher(w) { w = base(w); return w in starts && (w !~ /\./ || w == "mpiexec.hydra") }
+function is_launcher(w) { return base(w) in starts }
 function put(p, w) { said[p] = said[p] "\t" w }
 function last(p, w) { sub(/ .*/, "", w); put(p, w); at[p] = "end" }
-function enter(p, w) { lone[p] = maybe[p] = 0; at[p] = base(w) == "accelerate" ? "launch" : starts[base(w)] }
+function enter(p, w) { lone[p] = maybe[p] = 0; w = base(w); begun[p] = starts[w]
+  if (w in then) { first[p] = then[w]; at[p] = "launch" } else at[p] = starts[w] }
 function begin(p, w) { last(p, w); if (is_launcher(w)) enter(p, w); else
   if (is_python(w)) at[p] = "py"; else if (base(w) ~ "^(" wrapped ")$") at[p] = "wrap" }
 function word(p, w, a) { a = at[p]
@@ -65,9 +74,9 @@ function word(p, w, a) { a = at[p]
   if (a == "") begin(p, w)
   else if (a == "wrap") { if (is_launcher(w) || is_python(w)) begin(p, w) }
   else if (a == "py") python(p, w)
-  else if (a == "launch") { if (w == "launch") { put(p, w); at[p] = "accelerate" } else at[p] = "end" }
+  else if (a == "launch") { if (w == first[p]) { put(p, w); at[p] = begun[p] } else at[p] = "end" }
   else if (a == "code") { helper[p] = w ~ /^from multiprocessing/; at[p] = "end" }
-  else if (a == "module") { if (w ~ /\./ && w in starts) { put(p, w); at[p] = starts[w] } else last(p, w) }
+  else if (a == "module") { if (w in module) { put(p, w); at[p] = module[w] } else last(p, w) }
   else option(p, w, a) }
 function python(p, w) {
   if (w ~ /^-[bBdEiIOPqRsSuvx]*c/) { put(p, "-c"); at[p] = w ~ /c$/ ? "code" : "end" }
@@ -127,12 +136,13 @@ def awk_words() -> tuple[str, ...]:
     """What awk is called with, but for the session that the probe itself runs in."""
     given = {
         "most": str(MOST),
-        "numbers": " ".join(NUMBERED),
+        "numbers": " ".join(PER_HELPER),
         "wrapper": f"^({_WRAPPERS})$",
-        "names": KEPT,
+        "names": JOB_VARIABLES,
         "secret": SECRET,
         "wrapped": _WRAPPED,
-        "launchers": _LAUNCHERS,
+        "commands": _COMMANDS,
+        "modules": _MODULES,
         "options": _OPTIONS,
     }
     return (*(word for name, text in given.items() for word in ("-v", f"{name}={text}")), _AWK)
@@ -154,6 +164,7 @@ for f in $l; do
   [ $n -lt {CANDIDATES} ] || {{ echo more; exit 0; }}
 done
 [ "$e" ] || exit 0
-{{ grep -Hsa . $s; {{ grep -Hsaz '' $c; grep -HsazE '^({KEPT})=' $e; }} | tr '\\0\\n' '\\n\\001'; }} |
+{{ grep -Hsa . $s; {{ grep -Hsaz '' $c; grep -HsazE '^({JOB_VARIABLES})=' $e
+}} | tr '\\0\\n' '\\n\\001'; }} |
 awk -v "own=${{own:-0}}" {shlex.join(awk_words())}
 """

@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
-
-Way = Literal[
-    "torchrun",
-    "torch_npu_run",
-    "msrun",
-    "mpirun",
-    "slurm",
-    "deepspeed",
-    "accelerate",
-]
-"""The launchers that are understood."""
 
 
 @dataclass(frozen=True, slots=True)

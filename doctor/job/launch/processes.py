@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from doctor.job.launch.command import read_command
+from doctor.job.launch.launchers import LAUNCHERS, MEETINGS
 from doctor.job.launch.process_env import Launch, Told
 from doctor.job.launch.rank_env import (
     is_loopback_name,
@@ -15,7 +16,6 @@ from doctor.job.launch.rank_env import (
     nodes_of,
     rank_of,
     role_of,
-    said_by,
     starts_its_ranks,
     world_of,
 )
@@ -47,9 +47,8 @@ def _host(told: Told) -> Hashable:
 
 
 _KEYS = (
-    _values("SLURM_STEP_ID"),
-    _values("MASTER_ADDR", "MASTER_PORT"),
-    _values("MS_SCHED_HOST", "MS_SCHED_PORT"),
+    *(_values(each.step) for each in LAUNCHERS if each.step),
+    *(_values(*names) for names in dict.fromkeys((each.master, each.port) for each in reversed(MEETINGS))),
     _values("RANK_TABLE_FILE"),
     _host,
 )
@@ -95,12 +94,12 @@ def _program(told: Told) -> str:
 
 
 def _id(told: Told) -> str | None:
-    """torchrun calls a job "none" when nobody gave it an id."""
-    run = told.env.get("TORCHELASTIC_RUN_ID") or said_by(told, "rdzv_id")
-    if run and run != "none":
-        return f"run {run}"
-    job = told.env.get("SLURM_JOB_ID")
-    return f"slurm {job}" if job else None
+    agent = launcher(told)
+    for each in LAUNCHERS:
+        id = told.env.get(each.job_id) or (each.job_id_option and agent and agent.given(each.job_id_option))
+        if id and id != each.no_job_id:
+            return f"{each.name} {id}"
+    return None
 
 
 def _by_id(told: Sequence[Told]) -> list[list[Told]]:

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from doctor.devices import EVERY_VISIBLE
+from doctor.job.launch.launcher import Number
+from doctor.job.launch.launchers import MARKS, NUMBERS
 from doctor.job.launch.process_env import Launch, Told
-from doctor.job.launch.rank_env import Number, rank_of, role_of, world_of
+from doctor.job.launch.rank_env import rank_of, role_of, role_variable, world_of
 
 MOST_RANKS = 200_000
 """A larger world is nobody's."""
-_OF_PODS = ("RANK", "RANK_ID", "MS_NODE_ID")
-"""Other numbers are told to the processes that a launcher starts, and to nobody else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,7 @@ def device_conflicts(launch: Launch, devices_by_rank: Mapping[int, int]) -> tupl
 
 
 def visible_devices(told: Told) -> str | None:
-    names = ("ASCEND_RT_VISIBLE_DEVICES", "NPU_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
-    return next((told.env[name] for name in names if name in told.env), None)
+    return next((told.env[name] for name in EVERY_VISIBLE if name in told.env), None)
 
 
 def ranks_of(launch: Launch) -> list[Told]:
@@ -85,7 +85,7 @@ def missing_ranks(
         return [], ""
     numbers = [rank_of(told) for told in present]
     values = {number.value for number in numbers if number is not None and number.value is not None}
-    counts_only = not values and any("MS_ROLE" in told.env for told in present)
+    counts_only = not values and any(map(role_variable, present))
     if not counts_only and any(number is None for number in numbers):
         return [], ""
     lacking = set(range(world.value)) - values if values else set[int]()
@@ -161,8 +161,8 @@ def may_be_inherited(launch: Launch, same: Sequence[Told]) -> bool:
     """
     numbers = {number.text for told in ranks_of(launch) if (number := rank_of(told)) is not None}
     own = {(told.host, told.env.get("LOCAL_RANK"), told.env.get("DEVICE_ID")) for told in same}
-    started = any(role_of(told) == "agent" or "TORCHELASTIC_RUN_ID" in told.env for told in launch.told)
-    by_hand = all((number := rank_of(told)) is not None and number.said in _OF_PODS for told in same)
+    started = any(role_of(told) == "agent" or told.env.keys() & MARKS for told in launch.told)
+    by_hand = all((number := rank_of(told)) is not None and NUMBERS[number.said].by_hand for told in same)
     return launch.live and len(numbers) == 1 and len(own) == 1 and by_hand and not started
 
 

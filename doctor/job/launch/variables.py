@@ -5,45 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from doctor.devices import EVERY_VISIBLE, every
+from doctor.job.launch import launchers
 from doctor.text.redact import redact_values
 
-KEPT = (
-    "RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|GROUP_RANK|GROUP_WORLD_SIZE|NODE_RANK|NNODES"
-    "|NPROC_PER_NODE|MASTER_ADDR|MASTER_PORT|TORCHELASTIC_(RUN_ID|RESTART_COUNT)"
-    "|PET_(NNODES|NPROC_PER_NODE|NODE_RANK|MASTER_ADDR|MASTER_PORT|RDZV_BACKEND|RDZV_ENDPOINT|RDZV_ID)"
-    "|RANK_ID|RANK_SIZE|RANK_TABLE_FILE|MINDSPORE_HCCL_CONFIG_PATH|DEVICE_ID|DEVICE_NUM"
+_PLACE = (
+    f"{launchers.KEPT}|RANK_[A-Z0-9_]+|MINDSPORE_[A-Z0-9_]+|DEVICE_ID|DEVICE_NUM|ASCEND_DEVICE_ID"
     "|CM_(CHIEF_IP|CHIEF_PORT|CHIEF_DEVICE|WORKER_SIZE|WORKER_IP)"
-    "|MS_(ROLE|SCHED_HOST|SCHED_PORT|WORKER_NUM|SERVER_NUM|NODE_ID|WORKER_IP|TOPO_TIMEOUT|NODE_TIMEOUT)"
-    "|MS_(RECEIVE_MSG_TIMEOUT|RETRY_INTERVAL_(LOWER|UPPER)|DISABLE_HEARTBEAT|ENABLE_(RECOVERY|LCCL))"
-    "|(HCCL|NCCL|GLOO|TORCH_HCCL|TORCH_NCCL)_[A-Z0-9_]+|TP_SOCKET_IFNAME|P2P_HCCL_BUFFSIZE"
-    "|ASCEND_(RT_VISIBLE_DEVICES|VISIBLE_DEVICES|DEVICE_ID)|(CUDA|NPU)_VISIBLE_DEVICES"
-    "|(OMPI|MV2)_COMM_WORLD_(RANK|SIZE|LOCAL_RANK|LOCAL_SIZE)|PMI_(RANK|SIZE)"
-    "|SLURM_(JOB_ID|STEP_ID|STEP_NUM_TASKS|PROCID|LOCALID|NODEID|NNODES)"
 )
+"""Who a rank is, and where the others are. Others begin with MS_, too."""
+
+_SETTINGS = "|".join(
+    (
+        "(GLOO|TORCH|PYTORCH|UCX|TP)_[A-Z0-9_]+|OMP_NUM_THREADS",
+        "LD_LIBRARY_PATH|PYTHONPATH|PYTHONHASHSEED",
+        *every("variables"),
+        *EVERY_VISIBLE,
+    )
+)
+"""What the libraries of a job go by."""
+
+JOB_VARIABLES = f"{_PLACE}|{_SETTINGS}"
 """Their names, as an extended regular expression that grep, awk and Python read alike."""
 
 SECRET = "(KEY|TOKEN|SECRET|PASS|PWD|WEBHOOK|CRED)"
 """No variable with this in its name is read, whatever else it is called."""
 
-RANK_VARIABLES = (
-    ("RANK", "WORLD_SIZE"),
-    ("RANK_ID", "RANK_SIZE"),
-    ("MS_NODE_ID", "MS_WORKER_NUM"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
-)
-"""What numbers a rank, and what says how many there are; the first that is set counts."""
+LONGEST = 4000
+"""Characters of a value. Ranks are given what is kept: half a path would be a wrong one."""
 
-ONLY_TOGETHER = "SLURM_PROCID"
-"""A batch script has this number as well, and is no task of a step."""
-
-PER_PROCESS = re.compile(
-    r"RANK|LOCAL_RANK|GROUP_RANK|NODE_RANK|RANK_ID|DEVICE_ID|PET_NODE_RANK|MS_NODE_ID|MS_ROLE|ASCEND_DEVICE_ID"
-    r"|\w+_COMM_WORLD_(?:LOCAL_)?RANK|PMI_RANK|SLURM_(?:PROCID|LOCALID|NODEID)"
-)
+PER_PROCESS = re.compile(f"{launchers.PER_RANK}|DEVICE_ID|ASCEND_DEVICE_ID")
 """Meant to differ from rank to rank: never true of a whole launch."""
+
+HOW_MANY_HERE = "LOCAL_WORLD_SIZE|(PET_)?NPROC_PER_NODE|DEVICE_NUM|\\w+_COMM_WORLD_LOCAL_SIZE"
+"""Ranks of this host; other hosts may have more."""
 
 PER_HOST = re.compile(
     r"HCCL_IF_IP|HCCL_LOGIC_SUPERPOD_ID|HCCL_WHITELIST_FILE|\w+_SOCKET_IFNAME|CM_WORKER_IP|MS_WORKER_IP"
@@ -68,16 +63,19 @@ ONLY_PRESENCE = frozenset(
 )
 """Set for every rank or for none; their values may differ."""
 
-_EVERYWHERE = re.compile(
-    r"MASTER_ADDR|MASTER_PORT|WORLD_SIZE|NNODES|MS_SCHED_HOST|MS_SCHED_PORT|MS_WORKER_NUM|MS_SERVER_NUM"
-    r"|RANK_SIZE|CM_CHIEF_\w+|CM_WORKER_SIZE|(?:HCCL|NCCL)_\w+"
-)
-_KEPT = re.compile(KEPT)
+_EVERYWHERE = re.compile(rf"{launchers.MUST_AGREE}|CM_CHIEF_\w+|CM_WORKER_SIZE|(?:HCCL|NCCL)_\w+")
+_MATTERS = re.compile(JOB_VARIABLES)
 _SECRET = re.compile(SECRET)
+_PLACES = re.compile(_PLACE)
 
 
 def is_kept(name: str) -> bool:
-    return _KEPT.fullmatch(name) is not None and _SECRET.search(name) is None
+    return _MATTERS.fullmatch(name) is not None and _SECRET.search(name) is None
+
+
+def is_setting(name: str) -> bool:
+    """Whether ranks of any job on these hosts may be given it."""
+    return is_kept(name) and _PLACES.fullmatch(name) is None
 
 
 def must_agree(name: str) -> bool:
@@ -89,5 +87,6 @@ def must_agree(name: str) -> bool:
 
 
 def kept(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those that matter to a job, short and without secrets."""
-    return redact_values({name: text[:1000] for name, text in variables.items() if is_kept(name)})
+    """Those that matter to a job, without secrets, and without what is too long to be one."""
+    mine = {name: text for name, text in variables.items() if is_kept(name) and len(text) <= LONGEST}
+    return redact_values(mine)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from doctor.job.launch import common_env
+from doctor.job.launch.launchers import MASTERS, PORTS
 from doctor.job.launch.rank_env import local_world_of
 from doctor.job.plan.head import find_head
 from doctor.job.plan.job import RUNNING, JobPlan, PlannedHost, server_of
@@ -21,8 +22,6 @@ from doctor.model import Backend, Host, Sourced
 T = TypeVar("T")
 HCCL_BASE_PORT = 60000
 MOST_RANKS = 1024
-MASTERS = ("MASTER_ADDR", "MS_SCHED_HOST")
-PORTS = ("MASTER_PORT", "MS_SCHED_PORT")
 TABLES = ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH")
 _DEFAULT_PORT = Sourced(29500, "default")
 

@@ -8,9 +8,7 @@ import socket
 import sys
 
 from doctor import __version__
-from doctor.errors import UsageError
 from doctor.job.launch.variables import kept
-from doctor.report.outputs import Outputs
 from doctor.run.in_job import proc
 from doctor.run.in_job.limits import JOIN
 from doctor.run.in_job.messages import Hello, Welcome
@@ -19,9 +17,8 @@ from doctor.run.request import Request
 from doctor.text.terminal import put
 
 
-def in_job(request: Request, outputs: Outputs) -> int:
+def in_job(request: Request) -> int:
     """The same exit code on every rank; only rank 0 prints the report and writes files."""
-    _refuse(request)
     if is_scheduler(os.environ):
         return 0
     seat = read_seat(os.environ)
@@ -34,11 +31,11 @@ def in_job(request: Request, outputs: Outputs) -> int:
     if seat.rank == 0:
         from doctor.run.in_job.lead import lead
 
-        return lead(seat, me, request, outputs, join)
+        return lead(seat, me, request, join)
     from doctor.run.in_job.member import Membership
 
     def joined(head: Welcome) -> None:
-        if request.verbose:
+        if request.outputs.verbose:
             put(f"rank {seat.rank} has come to rank 0 ({head.host}, pid {head.pid})\n", sys.stderr)
 
     outcome = Membership(seat, me, joined).follow(join)
@@ -63,33 +60,6 @@ def _join_seconds(request: Request) -> float:
     way = request.way
     seconds = JOIN if way.connect_timeout is None else way.connect_timeout
     return seconds if way.deadline is None else min(seconds, way.deadline / 2)
-
-
-def _refuse(request: Request) -> None:
-    who, way, what = request.who, request.way, request.what
-    asks = {
-        "HOSTS": who.hosts,
-        "--hostfile": who.hostfile,
-        "--inventory": who.inventory,
-        "--rank-table": who.rank_table,
-        "--local": who.local,
-        "--exclude": who.exclude,
-        "--transport": way.transport != "auto",
-        "--user": way.user,
-        "--port": way.port,
-        "--identity": way.identities,
-        "--jump": way.jump,
-        "--ssh-config": way.ssh_config,
-        "--accept-new": way.accept_new,
-        "--enter": way.enter,
-        "--replay": what.replay,
-    }
-    given = [name for name, value in asks.items() if value]
-    if given:
-        raise UsageError(
-            f"--in-job examines the hosts of the job it runs in; {', '.join(given)} has no place beside it.",
-            "Without --in-job doctor reaches hosts over SSH.",
-        )
 
 
 def _hello(seat: Seat) -> Hello:

@@ -6,11 +6,9 @@ import signal
 import time
 from dataclasses import replace
 
-from doctor.errors import DoctorError, UsageError
+from doctor.errors import EXIT_BROKEN, DoctorError
 from doctor.job.launch import Launch, Told
 from doctor.job.wishes import JobWishes
-from doctor.judge.verdict import EXIT_BROKEN, EXIT_USAGE
-from doctor.report.outputs import Outputs
 from doctor.run.examination import conduct
 from doctor.run.in_job.absent import Roster
 from doctor.run.in_job.hub import Hub
@@ -24,7 +22,7 @@ from doctor.targets.inventory import Targets
 SOURCE = "the job"
 
 
-def lead(seat: Seat, me: Hello, request: Request, outputs: Outputs, join: float) -> int:
+def lead(seat: Seat, me: Hello, request: Request, join: float) -> int:
     hub = Hub(seat, me)
     code = EXIT_BROKEN
     try:
@@ -35,12 +33,12 @@ def lead(seat: Seat, me: Hello, request: Request, outputs: Outputs, join: float)
         if deadline is not None:
             left = max(0.1, deadline - (time.monotonic() - began))
             request = replace(request, way=replace(request.way, deadline=left))
-        code = conduct(request, outputs, _ready(Roster(hub, join)))
+        code = conduct(request, _ready(Roster(hub, join)))
     except KeyboardInterrupt as stop:
         code = 128 + getattr(stop, "number", int(signal.SIGINT))
         raise
     except DoctorError as error:
-        code = EXIT_USAGE if isinstance(error, UsageError) else EXIT_BROKEN
+        code = error.exit_code
         raise
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails
@@ -50,7 +48,7 @@ def lead(seat: Seat, me: Hello, request: Request, outputs: Outputs, join: float)
 
 
 def _join(hub: Hub, request: Request, seconds: float) -> None:
-    line = Line(not request.quiet, verbose=request.verbose)
+    line = Line(not request.outputs.quiet, verbose=request.outputs.verbose)
     try:
         hub.join(seconds, lambda came: line(f"waiting for ranks: {came} of {hub.seat.world} came", None, ()))
     finally:

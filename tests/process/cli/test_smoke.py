@@ -52,8 +52,14 @@ FORM = "is not KIND@RANK[:STEP]"
         (["--python", ""], ["--python names no interpreter.", "For instance --python /"]),
         (["--inject"], ["'--inject' requires an argument", "Try 'doctor smoke -h'"]),
         (["--no-smoke"], ["No such option: --no-smoke", "doctor smoke -h"]),
-        (["--replay", "x.json", "--inject", "stuck@1"], ["--inject cannot change it", "--exam"]),
-        (["--replay", "x.json", "--steps", "9", "--tp", "2"], ["--steps, --tp cannot change it"]),
+        (
+            ["--replay", "x.json", "--inject", "stuck@1"],
+            ["--replay cannot be combined with --inject: ", "--exam"],
+        ),
+        (
+            ["--replay", "x.json", "--steps", "9", "--tp", "2"],
+            ["--replay cannot be combined with --steps, --tp: "],
+        ),
         (["--only", "shm-small"], ["No check is left to make.", "leave nothing"]),
     ],
 )

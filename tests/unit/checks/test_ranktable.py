@@ -10,10 +10,10 @@ import pytest
 
 from doctor.facts.ascend.network import Address
 from doctor.facts.tables import MOST, RANK_TABLE, HostFile, TableSeen
-from doctor.job.plan import JobPlan, draft
+from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.job.wishes import JobWishes
-from doctor.judge.engine import Facts
+from doctor.judge.reading import read_recording
 from doctor.judge.run_facts import givens
 from doctor.model import Capture, Host, Missing
 from doctor.probe import Heard
@@ -299,7 +299,7 @@ def given_table(*said: Capture | Missing, env: Mapping[str, str] | None = None) 
     }
     wishes = JobWishes(env=TOLD if env is None else env)
     recording = Recording(1, "0", "check", "standard", "ssh", "", 1.0, hosts, wishes, {}, heard=heard)
-    found = givens(recording, draft(hosts, wishes), Facts(heard))[RANK_TABLE.name]
+    found = givens(read_recording(recording))[RANK_TABLE.name]
     assert isinstance(found, TableSeen | Missing)
     return found
 

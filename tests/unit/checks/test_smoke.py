@@ -17,9 +17,9 @@ from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
 from doctor.expect import Expect
 from doctor.facts.smoke import SMOKE, SmokeRun, SmokeSeen
 from doctor.judge.engine import Case, Facts, judge
-from doctor.judge.examine import plan_of as job_of
 from doctor.judge.findings import findings
 from doctor.judge.playbook import load_remedies
+from doctor.judge.reading import read_recording
 from doctor.judge.registry import find
 from doctor.model import Finding, Missing, Problem, Result, Status
 from doctor.smoke import judge as judges
@@ -59,7 +59,7 @@ def judged(*runs: SmokeRun, names: Iterable[str] = NAMES, **more: Any) -> list[R
     names = list(names)
     made = recording(names)
     case = Case(
-        plan=job_of(made),
+        plan=read_recording(made).plan,
         facts=Facts({name: heard(n, names) for n, name in enumerate(names, 1)}),
         expect={},
         common=Expect(),

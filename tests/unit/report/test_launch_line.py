@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from doctor.errors import UsageError
+from doctor.job.launch.forms import Going, Start
 from doctor.job.launch.process_env import Told
 from doctor.job.launch.rank_env import local_world_of, master_of, node_rank_of, nodes_of, world_of
 from doctor.job.parallel import read_layout
@@ -19,8 +20,16 @@ from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Host, Sourced, TableFile
-from doctor.report.go import Going, chosen, going, table_note
-from doctor.report.launch_line import FORMS, Start, form_for, job_id, launch_lines, launch_notes, read_form
+from doctor.report.go import chosen, going, table_note
+from doctor.report.launch_line import (
+    FORMS,
+    form_for,
+    job_id,
+    launch_lines,
+    launch_notes,
+    read_form,
+    tasks_on_a_node,
+)
 from doctor.targets.hostfile import read_hostfile
 from tests.support.recordings import HEALTHY, heard, recording, report
 from tests.support.reports import text
@@ -47,7 +56,8 @@ def judged(
 def starting(of: Report, bound: Mapping[str, set[int]] | None = None, **more: Any) -> Start:
     found = going(of, bound or {}, more.pop("order", ()))
     assert found is not None
-    return Start(found, of.plan, **more)
+    more.setdefault("tasks", tasks_on_a_node(found, of.plan, {}))
+    return Start(found, **more)
 
 
 def line(form: str, start: Start) -> str:
@@ -232,11 +242,8 @@ def test_hosts_with_different_numbers_of_ranks() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_that_a_host_is_called_is_run_by_a_shell(form: str) -> None:
     hostile = ["a$(reboot)", "b;reboot", "c`reboot`"]
-    plan = replace(judged(names=["node1"]).plan, servers=())
     found = Going(tuple(hostile), (), (), dict.fromkeys(hostile, 2), "10.0.0.1;reboot", 29500, ())
-    known = {name: Host(name, name) for name in hostile}
-    planned = tuple(replace(plan.hosts[0], name=name, given=name) for name in known)
-    start = Start(found, replace(plan, hosts=planned), "$(reboot)", Path("/tmp/$(reboot)"))
+    start = Start(found, "$(reboot)", Path("/tmp/$(reboot)"))
     if form != "hostfile":  # no shell reads that
         for shown in launch_lines(start, form).splitlines():
             words = shlex.split(shown)

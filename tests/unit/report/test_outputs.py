@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import DoctorError, UsageError
+from doctor.judge.reading import Reading, read_recording
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus, View
-from doctor.recording import Recording
+from doctor.report.formats import STDOUT, Outputs
 from doctor.report.no_go import LONGEST, no_go
-from doctor.report.outputs import Outputs, deliver, refuse_unwritable, show
+from doctor.report.outputs import deliver, refuse_unwritable, show
 from doctor.text.nodeset import fold
 from tests.support.recordings import HEALTHY, heard, recording, report
 from tests.support.reports import reports
@@ -34,13 +35,13 @@ def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def sick_head(need: int) -> tuple[Report, Recording]:
+def sick_head(need: int) -> tuple[Report, Reading]:
     """The head is faulty; on the next host somebody listens on the master port."""
     made = recording(
         NAMES,
         heard={"node1": heard(1, NAMES, spaces=SMALL_SHM), "node2": heard(2, NAMES, listeners=ON_29500)},
     )
-    return report(made, need_hosts=need), made
+    return report(made, need_hosts=need), read_recording(made)
 
 
 def test_a_go_puts_the_line_on_stdout_and_all_else_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +137,7 @@ def test_a_line_is_kept_back_when_the_report_could_not_be_kept(
 
 def test_two_things_do_not_fit_on_stdout(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="both write to stdout"):
-        refuse_unwritable(Outputs(json="-", launch="launch", report_dir=tmp_path / "runs"))
+        refuse_unwritable(Outputs(json=STDOUT, launch="launch", report_dir=tmp_path / "runs"), {})
     assert not (tmp_path / "runs").exists()
 
 
@@ -192,6 +193,6 @@ def test_show_is_for_stdout_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_same_json_in_every_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = sick_head(3)
-    deliver(*made, Outputs(json="-", report_dir=tmp_path))
+    deliver(*made, Outputs(json=STDOUT, report_dir=tmp_path))
     (file,) = (path for path in tmp_path.glob("*.json") if not path.name.endswith(".run.json"))
     assert json.loads(capsys.readouterr().out) == json.loads(file.read_bytes())

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.job.launch.command import LAUNCHERS, MODULES, kept_words
+from doctor.job.launch.command import kept_words
+from doctor.job.launch.launchers import COMMANDS, MODULES
 from doctor.job.launch.onhost import awk_words
 from tests.support.launches import LINES
 
@@ -50,14 +51,14 @@ def test_a_host_says_what_is_kept_and_no_secret(line: str, awk: tuple[str, ...])
 
 WORDS = st.sampled_from(
     (
-        *(*LAUNCHERS, *MODULES, "python3", "-m", "-c", "-u", "-x", "--", "-", "env", "launch", "t.py", "2"),
+        *(*COMMANDS, *MODULES, "python3", "-m", "-c", "-u", "-x", "--", "-", "env", "launch", "t.py", "2"),
         *("--nnodes", "--nnodes=2", "--log_dir", "-n2", "-np", "--new", "--new=1", "--export", "-mca", "run"),
     )
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from((*LAUNCHERS, "python3")), st.lists(WORDS, max_size=8))
+@given(st.sampled_from((*COMMANDS, "python3")), st.lists(WORDS, max_size=8))
 def test_any_command_line(first: str, more: list[str]) -> None:
     words = (first, *more)
     assert kept_words(on_the_host(words, AWKS[0])) == kept_words(words)

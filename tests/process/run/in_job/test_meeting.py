@@ -164,12 +164,15 @@ def test_a_mistake_of_the_command_line_ends_all_ranks_alike(make_ranks: Callable
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["node1"], "HOSTS has no place beside it"),
-        (["--local"], "--local has no place beside it"),
-        (["--hostfile", "x", "--transport", "ssh"], "--hostfile, --transport has no place beside it"),
+        (["node1"], "--in-job cannot be combined with HOSTS: "),
+        (["--local"], "--in-job cannot be combined with --local: "),
+        (
+            ["--hostfile", "x", "--transport", "ssh"],
+            "--in-job cannot be combined with --hostfile, --transport: ",
+        ),
     ],
 )
-def test_what_names_hosts_has_no_place_beside_it(
+def test_what_names_hosts_cannot_be_combined_with_it(
     argv: list[str], says: str, make_ranks: Callable[[int], Ranks]
 ) -> None:
     ranks = make_ranks(2)

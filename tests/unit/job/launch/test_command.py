@@ -14,7 +14,7 @@ TORCH = {"nnodes": "2", "nproc_per_node": "8"}
 
 
 @pytest.mark.parametrize(
-    ("line", "way", "options", "program"),
+    ("line", "name", "options", "program"),
     [
         ("torchrun --nnodes=2 --nproc_per_node=8 train.py --nnodes 9", "torchrun", TORCH, "train.py"),
         ("torchrun --nnodes 2 --nproc-per-node 8 /a/train.py", "torchrun", TORCH, "train.py"),
@@ -32,7 +32,7 @@ TORCH = {"nnodes": "2", "nproc_per_node": "8"}
         ("torch_npu_run --master_addr a --master_port 1 --enable_tiered_parallel_tcpstore=true t.py",
          "torch_npu_run", {"master_addr": "a", "master_port": "1"}, "t.py"),
         ("msrun --worker_num=16 --local_worker_num 8 --join True net.py", "msrun",
-         {"worker_num": "16", "local_worker_num": "8"}, "net.py"),
+         {"ranks": "16", "nproc_per_node": "8"}, "net.py"),
         ("msrun --bind_core=True pytest -s net.py", "msrun", {}, "pytest"),
         ("mpirun -np 16 --hostfile hosts -x A=1 -mca btl tcp,self python3 -u net.py", "mpirun",
          {"ranks": "16"}, "net.py"),
@@ -40,12 +40,12 @@ TORCH = {"nnodes": "2", "nproc_per_node": "8"}
          "mpirun", {"ranks": "8", "hosts": "a:4,b:4"}, "all_reduce_perf"),
         ("mpiexec.hydra -genv X 1 -ppn 8 -n 16 python t.py", "mpirun", {"ranks": "16"}, "t.py"),
         ("mpirun --allow-run-as-root -np 2 torchrun --nnodes=2 t.py", "torchrun", {"nnodes": "2"}, "t.py"),
-        ("srun -N2 -n16 --gres=gpu:8 python t.py", "slurm", {"nnodes": "2", "ranks": "16"}, "t.py"),
+        ("srun -N2 -n16 --gres=gpu:8 python t.py", "srun", {"nnodes": "2", "ranks": "16"}, "t.py"),
         ("srun --nodes=2 -l torchrun --nnodes 2 --nproc_per_node 8 t.py", "torchrun", TORCH, "t.py"),
         ("deepspeed --hostfile=h --master_addr a --master_port 1 t.py --deepspeed c.json", "deepspeed",
          {"master_addr": "a", "master_port": "1"}, "t.py"),
         ("python -m deepspeed.launcher.launch --world_info=e30= --node_rank=1 --master_addr=a t.py",
-         "deepspeed", {"node_rank": "1", "master_addr": "a"}, "t.py"),
+         "deepspeed", {"master_addr": "a"}, "t.py"),
         ("accelerate launch --num_machines 2 --machine_rank 1 --main_process_ip a --multi_gpu t.py",
          "accelerate", {"nnodes": "2", "node_rank": "1", "master_addr": "a"}, "t.py"),
         ("nohup numactl -N 0 python -u t.py", None, {}, "t.py"),
@@ -55,10 +55,10 @@ TORCH = {"nnodes": "2", "nproc_per_node": "8"}
         ("python -mpytest -q", None, {}, "pytest"),
     ],
 )  # fmt: skip
-def test_a_command_line(line: str, way: str | None, options: dict[str, str], program: str) -> None:
+def test_a_command_line(line: str, name: str | None, options: dict[str, str], program: str) -> None:
     command = read_command(tuple(shlex.split(line)))
     assert command is not None
-    assert command.way == way
+    assert (command.launcher and command.launcher.name) == name
     assert {name: command.option(name) for name in options} == options
     assert command.program == program
 

@@ -19,7 +19,7 @@ def test_what_is_kept_says_the_same_of_the_ranks(line: str) -> None:
     if whole is None or "'" in line:
         return
     assert kept is not None
-    assert (kept.way, kept.program) == (whole.way, whole.program)
+    assert (kept.launcher, kept.program) == (whole.launcher, whole.program)
     assert kept.options == {name: value for name, value in whole.options.items() if name}
 
 

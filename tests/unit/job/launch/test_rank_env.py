@@ -10,8 +10,8 @@ import pytest
 
 from doctor.job.launch import Directory, Launch, Told, device_conflicts
 from doctor.job.launch.common import is_larger, spans_hosts
+from doctor.job.launch.launcher import Master
 from doctor.job.launch.rank_env import (
-    Master,
     local_world_of,
     master_of,
     node_rank_of,

@@ -58,7 +58,7 @@ SRUN = {
         (MSRUN, "msrun", 2, 8, ("10.0.0.1",)),
         (SRUN, "srun", 1, 2, ("node08",)),
         ({"PMI_RANK": "0", "PMI_SIZE": "2", "MASTER_ADDR": "::1"}, "mpirun", 0, 2, ("::1",)),
-        ({"RANK": "0", "WORLD_SIZE": "1"}, "launcher", 0, 1, ()),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, "plain variables", 0, 1, ()),
     ],
 )
 def test_each_launcher_is_understood(

@@ -1,0 +1,108 @@
+"""mpirun of Open MPI, of MPICH and what is made of it, and of MVAPICH.
+
+It starts the ranks on all hosts; where those meet is up to MASTER_ADDR. Open MPI tells every rank where
+mpirun itself runs, and on which nodes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from doctor.job.launch.forms import Form, Start, shell_line
+from doctor.job.launch.launcher import Launcher, Options, RankVariables, unnamed
+from doctor.text.nodeset import is_host
+
+MOST_HEADS = 16
+
+
+def _heads(environ: Mapping[str, str]) -> tuple[str, ...]:
+    found = (
+        *_uri(environ.get("OMPI_MCA_orte_hnp_uri", "")),
+        *_nodes(environ.get("OMPI_MCA_orte_node_regex", "")),
+    )
+    return tuple(dict.fromkeys(found))[:MOST_HEADS]
+
+
+def _uri(text: str) -> tuple[str, ...]:
+    """The addresses of mpirun's own host: `123.0;tcp://10.0.0.1,10.1.0.1:4711;tcp6://[fd00::1]:4712`."""
+    found: list[str] = []
+    for addresses in re.findall(r"tcp6?://\[?([0-9A-Fa-f:.,]{2,400}?)\]?:[0-9]{1,5}(?:;|$)", text[:4000]):
+        found += addresses.split(",")
+    return tuple(address for address in found if is_host(address))
+
+
+def _nodes(text: str) -> tuple[str, ...]:
+    """The names of mpirun's nodes, as ranks on other hosts than its own are told: `node[1:1-3]@0(3)`.
+
+    Without a folded part a name stands for itself.
+    """
+    names: list[str] = []
+    for prefix, width, ranges, suffix, plain in re.findall(
+        r"([\w.-]*)\[([0-9]):([0-9,-]+)\]([\w.-]*)|([\w.-]+)", text[:4000].partition("@")[0], re.ASCII
+    ):
+        if plain:
+            names.append(plain)
+        for part in ranges.split(","):
+            first, _, last = part.partition("-")
+            if first.isdecimal():
+                upto = min(int(last or first), int(first) + MOST_HEADS)
+                names += [f"{prefix}{n:0{int(width)}d}{suffix}" for n in range(int(first), upto + 1)]
+    return tuple(name for name in names if is_host(name))
+
+
+def _line(start: Start) -> list[str]:
+    going = start.going
+    where = ["--host", ",".join(f"{host}:{going.ranks[host]}" for host in going.hosts)]
+    if start.hostfile is not None:
+        where = ["--hostfile", str(start.hostfile)]
+    words = ["-np", str(going.world), "-x", f"MASTER_ADDR={going.address}", "-x", f"MASTER_PORT={going.port}"]
+    return [shell_line("mpirun", *where, *words)]
+
+
+MPIRUN = Launcher(
+    "mpirun",
+    commands=("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"),
+    outer=True,
+    options=Options(
+        values={
+            **dict.fromkeys(("n", "np", "c"), "ranks"),
+            **dict.fromkeys(("H", "host", "hosts"), "hosts"),
+            **unnamed("hostfile", "machinefile", "f", "npernode", "N", "ppn", "map_by", "bind_to", "rank_by"),
+            **unnamed("rf", "rankfile", "prefix", "wdir", "wd", "output_filename", "timeout", "launcher"),
+            **unnamed("x", "host_list", "iface", "mca_base_env_list", "env"),
+        },
+        flags=frozenset({"allow_run_as_root", "oversubscribe", "tag_output", "report_bindings", "q", "v"})
+        | frozenset({"display_map", "nooversubscribe", "merge_stderr_to_stdout", "l", "genvall"})
+        | frozenset({"mca_quiet"}),
+        pairs=frozenset({"mca", "gmca", "pmca", "prtemca", "genv", "env"}),
+        sets=frozenset({"x", "genv", "env"}),
+    ),
+    left_over=("mpirun", "orted"),
+    ranks=(
+        RankVariables(
+            rank="OMPI_COMM_WORLD_RANK",
+            world=("OMPI_COMM_WORLD_SIZE",),
+            local_rank="OMPI_COMM_WORLD_LOCAL_RANK",
+            local_world="OMPI_COMM_WORLD_LOCAL_SIZE",
+            identity=("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE"),
+            heads=_heads,
+            give_master="mpirun -x MASTER_ADDR=node1",
+        ),
+        RankVariables(
+            rank="MV2_COMM_WORLD_RANK",
+            world=("MV2_COMM_WORLD_SIZE",),
+            local_rank="MV2_COMM_WORLD_LOCAL_RANK",
+            local_world="MV2_COMM_WORLD_LOCAL_SIZE",
+        ),
+        RankVariables(
+            rank="PMI_RANK",
+            world=("PMI_SIZE",),
+            identity=("SLURM_JOB_ID", "SLURM_STEP_ID", "MASTER_ADDR", "MASTER_PORT"),
+            give_master="mpirun -genv MASTER_ADDR node1",
+        ),
+    ),
+    own=r"(OMPI|ORTE|PMI|PMIX|MPI|MV2|HYDRA|HYDI)_\w+",
+    forms={"mpirun": Form(_line)},
+    ends_job="always",
+)

@@ -1,0 +1,86 @@
+"""msrun, and the dynamic cluster of MindSpore that it makes: workers, and one scheduler where they meet.
+
+Started on every host, it starts a scheduler on the one that holds the master's address; without an address
+that is every host. The same variables start a dynamic cluster by hand.
+"""
+
+from __future__ import annotations
+
+from doctor.job.launch.forms import Choice, Form, Start, shell_line
+from doctor.job.launch.launcher import Agent, Launcher, Master, Options, RankVariables, named, unnamed
+from doctor.model import Backend
+
+HOST, PORT, WORKERS = "MS_SCHED_HOST", "MS_SCHED_PORT", "MS_WORKER_NUM"
+
+
+def _master(agent: Agent) -> Master | None:
+    given, port = agent.given("master_addr"), agent.setting("master_port")
+    if given is None and agent.unknown("master_addr"):
+        return None
+    said = "--master_addr" if given else "the default of msrun (--master_addr is not given)"
+    return Master(given or "127.0.0.1", port.text if port else "", said, "any host")
+
+
+def _goes_by_node_rank(agent: Agent) -> bool:
+    """MindSpore numbers its ranks itself where nothing was given."""
+    world, local, number = agent.world, agent.local_world, agent.node_rank
+    differ = world is not None and local is not None and world.value != local.value
+    return differ and number is not None and number.value != -1
+
+
+def _line(start: Start) -> list[str]:
+    going = start.going
+    words = [f"--worker_num={going.world}", f"--local_worker_num={start.ranks_here}"]
+    words += [f"--master_addr={going.address}", f"--master_port={going.port}"]
+    return [shell_line("msrun", *words, f"--node_rank={start.node}", "--join=True")]
+
+
+def _fits(choice: Choice) -> bool:
+    """MindSpore on Ascend."""
+    env = {**choice.env, **choice.environ}
+    mindspore = choice.framework == "mindspore" or WORKERS in env or HOST in env
+    return mindspore and choice.backend is Backend.HCCL
+
+
+MSRUN = Launcher(
+    "msrun",
+    commands=("msrun",),
+    modules=("mindspore.parallel.cluster.run",),
+    options=Options(
+        values={
+            "worker_num": "ranks",
+            "local_worker_num": "nproc_per_node",
+            **named("node_rank", "master_addr", "master_port", "cluster_time_out", "rank_table_file"),
+            **unnamed("log_dir", "join", "bind_core", "sim_level", "sim_rank_id", "worker_log_name"),
+            **unnamed("tail_worker_log"),
+        },
+        abbreviated=True,
+        shared=("ranks", "master_addr", "master_port", "cluster_time_out"),
+        defaults={"ranks": "8", "nproc_per_node": "8", "master_port": "8118", "cluster_time_out": "600"},
+    ),
+    master=_master,
+    goes_by_node_rank=_goes_by_node_rank,
+    left_over=("msrun",),
+    ranks=(
+        RankVariables(
+            rank="MS_NODE_ID",
+            world=(WORKERS,),
+            master=HOST,
+            port=PORT,
+            meeting="scheduler",
+            by_hand=True,
+            may_be_name=True,
+            identity=(HOST, PORT),
+        ),
+    ),
+    role="MS_ROLE",
+    roles={"MS_SCHED": "scheduler", "MS_WORKER": "rank", "MS_PSERVER": "server"},
+    kept=(
+        "MS_(SERVER_NUM|WORKER_IP|TOPO_TIMEOUT|NODE_TIMEOUT|RECEIVE_MSG_TIMEOUT|DISABLE_HEARTBEAT"
+        "|RETRY_INTERVAL_(LOWER|UPPER)|ENABLE_(RECOVERY|LCCL))"
+    ),
+    must_agree="MS_SERVER_NUM",
+    own="MS_(ROLE|NODE_ID|WORKER_NUM|SCHED_HOST|SCHED_PORT)",
+    forms={"msrun": Form(_line, _fits)},
+    ends_job="with `--join=True`",
+)

@@ -1,0 +1,71 @@
+"""srun, one task for each rank or one for each node. Slurm numbers the nodes in its own order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from doctor.job.launch.allocation import allocated
+from doctor.job.launch.forms import Choice, Form, Start, shell_line
+from doctor.job.launch.launcher import Launcher, Options, RankVariables, unnamed
+from doctor.text.nodeset import fold, unfold
+
+
+def _line(start: Start) -> list[str]:
+    """The head is the first of the allocation's order."""
+    going = start.going
+    tasks = going.world if start.tasks is not None and start.tasks == going.each else len(going.hosts)
+    each = going.each if tasks == going.world else 1
+    words = [f"--nodelist={','.join(going.hosts)}", f"--nodes={len(going.hosts)}", f"--ntasks={tasks}"]
+    words += [f"--ntasks-per-node={each}"] if each else []
+    words += [f"--export=ALL,MASTER_ADDR={going.address},MASTER_PORT={going.port}"]
+    return [shell_line("srun", *words)]
+
+
+def _fits(choice: Choice) -> bool:
+    """Inside an allocation that has these hosts."""
+    return set(choice.hosts) <= set(allocated(choice.environ))
+
+
+def _order(hosts: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Outside of the allocation, the order that nodes usually have in Slurm."""
+    return (*allocated(environ), *unfold(fold(hosts)))
+
+
+SRUN = Launcher(
+    "srun",
+    commands=("srun",),
+    outer=True,
+    options=Options(
+        values={
+            **dict.fromkeys(("n", "ntasks"), "ranks"),
+            **dict.fromkeys(("N", "nodes"), "nnodes"),
+            **dict.fromkeys(("w", "nodelist"), "hosts"),
+            **unnamed("c", "cpus_per_task", "p", "partition", "x", "exclude", "J", "job_name", "o", "output"),
+            **unnamed("e", "error", "i", "input", "t", "time", "A", "account", "D", "chdir", "m", "G", "C"),
+            **unnamed("ntasks_per_node", "gres", "gpus", "gpus_per_node", "gpus_per_task", "mem", "jobid"),
+            **unnamed("export", "mpi", "cpu_bind", "mem_bind", "gpu_bind", "container_image", "qos"),
+            **unnamed("container_mounts", "container_workdir", "container_name", "reservation"),
+            **unnamed("constraint"),
+        },
+        flags=frozenset({"l", "label", "u", "unbuffered", "exclusive", "overlap", "v", "Q", "quiet", "exact"})
+        | frozenset({"kill_on_bad_exit", "wait", "no_container_mount_home", "K", "O", "overcommit", "s"}),
+        sets=frozenset({"export"}),
+        glued=True,
+    ),
+    ranks=(
+        RankVariables(
+            rank="SLURM_PROCID",
+            world=("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
+            local_rank="SLURM_LOCALID",
+            only_with=("SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"),  # a batch script has the other variables
+            identity=("SLURM_JOB_ID", "SLURM_STEP_ID"),
+        ),
+    ),
+    step="SLURM_STEP_ID",
+    job_id="SLURM_JOB_ID",
+    kept="SLURM_(JOB_ID|STEP_ID|NODEID|NNODES)",
+    per_rank="SLURM_NODEID",
+    own="SLURM_(PROCID|LOCALID|TASK_PID)",
+    forms={"srun": Form(_line, _fits, _order)},
+    ends_job="with `--kill-on-bad-exit`",
+)

@@ -1,0 +1,19 @@
+"""torch_npu_run: torchrun for Ascend, which knows no other rendezvous than the static one."""
+
+from __future__ import annotations
+
+from doctor.job.launch.launcher import Launcher
+from doctor.job.launch.launchers.torchrun import MADE_FOR_RANKS, options, spans_nodes, static_master
+
+TORCH_NPU_RUN = Launcher(
+    "torch_npu_run",
+    commands=("torch_npu_run",),
+    modules=("torch_npu.distributed.run",),
+    options=options(),
+    master=static_master,
+    goes_by_node_rank=spans_nodes,
+    first_node="0",
+    ignores=MADE_FOR_RANKS,
+    left_over=("torch_npu_run",),
+    ends_job="always",
+)

@@ -1,0 +1,136 @@
+"""torchrun, `python -m torch.distributed.run` and `python -m torch.distributed.launch`.
+
+It does not read MASTER_ADDR. With the static rendezvous rank 0 waits at the master's address; with c10d the
+agent of any host may hold the endpoint.
+"""
+
+from __future__ import annotations
+
+import re
+
+from doctor.job.launch.forms import Form, Start, shell_line
+from doctor.job.launch.launcher import (
+    Agent,
+    Launcher,
+    Master,
+    Meeting,
+    Options,
+    RankVariables,
+    named,
+    unnamed,
+)
+
+STATIC = "29500"
+C10D = "29400"
+MADE_FOR_RANKS = "MASTER_[A-Z]+|WORLD_SIZE|NNODES"
+
+
+def options(*shared: str, **defaults: str) -> Options:
+    """Of torchrun and of what is made of it."""
+    return Options(
+        values={
+            **named("nnodes", "nproc_per_node", "node_rank", "master_addr", "master_port"),
+            **named("rdzv_backend", "rdzv_endpoint", "rdzv_id"),
+            **unnamed("rdzv_conf", "max_restarts", "monitor_interval", "start_method", "event_log_handler"),
+            **unnamed("role", "log_dir", "r", "redirects", "t", "tee", "local_ranks_filter", "local_addr"),
+            **unnamed("logs_specs", "numa_binding", "signals_to_handle"),
+            **unnamed("enable_tiered_parallel_tcpstore"),
+        },
+        flags=frozenset({"standalone", "m", "module", "no_python", "run_path", "use_env"}),
+        abbreviated=True,
+        shared=("nnodes", "master_addr", "master_port", *shared),
+        defaults={"nnodes": "1", "nproc_per_node": "1", "master_port": STATIC, **defaults},
+        variables="PET_",
+    )
+
+
+def static_master(agent: Agent) -> Master | None:
+    if agent.standalone or agent.unknown("master_addr"):
+        return None
+    given = agent.given("master_addr")
+    said = "--master_addr" if given else f"the default of {agent.launcher.name} (--master_addr is not given)"
+    port = agent.given("master_port") or ("" if agent.command.options.get("master_port") else STATIC)
+    return Master(given or "127.0.0.1", port, said, "rank 0")
+
+
+def spans_nodes(agent: Agent) -> bool:
+    return agent.nodes is not None and agent.nodes[1] > 1 and not agent.standalone
+
+
+def _master(agent: Agent) -> Master | None:
+    backend, endpoint = agent.given("rdzv_backend") or "static", agent.given("rdzv_endpoint")
+    unknown = agent.unknown("rdzv_backend", "rdzv_endpoint", "master_addr")
+    if agent.standalone or backend not in ("static", "c10d") or (unknown and not endpoint):
+        return None  # etcd is not a host of the job
+    on: Meeting = "rank 0" if backend == "static" else "any host"
+    if endpoint:
+        address, port = _split(endpoint)
+        return Master(address, port or C10D, "--rdzv_endpoint", on)
+    if backend == "c10d":
+        return Master("localhost", C10D, "the default of c10d (--rdzv_endpoint is not given)", on)
+    return static_master(agent)
+
+
+def _split(endpoint: str) -> tuple[str, str]:
+    """`host:port`, `[::1]:port` or only a host."""
+    match = re.fullmatch(r"(\[[^\]]{1,100}\]|[^:\s]{1,255})(?::(\d{1,5}))?", endpoint)
+    return (match[1].strip("[]"), match[2] or "") if match else (endpoint, "")
+
+
+def _goes_by_node_rank(agent: Agent) -> bool:
+    """c10d numbers the hosts itself."""
+    return spans_nodes(agent) and agent.given("rdzv_backend") in (None, "static")
+
+
+def _line(start: Start) -> list[str]:
+    going = start.going
+    words = [*_size(start), f"--node-rank={start.node}"]
+    return [shell_line("torchrun", *words, f"--master-addr={going.address}", f"--master-port={going.port}")]
+
+
+def _rendezvous(start: Start) -> list[str]:
+    """The same line everywhere. Who holds the endpoint finds that out by its own name and its addresses."""
+    going = start.going
+    address = f"[{going.address}]" if ":" in going.address else going.address
+    words = ["--rdzv-backend=c10d", f"--rdzv-id={start.id}", f"--rdzv-endpoint={address}:{going.port}"]
+    return [shell_line("torchrun", *_size(start), *words)]
+
+
+def _size(start: Start) -> list[str]:
+    return [f"--nnodes={len(start.going.hosts)}", f"--nproc-per-node={start.ranks_here}"]
+
+
+TORCHRUN = Launcher(
+    "torchrun",
+    commands=("torchrun",),
+    modules=("torch.distributed.run", "torch.distributed.launch"),
+    options=options("rdzv_backend", "rdzv_endpoint", "rdzv_id", rdzv_backend="static"),
+    master=_master,
+    goes_by_node_rank=_goes_by_node_rank,
+    first_node="0",
+    ignores=MADE_FOR_RANKS,
+    left_over=("torchrun", "torch.distributed"),
+    ranks=(
+        RankVariables(
+            rank="RANK",
+            world=("WORLD_SIZE",),
+            local_rank="LOCAL_RANK",
+            local_world="LOCAL_WORLD_SIZE",
+            meeting="any host",
+            only_with=("TORCHELASTIC_RUN_ID",),
+            identity=("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"),
+        ),
+    ),
+    job_id="TORCHELASTIC_RUN_ID",
+    job_id_option="rdzv_id",
+    no_job_id="none",
+    kept=(
+        "GROUP_(RANK|WORLD_SIZE)|TORCHELASTIC_(RUN_ID|RESTART_COUNT)"
+        "|PET_(NNODES|NPROC_PER_NODE|NODE_RANK|MASTER_ADDR|MASTER_PORT|RDZV_BACKEND|RDZV_ENDPOINT|RDZV_ID)"
+    ),
+    per_rank="GROUP_RANK|PET_NODE_RANK",
+    per_helper=("GROUP_RANK", "TORCHELASTIC_RUN_ID"),
+    own=r"(GROUP|ROLE)_(RANK|WORLD_SIZE)|ROLE_NAME|(TORCHELASTIC|PET)_\w+|TORCH_NCCL_ASYNC_ERROR_HANDLING",
+    forms={"torchrun": Form(_line, fits=lambda _: True), "rdzv": Form(_rendezvous)},
+    ends_job="always",
+)

@@ -1,0 +1,76 @@
+"""A recording as it is understood: facts parsed, plan settled, smoke runs judged, each of them once.
+
+A run reads its recording several times while it grows; only what depends on something new is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from doctor.api import Fact
+from doctor.devices import VENDORS
+from doctor.facts.network import ADDRESSES, NAMES, ROUTES
+from doctor.facts.smoke import SmokeRun, SmokeSeen
+from doctor.facts.system import DEVICES, VIEW
+from doctor.job.plan import JobPlan, Sight, draft, settle
+from doctor.judge.engine import Facts
+from doctor.model import Missing, View
+from doctor.recording import Recording
+from doctor.smoke.judge import judge
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    recording: Recording
+    facts: Facts
+    sights: Mapping[str, Sight]
+    """What the plan was settled with."""
+    plan: JobPlan
+    """The settled plan, with what is known of the hosts that answered."""
+    smoke: SmokeSeen | None
+    """The smoke runs with what they prove."""
+
+
+def read_recording(
+    recording: Recording, before: Reading | None = None, drafted: JobPlan | None = None
+) -> Reading:
+    """`before` is what was read of the same run earlier, `drafted` its plan before any host answered."""
+    entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.enter}
+    facts = Facts(recording.heard, {**(before.facts.kept(recording.heard) if before else {}), **entered})
+    sights = {host: _sight(host, facts) for host in facts.hosts}
+    return Reading(
+        recording,
+        facts,
+        sights,
+        plan=before.plan
+        if before and before.sights == sights
+        else settle(drafted or draft(recording.hosts, recording.wishes), sights),
+        smoke=_smoke(recording, before.smoke if before else None),
+    )
+
+
+def _sight(host: str, facts: Facts) -> Sight:
+    def get(fact: Fact[Any], otherwise: Any) -> Any:
+        value = facts.get(host, fact)
+        return otherwise if isinstance(value, Missing) else value
+
+    devices = get(DEVICES, None)
+    routes = get(ROUTES, None)
+    names = get(NAMES, None)
+    return Sight(
+        devices={vendor: len(devices.of(vendor).numbers) for vendor in VENDORS if devices},
+        plugged_in=frozenset(vendor for vendor in VENDORS if devices and devices.of(vendor).on_bus),
+        addresses=get(ADDRESSES, {}),
+        default_interface=routes.default_interface if routes else None,
+        names=names.addresses if names else {},
+    )
+
+
+def _smoke(recording: Recording, before: SmokeSeen | None) -> SmokeSeen | None:
+    judged = before.runs if before else ()
+    new = recording.smoke[len(judged) :]
+    runs = (*judged, *(SmokeRun(result, judge(result)) for result in new))
+    unheard = frozenset((*recording.unreached, *recording.unfinished))
+    return SmokeSeen(runs, unheard) if runs else None

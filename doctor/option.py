@@ -1,0 +1,75 @@
+"""An option of the command line, defined once: as a field of the request that it fills.
+
+It says itself how it is typed, what it is for and what it cannot be combined with. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, field, fields
+from typing import Any
+
+from doctor.errors import UsageError
+
+KEY = "option"
+IN_JOB, REPLAY = "--in-job", "--replay"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    usage: str
+    """As in --help: "-F, --hostfile FILE"; without a dash, as HOSTS, it is an argument."""
+    help: str
+    not_with: tuple[str, ...]
+    """Which of IN_JOB and REPLAY it cannot be combined with."""
+    commas: bool = False
+    """Whether "a,b" is two values."""
+    min: float | None = None
+    max: float | None = None
+    alone: tuple[str, str] = ("", "")
+    """Of IN_JOB and REPLAY: why they cannot be combined with others, and what to do instead."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(word.rstrip(",") for word in self.usage.split() if word.startswith("-"))
+
+    @property
+    def metavar(self) -> str | None:
+        return " ".join(word for word in self.usage.split() if not word.startswith("-")) or None
+
+    @property
+    def name(self) -> str:
+        """The long one."""
+        return (self.names or (self.usage,))[-1]
+
+    @property
+    def parameter(self) -> str:
+        """The name as an identifier."""
+        return self.name.lstrip("-").replace("-", "_").lower()
+
+
+def option(usage: str, help: str, *, not_with: tuple[str, ...], default: object = None, **more: Any) -> Any:
+    """A field that is an option; `more` as in Option."""
+    return field(default=default, metadata={KEY: Option(usage, help, not_with, **more)})
+
+
+def options(request: Any) -> Iterator[tuple[Option, Any]]:
+    """The options of a request with their values; of its class, with their defaults."""
+    for each in fields(request):
+        default = each.default if each.default_factory is MISSING else each.default_factory
+        value = default if isinstance(request, type) else getattr(request, each.name)
+        if KEY in each.metadata:
+            yield each.metadata[KEY], value
+        elif each.default_factory is not MISSING:  # a group of options
+            yield from options(value)
+
+
+def refuse_conflicts(request: Any) -> None:
+    """Raises UsageError where options were given that cannot be combined."""
+    defaults = {known.name: default for known, default in options(type(request))}
+    given = [known for known, value in options(request) if value != defaults[known.name]]
+    for first in given:
+        clashing = [known.name for known in given if first.name in known.not_with]
+        if clashing:
+            reason, hint = first.alone
+            raise UsageError(f"{first.name} cannot be combined with {', '.join(clashing)}: {reason}.", hint)

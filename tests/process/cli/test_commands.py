@@ -267,3 +267,9 @@ def sleepers(number: int) -> list[psutil.Process]:
     """Processes of the slow plug-in."""
     every = psutil.process_iter(["cmdline"])
     return [process for process in every if process.info["cmdline"] == ["sleep", f"31.{number}"]]
+
+
+def test_explain_names_the_file_of_the_check() -> None:
+    plain, verbose = doctor("explain", "swap-active").stdout, doctor("explain", "swap-active", "-v").stdout
+    named = verbose.removeprefix(plain).removeprefix("\nWritten in ").rstrip("\n")
+    assert '@check("swap-active"' in Path(named).read_text()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from doctor.api import Capture, Fact, NotUnderstood
-from doctor.facts.ascend import network
+from doctor.facts.ascend import network, ports
 from doctor.facts.ascend.hccn_tool import Unsaid
 from doctor.facts.ascend.network import (
     HCCN_CONF,
@@ -34,7 +34,10 @@ from tests.support.captures import SAMPLES, printed, sample
 
 TEXTS = {path.name: path.read_text() for path in sorted((SAMPLES / "hccn_tool").glob("*.txt"))}
 FACTS = {
-    fact.name: fact for fact in vars(network).values() if isinstance(fact, Fact) and fact is not HCCN_CONF
+    fact.name: fact
+    for module in (network, ports)
+    for fact in vars(module).values()
+    if isinstance(fact, Fact) and fact is not HCCN_CONF
 }
 HEALTH = ("Fault", "Init", "Success", "Unreachable", "Receive timeout", "Socket fail", "Detect ip set")
 

@@ -1,4 +1,4 @@
-"""NVIDIA GPUs of a host: all there."""
+"""GPUs of a host: all there, of whichever vendor the job's are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.api import (
+    AMD,
+    ASCEND,
     EXPECTS,
+    NVIDIA,
     PLAN,
     Backend,
     Confidence,
@@ -19,11 +22,15 @@ from doctor.api import (
     Scope,
     Severity,
     Skip,
+    Vendor,
     check,
     maybe,
 )
-from doctor.facts.nvidia.gpus import GPUS, VISIBLE, Gpus, gpus_named, is_named, wishes
-from doctor.facts.system import DEVICES, VIEW, Devices
+from doctor.facts.amd.gpus import AMD_GPUS, AMD_VISIBLE
+from doctor.facts.amd.gpus import wishes as amd_wishes
+from doctor.facts.gpus import Gpus, gpus_named, is_named
+from doctor.facts.nvidia.gpus import GPUS, VISIBLE, wishes
+from doctor.facts.system import DEVICES, VIEW, Devices, Found
 
 NEARLY_ALL = 0.9
 ENOUGH = 3
@@ -55,6 +62,7 @@ class Wanted:
     scope=Scope.CLUSTER,
     causes=("gpu-unhealthy", "gpu-xid"),
     remedy="find-gpu",
+    vendor=NVIDIA,
     backends=(Backend.NCCL, Backend.GLOO),
 )
 def gpu_missing(
@@ -88,144 +96,210 @@ def gpu_missing(
         asked = {h: expect for h, expect in asked.items() if _is_doubtful(devices[h], expect, views.get(h))}
         if not asked or plan.backend.source != NOBODY_SAID:
             raise Skip("only for nccl jobs")
-    if not any(own.gpus or own.on_bus.get("nvidia") for own in devices.values()) and not any(
+    here = {host: found.of(NVIDIA) for host, found in devices.items()}
+    if not any(own.numbers or own.on_bus for own in here.values()) and not any(
         expect.devices for expect in asked.values()
     ):
         raise Skip("no host of the job shows a GPU, and none is expected (--expect devices=8 asks for them)")
+    scene = Scene(NVIDIA, plan, here, listed, views, words, VISIBLE)
     for host, expect in asked.items():
-        own, seen = devices[host], listed.get(host)
-        if words is not None and own.gpus:
-            yield from _unmet(host, own, seen, words)
-            continue
-        wanted = _wanted(host, devices, expect, plan, listed, views.get(host))
-        if wanted.count > _count(own, seen):
-            lost = _missing(host, own, seen, wanted)
+        for lost in scene.lost(host, expect):
             yield replace(lost, severity=Severity.WARN) if guessed and not expect.devices else lost
+
+
+@check(
+    "amd-missing",
+    DEVICES,
+    EXPECTS,
+    PLAN,
+    maybe(AMD_GPUS),
+    maybe(VIEW),
+    scope=Scope.CLUSTER,
+    causes=("amd-unhealthy", "amd-reset"),
+    remedy="find-amd",
+    vendor=AMD,
+)
+def amd_missing(
+    devices: Mapping[str, Devices],
+    expects: Mapping[str, Expect],
+    plan: JobPlan,
+    listed: Mapping[str, Gpus],
+    views: Mapping[str, str],
+) -> Iterator[Problem]:
+    """A host has fewer AMD GPUs than it should have.
+
+    Why it matters: the rank that was to use the GPU stops at its start ("invalid device ordinal", "No HIP
+    GPUs are available"), or shares one with another rank, and all others wait for it.
+
+    How it is known: what amd-smi (or rocm-smi) lists against the render nodes that the kernel's ROCm driver
+    has for GPUs (/sys/class/kfd, /dev/dri/renderD*), against what is expected (--expect devices=8), the
+    ranks of the host, and the other hosts of the job that have the same GPUs (a warning where a single host
+    has more). HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES are honoured. Instinct
+    GPUs on the PCI bus without /dev/kfd have no driver. A login that may not open the device files has no
+    GPU either.
+
+    What to do: where the driver is not loaded, the kernel log says why. A GPU that fell off the bus comes
+    back with a restart; where `lspci -d 1002:` misses it too, have it reseated. Users of GPUs belong to the
+    groups that own /dev/kfd and /dev/dri/renderD*, most often render and video; containers are started with
+    --device=/dev/kfd --device=/dev/dri.
+    """
+    if plan.vendor is None:
+        raise Skip("no host of the job shows an AMD GPU")
+    words = amd_wishes(plan)
+    if words == ():
+        raise Skip(f"{' or '.join(AMD_VISIBLE)} leaves the job no GPU")
+    here = {host: found.of(AMD) for host, found in devices.items()}
+    name = next((name for name in AMD_VISIBLE if plan.env.get(name)), "")
+    scene = Scene(AMD, plan, here, listed, views, words, name)
+    for host in devices:
+        yield from scene.lost(host, expects.get(host, Expect()))
 
 
 def _is_doubtful(own: Devices, expect: Expect, view: str | None) -> bool:
     """Whether a host without accelerators should have GPUs, although no other host has any."""
-    plugged = own.on_bus.get("nvidia", 0) > 0 and view == "host"
-    return plugged or (expect.devices > 0 and not own.on_bus.get("npu"))
+    plugged = own.of(NVIDIA).on_bus > 0 and view == "host"
+    return plugged or (expect.devices > 0 and not own.of(ASCEND).on_bus)
 
 
-def _count(own: Devices, seen: Gpus | None) -> int:
-    return len(seen.listed) if seen and not seen.silent else len(own.gpus)
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What all hosts show of one vendor's GPUs, and which of them the job wants by `words` of `variable`."""
 
+    vendor: Vendor
+    plan: JobPlan
+    here: Mapping[str, Found]
+    listed: Mapping[str, Gpus]
+    views: Mapping[str, str]
+    words: Sequence[str] | None
+    variable: str
 
-def _unmet(host: str, own: Devices, seen: Gpus | None, words: Sequence[str]) -> Iterator[Problem]:
-    """Those that the job wants by name."""
-    there = seen.listed if seen and not seen.silent else None
-    lost = [
-        word
-        for word in words
-        if (not any(is_named(g, word) for g in there) if there is not None else _beyond(word, own))
-    ]
-    if lost:
-        numbers = [int(word) for word in lost if word.isdigit()]
-        yield Problem(
-            f"{VISIBLE} names a GPU that is not there",
-            expected=f"{VISIBLE}={','.join(words)}",
-            actual=f"{_count(own, seen)} GPUs",
-            subject=", ".join([gpus_named(numbers)] * bool(numbers) + [w for w in lost if not w.isdigit()]),
-            hosts=(host,),
-            where=tuple(Place(host=host, device=number) for number in numbers),
-            evidence=_evidence(own, seen),
-        )
+    def lost(self, host: str, expect: Expect) -> Iterator[Problem]:
+        """What a host lacks."""
+        if self.words is not None and self.here[host].numbers:
+            yield from self._unmet(host, self.words)
+            return
+        wanted = self._wanted(host, expect)
+        if wanted.count > self._usable(host):
+            yield self._missing(host, wanted)
 
+    def _seen(self, host: str) -> Gpus | None:
+        seen = self.listed.get(host)
+        return seen if seen and not seen.silent else None
 
-def _beyond(word: str, own: Devices) -> bool:
-    return word.isdigit() and int(word) >= len(own.gpus)
+    def _count(self, host: str) -> int:
+        seen = self._seen(host)
+        return len(seen.listed) if seen else len(self.here[host].numbers)
 
+    def _open(self, host: str) -> int:
+        """Device files that this login may open."""
+        seen = self.listed.get(host)
+        return max(len(self.here[host].numbers) - (seen.denied if seen else 0), 0)
 
-def _wanted(
-    host: str,
-    devices: Mapping[str, Devices],
-    expect: Expect,
-    plan: JobPlan,
-    listed: Mapping[str, Gpus],
-    view: str | None,
-) -> Wanted:
-    own, seen, ranks = devices[host], listed.get(host), plan.host(host).ranks
-    there = _count(own, seen)
-    if not own.gpus and own.on_bus.get("nvidia") and view == CONTAINER:
-        return Wanted(1, "at least one", "no GPU was handed into the container")
-    if not own.gpus and own.on_bus.get("nvidia") and not own.nvidia_driver:
-        return Wanted(1, "at least one", "the NVIDIA driver is not loaded", remedy="load-gpu-driver")
-    usable = len(own.gpus) - (seen.denied if seen else 0)
-    if own.gpus and not usable and not there:
-        return Wanted(1, "at least one", "this login may use none of the GPUs", remedy="share-gpu")
-    if there < usable:
+    def _usable(self, host: str) -> int:
+        return self._count(host) if self._open(host) or not self.here[host].numbers else 0
+
+    def _unmet(self, host: str, words: Sequence[str]) -> Iterator[Problem]:
+        """Those that the job wants by name."""
+        seen = self._seen(host)
+        lost = [
+            word
+            for word in words
+            if (
+                not any(is_named(gpu, word) for gpu in seen.listed)
+                if seen
+                else word.isdigit() and int(word) >= len(self.here[host].numbers)
+            )
+        ]
+        if lost:
+            numbers = [int(word) for word in lost if word.isdigit()]
+            yield Problem(
+                f"{self.variable} names a GPU that is not there",
+                expected=f"{self.variable}={','.join(words)}",
+                actual=f"{self._count(host)} GPUs",
+                subject=", ".join(
+                    [gpus_named(numbers)] * bool(numbers) + [w for w in lost if not w.isdigit()]
+                ),
+                hosts=(host,),
+                where=tuple(Place(host=host, device=number) for number in numbers),
+                evidence=self._evidence(host),
+            )
+
+    def _wanted(self, host: str, expect: Expect) -> Wanted:
+        own, seen, ranks = self.here[host], self.listed.get(host), self.plan.host(host).ranks
+        name = self.vendor.prefix.rstrip("-")
+        if not own.numbers and own.on_bus and self.views.get(host) == CONTAINER:
+            return Wanted(1, "at least one", "no GPU was handed into the container")
+        if not own.numbers and own.on_bus and not own.driver:
+            summary = f"the {self.vendor.name} driver is not loaded"
+            return Wanted(1, "at least one", summary, remedy=f"load-{name}-driver")
+        usable = self._open(host)
+        if own.numbers and not self._usable(host):
+            return Wanted(1, "at least one", "this login may use none of the GPUs", remedy=f"share-{name}")
+        if seen and self._count(host) < usable:
+            why = f"{seen.tool} lists fewer GPUs than there are device files"
+            return Wanted(usable, "as many as device files", why, Confidence.STRONG)
+        if expect.devices:
+            return Wanted(expect.devices, "as expected of this host")
+        if ranks and ranks.source not in ("devices found", "default"):
+            return Wanted(ranks.value, f"one for each rank ({ranks.source})")
+        by_peers = None if seen and seen.denied else self._by_peers(host)
+        if by_peers:
+            return by_peers
+        why = "at least one, for an nccl job" if self.plan.backend.value is Backend.NCCL else "at least one"
+        return Wanted(1, why)
+
+    def _by_peers(self, host: str) -> Wanted | None:
+        """As many as on the hosts whose GPUs are the same, or may be; one that has none fails in any case."""
+        there, own = self._count(host), _names(self.listed.get(host))
+        same: list[int] = []
+        unknown: list[int] = []
+        for name, other in self.here.items():
+            names = _names(self.listed.get(name))
+            if name != host and (not own or not names):
+                unknown.append(len(other.numbers))
+            elif name != host and names == own:
+                same.append(len(other.numbers))
+        peers = same + unknown
+        more = [count for count in peers if count > there]
+        if not more or len(more) < NEARLY_ALL * len(peers):
+            return None
+        count, votes = Counter(more).most_common(1)[0]
+        sure = not there or same.count(count) > 1 or votes >= max(ENOUGH, NEARLY_ALL * len(peers))
         return Wanted(
-            usable,
-            "as many as device files",
-            "nvidia-smi lists fewer GPUs than there are device files",
-            Confidence.STRONG,
+            count,
+            f"as on {votes} other host{'s' if votes > 1 else ''} of the job",
+            confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
+            severity=None if sure else Severity.WARN,
         )
-    if expect.devices:
-        return Wanted(expect.devices, "as expected of this host")
-    if ranks and ranks.source not in ("devices found", "default"):
-        return Wanted(ranks.value, f"one for each rank ({ranks.source})")
-    by_peers = None if seen and seen.denied else _by_peers(host, devices, listed)
-    if by_peers:
-        return by_peers
-    why = "at least one, for an nccl job" if plan.backend.value is Backend.NCCL else "at least one"
-    return Wanted(1, why)
 
+    def _missing(self, host: str, wanted: Wanted) -> Problem:
+        count, own = self._usable(host), self.here[host]
+        bare = not own.numbers and not own.on_bus
+        return Problem(
+            "there is no GPU" if bare else wanted.summary,
+            expected=wanted.why if wanted.why.startswith("at least") else f"{wanted.count}, {wanted.why}",
+            actual=str(count) if count else "none",
+            hosts=(host,),
+            where=(Place(host=host),),
+            severity=wanted.severity,
+            confidence=wanted.confidence,
+            evidence=self._evidence(host),
+            remedy=wanted.remedy,
+        )
 
-def _by_peers(host: str, devices: Mapping[str, Devices], listed: Mapping[str, Gpus]) -> Wanted | None:
-    """As many as on the hosts whose GPUs are the same, or may be; a host that has none fails in any case."""
-    there, own = _count(devices[host], listed.get(host)), _names(listed.get(host))
-    same: list[int] = []
-    unknown: list[int] = []
-    for name, other in devices.items():
-        names = _names(listed.get(name))
-        if name != host and (not own or not names):
-            unknown.append(len(other.gpus))
-        elif name != host and names == own:
-            same.append(len(other.gpus))
-    peers = same + unknown
-    more = [count for count in peers if count > there]
-    if not more or len(more) < NEARLY_ALL * len(peers):
-        return None
-    count, votes = Counter(more).most_common(1)[0]
-    sure = not there or same.count(count) > 1 or votes >= max(ENOUGH, NEARLY_ALL * len(peers))
-    return Wanted(
-        count,
-        f"as on {votes} other host{'s' if votes > 1 else ''} of the job",
-        confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
-        severity=None if sure else Severity.WARN,
-    )
+    def _evidence(self, host: str) -> tuple[Evidence, ...]:
+        own, seen, vendor = self.here[host], self.listed.get(host), self.vendor
+        found = [
+            Evidence(f"{vendor.files}*", gpus_named(own.numbers) if own.numbers else "none"),
+            Evidence("/proc/bus/pci/devices", f"{own.on_bus} {vendor.name} devices"),
+            Evidence(vendor.driver, own.driver or "the driver is not loaded"),
+        ]
+        if seen:
+            lines = [f"{len(seen.listed)} GPUs listed", *([seen.silent] if seen.silent else seen.said)]
+            found.append(Evidence(seen.source, "; ".join(lines)[:400]))
+        return tuple(found)
 
 
 def _names(seen: Gpus | None) -> frozenset[str]:
     """What the host's GPUs are called; nothing where that is not known."""
     return frozenset(gpu.name for gpu in seen.listed if gpu.name) if seen else frozenset()
-
-
-def _missing(host: str, own: Devices, seen: Gpus | None, wanted: Wanted) -> Problem:
-    count = _count(own, seen)
-    bare = not own.gpus and not own.on_bus.get("nvidia")
-    return Problem(
-        "there is no GPU" if bare else wanted.summary,
-        expected=wanted.why if wanted.why.startswith("at least") else f"{wanted.count}, {wanted.why}",
-        actual=str(count) if count else "none",
-        hosts=(host,),
-        where=(Place(host=host),),
-        severity=wanted.severity,
-        confidence=wanted.confidence,
-        evidence=_evidence(own, seen),
-        remedy=wanted.remedy,
-    )
-
-
-def _evidence(own: Devices, seen: Gpus | None) -> tuple[Evidence, ...]:
-    found = [
-        Evidence("/dev/nvidia*", gpus_named(own.gpus) if own.gpus else "none"),
-        Evidence("/proc/bus/pci/devices", f"{own.on_bus.get('nvidia', 0)} NVIDIA devices"),
-        Evidence("/proc/driver/nvidia/version", own.nvidia_driver or "the driver is not loaded"),
-    ]
-    if seen:
-        lines = [f"{len(seen.listed)} GPUs listed", *([seen.silent] if seen.silent else seen.said)]
-        found.append(Evidence("nvidia-smi --query-gpu", "; ".join(lines)[:400]))
-    return tuple(found)

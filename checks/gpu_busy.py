@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import (
     EXPECT,
+    NVIDIA,
     PLAN,
-    Backend,
     Confidence,
     Evidence,
     Expect,
@@ -20,15 +20,13 @@ from doctor.api import (
     check,
     maybe,
 )
+from doctor.facts.gpus import Gpu, Gpus, gpus_named
 from doctor.facts.nvidia.gpus import (
     GPU_HEALTH,
     GPU_PROCESSES,
     GPUS,
-    Gpu,
     GpuProcess,
-    Gpus,
     Health,
-    gpus_named,
     visible,
 )
 from doctor.rules.devices import alike
@@ -46,7 +44,7 @@ SERVICES = re.compile(r"nvidia-cuda-mps-(server|control)|nv-hostengine|X(org|way
     PLAN,
     EXPECT,
     remedy="free-gpu",
-    backends=(Backend.NCCL,),
+    vendor=NVIDIA,
 )
 def gpu_busy(
     gpus: Gpus,

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from doctor.api import (
+    NVIDIA,
     PLAN,
-    Backend,
     Confidence,
     Evidence,
     JobPlan,
@@ -22,7 +22,8 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
+from doctor.facts.gpus import Gpus, gpus_named
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Health, visible
 from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from doctor.facts.system import VIEW
 from doctor.rules.devices import alike
@@ -51,7 +52,7 @@ class Usual:
     scope=Scope.CLUSTER,
     causes=("fabric-manager-down", "gpu-missing", "gpu-unhealthy", "gpu-xid"),
     remedy="look-at-nvlinks",
-    backends=(Backend.NCCL,),
+    vendor=NVIDIA,
 )
 def nvlink_down(
     links: Mapping[str, Mapping[int, Links]],
@@ -197,7 +198,7 @@ _UNWELL = {"unhealthy": None, "limited capacity": Severity.WARN}
     maybe(GPU_HEALTH),
     maybe(VIEW),
     remedy="start-fabric-manager",
-    backends=(Backend.NCCL,),
+    vendor=NVIDIA,
 )
 def fabric_manager_down(
     manager: FabricManager, health: Mapping[int, Health] | None, view: str | None

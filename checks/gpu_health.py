@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import (
+    NVIDIA,
     PLAN,
-    Backend,
     Confidence,
     Evidence,
     JobPlan,
@@ -18,8 +18,8 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
-from doctor.facts.nvidia.nvidia_smi import bus_id
+from doctor.facts.gpus import Gpus, bus_id, gpus_named
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Health, visible
 from doctor.rules.devices import alike
 
 NO_ACTION = "none"
@@ -49,7 +49,7 @@ _NO_HANDLE = re.compile(r"unable to determine the device handle for gpu ?(.{1,80
     maybe(GPU_HEALTH),
     causes=("gpu-ecc", "gpu-xid"),
     remedy="reset-gpu",
-    backends=(Backend.NCCL,),
+    vendor=NVIDIA,
 )
 def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, Health] | None) -> Iterator[Problem]:
     """A GPU does not answer its driver, or the driver asks for a reset or a restart.
@@ -162,7 +162,7 @@ def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
     return {"gpu": tuple(str(index) for index in indices)}
 
 
-@check("gpu-ecc", GPU_HEALTH, GPUS, PLAN, remedy="reset-gpu", backends=(Backend.NCCL,))
+@check("gpu-ecc", GPU_HEALTH, GPUS, PLAN, remedy="reset-gpu", vendor=NVIDIA)
 def gpu_ecc(health: Mapping[int, Health], gpus: Gpus, plan: JobPlan) -> Iterator[Problem]:
     """A GPU's memory had errors that could not be corrected, or waits for a reset to replace bad cells.
 

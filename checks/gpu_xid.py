@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import (
     EXPECT,
+    NVIDIA,
     PLAN,
-    Backend,
     Evidence,
     Expect,
     JobPlan,
@@ -17,7 +17,8 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Gpus, Health, gpus_named, visible
+from doctor.facts.gpus import Gpus, gpus_named
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Health, visible
 from doctor.facts.nvidia.xid import Xid, xids
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 
@@ -33,7 +34,7 @@ NO_ACTION = "none"
     PLAN,
     EXPECT,
     remedy="look-into-gpu",
-    backends=(Backend.NCCL,),
+    vendor=NVIDIA,
 )
 def gpu_xid(
     lines: tuple[KernelLine, ...],

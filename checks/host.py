@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from doctor.api import EXPECT, PLAN, Backend, Evidence, Expect, JobPlan, Problem, Severity, Sphere, check
+from doctor.api import (
+    EXPECT,
+    PLAN,
+    VENDORS,
+    Evidence,
+    Expect,
+    JobPlan,
+    Problem,
+    Severity,
+    Sphere,
+    check,
+)
 from doctor.facts.processes import KERNEL_LOG, PROCESSES, KernelLine, Process, Processes
 
 APPLICATION_XIDS = {13, 31, 43, 45}
 """Xids that a faulty program causes: they say nothing about the host."""
 
-XID = "a GPU reported a fault"
 _KINDS = (
     ("the kernel ended processes for lack of memory", r"out of memory|oom-kill"),
     ("an NPU's heartbeat was lost", r"heart.?beat lost"),
@@ -19,7 +29,7 @@ _KINDS = (
     ("a network link went down", r"(?<!sata )link (?:is )?down"),
     ("a disk or file system reported errors", r"i/o error(?!.* dev (?:fd|sr)\d)|ext4-fs error"),
     ("the connection tracking table was full", r"nf_conntrack: table full"),
-    (XID, r"nvrm: xid|fallen off the bus"),
+    ("a GPU reported a fault", r"nvrm: xid|fallen off the bus"),
     ("a CPU or task was stuck", r"soft lockup|blocked for more"),
     ("a communication library crashed", r"segfault at .* in lib(?:nccl|hccl|torch|ascend)"),
 )
@@ -35,10 +45,12 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> 
     What to do: read the lines in their place with `dmesg -T`. Xids that a faulty program causes (13, 31, 43,
     45) are not counted against the host.
     """
-    recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
+    recent = [
+        line
+        for line in lines
+        if (line.age is None or line.age <= expect.kernel_log_hours * 3600) and not _told(line, plan)
+    ]
     for summary, pattern in _KINDS:
-        if summary == XID and plan.backend.value is Backend.NCCL:
-            continue  # gpu-xid tells it
         found = [
             line
             for line in recent
@@ -53,6 +65,12 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> 
                 evidence=tuple(Evidence("dmesg", _when(line) + line.text[:300]) for line in found[-3:]),
                 commands=(f"dmesg -T | grep -iE {_shell(pattern)}",),
             )
+
+
+def _told(line: KernelLine, plan: JobPlan) -> bool:
+    """Whether a check of its own judges the line."""
+    own = (v.kernel_log for v in VENDORS if v.log_check and v.backend is plan.backend.value)
+    return any(re.search(pattern, line.text, re.IGNORECASE) for pattern in own)
 
 
 def _harmless(line: KernelLine, log: Sequence[KernelLine]) -> bool:

@@ -82,16 +82,13 @@ def launch_ranks(
 
 
 def _on_devices(crew: Crew, plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
-    backend = plan.backend.value
-    if backend not in (Backend.HCCL, Backend.NCCL):
+    if plan.backend.value is Backend.GLOO:
         return
     most = max((plan.ranks_on(host) for host in plan.names), default=0) if plan.several_hosts else 0
-    numbers = {
-        host: frozenset(found.npus if backend is Backend.HCCL else found.gpus)
-        for host, found in devices.items()
-    }
     yield from shared_devices(crew, most)
-    yield from devices_beyond(crew, numbers)
+    if plan.vendor:
+        numbers = {host: frozenset(found.of(plan.vendor).numbers) for host, found in devices.items()}
+        yield from devices_beyond(crew, numbers, plan.vendor)
 
 
 def _missing(crew: Crew, absent: Absent) -> Problem:

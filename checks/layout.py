@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from doctor.api import (
+    ASCEND,
     PLAN,
     Backend,
     Confidence,
@@ -176,7 +177,7 @@ def _devices_of_a_host(job: Job) -> Iterator[Problem]:
     wired = [
         host
         for host in bad
-        if max(len(job.devices[host].npus), job.devices[host].on_bus.get("npu", 0)) >= MODULE
+        if max(len(job.devices[host].npus), job.devices[host].of(ASCEND).on_bus) >= MODULE
     ]
     if bad:
         yield job.wrong(

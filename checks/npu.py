@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from doctor.api import (
+    ASCEND,
     EXPECT,
     EXPECTS,
     HERE,
@@ -79,7 +80,7 @@ def device_missing(
     What to do: where `lspci -d 19e5:` misses the card too, reseat it or power the host off and on; where it
     shows it, the driver could not bring it up: see the kernel log. Start containers with every device.
     """
-    if not any(own.npus or own.on_bus.get("npu") for own in devices.values()) and not any(
+    if not any(own.npus or own.of(ASCEND).on_bus for own in devices.values()) and not any(
         expect.devices for expect in expects.values()
     ):
         raise Skip("no host of the job shows an NPU, and none is expected (--expect devices=8 asks for them)")
@@ -93,7 +94,7 @@ def _wanted(
     host: str, devices: Mapping[str, Devices], expect: Expect, plan: JobPlan, view: str | None
 ) -> Wanted:
     own, ids, ranks = devices[host], chosen(plan), plan.host(host).ranks
-    there, on_bus = len(own.npus), own.on_bus.get("npu", 0)
+    there, on_bus = len(own.npus), own.of(ASCEND).on_bus
     if expect.devices:
         return Wanted(expect.devices, "as expected of this host")
     if ids is not None:
@@ -124,7 +125,7 @@ def _missing(host: str, own: Devices, wanted: Wanted) -> Problem:
     known = len(lost) == wanted.count - len(own.npus)
     shown = named(list(own.npus)) if own.npus else "none"
     return Problem(
-        wanted.summary if own.npus or own.on_bus.get("npu") else "there is no NPU",
+        wanted.summary if own.npus or own.of(ASCEND).on_bus else "there is no NPU",
         expected=f"{wanted.count}, {wanted.why}",
         actual=f"{len(own.npus)}: {shown}" if own.npus else "none",
         subject=named(lost) if known else None,
@@ -134,7 +135,7 @@ def _missing(host: str, own: Devices, wanted: Wanted) -> Problem:
         confidence=wanted.confidence,
         evidence=(
             Evidence("/dev/davinci*", shown),
-            Evidence("/proc/bus/pci/devices", f"{own.on_bus.get('npu', 0)} Huawei accelerators"),
+            Evidence("/proc/bus/pci/devices", f"{own.of(ASCEND).on_bus} Huawei accelerators"),
         ),
         values={"device": tuple(f"/dev/davinci{device}" for device in lost)} if known else {},
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.api import Problem, Scope, check
+from doctor.api import VENDORS, Problem, Scope, check
 from doctor.facts.smoke import SMOKE, SmokeSeen
 from doctor.rules.smoke import accused, at_least
 
-HARDWARE = ("gpu-ecc", "gpu-xid", "gpu-unhealthy", "device-unhealthy", "kernel-log")
+HARDWARE = (*(id for vendor in VENDORS for id in vendor.sick), "kernel-log")
 LEAST_STEPS = 15
 """Fewer say nothing about where a loss is going."""
 SOFTWARE = ("version-incompatible", "version-drift", "env-drift")

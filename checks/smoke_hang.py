@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.api import Problem, Scope, check
+from doctor.api import VENDORS, Problem, Scope, check
 from doctor.facts.smoke import SMOKE, SmokeSeen
 from doctor.rules.smoke import accused, at_least
 
 DEVICES = (
-    "gpu-missing",
-    "gpu-unhealthy",
-    "gpu-xid",
-    "gpu-busy",
+    *(id for vendor in VENDORS for id in (f"{vendor.prefix}missing", *vendor.sick, vendor.busy)),
     "fabric-manager-down",
-    "device-missing",
-    "device-unhealthy",
-    "device-busy",
 )
 NETWORK = (
     "firewall-blocks",
@@ -117,7 +111,7 @@ def smoke_hang(seen: SmokeSeen) -> Iterator[Problem]:
     SMOKE,
     scope=Scope.CLUSTER,
     remedy="see-what-killed-it",
-    causes=(*MEMORY, *DEVICES, "gpu-ecc", "version-incompatible", "disk-full", "nproc-low", "kernel-log"),
+    causes=(*MEMORY, *DEVICES, "version-incompatible", "disk-full", "nproc-low", "kernel-log"),
 )
 def smoke_crash(seen: SmokeSeen) -> Iterator[Problem]:
     """A rank of the smoke run died, or the connection to its host was lost.

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.api import Problem, Scope, Severity, check
+from doctor.api import VENDORS, Problem, Scope, Severity, check
 from doctor.facts.smoke import SMOKE, SmokeSeen
 from doctor.rules.smoke import accused, at_least, even, only_on, steady
 
 SETTINGS = ("cpu-governor", "numa-balancing", "swap-active")
 STEPS = 14
 """Ten of them are compared: the first third, in which things warm up, is left out."""
-LEFTOVERS = ("stuck-process", "gpu-busy", "device-busy")
+LEFTOVERS = ("stuck-process", *(vendor.busy for vendor in VENDORS))
+SICK = tuple(id for vendor in VENDORS for id in vendor.sick)
 
 
 @check(
@@ -24,9 +25,7 @@ LEFTOVERS = ("stuck-process", "gpu-busy", "device-busy")
         "smoke-contention",
         *LEFTOVERS,
         *SETTINGS,
-        "gpu-ecc",
-        "gpu-xid",
-        "gpu-unhealthy",
+        *SICK,
         "version-drift",
     ),
 )

@@ -19,13 +19,9 @@ from doctor.api import (
     Undecided,
     check,
 )
-from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Python, Versions
+from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Python, Versions, of_one_host
 from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
 
-PER_HOST = re.compile(
-    r"HCCL_IF_IP|MS_WORKER_IP|RANK_ID|MS_NODE_ID|MS_ROLE|ASCEND_DEVICE_ID|(?:CUDA|NPU|ASCEND_RT)_VISIBLE_DEVICES"
-)
-"""Variables that are meant to differ from host to host."""
 NOT_THERE = "not installed"
 
 
@@ -121,9 +117,7 @@ def env_drift(environments: Mapping[str, Mapping[str, str]]) -> Iterator[Problem
     What to do: set it everywhere or nowhere; better in the job script than in a host's start files. Variables
     that are meant to be per host (ranks, addresses, visible devices) are not compared.
     """
-    names = sorted(
-        {name for found in environments.values() for name in found if not PER_HOST.fullmatch(name)}
-    )
+    names = sorted({name for found in environments.values() for name in found if not of_one_host(name)})
     for name in names:
         values = {host: found.get(name, "(not set)") for host, found in environments.items()}
         yield from _outliers(name, values, "value")

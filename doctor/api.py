@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
 
+from doctor.devices import AMD, ASCEND, NVIDIA, VENDORS, Vendor
 from doctor.errors import NotUnderstood
 from doctor.expect import Expect
 from doctor.job.plan import GUESSES, INTERFACE_VARIABLES, JobPlan, is_loopback, matching_interfaces
@@ -33,13 +34,17 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __all__ = [
+    "AMD",
+    "ASCEND",
     "EXPECT",
     "EXPECTS",
     "GUESSES",
     "HERE",
     "INTERFACE_VARIABLES",
+    "NVIDIA",
     "PLAN",
     "UNDECIDED",
+    "VENDORS",
     "Ask",
     "Backend",
     "Capture",
@@ -63,6 +68,7 @@ __all__ = [
     "Skip",
     "Sphere",
     "Undecided",
+    "Vendor",
     "View",
     "check",
     "files",
@@ -224,6 +230,7 @@ class Check:
     remedy: str | None = None
     causes: tuple[str, ...] = ()
     backends: frozenset[Backend] = field(default_factory=frozenset)
+    vendor: Vendor | None = None
     several_hosts: bool = False
     sphere: Sphere | None = None
     """None: what was seen is of whoever was asked, a container too."""
@@ -236,6 +243,7 @@ class Options(TypedDict, total=False):
     remedy: str | None
     causes: tuple[str, ...]
     backends: tuple[Backend, ...]
+    vendor: Vendor
     several_hosts: bool
     sphere: Sphere | None
 
@@ -327,12 +335,13 @@ def check(
 
     In cluster scope a fact arrives as a mapping host -> value, of the hosts where it could be had; only those
     that are no `maybe` make the result unknown where they could not.
-    `backends` and `several_hosts` say to which jobs it applies (all, when not given). The docstring is the
-    check's manual: its first line is the title.
+    `backends`, `vendor` and `several_hosts` say to which jobs it applies (all, when not given). The docstring
+    is the check's manual: its first line is the title.
     """
 
     def make(function: Callable[..., Problems]) -> Check:
         doc = inspect.getdoc(function) or ""
+        vendor = options.get("vendor")
         return Check(
             id=id,
             title=doc.partition("\n")[0].rstrip("."),
@@ -344,7 +353,8 @@ def check(
             origin=inspect.getsourcefile(function) or "?",
             remedy=options.get("remedy"),
             causes=options.get("causes", ()),
-            backends=frozenset(options.get("backends", ())),
+            backends=frozenset(options.get("backends", (vendor.backend,) if vendor else ())),
+            vendor=vendor,
             several_hosts=options.get("several_hosts", False),
             sphere=options.get("sphere"),
         )

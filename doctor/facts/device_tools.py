@@ -27,14 +27,14 @@ q() { # key words...: a call with these words; afterwards o is what it printed
     # In the background, for one that cannot even be killed: the pipe's other end gives up on it.
     o=$( exec 2>/dev/null 5>&- # what outlives this script holds no pipe of the probe
          { { timeout -s KILL "$s" "$t" "$@"; printf '\\n@rc %s' $?; } </dev/null 2>&1 & } |
-         timeout -s KILL $((s+1)) head -c 30000 )
+         timeout -s KILL $((s+1)) head -c "$B" )
     case $o in *'is busy, please try again'*) b=busy; nap 0.2; continue; esac
     break
   done
   r=${o##*@rc } l=${#o} o=${o%@rc *}
   case $r in
     124|137) now; [ $((u-a)) -lt $((s-1)) ] || r=hung;;
-    ''|*[!0-9]*) r=hung; [ "$l" -lt 29000 ] || r=long;;
+    ''|*[!0-9]*) r=hung; [ "$l" -lt $((B-1000)) ] || r=long;;
   esac
   [ $r = hung ] || { printf '%s\\n@ %s %s\\n' "$o" "$k" "$r"; return; }
   printf '@ %s hung %s\\n' "$k" "$s"
@@ -56,7 +56,13 @@ def calling(tool: str, elsewhere: str, seconds: int) -> str:
     tried again for as long as there is time.
     """
     find = f't=$(command -v {tool}) || t={elsewhere}; [ -x "$t" ] || exit 127'
-    return f"{find}\n{_CALLS}\n{_LIBRARIES}\nnow; E=$((u+{seconds - 1})) L={CALL_SECONDS} h= w=\nnap 0.1"
+    return f"{find}\n{defining(seconds)}"
+
+
+def defining(seconds: int, most_bytes: int = 30_000) -> str:
+    """The same for a script that finds its tool itself and calls it `t`; an answer may have so many bytes."""
+    limits = f"E=$((u+{seconds - 1})) L={CALL_SECONDS} B={most_bytes} h= w="
+    return f"{_CALLS}\n{_LIBRARIES}\nnow; {limits}\nnap 0.1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, NotUnderstood, Run
+from doctor.devices import every
 from doctor.job.launch.launchers import LAUNCHERS
 
 
@@ -67,10 +68,12 @@ class KernelLine:
     text: str
 
 
-WORTH_READING = (
-    "out of memory|oom-kill|NVRM: Xid|machine check|hardware error|heart.?beat lost|link (is )?(up|down)"
-    "|i/o error|ext4-fs error|nf_conntrack: table full|segfault|fallen off the bus|edac|soft lockup"
-    "|blocked for more"
+WORTH_READING = "|".join(
+    (
+        "out of memory|oom-kill|machine check|hardware error|link (is )?(up|down)|i/o error",
+        "ext4-fs error|nf_conntrack: table full|segfault|edac|soft lockup|blocked for more",
+        *every("kernel_log"),
+    )
 )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
+from doctor.devices import EVERY_VISIBLE, VENDORS
+from doctor.job.launch.variables import HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, is_kept
 
 PACKAGES = ("torch", "torch-npu", "mindspore", "numpy")
 
@@ -88,17 +90,7 @@ class Versions:
     firmware_range: tuple[str, str] | None
 
 
-_VERSION_FILES = {
-    "/usr/local/Ascend/driver/version.info": ("driver", r"^[Vv]ersion=(\S+)"),
-    "/usr/local/Ascend/firmware/version.info": ("firmware", r"^[Vv]ersion=(\S+)"),
-    "/usr/local/Ascend/ascend-toolkit/latest/*-linux/ascend_toolkit_install.info": (
-        "cann",
-        r"^version=(\S+)",
-    ),
-    "/usr/local/Ascend/nnae/latest/ascend_nnae_install.info": ("nnae", r"^version=(\S+)"),
-    "/proc/driver/nvidia/version": ("nvidia-driver", r"Module\s+(?:for \S+\s+)?(\d+\.\d+\S*)"),
-    "/usr/local/cuda/version.json": ("cuda", r'"cuda"[^}]{0,200}?"version"\s*:\s*"([^"]+)"'),
-}
+_VERSION_FILES = {path: about for vendor in VENDORS for path, about in vendor.versions.items()}
 
 
 def _versions(capture: Capture) -> Versions:
@@ -117,30 +109,24 @@ def _versions(capture: Capture) -> Versions:
 
 VERSIONS = Fact("versions", Read(tuple(_VERSION_FILES)), _versions)
 
-_MINDSPORE = (
-    "MS_(ROLE|SCHED_HOST|SCHED_PORT|WORKER_NUM|SERVER_NUM|NODE_ID|WORKER_IP|(TOPO|NODE|RECEIVE_MSG)_TIMEOUT"
-    "|RETRY_INTERVAL_(LOWER|UPPER)|DISABLE_HEARTBEAT|ENABLE_(RECOVERY|LCCL))"
-)
-"""Others begin with MS_, too."""
-_JOB = (
-    "(HCCL|NCCL|GLOO|ASCEND|TORCH|PYTORCH|TP|UCX|MINDSPORE|RANK)_[A-Z0-9_]+"
-    f"|{_MINDSPORE}|MASTER_(ADDR|PORT)|WORLD_SIZE|OMP_NUM_THREADS|(CUDA|NPU)_VISIBLE_DEVICES"
-    "|LD_LIBRARY_PATH|PYTHONPATH|PYTHONHASHSEED"
-)
-"""Variables that matter to a job, as an extended regular expression that awk and Python read alike."""
-JOB_VARIABLES = re.compile(_JOB)
+_OF_ONE_HOST = re.compile("|".join(("HCCL_IF_IP|MS_WORKER_IP", HOW_MANY_HERE, *EVERY_VISIBLE)))
+
+
+def of_one_host(name: str) -> bool:
+    """Whether a variable is meant to differ from host to host."""
+    return PER_PROCESS.fullmatch(name) is not None or _OF_ONE_HOST.fullmatch(name) is not None
 
 
 def _environment(capture: Capture) -> Mapping[str, str]:
     pairs = (line.partition("=") for line in capture.stdout.splitlines())
-    return {name: value for name, equals, value in pairs if equals and JOB_VARIABLES.fullmatch(name)}
+    return {name: value for name, equals, value in pairs if equals and is_kept(name)}
 
 
 ENVIRONMENT = Fact(
     "environment",
     Run(
         "exec awk 'BEGIN { for (name in ENVIRON) "
-        f"if (name ~ /^({_JOB})$/) {{ split(ENVIRON[name], line, "
+        f"if (name ~ /^({JOB_VARIABLES})$/) {{ split(ENVIRON[name], line, "
         '"\\n"); print name "=" line[1] } }\''
     ),
     _environment,

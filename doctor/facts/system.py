@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, NotUnderstood, Read, Run, files
-from doctor.model import Backend, View
+from doctor.devices import ASCEND, VENDORS, Vendor, every
+from doctor.model import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,67 +74,93 @@ CLOCK_END = Fact("clock-end", Run("date +%s.%N"), _clock, timeout=2)
 
 
 @dataclass(frozen=True, slots=True)
-class Devices:
-    """Accelerators as the device files and the PCI bus show them.
+class Found:
+    """Devices of one vendor: the numbers of their files, and what is plugged in, with or without a driver.
 
-    `on_bus` counts what is plugged in, with or without a driver: "npu", and "nvidia" with its switches.
+    Of NVIDIA also switches are plugged in. `driver` is the version, or another word where it has none.
     """
 
-    npus: tuple[int, ...]
-    gpus: tuple[int, ...]
+    numbers: tuple[int, ...] = ()
+    on_bus: int = 0
+    driver: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """Accelerators as the device files and the PCI bus show them, by the name of the vendor."""
+
+    found: Mapping[str, Found]
     product: str
-    on_bus: Mapping[str, int] = field(default_factory=dict)
-    nvidia_driver: str = ""
     emulated: bool = False
     """In the test lab hosts have devices that nobody has."""
 
+    def of(self, vendor: Vendor) -> Found:
+        return self.found.get(vendor.name, _NOTHING)
+
     @property
-    def counts(self) -> dict[Backend, int]:
-        return {Backend.HCCL: len(self.npus), Backend.NCCL: len(self.gpus)}
+    def npus(self) -> tuple[int, ...]:
+        return self.of(ASCEND).numbers
 
 
-_ASCEND = {
-    "19e5d801": "atlas-training",
-    "19e5d802": "atlas-a2",
-    "19e5d803": "atlas-a3",
-    "19e5d806": "atlas-950",
-}
+_NOTHING = Found()
 _PCI = "/proc/bus/pci/devices"
-_NVIDIA = "/proc/driver/nvidia/version"
 _GIVEN_AWAY = ("vfio-pci", "pci-stub")
 """Drivers of what belongs to a virtual machine."""
 _LAB = "/run/cluster-doctor-lab/emulated"
 
 
 def _devices(capture: Capture) -> Devices:
-    found = files(capture)
-    npus, gpus = (
-        tuple(
-            sorted(int(number[1]) for path in found if (number := re.fullmatch(rf"{name}(\d{{1,3}})", path)))
-        )
-        for name in ("/dev/davinci", "/dev/nvidia")
-    )
-    rows = re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t(.*)", found.get(_PCI, ""), re.MULTILINE)
+    read = files(capture)
+    rows = re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t(.*)", read.get(_PCI, ""), re.MULTILINE)
     plugged = [pci for pci, rest in rows if not rest.endswith(_GIVEN_AWAY)]
-    ascend = next((name for pci, name in _ASCEND.items() if pci in plugged), None)
-    driver = re.search(r"Module\s+(?:for \S+\s+)?(\d+\.\d+\S*)", found.get(_NVIDIA, ""))
-    on_bus = {
-        "npu": sum(pci in _ASCEND for pci in plugged),
-        "nvidia": sum(pci.startswith("10de") for pci in plugged),
+    found = {
+        vendor.name: Found(
+            _numbers(vendor, read),
+            sum(re.fullmatch(vendor.on_bus, pci) is not None for pci in plugged),
+            _driver(vendor, read),
+        )
+        for vendor in VENDORS
     }
-    return Devices(
-        npus, gpus, _product(npus, gpus, ascend), on_bus, driver[1] if driver else "", _LAB in found
+    return Devices(found, _product(found, plugged), _LAB in read)
+
+
+def _numbers(vendor: Vendor, read: Mapping[str, str]) -> tuple[int, ...]:
+    form = re.compile(rf"{vendor.files}(\d{{1,3}})")
+    numbers = {int(number[1]) for path in read if (number := form.fullmatch(path))}
+    if vendor.node_files:
+        known = re.compile(re.escape(vendor.node_files).replace(r"\*", r"\d{1,4}"))
+        own = (re.search(vendor.node, text) for path, text in read.items() if known.fullmatch(path))
+        numbers &= {int(number[1]) for number in own if number}
+    return tuple(sorted(numbers))
+
+
+def _driver(vendor: Vendor, read: Mapping[str, str]) -> str:
+    version = re.search(vendor.driver_version, read.get(vendor.driver, ""), re.MULTILINE)
+    return (version[1] if version and version.groups() else "") or (
+        "loaded" if vendor.driver in read and not vendor.driver_version else ""
     )
 
 
-def _product(npus: tuple[int, ...], gpus: tuple[int, ...], ascend: str | None) -> str:
-    if npus or (ascend and not gpus):
-        return ascend or "ascend"
-    return "nvidia" if gpus else "cpu"
+def _product(found: Mapping[str, Found], plugged: Sequence[str]) -> str:
+    there = [vendor for vendor in VENDORS if found[vendor.name].numbers]
+    there += [vendor for vendor in VENDORS if vendor.bus_suffices and found[vendor.name].on_bus]
+    if not there:
+        return "cpu"
+    exact = (name for pci, name in there[0].products.items() if pci in plugged)
+    return next(exact, there[0].product)
 
 
 DEVICES = Fact(
-    "devices", Read((_PCI, _NVIDIA), there=("/dev/davinci[0-9]*", "/dev/nvidia[0-9]*", _LAB)), _devices
+    "devices",
+    Read(
+        (_PCI, *(vendor.driver for vendor in VENDORS if vendor.driver_version), *every("node_files")),
+        there=(
+            *(f"{vendor.files}[0-9]*" for vendor in VENDORS),
+            *(vendor.driver for vendor in VENDORS if not vendor.driver_version),
+            _LAB,
+        ),
+    ),
+    _devices,
 )
 
 

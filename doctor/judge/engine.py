@@ -106,6 +106,8 @@ def _inapplicable(check: Check, plan: JobPlan) -> str:
     if check.backends and plan.backend.value not in check.backends:
         wanted = " and ".join(sorted(backend.value for backend in check.backends))
         return f"only for {wanted} jobs"
+    if check.vendor and plan.vendor not in (check.vendor, None):
+        return f"only for jobs on {check.vendor.name} devices"
     if check.several_hosts and not plan.several_hosts:
         return "only for jobs of several hosts"
     return ""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from doctor.devices import VENDORS
 from doctor.api import Fact
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import SmokeRun, SmokeSeen
@@ -59,8 +60,8 @@ def _sight(host: str, facts: Facts) -> Sight:
     routes = get(ROUTES, None)
     names = get(NAMES, None)
     return Sight(
-        devices=devices.counts if devices else {},
-        plugged_in=frozenset({Backend.HCCL} if devices and devices.on_bus.get("npu") else ()),
+        devices={vendor: len(devices.of(vendor).numbers) for vendor in VENDORS if devices},
+        plugged_in=frozenset(vendor for vendor in VENDORS if devices and devices.of(vendor).on_bus),
         addresses=get(ADDRESSES, {}),
         default_interface=routes.default_interface if routes else None,
         names=names.addresses if names else {},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from shlex import quote
 
+from doctor.devices import Vendor
 from doctor.job.launch.common import spans_hosts
 from doctor.job.launch.launcher import Number
 from doctor.job.launch.process_env import Told
@@ -47,7 +48,7 @@ def shared_devices(crew: Crew, most_on_a_host: int) -> Iterator[Problem]:
             )
 
 
-def devices_beyond(crew: Crew, devices: Mapping[str, frozenset[int]]) -> Iterator[Problem]:
+def devices_beyond(crew: Crew, devices: Mapping[str, frozenset[int]], vendor: Vendor) -> Iterator[Problem]:
     """More ranks than devices, by the numbers of those that each host has; without any it is left out."""
     visible: dict[str | None, set[str | None]] = {}
     for told in ranks_of(crew.launch):
@@ -73,7 +74,7 @@ def devices_beyond(crew: Crew, devices: Mapping[str, frozenset[int]]) -> Iterato
             hosts=(host,),
             where=tuple(place for each in places for place in each),
             evidence=crew.evidence(told_so, said),
-            commands=(f"ssh {quote(host)} 'ls -d /dev/davinci[0-9]* /dev/nvidia[0-9]*'",),
+            commands=(f"ssh {quote(host)} 'ls -d {vendor.files}[0-9]*'",),
         )
 
 

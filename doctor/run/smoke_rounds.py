@@ -5,12 +5,12 @@ Drives the transport, as `collect` does; what a run saw is added to the same rec
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from doctor.errors import UsageError
+from doctor.job.launch.variables import is_setting
 from doctor.job.plan import JobPlan
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import HostReport, Report
@@ -29,9 +29,6 @@ QUICK = MeshPatience(
     start=5.0, connect=0.7, answer=1.5, tries=1, again=1.3, answer_again=2.0, slack=2.0, stop=1.0
 )
 """For a mesh among hosts whose agents just answered."""
-_FOR_RANKS = re.compile(
-    r"(GLOO|NCCL|HCCL|TP|ASCEND|UCX|NPU)_\w+|(CUDA|ASCEND_RT)_VISIBLE_DEVICES|LD_LIBRARY_PATH|PYTHONPATH"
-)
 
 
 def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
@@ -110,7 +107,7 @@ def _run(
         session,
         plan,
         pythons={host.name: host.python for host in taking_part},
-        env={name: value for name, value in job.env.items() if _FOR_RANKS.fullmatch(name)},
+        env={name: value for name, value in job.env.items() if is_setting(name)},
         timeout=wishes.timeout,
         until=time.monotonic() + collection.left(),
         meet=lambda: meet(collection, job, taking_part),

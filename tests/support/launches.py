@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from doctor.api import Backend, Check, JobPlan, Undecided
+from doctor.api import ASCEND, Backend, Check, JobPlan, Undecided
 from doctor.facts.network import Names
-from doctor.facts.system import Devices, Identity
+from doctor.facts.system import Devices, Found, Identity
 from doctor.job.launch import JobProcess, Launch, launch_of_processes, read_launch_files
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
@@ -297,7 +298,8 @@ def a_plan(backend: str = "hccl", hosts: int = 2, ranks: int = 8) -> JobPlan:
     wishes = JobWishes(
         backend=Sourced(Backend(backend), "test"), ranks_per_host=Sourced(ranks, "--ranks-per-host")
     )
-    return draft([Host(f"node{n}", f"node{n}") for n in range(1, hosts + 1)], wishes)
+    plan = draft([Host(f"node{n}", f"node{n}") for n in range(1, hosts + 1)], wishes)
+    return replace(plan, vendor=ASCEND if plan.backend.value is Backend.HCCL else None)
 
 
 def the_facts(hosts: int = 2, names: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -309,7 +311,7 @@ def the_facts(hosts: int = 2, names: Mapping[str, str] | None = None) -> dict[st
         "addresses": {h: {"lo": ("127.0.0.1", "::1"), "eth0": (f"192.168.7.{h[4:]}",)} for h in every},
         "names": {host: Names(known, host) for host in every},
         "identity": {host: Identity(f"{host}.cluster.local") for host in every},
-        "devices": {host: Devices(tuple(range(8)), (), "atlas-a2") for host in every},
+        "devices": {host: Devices({ASCEND.name: Found(tuple(range(8)), 8)}, "atlas-a2") for host in every},
         "job-processes": dict.fromkeys(every, ()),
     }
 

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from doctor.api import Here, Skip, Undecided
+from doctor.api import ASCEND, Here, Skip, Undecided
 from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
 from doctor.facts.ascend.network import Address
-from doctor.facts.system import Devices
+from doctor.facts.system import Devices, Found
 from doctor.job.plan import JobPlan, draft
 from doctor.job.ranktable import Entry, Server, Spot
 from doctor.job.wishes import JobWishes
@@ -97,7 +97,7 @@ def tabled(job: JobPlan, table: Mapping[str, Iterable[int]]) -> JobPlan:
 
 def devices(product: str = "atlas-a2", npus: Iterable[int] = EIGHT, on_bus: int | None = None) -> Devices:
     own = tuple(npus)
-    return Devices(own, (), product, {"npu": len(own) if on_bus is None else on_bus, "nvidia": 0})
+    return Devices({ASCEND.name: Found(own, len(own) if on_bus is None else on_bus)}, product)
 
 
 def everywhere(value: T, *names: str) -> dict[str, T]:

@@ -13,11 +13,12 @@ from shlex import quote
 from typing import TypeVar
 
 from doctor.api import Capture, Fact, Group, NotUnderstood, Run, fold
+from doctor.devices import ASCEND
 from doctor.facts.device_tools import Call, calling, calls, complaint, why_not
 
 T = TypeVar("T")
 
-HCCN = Group("NPU", ("/dev/davinci[0-9]*",), 40)
+HCCN = Group(ASCEND.thing, ASCEND.where, ASCEND.tool_seconds)
 TOOL = "hccn_tool"
 ELSEWHERE = "/usr/local/Ascend/driver/tools/hccn_tool"
 SECONDS = 15

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from doctor.api import Capture, Fact, Group, NotUnderstood, Run
+from doctor.devices import ASCEND
 from doctor.facts.ascend.hccn_tool import Unsaid, told
 from doctor.facts.device_tools import Call, calling, calls, complaint, why_not
 from doctor.facts.key_values import fields, pairs, table
 
 T = TypeVar("T")
 
-NPU_SMI = Group("NPU", ("/dev/davinci[0-9]*",), 20)
+NPU_SMI = Group(ASCEND.thing, ASCEND.where, 20)
 TOOL = "npu-smi"
 ELSEWHERE = "/usr/local/bin/npu-smi"
 

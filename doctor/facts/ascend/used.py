@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from doctor.devices import ASCEND
 from doctor.job.plan import JobPlan
 
-VISIBLE = "ASCEND_RT_VISIBLE_DEVICES"
+(VISIBLE,) = ASCEND.visible
 
 
 def chosen(plan: JobPlan) -> tuple[int, ...] | None:

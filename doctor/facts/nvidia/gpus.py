@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.api import Capture, Fact, JobPlan, NotUnderstood, Undecided, fold
+from doctor.api import Capture, Fact, JobPlan, NotUnderstood, Undecided
+from doctor.devices import NVIDIA
 from doctor.facts.device_tools import calls, complaint
-from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking, bus_id, number, table, told
+from doctor.facts.gpus import Gpu, Gpus, bus_id, is_named
+from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking, number, table, told
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"
+(VISIBLE,) = NVIDIA.visible
 _MOST_LINES = 16
 _TROUBLE = re.compile(r"GPU is lost|GPU requires reset|Unknown Error|ERR!", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """One line of the list. `trouble` is what stands where its values should be: "GPU requires reset"."""
-
-    index: int
-    uuid: str
-    name: str
-    bus: str
-    used_mb: int | None = None
-    trouble: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Gpus:
-    """What nvidia-smi lists, and what it said beside that.
-
-    `denied` counts device files that this login or its cgroup may not open: these GPUs belong to others.
-    `silent` says that nvidia-smi did not answer at all.
-    """
-
-    listed: tuple[Gpu, ...]
-    said: tuple[str, ...] = ()
-    denied: int = 0
-    silent: str = ""
-
-
-def gpus_named(numbers: Sequence[int]) -> str:
-    """ "GPU 3", "GPUs 0-3,6" """
-    return f"GPU{'s' if len(numbers) > 1 else ''} {fold([str(n) for n in numbers]).strip('[]')}"
 
 
 def _gpus(capture: Capture) -> Gpus:
@@ -223,8 +194,3 @@ def wishes(plan: JobPlan) -> tuple[str, ...] | None:
             break
         words.append(word)
     return tuple(words)
-
-
-def is_named(gpu: Gpu, word: str) -> bool:
-    """By its number, or by its UUID or the beginning of that."""
-    return gpu.uuid.startswith(word) if word.startswith("GPU-") else gpu.index == int(word)

@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping
 
 from doctor.api import Capture, Group, NotUnderstood, Run
+from doctor.devices import NVIDIA
 from doctor.facts.device_tools import Call, calling, calls
 
-GPU = Group("NVIDIA GPU", ("/dev/nvidia[0-9]*",), 30)
+GPU = Group(NVIDIA.thing, NVIDIA.where, NVIDIA.tool_seconds)
 TOOL = "nvidia-smi"
 _ELSEWHERE = "/usr/bin/nvidia-smi"
 _MOST_COLUMNS = 64
@@ -25,7 +26,7 @@ def asking(seconds: int, *lines: str) -> Run:
     return Run(
         "\n".join(
             [
-                "[ -e /proc/driver/nvidia/version ] || { echo the NVIDIA driver is not loaded >&2; exit 1; }",
+                f"[ -e {NVIDIA.driver} ] || {{ echo the NVIDIA driver is not loaded >&2; exit 1; }}",
                 calling(TOOL, _ELSEWHERE, seconds),
                 f"L={seconds - 2}",
                 *lines,
@@ -40,12 +41,6 @@ def answer(capture: Capture) -> Call:
     if not made or made[-1].failed:
         raise NotUnderstood(made[-1].failed if made else f"{TOOL} did not answer in time")
     return made[-1]
-
-
-def bus_id(text: str) -> str:
-    """00000000:8A:00.0 and PCI:0000:8a:00 -> 0000:8a:00; empty where there is none."""
-    match = re.search(r"\b(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.[0-7])?\b", text)
-    return f"{int(match[1] or '0', 16):04x}:{match[2]}:{match[3]}".lower() if match else ""
 
 
 def table(text: str, first: str) -> tuple[list[Mapping[str, str]], list[str]]:

@@ -109,6 +109,6 @@ FABRIC_MANAGER = Fact(
     _manager,
     timeout=4,
     cap=4096,
-    group=Group("NVIDIA GPU", GPU.where, 5),
+    group=Group(GPU.thing, GPU.where, 5),
 )
 """Asked by itself, so that a hung nvidia-smi does not use up its time."""

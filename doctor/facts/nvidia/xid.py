@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from doctor.facts.nvidia.nvidia_smi import bus_id
+from doctor.facts.gpus import bus_id
 from doctor.facts.processes import KernelLine
 
 FATAL = {

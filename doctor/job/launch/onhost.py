@@ -20,7 +20,7 @@ from doctor.job.launch.launchers import (
     PER_HELPER,
     ROLES,
 )
-from doctor.job.launch.variables import KEPT, SECRET
+from doctor.job.launch.variables import JOB_VARIABLES, SECRET
 
 MOST = 300
 """Processes of one host. Helpers that a rank has started do not count."""
@@ -138,7 +138,7 @@ def awk_words() -> tuple[str, ...]:
         "most": str(MOST),
         "numbers": " ".join(PER_HELPER),
         "wrapper": f"^({_WRAPPERS})$",
-        "names": KEPT,
+        "names": JOB_VARIABLES,
         "secret": SECRET,
         "wrapped": _WRAPPED,
         "commands": _COMMANDS,
@@ -164,6 +164,7 @@ for f in $l; do
   [ $n -lt {CANDIDATES} ] || {{ echo more; exit 0; }}
 done
 [ "$e" ] || exit 0
-{{ grep -Hsa . $s; {{ grep -Hsaz '' $c; grep -HsazE '^({KEPT})=' $e; }} | tr '\\0\\n' '\\n\\001'; }} |
+{{ grep -Hsa . $s; {{ grep -Hsaz '' $c; grep -HsazE '^({JOB_VARIABLES})=' $e
+}} | tr '\\0\\n' '\\n\\001'; }} |
 awk -v "own=${{own:-0}}" {shlex.join(awk_words())}
 """

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from doctor.devices import EVERY_VISIBLE
 from doctor.job.launch.launcher import Number
 from doctor.job.launch.launchers import MARKS, NUMBERS
 from doctor.job.launch.process_env import Launch, Told
@@ -40,8 +41,7 @@ def device_conflicts(launch: Launch, devices_by_rank: Mapping[int, int]) -> tupl
 
 
 def visible_devices(told: Told) -> str | None:
-    names = ("ASCEND_RT_VISIBLE_DEVICES", "NPU_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES")
-    return next((told.env[name] for name in names if name in told.env), None)
+    return next((told.env[name] for name in EVERY_VISIBLE if name in told.env), None)
 
 
 def ranks_of(launch: Launch) -> list[Told]:

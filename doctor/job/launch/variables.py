@@ -5,22 +5,40 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from doctor.devices import EVERY_VISIBLE, every
 from doctor.job.launch import launchers
 from doctor.text.redact import redact_values
 
-KEPT = (
-    f"{launchers.KEPT}|RANK_TABLE_FILE|MINDSPORE_HCCL_CONFIG_PATH|DEVICE_ID|DEVICE_NUM"
+_PLACE = (
+    f"{launchers.KEPT}|RANK_[A-Z0-9_]+|MINDSPORE_[A-Z0-9_]+|DEVICE_ID|DEVICE_NUM|ASCEND_DEVICE_ID"
     "|CM_(CHIEF_IP|CHIEF_PORT|CHIEF_DEVICE|WORKER_SIZE|WORKER_IP)"
-    "|(HCCL|NCCL|GLOO|TORCH_HCCL|TORCH_NCCL)_[A-Z0-9_]+|TP_SOCKET_IFNAME|P2P_HCCL_BUFFSIZE"
-    "|ASCEND_(RT_VISIBLE_DEVICES|VISIBLE_DEVICES|DEVICE_ID)|(CUDA|NPU)_VISIBLE_DEVICES"
 )
+"""Who a rank is, and where the others are. Others begin with MS_, too."""
+
+_SETTINGS = "|".join(
+    (
+        "(GLOO|TORCH|PYTORCH|UCX|TP)_[A-Z0-9_]+|OMP_NUM_THREADS",
+        "LD_LIBRARY_PATH|PYTHONPATH|PYTHONHASHSEED",
+        *every("variables"),
+        *EVERY_VISIBLE,
+    )
+)
+"""What the libraries of a job go by."""
+
+JOB_VARIABLES = f"{_PLACE}|{_SETTINGS}"
 """Their names, as an extended regular expression that grep, awk and Python read alike."""
 
 SECRET = "(KEY|TOKEN|SECRET|PASS|PWD|WEBHOOK|CRED)"
 """No variable with this in its name is read, whatever else it is called."""
 
+LONGEST = 4000
+"""Characters of a value. Ranks are given what is kept: half a path would be a wrong one."""
+
 PER_PROCESS = re.compile(f"{launchers.PER_RANK}|DEVICE_ID|ASCEND_DEVICE_ID")
 """Meant to differ from rank to rank: never true of a whole launch."""
+
+HOW_MANY_HERE = "LOCAL_WORLD_SIZE|(PET_)?NPROC_PER_NODE|DEVICE_NUM|\\w+_COMM_WORLD_LOCAL_SIZE"
+"""Ranks of this host; other hosts may have more."""
 
 PER_HOST = re.compile(
     r"HCCL_IF_IP|HCCL_LOGIC_SUPERPOD_ID|HCCL_WHITELIST_FILE|\w+_SOCKET_IFNAME|CM_WORKER_IP|MS_WORKER_IP"
@@ -46,12 +64,18 @@ ONLY_PRESENCE = frozenset(
 """Set for every rank or for none; their values may differ."""
 
 _EVERYWHERE = re.compile(rf"{launchers.MUST_AGREE}|CM_CHIEF_\w+|CM_WORKER_SIZE|(?:HCCL|NCCL)_\w+")
-_KEPT = re.compile(KEPT)
+_MATTERS = re.compile(JOB_VARIABLES)
 _SECRET = re.compile(SECRET)
+_PLACES = re.compile(_PLACE)
 
 
 def is_kept(name: str) -> bool:
-    return _KEPT.fullmatch(name) is not None and _SECRET.search(name) is None
+    return _MATTERS.fullmatch(name) is not None and _SECRET.search(name) is None
+
+
+def is_setting(name: str) -> bool:
+    """Whether ranks of any job on these hosts may be given it."""
+    return is_kept(name) and _PLACES.fullmatch(name) is None
 
 
 def must_agree(name: str) -> bool:
@@ -63,5 +87,6 @@ def must_agree(name: str) -> bool:
 
 
 def kept(variables: Mapping[str, str]) -> dict[str, str]:
-    """Those that matter to a job, short and without secrets."""
-    return redact_values({name: text[:1000] for name, text in variables.items() if is_kept(name)})
+    """Those that matter to a job, without secrets, and without what is too long to be one."""
+    mine = {name: text for name, text in variables.items() if is_kept(name) and len(text) <= LONGEST}
+    return redact_values(mine)

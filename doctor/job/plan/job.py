@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from doctor.devices import Vendor
 from doctor.job.parallel import Layout
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.job.ranktable import Server
@@ -46,6 +47,8 @@ class JobPlan:
     wished_head: Sourced[str] | None = None
     servers: tuple[Server, ...] = ()
     """All that the rank table names."""
+    vendor: Vendor | None = None
+    """Whose devices the job uses, as far as hosts show any."""
     table_paths: tuple[str, ...] = ()
     """Where a rank table may lie on the hosts: first where the launch says it does."""
     _by_name: Mapping[str, PlannedHost] = field(init=False, repr=False, compare=False)

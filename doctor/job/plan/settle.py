@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from doctor.devices import VENDORS, Vendor
 from doctor.job.plan.head import find_head
 from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
 from doctor.job.plan.job import JobPlan, PlannedHost, server_of
@@ -14,15 +15,14 @@ from doctor.model import Backend, Sourced
 
 DEFAULT_CPU_RANKS = 2
 MOST_DEVICES = 1024
-VISIBLE = {Backend.HCCL: "ASCEND_RT_VISIBLE_DEVICES", Backend.NCCL: "CUDA_VISIBLE_DEVICES"}
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
     """What one host told that the plan depends on."""
 
-    devices: Mapping[Backend, int] = field(default_factory=dict)
-    plugged_in: frozenset[Backend] = frozenset()
+    devices: Mapping[Vendor, int] = field(default_factory=dict)
+    plugged_in: frozenset[Vendor] = frozenset()
     """Of whose devices there are some on the PCI bus, with or without a driver."""
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Interface -> its addresses."""
@@ -33,7 +33,8 @@ class Sight:
 
 def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:
     """The same plan with what only the hosts could tell: backend, ranks a host, data addresses."""
-    backend = plan.backend if plan.backend.source != "default" else _backend(sights)
+    vendor, why = _vendor(plan.backend, sights)
+    backend = plan.backend if plan.backend.source != "default" else _backend(vendor, why, sights)
     known = tuple(_known(host, plan, sights.get(host.name)) for host in plan.hosts)
     held = {
         name: ({a for own in sight.addresses.values() for a in own}, sight.names)
@@ -42,14 +43,13 @@ def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:
     hosts = tuple(
         replace(
             host,
-            ranks=host.ranks or _ranks(host.name, plan, backend.value, sights),
+            ranks=host.ranks or _ranks(host.name, plan, vendor, sights),
             data=host.data or _data_address(host, plan, sights),
         )
         for host in known
     )
-    return replace(
-        plan, backend=backend, hosts=hosts, head=find_head(known, plan.master, plan.wished_head, held)
-    )
+    head = find_head(known, plan.master, plan.wished_head, held)
+    return replace(plan, backend=backend, vendor=vendor, hosts=hosts, head=head)
 
 
 def _known(host: PlannedHost, plan: JobPlan, sight: Sight | None) -> PlannedHost:
@@ -62,22 +62,30 @@ def _known(host: PlannedHost, plan: JobPlan, sight: Sight | None) -> PlannedHost
     return replace(host, server=server, ranks=ranks)
 
 
-def _backend(sights: Mapping[str, Sight]) -> Sourced[Backend]:
-    for backend in (Backend.HCCL, Backend.NCCL):
-        if any(sight.devices.get(backend) for sight in sights.values()):
-            return Sourced(backend, "devices found")
-    if any(Backend.HCCL in sight.plugged_in for sight in sights.values()):
-        return Sourced(Backend.HCCL, "on the PCI bus")
+def _vendor(wished: Sourced[Backend], sights: Mapping[str, Sight]) -> tuple[Vendor | None, str]:
+    """Whose devices the job uses, and where they were seen."""
+    for vendor in (v for v in VENDORS if wished.source == "default" or v.backend is wished.value):
+        if any(sight.devices.get(vendor) for sight in sights.values()):
+            return vendor, "devices found"
+    for vendor in (v for v in VENDORS if wished.source == "default" or v.backend is wished.value):
+        if vendor.bus_suffices and any(vendor in sight.plugged_in for sight in sights.values()):
+            return vendor, "on the PCI bus"
+    return None, ""
+
+
+def _backend(vendor: Vendor | None, why: str, sights: Mapping[str, Sight]) -> Sourced[Backend]:
+    if vendor:
+        return Sourced(vendor.backend, why)
     return Sourced(Backend.GLOO, "no accelerator found" if sights else "default")
 
 
-def _ranks(host: str, plan: JobPlan, backend: Backend, sights: Mapping[str, Sight]) -> Sourced[int]:
+def _ranks(host: str, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str, Sight]) -> Sourced[int]:
     """One for each device that the job may see; a host that did not answer is taken to be like the others."""
-    if backend not in VISIBLE:
+    if vendor is None:
         return Sourced(DEFAULT_CPU_RANKS, "default")
-    wanted = plan.env.get(VISIBLE[backend], "")
-    most = len({word for word in wanted.split(",") if word.strip()}) or MOST_DEVICES
-    counts = {name: min(sight.devices.get(backend, 0), most) for name, sight in sights.items()}
+    wanted = ({word for word in plan.env.get(name, "").split(",") if word.strip()} for name in vendor.visible)
+    most = min((len(words) for words in wanted if words), default=MOST_DEVICES)
+    counts = {name: min(sight.devices.get(vendor, 0), most) for name, sight in sights.items()}
     if counts.get(host):
         return Sourced(counts[host], "devices found")
     others = Counter(count for count in counts.values() if count)

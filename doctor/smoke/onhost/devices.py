@@ -1,4 +1,4 @@
-"""What a rank computes on: the CPU (gloo), a CUDA device (nccl) or an Ascend NPU (hccl).
+"""What a rank computes on: the CPU (gloo), a CUDA or ROCm device (nccl) or an Ascend NPU (hccl).
 
 Only the CPU's part was run on its hardware. nccl and hccl were not: those parts are written to the sources of
 torch, torch_npu and NCCL, and were tried against stand-ins.
@@ -136,6 +136,8 @@ class _Accelerator(Device):
 
 
 class Cuda(_Accelerator):
+    """A torch for ROCm has the same names: its `torch.cuda` is HIP, its "nccl" is RCCL."""
+
     backend = "nccl"
     _kind = "cuda"
     _module = "torch.cuda"
@@ -144,7 +146,9 @@ class Cuda(_Accelerator):
         torch = importlib.import_module("torch")
         # A tuple of numbers, with a suffix at its end if there is one.
         nccl = _asked(lambda: ".".join(str(part) for part in self._api.nccl.version()))
-        return _known({"cuda": str(torch.version.cuda or ""), "nccl": nccl})
+        hip = getattr(torch.version, "hip", None)
+        runtime = {"hip": str(hip)} if hip else {"cuda": str(torch.version.cuda or "")}
+        return _known({**runtime, "rccl" if hip else "nccl": nccl})
 
     def environment(self, timeout: float) -> dict[str, str]:  # noqa: ARG002
         """https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"""

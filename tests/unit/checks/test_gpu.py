@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from doctor.api import Check, Skip, Undecided
+from doctor.api import ASCEND, NVIDIA, Check, Skip, Undecided
 from doctor.expect import Expect
-from doctor.facts.nvidia.gpus import Gpu, GpuProcess, Gpus, Health
+from doctor.facts.gpus import Gpu, Gpus
+from doctor.facts.nvidia.gpus import GpuProcess, Health
 from doctor.facts.processes import KernelLine
-from doctor.facts.system import Devices
+from doctor.facts.system import Devices, Found
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import load_remedies
@@ -44,9 +45,8 @@ def with_gpu(index: int, **changes: Any) -> Gpus:
 
 
 def devices(count: int = 8, *, on_bus: int = 8, driver: str = "550.54.15") -> Devices:
-    return Devices(
-        (), tuple(range(count)), "nvidia" if count else "cpu", {"npu": 0, "nvidia": on_bus}, driver
-    )
+    found = {NVIDIA.name: Found(tuple(range(count)), on_bus, driver)}
+    return Devices(found, "nvidia" if count else "cpu")
 
 
 def found(check: Check, *facts: Any) -> list[Problem]:
@@ -79,7 +79,7 @@ def lacking(
         own,
         expects,
         job or plan(),
-        seen if seen is not None else {host: gpus(len(one.gpus)) for host, one in own.items()},
+        seen if seen is not None else {host: gpus(len(one.of(NVIDIA).numbers)) for host, one in own.items()},
         views or dict.fromkeys(own, View.HOST),
     )
 
@@ -157,7 +157,7 @@ def test_gpus_are_missing(case: str) -> None:
         expected=facts.get("expected", 0),
         seen={
             **dict.fromkeys(FOUR, gpus()),
-            "node3": facts.get("seen", gpus(len(facts["own"].gpus))),
+            "node3": facts.get("seen", gpus(len(facts["own"].of(NVIDIA).numbers))),
         },
         views={**dict.fromkeys(FOUR, View.HOST), "node3": facts.get("view", View.HOST)},
         job=facts.get("job"),
@@ -564,7 +564,7 @@ def of_no_accelerator(source: str = "no accelerator found") -> JobPlan:
 
 EVERY_BARE = dict.fromkeys(FOUR, BARE)
 EVERY_UNDRIVEN = dict.fromkeys(FOUR, NO_DRIVER)
-NPU_HOST = Devices((), (), "atlas-a2", {"npu": 8, "nvidia": 0}, "")
+NPU_HOST = Devices({ASCEND.name: Found(on_bus=8)}, "atlas-a2")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from doctor.api import Check, Skip, Undecided
+from doctor.facts.gpus import Gpu, Gpus
 from doctor.facts.infiniband import Port
-from doctor.facts.nvidia.gpus import Gpu, Gpus, Health
+from doctor.facts.nvidia.gpus import Health
 from doctor.facts.nvidia.nvlink import FabricManager, Links
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes

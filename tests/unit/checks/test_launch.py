@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -694,9 +695,7 @@ def test_one_host_of_a_larger_job(tmp_path: Path) -> None:
 
 # launch-timeouts
 
-FIRST = {
-    "devices": {"node1": the_facts()["devices"]["node1"].__class__(tuple(range(8)), (), "atlas-training")}
-}
+FIRST = {"devices": {"node1": replace(the_facts()["devices"]["node1"], product="atlas-training")}}
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from doctor.api import Backend, Confidence, Problem, Severity, Skip, Undecided
-from doctor.facts.system import Devices
+from doctor.api import ASCEND, Backend, Confidence, Problem, Severity, Skip, Undecided
+from doctor.facts.system import Devices, Found
 from doctor.job.parallel import DTYPES, read_layout
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
@@ -31,7 +31,10 @@ def plan_of(said: str, ranks: Mapping[str, int], backend: Backend, source: str =
 
 
 def devices(product: str, ranks: Mapping[str, int], on_bus: int = 0) -> dict[str, Devices]:
-    return {host: Devices(tuple(range(n)), (), product, {"npu": on_bus or n}) for host, n in ranks.items()}
+    return {
+        host: Devices({ASCEND.name: Found(tuple(range(n)), on_bus or n)}, product)
+        for host, n in ranks.items()
+    }
 
 
 def judged(

@@ -13,8 +13,9 @@ import pytest
 
 from doctor.api import Ask, Capture, Fact, Run
 from doctor.errors import NotUnderstood
+from doctor.facts.gpus import Gpu
 from doctor.facts.infiniband import IB_PORTS, Port
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPU_PROCESSES, GPUS, Gpu, GpuProcess, Health
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPU_PROCESSES, GPUS, GpuProcess, Health
 from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from tests.support.captures import sample
 from tests.support.probing import HERE, SHELLS

@@ -11,20 +11,17 @@ from hypothesis import strategies as st
 
 from doctor.api import Capture, Fact
 from doctor.errors import NotUnderstood
+from doctor.facts.gpus import Gpu, Gpus, bus_id, gpus_named
 from doctor.facts.infiniband import IB_PORTS, Port
 from doctor.facts.nvidia.gpus import (
     GPU_HEALTH,
     GPU_PROCESSES,
     GPUS,
-    Gpu,
     GpuProcess,
-    Gpus,
     Health,
-    gpus_named,
     visible,
     wishes,
 )
-from doctor.facts.nvidia.nvidia_smi import bus_id
 from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from doctor.facts.nvidia.xid import FATAL, SERIOUS, xids
 from doctor.facts.processes import KernelLine

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from doctor.devices import AMD, ASCEND, NVIDIA, Vendor
 from doctor.job.plan import GUESSES, JobPlan, Sight, draft, is_loopback, matching_interfaces, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, Sourced
@@ -54,14 +55,14 @@ LISTED = "hostfile or inventory"
 @pytest.mark.parametrize(
     ("host", "devices", "ranks"),
     [
-        (Host("a", "a", ranks=4, expected={"devices": "8"}), {Backend.NCCL: 2}, Sourced(4, LISTED)),
-        (Host("a", "a", expected={"devices": "8"}), {Backend.NCCL: 2}, Sourced(8, "devices expected")),
-        (Host("a", "a", expected={"devices": "0"}), {Backend.NCCL: 2}, Sourced(2, "devices found")),
-        (Host("a", "a", expected={"devices": "many"}), {Backend.NCCL: 2}, Sourced(2, "devices found")),
+        (Host("a", "a", ranks=4, expected={"devices": "8"}), {NVIDIA: 2}, Sourced(4, LISTED)),
+        (Host("a", "a", expected={"devices": "8"}), {NVIDIA: 2}, Sourced(8, "devices expected")),
+        (Host("a", "a", expected={"devices": "0"}), {NVIDIA: 2}, Sourced(2, "devices found")),
+        (Host("a", "a", expected={"devices": "many"}), {NVIDIA: 2}, Sourced(2, "devices found")),
         (Host("a", "a"), {}, Sourced(2, "default")),
     ],
 )
-def test_ranks_of_a_host(host: Host, devices: dict[Backend, int], ranks: Sourced[int]) -> None:
+def test_ranks_of_a_host(host: Host, devices: dict[Vendor, int], ranks: Sourced[int]) -> None:
     assert settled({"a": sight(devices=devices)}, [host]).hosts[0].ranks == ranks
 
 
@@ -78,11 +79,12 @@ def test_hccl_ports(base: str, first: int) -> None:
     ("counts", "backend"),
     [
         ([{}, {}], Sourced(Backend.GLOO, "no accelerator found")),
-        ([{}, {Backend.NCCL: 1}], Sourced(Backend.NCCL, "devices found")),
-        ([{Backend.NCCL: 8}, {Backend.HCCL: 8}], Sourced(Backend.HCCL, "devices found")),
+        ([{}, {NVIDIA: 1}], Sourced(Backend.NCCL, "devices found")),
+        ([{NVIDIA: 8}, {ASCEND: 8}], Sourced(Backend.HCCL, "devices found")),
+        ([{AMD: 8}, {}], Sourced(Backend.NCCL, "devices found")),
     ],
 )
-def test_backend_auto(counts: list[dict[Backend, int]], backend: Sourced[Backend]) -> None:
+def test_backend_auto(counts: list[dict[Vendor, int]], backend: Sourced[Backend]) -> None:
     sights = {name: sight(devices=found) for name, found in zip("ab", counts, strict=True)}
     assert settled(sights).backend == backend
     assert settled({}).backend == Sourced(Backend.GLOO, "default")
@@ -230,9 +232,30 @@ def test_loopback(address: str, loopback: bool) -> None:
     assert is_loopback(address) is loopback
 
 
+@pytest.mark.parametrize(
+    ("said", "ranks"),
+    [
+        ({}, 8),
+        ({"HIP_VISIBLE_DEVICES": "0,1,2,3"}, 4),
+        ({"CUDA_VISIBLE_DEVICES": "0,1"}, 2),
+        ({"ROCR_VISIBLE_DEVICES": "4,5,6,7", "HIP_VISIBLE_DEVICES": "0,1"}, 2),
+        ({"ASCEND_RT_VISIBLE_DEVICES": "0"}, 8),
+    ],
+)
+def test_ranks_on_amd_gpus_are_those_that_all_variables_leave(said: dict[str, str], ranks: int) -> None:
+    found = settled({"a": sight(devices={AMD: 8})}, [Host("a", "a")], env(**said))
+    assert (found.backend.value, found.vendor) == (Backend.NCCL, AMD)
+    assert found.hosts[0].ranks == Sourced(ranks, "devices found")
+
+
+def test_instinct_gpus_without_a_driver_are_what_the_job_is_for() -> None:
+    found = settled({"a": sight(plugged_in=frozenset({AMD, NVIDIA}))}, [Host("a", "a")])
+    assert (found.backend, found.vendor) == (Sourced(Backend.NCCL, "on the PCI bus"), AMD)
+
+
 def test_ranks_are_the_devices_that_the_job_may_see() -> None:
     env = {"ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3"}
-    sight = Sight(devices={Backend.HCCL: 8})
+    sight = Sight(devices={ASCEND: 8})
     hosts = [Host("a", "a"), Host("b", "b")]
     found = settle(draft(hosts, JobWishes(env=env)), {"a": sight})
     assert [host.ranks for host in found.hosts] == [

@@ -1,0 +1,274 @@
+"""AMD GPUs of a host: they answer, their memory is whole, and they are free for the job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from doctor.api import (
+    AMD,
+    EXPECT,
+    PLAN,
+    Confidence,
+    Evidence,
+    Expect,
+    JobPlan,
+    Place,
+    Problem,
+    Severity,
+    Undecided,
+    check,
+    maybe,
+)
+from doctor.facts.amd.gpus import AMD_GPUS, AMD_HEALTH, AMD_ORDER, AMD_PROCESSES, Health, Process, visible
+from doctor.facts.amd.log import Trouble, troubles
+from doctor.facts.gpus import Gpu, Gpus, gpus_named
+from doctor.facts.processes import KERNEL_LOG, KernelLine
+from doctor.rules.devices import alike
+
+SHOWN = 8
+SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
+"""Processes that are on a GPU although no job runs there."""
+
+
+@check("amd-unhealthy", AMD_GPUS, causes=("amd-ras", "amd-reset"), remedy="wake-amd-smi", vendor=AMD)
+def amd_unhealthy(gpus: Gpus) -> Iterator[Problem]:
+    """The tools that should tell of the AMD GPUs do not answer, or list none of them.
+
+    Why it matters: amd-smi asks the driver. Where that does not answer, the ranks hang at their first call or
+    fail with "No HIP GPUs are available", and all others wait for them.
+
+    How it is known: amd-smi is asked, and rocm-smi where amd-smi is not there or refuses. Without both the
+    check cannot tell.
+
+    What to do: call amd-smi by hand and read the kernel log beside it. A driver that hangs comes back with a
+    restart of the host. If only this login is refused, add it to the groups that own /dev/kfd and /dev/dri.
+    """
+    if gpus.silent:
+        yield Problem(
+            f"{gpus.tool} does not answer",
+            expected="an answer within seconds",
+            actual=gpus.silent,
+            severity=Severity.WARN,
+            confidence=Confidence.SUSPECT,
+            evidence=(Evidence(gpus.source, gpus.silent),),
+        )
+    elif not gpus.listed and not gpus.denied:
+        yield Problem(
+            f"{gpus.tool} lists no GPU",
+            expected="every GPU of the host",
+            actual="; ".join(gpus.said) or "none",
+            evidence=tuple(Evidence(gpus.source, line) for line in gpus.said),
+        )
+
+
+@check("amd-ras", AMD_HEALTH, AMD_GPUS, maybe(AMD_ORDER), PLAN, remedy="reset-amd", vendor=AMD)
+def amd_ras(
+    health: Mapping[int, Health], gpus: Gpus, order: tuple[str, ...] | None, plan: JobPlan
+) -> Iterator[Problem]:
+    """An AMD GPU counted errors that it could not correct (RAS), or has memory pages to be replaced.
+
+    Why it matters: such an error ends the process that used the memory, and all ranks with it; the driver may
+    reset the GPU under a job. Pages that wait to be retired wear on until then.
+
+    How it is known: `amd-smi metric --ecc` counts the errors of all blocks since the driver was loaded,
+    `amd-smi bad-pages` lists pages. rocm-smi tells neither in a form for programs: with it alone the check
+    cannot tell.
+
+    What to do: end what runs on the GPU and reset it, or restart the host. A GPU whose bad pages could not be
+    retired must be exchanged, and so must one whose errors come back.
+    """
+    mine = {gpu.index: health[gpu.index] for gpu in visible(gpus, order, plan) if gpu.index in health}
+    stuck = {i: own.stuck for i, own in mine.items() if own.stuck}
+    for count, indices in alike(stuck):
+        yield _memory(
+            "bad pages of its memory could not be retired", count, indices, "bad-pages", "replace-amd"
+        )
+    for count, indices in alike({i: own.uncorrected for i, own in mine.items() if own.uncorrected}):
+        yield _memory(
+            "its hardware had errors that could not be corrected", count or 0, indices, "metric --ecc"
+        )
+    for count, indices in alike({i: own.pending for i, own in mine.items() if own.pending}):
+        summary = "bad pages of its memory will be retired at the next reset"
+        yield _memory(summary, count, indices, "bad-pages", severity=Severity.WARN)
+    untold = [index for index, own in mine.items() if own.uncorrected is None]
+    if untold:
+        raise Undecided(f"{gpus_named(untold)}: {gpus.tool} does not tell the errors")
+
+
+def _memory(
+    summary: str,
+    count: int,
+    indices: list[int],
+    command: str,
+    remedy: str | None = None,
+    severity: Severity | None = None,
+) -> Problem:
+    return Problem(
+        summary,
+        expected="none",
+        actual=str(count),
+        subject=gpus_named(indices),
+        where=_places(indices),
+        severity=severity,
+        evidence=(Evidence(f"amd-smi {command}", f"{gpus_named(indices)}: {count}"),),
+        remedy=remedy,
+        values=_indices(indices),
+    )
+
+
+def _places(indices: Sequence[int]) -> tuple[Place, ...]:
+    return tuple(Place(device=index) for index in indices)
+
+
+def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
+    return {"gpu": tuple(str(index) for index in indices)}
+
+
+@check(
+    "amd-busy",
+    AMD_GPUS,
+    maybe(AMD_PROCESSES),
+    maybe(AMD_HEALTH),
+    maybe(AMD_ORDER),
+    PLAN,
+    EXPECT,
+    remedy="free-amd",
+    vendor=AMD,
+)
+def amd_busy(
+    gpus: Gpus,
+    processes: tuple[Process, ...] | None,
+    health: Mapping[int, Health] | None,
+    order: tuple[str, ...] | None,
+    plan: JobPlan,
+    expect: Expect,
+) -> Iterator[Problem]:
+    """An AMD GPU is in use by another job, or keeps the memory of one.
+
+    Why it matters: two jobs on one GPU run out of its memory, or slow each other down; a process that was
+    left over holds the memory until it is ended.
+
+    How it is known: the processes with memory of a GPU that amd-smi lists, and more memory in use than an
+    idle GPU has (1024 MB; gpu_idle_mb). Without root only the login's own processes are listed, and rocm-smi
+    does not tell which GPU a process uses: then the memory decides.
+
+    What to do: see whose processes these are, and end what is left over. If they are the job's own, run the
+    examination before it starts.
+    """
+    mine = visible(gpus, order, plan)
+    if not mine and not gpus.denied:
+        raise Undecided(f"{gpus.tool} lists no GPU that is the job's")
+    others = [process for process in processes or () if not SERVICES.fullmatch(process.name)]
+    own = {gpu.index: [process for process in others if process.gpu == gpu.index] for gpu in mine}
+    used = {gpu.index: _used(gpu, health) for gpu in mine}
+    kinds = {
+        gpu.index: (
+            tuple(sorted({process.name for process in own[gpu.index]})),
+            (used[gpu.index] or 0) > expect.gpu_idle_mb,
+        )
+        for gpu in mine
+    }
+    hidden = [process for process in others if process.gpu is None]
+    for (names, full), indices in alike(kinds):
+        if names or full:
+            yield _busy(names, full, indices, used, {i: own[i] or hidden for i in indices}, expect)
+    if processes is None and all(mb is None for mb in used.values()):
+        raise Undecided(f"{gpus.tool} tells neither processes nor memory")
+
+
+def _used(gpu: Gpu, health: Mapping[int, Health] | None) -> int | None:
+    told = health.get(gpu.index) if health else None
+    return told.used_mb if told and told.used_mb is not None else gpu.used_mb
+
+
+def _busy(
+    names: tuple[str, ...],
+    full: bool,
+    indices: Sequence[int],
+    used: Mapping[int, int | None],
+    processes: Mapping[int, Sequence[Process]],
+    expect: Expect,
+) -> Problem:
+    shown = ", ".join(name for name in names if name)[:160]
+    return Problem(
+        "processes of another job are on it" if names else "its memory is in use",
+        expected="no process" if names else f"at most {expect.gpu_idle_mb} MB of its memory in use",
+        actual=shown or "of a process that is not visible from here",
+        subject=gpus_named(indices),
+        where=_places(indices),
+        severity=None if full else Severity.WARN,
+        confidence=Confidence.CERTAIN if shown else Confidence.STRONG,
+        evidence=tuple(
+            Evidence(
+                "amd-smi process",
+                f"GPU {index}: {used[index]} MB in use"
+                + "".join(f"; pid {p.pid} {p.name} {p.used_mb} MB" for p in processes[index][:SHOWN]),
+            )
+            for index in indices[:SHOWN]
+        ),
+        values=_indices(indices),
+    )
+
+
+@check(
+    "amd-reset",
+    KERNEL_LOG,
+    maybe(AMD_GPUS),
+    maybe(AMD_ORDER),
+    PLAN,
+    EXPECT,
+    remedy="look-into-amd",
+    vendor=AMD,
+)
+def amd_reset(
+    lines: tuple[KernelLine, ...],
+    gpus: Gpus | None,
+    order: tuple[str, ...] | None,
+    plan: JobPlan,
+    expect: Expect,
+) -> Iterator[Problem]:
+    """The kernel log of the last 24 hours holds resets of an AMD GPU, or errors that it could not correct.
+
+    Why it matters: a reset ends every process on the GPU, and a job that ran there died of it. Errors that
+    could not be corrected come back.
+
+    How it is known: by the lines of the amdgpu driver. A reset alone is a warning, since a program can cause
+    it; one that failed, and errors of the hardware, are faults.
+
+    What to do: see what came before the reset (`dmesg -T`): a ring that timed out points to a program, RAS
+    errors to the GPU. If it comes back, have the GPU examined.
+    """
+    recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
+    listed = gpus.listed if gpus else ()
+    where = {gpu.bus: gpu.index for gpu in listed if gpu.bus}
+    mine = (
+        {gpu.index for gpu in visible(gpus, order, plan)} if gpus and not gpus.silent else set(where.values())
+    )
+    kinds: dict[tuple[str, bool], list[Trouble]] = {}
+    for trouble in troubles(recent):
+        index = where.get(trouble.bus)
+        if index is None or index in mine:
+            kinds.setdefault((trouble.meaning, trouble.fatal), []).append(trouble)
+    for (meaning, fatal), found in kinds.items():
+        yield _logged(meaning, fatal, found, where)
+
+
+def _logged(meaning: str, fatal: bool, found: Sequence[Trouble], where: Mapping[str, int]) -> Problem:
+    buses = list(dict.fromkeys(trouble.bus for trouble in found if trouble.bus))
+    indices = sorted({where[bus] for bus in buses if bus in where})
+    strange = [f"GPU at {bus}" for bus in buses if bus not in where]
+    return Problem(
+        f"kernel log: {meaning}",
+        expected="nothing of the kind",
+        actual="once" if len(found) == 1 else f"{len(found)} times",
+        subject=", ".join([gpus_named(indices)] * bool(indices) + strange[:SHOWN]) or None,
+        where=_places(indices),
+        severity=None if fatal else Severity.WARN,
+        evidence=tuple(Evidence("dmesg", _when(each.line) + each.line.text[:300]) for each in found[-3:]),
+        values=_indices(indices),
+    )
+
+
+def _when(line: KernelLine) -> str:
+    return "" if line.age is None else f"{line.age / 3600:.1f} h ago: "

@@ -1,0 +1,170 @@
+"""The vendors of accelerators, a row each: what their devices are called and who carries their collectives.
+
+This is the only place that tells vendors apart by name. Everything that depends on the vendor reads its row;
+`docs/adding-a-vendor.md` lists what else a new one needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from doctor.model import Backend
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vendor:
+    """One vendor. Patterns in `where`, `node_files` and `versions` are the shell's; all others regular."""
+
+    name: str
+    product: str
+    """What a report calls a host that has them, where `products` has no better word."""
+    thing: str
+    """One of its devices."""
+    backend: Backend
+    files: str
+    """A device file is this and a number."""
+    where: tuple[str, ...]
+    """Its tools have something to look at where one of these is there."""
+    tool_seconds: int
+    """What its main tool may take of the probe's time."""
+    on_bus: str
+    """Vendor and device on the PCI bus."""
+    driver: str
+    """This file is there when the driver is loaded."""
+    visible: tuple[str, ...]
+    """Variables that choose devices. Its runtime honours all of them."""
+    variables: str
+    """Those of its libraries that matter to a job."""
+    kernel_log: str
+    """What its driver logs when a device is ill, for grep -E and Python."""
+    prefix: str
+    """How the ids of its own checks begin."""
+    sick: tuple[str, ...]
+    """Those that find an ill device, which explain what a smoke run sees."""
+    busy: str
+    """The one that finds a device in use."""
+    log_check: str = ""
+    """The one that judges what its driver logs; kernel-log does where there is none."""
+    also_visible: tuple[str, ...] = ()
+    """Variables of other programs that choose devices."""
+    products: Mapping[str, str] = field(default_factory=dict)
+    bus_suffices: bool = False
+    """A device on the PCI bus that has no driver makes the host one that trains."""
+    driver_version: str = ""
+    """Where in `driver` the version stands."""
+    node_files: str = ""
+    """Where devices of others share its device files: a file for each device, and in it ..."""
+    node: str = ""
+    """... the number of its device file."""
+    versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """File -> what it is the version of, and where in it the version stands."""
+
+
+ASCEND = Vendor(
+    name="Ascend",
+    product="ascend",
+    thing="NPU",
+    backend=Backend.HCCL,
+    files="/dev/davinci",
+    where=("/dev/davinci[0-9]*",),
+    tool_seconds=40,
+    on_bus="19e5d80[1236]",
+    products={
+        "19e5d801": "atlas-training",
+        "19e5d802": "atlas-a2",
+        "19e5d803": "atlas-a3",
+        "19e5d806": "atlas-950",
+    },
+    bus_suffices=True,
+    driver="/usr/local/Ascend/driver/version.info",
+    driver_version=r"^[Vv]ersion=(\S+)",
+    visible=("ASCEND_RT_VISIBLE_DEVICES",),
+    also_visible=("NPU_VISIBLE_DEVICES",),
+    variables="(HCCL|ASCEND|NPU|P2P_HCCL)_[A-Z0-9_]+",
+    kernel_log="heart.?beat lost",
+    versions={
+        "/usr/local/Ascend/driver/version.info": ("driver", r"^[Vv]ersion=(\S+)"),
+        "/usr/local/Ascend/firmware/version.info": ("firmware", r"^[Vv]ersion=(\S+)"),
+        "/usr/local/Ascend/ascend-toolkit/latest/*-linux/ascend_toolkit_install.info": (
+            "cann",
+            r"^version=(\S+)",
+        ),
+        "/usr/local/Ascend/nnae/latest/ascend_nnae_install.info": ("nnae", r"^version=(\S+)"),
+    },
+    prefix="device-",
+    sick=("device-unhealthy",),
+    busy="device-busy",
+)
+
+_NVIDIA_VERSION = r"Module\s+(?:for \S+\s+)?(\d+\.\d+\S*)"
+NVIDIA = Vendor(
+    name="NVIDIA",
+    product="nvidia",
+    thing="NVIDIA GPU",
+    backend=Backend.NCCL,
+    files="/dev/nvidia",
+    where=("/dev/nvidia[0-9]*",),
+    tool_seconds=30,
+    on_bus="10de[0-9a-f]{4}",
+    driver="/proc/driver/nvidia/version",
+    driver_version=_NVIDIA_VERSION,
+    visible=("CUDA_VISIBLE_DEVICES",),
+    variables="NCCL_[A-Z0-9_]+|CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS)",
+    kernel_log="NVRM: Xid|fallen off the bus",
+    versions={
+        "/proc/driver/nvidia/version": ("nvidia-driver", _NVIDIA_VERSION),
+        "/usr/local/cuda/version.json": ("cuda", r'"cuda"[^}]{0,200}?"version"\s*:\s*"([^"]+)"'),
+    },
+    prefix="gpu-",
+    sick=("gpu-ecc", "gpu-xid", "gpu-unhealthy"),
+    busy="gpu-busy",
+    log_check="gpu-xid",
+)
+
+AMD = Vendor(
+    name="AMD",
+    product="amd",
+    thing="AMD GPU",
+    backend=Backend.NCCL,  # torch calls RCCL by this name
+    files="/dev/dri/renderD",
+    # Graphics of other vendors have such files, too: the kernel's ROCm driver tells which are of its GPUs.
+    # Those with fewer than 64 SIMDs are part of a processor.
+    node_files="/sys/class/kfd/kfd/topology/nodes/*/properties",
+    node=(
+        r"(?ms)(?=.*^simd_count (?:6[4-9]|[7-9]\d|\d{3,5})$)(?=.*^vendor_id 4098$)"
+        r".*^drm_render_minor (\d{1,3})$"
+    ),
+    where=("/dev/kfd",),
+    tool_seconds=40,
+    # Instinct MI100 to MI350 with virtual functions. Bridges, sound and graphics are vendor 1002 as well.
+    on_bus="1002(738[ce]|740[8cf]|7410|74[ab][0-9a-f]|75[ab][0-9a-f])",
+    bus_suffices=True,
+    driver="/dev/kfd",
+    visible=("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    also_visible=("GPU_DEVICE_ORDINAL",),
+    variables="(RCCL|NCCL|HSA|HIP|MIOPEN)_[A-Z0-9_]+",
+    kernel_log="amdgpu.*(uncorrectable hardware errors|GPU reset)",
+    versions={
+        "/sys/module/amdgpu/version": ("amdgpu-driver", r"^(\d\S*)"),
+        "/opt/rocm/.info/version": ("rocm", r"^(\d\S*)"),
+    },
+    prefix="amd-",
+    sick=("amd-ras", "amd-reset", "amd-unhealthy"),
+    busy="amd-busy",
+    log_check="amd-reset",
+)
+
+VENDORS = (ASCEND, NVIDIA, AMD)
+"""Where a host has devices of several, the first is the job's."""
+
+
+EVERY_VISIBLE = tuple(
+    dict.fromkeys(name for vendor in VENDORS for name in (*vendor.visible, *vendor.also_visible))
+)
+
+
+def every(name: str) -> tuple[str, ...]:
+    """What the rows have in this field, where it is not empty: one text or several."""
+    found = (getattr(vendor, name) for vendor in VENDORS)
+    return tuple(text for own in found for text in ((own,) if isinstance(own, str) else own) if text)

@@ -1,0 +1,264 @@
+"""AMD GPUs: which there are, how they are, who uses them, and which of them are the job's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from doctor.api import AMD, Capture, Fact, JobPlan, NotUnderstood, Read, Undecided, files
+from doctor.facts.amd.smi import (
+    AMD_SMI,
+    GROUP,
+    ROCM_SMI,
+    Row,
+    answer,
+    asking,
+    by_card,
+    by_gpu,
+    number,
+    part,
+    system,
+    text,
+)
+from doctor.facts.device_tools import Call, calls, complaint
+from doctor.facts.gpus import Gpu, Gpus, bus_id
+
+AMD_VISIBLE = AMD.visible
+_MB = 1024 * 1024
+_MOST_PROCESSES = 512
+
+
+_DENIED = f'for d in {AMD.files}[0-9]*; do [ -r "$d" ] && [ -r {AMD.driver} ] || echo "denied $d"; done'
+
+
+def _gpus(capture: Capture) -> Gpus:
+    denied = len(re.findall(rf"^denied {AMD.files}\d{{1,4}}$", capture.stdout, re.MULTILINE))
+    try:
+        call, tool = answer(capture)
+        listed = _listed(call)
+    except NotUnderstood as error:
+        if not calls_made(capture):
+            raise
+        return Gpus((), denied=denied, silent=error.message, tool=AMD_SMI, source=AMD_SMI)
+    said = () if listed else (complaint(call, tool)[:200],)
+    return Gpus(listed, said, denied, tool=tool, source=f"{tool}{' static' if tool == AMD_SMI else ''}")
+
+
+def calls_made(capture: Capture) -> bool:
+    """Whether a tool was asked at all, whatever came of it."""
+    return any(not call.unasked for call in calls(capture.stdout, AMD_SMI))
+
+
+def _listed(call: Call) -> tuple[Gpu, ...]:
+    if call.key == ROCM_SMI:
+        return tuple(
+            Gpu(
+                card,
+                "",
+                text(row.get("card series")),
+                bus_id(text(row.get("pci bus"))),
+                _megabytes(row.get("vram total used memory (b)")),
+            )
+            for card, row in by_card(call)
+        )
+    return tuple(
+        Gpu(gpu, "", text(part(row, "asic").get("market_name")), bus_id(text(part(row, "bus").get("bdf"))))
+        for gpu, row in by_gpu(call)
+    )
+
+
+def _megabytes(value: object) -> int | None:
+    found = number(value)
+    return None if found is None else found // _MB
+
+
+AMD_GPUS = Fact(
+    "amd-gpus",
+    asking(14, "static --asic --bus", "--showproductname --showbus --showmeminfo vram", before=_DENIED),
+    _gpus,
+    timeout=14,
+    cap=500_000,
+    partial=True,
+    group=GROUP,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What is told of one GPU beyond its name; None where it is not told.
+
+    Errors since its driver was loaded. Pages of its memory: `pending` ones are retired at the next reset,
+    `stuck` ones could not be.
+    """
+
+    uncorrected: int | None = None
+    used_mb: int | None = None
+    pending: int = 0
+    stuck: int = 0
+
+
+def _health(capture: Capture) -> Mapping[int, Health]:
+    call, tool = answer(capture)
+    if tool == ROCM_SMI:
+        found = {
+            card: Health(used_mb=_megabytes(row.get("vram total used memory (b)")))
+            for card, row in by_card(call)
+        }
+    else:
+        found = {
+            gpu: Health(
+                number(part(row, "ecc").get("total_uncorrectable_count")),
+                number(part(row, "mem_usage").get("used_vram")),
+            )
+            for gpu, row in by_gpu(call)
+        }
+        pages = next((c for c in calls(capture.stdout, AMD_SMI) if c.key == "pages" and c.rc == 0), None)
+        for gpu, row in _pages(pages):
+            if gpu in found:
+                found[gpu] = replace(found[gpu], pending=_count(row, "pending"), stuck=_count(row, "un_res"))
+    if not found:
+        raise NotUnderstood(complaint(call, tool))
+    return found
+
+
+def _pages(call: Call | None) -> Iterator[tuple[int, Row]]:
+    if call and not call.failed:
+        try:
+            yield from by_gpu(call)
+        except NotUnderstood:  # what else was told is worth having
+            return
+
+
+def _count(row: Row, kind: str) -> int:
+    """A list of pages, the only one by itself, or a sentence that there is none."""
+    told = row.get(kind)
+    return len(told) if isinstance(told, list) else int(isinstance(told, dict))
+
+
+AMD_HEALTH = Fact(
+    "amd-health",
+    asking(14, "metric --ecc --mem-usage", "--showmeminfo vram", after="L=4; q pages bad-pages --json"),
+    _health,
+    timeout=14,
+    cap=900_000,
+    partial=True,
+    group=GROUP,
+)
+"""By the tool's number of the GPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process on a GPU; rocm-smi does not tell on which."""
+
+    gpu: int | None
+    pid: int
+    name: str
+    used_mb: int | None
+
+
+def _processes(capture: Capture) -> tuple[Process, ...]:
+    call, tool = answer(capture)
+    found = list(_of_rocm_smi(call) if tool == ROCM_SMI else _of_amd_smi(call))
+    # Processes that only looked at the GPUs are listed as well.
+    return tuple(process for process in found if process.used_mb != 0)[:_MOST_PROCESSES]
+
+
+def _of_amd_smi(call: Call) -> Iterator[Process]:
+    rows = list(by_gpu(call))
+    if not rows:
+        raise NotUnderstood(complaint(call, AMD_SMI))
+    for gpu, row in rows:
+        listed = row.get("process_list")
+        for entry in listed if isinstance(listed, list) else ():
+            info = part(entry, "process_info") if isinstance(entry, dict) else {}
+            pid = number(info.get("pid"))
+            if pid is not None:  # else it says in words that there is none
+                memory = part(info, "memory_usage").get("vram_mem", info.get("mem_usage"))
+                yield Process(gpu, pid, _base(text(info.get("name"))), _in_megabytes(memory))
+
+
+def _in_megabytes(value: object) -> int | None:
+    """{"value": 2353860608, "unit": "B"} -> 2244, and any memory at all is at least 1."""
+    found = number(value)
+    unit = value.get("unit") if isinstance(value, dict) else "B"
+    if found is None:
+        return None
+    return found if unit == "MB" else -(-found // _MB)
+
+
+def _of_rocm_smi(call: Call) -> Iterator[Process]:
+    """ "PID28389": "llama-server, 1, 2353860608, 11011, 0": name, GPUs, memory, SDMA, occupancy."""
+    for key, value in system(call).items():
+        pid = re.fullmatch(r"PID(\d{1,10})", key)
+        words = [word.strip() for word in value.split(",")] if isinstance(value, str) else []
+        if pid and len(words) >= 5:
+            yield Process(None, int(pid[1]), _base(",".join(words[:-4])[:80]), _in_megabytes(words[-3]))
+
+
+def _base(name: str) -> str:
+    return name.rpartition("/")[2]
+
+
+AMD_PROCESSES = Fact(
+    "amd-processes",
+    asking(10, "process --general", "--showpids"),
+    _processes,
+    timeout=10,
+    cap=500_000,
+    group=GROUP,
+)
+
+
+def _order(capture: Capture) -> tuple[str, ...]:
+    found = []
+    for path, told in files(capture).items():
+        node = re.search(r"/nodes/(\d{1,4})/properties$", path)
+        place = re.search(r"^location_id (\d{1,10})$", told, re.MULTILINE)
+        domain = re.search(r"^domain (\d{1,10})$", told, re.MULTILINE)
+        if node and place and re.search(AMD.node, told):
+            bus, device = int(place[1]) >> 8 & 0xFF, int(place[1]) >> 3 & 0x1F
+            found.append((int(node[1]), f"{int(domain[1]) if domain else 0:04x}:{bus:02x}:{device:02x}"))
+    return tuple(bus for _, bus in sorted(found))
+
+
+AMD_ORDER = Fact("amd-order", Read((AMD.node_files,)), _order)
+"""Where the GPUs are on the PCI bus that this login may use, in the order in which HIP counts them."""
+
+
+def visible(gpus: Gpus, order: Sequence[str] | None, plan: JobPlan) -> tuple[Gpu, ...]:
+    """The GPUs that are the job's. HIP and amd-smi may count them in different orders."""
+    if gpus.silent:
+        raise Undecided(gpus.silent)
+    words = wishes(plan)
+    known = [gpu for bus in dict.fromkeys(order or ()) for gpu in gpus.listed if gpu.bus == bus]
+    mine = known if order and all(gpu.bus for gpu in gpus.listed) else list(gpus.listed)
+    return tuple(mine if words is None else (mine[i] for i in map(int, words) if i < len(mine)))
+
+
+def wishes(plan: JobPlan) -> tuple[str, ...] | None:
+    """What the variables leave of all GPUs, as HIP counts those: ROCR_VISIBLE_DEVICES counts all of them, the
+    others what it left. HIP_VISIBLE_DEVICES overrides CUDA_VISIBLE_DEVICES.
+    """
+    hip, cuda, rocr = AMD_VISIBLE
+    of_runtime = _numbers(plan, rocr)
+    of_hip = _numbers(plan, hip if plan.env.get(hip) else cuda)
+    if of_runtime is None or of_hip is None:
+        return of_hip if of_runtime is None else of_runtime
+    return tuple(of_runtime[int(word)] for word in of_hip if int(word) < len(of_runtime))
+
+
+def _numbers(plan: JobPlan, name: str) -> tuple[str, ...] | None:
+    """The runtime stops reading at the first that it does not know."""
+    said = plan.env.get(name)
+    if said is None:
+        return None
+    words: list[str] = []
+    for word in (word.strip() for word in said.split(",")):
+        if word.startswith("GPU-"):
+            raise Undecided(f"{name} names GPUs by UUID, which are not looked at")
+        if not re.fullmatch(r"[0-9]{1,4}", word):
+            break
+        words.append(str(int(word)))
+    return tuple(words)

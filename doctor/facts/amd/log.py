@@ -1,0 +1,47 @@
+"""What the amdgpu driver writes into the kernel log when a GPU is reset or its hardware makes errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from doctor.facts.gpus import bus_id
+from doctor.facts.processes import KernelLine
+
+_WHERE = re.compile(r"\bamdgpu (?P<bus>[0-9A-Fa-f:.]{4,20}):")
+_KINDS = (
+    (
+        r"(?<!\d)[1-9]\d{0,17} (?:new )?uncorrectable hardware errors detected",
+        "errors of the hardware that could not be corrected",
+        True,
+    ),
+    (r"GPU reset(?:\(\d{1,9}\))? failed", "the GPU could not be reset", True),
+    (r"GPU reset begin", "the GPU was reset", False),
+)
+"""Pattern, meaning, and whether it accuses the hardware: a reset alone a program can cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One line that accuses a GPU; `bus` is empty where it names none."""
+
+    meaning: str
+    fatal: bool
+    bus: str
+    line: KernelLine
+
+
+def troubles(lines: Iterable[KernelLine]) -> tuple[Trouble, ...]:
+    """Those that accuse a GPU, in the order of the log."""
+    return tuple(trouble for line in lines if (trouble := _trouble(line)))
+
+
+def _trouble(line: KernelLine) -> Trouble | None:
+    if "amdgpu" not in line.text:
+        return None
+    for pattern, meaning, fatal in _KINDS:
+        if re.search(pattern, line.text):
+            where = _WHERE.search(line.text)
+            return Trouble(meaning, fatal, bus_id(where["bus"]) if where else "", line)
+    return None

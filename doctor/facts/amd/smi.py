@@ -1,0 +1,116 @@
+"""How amd-smi is asked, and rocm-smi where there is no amd-smi or it refuses; and how their JSON is read.
+
+amd-smi prints a list with an object for each GPU; since ROCm 7 some of its commands put the list under
+`gpu_data`. rocm-smi prints one object with `card0`, `card1`, and `system`. Both may print warnings before it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from doctor.api import Capture, Group, NotUnderstood, Run
+from doctor.devices import AMD
+from doctor.facts.device_tools import Call, calls, complaint, defining
+
+GROUP = Group(AMD.thing, AMD.where, AMD.tool_seconds)
+AMD_SMI, ROCM_SMI = "amd-smi", "rocm-smi"
+_HOME = "/opt/rocm/bin"
+_MOST_BYTES = 400_000
+_MOST_GPUS = 1024
+
+Row = Mapping[str, Any]
+
+
+def asking(seconds: int, amd: str, rocm: str, *, before: str = ":", after: str = ":") -> Run:
+    """One call of amd-smi with the words `amd`, else of rocm-smi with `rocm`; `after` follows amd-smi alone.
+
+    rocm-smi is not asked after amd-smi hung: then it is the driver that does not answer.
+    """
+    return Run(
+        f"""\
+{before}
+{defining(seconds, _MOST_BYTES)}
+L={seconds - 3} a=
+for n in {AMD_SMI} {ROCM_SMI}; do
+  t=$(command -v $n) || t={_HOME}/$n
+  [ -x "$t" ] || continue
+  a=1 r=
+  case $n in
+  {AMD_SMI}) q $n {amd} --json ;;
+  *) q $n {rocm} --json ;;
+  esac
+  case $r in 0|hung|'') break ;; esac
+done
+[ "$a" ] || {{ echo "there is neither {AMD_SMI} nor {ROCM_SMI}" >&2; exit 127; }}
+[ "$n$r" = {AMD_SMI}0 ] || exit 0
+{after}"""
+    )
+
+
+def answer(capture: Capture) -> tuple[Call, str]:
+    """The call that was answered, and the tool's name. Raises where none was."""
+    made = [call for call in calls(capture.stdout, "the tool") if call.key in (AMD_SMI, ROCM_SMI)]
+    if not made:
+        raise NotUnderstood(f"{AMD_SMI} did not answer in time")
+    call = next((call for call in made if not call.failed and call.rc == 0), made[0])
+    if call.failed:
+        raise NotUnderstood(call.failed.replace("the tool", call.key))
+    return call, call.key
+
+
+def document(call: Call) -> Any:
+    """The JSON in an answer."""
+    begin = re.search(r"^[\[{]", call.text, re.MULTILINE)
+    try:
+        found: Any = json.JSONDecoder().raw_decode(call.text, begin.start())[0] if begin else None
+    except (ValueError, RecursionError):
+        raise NotUnderstood(f"{call.key} printed no whole JSON") from None
+    if not isinstance(found, (list, dict)):
+        raise NotUnderstood(complaint(call, call.key))
+    return found
+
+
+def by_gpu(call: Call) -> Iterator[tuple[int, Row]]:
+    """The objects of amd-smi by the number of their GPU."""
+    found = document(call)
+    rows = found.get("gpu_data") if isinstance(found, dict) else found
+    for row in rows[:_MOST_GPUS] if isinstance(rows, list) else ():
+        if isinstance(row, dict) and (gpu := number(row.get("gpu"))) is not None:
+            yield gpu, row
+
+
+def by_card(call: Call) -> Iterator[tuple[int, Row]]:
+    """The objects of rocm-smi by the number of their card; its titles in small letters."""
+    found = document(call)
+    for name, row in list(found.items())[:_MOST_GPUS] if isinstance(found, dict) else ():
+        card = re.fullmatch(r"card(\d{1,4})", name)
+        if card and isinstance(row, dict):
+            yield int(card[1]), {title.lower(): value for title, value in row.items()}
+
+
+def system(call: Call) -> Row:
+    found = document(call)
+    about = found.get("system") if isinstance(found, dict) else None
+    return about if isinstance(about, dict) else {}
+
+
+def part(row: Row, name: str) -> Row:
+    found = row.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def number(value: Any) -> int | None:
+    """12, "12" and {"value": 12, "unit": "MB"} -> 12; None where nothing is told."""
+    if isinstance(value, dict):
+        value = value.get("value")
+    if isinstance(value, str) and re.fullmatch(r"\d{1,18}", value):
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 63 else None
+
+
+def text(value: Any) -> str:
+    """Empty where nothing is told."""
+    return value.strip()[:80] if isinstance(value, str) and value.strip() != "N/A" else ""

@@ -1,0 +1,54 @@
+"""GPUs as the tool of their vendor lists them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from doctor.api import fold
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One line of the list. `trouble` is what stands where its values should be: "GPU requires reset"."""
+
+    index: int
+    uuid: str
+    name: str
+    bus: str
+    used_mb: int | None = None
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """What the tool lists, and what it said beside that.
+
+    `denied` counts device files that this login or its cgroup may not open: these GPUs belong to others.
+    `silent` says that it did not answer at all.
+    """
+
+    listed: tuple[Gpu, ...]
+    said: tuple[str, ...] = ()
+    denied: int = 0
+    silent: str = ""
+    tool: str = "nvidia-smi"
+    source: str = "nvidia-smi --query-gpu"
+    """The call itself, as evidence."""
+
+
+def gpus_named(numbers: Sequence[int]) -> str:
+    """ "GPU 3", "GPUs 0-3,6" """
+    return f"GPU{'s' if len(numbers) > 1 else ''} {fold([str(n) for n in numbers]).strip('[]')}"
+
+
+def is_named(gpu: Gpu, word: str) -> bool:
+    """By its number, or by its UUID or the beginning of that."""
+    return gpu.uuid.startswith(word) if word.startswith("GPU-") else gpu.index == int(word)
+
+
+def bus_id(text: str) -> str:
+    """00000000:8A:00.0 and PCI:0000:8a:00 -> 0000:8a:00; empty where there is none."""
+    match = re.search(r"\b(?:([0-9A-Fa-f]{4,8}):)?([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})(?:\.[0-7])?\b", text)
+    return f"{int(match[1] or '0', 16):04x}:{match[2]}:{match[3]}".lower() if match else ""

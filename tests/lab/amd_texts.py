@@ -1,0 +1,168 @@
+"""What amd-smi, rocm-smi and the kernel's ROCm driver print on a host with AMD Instinct MI300X. Pure.
+
+The layouts are those of `tests/samples/amd/`, whose README says where they come from; values are our own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MODEL = "AMD Instinct MI300X"
+PCI = "100274a1"
+MEMORY_MB = 196592
+IDLE_MB = 283
+NONE_RUNS = "No running processes detected"
+NO_PAGES = "No bad pages found."
+NOT_IN_GROUPS = (
+    "RuntimeError: WARNING: User is missing the following required groups: render, video. "
+    "Please add user to these groups.\n"
+)
+
+
+@dataclass(slots=True)
+class State:
+    """One GPU. `pages` are kind and address of its bad pages; `apps` name, number and megabytes."""
+
+    index: int
+    bus: str
+    minor: int
+    uncorrected: int = 0
+    used_mb: int = IDLE_MB
+    pages: list[tuple[str, int]] = field(default_factory=list)
+    apps: list[tuple[str, int, int]] = field(default_factory=list)
+
+
+def printed(rows: Sequence[Any], *, wrapped: bool) -> str:
+    """As amd-smi of ROCm 6 prints a list; since ROCm 7 most commands put it under `gpu_data`."""
+    return json.dumps({"gpu_data": rows} if wrapped else rows, indent=4) + "\n"
+
+
+def static(gpus: Iterable[State]) -> list[Any]:
+    return [
+        {
+            "gpu": gpu.index,
+            "asic": {
+                "market_name": MODEL,
+                "vendor_id": "0x1002",
+                "vendor_name": "Advanced Micro Devices Inc. [AMD/ATI]",
+                "subvendor_id": "0x1002",
+                "device_id": "0x74a1",
+                "subsystem_id": "0x74a1",
+                "rev_id": "0x00",
+                "asic_serial": f"0x{gpu.index + 1:016X}",
+                "oam_id": gpu.index,
+                "num_compute_units": 304,
+                "target_graphics_version": "gfx942",
+            },
+            "bus": {
+                "bdf": gpu.bus,
+                "max_pcie_width": 16,
+                "max_pcie_speed": {"value": 32, "unit": "GT/s"},
+                "pcie_interface_version": "Gen 5",
+                "slot_type": "OAM",
+            },
+        }
+        for gpu in gpus
+    ]
+
+
+def metric(gpus: Iterable[State]) -> list[Any]:
+    return [
+        {
+            "gpu": gpu.index,
+            "ecc": {
+                "total_correctable_count": 0,
+                "total_uncorrectable_count": gpu.uncorrected,
+                "total_deferred_count": 0,
+                "cache_correctable_count": 0,
+                "cache_uncorrectable_count": 0,
+            },
+            "mem_usage": {
+                "total_vram": {"value": MEMORY_MB, "unit": "MB"},
+                "used_vram": {"value": gpu.used_mb, "unit": "MB"},
+                "free_vram": {"value": MEMORY_MB - gpu.used_mb, "unit": "MB"},
+            },
+        }
+        for gpu in gpus
+    ]
+
+
+def process(gpus: Iterable[State]) -> list[Any]:
+    return [
+        {
+            "gpu": gpu.index,
+            "process_list": [
+                {
+                    "process_info": {
+                        "name": name,
+                        "pid": pid,
+                        "mem_usage": {"value": mb << 20, "unit": "B"},
+                        "usage": {"gfx": {"value": 0, "unit": "ns"}, "enc": {"value": 0, "unit": "ns"}},
+                    }
+                }
+                for name, pid, mb in gpu.apps
+            ]
+            or [{"process_info": NONE_RUNS}],
+        }
+        for gpu in gpus
+    ]
+
+
+def bad_pages(gpus: Iterable[State]) -> list[Any]:
+    return [
+        {"gpu": gpu.index} | {kind: _pages(gpu, kind) for kind in ("retired", "pending", "un_res")}
+        for gpu in gpus
+    ]
+
+
+_STATUS = {"retired": "RESERVED", "pending": "PENDING", "un_res": "UNRESERVABLE"}
+
+
+def _pages(gpu: State, kind: str) -> Any:
+    """Only one page stands there without brackets."""
+    mine = [
+        {"page_address": address, "page_size": 4096, "status": _STATUS[kind]}
+        for own, address in gpu.pages
+        if own == kind
+    ]
+    return (mine[0] if len(mine) == 1 else mine) if mine else NO_PAGES
+
+
+def rocm_info(gpus: Iterable[State]) -> str:
+    cards = {
+        f"card{gpu.index}": {
+            "PCI Bus": gpu.bus.upper(),
+            "VRAM Total Memory (B)": str(MEMORY_MB << 20),
+            "VRAM Total Used Memory (B)": str(gpu.used_mb << 20),
+            "Card Series": MODEL,
+            "Card Model": "0x74a1",
+            "Card Vendor": "Advanced Micro Devices, Inc. [AMD/ATI]",
+            "Card SKU": "M3000100",
+        }
+        for gpu in gpus
+    }
+    return json.dumps(cards) + "\n"
+
+
+def rocm_pids(gpus: Iterable[State]) -> str:
+    """Without a process there is no JSON at all."""
+    told = {
+        f"PID{pid}": f"{name.rpartition('/')[2].lower()}, 1, {mb << 20}, 0, 0"
+        for gpu in gpus
+        for name, pid, mb in gpu.apps
+    }
+    return json.dumps({"system": told}) + "\n" if told else "WARNING: No JSON data to report\n"
+
+
+def node(gpu: State | None) -> str:
+    """`properties` of a node of the kernel's topology: a GPU, or a processor."""
+    if gpu is None:
+        return "cpu_cores_count 96\nsimd_count 0\nvendor_id 0\nlocation_id 0\ndomain 0\ndrm_render_minor 0\n"
+    return (
+        "cpu_cores_count 0\nsimd_count 1216\nmem_banks_count 1\nsimd_per_cu 4\ngfx_target_version 90402\n"
+        f"vendor_id 4098\ndevice_id 29857\nlocation_id {int(gpu.bus[5:7], 16) << 8}\ndomain 0\n"
+        f"drm_render_minor {gpu.minor}\nunique_id {gpu.index + 1}\nnum_xcc 8\n"
+    )

@@ -1,0 +1,290 @@
+"""AMD GPUs, each fault alone on one host of three with eight MI300X each; the tools as they are met."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.faults import ALONE, Examiner, Outcome, assert_healthy, assert_only, one_of_each, some_of, words
+from tests.gpu_faults import ALL, left_out, untold
+from tests.lab import Lab, missing
+from tests.lab.amd import AmdGpus, AmdHost, fit_amd
+from tests.lab.amd_texts import NOT_IN_GROUPS
+from tests.npu_faults import assert_says
+
+pytestmark = pytest.mark.lab
+
+EIGHT = (*ALONE, "--expect", "devices=8")
+OF_SMI = {"amd-unhealthy", "amd-busy", "amd-ras"}
+LINE = "[{:.6f}] amdgpu 0000:65:00.0: amdgpu: {}\n"
+
+
+@pytest.fixture(scope="module")
+def amd3() -> Iterator[AmdGpus]:
+    if reason := missing():
+        pytest.skip(reason)
+    with Lab(3) as lab:
+        yield fit_amd(lab)
+
+
+@dataclass(frozen=True, slots=True)
+class AmdExaminer:
+    """`doctor check` on healthy hosts at first; it sees to it that nothing was ever set."""
+
+    amd: AmdGpus
+    folder: Path
+
+    def __call__(self, *args: str, user: str | None = None) -> Outcome:
+        outcome = Examiner(self.amd.lab, self.folder)(*args, hosts=ALL, user=user)
+        assert not self.amd.setters
+        return outcome
+
+    def victim(self, seed: str) -> AmdHost:
+        return self.amd[random.Random(seed).choice(self.amd.lab.names)]
+
+
+@pytest.fixture
+def examine(amd3: AmdGpus, tmp_path: Path) -> AmdExaminer:
+    amd3.lab.reset()
+    amd3.reset()
+    return AmdExaminer(amd3, tmp_path)
+
+
+@pytest.mark.parametrize("exam", [(), ("--exam", "full"), EIGHT], ids=["preflight", "full", "expected"])
+def test_healthy(exam: tuple[str, ...], examine: AmdExaminer) -> None:
+    before = {host.host.name: host.host.snapshot() for host in examine.amd}
+    outcome = examine(*exam)
+    assert_healthy(outcome)
+    assert "3 hosts · 24 ranks (8 a host, devices " in outcome.text
+    assert "backend nccl (devices found)" in outcome.text
+    assert {host["product"] for host in outcome.report["hosts"]} == {"amd"}
+    for check in ("gpu-missing", "gpu-busy", "gpu-ecc", "fabric-manager-down"):
+        assert set(left_out(outcome, check).values()) == {"only for jobs on NVIDIA devices"}
+    for each in examine.amd:
+        host = each.host
+        host.await_that(lambda host=host: not host.leftovers(before[host.name]), "clean end")  # type: ignore[misc]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One way to break a host; `devices` are those that must be named, `says` what must be said of them."""
+
+    check: str
+    inject: Callable[[AmdHost], object]
+    devices: tuple[int, ...] = ()
+    status: str = "fail"
+    says: tuple[str, ...] = ()
+    args: tuple[str, ...] = ALONE
+    user: str | None = None
+
+
+def uncorrected(host: AmdHost) -> None:
+    host[1].uncorrected = 4
+    host.tell()
+
+
+def pages(kind: str, count: int) -> Callable[[AmdHost], None]:
+    def inject(host: AmdHost) -> None:
+        host[6].pages = [(kind, 4096 * n) for n in range(count)]
+        host.tell()
+
+    return inject
+
+
+def memory(host: AmdHost) -> None:
+    host[5].used_mb = 5000
+    host.tell()
+
+
+def logged(text: str) -> Callable[[AmdHost], None]:
+    def inject(host: AmdHost) -> None:
+        host.host.shadow("/proc/uptime", "90000.00 9.00\n")
+        host.host.kernel_log(LINE.format(82800, text))
+
+    return inject
+
+
+FAULTS = {
+    "one fewer since the last boot": Fault(
+        "amd-missing",
+        lambda host: host.drop(3),
+        says=("GPUs are missing", r"8, as on 2 other hosts of the job \| 7", "lspci -d 1002:"),
+    ),
+    "one fewer than expected": Fault(
+        "amd-missing", lambda host: host.drop(3), says=(r"8, as expected of this host \| 7",), args=EIGHT
+    ),
+    "one that the tools do not list": Fault(
+        "amd-missing",
+        lambda host: host.drop(3, node=True),
+        says=("amd-smi lists fewer GPUs than there are device files", r"8, as many as device files \| 7"),
+    ),
+    "no driver": Fault(
+        "amd-missing",
+        lambda host: host.without_driver(),
+        says=("the AMD driver is not loaded", r"at least one \| none", "8 AMD devices", "modprobe amdgpu"),
+    ),
+    "no GPU at all": Fault(
+        "amd-missing",
+        lambda host: host.without_gpus(),
+        says=("there is no GPU", r"8, as on 2 other hosts of the job \| none"),
+    ),
+    "errors": Fault(
+        "amd-ras",
+        uncorrected,
+        (1,),
+        says=("could not be corrected", "GPU 1", r"none \| 4", "amd-smi reset --gpureset -g 1"),
+    ),
+    "a page to be retired": Fault(
+        "amd-ras", pages("pending", 1), (6,), "warn", ("will be retired at the next reset", "GPU 6")
+    ),
+    "pages that cannot be retired": Fault(
+        "amd-ras", pages("un_res", 3), (6,), says=("could not be retired", r"none \| 3", "replace")
+    ),
+    "a process": Fault(
+        "amd-busy",
+        lambda host: host.runs(3, ("/opt/conda/bin/python", 41207, 70511)),
+        (3,),
+        says=("processes of another job", r"no process \| python", "pid 41207 python 70511 MB"),
+    ),
+    "a process that barely uses it": Fault(
+        "amd-busy", lambda host: host.runs(3, ("python", 41207, 300)), (3,), "warn"
+    ),
+    "memory of nobody": Fault(
+        "amd-busy", memory, (5,), says=(r"at most 1024 MB .* \| of a process that is not visible",)
+    ),
+    "a reset": Fault(
+        "amd-reset",
+        logged("GPU reset begin!"),
+        (3,),
+        "warn",
+        ("kernel log: the GPU was reset", "GPU 3", "2.0 h ago"),
+    ),
+    "a reset that failed": Fault(
+        "amd-reset", logged("GPU reset(3) failed"), (3,), says=("the GPU could not be reset",)
+    ),
+    "errors in the log": Fault(
+        "amd-reset",
+        logged("2 uncorrectable hardware errors detected in umc block"),
+        (3,),
+        says=("errors of the hardware that could not be corrected", "GPU 3"),
+    ),
+    "files for root alone": Fault(
+        "amd-missing",
+        lambda host: host.only_for_root(),
+        says=("this login may use none of the GPUs", r"at least one \| none", "render,video"),
+        user="trainee",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", one_of_each(FAULTS))
+def test_found(name: str, examine: AmdExaminer) -> None:
+    fault, host = FAULTS[name], examine.victim(name)
+    fault.inject(host)
+    outcome = examine(*fault.args, user=fault.user)
+    seats = [(host.host.name, device) for device in fault.devices]
+    found = assert_only(outcome, fault.check, [host.host.name], fault.status, devices=seats)
+    assert_says(found, *fault.says)
+    assert {each["check"] for each in outcome.trouble} == {fault.check}
+
+
+HARMLESS = (
+    "no uncorrectable hardware errors detected in umc block",
+    "socket: 0, die: 0, 0 uncorrectable hardware errors detected in total in gfx block",
+    "3 correctable hardware errors detected in total in umc block, no user action is needed.",
+)
+
+
+def test_lines_that_accuse_nobody(examine: AmdExaminer) -> None:
+    host = examine.victim("nobody").host
+    host.shadow("/proc/uptime", "90000.00 9.00\n")
+    host.kernel_log("".join(LINE.format(82800, line) for line in HARMLESS))
+    assert [f for f in examine(*ALONE).trouble if f["check"].startswith("amd-")] == []
+
+
+def test_gpus_that_the_job_does_not_use_may_be_ill(examine: AmdExaminer) -> None:
+    """HIP counts from the other end than amd-smi."""
+    host = examine.victim("not used")
+    host[1].uncorrected = 2
+    host.runs(2, ("python", 5, 40000))
+    inventory = examine.folder / "inventory.yaml"
+    inventory.write_text("launch: {HIP_VISIBLE_DEVICES: '0,1,2,3'}\n")
+    assert_healthy(examine(*ALONE, "--inventory", str(inventory)))
+    inventory.write_text("launch: {HIP_VISIBLE_DEVICES: '6'}\n")
+    found = assert_only(
+        examine(*ALONE, "--inventory", str(inventory)),
+        "amd-ras",
+        [host.host.name],
+        devices=[(host.host.name, 1)],
+    )
+    assert_says(found, "GPU 1")
+
+
+def test_no_driver_anywhere(examine: AmdExaminer) -> None:
+    """Instinct GPUs on the PCI bus say by themselves what the hosts are for."""
+    for host in examine.amd:
+        host.without_driver()
+    found = assert_only(examine(*ALONE), "amd-missing", examine.amd.lab.names, devices=())
+    assert_says(found, "the AMD driver is not loaded")
+
+
+def test_without_amd_smi_rocm_smi_tells(examine: AmdExaminer) -> None:
+    """All but the errors, of which it tells nothing in JSON."""
+    for each in examine.amd:
+        each.do("rm /usr/bin/amd-smi")
+    assert_healthy(examine(*ALONE), {"amd-ras"})
+    host = examine.victim("rocm-smi")
+    host.runs(4, ("python", 77, 9000))
+    outcome = examine(*EIGHT)
+    found = assert_only(outcome, "amd-busy", [host.host.name], devices=[(host.host.name, 4)])
+    assert_says(found, "its memory is in use", "pid 77 python 9000 MB")
+    host.drop(2)
+    assert {f["check"] for f in examine(*EIGHT).trouble} == {"amd-busy", "amd-missing"}
+
+
+def test_amd_smi_that_refuses_a_login_outside_of_its_groups(examine: AmdExaminer) -> None:
+    host = examine.victim("refused")
+    host.put("outside_groups", NOT_IN_GROUPS)
+    outcome = examine(*ALONE)
+    assert_healthy(outcome, {"amd-ras"})
+    assert untold(outcome, host.host.name).keys() == {"amd-ras"}
+    assert any(call.startswith("rocm-smi") for call in host.calls)
+
+
+def test_without_either_nothing_is_healthy(examine: AmdExaminer) -> None:
+    host = examine.victim("neither")
+    host.do("rm /usr/bin/amd-smi /usr/bin/rocm-smi")
+    outcome = examine(*ALONE)
+    assert_healthy(outcome, OF_SMI)
+    assert untold(outcome, host.host.name).keys() == OF_SMI
+
+
+def test_they_hang(examine: AmdExaminer) -> None:
+    host = examine.victim("hung")
+    before = host.host.snapshot()
+    host.hang()
+    outcome = examine(*ALONE)
+    (found,) = assert_only(outcome, "amd-unhealthy", [host.host.name], "warn", devices=())
+    assert "amd-smi does not answer" in words(found)
+    assert untold(outcome, host.host.name).keys() == OF_SMI - {"amd-unhealthy"}
+    host.host.await_that(lambda: not host.host.leftovers(before), "clean end")
+
+
+GARBAGE = ("{", "[" * 5000, "null", "[]", "segfault at 0", '[{"gpu": "x"}]', "[1, 2]")
+
+
+@pytest.mark.parametrize("text", some_of(GARBAGE, "{", "[]"))
+def test_garbage_is_never_healthy(text: str, examine: AmdExaminer) -> None:
+    host = examine.victim(text[:3])
+    for name in ("static", "metric", "process", "bad-pages"):
+        host.put(name, text)
+    outcome = examine(*ALONE)
+    told = untold(outcome, host.host.name)
+    assert {"amd-ras", "amd-busy"} <= told.keys()
+    named = {f["check"] for f in outcome.trouble if f["hosts"] == [host.host.name]}
+    assert named & {"amd-unhealthy", "amd-missing"} or "amd-unhealthy" in told
+    assert {name for f in outcome.trouble for name in f["hosts"]} <= {host.host.name}

@@ -250,9 +250,9 @@ def wishes(plan: JobPlan) -> tuple[str, ...] | None:
 
 
 def _numbers(plan: JobPlan, name: str) -> tuple[str, ...] | None:
-    """The runtime stops reading at the first that it does not know."""
+    """The runtime stops reading at the first that it does not know; an empty text chooses nothing."""
     said = plan.env.get(name)
-    if said is None:
+    if not said:
         return None
     words: list[str] = []
     for word in (word.strip() for word in said.split(",")):

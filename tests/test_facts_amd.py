@@ -1,0 +1,187 @@
+"""What amd-smi, rocm-smi and the amdgpu driver print, as typed facts; and what of it accuses a GPU."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.api import AMD, Undecided
+from doctor.errors import NotUnderstood
+from doctor.facts.amd.gpus import (
+    AMD_GPUS,
+    AMD_HEALTH,
+    AMD_ORDER,
+    AMD_PROCESSES,
+    Health,
+    Process,
+    visible,
+    wishes,
+)
+from doctor.facts.amd.log import troubles
+from doctor.facts.gpus import Gpu, Gpus
+from doctor.facts.processes import KERNEL_LOG
+from doctor.facts.system import DEVICES
+from doctor.job.plan import JobPlan, draft
+from doctor.job.wishes import JobWishes
+from doctor.model import Host
+from tests.captures import held, printed, sample
+
+NODE = "/sys/class/kfd/kfd/topology/nodes/{}/properties"
+
+
+def told(name: str, tool: str = "amd-smi", rc: int = 0) -> str:
+    return f"{sample(f'amd/{name}')}\n@ {tool} {rc}\n"
+
+
+def plan(**env: str) -> JobPlan:
+    return draft([Host("a", "a")], JobWishes(env=env))
+
+
+@pytest.mark.parametrize(
+    ("text", "tool", "gpu"),
+    [
+        (
+            told("static_mi300x_rocm7.json"),
+            "amd-smi",
+            Gpu(0, "", "AMD Instinct MI300X", "0000:83:00"),
+        ),
+        (told("static_rx7900_rocm6.json"), "amd-smi", Gpu(0, "", "Radeon RX 7900 XTX", "")),
+        (
+            "WARNING: something before it\n" + told("static_mi300x_rocm7.json"),
+            "amd-smi",
+            Gpu(0, "", "AMD Instinct MI300X", "0000:83:00"),
+        ),
+        (
+            "RuntimeError: no group\n@ amd-smi 1\n" + told("rocm_smi_mi200.json", "rocm-smi"),
+            "rocm-smi",
+            Gpu(0, "", "AMD INSTINCT MI200 (MCM) OAM LC MBA HPE C2", "0000:c1:00", 10),
+        ),
+    ],
+    ids=["7", "6", "warning", "fallback"],
+)
+def test_gpus_are_listed(text: str, tool: str, gpu: Gpu) -> None:
+    found = printed(AMD_GPUS, "denied /dev/dri/renderD128\n" + text)
+    assert (found.listed[0], found.tool, found.denied, found.silent) == (gpu, tool, 1, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("@ amd-smi hung 11\n", "amd-smi did not answer within 11 s"),
+        ("{\n@ amd-smi 0\n", "amd-smi printed no whole JSON"),
+        ("segfault\n@ amd-smi 139\n", "segfault (exit code 139)"),
+    ],
+)
+def test_a_tool_that_tells_nothing_is_silent(text: str, why: str) -> None:
+    assert printed(AMD_GPUS, text).silent == why
+    with pytest.raises(NotUnderstood):
+        printed(AMD_HEALTH, text)
+
+
+def test_nothing_at_all_is_not_understood() -> None:
+    with pytest.raises(NotUnderstood, match="did not answer in time"):
+        printed(AMD_GPUS, "denied /dev/dri/renderD128\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "health"),
+    [
+        (told("metric_mi300x_rocm7.json"), Health(0, 2531)),
+        (told("metric_no_ecc.json"), Health(None, None)),
+        (
+            told("metric_mi300x_rocm7.json") + told("bad_pages.json", "pages"),
+            Health(0, 2531, pending=1, stuck=2),
+        ),
+        (told("metric_mi300x_rocm7.json") + "{\n@ pages 0\n", Health(0, 2531)),
+        (told("rocm_smi_mi200.json", "rocm-smi"), Health(None, 10)),
+    ],
+    ids=["metric", "no ECC", "pages", "garbage for pages", "rocm-smi"],
+)
+def test_health(text: str, health: Health) -> None:
+    assert printed(AMD_HEALTH, text)[0] == health
+
+
+@pytest.mark.parametrize(
+    ("text", "processes"),
+    [
+        (told("process_mi300x.json"), (Process(0, 28389, "llama-server", 2245),)),
+        (told("process_none.json"), ()),
+        (told("rocm_smi_pids.json", "rocm-smi"), (Process(None, 28389, "llama-server", 2245),)),
+    ],
+)
+def test_processes(text: str, processes: tuple[Process, ...]) -> None:
+    assert printed(AMD_PROCESSES, text) == processes
+
+
+def test_rocm_smi_without_json_tells_nothing() -> None:
+    with pytest.raises(NotUnderstood, match="No JSON data to report"):
+        printed(AMD_PROCESSES, told("rocm_smi_no_json.txt", "rocm-smi"))
+
+
+def kfd(*minors: int) -> dict[str, str]:
+    """Two processors and these GPUs, in this order."""
+    gpu = sample("amd/kfd_mi210.txt")
+    nodes = {NODE.format(n): sample("amd/kfd_cpu.txt") for n in (0, 1)}
+    for place, minor in enumerate(minors):
+        own = gpu.replace("minor 128", f"minor {minor}").replace("25344", str((0x63 + place) << 8))
+        nodes[NODE.format(2 + place)] = own
+    return nodes
+
+
+def test_render_nodes_of_other_vendors_are_not_counted() -> None:
+    files = {f"/dev/dri/renderD{n}": "" for n in (128, 129, 130)} | {"/dev/kfd": ""} | kfd(129, 130, 131)
+    devices = held(DEVICES, files)
+    assert (devices.product, devices.of(AMD).numbers) == ("amd", (129, 130))
+    assert devices.of(AMD).driver == "loaded"
+
+
+def test_graphics_of_a_processor_are_no_device_to_train_on() -> None:
+    small = {path: text.replace("simd_count 416", "simd_count 32") for path, text in kfd(128).items()}
+    devices = held(DEVICES, {"/dev/dri/renderD128": "", "/dev/kfd": ""} | small)
+    assert (devices.product, devices.of(AMD).numbers) == ("cpu", ())
+
+
+def test_instinct_gpus_on_the_bus_without_a_driver() -> None:
+    rows = "0500\t100274a1\t0\n0600\t10021478\t0\tpcieport\n0700\t1002ab28\t0\tsnd_hda_intel\n"
+    devices = held(DEVICES, {"/proc/bus/pci/devices": rows})
+    assert (devices.product, devices.of(AMD).on_bus, devices.of(AMD).driver) == ("amd", 1, "")
+
+
+def test_hip_counts_as_the_topology_does() -> None:
+    order = held(AMD_ORDER, kfd(128, 129))
+    assert order == ("0000:63:00", "0000:64:00")
+    gpus = Gpus((Gpu(0, "", "x", "0000:64:00"), Gpu(1, "", "x", "0000:63:00")))
+    assert [gpu.index for gpu in visible(gpus, order, plan(HIP_VISIBLE_DEVICES="0"))] == [1]
+    assert [gpu.index for gpu in visible(gpus, None, plan(HIP_VISIBLE_DEVICES="0"))] == [0]
+    assert [gpu.index for gpu in visible(gpus, order[:1], plan())] == [1], "those of our own cgroup"
+
+
+@pytest.mark.parametrize(
+    ("env", "left"),
+    [
+        ({}, None),
+        ({"HIP_VISIBLE_DEVICES": "2,3"}, ("2", "3")),
+        ({"CUDA_VISIBLE_DEVICES": "1"}, ("1",)),
+        ({"HIP_VISIBLE_DEVICES": "2", "CUDA_VISIBLE_DEVICES": "1"}, ("2",)),
+        ({"ROCR_VISIBLE_DEVICES": "4,5,6", "HIP_VISIBLE_DEVICES": "1,2,7"}, ("5", "6")),
+        ({"ROCR_VISIBLE_DEVICES": "4,x,6"}, ("4",)),
+        ({"HIP_VISIBLE_DEVICES": ""}, None),
+        ({"HIP_VISIBLE_DEVICES": "-1"}, ()),
+    ],
+)
+def test_what_the_variables_leave(env: dict[str, str], left: tuple[str, ...] | None) -> None:
+    assert wishes(plan(**env)) == left
+
+
+def test_names_by_uuid_are_not_looked_at() -> None:
+    with pytest.raises(Undecided, match="ROCR_VISIBLE_DEVICES names GPUs by UUID"):
+        wishes(plan(ROCR_VISIBLE_DEVICES="GPU-4b2c1a9f"))
+
+
+def test_lines_of_the_driver() -> None:
+    found = troubles(printed(KERNEL_LOG, "uptime 30000.00\n" + sample("amd/dmesg_amdgpu.txt")))
+    assert [(each.meaning, each.fatal, each.bus) for each in found] == [
+        ("the GPU was reset", False, "0000:87:00"),
+        ("errors of the hardware that could not be corrected", True, "0000:c3:00"),
+        ("errors of the hardware that could not be corrected", True, "0000:c3:00"),
+        ("the GPU could not be reset", True, ""),
+    ]

@@ -1,0 +1,108 @@
+"""A vendor is one row: rows are whole, nothing else tells vendors apart, and the guide names every file."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from doctor.devices import AMD, EVERY_VISIBLE, NVIDIA, VENDORS, Vendor
+from doctor.facts.processes import WORTH_READING
+from doctor.job.launch.variables import is_kept, is_setting
+from doctor.judge.registry import find
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs/adding-a-vendor.md").read_text()
+LISTED = re.findall(r"^\|[^|]*\| `([^`]+)` \|", PAGE, re.MULTILINE)
+OF_AMD = re.compile(r"\b(amd|rocm|rccl|hip)\b|amd-smi|amdgpu", re.IGNORECASE)
+CHECKS = {check.id: check for check in find().checks}
+each_vendor = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
+
+
+def sources() -> list[Path]:
+    found = [*ROOT.glob("doctor/**/*.py"), *ROOT.glob("checks/*.py"), *ROOT.glob("playbooks/**/*.yaml")]
+    return [path for path in found if "_bundled" not in path.parts]
+
+
+def test_the_guide_names_every_file_that_speaks_of_amd() -> None:
+    speak = {str(path.relative_to(ROOT)) for path in sources() if OF_AMD.search(path.read_text())}
+    assert speak <= set(LISTED)
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_the_files_of_the_guide_speak_of_amd(name: str) -> None:
+    assert OF_AMD.search((ROOT / name).read_text())
+
+
+def compared(tree: ast.AST) -> list[str]:
+    """What is compared with a vendor: its row, its name or its product."""
+    words = {word for vendor in VENDORS for word in (vendor.name, vendor.product)}
+    rows = {vendor.name.upper() for vendor in VENDORS}
+    compares = (node for node in ast.walk(tree) if isinstance(node, ast.Compare))
+    sides = [side for node in compares for side in (node.left, *node.comparators)]
+    return [
+        ast.unparse(side)
+        for side in sides
+        if (isinstance(side, ast.Name) and side.id in rows)
+        or (isinstance(side, ast.Constant) and side.value in words)
+    ]
+
+
+def test_no_file_compares_vendors() -> None:
+    files = [path for path in sources() if path.suffix == ".py" and path.name != "devices.py"]
+    assert {path.name: found for path in files if (found := compared(ast.parse(path.read_text())))} == {}
+    assert compared(ast.parse("x is NVIDIA or y == 'amd'")) == ["NVIDIA", "'amd'"]
+
+
+@each_vendor
+def test_the_checks_of_a_row_are_there(vendor: Vendor) -> None:
+    ids = {
+        f"{vendor.prefix}missing",
+        vendor.busy,
+        *vendor.sick,
+        *([vendor.log_check] * bool(vendor.log_check)),
+    }
+    assert ids <= CHECKS.keys()
+    assert all(vendor.backend in CHECKS[id].backends for id in ids)
+
+
+@each_vendor
+def test_what_a_row_logs_is_read(vendor: Vendor) -> None:
+    assert vendor.kernel_log in WORTH_READING
+
+
+@pytest.mark.parametrize("name", EVERY_VISIBLE)
+def test_variables_that_choose_devices_reach_the_ranks(name: str) -> None:
+    assert is_kept(name)
+    assert is_setting(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "kept", "for_ranks"),
+    [
+        ("RANK", True, False),
+        ("MASTER_ADDR", True, False),
+        ("RANK_TABLE_FILE", True, False),
+        ("ASCEND_DEVICE_ID", True, False),
+        ("HCCL_IF_IP", True, True),
+        ("ASCEND_GLOBAL_LOG_LEVEL", True, True),
+        ("NCCL_DEBUG", True, True),
+        ("RCCL_MSCCL_ENABLE", True, True),
+        ("HSA_NO_SCRATCH_RECLAIM", True, True),
+        ("UCX_TLS", True, True),
+        ("PYTHONPATH", True, True),
+        ("HIP_SECRET", False, False),
+        ("PATH", False, False),
+    ],
+)
+def test_one_list_of_variables_for_all(name: str, kept: bool, for_ranks: bool) -> None:
+    assert (is_kept(name), is_setting(name)) == (kept, for_ranks)
+
+
+def test_checks_of_a_vendor_are_for_its_jobs() -> None:
+    for id, check in CHECKS.items():
+        for vendor in (AMD, NVIDIA):
+            if id.startswith(vendor.prefix):
+                assert check.vendor is vendor, id

@@ -178,7 +178,8 @@ def test_names_by_uuid_are_not_looked_at() -> None:
 
 
 def test_lines_of_the_driver() -> None:
-    found = troubles(printed(KERNEL_LOG, "uptime 30000.00\n" + sample("amd/dmesg_amdgpu.txt")))
+    lines = printed(KERNEL_LOG, "uptime 30000.00\n" + sample("amd/dmesg_amdgpu.txt"))
+    found = troubles(lines)
     assert [(each.meaning, each.fatal, each.bus) for each in found] == [
         ("the GPU was reset", False, "0000:87:00"),
         ("errors of the hardware that could not be corrected", True, "0000:c3:00"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from doctor.devices import AMD
 from doctor.errors import UsageError
-from doctor.job.plan import JobPlan, PlannedHost
-from doctor.model import Backend, Sourced
+from doctor.job.plan import JobPlan, PlannedHost, Sight, draft, settle
+from doctor.job.wishes import JobWishes
+from doctor.model import Backend, Host, Sourced
 from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke
 
 
@@ -109,3 +111,16 @@ def test_a_group_that_does_not_fit_is_told_with_its_host() -> None:
 def test_wishes_that_make_no_sense(wishes: SmokeWishes) -> None:
     with pytest.raises(UsageError):
         check_wishes(wishes)
+
+
+def test_on_amd_gpus_each_device_has_a_rank_over_rccl() -> None:
+    """torch calls it nccl; a rank sees the devices that the job's own variables leave, from 0."""
+    sights = {name: Sight(devices={AMD: 8}) for name in ("node1", "node2")}
+    wishes = JobWishes(env={"HIP_VISIBLE_DEVICES": "4,5,6,7"})
+    plan = plan_smoke(
+        settle(draft([Host(name, name) for name in sights], wishes), sights), list(sights), SmokeWishes()
+    )
+    assert plan.backend == "nccl"
+    assert [(seat.host, seat.device) for seat in plan.seats] == [
+        (host, device) for host in sights for device in range(4)
+    ]

@@ -155,6 +155,12 @@ def test_versions() -> None:
     assert Npu(0).versions() == {"torch_npu": "2.6.0", "cann": "8.2.RC1", "hccl": "8.2.RC1.0"}
 
 
+@pytest.mark.usefixtures("api")
+def test_a_torch_for_rocm_tells_hip_and_rccl(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "hip", "6.4.43482-0f2d60242")
+    assert Cuda(0).versions() == {"hip": "6.4.43482-0f2d60242", "rccl": "2.21.5"}
+
+
 def test_a_version_that_cannot_be_asked_is_left_out(api: Api) -> None:
     api.utils = SimpleNamespace()
     api.nccl = SimpleNamespace()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from doctor.api import EXPECTS, Check, Fact, Maybe, Need
-from doctor.devices import VENDORS
 from doctor.expect import Expect, amend
 from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from doctor.devices import VENDORS
 from doctor.api import Fact
+from doctor.devices import VENDORS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import SmokeRun, SmokeSeen
 from doctor.facts.system import DEVICES, VIEW
 from doctor.job.plan import JobPlan, Sight, draft, settle
 from doctor.judge.engine import Facts
-from doctor.model import Backend, Missing, View
+from doctor.model import Missing, View
 from doctor.recording import Recording
 from doctor.smoke.judge import judge
 

@@ -10,7 +10,7 @@ from doctor.devices import ASCEND, NVIDIA
 from doctor.errors import NotUnderstood
 from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PACE, PORTS, RDMA, Limits, Ports, Rdma
 from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, VIEW
-from doctor.model import Backend, View
+from doctor.model import View
 from tests.support.captures import held, printed, sample
 
 LIMITS_FILE = """\

@@ -23,7 +23,7 @@ from doctor.facts.system import DEVICES
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Host
-from tests.captures import held, printed, sample
+from tests.support.captures import held, printed, sample
 
 NODE = "/sys/class/kfd/kfd/topology/nodes/{}/properties"
 

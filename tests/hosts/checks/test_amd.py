@@ -9,12 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import ALONE, Examiner, Outcome, assert_healthy, assert_only, one_of_each, some_of, words
-from tests.gpu_faults import ALL, left_out, untold
 from tests.lab import Lab, missing
 from tests.lab.amd import AmdGpus, AmdHost, fit_amd
 from tests.lab.amd_texts import NOT_IN_GROUPS
-from tests.npu_faults import assert_says
+from tests.support.faults import (
+    ALONE,
+    Examiner,
+    Outcome,
+    assert_healthy,
+    assert_only,
+    one_of_each,
+    some_of,
+    words,
+)
+from tests.support.gpu_faults import ALL, left_out, untold
+from tests.support.npu_faults import assert_says
 
 pytestmark = pytest.mark.lab
 

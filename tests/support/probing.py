@@ -17,23 +17,31 @@ from doctor.api import Ask, Fact
 from doctor.model import Answer, End
 from doctor.probe import Heard, read, script
 
+NOBODY = 65534
 TOKEN = "0123456789abcdef"
 SHELLS = {"dash": ("dash", "-s"), "bash": ("bash", "-s"), "busybox": ("busybox", "sh", "-s")}
 HERE = [name for name, command in SHELLS.items() if shutil.which(command[0])]
 
 
 def start(
-    facts: Sequence[Fact[Any]], shell: str, env: Mapping[str, str] | None = None, *, sudo: bool = False
+    facts: Sequence[Fact[Any]],
+    shell: str,
+    env: Mapping[str, str] | None = None,
+    *,
+    sudo: bool = False,
+    as_root: bool = True,
 ) -> subprocess.Popen[bytes]:
     """The probe, running, its stdin still open."""
+    ordinary: dict[str, Any] = {} if as_root or os.geteuid() else {"user": NOBODY, "group": NOBODY, "extra_groups": ()}
     text = script(facts, Ask("here"), TOKEN, sudo=sudo).stdin
-    process = subprocess.Popen(
+    process: subprocess.Popen[bytes] = subprocess.Popen(
         (str(shutil.which(SHELLS[shell][0])), *SHELLS[shell][1:]),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, **(env or {})},
         start_new_session=True,
+        **ordinary,
     )
     assert process.stdin is not None
     process.stdin.write(text)
@@ -74,9 +82,14 @@ def answer(process: subprocess.Popen[bytes], seconds: float = 20) -> Answer:
 
 
 def ask(
-    facts: Sequence[Fact[Any]], shell: str, env: Mapping[str, str] | None = None, *, sudo: bool = False
+    facts: Sequence[Fact[Any]],
+    shell: str,
+    env: Mapping[str, str] | None = None,
+    *,
+    sudo: bool = False,
+    as_root: bool = True,
 ) -> Heard:
-    heard = read(answer(start(facts, shell, env, sudo=sudo)), facts, TOKEN)
+    heard = read(answer(start(facts, shell, env, sudo=sudo, as_root=as_root)), facts, TOKEN)
     assert isinstance(heard, Heard), heard
     return heard
 

@@ -10,7 +10,7 @@ import typer
 
 from doctor.cli.examine import examine
 from doctor.cli.options import takes
-from doctor.run.request import Job, Request
+from doctor.run.request import JobFlags, Request
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,7 +47,7 @@ def make(
     from doctor.cli.table import make_table_of
 
     what = replace(request.what, exam="host", only=("device-*",), skip=("device-busy",), mesh="none")
-    request = replace(request, command="ranktable make", job=Job(backend="hccl"), what=what)
+    request = replace(request, command="ranktable make", job=JobFlags(backend="hccl"), what=what)
     return make_table_of(request, form, output)
 
 
@@ -62,4 +62,6 @@ def check(
 
         return check_table(file, request.outputs)
     what = replace(request.what, only=("rank-table-*",))
-    return examine(replace(request, who=replace(who, rank_table=file), job=Job(backend="hccl"), what=what))
+    return examine(
+        replace(request, who=replace(who, rank_table=file), job=JobFlags(backend="hccl"), what=what)
+    )

@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 
 from doctor.api import Ask, Fact
-from doctor.model import Answer, End
-from doctor.probe import Heard, read, script
+from doctor.model import Answer, AnswerEnd
+from doctor.probe import HostAnswer, read, script
 
 NOBODY = 65534
 TOKEN = "0123456789abcdef"
@@ -57,7 +57,7 @@ def answer(process: subprocess.Popen[bytes], seconds: float = 20) -> Answer:
     assert process.stderr
     began = time.time()
     heard = {process.stdout.fileno(): b"", process.stderr.fileno(): b""}
-    end = End.TIMEOUT
+    end = AnswerEnd.TIMEOUT
     with selectors.DefaultSelector() as selector:
         for descriptor in heard:
             selector.register(descriptor, selectors.EVENT_READ)
@@ -68,7 +68,7 @@ def answer(process: subprocess.Popen[bytes], seconds: float = 20) -> Answer:
                 if not data:
                     selector.unregister(key.fd)
             if f"{TOKEN} done\n".encode() in heard[process.stdout.fileno()]:
-                end = End.DONE
+                end = AnswerEnd.DONE
                 break
     process.stdin.close()
     try:
@@ -89,9 +89,9 @@ def ask(
     *,
     sudo: bool = False,
     as_root: bool = True,
-) -> Heard:
+) -> HostAnswer:
     heard = read(answer(start(facts, shell, env, sudo=sudo, as_root=as_root)), facts, TOKEN)
-    assert isinstance(heard, Heard), heard
+    assert isinstance(heard, HostAnswer), heard
     return heard
 
 

@@ -29,7 +29,7 @@ from typing import Any
 import pytest
 
 from doctor import cli
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "recordings"
@@ -86,7 +86,7 @@ def replay(name: str, *options: str) -> tuple[int, Report, str]:
 
 def replay_as_then(name: str) -> tuple[int, Report, str]:
     """Without the checks that are newer than the samples."""
-    newer = sorted(check.id for check in find().checks if check.id not in checks_then())
+    newer = sorted(check.id for check in find_checks().checks if check.id not in checks_then())
     return replay(name, *(["--skip", ",".join(newer)] if newer else []))
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from doctor.api import Ask
 from doctor.expect import Expect
-from doctor.judge.examine import Syllabus
+from doctor.judge.examine import PreparedExam
 from doctor.judge.playbook import load_exam, select
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Rules
-from doctor.model import Answer, End
-from doctor.probe import Heard, read, script
+from doctor.model import Answer, AnswerEnd
+from doctor.probe import HostAnswer, read, script
 from tests.lab import Host, Lab
 from tests.support.probing import HERE, SHELLS, TOKEN
 
@@ -33,9 +33,9 @@ def test_an_exam_makes_few_processes(
 ) -> None:
     """Counted on a healthy host, whose answer is whole."""
     monkeypatch.setattr("doctor.probe.ask.QUICK_SECONDS", 60)
-    exam = load_exam(name, found := find().checks)
+    exam = load_exam(name, found := find_checks().checks)
     chosen, _ = select(found, exam, (), ())
-    facts = Syllabus(name, exam, chosen, (), Expect(), Rules(frozenset(), False, None)).facts
+    facts = PreparedExam(name, exam, chosen, (), Expect(), Rules(frozenset(), False, None)).facts
     host = lab.hosts[0]
     asked = script(facts, Ask(host.name, lab.names, (29500,)), TOKEN)
     counts = []
@@ -60,8 +60,8 @@ def test_an_exam_makes_few_processes(
         process.stdin.close()
         process.stdout.close()
         counts.append(made(host) - before - 1)
-        heard = read(Answer(host.name, output, b"", rc, End.DONE, 0.0, 1.0), facts, TOKEN)
-        assert isinstance(heard, Heard)
+        heard = read(Answer(host.name, output, b"", rc, AnswerEnd.DONE, 0.0, 1.0), facts, TOKEN)
+        assert isinstance(heard, HostAnswer)
         assert heard.complete
         assert not [missing for missing in heard.missing.values() if not missing.absent]
     assert min(counts) <= MOST

@@ -15,7 +15,7 @@ from doctor.judge.verdict import Rules
 from doctor.model import Answer, End
 from doctor.probe import Heard, read, script
 from tests.lab import Host, Lab
-from tests.probing import HERE, SHELLS, TOKEN
+from tests.support.probing import HERE, SHELLS, TOKEN
 
 MOST = 23
 """Two more belong to sshd when it is asked over SSH: 25 processes in all."""

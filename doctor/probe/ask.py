@@ -69,7 +69,7 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         '[ -z "$left" ] || {',
         *_lanes(asked, texts, given, token, sudo),
         "exit 0; }",
-        "kill $W; wait $W",
+        "{ kill $W; wait $W; } 2>/dev/null",
         "printf '\\n%s done\\n' $T",
         "exit 0; }",
         "",
@@ -162,7 +162,7 @@ def _lanes(
         ),
         f"printf '\\n%s done\\n' {token}; }}",
         # Waited for: PID 1 of a container often is the job itself, which reaps nobody.
-        "kill $W 2>/dev/null; wait $W",
+        "{ kill $W; wait $W; } 2>/dev/null",
     ]
 
 

@@ -32,8 +32,9 @@ def start(
     as_root: bool = True,
 ) -> subprocess.Popen[bytes]:
     """The probe, running, its stdin still open."""
-    nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": ()}
-    ordinary: dict[str, Any] = {} if as_root or os.geteuid() else nobody
+    ordinary: dict[str, Any] = {}
+    if not as_root and os.geteuid() == 0:
+        ordinary = {"user": NOBODY, "group": NOBODY, "extra_groups": ()}
     text = script(facts, Ask("here"), TOKEN, sudo=sudo).stdin
     process: subprocess.Popen[bytes] = subprocess.Popen(
         (str(shutil.which(SHELLS[shell][0])), *SHELLS[shell][1:]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import tempfile
@@ -31,6 +32,12 @@ def until(condition: Callable[[], bool], seconds: float = 15) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not come true"
         time.sleep(0.02)
+
+
+def command(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
 
 
 def program(folder: Path, name: str, text: str) -> None:
@@ -186,7 +193,7 @@ def test_nobody_at_the_other_end_ends_everything(shell: str) -> None:
         fact("stubborn", "trap '' TERM; sleep 62", timeout=90),
     ]
     process = start(facts, shell)
-    until(lambda: len(session(process.pid)) >= 6)  # lanes and their commands run
+    until(lambda: [command(pid) for pid in session(process.pid)].count("sleep") == 2)  # in two lanes
     process.communicate()  # closes its stdin
     until(lambda: not session(process.pid))
 
@@ -198,7 +205,7 @@ def test_asked_to_end_it_ends_everything(shell: str, number: signal.Signals) -> 
     process = start(
         [fact("slow", "sleep 63", slow=True, timeout=90), fact("one", "sleep 64", timeout=90)], shell
     )
-    until(lambda: len(session(process.pid)) >= 6)
+    until(lambda: [command(pid) for pid in session(process.pid)].count("sleep") == 2)
     os.killpg(process.pid, number)
     until(lambda: not session(process.pid))
     process.communicate()

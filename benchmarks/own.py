@@ -17,9 +17,9 @@ from benchmarks.split import MARK
 from benchmarks.table import rows
 from doctor.api import Ask
 from doctor.expect import Expect
-from doctor.judge.examine import Syllabus
+from doctor.judge.examine import PreparedExam
 from doctor.judge.playbook import load_exam, select
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Rules
 from doctor.probe import script
 from doctor.transport import Script
@@ -60,9 +60,9 @@ def probe_alone(lab: Lab) -> list[tuple[str, str, str]]:
     """The probe of `--exam host` without SSH around it: run on one host, one after another."""
     host = lab.hosts[0]
     token = secrets.token_hex(8)
-    exam = load_exam("host", found := find().checks)
+    exam = load_exam("host", found := find_checks().checks)
     chosen, _ = select(found, exam, (), ())
-    syllabus = Syllabus("host", exam, chosen, (), Expect(), Rules(frozenset(), False, None))
+    syllabus = PreparedExam("host", exam, chosen, (), Expect(), Rules(frozenset(), False, None))
     asked = script(syllabus.facts, Ask(host.name, lab.names, (29500,)), token)
     before, began, cpu = work([host]), time.monotonic(), 0.0
     for _ in range(PROBES):

@@ -20,8 +20,16 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.amd.gpus import AMD_GPUS, AMD_HEALTH, AMD_ORDER, AMD_PROCESSES, Health, Process, visible
-from doctor.facts.amd.log import Trouble, troubles
+from doctor.facts.amd.gpus import (
+    AMD_GPUS,
+    AMD_HEALTH,
+    AMD_ORDER,
+    AMD_PROCESSES,
+    AmdHealth,
+    AmdProcess,
+    visible,
+)
+from doctor.facts.amd.log import AmdTrouble, troubles
 from doctor.facts.gpus import Gpu, Gpus, gpus_named
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.rules.devices import alike
@@ -64,7 +72,7 @@ def amd_unhealthy(gpus: Gpus) -> Iterator[Problem]:
 
 @check("amd-ras", AMD_HEALTH, AMD_GPUS, maybe(AMD_ORDER), PLAN, remedy="reset-amd", vendor=AMD)
 def amd_ras(
-    health: Mapping[int, Health], gpus: Gpus, order: tuple[str, ...] | None, plan: JobPlan
+    health: Mapping[int, AmdHealth], gpus: Gpus, order: tuple[str, ...] | None, plan: JobPlan
 ) -> Iterator[Problem]:
     """An AMD GPU counted errors that it could not correct (RAS), or has memory pages to be replaced.
 
@@ -138,8 +146,8 @@ def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
 )
 def amd_busy(
     gpus: Gpus,
-    processes: tuple[Process, ...] | None,
-    health: Mapping[int, Health] | None,
+    processes: tuple[AmdProcess, ...] | None,
+    health: Mapping[int, AmdHealth] | None,
     order: tuple[str, ...] | None,
     plan: JobPlan,
     expect: Expect,
@@ -177,7 +185,7 @@ def amd_busy(
         raise Undecided(f"{gpus.tool} tells neither processes nor memory")
 
 
-def _used(gpu: Gpu, health: Mapping[int, Health] | None) -> int | None:
+def _used(gpu: Gpu, health: Mapping[int, AmdHealth] | None) -> int | None:
     told = health.get(gpu.index) if health else None
     return told.used_mb if told and told.used_mb is not None else gpu.used_mb
 
@@ -187,7 +195,7 @@ def _busy(
     full: bool,
     indices: Sequence[int],
     used: Mapping[int, int | None],
-    processes: Mapping[int, Sequence[Process]],
+    processes: Mapping[int, Sequence[AmdProcess]],
     expect: Expect,
 ) -> Problem:
     shown = ", ".join(name for name in names if name)[:160]
@@ -245,7 +253,7 @@ def amd_reset(
     mine = (
         {gpu.index for gpu in visible(gpus, order, plan)} if gpus and not gpus.silent else set(where.values())
     )
-    kinds: dict[tuple[str, bool], list[Trouble]] = {}
+    kinds: dict[tuple[str, bool], list[AmdTrouble]] = {}
     for trouble in troubles(recent):
         index = where.get(trouble.bus)
         if index is None or index in mine:
@@ -254,7 +262,7 @@ def amd_reset(
         yield _logged(meaning, fatal, found, where)
 
 
-def _logged(meaning: str, fatal: bool, found: Sequence[Trouble], where: Mapping[str, int]) -> Problem:
+def _logged(meaning: str, fatal: bool, found: Sequence[AmdTrouble], where: Mapping[str, int]) -> Problem:
     buses = list(dict.fromkeys(trouble.bus for trouble in found if trouble.bus))
     indices = sorted({where[bus] for bus in buses if bus in where})
     strange = [f"GPU at {bus}" for bus in buses if bus not in where]

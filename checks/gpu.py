@@ -30,7 +30,7 @@ from doctor.facts.amd.gpus import AMD_GPUS, AMD_VISIBLE
 from doctor.facts.amd.gpus import wishes as amd_wishes
 from doctor.facts.gpus import Gpus, gpus_named, is_named
 from doctor.facts.nvidia.gpus import GPUS, VISIBLE, wishes
-from doctor.facts.system import DEVICES, VIEW, Devices, Found
+from doctor.facts.system import DEVICES, VIEW, Devices, FoundDevices
 
 NEARLY_ALL = 0.9
 ENOUGH = 3
@@ -167,7 +167,7 @@ class Scene:
 
     vendor: Vendor
     plan: JobPlan
-    here: Mapping[str, Found]
+    here: Mapping[str, FoundDevices]
     listed: Mapping[str, Gpus]
     views: Mapping[str, str]
     words: Sequence[str] | None

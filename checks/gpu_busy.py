@@ -26,7 +26,7 @@ from doctor.facts.nvidia.gpus import (
     GPU_PROCESSES,
     GPUS,
     GpuProcess,
-    Health,
+    NvidiaHealth,
     visible,
 )
 from doctor.rules.devices import alike
@@ -49,7 +49,7 @@ SERVICES = re.compile(r"nvidia-cuda-mps-(server|control)|nv-hostengine|X(org|way
 def gpu_busy(
     gpus: Gpus,
     processes: tuple[GpuProcess, ...] | None,
-    health: Mapping[int, Health] | None,
+    health: Mapping[int, NvidiaHealth] | None,
     plan: JobPlan,
     expect: Expect,
 ) -> Iterator[Problem]:

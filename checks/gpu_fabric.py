@@ -23,7 +23,7 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.gpus import Gpus, gpus_named
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Health, visible
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth, visible
 from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from doctor.facts.system import VIEW
 from doctor.rules.devices import alike
@@ -201,7 +201,7 @@ _UNWELL = {"unhealthy": None, "limited capacity": Severity.WARN}
     vendor=NVIDIA,
 )
 def fabric_manager_down(
-    manager: FabricManager, health: Mapping[int, Health] | None, view: str | None
+    manager: FabricManager, health: Mapping[int, NvidiaHealth] | None, view: str | None
 ) -> Iterator[Problem]:
     """GPUs are joined by NVSwitches, and nobody has set these up.
 
@@ -263,17 +263,17 @@ def fabric_manager_down(
         raise Skip("there is no NVSwitch")
 
 
-def _is_waiting(own: Health, manager: FabricManager) -> bool:
+def _is_waiting(own: NvidiaHealth, manager: FabricManager) -> bool:
     state = own.fabric.lower()
     return state == "in progress" or (state == "not started" and manager.switches > 0)
 
 
-def _is_refused(own: Health) -> bool:
+def _is_refused(own: NvidiaHealth) -> bool:
     """Its status counts only once the state is Completed: a lone GPU has "Not Supported, Unknown Error"."""
     return own.fabric.lower() == "completed" and own.fabric_status.lower() not in ("", "success")
 
 
-def _fabric(indices: Sequence[int], states: Mapping[int, Health]) -> tuple[Evidence, ...]:
+def _fabric(indices: Sequence[int], states: Mapping[int, NvidiaHealth]) -> tuple[Evidence, ...]:
     return tuple(
         Evidence(
             "nvidia-smi --query-gpu=fabric.state,fabric.status",

@@ -19,7 +19,7 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.gpus import Gpus, bus_id, gpus_named
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Health, visible
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth, visible
 from doctor.rules.devices import alike
 
 NO_ACTION = "none"
@@ -51,7 +51,7 @@ _NO_HANDLE = re.compile(r"unable to determine the device handle for gpu ?(.{1,80
     remedy="reset-gpu",
     vendor=NVIDIA,
 )
-def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, Health] | None) -> Iterator[Problem]:
+def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] | None) -> Iterator[Problem]:
     """A GPU does not answer its driver, or the driver asks for a reset or a restart.
 
     Why it matters: the rank on this GPU fails with "CUDA-capable device(s) is/are busy or unavailable", or
@@ -163,7 +163,7 @@ def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
 
 
 @check("gpu-ecc", GPU_HEALTH, GPUS, PLAN, remedy="reset-gpu", vendor=NVIDIA)
-def gpu_ecc(health: Mapping[int, Health], gpus: Gpus, plan: JobPlan) -> Iterator[Problem]:
+def gpu_ecc(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan) -> Iterator[Problem]:
     """A GPU's memory had errors that could not be corrected, or waits for a reset to replace bad cells.
 
     Why it matters: such an error ends the process that used the memory, and all ranks with it. Rows that are

@@ -18,7 +18,7 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.gpus import Gpus, gpus_named
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, Health, visible
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth, visible
 from doctor.facts.nvidia.xid import Xid, xids
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 
@@ -39,7 +39,7 @@ NO_ACTION = "none"
 def gpu_xid(
     lines: tuple[KernelLine, ...],
     gpus: Gpus | None,
-    health: Mapping[int, Health] | None,
+    health: Mapping[int, NvidiaHealth] | None,
     plan: JobPlan,
     expect: Expect,
 ) -> Iterator[Problem]:

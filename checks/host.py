@@ -17,7 +17,7 @@ from doctor.api import (
     Sphere,
     check,
 )
-from doctor.facts.processes import KERNEL_LOG, PROCESSES, KernelLine, Process, Processes
+from doctor.facts.processes import KERNEL_LOG, PROCESSES, DeviceProcess, KernelLine, Processes
 
 APPLICATION_XIDS = {13, 31, 43, 45}
 """Xids that a faulty program causes: they say nothing about the host."""
@@ -134,7 +134,9 @@ def stuck_process(processes: Processes, expect: Expect) -> Iterator[Problem]:
         yield from _group("many zombie processes", zombies, "at most 20", ("ps -o ppid= -p {pid}",))
 
 
-def _group(summary: str, found: list[Process], expected: str, commands: tuple[str, ...]) -> Iterator[Problem]:
+def _group(
+    summary: str, found: list[DeviceProcess], expected: str, commands: tuple[str, ...]
+) -> Iterator[Problem]:
     if found:
         first = found[0]
         yield Problem(

@@ -21,7 +21,7 @@ from doctor.api import (
     check,
     fold,
 )
-from doctor.facts.infiniband import IB_PORTS, Port
+from doctor.facts.infiniband import IB_PORTS, InfinibandPort
 
 HCA = "NCCL_IB_HCA"
 NEARLY_ALL = 0.9
@@ -52,7 +52,7 @@ class Peers:
     backends=(Backend.NCCL,),
     several_hosts=True,
 )
-def ib_port_down(ports: Mapping[str, Sequence[Port]], plan: JobPlan) -> Iterator[Problem]:
+def ib_port_down(ports: Mapping[str, Sequence[InfinibandPort]], plan: JobPlan) -> Iterator[Problem]:
     """An InfiniBand or RoCE port is down on a host where the other hosts have it up.
 
     Why it matters: NCCL gives each GPU its own port. With one down, that host talks through fewer ports than
@@ -90,28 +90,28 @@ def ib_port_down(ports: Mapping[str, Sequence[Port]], plan: JobPlan) -> Iterator
             yield from _gone(host, {_key(port) for port in ports[host]}, peers, named=meant and not own)
 
 
-def _hosts_by_port(ports: Iterable[Port]) -> Counter[Key]:
+def _hosts_by_port(ports: Iterable[InfinibandPort]) -> Counter[Key]:
     return Counter(map(_key, ports))
 
 
-def _of_fabric(active: Sequence[Port]) -> list[Port]:
+def _of_fabric(active: Sequence[InfinibandPort]) -> list[InfinibandPort]:
     """Those that surely join the hosts: Ethernet does where there is nothing else, and nothing faster."""
     other = [port for port in active if port.layer.lower() != "ethernet"]
     fastest = max(map(_speed, active), default=0)
     return other or [port for port in active if _speed(port) == fastest]
 
 
-def _speed(port: Port) -> int:
+def _speed(port: InfinibandPort) -> int:
     number = re.match(r"\d{1,6}", port.rate)
     return int(number[0]) if number else 0
 
 
-def _key(port: Port) -> Key:
+def _key(port: InfinibandPort) -> Key:
     """Ports of one name that are of different kinds are not compared: numbers differ from host to host."""
     return port.device, port.number, port.layer
 
 
-def _is_used(port: Port, wish: str) -> bool:
+def _is_used(port: InfinibandPort, wish: str) -> bool:
     """Whether NCCL may take it: NCCL_IB_HCA lists beginnings of names, `=` exact ones, `^` those left out."""
     plain = wish.removeprefix("^").removeprefix("=")
     exact = wish.removeprefix("^").startswith("=")
@@ -119,13 +119,13 @@ def _is_used(port: Port, wish: str) -> bool:
     return not words or any(_fits(port, word, exact) for word in words) != wish.startswith("^")
 
 
-def _fits(port: Port, word: str, exact: bool) -> bool:
+def _fits(port: InfinibandPort, word: str, exact: bool) -> bool:
     name, _, number = word.partition(":")
     named = port.device == name if exact else port.device.startswith(name)
     return named and (not number or number == str(port.number))
 
 
-def _down(host: str, port: Port, peers: Peers, wish: str) -> Iterator[Problem]:
+def _down(host: str, port: InfinibandPort, peers: Peers, wish: str) -> Iterator[Problem]:
     key, up = _key(port), peers.up[_key(port)]
     unmanaged = port.state == "initializing" and port.layer.lower() != "ethernet"
     if not (up or wish or unmanaged):

@@ -27,14 +27,14 @@ from doctor.facts.limits import (
     PACE,
     PORTS,
     RDMA,
+    CpuPace,
     Limits,
     Neighbours,
-    Pace,
     Ports,
     Rdma,
 )
 from doctor.facts.memory import MB, SWAP, Swap
-from doctor.facts.network import LISTENERS, Listener
+from doctor.facts.network import LISTENERS, BoundPort
 from doctor.facts.system import KERNEL, Kernel
 
 
@@ -128,7 +128,7 @@ _ONLY_DEFAULT = " (it is only the default: with --master-port this would be a fa
 
 
 @check("port-in-use", LISTENERS, PLAN, HERE, remedy="free-port", sphere=Sphere.NETWORK)
-def port_in_use(listeners: tuple[Listener, ...], plan: JobPlan, here: Here) -> Iterator[Problem]:
+def port_in_use(listeners: tuple[BoundPort, ...], plan: JobPlan, here: Here) -> Iterator[Problem]:
     """A port that the job will bind is already bound by another process.
 
     Why it matters: the job fails at start with "address already in use", or its ranks join the rendezvous of
@@ -279,7 +279,7 @@ def kernel_not_smp(kernel: Kernel) -> Iterator[Problem]:
 
 
 @check("cpu-governor", PACE, EXPECT, severity=Severity.WARN, remedy="set-governor", sphere=Sphere.HOST)
-def cpu_governor(pace: Pace, expect: Expect) -> Iterator[Problem]:
+def cpu_governor(pace: CpuPace, expect: Expect) -> Iterator[Problem]:
     """CPUs save power instead of running at full speed.
 
     Why it matters: one host that clocks its CPUs down makes every collective of the job wait for it.
@@ -303,7 +303,7 @@ def cpu_governor(pace: Pace, expect: Expect) -> Iterator[Problem]:
 
 
 @check("numa-balancing", PACE, severity=Severity.WARN, remedy="stop-numa-balancing", sphere=Sphere.HOST)
-def numa_balancing(pace: Pace) -> Iterator[Problem]:
+def numa_balancing(pace: CpuPace) -> Iterator[Problem]:
     """The kernel moves memory between NUMA nodes on its own.
 
     Why it matters: automatic NUMA balancing unmaps pages to see who uses them. The page faults show as jitter
@@ -324,8 +324,8 @@ def numa_balancing(pace: Pace) -> Iterator[Problem]:
 def swap_active(swap: Swap, expect: Expect) -> Iterator[Problem]:
     """Memory is being swapped out.
 
-    Why it matters: a rank whose pages are on disk stalls, and the whole job waits for it. Swap space that is
-    there and not used is no fault.
+    Why it matters: a rank whose pages are on disk stalls, and the whole job waits for it. Swap space that
+    is not used is not a fault.
 
     What to do: find what used up the memory, then switch swap off for the job.
     """

@@ -19,9 +19,9 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
-from doctor.facts.network import ADDRESSES, NAMES, Names
+from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY, Identity
-from doctor.job.launch import Directory, JobProcess, Launch, Told
+from doctor.job.launch import Directory, JobProcess, Launch, ProcessEnv
 from doctor.job.launch.launchers import MASTER_OPTIONS, MASTERS
 from doctor.job.launch.options import NOT_GIVEN
 from doctor.job.launch.rank_env import (
@@ -35,7 +35,7 @@ from doctor.job.launch.rank_env import (
     world_of,
 )
 from doctor.job.launch.variables import ONLY_PRESENCE, must_agree
-from doctor.rules.launch_names import Crew, remark
+from doctor.rules.launch_names import LaunchNames, remark
 
 NOT_SET = "(not set)"
 ADDRESSED = frozenset({*MASTERS, *MASTER_OPTIONS, "CM_CHIEF_IP"})
@@ -56,7 +56,7 @@ def launch_inconsistent(
     launches: tuple[Launch, ...],
     plan: JobPlan,
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
-    names: Mapping[str, Names],
+    names: Mapping[str, ResolvedNames],
     identities: Mapping[str, Identity],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
@@ -74,7 +74,7 @@ def launch_inconsistent(
     """
     book = directory(plan, addresses, names, identities)
     for launch in launches:
-        crew = Crew(launch, book)
+        crew = LaunchNames(launch, book)
         agents = [told for told in launch.told if launcher(told)]
         ranks = [told for told in launch.told if not launcher(told)]
         yield from _different(crew, [(told, shared_options(told)) for told in agents])
@@ -82,7 +82,7 @@ def launch_inconsistent(
         yield from _contradictions(crew)
 
 
-def _compared(told: Told) -> dict[str, str]:
+def _compared(told: ProcessEnv) -> dict[str, str]:
     agent = launcher(told)
     ignored = agent.launcher.ignores if agent else ""
     return {
@@ -92,7 +92,7 @@ def _compared(told: Told) -> dict[str, str]:
     }
 
 
-def _different(crew: Crew, said: Sequence[tuple[Told, Mapping[str, str]]]) -> Iterator[Problem]:
+def _different(crew: LaunchNames, said: Sequence[tuple[ProcessEnv, Mapping[str, str]]]) -> Iterator[Problem]:
     for name in sorted({name for _, values in said for name in values}):
         absent = NOT_GIVEN if name.startswith("--") else NOT_SET
         known = [
@@ -103,14 +103,14 @@ def _different(crew: Crew, said: Sequence[tuple[Told, Mapping[str, str]]]) -> It
             and not (name in ADDRESSED and _means_itself(crew, told, values.get(name, "")))
         ]
         same = _same(name, dict.fromkeys(value for _, value in known), crew.directory)
-        groups: dict[str, list[Told]] = {}
+        groups: dict[str, list[ProcessEnv]] = {}
         for told, value in known:
             groups.setdefault(same[value], []).append(told)
         if len(groups) > 1:
             yield from _outliers(crew, name, sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
-def _means_itself(crew: Crew, told: Told, address: str) -> bool:
+def _means_itself(crew: LaunchNames, told: ProcessEnv, address: str) -> bool:
     """Rank 0 may wait at loopback, and the scheduler at any address of its host: operators of pods do so."""
     rank = rank_of(told)
     if role_of(told) == "scheduler" and crew.host(told) in crew.directory.owners(address):
@@ -131,7 +131,9 @@ def _same(name: str, values: Iterable[str], book: Directory) -> dict[str, str]:
     return same
 
 
-def _outliers(crew: Crew, name: str, groups: Sequence[tuple[str, list[Told]]]) -> Iterator[Problem]:
+def _outliers(
+    crew: LaunchNames, name: str, groups: Sequence[tuple[str, list[ProcessEnv]]]
+) -> Iterator[Problem]:
     """The largest group comes first."""
     (majority, most), (_, second), *_ = groups
     if len(most) == len(second):
@@ -161,7 +163,7 @@ def _outliers(crew: Crew, name: str, groups: Sequence[tuple[str, list[Told]]]) -
         )
 
 
-def _evidence(crew: Crew, told: Sequence[Told], name: str) -> tuple[Evidence, ...]:
+def _evidence(crew: LaunchNames, told: Sequence[ProcessEnv], name: str) -> tuple[Evidence, ...]:
     if not name.startswith("--"):
         return crew.evidence(told, name)
     return tuple(Evidence(crew.label(each), " ".join(each.command)[:300]) for each in told)
@@ -173,7 +175,7 @@ def _typed(name: str, value: str) -> str:
     return f"unset {name}" if value == NOT_SET else f"export {name}={quote(value)}"
 
 
-def _contradictions(crew: Crew) -> Iterator[Problem]:
+def _contradictions(crew: LaunchNames) -> Iterator[Problem]:
     told = crew.launch.told
     both = [each for each in told if "RANK_TABLE_FILE" in each.env and any(n in each.env for n in CHIEF)]
     if both:
@@ -191,7 +193,7 @@ def _contradictions(crew: Crew) -> Iterator[Problem]:
     yield from _world(crew)
 
 
-def _workers(crew: Crew) -> Iterator[Problem]:
+def _workers(crew: LaunchNames) -> Iterator[Problem]:
     """What the agents of the hosts start has to add up to what all expect."""
     found = [(told, agent) for told in crew.launch.told if (agent := launcher(told))]
     found = [
@@ -222,7 +224,7 @@ def _workers(crew: Crew) -> Iterator[Problem]:
         )
 
 
-def _world(crew: Crew) -> Iterator[Problem]:
+def _world(crew: LaunchNames) -> Iterator[Problem]:
     """WORLD_SIZE against nodes times processes; some platforms count nodes in what torchrun is told."""
     for told in crew.launch.told:
         agent, nodes, said = launcher(told), nodes_of(told), told.env.get("WORLD_SIZE", "")

@@ -20,9 +20,9 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
-from doctor.facts.network import ADDRESSES, NAMES, Names
+from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY, Identity
-from doctor.job.launch import JobProcess, Launch, Told, as_address
+from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.launcher import Master
 from doctor.job.launch.launchers import MASTERS
@@ -34,7 +34,7 @@ from doctor.job.launch.rank_env import (
     rank_of,
     role_of,
 )
-from doctor.rules.launch_names import Crew, remark
+from doctor.rules.launch_names import LaunchNames, remark
 
 
 @check(
@@ -52,7 +52,7 @@ def master_not_here(
     launches: tuple[Launch, ...],
     plan: JobPlan,
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
-    names: Mapping[str, Names],
+    names: Mapping[str, ResolvedNames],
     identities: Mapping[str, Identity],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
@@ -72,7 +72,7 @@ def master_not_here(
     most = max((plan.ranks_on(host) for host in plan.names), default=0) if plan.several_hosts else 0
     doubts: dict[str, None] = {}
     for launch in launches:
-        crew = Crew(launch, book)
+        crew = LaunchNames(launch, book)
         spans = spans_hosts(launch, [crew.host(told) or told.host for told in launch.told], most)
         for master, told in _masters(launch):
             if not is_loopback_name(master.address):
@@ -85,20 +85,20 @@ def master_not_here(
         raise Undecided("; ".join(list(doubts)[:4]) + more)
 
 
-def _is_first(told: Told, launch: Launch) -> bool:
+def _is_first(told: ProcessEnv, launch: Launch) -> bool:
     """Whether it is rank 0 itself and the others were told where that is, as operators of pods do."""
     others = (master_of(each) for each in launch.told if each is not told)
     return _waits(told) and any(other and not is_loopback_name(other.address) for other in others)
 
 
-def _waits(told: Told) -> bool:
+def _waits(told: ProcessEnv) -> bool:
     """Whether all others come to it."""
     rank = rank_of(told)
     first = role_of(told) == "scheduler" or (rank is not None and rank.value == 0)
     return first and launcher(told) is None
 
 
-def _is_served(crew: Crew, master: Master) -> bool:
+def _is_served(crew: LaunchNames, master: Master) -> bool:
     """Whether who waits was told its own address, and only the others this one: so it is with services."""
     for told in filter(_waits, crew.launch.told):
         own, host = master_of(told), crew.host(told)
@@ -107,9 +107,9 @@ def _is_served(crew: Crew, master: Master) -> bool:
     return False
 
 
-def _masters(launch: Launch) -> list[tuple[Master, list[Told]]]:
+def _masters(launch: Launch) -> list[tuple[Master, list[ProcessEnv]]]:
     """Each address once, by the word of launchers where there are some: ranks only repeat it."""
-    found: dict[str, tuple[Master, list[Told]]] = {}
+    found: dict[str, tuple[Master, list[ProcessEnv]]] = {}
     for told in sorted(launch.told, key=lambda told: launcher(told) is None):
         master = master_of(told)
         if master is not None:
@@ -117,7 +117,7 @@ def _masters(launch: Launch) -> list[tuple[Master, list[Told]]]:
     return list(found.values())
 
 
-def _loopback(crew: Crew, master: Master, told: list[Told], plan: JobPlan) -> Problem:
+def _loopback(crew: LaunchNames, master: Master, told: list[ProcessEnv], plan: JobPlan) -> Problem:
     head = _first_host(crew, master)[0] or plan.head.value
     address = plan.data_address(head) if head in plan.names else None
     return Problem(
@@ -131,7 +131,7 @@ def _loopback(crew: Crew, master: Master, told: list[Told], plan: JobPlan) -> Pr
     )
 
 
-def _unresolved(crew: Crew, master: Master, told: list[Told]) -> Iterator[Problem]:
+def _unresolved(crew: LaunchNames, master: Master, told: list[ProcessEnv]) -> Iterator[Problem]:
     """A name that some host cannot look up, or takes for itself."""
     if as_address(master.address):
         return
@@ -163,7 +163,9 @@ def _unresolved(crew: Crew, master: Master, told: list[Told]) -> Iterator[Proble
             )
 
 
-def _elsewhere(crew: Crew, master: Master, told: list[Told], doubts: dict[str, None]) -> Iterator[Problem]:
+def _elsewhere(
+    crew: LaunchNames, master: Master, told: list[ProcessEnv], doubts: dict[str, None]
+) -> Iterator[Problem]:
     """The address belongs to a host, and to the right one."""
     book, launch = crew.directory, crew.launch
     owners = book.owners(master.address)
@@ -190,7 +192,9 @@ def _elsewhere(crew: Crew, master: Master, told: list[Told], doubts: dict[str, N
         yield _not_first(crew, master, told, "", first)
 
 
-def _not_first(crew: Crew, master: Master, told: list[Told], owner: str, first: str | None) -> Problem:
+def _not_first(
+    crew: LaunchNames, master: Master, told: list[ProcessEnv], owner: str, first: str | None
+) -> Problem:
     """A name may stand for a service that passes on to rank 0: then its address is nobody's."""
     who = "the scheduler" if master.on == "scheduler" else "rank 0"
     place = f"the host of {who}" if first else "one of these hosts"
@@ -209,7 +213,7 @@ def _not_first(crew: Crew, master: Master, told: list[Told], owner: str, first: 
     )
 
 
-def _first_host(crew: Crew, master: Master) -> tuple[str | None, bool]:
+def _first_host(crew: LaunchNames, master: Master) -> tuple[str | None, bool]:
     """The host of rank 0, or of the scheduler, where it is known; and whether it is none of these hosts."""
     for told in crew.launch.told:
         number = node_rank_of(told) if launcher(told) else rank_of(told) or node_rank_of(told)
@@ -220,13 +224,13 @@ def _first_host(crew: Crew, master: Master) -> tuple[str | None, bool]:
     return None, False
 
 
-def _evidence(crew: Crew, master: Master, told: list[Told]) -> tuple[Evidence, ...]:
+def _evidence(crew: LaunchNames, master: Master, told: list[ProcessEnv]) -> tuple[Evidence, ...]:
     if master.said in told[0].env:
         return crew.evidence(told[:3], master.said)
     return tuple(Evidence(crew.label(each), " ".join(each.command)[:300]) for each in told[:3])
 
 
-def _typed(crew: Crew, master: Master, address: str) -> tuple[str, ...]:
+def _typed(crew: LaunchNames, master: Master, address: str) -> tuple[str, ...]:
     agent = next((found for told in crew.launch.told if (found := launcher(told))), None)
     if master.said in MASTERS:
         return (f"export {master.said}={quote(address)}",)

@@ -25,7 +25,7 @@ from doctor.facts.tables import RANK_TABLE, TableSeen
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.launch.ranks import Absent, counted, missing_ranks, world_of_launch
 from doctor.rules.launch_devices import against_table, devices_beyond, shared_devices
-from doctor.rules.launch_names import Crew
+from doctor.rules.launch_names import LaunchNames
 from doctor.rules.launch_ranks import doubled_ranks, impossible_ranks, no_node_rank, node_ranks, wrong_roles
 
 
@@ -62,12 +62,14 @@ def launch_ranks(
     """
     book = directory(plan, {}, {}, identities)
     silent = [host for host in plan.names if host not in jobs]
-    busy = {host for launch in launches if launch.live for host in Crew(launch, book).hosts(launch.told)}
+    busy = {
+        host for launch in launches if launch.live for host in LaunchNames(launch, book).hosts(launch.told)
+    }
     entries = table.table.entries if table and table.table else ()
     in_table = {e.rank: e.device for e in entries if e.rank is not None and e.device is not None}
     doubts: list[str] = []
     for launch in launches:
-        crew = Crew(launch, book)
+        crew = LaunchNames(launch, book)
         yield from impossible_ranks(crew)
         yield from doubled_ranks(crew)
         yield from wrong_roles(crew)
@@ -81,7 +83,7 @@ def launch_ranks(
         raise Undecided("; ".join(doubts))
 
 
-def _on_devices(crew: Crew, plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
+def _on_devices(crew: LaunchNames, plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
     if plan.backend.value is Backend.GLOO:
         return
     most = max((plan.ranks_on(host) for host in plan.names), default=0) if plan.several_hosts else 0
@@ -91,7 +93,7 @@ def _on_devices(crew: Crew, plan: JobPlan, devices: Mapping[str, Devices]) -> It
         yield from devices_beyond(crew, numbers, plan.vendor)
 
 
-def _missing(crew: Crew, absent: Absent) -> Problem:
+def _missing(crew: LaunchNames, absent: Absent) -> Problem:
     launch, world = crew.launch, world_of_launch(crew.launch)
     which = counted(absent.ranks) if absent.ranks else f"{absent.count} of them"
     first = launch.told[0]

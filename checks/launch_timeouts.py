@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from doctor.api import PLAN, Backend, JobPlan, Problem, Scope, Severity, check, maybe
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.system import DEVICES, IDENTITY, Devices, Identity
-from doctor.job.launch import JobProcess, Launch, Told
+from doctor.job.launch import JobProcess, Launch, ProcessEnv
 from doctor.job.launch.rank_env import launcher
-from doctor.rules.launch_names import Crew
+from doctor.rules.launch_names import LaunchNames
 
 CONNECT, EXEC, EVENT = "HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT", "HCCL_EVENT_TIMEOUT"
 DEFAULTS = {CONNECT: 120, EXEC: 1836}
@@ -72,8 +72,8 @@ def launch_timeouts(
     book = directory(plan, {}, {}, identities)
     first = any(found.product == "atlas-training" for found in devices.values())
     for launch in launches:
-        crew = Crew(launch, book)
-        found: dict[Flaw, list[Told]] = {}
+        crew = LaunchNames(launch, book)
+        found: dict[Flaw, list[ProcessEnv]] = {}
         for told in [t for t in launch.told if not launcher(t)] or launch.told:
             for flaw in _flaws(told, first):
                 found.setdefault(flaw, []).append(told)
@@ -81,7 +81,7 @@ def launch_timeouts(
             yield _problem(crew, flaw, told_so)
 
 
-def _problem(crew: Crew, flaw: Flaw, told: Sequence[Told]) -> Problem:
+def _problem(crew: LaunchNames, flaw: Flaw, told: Sequence[ProcessEnv]) -> Problem:
     return Problem(
         flaw.summary,
         expected=flaw.expected,
@@ -93,7 +93,7 @@ def _problem(crew: Crew, flaw: Flaw, told: Sequence[Told]) -> Problem:
     )
 
 
-def _flaws(told: Told, first: bool) -> Iterator[Flaw]:
+def _flaws(told: ProcessEnv, first: bool) -> Iterator[Flaw]:
     """`first`: there are NPUs of the first generation (910A)."""
     set_to: dict[str, int] = {}
     for name in (CONNECT, EXEC, EVENT):
@@ -146,7 +146,7 @@ def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]
         )
 
 
-def _with_table(told: Told, set_to: Mapping[str, int]) -> Iterator[Flaw]:
+def _with_table(told: ProcessEnv, set_to: Mapping[str, int]) -> Iterator[Flaw]:
     """MindSpore sets 600 by itself; torch_npu warns below 300."""
     connect = set_to.get(CONNECT, DEFAULTS[CONNECT])
     table = next((name for name in TABLES if told.env.get(name)), None)

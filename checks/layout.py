@@ -28,7 +28,7 @@ from doctor.rules.parallel import (
     MODES,
     REDUCED,
     WRAPPED,
-    Job,
+    ParallelJob,
     known_mode,
     says_bad_count,
     says_bad_mode,
@@ -70,7 +70,7 @@ def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Prob
     """
     if plan.layout is None:
         raise Skip("no parallel plan was given (--plan dp=4,tp=2 or plan: in the inventory)")
-    job = Job(plan, plan.layout.value, plan.layout.source, devices)
+    job = ParallelJob(plan, plan.layout.value, plan.layout.source, devices)
     yield from _parallel_mode(job)
     yield from _strategy(job)
     if plan.backend.value is Backend.HCCL:
@@ -82,7 +82,7 @@ def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Prob
     yield from _factors(job)
 
 
-def _parallel_mode(job: Job) -> Iterator[Problem]:
+def _parallel_mode(job: ParallelJob) -> Iterator[Problem]:
     said = job.layout.parallel_mode
     if said is None:
         return
@@ -128,7 +128,7 @@ def _power_of_2(number: int) -> bool:
     return number & (number - 1) == 0
 
 
-def _strategy(job: Job) -> Iterator[Problem]:
+def _strategy(job: ParallelJob) -> Iterator[Problem]:
     """Strategies count in modes that split operators only, and powers of 2 only among as many devices."""
     rows, stage, mode = job.layout.strategy or (), job.stage, known_mode(job.layout.parallel_mode or "")
     if not stage or not job.world or mode in ("stand_alone", "data_parallel"):
@@ -152,7 +152,7 @@ def _strategy(job: Job) -> Iterator[Problem]:
         )
 
 
-def _data_type(job: Job) -> Iterator[Problem]:
+def _data_type(job: ParallelJob) -> Iterator[Problem]:
     """Where the product is not known, the longest list counts."""
     dtype, known = job.layout.dtype, sorted(job.products & REDUCED.keys())
     refusing = [product for product in known or ["atlas-950"] if dtype not in REDUCED[product]]
@@ -166,7 +166,7 @@ def _data_type(job: Job) -> Iterator[Problem]:
     )
 
 
-def _devices_of_a_host(job: Job) -> Iterator[Problem]:
+def _devices_of_a_host(job: ParallelJob) -> Iterator[Problem]:
     """Of Atlas training; a job may use fewer devices than there are, when `world` says so."""
     training = {host for host, found in job.devices.items() if found.product == "atlas-training"}
     used = {host: number for host, number in job.ranks.items() if host in training}
@@ -206,7 +206,7 @@ def _by_host(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{number} on {fold(hosts)}" for number, hosts in groups.items())
 
 
-def _tensor_parallel(job: Job) -> Iterator[Problem]:
+def _tensor_parallel(job: ParallelJob) -> Iterator[Problem]:
     """In superpods the fast links go on between hosts."""
     tp = job.layout.tp or 1
     small = {host: number for host, number in job.ranks.items() if number < tp}
@@ -221,7 +221,7 @@ def _tensor_parallel(job: Job) -> Iterator[Problem]:
         )
 
 
-def _experts(job: Job) -> Iterator[Problem]:
+def _experts(job: ParallelJob) -> Iterator[Problem]:
     """Frameworks differ in what else they ask; none lets a group of experts leave its stage."""
     ep, stage = job.layout.ep, job.stage
     if ep and stage and stage % ep:
@@ -240,7 +240,7 @@ def _change(before: float, now: float) -> str:
     return f"{before:g}" if before == now else f"{before:g} -> {now:g}"
 
 
-def _learning_rate(job: Job) -> Iterator[Problem]:
+def _learning_rate(job: ParallelJob) -> Iterator[Problem]:
     change = scaling(job.layout, job.world)
     if change is None or change.follows:
         return
@@ -264,7 +264,7 @@ def _learning_rate(job: Job) -> Iterator[Problem]:
     )
 
 
-def _factors(job: Job) -> Iterator[Problem]:
+def _factors(job: ParallelJob) -> Iterator[Problem]:
     """A default number of ranks decides nothing: among accelerators it is no answer, on CPUs a warning."""
     factors, product = job.layout.factors, job.product
     ranks = job.layout.world or job.plan.ranks

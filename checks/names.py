@@ -25,7 +25,7 @@ from doctor.api import (
     check,
     is_loopback,
 )
-from doctor.facts.network import ADDRESSES, NAMES, Names
+from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.run import CLOCKS, Offset
 from doctor.facts.system import IDENTITY, Identity
 
@@ -41,7 +41,7 @@ from doctor.facts.system import IDENTITY, Identity
     causes=("hostname-duplicate",),
 )
 def hostname_loopback(
-    names: Names, addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
+    names: ResolvedNames, addresses: Mapping[str, tuple[str, ...]], plan: JobPlan, here: Here
 ) -> Iterator[Problem]:
     """The host's own name resolves to a loopback address, or to none of the host's own.
 
@@ -101,7 +101,7 @@ def hostname_duplicate(identities: Mapping[str, Identity]) -> Iterator[Problem]:
     "names-disagree", NAMES, ADDRESSES, PLAN, scope=Scope.CLUSTER, several_hosts=True, remedy="name-in-hosts"
 )
 def names_disagree(
-    views: Mapping[str, Names], addresses: Mapping[str, Mapping[str, tuple[str, ...]]], plan: JobPlan
+    views: Mapping[str, ResolvedNames], addresses: Mapping[str, Mapping[str, tuple[str, ...]]], plan: JobPlan
 ) -> Iterator[Problem]:
     """A name of the job resolves to different addresses on different hosts, or not at all on some.
 

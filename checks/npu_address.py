@@ -20,10 +20,10 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.ascend.hccn_tool import PerDevice, told
+from doctor.facts.ascend.hccn_tool import PerDevice, split_known
 from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_DETECT, NPU_GATEWAYS, Address
 from doctor.facts.system import DEVICES, Devices
-from doctor.rules.devices import Odd, Seat, doubt, named, of_cluster, of_host, problem_of
+from doctor.rules.devices import HostDevice, OddDevices, named, note_unknown, of_cluster, of_host, problem_of
 from doctor.rules.npu_segments import fabric_unused, in_rail, in_sequence, products_of, severity_of
 
 CONF = "/etc/hccn.conf"
@@ -106,14 +106,14 @@ def device_ip_not_applied(
     known, silent = of_cluster({host: own for host, own in addresses.items() if host in confs}, plan)
     wrong: dict[str, dict[int, Differences]] = {}
     for (host, device), address in known.items():
-        way = told(gateways.get(host, {}))[0].get(device)
-        detected = told(detect.get(host, {}))[0].get(device)
+        way = split_known(gateways.get(host, {}))[0].get(device)
+        detected = split_known(detect.get(host, {}))[0].get(device)
         found = _differences(confs[host].get(device, {}), address, way, detected)
         if found:
             wrong.setdefault(host, {})[device] = found
     for host, own in wrong.items():
         yield _not_applied(host, own, confs[host], severity_of(plan, *products_of(devices)))
-    doubt(silent)
+    note_unknown(silent)
 
 
 def _differences(
@@ -198,7 +198,7 @@ def device_ip_duplicate(
     """
     known, silent = of_cluster(addresses, plan)
     held = {seat: address for seat, address in known.items() if address is not None}
-    holders: dict[str, list[Seat]] = {}
+    holders: dict[str, list[HostDevice]] = {}
     for seat, address in held.items():
         holders.setdefault(_plain(address.ip), []).append(seat)
     doubled = {ip: tuple(seats) for ip, seats in holders.items() if len(seats) > 1}
@@ -213,14 +213,14 @@ def device_ip_duplicate(
         shown = [f"{ip} on {named(doubled[ip])}" for ip in ips[:SHOWN]]
         more = f"; and {len(ips) - SHOWN} more" if len(ips) > SHOWN else ""
         expected = "an address of its own for every device of the cluster"
-        odd = Odd(seats, decided, expected, "; ".join(shown) + more)
+        odd = OddDevices(seats, decided, expected, "; ".join(shown) + more)
         yield _duplicate(odd, held, severity_of(plan, *products_of(devices)))
-    doubt(silent)
+    note_unknown(silent)
 
 
 def _wrong(
-    seats: tuple[Seat, ...], held: Mapping[Seat, Address], confs: Mapping[str, Conf]
-) -> tuple[Seat, ...]:
+    seats: tuple[HostDevice, ...], held: Mapping[HostDevice, Address], confs: Mapping[str, Conf]
+) -> tuple[HostDevice, ...]:
     """All holders of one address but the one that it belongs to; empty when nothing tells."""
     configured = {s: confs.get(s[0], {}).get(s[1], {}).get("address", "") for s in seats}
     by_file = {s: _plain(ip) == _plain(held[s].ip) for s, ip in configured.items() if ip}
@@ -231,7 +231,7 @@ def _wrong(
     return ()
 
 
-def _duplicate(odd: Odd, held: Mapping[Seat, Address], severity: Severity | None) -> Problem:
+def _duplicate(odd: OddDevices, held: Mapping[HostDevice, Address], severity: Severity | None) -> Problem:
     return odd.problem(
         "another device has its IP address too" if odd.decided else "they have the same IP address",
         *(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, Undecided, check, maybe
-from doctor.facts.ascend.hccn_tool import PerDevice, told
+from doctor.facts.ascend.hccn_tool import PerDevice, split_known
 from doctor.facts.ascend.network import NPU_LINKS, NPU_SPEEDS, NPU_TLS, Tls
 from doctor.facts.system import DEVICES, Devices
-from doctor.rules.devices import Odd, alike_on_host, doubt, odd_ones, of_cluster
+from doctor.rules.devices import OddDevices, alike_on_host, note_unknown, odd_ones, of_cluster
 from doctor.rules.npu_segments import by_product, products_of, severity_of
 
 
@@ -46,7 +46,9 @@ def device_tls_mismatch(
         )
     expired = {seat: tls.expired for seat, tls in known.items() if tls.on and tls.expired}
     for host, end, numbers in alike_on_host(expired):
-        odd = Odd(tuple((host, n) for n in numbers), True, "a certificate that is valid", f"ended {end[:80]}")
+        odd = OddDevices(
+            tuple((host, n) for n in numbers), True, "a certificate that is valid", f"ended {end[:80]}"
+        )
         yield odd.problem(
             "TLS is on and its certificate has expired",
             Evidence("hccn_tool -tls -g", f"end_time[{end[:80]}]"),
@@ -54,7 +56,7 @@ def device_tls_mismatch(
             severity=severity,
             remedy="look-at-npu-tls",
         )
-    doubt(silent)
+    note_unknown(silent)
 
 
 @check(
@@ -82,7 +84,7 @@ def device_speed_mismatch(
     What to do: look at cable, optical module and switch port of the odd one out.
     """
     known, silent = of_cluster(speeds, plan)
-    down = {(host, n) for host, own in links.items() for n, up in told(own)[0].items() if not up}
+    down = {(host, n) for host, own in links.items() for n, up in split_known(own)[0].items() if not up}
     judged = {seat: speed for seat, speed in known.items() if seat not in down}
     for own in by_product(judged, devices).values():
         for odd in odd_ones({seat: f"{speed} Mb/s" for seat, speed in own.items() if speed}):
@@ -93,4 +95,4 @@ def device_speed_mismatch(
             )
     if judged and not any(judged.values()):
         raise Undecided("hccn_tool does not know the speed of any link")
-    doubt(silent)
+    note_unknown(silent)

@@ -9,7 +9,7 @@ from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severit
 from doctor.facts.ascend.hccn_tool import PerDevice
 from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_GATEWAYS, Address
 from doctor.facts.system import DEVICES, Devices
-from doctor.rules.devices import Odd, Seat, alike_on_host, doubt, named, of_cluster
+from doctor.rules.devices import HostDevice, OddDevices, alike_on_host, named, note_unknown, of_cluster
 from doctor.rules.npu_segments import NOT_TOLD, by_product, fabric_unused, is_six, segments, spans
 
 
@@ -59,24 +59,26 @@ def device_gateway_missing(
             yield _gateway(what, odd, severity, "apply-hccn-conf" if odd.decided and in_file else None)
         for odd in _astray(ways, here):
             yield _gateway("its gateway is outside of its own segment", odd, severity)
-    doubt({**untold, **silent})
+    note_unknown({**untold, **silent})
 
 
-def _lacking(ways: Mapping[Seat, str | None], several: bool) -> Iterator[Odd]:
+def _lacking(ways: Mapping[HostDevice, str | None], several: bool) -> Iterator[OddDevices]:
     """Without a majority that has one, nothing is amiss in a single segment; in several, it is undecided."""
     has = {seat for seat, way in ways.items() if way}
     lacks = {seat: "none is set" for seat, way in ways.items() if not way}
     if 2 * len(has) > len(ways):
         for host, actual, numbers in alike_on_host(lacks):
             seats = tuple((host, number) for number in numbers)
-            yield Odd(seats, True, f"a gateway, as {len(has)} other devices have", actual)
+            yield OddDevices(seats, True, f"a gateway, as {len(has)} other devices have", actual)
     elif has and several:
         suspects = tuple(seat for seat in ways if seat in has or len(has) == len(lacks))
         expected = "a gateway on every device, since there are several segments"
-        yield Odd(suspects, False, expected, f"{named(has)} have one, {len(lacks)} others have none")
+        yield OddDevices(suspects, False, expected, f"{named(has)} have one, {len(lacks)} others have none")
 
 
-def _astray(ways: Mapping[Seat, str | None], held: Mapping[Seat, Address]) -> Iterator[Odd]:
+def _astray(
+    ways: Mapping[HostDevice, str | None], held: Mapping[HostDevice, Address]
+) -> Iterator[OddDevices]:
     wrong = {
         seat: f"{way} for {held[seat].network}"
         for seat, way in ways.items()
@@ -84,7 +86,7 @@ def _astray(ways: Mapping[Seat, str | None], held: Mapping[Seat, Address]) -> It
     }
     for host, actual, numbers in alike_on_host(wrong):
         seats = tuple((host, number) for number in numbers)
-        yield Odd(seats, True, "a gateway in the segment of the device", actual)
+        yield OddDevices(seats, True, "a gateway in the segment of the device", actual)
 
 
 def _outside(way: str, address: Address) -> bool:
@@ -95,7 +97,7 @@ def _outside(way: str, address: Address) -> bool:
     return gateway.version == address.network.version and gateway not in address.network
 
 
-def _gateway(summary: str, odd: Odd, severity: Severity | None, remedy: str | None = None) -> Problem:
+def _gateway(summary: str, odd: OddDevices, severity: Severity | None, remedy: str | None = None) -> Problem:
     evidence = Evidence("hccn_tool -gateway -g", f"{odd.subject}: {odd.actual}")
     values = {"device": odd.numbers}
     return odd.problem(summary, evidence, values=values, severity=severity, remedy=remedy)

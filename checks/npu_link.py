@@ -19,7 +19,7 @@ from doctor.api import (
 )
 from doctor.facts.ascend.hccn_tool import PerDevice
 from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_DETECT, NPU_LINKS, Address
-from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_PORTS, Neighbour, Port
+from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_PORTS, Neighbour, NpuPort
 from doctor.facts.system import DEVICES, Devices
 from doctor.rules.devices import of_host, problem_of, without_address, without_link
 from doctor.rules.npu_segments import fabric_unused
@@ -44,7 +44,7 @@ def device_link_down(
     devices: Devices,
     plan: JobPlan,
     here: Here,
-    ports: PerDevice[tuple[Port, ...]] | None,
+    ports: PerDevice[tuple[NpuPort, ...]] | None,
     addresses: PerDevice[Address | None] | None,
 ) -> Iterator[Problem]:
     """The network link of an NPU is down.

@@ -19,13 +19,13 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.ascend.hccn_tool import PerDevice, devices, told
+from doctor.facts.ascend.hccn_tool import PerDevice, devices, split_known
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_DETECT, NPU_LINKS, NPU_NET_HEALTH, Address
 from doctor.facts.system import DEVICES, Devices
 from doctor.rules.devices import (
-    Seat,
+    HostDevice,
     alike_on_host,
-    doubt,
+    note_unknown,
     of_cluster,
     problem_of,
     without_address,
@@ -94,17 +94,17 @@ def device_net_unhealthy(
     own = {seat: text for seat, text in sick.items() if seat[1] not in rails}
     severity = severity_of(plan, *products_of(found))
     for host, text, numbers in alike_on_host(own):
-        yield _net_unhealthy(host, text, numbers, told(detect.get(host, {}))[0], severity)
-    doubt(silent)
+        yield _net_unhealthy(host, text, numbers, split_known(detect.get(host, {}))[0], severity)
+    note_unknown(silent)
 
 
-def _dead_rails(known: Collection[Seat], sick: Collection[Seat]) -> list[int]:
+def _dead_rails(known: Collection[HostDevice], sick: Collection[HostDevice]) -> list[int]:
     """Device numbers that fail on nearly all of several hosts: what they share is a switch."""
     asked, failing = (Counter(number for _, number in seats) for seats in (known, sick))
     return sorted(n for n, hosts in asked.items() if hosts >= 3 and failing[n] >= NEARLY_ALL * hosts)
 
 
-def _rail_unhealthy(rails: list[int], sick: Mapping[Seat, str]) -> Problem:
+def _rail_unhealthy(rails: list[int], sick: Mapping[HostDevice, str]) -> Problem:
     struck = {(host, n): text for (host, n), text in sick.items() if n in rails}
     hosts = {host for host, _ in struck}
     texts = ", ".join(sorted({text[:40] for text in struck.values()}))

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from ipaddress import ip_address, ip_network
 
 from doctor.api import PLAN, Backend, Evidence, JobPlan, Problem, Scope, Severity, Skip, check, maybe
-from doctor.facts.ascend.hccn_tool import PerDevice, told
+from doctor.facts.ascend.hccn_tool import PerDevice, split_known
 from doctor.facts.ascend.hccn_tool import devices as listed
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_GATEWAYS, Address
 from doctor.facts.system import DEVICES, Devices
-from doctor.rules.devices import Odd, Seat, alike_on_host, doubt, odd_ones, of_cluster
+from doctor.rules.devices import HostDevice, OddDevices, alike_on_host, note_unknown, odd_ones, of_cluster
 from doctor.rules.npu_segments import (
     NOT_TOLD,
     RAILS,
@@ -61,7 +61,7 @@ def device_ip_subnet(
     products = by_product(known, devices)
     if known and not products:
         raise Skip("Atlas 950 joins its NPUs otherwise")
-    ways = {(host, n): way for host, said in gateways.items() for n, way in told(said)[0].items()}
+    ways = {(host, n): way for host, said in gateways.items() for n, way in split_known(said)[0].items()}
     for product, own in products.items():
         held = {seat: address for seat, address in own.items() if address}
         found = segments(held)
@@ -75,11 +75,11 @@ def device_ip_subnet(
             if not blind:
                 yield from _one_segment(found, severity_of(plan, product))
             silent |= blind
-    doubt(silent)
+    note_unknown(silent)
 
 
-def _rails(found: Mapping[Seat, str]) -> Iterator[Problem]:
-    outside: dict[str, list[Odd]] = {}
+def _rails(found: Mapping[HostDevice, str]) -> Iterator[Problem]:
+    outside: dict[str, list[OddDevices]] = {}
     usual: dict[str, list[int]] = {}
     for rail in range(RAILS):
         own = {seat: segment for seat, segment in found.items() if seat[1] % RAILS == rail}
@@ -98,15 +98,15 @@ def _rails(found: Mapping[Seat, str]) -> Iterator[Problem]:
             expected = "a segment of its own for each of the pairs 0/4, 1/5, 2/6 and 3/7"
             pairs = " and ".join(f"{rail}/{rail + RAILS}" for rail in rails)
             seats = tuple(seat for seat, own in found.items() if own == segment)
-            odd = Odd(seats, False, expected, f"{segment} for {pairs}")
+            odd = OddDevices(seats, False, expected, f"{segment} for {pairs}")
             yield _outside("devices of different rails share one segment", odd)
 
 
-def _merged(odds: list[Odd]) -> Odd:
+def _merged(odds: list[OddDevices]) -> OddDevices:
     """Those of the same hosts, each with its own rail or number."""
     if len(odds) == 1:
         return odds[0]
-    return Odd(
+    return OddDevices(
         tuple(seat for odd in odds for seat in odd.seats),
         odds[0].decided,
         expected="; ".join(f"{odd.subject}: {odd.expected}" for odd in odds),
@@ -114,14 +114,14 @@ def _merged(odds: list[Odd]) -> Odd:
     )
 
 
-def _one_segment(found: Mapping[Seat, str], severity: Severity | None) -> Iterator[Problem]:
-    numbers: dict[int, dict[Seat, str]] = {}
+def _one_segment(found: Mapping[HostDevice, str], severity: Severity | None) -> Iterator[Problem]:
+    numbers: dict[int, dict[HostDevice, str]] = {}
     for seat, segment in found.items():
         numbers.setdefault(seat[1], {})[seat] = segment
     planes = _planes(found, numbers)
     if planes:
         yield _apart(planes)
-        strays: dict[tuple[str, ...], list[Odd]] = {}
+        strays: dict[tuple[str, ...], list[OddDevices]] = {}
         for odd in (odd for own in numbers.values() for odd in odd_ones(own)):
             strays.setdefault(odd.hosts, []).append(odd)
         for odds in strays.values():
@@ -135,7 +135,9 @@ def _one_segment(found: Mapping[Seat, str], severity: Severity | None) -> Iterat
         yield _outside(what, odd, severity)
 
 
-def _planes(found: Mapping[Seat, str], numbers: Mapping[int, Mapping[Seat, str]]) -> dict[int, str]:
+def _planes(
+    found: Mapping[HostDevice, str], numbers: Mapping[int, Mapping[HostDevice, str]]
+) -> dict[int, str]:
     """The segment of each device number where that is how the network was laid out; empty where it is not.
 
     On several hosts a number has the segment that most of them give it. Where most devices share one segment
@@ -149,7 +151,7 @@ def _planes(found: Mapping[Seat, str], numbers: Mapping[int, Mapping[Seat, str]]
     return usual if len(set(usual.values())) > 1 and (same or not _usual(found)) else {}
 
 
-def _usual(found: Mapping[Seat, str]) -> str | None:
+def _usual(found: Mapping[HostDevice, str]) -> str | None:
     """What more than half have."""
     segment, votes = Counter(found.values()).most_common(1)[0]
     return segment if 2 * votes > len(found) else None
@@ -174,7 +176,7 @@ def _apart(planes: Mapping[int, str]) -> Problem:
 
 
 def _strangers(
-    found: Mapping[Seat, str], ways: Mapping[Seat, str | None], severity: Severity | None
+    found: Mapping[HostDevice, str], ways: Mapping[HostDevice, str | None], severity: Severity | None
 ) -> Iterator[Problem]:
     """Outside of the one segment that most are in, with a gateway that is in it and out of their reach."""
     usual, votes = Counter(found.values()).most_common(1)[0]
@@ -186,7 +188,7 @@ def _strangers(
     if 2 * votes > len(found):
         for host, segment, numbers in alike_on_host(strangers):
             seats = tuple((host, number) for number in numbers)
-            odd = Odd(seats, True, f"{usual}, where its gateway is", segment)
+            odd = OddDevices(seats, True, f"{usual}, where its gateway is", segment)
             yield _outside("its address is outside the segment of the others", odd, severity)
 
 
@@ -197,7 +199,7 @@ def _within(way: str | None, segment: str) -> bool:
         return False
 
 
-def _outside(summary: str, odd: Odd, severity: Severity | None = None) -> Problem:
+def _outside(summary: str, odd: OddDevices, severity: Severity | None = None) -> Problem:
     evidence = Evidence("hccn_tool -ip -g", f"{odd.subject}: {odd.actual}")
     return odd.problem(summary, evidence, values={"device": odd.numbers}, severity=severity)
 
@@ -238,7 +240,7 @@ def device_netmask_mismatch(
                     values={"device": odd.numbers},
                     severity=severity_of(plan, product),
                 )
-    doubt(silent)
+    note_unknown(silent)
 
 
 def _netmask(address: Address) -> str:

@@ -23,10 +23,19 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.ascend.hccn_tool import PerDevice, devices, told
+from doctor.facts.ascend.hccn_tool import PerDevice, devices, split_known
 from doctor.facts.ascend.network import NPU_LINKS
 from doctor.facts.ascend.ports import NPU_COUNTERS, NPU_LINK_HISTORY, NPU_OPTICS, LinkHistory, Optics
-from doctor.rules.devices import Odd, Seat, alike, alike_on_host, doubt, of_cluster, of_host, problem_of
+from doctor.rules.devices import (
+    HostDevice,
+    OddDevices,
+    alike,
+    alike_on_host,
+    note_unknown,
+    of_cluster,
+    of_host,
+    problem_of,
+)
 
 SHOWN = 4
 DAY = 24 * 3600
@@ -71,7 +80,7 @@ def device_optical(
     their limits: clean or replace the module.
     """
     known, why = of_host(optics, plan, here.name)
-    up = told(links)[0] if links else {}
+    up = split_known(links)[0] if links else {}
     fitted = any(known.values())
     if not why and not fitted and not any(up.get(device) is False for device in known):
         raise Skip("its NPUs have no optical modules")
@@ -218,7 +227,7 @@ def device_link_errors(
         for name in ERRORS
         if any(name in own for own in known.values())
     }
-    worn: dict[Seat, tuple[str, ...]] = {}
+    worn: dict[HostDevice, tuple[str, ...]] = {}
     for seat, own in known.items():
         high = tuple(n for n in usual if own.get(n, 0) > max(expect.link_errors, FAR_ABOVE * usual[n]))
         if high:
@@ -226,7 +235,7 @@ def device_link_errors(
     for host, names, numbers in alike_on_host(worn):
         seats = tuple((host, number) for number in numbers)
         expected = ", ".join(f"{name} {usual[name]}" for name in names) + " (the median of all devices)"
-        odd = Odd(
+        odd = OddDevices(
             seats, True, expected, "; ".join(_counted(known[seat], seat, names) for seat in seats[:SHOWN])
         )
         yield odd.problem(
@@ -234,10 +243,10 @@ def device_link_errors(
             *(Evidence(f"hccn_tool -i {s[1]} -stat -g", _all_counted(known[s])) for s in seats[:SHOWN]),
             values={"device": odd.numbers},
         )
-    doubt(silent)
+    note_unknown(silent)
 
 
-def _counted(own: Mapping[str, int], seat: Seat, names: tuple[str, ...]) -> str:
+def _counted(own: Mapping[str, int], seat: HostDevice, names: tuple[str, ...]) -> str:
     return f"device {seat[1]}: " + ", ".join(f"{name} {own[name]}" for name in names)
 
 

@@ -24,12 +24,12 @@ from doctor.api import (
 )
 from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
 from doctor.facts.ascend.network import NPU_ADDRESSES, Address
-from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD, SuperPod
+from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD, SuperPodPlace
 from doctor.facts.network import ADDRESSES
 from doctor.facts.system import DEVICES, Devices
 from doctor.facts.tables import RANK_TABLE, TableSeen
 from doctor.job.plan import server_of
-from doctor.job.ranktable import Entry, Server
+from doctor.job.ranktable import RankEntry, Server
 
 IP = IPv4Address | IPv6Address
 
@@ -52,7 +52,7 @@ def rank_table_devices(
     devices: Mapping[str, Devices],
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     npus: Mapping[str, PerDevice[Address | None]],
-    pods: Mapping[str, Mapping[int, SuperPod]],
+    pods: Mapping[str, Mapping[int, SuperPodPlace]],
 ) -> Iterator[Problem]:
     """A device or address in the rank table is not what the host has.
 
@@ -199,13 +199,13 @@ def _wrong(
     devices: Devices,
     present: Set[int],
     npus: PerDevice[Address | None],
-    pods: Mapping[int, SuperPod],
-) -> Mapping[Words, list[Entry]]:
+    pods: Mapping[int, SuperPodPlace],
+) -> Mapping[Words, list[RankEntry]]:
     """What the table says of this host and is not so: (summary, in the table, on the host) -> entries.
 
     `present` are the devices of all hosts of the server: containers may have them among them.
     """
-    found: dict[Words, list[Entry]] = {}
+    found: dict[Words, list[RankEntry]] = {}
     for entry in server.entries:
         number = entry.device
         if number is None:

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check
 from doctor.facts.run import CUT_OFF, UNREACHED, CutOff
-from doctor.model import Reach, Unreached
+from doctor.model import Unreached, UnreachedKind
 
 NEARLY_ALL = 0.9
-SLURM = (Reach.NODE, Reach.STEP)
+SLURM = (UnreachedKind.NODE, UnreachedKind.STEP)
 MOST_PLACES = 64
 
 
@@ -37,11 +37,11 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
             f"{len(alike)} of {len(reach)} hosts fail alike: {common.summary}",
             expected="hosts that answer",
             actual="this machine knows the keys of none of them"
-            if common.kind is Reach.KEY_UNKNOWN
+            if common.kind is UnreachedKind.KEY_UNKNOWN
             else "srun starts nothing on this allocation"
-            if common.kind is Reach.STEP
+            if common.kind is UnreachedKind.STEP
             else "one failure common to them all: look at what enters, and at its options"
-            if common.kind is Reach.ENTRY
+            if common.kind is UnreachedKind.ENTRY
             else "one failure common to them all: look at this machine, the jump host, DNS or the network",
             evidence=_evidence(common),
             confidence=Confidence.STRONG,
@@ -72,7 +72,7 @@ def _common(failures: Sequence[Unreached], hosts: int) -> Unreached | None:
 
 
 def _expected(why: Unreached) -> str:
-    if why.kind is Reach.ENTRY:
+    if why.kind is UnreachedKind.ENTRY:
         return "a shell in the container"
     if why.kind in SLURM:
         return "a node on which Slurm runs a step"

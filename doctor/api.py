@@ -139,9 +139,13 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A piece of POSIX shell; a function of `Ask` where it depends on the host or the job."""
+    """A piece of POSIX shell; a function of `Ask` where it depends on the host or the job.
+
+    Where `only_if` names a pattern and no file has such a name, it counts as having printed nothing.
+    """
 
     shell: str | Callable[[Ask], str]
+    only_if: str = ""
 
     def text(self, ask: Ask) -> str:
         return self.shell if isinstance(self.shell, str) else self.shell(ask)

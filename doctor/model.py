@@ -86,7 +86,7 @@ class Backend(str, Enum):
     HCCL = "hccl"
 
 
-class Reach(str, Enum):
+class UnreachedKind(str, Enum):
     """The ways in which a host can fail to answer; each has its own sentence and next step."""
 
     NAME = "name-not-resolved"
@@ -152,7 +152,7 @@ class Unreached:
     """A host that could not be asked, in words for a person."""
 
     host: str
-    kind: Reach
+    kind: UnreachedKind
     summary: str
     remedy: str
     commands: tuple[str, ...] = ()
@@ -161,7 +161,7 @@ class Unreached:
     """Of the job that examines itself: those that are not there."""
 
 
-class End(str, Enum):
+class AnswerEnd(str, Enum):
     """How the conversation with a host ended."""
 
     DONE = "done"
@@ -178,7 +178,7 @@ class Answer:
     stdout: bytes
     stderr: bytes
     rc: int | None
-    end: End
+    end: AnswerEnd
     started: float
     ended: float
 

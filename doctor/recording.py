@@ -19,7 +19,7 @@ from doctor.errors import UsageError
 from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Host, Unreached
-from doctor.probe import Heard
+from doctor.probe import HostAnswer
 from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.text.nodeset import is_host
@@ -48,7 +48,7 @@ class Recording:
     hosts: tuple[Host, ...]
     wishes: JobWishes
     expect: Mapping[str, str]
-    heard: Mapping[str, Heard] = field(default_factory=dict)
+    heard: Mapping[str, HostAnswer] = field(default_factory=dict)
     unreached: Mapping[str, Unreached] = field(default_factory=dict)
     mesh: MeshResult | None = None
     mesh_mode: str = "auto"

@@ -99,8 +99,8 @@ def _list(request: Request) -> int:
 @app.command("explain", help="The manual page of a check.")
 @takes("--checks")
 def _explain(
-    request: Request,
     id: Annotated[str, typer.Argument(metavar="ID", help="The id of a check.")],
+    request: Request,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also the file of the check.")] = False,
 ) -> int:
     from doctor.cli.explain import print_page

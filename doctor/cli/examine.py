@@ -32,14 +32,14 @@ def examine(request: Request) -> int:
         smoke = replace(smoke, python=_interpreter(smoke.python, request.who.local))
     refuse_conflicts(request)
     request = replace(request, smoke=smoke)
-    from doctor.run.examination import conduct
+    from doctor.run.examination import run_and_report
 
     try:
         if request.in_job:
             from doctor.run.in_job import in_job
 
             return in_job(request)
-        return conduct(request)
+        return run_and_report(request)
     except KeyboardInterrupt as stop:  # a second one, or one outside the run
         put("doctor: interrupted before the report was made.\n", sys.stderr)
         put(f"        What it began on the hosts ends there by itself, within {GONE_IN} s.\n", sys.stderr)

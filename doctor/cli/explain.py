@@ -9,14 +9,14 @@ from pathlib import Path
 from doctor.api import Check
 from doctor.errors import UsageError, suggest
 from doctor.judge.playbook import exams, load_exam, load_remedies
-from doctor.judge.registry import Found, bundled, find
+from doctor.judge.registry import FoundChecks, bundled, find_checks
 from doctor.model import Scope, Severity
 from doctor.text.terminal import put
 
 
 def print_list(folders: Sequence[Path]) -> int:
     """Checks and exams, a line each, with where those come from that are not bundled."""
-    found = find(folders)
+    found = find_checks(folders)
     _say("CHECKS")
     width = max(len(check.id) for check in found.checks)
     for check in found.checks:
@@ -51,7 +51,7 @@ def print_page(id: str, folders: Sequence[Path], *, verbose: bool = False) -> in
         for command in recipes[id].commands:
             _say(f"  {command.replace('...}', '}')}")
         return 0
-    check = _named(id, find(folders))
+    check = _named(id, find_checks(folders))
     kind = "a fault" if check.severity is Severity.FAIL else "a warning"
     scope = "compares all hosts" if check.scope is Scope.CLUSTER else "judges each host by itself"
     _say(f"{check.id}: {kind}; {scope}.")
@@ -70,7 +70,7 @@ def print_page(id: str, folders: Sequence[Path], *, verbose: bool = False) -> in
     return 0
 
 
-def _named(id: str, found: Found) -> Check:
+def _named(id: str, found: FoundChecks) -> Check:
     for check in found.checks:
         if check.id == id:
             return check

@@ -17,7 +17,13 @@ T = TypeVar("T")
 
 
 def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """A command with these options, or with all but some; its parameter `request` is made of them."""
+    """A command with these options, or with all but some, in the place of its parameter `request`."""
+
+    chosen = [
+        parameter
+        for option, parameter in _parameters(Request)
+        if (option.name in names or not names) and option.name not in without
+    ]
 
     def command(run: Callable[..., int]) -> Callable[..., int]:
         def filled(context: typer.Context, **values: Any) -> int:
@@ -27,14 +33,8 @@ def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[...,
         signature = inspect.signature(run, eval_str=True)
         kept = [name for name in signature.parameters if name != "request"]
         parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
-        parameters += [
-            signature.parameters[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in kept
-        ]
-        parameters += [
-            parameter
-            for option, parameter in _parameters(Request)
-            if (option.name in names or not names) and option.name not in without
-        ]
+        for name, own in signature.parameters.items():
+            parameters += chosen if name == "request" else [own.replace(kind=inspect.Parameter.KEYWORD_ONLY)]
         filled.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         filled.__annotations__ = {each.name: each.annotation for each in parameters}
         return filled

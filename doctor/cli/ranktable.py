@@ -10,7 +10,7 @@ import typer
 
 from doctor.cli.examine import examine
 from doctor.cli.options import takes
-from doctor.run.request import Job, Request
+from doctor.run.request import JobFlags, Request
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -34,7 +34,7 @@ SSH = (
 @app.command("make", help="Write a rank table from the live devices; refuses where they are faulty.")
 @takes(*HOSTS, "--exclude", *SSH, "--connect-timeout", "--timeout", "--expect", "--quiet")
 def make(
-    request: Request,
+    *,
     output: Annotated[
         Path | None, typer.Option("--output", metavar="FILE", help="Where to; - or none is stdout.")
     ] = None,
@@ -42,19 +42,19 @@ def make(
         str,
         typer.Option("--format", metavar="1.0|legacy|1.2", help="legacy: with board_id; 1.2: super pods."),
     ] = "1.0",
+    request: Request,
 ) -> int:
     from doctor.cli.table import make_table_of
 
     what = replace(request.what, exam="host", only=("device-*",), skip=("device-busy",), mesh="none")
-    request = replace(request, command="ranktable make", job=Job(backend="hccl"), what=what)
+    request = replace(request, command="ranktable make", job=JobFlags(backend="hccl"), what=what)
     return make_table_of(request, form, output)
 
 
 @app.command("check", help="Check a rank table, alone or (with HOSTS) against the live devices.")
 @takes(*HOSTS, *SSH, "--json", "--quiet", "--verbose", "--no-color")
 def check(
-    request: Request,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rank table.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The rank table.")], request: Request
 ) -> int:
     who = request.who
     if not (who.hosts or who.hostfile or who.inventory or who.local):
@@ -62,4 +62,6 @@ def check(
 
         return check_table(file, request.outputs)
     what = replace(request.what, only=("rank-table-*",))
-    return examine(replace(request, who=replace(who, rank_table=file), job=Job(backend="hccl"), what=what))
+    return examine(
+        replace(request, who=replace(who, rank_table=file), job=JobFlags(backend="hccl"), what=what)
+    )

@@ -18,15 +18,15 @@ from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, TableSeen
 from doctor.job.plan import JobPlan, draft
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.job.wishes import JobWishes
-from doctor.judge.engine import Case, Facts, judge
-from doctor.judge.findings import findings
+from doctor.judge.engine import Facts, Inputs, judge
+from doctor.judge.findings import fold_findings
 from doctor.judge.playbook import load_remedies
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report, Rules, RunInfo
 from doctor.model import Host, Missing, Scope, Verdict
 from doctor.report.formats import Outputs
 from doctor.report.outputs import deliver, refuse_unwritable, show
-from doctor.run.examination import examined
+from doctor.run.examination import run_and_judge
 from doctor.run.request import Request
 from doctor.targets.inventory import table_file
 from doctor.text.nodeset import fold
@@ -44,18 +44,18 @@ def check_table(path: Path, outputs: Outputs) -> int:
     plan = draft(hosts, JobWishes(table=file))
     checks = [
         check
-        for check in find().checks
+        for check in find_checks().checks
         if RANK_TABLE in check.needs and not any(isinstance(need, Fact) for need in check.needs)
     ]
     seen = TableSeen(file.path, file.text, table, flaws, given=True, checksum=file.checksum)
     given = {"plan": plan, RANK_TABLE.name: seen}
-    results = judge(checks, Case(plan, Facts({}), {}, Expect(), given, {}))
+    results = judge(checks, Inputs(plan, Facts({}), {}, Expect(), given, {}))
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     report = Report(
         run=RunInfo("ranktable check", "ranktable", started, 0.0, "none"),
         plan=plan,
         hosts=(),
-        findings=findings(results, {check.id: check for check in checks}, {}, load_remedies().mend),
+        findings=fold_findings(results, {check.id: check for check in checks}, {}, load_remedies().mend),
         results=tuple(results),
         scopes={check.id: Scope.CLUSTER for check in checks},
         rules=Rules(),
@@ -73,7 +73,7 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
         )
     to_file = output is not None and str(output) != "-"
     refuse_unwritable(request.outputs, {"--output": output if to_file else None})
-    reading, report = examined(request, MORE)
+    reading, report = run_and_judge(request, MORE)
     if report.verdict is not Verdict.HEALTHY:
         show(report, request.outputs, sys.stderr)
         print("doctor: no rank table was written: mend the above first, or leave hosts out.", file=sys.stderr)

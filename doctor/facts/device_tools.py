@@ -66,7 +66,7 @@ def defining(seconds: int, most_bytes: int = 30_000) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """One call's answer, stdout and stderr together. `failed` says why there is none."""
 
     key: str
@@ -79,15 +79,15 @@ class Call:
 _FRAME = re.compile(r"^@ (\S{1,64}) (?:(\d{1,3})|(hung|unasked|long)(?: (\w{1,8}))?)$", re.MULTILINE)
 
 
-def calls(text: str, tool: str) -> Iterator[Call]:
+def calls(text: str, tool: str) -> Iterator[ToolCall]:
     """Those that were ended, or left out with a reason, in the order in which they were made."""
     start = 0
     for frame in _FRAME.finditer(text):
         key, rc, how, detail = frame.groups()
         if rc:
-            yield Call(key, int(rc), text[start : frame.start()].strip("\n"))
+            yield ToolCall(key, int(rc), text[start : frame.start()].strip("\n"))
         else:
-            yield Call(key, 0, "", why_not(tool, how, detail or ""), detail if how == "unasked" else "")
+            yield ToolCall(key, 0, "", why_not(tool, how, detail or ""), detail if how == "unasked" else "")
         start = frame.end()
 
 
@@ -105,7 +105,7 @@ def why_not(tool: str, how: str, detail: str) -> str:
     return f"not asked: the time for {tool} was used up"
 
 
-def complaint(call: Call, tool: str) -> str:
+def complaint(call: ToolCall, tool: str) -> str:
     """What a tool said instead of what it was asked for."""
     lines = [line.strip() for line in call.text.splitlines() if line.strip()]
     said = lines[-1][:120] if lines else f"{tool} printed nothing"

@@ -9,7 +9,7 @@ from doctor.api import Capture, Fact, Group, NotUnderstood, Run
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class InfinibandPort:
     """`state` is active, armed, initializing or down; `physical` is LinkUp, Polling or Disabled.
 
     `layer` is InfiniBand or Ethernet, `rate` as it is told: "400 Gb/sec (4X NDR)", or "40".
@@ -49,7 +49,7 @@ _KEYS = {"State": "state", "Physical state": "phys_state", "Rate": "rate", "Link
 _STATES = {"init": "initializing", "armed": "armed", "arm": "armed"}
 
 
-def _ports(capture: Capture) -> tuple[Port, ...]:
+def _ports(capture: Capture) -> tuple[InfinibandPort, ...]:
     seen: dict[tuple[str, int], dict[str, str]] = {}
     device, port = "", -1
     for line in capture.stdout.splitlines():
@@ -69,9 +69,9 @@ def _ports(capture: Capture) -> tuple[Port, ...]:
     return tuple(sorted(found, key=lambda port: (port.device, port.number)))
 
 
-def _port(device: str, number: int, values: dict[str, str]) -> Port:
+def _port(device: str, number: int, values: dict[str, str]) -> InfinibandPort:
     state = values["state"].lower()
-    return Port(
+    return InfinibandPort(
         device,
         number,
         _STATES.get(state, state),

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 
 from doctor.api import Capture, Fact, Given, JobPlan, NotUnderstood, Run
-from doctor.facts.network import Names
+from doctor.facts.network import ResolvedNames
 from doctor.facts.system import Identity
 from doctor.job.launch import Directory, JobProcess, Launch, as_address
 from doctor.job.launch.command import kept_words, read_command
@@ -84,7 +84,7 @@ LAUNCHES: Given[tuple[Launch, ...]] = Given("launches")
 def directory(
     plan: JobPlan,
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
-    names: Mapping[str, Names],
+    names: Mapping[str, ResolvedNames],
     identities: Mapping[str, Identity],
 ) -> Directory:
     """Who is called what, and whose an address is."""

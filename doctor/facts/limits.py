@@ -105,7 +105,7 @@ NEIGHBOURS = Fact("neighbours", Read(("/proc/sys/net/ipv4/neigh/default/gc_thres
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class CpuPace:
     """Settings that make a host slow: governor -> number of CPUs, and NUMA balancing."""
 
     governors: Mapping[str, int]
@@ -113,14 +113,16 @@ class Pace:
     numa_nodes: int
 
 
-def _pace(capture: Capture) -> Pace:
+def _pace(capture: Capture) -> CpuPace:
     found = files(capture)
     governors: dict[str, int] = {}
     for path, text in found.items():
         if path.endswith("/scaling_governor") and text.strip():
             governors[text.strip()] = governors.get(text.strip(), 0) + 1
     nodes = sum(len(part) for part in _ranges(found.get("/sys/devices/system/node/online", "0")))
-    return Pace(governors, found.get("/proc/sys/kernel/numa_balancing", "0").strip() not in ("", "0"), nodes)
+    return CpuPace(
+        governors, found.get("/proc/sys/kernel/numa_balancing", "0").strip() not in ("", "0"), nodes
+    )
 
 
 PACE = Fact(

@@ -125,7 +125,7 @@ ROUTES = Fact("routes", Read(("/proc/net/route",)), _routes)
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
+class BoundPort:
     """A bound TCP port; `process` is only known of the job's ports, and empty where only root may see it."""
 
     address: str
@@ -160,7 +160,7 @@ def _ask_listeners(ask: Ask) -> str:
     return _LISTENERS.replace("WANTED", " ".join(f"{port:04X}" for port in ask.ports) or "none")
 
 
-def _listeners(capture: Capture) -> tuple[Listener, ...]:
+def _listeners(capture: Capture) -> tuple[BoundPort, ...]:
     if not capture.stdout.startswith("listeners"):
         raise NotUnderstood("the list of listeners has no head")
     owners = {
@@ -171,7 +171,7 @@ def _listeners(capture: Capture) -> tuple[Listener, ...]:
     for row in (line.split() for line in capture.stdout.splitlines()):
         local = re.fullmatch(r"([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})", row[1]) if len(row) > 9 else None
         if local and row[3] == "0A":
-            found.append(Listener(_unpacked(local[1]), int(local[2], 16), owners.get(row[9], "")))
+            found.append(BoundPort(_unpacked(local[1]), int(local[2], 16), owners.get(row[9], "")))
     return tuple(found)
 
 
@@ -186,7 +186,7 @@ LISTENERS = Fact("listeners", Run(_ask_listeners), _listeners)
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ResolvedNames:
     """What this host resolves names to, in the resolver's order; an empty tuple is "not found"."""
 
     addresses: Mapping[str, tuple[str, ...]]
@@ -223,7 +223,7 @@ def _ask_names(ask: Ask) -> str:
     return _LOOK_UP.replace("NAMES", " ".join(shlex.quote(name) for name in ask.names))
 
 
-def _names(capture: Capture) -> Names:
+def _names(capture: Capture) -> ResolvedNames:
     found: dict[str, list[str]] = {}
     own = ""
     current: list[str] | None = None
@@ -239,7 +239,7 @@ def _names(capture: Capture) -> Names:
         found.pop(next(reversed(found), ""), None)  # its look-up was ended half-way
     if own not in found:
         raise NotUnderstood("looking up names did not end in time" if capture.rc else "no name was looked up")
-    return Names({name: tuple(addresses) for name, addresses in found.items()}, own)
+    return ResolvedNames({name: tuple(addresses) for name, addresses in found.items()}, own)
 
 
 @lru_cache(4096)

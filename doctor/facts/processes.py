@@ -11,7 +11,7 @@ from doctor.job.launch.launchers import LAUNCHERS
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class DeviceProcess:
     pid: int
     parent: int
     state: str
@@ -26,7 +26,7 @@ class Processes:
     empty where there are none."""
 
     init: str
-    shown: tuple[Process, ...]
+    shown: tuple[DeviceProcess, ...]
 
 
 _PS = (
@@ -50,7 +50,9 @@ def _processes(capture: Capture) -> Processes:
     rows = re.findall(
         r"^ *(\d{1,10}) +(\d{1,10}) +(\S{1,8}) +(\S+) +(\d{1,12}) +(.*)$", capture.stdout, re.MULTILINE
     )
-    found = [Process(int(p), int(pp), st, user, int(t), args.strip()) for p, pp, st, user, t, args in rows]
+    found = [
+        DeviceProcess(int(p), int(pp), st, user, int(t), args.strip()) for p, pp, st, user, t, args in rows
+    ]
     if not found and capture.stdout.strip() != "none":
         raise NotUnderstood("ps printed no process")
     init = next((process.command for process in found if process.pid == 1), "")

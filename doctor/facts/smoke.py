@@ -12,7 +12,7 @@ from doctor.smoke.result import SmokePlan, SmokeResult
 
 
 @dataclass(frozen=True, slots=True)
-class SmokeRun:
+class JudgedRun:
     """One run with what it proves."""
 
     result: SmokeResult
@@ -52,7 +52,7 @@ PHASE_NAMES = {"spawned": "start", "ready": "start"}
 class SmokeSeen:
     """All runs: the first, and those that were repeated without the hosts that it named."""
 
-    runs: tuple[SmokeRun, ...]
+    runs: tuple[JudgedRun, ...]
     unheard: frozenset[str] = frozenset()
     """Hosts that could not be asked at all: no smoke run needs to say so again."""
 

@@ -74,7 +74,7 @@ CLOCK_END = Fact("clock-end", Run("date +%s.%N"), _clock, timeout=2)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundDevices:
     """Devices of one vendor: the numbers of their files, and what is plugged in, with or without a driver.
 
     Of NVIDIA also switches are plugged in. `driver` is the version, or another word where it has none.
@@ -89,12 +89,12 @@ class Found:
 class Devices:
     """Accelerators as the device files and the PCI bus show them, by the name of the vendor."""
 
-    found: Mapping[str, Found]
+    found: Mapping[str, FoundDevices]
     product: str
     emulated: bool = False
     """In the test lab hosts have devices that nobody has."""
 
-    def of(self, vendor: Vendor) -> Found:
+    def of(self, vendor: Vendor) -> FoundDevices:
         return self.found.get(vendor.name, _NOTHING)
 
     @property
@@ -102,7 +102,7 @@ class Devices:
         return self.of(ASCEND).numbers
 
 
-_NOTHING = Found()
+_NOTHING = FoundDevices()
 _PCI = "/proc/bus/pci/devices"
 _GIVEN_AWAY = ("vfio-pci", "pci-stub")
 """Drivers of what belongs to a virtual machine."""
@@ -114,7 +114,7 @@ def _devices(capture: Capture) -> Devices:
     rows = re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t(.*)", read.get(_PCI, ""), re.MULTILINE)
     plugged = [pci for pci, rest in rows if not rest.endswith(_GIVEN_AWAY)]
     found = {
-        vendor.name: Found(
+        vendor.name: FoundDevices(
             _numbers(vendor, read),
             sum(re.fullmatch(vendor.on_bus, pci) is not None for pci in plugged),
             _driver(vendor, read),
@@ -141,7 +141,7 @@ def _driver(vendor: Vendor, read: Mapping[str, str]) -> str:
     )
 
 
-def _product(found: Mapping[str, Found], plugged: Sequence[str]) -> str:
+def _product(found: Mapping[str, FoundDevices], plugged: Sequence[str]) -> str:
     there = [vendor for vendor in VENDORS if found[vendor.name].numbers]
     there += [vendor for vendor in VENDORS if vendor.bus_suffices and found[vendor.name].on_bus]
     if not there:

@@ -9,15 +9,15 @@ from doctor.firewall.decide import PortSpan, Ruleset
 from doctor.firewall.decision import Action, Decision, Manager
 from doctor.firewall.iptables import parse_iptables_save
 from doctor.firewall.nft import parse_nft
-from doctor.firewall.rules import Table
+from doctor.firewall.rules import RuleTable
 
 __all__ = [
     "Action",
     "Decision",
     "Manager",
     "PortSpan",
+    "RuleTable",
     "Ruleset",
-    "Table",
     "combine",
     "parse_iptables_save",
     "parse_nft",

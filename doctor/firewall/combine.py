@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from doctor.firewall.decide import Ruleset
-from doctor.firewall.rules import Table
+from doctor.firewall.rules import RuleTable
 
 
-def combine(nft: Iterable[Table] = (), iptables: Iterable[Table] = ()) -> Ruleset:
+def combine(nft: Iterable[RuleTable] = (), iptables: Iterable[RuleTable] = ()) -> Ruleset:
     """`nft` from `parse_nft`, `iptables` from every save of the host, of both backends and both families.
 
     What iptables-nft writes is listed by nft too, with parts that nft cannot show. Such a table is left to
@@ -22,7 +22,7 @@ def combine(nft: Iterable[Table] = (), iptables: Iterable[Table] = ()) -> Rulese
     return Ruleset((*kept, *saved))
 
 
-def _same(listed: Table, saved: Table | None) -> bool:
+def _same(listed: RuleTable, saved: RuleTable | None) -> bool:
     """A save also shows base chains that do not exist yet: they are empty and accept."""
     if saved is None or not listed.chains.keys() <= saved.chains.keys():
         return False

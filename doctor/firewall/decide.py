@@ -12,16 +12,16 @@ from dataclasses import dataclass, replace
 
 from doctor.firewall.decision import Action, Decision, Manager, accepted, manager_of, stopped
 from doctor.firewall.evaluate import pass_through
-from doctor.firewall.fate import Budget, Fate, TooMuch, Way
+from doctor.firewall.fate import Budget, Fate, PacketPath, TooMuch
 from doctor.firewall.packet import EPHEMERAL, Address, Packet, State, canonical, journey
 from doctor.firewall.rules import (
     Chain,
     Compare,
     Field,
     Hook,
-    Kind,
     Rule,
-    Table,
+    RuleTable,
+    VerdictKind,
     VerdictMap,
 )
 from doctor.firewall.values import Interval, Spans
@@ -48,7 +48,7 @@ class PortSpan:
 class Ruleset:
     """All rules of one host. Make it with `combine`, so that no table counts twice."""
 
-    tables: tuple[Table, ...] = ()
+    tables: tuple[RuleTable, ...] = ()
 
     def decide_in(
         self,
@@ -117,7 +117,7 @@ class Ruleset:
             manager_of(table)
             for table in self.tables
             if any(
-                chain.rules or (chain.hook and chain.hook.policy is not Kind.ACCEPT)
+                chain.rules or (chain.hook and chain.hook.policy is not VerdictKind.ACCEPT)
                 for chain in table.chains.values()
             )
         )
@@ -160,7 +160,7 @@ class Ruleset:
             return Decision(
                 Action.UNKNOWN, reason=f"the rule set has {self.rules:,} rules, too many to follow"
             )
-        states = {State(): Way()}
+        states = {State(): PacketPath()}
         answer = Decision(Action.ACCEPT)
         try:
             for packet in packets:
@@ -171,12 +171,12 @@ class Ruleset:
                         return stopped(fate, packet)
                 if packet is packets[0]:
                     answer = accepted(fate)
-                states = {state.next_packet(): Way(way.doubt) for state, way in fate.alive.items()}
+                states = {state.next_packet(): PacketPath(way.doubt) for state, way in fate.alive.items()}
         except TooMuch:
             return Decision(Action.UNKNOWN, reason=f"the {self.rules:,} rules lead too far to be followed")
         return answer
 
-    def _travel(self, packet: Packet, states: dict[State, Way], budget: Budget) -> Fate:
+    def _travel(self, packet: Packet, states: dict[State, PacketPath], budget: Budget) -> Fate:
         fate = Fate(alive=states)
         for table, chain, hook, certain in self._base_chains(packet):
             one = pass_through(table, chain, packet, fate.alive, budget)
@@ -192,7 +192,7 @@ class Ruleset:
             fate.alive = one.alive
         return fate
 
-    def _base_chains(self, packet: Packet) -> list[tuple[Table, Chain, Hook, bool]]:
+    def _base_chains(self, packet: Packet) -> list[tuple[RuleTable, Chain, Hook, bool]]:
         """The chains that see the packet, in their order, and whether it is certain that they do."""
         found = []
         order = ("ingress", "prerouting", "input") if packet.incoming else ("output", "postrouting", "egress")

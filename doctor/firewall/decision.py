@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from doctor.firewall.fate import Fate, Way
+from doctor.firewall.fate import Fate, PacketPath
 from doctor.firewall.packet import Packet
-from doctor.firewall.rules import Kind, Table
+from doctor.firewall.rules import RuleTable, VerdictKind
 
 
 class Action(str, Enum):
@@ -45,7 +45,7 @@ class Decision:
         return self.action in (Action.DROP, Action.REJECT)
 
 
-def manager_of(table: Table, chain: str = "") -> Manager:
+def manager_of(table: RuleTable, chain: str = "") -> Manager:
     """Who wrote the rules of a table; with `chain`, who wrote those of that chain.
 
     ufw and firewalld mark their chains by name. A rule that somebody put straight into a base chain beside
@@ -68,15 +68,15 @@ def accepted(fate: Fate) -> Decision:
 def stopped(fate: Fate, packet: Packet) -> Decision:
     """The decision for a packet that some way, or every way, ends in something else than acceptance."""
     which = "" if packet.first else _FOLLOWING[packet.reply]
-    sure = not fate.alive and Kind.UNKNOWN not in fate.ends
+    sure = not fate.alive and VerdictKind.UNKNOWN not in fate.ends
     if sure and len(fate.ends) == 1:
         kind, way = next(iter(fate.ends.items()))
         return _decision(Action(kind.value), way, which)
     if sure:
         return _decision(
-            Action.DROP, fate.ends[Kind.DROP], " ".join(filter(None, (which, "dropped or rejected")))
+            Action.DROP, fate.ends[VerdictKind.DROP], " ".join(filter(None, (which, "dropped or rejected")))
         )
-    way = fate.ends.get(Kind.UNKNOWN) or next(iter(fate.ends.values()))
+    way = fate.ends.get(VerdictKind.UNKNOWN) or next(iter(fate.ends.values()))
     doubts = [way.doubt, *(other.doubt for other in fate.alive.values())]
     reason = next(filter(None, doubts), "the rules leave it open")
     return _decision(Action.UNKNOWN, way, f"{which}: {reason}" if which else reason)
@@ -89,7 +89,7 @@ def _ufw(chain: str) -> bool:
     return chain.startswith(("ufw-", "ufw6-"))
 
 
-def _decision(action: Action, way: Way, reason: str) -> Decision:
+def _decision(action: Action, way: PacketPath, reason: str) -> Decision:
     place = way.place
     if place is None:
         return Decision(action, reason=reason)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from doctor.firewall.fate import Budget, Fate, Place, TooMuch, Way
+from doctor.firewall.fate import Budget, Fate, PacketPath, RulePlace, TooMuch
 from doctor.firewall.packet import Packet, State
 from doctor.firewall.rules import (
     Chain,
@@ -17,17 +17,17 @@ from doctor.firewall.rules import (
     Doubtful,
     Field,
     Hook,
-    Kind,
     Matcher,
     Rule,
+    RuleTable,
+    RuleVerdict,
     SetMark,
     Step,
-    Table,
     Untrack,
-    Verdict,
+    VerdictKind,
     VerdictMap,
 )
-from doctor.firewall.values import Bits, Masked, Names, Truth
+from doctor.firewall.values import Bits, InterfaceNames, Masked, Truth
 
 MAX_DEPTH = 64
 MAX_STATES = 64
@@ -37,27 +37,27 @@ MAX_STATES = 64
 class Walk:
     """One packet in one base chain of one table."""
 
-    table: Table
+    table: RuleTable
     hook: Hook
     packet: Packet
     budget: Budget
     fate: Fate = field(default_factory=Fate)
 
-    def base(self, chain: Chain, states: dict[State, Way]) -> Fate:
+    def base(self, chain: Chain, states: dict[State, PacketPath]) -> Fate:
         """Runs the base chain; `fate.alive` are the states in which it accepts."""
-        policy = Place(self.table, chain.name, f"policy {self.hook.policy.value}")
+        policy = RulePlace(self.table, chain.name, f"policy {self.hook.policy.value}")
         for state, way in self.run(chain, states, 0).items():
-            spoke = way.place if self.hook.policy is Kind.ACCEPT and way.place else policy
-            self.settle(self.hook.policy, state, Way(way.doubt, spoke))
+            spoke = way.place if self.hook.policy is VerdictKind.ACCEPT and way.place else policy
+            self.settle(self.hook.policy, state, PacketPath(way.doubt, spoke))
         return self.fate
 
-    def settle(self, kind: Kind, state: State, way: Way) -> None:
-        if kind is Kind.ACCEPT:
+    def settle(self, kind: VerdictKind, state: State, way: PacketPath) -> None:
+        if kind is VerdictKind.ACCEPT:
             self.fate.live(state, way)
         else:
             self.fate.end(kind, way)
 
-    def run(self, chain: Chain, states: dict[State, Way], depth: int) -> dict[State, Way]:
+    def run(self, chain: Chain, states: dict[State, PacketPath], depth: int) -> dict[State, PacketPath]:
         """The states that come out at the end of the chain without a verdict."""
         if depth > MAX_DEPTH:
             raise TooMuch
@@ -77,23 +77,25 @@ class Walk:
         return back.alive
 
     def rule(
-        self, chain: Chain, rule: Rule, state: State, way: Way, depth: int, after: Fate, back: Fate
+        self, chain: Chain, rule: Rule, state: State, way: PacketPath, depth: int, after: Fate, back: Fate
     ) -> None:
         """One rule on one state: what goes on joins `after`, what leaves the chain, `back`."""
-        place = Place(self.table, chain.name, rule.text)
+        place = RulePlace(self.table, chain.name, rule.text)
         for step in rule.steps:
             self.budget.spend()
             if isinstance(step, SetMark | Untrack):
                 state = self.change(step, state)
                 continue
-            onward: Way | None = None
+            onward: PacketPath | None = None
             for verdict, doubt in self.outcomes(step, state):
                 branch = (
-                    way if not doubt or way.doubt else Way(f"`{rule.text}` depends on {doubt}", way.place)
+                    way
+                    if not doubt or way.doubt
+                    else PacketPath(f"`{rule.text}` depends on {doubt}", way.place)
                 )
                 if verdict is None:
                     after.live(state, branch)
-                elif verdict.kind is Kind.CONTINUE:
+                elif verdict.kind is VerdictKind.CONTINUE:
                     onward = branch
                 else:
                     self.follow(verdict, state, branch, place, depth, after, back)
@@ -102,24 +104,24 @@ class Walk:
             way = onward
         after.live(state, way)
 
-    def outcomes(self, step: Step, state: State) -> Iterator[tuple[Verdict | None, str]]:
+    def outcomes(self, step: Step, state: State) -> Iterator[tuple[RuleVerdict | None, str]]:
         """Each possible outcome of a step, with what it depends on; None leaves the rule."""
-        if isinstance(step, Verdict):
+        if isinstance(step, RuleVerdict):
             yield step, ""
         elif isinstance(step, Doubtful):
             yield None, step.why
-            yield Verdict(Kind.CONTINUE), step.why
+            yield RuleVerdict(VerdictKind.CONTINUE), step.why
         elif isinstance(step, Compare):
             truth = self.compare(step, state)
             doubt = step.why if truth is None else ""
             if truth is not True:
                 yield None, doubt
             if truth is not False:
-                yield Verdict(Kind.CONTINUE), doubt
+                yield RuleVerdict(VerdictKind.CONTINUE), doubt
         elif isinstance(step, VerdictMap):
             yield from self.look_up(step, state)
 
-    def look_up(self, step: VerdictMap, state: State) -> Iterator[tuple[Verdict | None, str]]:
+    def look_up(self, step: VerdictMap, state: State) -> Iterator[tuple[RuleVerdict | None, str]]:
         possible = []
         for element, verdict in step.elements:
             truth = self.holds(step.fields, element, state)
@@ -128,27 +130,36 @@ class Walk:
                 return
             if truth is None:
                 possible.append(verdict)
-        default = None if step.otherwise.kind is Kind.CONTINUE else step.otherwise
+        default = None if step.otherwise.kind is VerdictKind.CONTINUE else step.otherwise
         for choice in (*possible, default):
             yield choice, step.why if possible else ""
 
     def follow(
-        self, verdict: Verdict, state: State, way: Way, place: Place, depth: int, after: Fate, back: Fate
+        self,
+        verdict: RuleVerdict,
+        state: State,
+        way: PacketPath,
+        place: RulePlace,
+        depth: int,
+        after: Fate,
+        back: Fate,
     ) -> None:
         """Does what a verdict says; only a final one counts as the rule that spoke."""
-        if verdict.kind is Kind.RETURN:
+        if verdict.kind is VerdictKind.RETURN:
             back.live(state, way)
-        elif verdict.kind in (Kind.JUMP, Kind.GOTO):
+        elif verdict.kind in (VerdictKind.JUMP, VerdictKind.GOTO):
             target = self.table.chains.get(verdict.target)
             if target is None:
-                self.fate.end(Kind.UNKNOWN, Way(f"the chain {verdict.target} is not listed", place))
+                self.fate.end(
+                    VerdictKind.UNKNOWN, PacketPath(f"the chain {verdict.target} is not listed", place)
+                )
                 return
-            joined = after if verdict.kind is Kind.JUMP else back
+            joined = after if verdict.kind is VerdictKind.JUMP else back
             for left, came in self.run(target, {state: way}, depth + 1).items():
                 joined.live(left, came)
         else:
             doubt = way.doubt or verdict.why
-            self.settle(verdict.kind, state, Way(doubt, place))
+            self.settle(verdict.kind, state, PacketPath(doubt, place))
 
     def compare(self, step: Compare, state: State) -> Truth:
         truth: Truth = False
@@ -176,7 +187,7 @@ class Walk:
     def part(self, name: Field, matcher: Matcher, state: State) -> Truth:
         if matcher is None:
             return None
-        if isinstance(matcher, Names):
+        if isinstance(matcher, InterfaceNames):
             return matcher.holds(self.packet.name(name))
         if isinstance(matcher, Masked):
             return matcher.holds(self.bits(name, state))
@@ -216,7 +227,7 @@ class Walk:
 
 
 def pass_through(
-    table: Table, chain: Chain, packet: Packet, states: dict[State, Way], budget: Budget
+    table: RuleTable, chain: Chain, packet: Packet, states: dict[State, PacketPath], budget: Budget
 ) -> Fate:
     """What one base chain does with a packet that arrives in any of the states."""
     assert chain.hook is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from doctor.firewall.packet import State
-from doctor.firewall.rules import Kind, Table
+from doctor.firewall.rules import RuleTable, VerdictKind
 
 
 class TooMuch(Exception):
@@ -13,35 +13,35 @@ class TooMuch(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RulePlace:
     """The rule (or the policy) that spoke."""
 
-    table: Table
+    table: RuleTable
     chain: str
     rule: str
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class PacketPath:
     """How a state was reached: the first doubt on the way, in words, and the last rule that spoke."""
 
     doubt: str = ""
-    place: Place | None = None
+    place: RulePlace | None = None
 
 
 @dataclass(slots=True)
 class Fate:
     """Where the packet can end: `ends` holds final outcomes, `alive` the states in which it travels on."""
 
-    alive: dict[State, Way] = field(default_factory=dict)
-    ends: dict[Kind, Way] = field(default_factory=dict)
+    alive: dict[State, PacketPath] = field(default_factory=dict)
+    ends: dict[VerdictKind, PacketPath] = field(default_factory=dict)
 
-    def live(self, state: State, way: Way) -> None:
+    def live(self, state: State, way: PacketPath) -> None:
         known = self.alive.get(state)
         if known is None or (known.doubt and not way.doubt):
             self.alive[state] = way
 
-    def end(self, kind: Kind, way: Way) -> None:
+    def end(self, kind: VerdictKind, way: PacketPath) -> None:
         known = self.ends.get(kind)
         if known is None or (known.doubt and not way.doubt):
             self.ends[kind] = way

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from doctor.firewall.iptables_tokens import Option, address_range, masked, network, number, ports
+from doctor.firewall.iptables_tokens import IptablesOption, address_range, masked, network, number, ports
 from doctor.firewall.rules import (
     ADDRESS_TYPES,
     DIRECTIONS,
@@ -18,7 +18,7 @@ from doctor.firewall.rules import (
     Matcher,
     Step,
 )
-from doctor.firewall.values import Masked, Names, Spans
+from doctor.firewall.values import InterfaceNames, Masked, Spans
 
 PROTOCOLS = {
     "tcp": TCP, "udp": 17, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "dccp": 33, "udplite": 136,
@@ -35,12 +35,12 @@ REASONS = {
 }  # fmt: skip
 
 
-def header(given: list[Option]) -> list[Step]:
+def header(given: list[IptablesOption]) -> list[Step]:
     """The matches before any -m: addresses, interfaces, protocol."""
     return [_one(option, HEADER) for option in given]
 
 
-def match_module(name: str, given: list[Option]) -> list[Step]:
+def match_module(name: str, given: list[IptablesOption]) -> list[Step]:
     """The conditions of one `-m name …`: options that are not known make the match a doubt, never a guess."""
     if name in HARMLESS:
         return []
@@ -57,16 +57,16 @@ def match_module(name: str, given: list[Option]) -> list[Step]:
     return steps or ([] if name in PROTOCOLS else [Doubtful(f"the match `{name}`")])
 
 
-Reader = Callable[[Option], "Step | None"]
+Reader = Callable[[IptablesOption], "Step | None"]
 
 
-def _one(option: Option, known: dict[str, Reader]) -> Step:
+def _one(option: IptablesOption, known: dict[str, Reader]) -> Step:
     read = known.get(option.name)
     step = read(option) if read is not None else None
     return step or Doubtful(f"the option `{option.name} {option.value}`".replace(" `", "`"))
 
 
-def _compare(field: Field, matcher: Matcher, option: Option) -> Step | None:
+def _compare(field: Field, matcher: Matcher, option: IptablesOption) -> Step | None:
     return None if matcher is None else Compare((field,), ((matcher,),), option.negated)
 
 
@@ -75,15 +75,19 @@ def _spans(field: Field, read: Callable[[str], Spans | None]) -> Reader:
 
 
 def _interface(field: Field) -> Reader:
-    def read(option: Option) -> Step | None:
+    def read(option: IptablesOption) -> Step | None:
         name = option.value
-        names = Names(frozenset(), (name[:-1],)) if name.endswith("+") else Names(frozenset({name}))
+        names = (
+            InterfaceNames(frozenset(), (name[:-1],))
+            if name.endswith("+")
+            else InterfaceNames(frozenset({name}))
+        )
         return _compare(field, names, option)
 
     return read
 
 
-def _protocol(option: Option) -> Step | None:
+def _protocol(option: IptablesOption) -> Step | None:
     name = option.value.lower()
     if name in ("all", "0"):
         return Compare((), ((),), option.negated)
@@ -94,7 +98,7 @@ def _protocol(option: Option) -> Step | None:
 def _listed(field: Field, numbers: dict[str, int]) -> Reader:
     """A list of names of which the packet has to have one."""
 
-    def read(option: Option) -> Step | None:
+    def read(option: IptablesOption) -> Step | None:
         wanted = [numbers.get(name.lower()) for name in option.value.split(",")]
         if None in wanted:
             return None
@@ -103,7 +107,7 @@ def _listed(field: Field, numbers: dict[str, int]) -> Reader:
     return read
 
 
-def _either_port(option: Option) -> Step | None:
+def _either_port(option: IptablesOption) -> Step | None:
     spans = ports(option.value)
     if spans is None:
         return None
@@ -113,7 +117,7 @@ def _either_port(option: Option) -> Step | None:
 
 
 def _mark(field: Field) -> Reader:
-    def read(option: Option) -> Step | None:
+    def read(option: IptablesOption) -> Step | None:
         pair = masked(option.value)
         if pair is None:
             return None
@@ -122,7 +126,7 @@ def _mark(field: Field) -> Reader:
     return read
 
 
-def _flags(option: Option) -> Step | None:
+def _flags(option: IptablesOption) -> Step | None:
     if option.name == "--syn":
         asked, wanted = 0x17, 0x02
     elif len(option.values) == 2:
@@ -142,12 +146,12 @@ def _flag_bits(names: str) -> int | None:
     return None if None in bits else sum({bit for bit in bits if bit is not None})
 
 
-def _direction(option: Option) -> Step | None:
+def _direction(option: IptablesOption) -> Step | None:
     value = DIRECTIONS.get(option.value.lower())
     return None if value is None else _compare(Field.DIRECTION, Spans.of([(value, value)]), option)
 
 
-def _name_of_set(given: list[Option]) -> str:
+def _name_of_set(given: list[IptablesOption]) -> str:
     return next((option.values[0] for option in given if option.name == "--match-set" and option.values), "")
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from doctor.firewall.iptables_tokens import Option, masked, number
-from doctor.firewall.rules import Field, Kind, SetMark, Step, Untrack, Verdict
+from doctor.firewall.iptables_tokens import IptablesOption, masked, number
+from doctor.firewall.rules import Field, RuleVerdict, SetMark, Step, Untrack, VerdictKind
 from doctor.firewall.values import WORD
 
 FINAL = {
-    "ACCEPT": Kind.ACCEPT, "SNAT": Kind.ACCEPT, "MASQUERADE": Kind.ACCEPT,
-    "DROP": Kind.DROP, "REJECT": Kind.REJECT, "RETURN": Kind.RETURN,
+    "ACCEPT": VerdictKind.ACCEPT, "SNAT": VerdictKind.ACCEPT, "MASQUERADE": VerdictKind.ACCEPT,
+    "DROP": VerdictKind.DROP, "REJECT": VerdictKind.REJECT, "RETURN": VerdictKind.RETURN,
 }  # fmt: skip
 PASSING = frozenset({
     "LOG", "NFLOG", "ULOG", "TRACE", "AUDIT", "TCPMSS", "TOS", "DSCP", "ECN", "TTL", "HL", "CHECKSUM",
@@ -26,12 +26,12 @@ REWRITING = {
 }  # fmt: skip
 
 
-def target_steps(name: str, given: list[Option], goto: bool, chains: Container[str]) -> list[Step]:
+def target_steps(name: str, given: list[IptablesOption], goto: bool, chains: Container[str]) -> list[Step]:
     """The steps of one target. A chain of the table comes first: its name can be anything."""
     if name in chains:
-        return [Verdict(Kind.GOTO if goto else Kind.JUMP, name)]
+        return [RuleVerdict(VerdictKind.GOTO if goto else VerdictKind.JUMP, name)]
     if name in FINAL:
-        return [Verdict(FINAL[name])]
+        return [RuleVerdict(FINAL[name])]
     if name in PASSING:
         return []
     if name == "MARK":
@@ -45,10 +45,10 @@ def target_steps(name: str, given: list[Option], goto: bool, chains: Container[s
     if name == "CT":
         return []
     why = REWRITING.get(name, "is not known")
-    return [Verdict(Kind.UNKNOWN, why=f"the target {name} {why}")]
+    return [RuleVerdict(VerdictKind.UNKNOWN, why=f"the target {name} {why}")]
 
 
-def _mark(given: list[Option], field: Field) -> SetMark:
+def _mark(given: list[IptablesOption], field: Field) -> SetMark:
     """`--set-xmark value/mask` clears the mask and xors the value; the others are forms of it."""
     if len(given) != 1:
         return SetMark(field, None)
@@ -67,7 +67,7 @@ def _mark(given: list[Option], field: Field) -> SetMark:
     return SetMark(field, None)
 
 
-def _connmark(given: list[Option]) -> SetMark:
+def _connmark(given: list[IptablesOption]) -> SetMark:
     """Copies between packet and connection; with masks only the simple is followed, the rest forgotten."""
     names = {option.name: option for option in given}
     save, restore = "--save-mark" in names, "--restore-mark" in names

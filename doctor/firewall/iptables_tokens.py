@@ -13,13 +13,13 @@ ESCAPED = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class IptablesWord:
     text: str
     quoted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class IptablesOption:
     """`! --name value value`; the values before any option have an empty name."""
 
     name: str
@@ -31,9 +31,9 @@ class Option:
         return " ".join(self.values)
 
 
-def split(line: str) -> list[Word] | None:
+def split(line: str) -> list[IptablesWord] | None:
     """The words of a line, or None when its quotes do not close."""
-    words: list[Word] = []
+    words: list[IptablesWord] = []
     position = 0
     while position < len(line):
         if line[position].isspace():
@@ -43,14 +43,14 @@ def split(line: str) -> list[Word] | None:
         if match is None:
             return None
         quoted = match[1] is not None
-        words.append(Word(ESCAPED.sub(r"\1", match[1]), True) if quoted else Word(match[2]))
+        words.append(IptablesWord(ESCAPED.sub(r"\1", match[1]), True) if quoted else IptablesWord(match[2]))
         position = match.end()
     return words
 
 
-def options(words: list[Word]) -> list[Option]:
+def options(words: list[IptablesWord]) -> list[IptablesOption]:
     """Words gathered under the option they belong to."""
-    found: list[Option] = []
+    found: list[IptablesOption] = []
     negated = False
     for word in words:
         if word.text == "!" and not word.quoted:
@@ -61,14 +61,14 @@ def options(words: list[Word]) -> list[Option]:
             and len(word.text) > 1
             and not word.text[1].isdigit()
         ):
-            found.append(Option(word.text, (), negated))
+            found.append(IptablesOption(word.text, (), negated))
             negated = False
         elif found and found[-1].name:
             last = found[-1]
-            found[-1] = Option(last.name, (*last.values, word.text), last.negated or negated)
+            found[-1] = IptablesOption(last.name, (*last.values, word.text), last.negated or negated)
             negated = False
         else:
-            found.append(Option("", (word.text,), negated))
+            found.append(IptablesOption("", (word.text,), negated))
             negated = False
     return found
 

@@ -22,7 +22,7 @@ from doctor.errors import NotUnderstood
 from doctor.firewall.nft_match import NamedSet
 from doctor.firewall.nft_statement import statement_steps
 from doctor.firewall.nft_text import rule_text
-from doctor.firewall.rules import Chain, Hook, Kind, Rule, Table
+from doctor.firewall.rules import Chain, Hook, Rule, RuleTable, VerdictKind
 
 FAMILIES = frozenset({"ip", "ip6", "inet", "arp", "bridge", "netdev"})
 
@@ -74,7 +74,7 @@ class _Ruleset(msgspec.Struct):
 
 
 @dataclass(slots=True)
-class _Draft:
+class _NftDraft:
     """A table while its objects are being gathered."""
 
     hooks: dict[str, Hook | None] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class _Draft:
     sets: dict[str, NamedSet] = field(default_factory=dict)
 
 
-def parse_nft(text: str) -> tuple[Table, ...]:
+def parse_nft(text: str) -> tuple[RuleTable, ...]:
     """The tables of a rule set; no text is no tables."""
     if not text.strip():
         return ()
@@ -94,16 +94,16 @@ def parse_nft(text: str) -> tuple[Table, ...]:
         raise NotUnderstood(f"`nft -j list ruleset` printed something that is no rule set: {error}") from None
 
 
-def _gather(objects: list[_Object]) -> dict[tuple[str, str], _Draft]:
+def _gather(objects: list[_Object]) -> dict[tuple[str, str], _NftDraft]:
     """Chains and sets by table: rules may name what comes after them."""
-    drafts: dict[tuple[str, str], _Draft] = {}
+    drafts: dict[tuple[str, str], _NftDraft] = {}
     for one in objects:
         if one.table is not None:
             if one.table.family not in FAMILIES:
                 raise NotUnderstood(
                     f"nft lists a table of the family {one.table.family[:40]!r}, which is not known"
                 )
-            drafts.setdefault((one.table.family, one.table.name), _Draft())
+            drafts.setdefault((one.table.family, one.table.name), _NftDraft())
         for part in (one.chain, one.set, one.map, one.rule):
             if part is None:
                 continue
@@ -114,7 +114,7 @@ def _gather(objects: list[_Object]) -> dict[tuple[str, str], _Draft]:
     return drafts
 
 
-def _add(draft: _Draft, part: _Chain | _Set | _Rule) -> None:
+def _add(draft: _NftDraft, part: _Chain | _Set | _Rule) -> None:
     if isinstance(part, _Chain):
         draft.hooks[part.name] = _hook(part)
         draft.rules.setdefault(part.name, [])
@@ -133,10 +133,10 @@ def _hook(chain: _Chain) -> Hook | None:
     if chain.policy not in ("accept", "drop"):
         raise NotUnderstood(f"the nft chain {chain.name[:40]!r} has the policy {chain.policy[:40]!r}")
     devices = (chain.dev,) if isinstance(chain.dev, str) else tuple(chain.dev or ())
-    return Hook(chain.hook, chain.prio, chain.type == "nat", Kind(chain.policy), devices)
+    return Hook(chain.hook, chain.prio, chain.type == "nat", VerdictKind(chain.policy), devices)
 
 
-def _table(family: str, name: str, draft: _Draft) -> Table:
+def _table(family: str, name: str, draft: _NftDraft) -> RuleTable:
     for grown in {_set_that_grows(one) for rules in draft.rules.values() for rule in rules for one in rule}:
         if grown in draft.sets:
             draft.sets[grown] = replace(draft.sets[grown], changing=True)
@@ -144,7 +144,7 @@ def _table(family: str, name: str, draft: _Draft) -> Table:
         chain: Chain(chain, tuple(_rules(draft.rules[chain], draft.sets)), hook)
         for chain, hook in draft.hooks.items()
     }
-    return Table(family, name, "nft", chains)
+    return RuleTable(family, name, "nft", chains)
 
 
 def _set_that_grows(statement: Any) -> str:

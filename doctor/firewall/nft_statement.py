@@ -9,18 +9,26 @@ from doctor.firewall.nft_match import NamedSet, key_fields, key_guards, key_matc
 from doctor.firewall.rules import (
     Doubtful,
     Field,
-    Kind,
+    RuleVerdict,
     SetMark,
     Step,
     Untrack,
-    Verdict,
+    VerdictKind,
     VerdictMap,
 )
 from doctor.firewall.values import WORD
 
-VERDICTS = {"accept": Kind.ACCEPT, "drop": Kind.DROP, "reject": Kind.REJECT, "return": Kind.RETURN,
-            "continue": Kind.CONTINUE, "jump": Kind.JUMP, "goto": Kind.GOTO,
-            "snat": Kind.ACCEPT, "masquerade": Kind.ACCEPT}  # fmt: skip
+VERDICTS = {
+    "accept": VerdictKind.ACCEPT,
+    "drop": VerdictKind.DROP,
+    "reject": VerdictKind.REJECT,
+    "return": VerdictKind.RETURN,
+    "continue": VerdictKind.CONTINUE,
+    "jump": VerdictKind.JUMP,
+    "goto": VerdictKind.GOTO,
+    "snat": VerdictKind.ACCEPT,
+    "masquerade": VerdictKind.ACCEPT,
+}
 PASSING = frozenset(
     {
         "counter",
@@ -74,24 +82,24 @@ def statement_steps(statement: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
     if name == "xt":
         return _xt(body)
     if name in REWRITING:
-        return [Verdict(Kind.UNKNOWN, why=f"`{name}` {REWRITING[name]}")]
+        return [RuleVerdict(VerdictKind.UNKNOWN, why=f"`{name}` {REWRITING[name]}")]
     return _anything(f"the statement `{name}`")
 
 
 def _anything(what: str) -> list[Step]:
-    return [Doubtful(what), Verdict(Kind.UNKNOWN, why=f"it depends on {what}")]
+    return [Doubtful(what), RuleVerdict(VerdictKind.UNKNOWN, why=f"it depends on {what}")]
 
 
-def read_verdict(body: Any) -> Verdict | None:
+def read_verdict(body: Any) -> RuleVerdict | None:
     """`{"accept": null}` or `{"jump": {"target": "chain"}}`."""
     if not isinstance(body, dict) or len(body) != 1:
         return None
     ((name, inside),) = body.items()
     kind = VERDICTS.get(name)
-    if kind in (Kind.JUMP, Kind.GOTO):
+    if kind in (VerdictKind.JUMP, VerdictKind.GOTO):
         target = inside.get("target") if isinstance(inside, dict) else None
-        return Verdict(kind, target) if isinstance(target, str) else None
-    return None if kind is None else Verdict(kind)
+        return RuleVerdict(kind, target) if isinstance(target, str) else None
+    return None if kind is None else RuleVerdict(kind)
 
 
 def _verdict_map(body: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
@@ -100,7 +108,7 @@ def _verdict_map(body: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
     if fields is None or listed is None:
         return _anything("a verdict map that was not understood")
     elements = []
-    otherwise = Verdict(Kind.CONTINUE)
+    otherwise = RuleVerdict(VerdictKind.CONTINUE)
     for member in listed.elements:
         if not isinstance(member, list) or len(member) != 2:
             return _anything("a verdict map that was not understood")
@@ -139,7 +147,7 @@ def _mangle(body: Any) -> list[Step]:
         return []
     if "tcp option" in key:
         return []
-    return [Verdict(Kind.UNKNOWN, why="the rule rewrites the packet")]
+    return [RuleVerdict(VerdictKind.UNKNOWN, why="the rule rewrites the packet")]
 
 
 def _set_mark(target: Field, value: Any) -> SetMark:
@@ -180,7 +188,7 @@ def _xt(body: Any) -> list[Step]:
     if kind == "match":
         return [Doubtful(f"the iptables match `{name}`, which nft does not show")]
     if kind == "target" and name == "REJECT":
-        return [Verdict(Kind.REJECT)]
+        return [RuleVerdict(VerdictKind.REJECT)]
     if kind == "target":
-        return [Verdict(Kind.UNKNOWN, why=f"the iptables target `{name}` is not shown by nft")]
+        return [RuleVerdict(VerdictKind.UNKNOWN, why=f"the iptables target `{name}` is not shown by nft")]
     return _anything("a part that only iptables shows")

@@ -15,7 +15,7 @@ from doctor.firewall.rules import (
     Field,
     Matcher,
 )
-from doctor.firewall.values import Interval, Masked, Names, Spans
+from doctor.firewall.values import InterfaceNames, Interval, Masked, Spans
 
 FIELD_BITS = {Field.STATE: STATES, Field.FLAGS: TCP_FLAGS, Field.MARK: {}, Field.CTMARK: {}}
 WORDS: dict[Field, dict[str, int]] = {
@@ -53,7 +53,11 @@ def _names(value: Any) -> Matcher:
     """An interface's name. A bare number is the index of one that is gone: who has it now is not known."""
     if not isinstance(value, str) or not value or value.isdigit():
         return None
-    return Names(frozenset(), (value[:-1],)) if value.endswith("*") else Names(frozenset({value}))
+    return (
+        InterfaceNames(frozenset(), (value[:-1],))
+        if value.endswith("*")
+        else InterfaceNames(frozenset({value}))
+    )
 
 
 def _interval(field: Field, value: Any) -> Interval | None:

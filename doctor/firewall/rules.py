@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from doctor.firewall.values import Masked, Names, Spans
+from doctor.firewall.values import InterfaceNames, Masked, Spans
 
 
 class Field(str, Enum):
@@ -53,7 +53,7 @@ TCP_FLAGS = {"fin": 1, "syn": 2, "rst": 4, "psh": 8, "ack": 16, "urg": 32, "ecn"
 TCP = 6
 
 
-Matcher: TypeAlias = "Spans | Masked | Names | None"
+Matcher: TypeAlias = "Spans | Masked | InterfaceNames | None"
 """What one field is compared with; None is a value that could not be read, which may match or not."""
 
 
@@ -74,7 +74,7 @@ class Compare:
     why: str = "a value that was not understood"
 
 
-class Kind(str, Enum):
+class VerdictKind(str, Enum):
     ACCEPT = "accept"
     DROP = "drop"
     REJECT = "reject"
@@ -86,10 +86,10 @@ class Kind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RuleVerdict:
     """What a rule does with the packet: `target` is a chain; `why` tells why an outcome is unknown."""
 
-    kind: Kind
+    kind: VerdictKind
     target: str = ""
     why: str = ""
 
@@ -99,8 +99,8 @@ class VerdictMap:
     """Verdicts by value. Elements never overlap; `otherwise` is for all that none of them holds."""
 
     fields: tuple[Field, ...]
-    elements: tuple[tuple[tuple[Matcher, ...], Verdict], ...]
-    otherwise: Verdict = Verdict(Kind.CONTINUE)
+    elements: tuple[tuple[tuple[Matcher, ...], RuleVerdict], ...]
+    otherwise: RuleVerdict = RuleVerdict(VerdictKind.CONTINUE)
     why: str = "a value that was not understood"
 
 
@@ -122,7 +122,7 @@ class Untrack:
     """Takes the packet out of connection tracking, where that has not yet begun."""
 
 
-Step: TypeAlias = "Compare | Doubtful | Verdict | VerdictMap | SetMark | Untrack"
+Step: TypeAlias = "Compare | Doubtful | RuleVerdict | VerdictMap | SetMark | Untrack"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Hook:
     name: str
     priority: int
     nat: bool = False
-    policy: Kind = Kind.ACCEPT
+    policy: VerdictKind = VerdictKind.ACCEPT
     devices: tuple[str, ...] = ()
 
 
@@ -152,7 +152,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class RuleTable:
     """`family` is nft's (ip, ip6, inet, netdev, bridge, arp); `tool` is what wrote and shows it."""
 
     family: str

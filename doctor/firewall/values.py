@@ -90,7 +90,7 @@ class Masked:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class InterfaceNames:
     """Interface names: whole ones, and beginnings such as `eth` for `eth*`."""
 
     whole: frozenset[str]

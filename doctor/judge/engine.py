@@ -16,14 +16,14 @@ from doctor.errors import NotUnderstood
 from doctor.expect import Expect
 from doctor.job.plan import JobPlan
 from doctor.model import Missing, Problem, Result, Scope, Severity, Status
-from doctor.probe import Heard
+from doctor.probe import HostAnswer
 
 
 class Facts:
     """The parsed facts of all hosts, parsed when first asked for, once."""
 
     def __init__(
-        self, heard: Mapping[str, Heard], known: Mapping[tuple[str, str], Any] | None = None
+        self, heard: Mapping[str, HostAnswer], known: Mapping[tuple[str, str], Any] | None = None
     ) -> None:
         """`known` are values that are no question to ask the host: (host, fact) -> value."""
         self._heard = heard
@@ -37,7 +37,7 @@ class Facts:
             self._parsed[key] = self._parse(host, fact)
         return self._parsed[key]
 
-    def kept(self, heard: Mapping[str, Heard]) -> dict[tuple[str, str], Any]:
+    def kept(self, heard: Mapping[str, HostAnswer]) -> dict[tuple[str, str], Any]:
         """What was parsed of answers that `heard` has, too."""
         return {
             (host, name): value
@@ -67,14 +67,14 @@ class Facts:
             )
 
 
-def _same(one: Heard, other: Heard, fact: str) -> bool:
+def _same(one: HostAnswer, other: HostAnswer, fact: str) -> bool:
     """Whether both hold the same answer to a fact."""
     captured = one.captures.get(fact) is other.captures.get(fact)
     return one is other or (captured and one.missing.get(fact) == other.missing.get(fact))
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Inputs:
     """All that checks may look at."""
 
     plan: JobPlan
@@ -86,12 +86,12 @@ class Case:
     severities: Mapping[str, Severity]
 
 
-def judge(checks: Sequence[Check], case: Case) -> list[Result]:
+def judge(checks: Sequence[Check], case: Inputs) -> list[Result]:
     """Run every check; the order of results is the order of checks and hosts."""
     return [result for check in checks for result in _judge(check, case)]
 
 
-def _judge(check: Check, case: Case) -> Iterator[Result]:
+def _judge(check: Check, case: Inputs) -> Iterator[Result]:
     reason = _inapplicable(check, case.plan)
     if reason:
         yield Result(check.id, case.facts.hosts, Status.SKIP, reason)
@@ -113,7 +113,7 @@ def _inapplicable(check: Check, plan: JobPlan) -> str:
     return ""
 
 
-def _judge_host(check: Check, host: str, case: Case) -> Iterator[Result]:
+def _judge_host(check: Check, host: str, case: Inputs) -> Iterator[Result]:
     arguments = []
     for need in check.needs:
         value = _value(need, host, case)
@@ -131,7 +131,7 @@ def _without(check: Check, hosts: tuple[str, ...], missing: Missing) -> Result:
     return Result(check.id, hosts, Status.UNKNOWN, f"{missing.fact}: {missing.reason}")
 
 
-def _value(need: Need[Any], host: str, case: Case) -> Any:
+def _value(need: Need[Any], host: str, case: Inputs) -> Any:
     if isinstance(need, Maybe):
         value = _value(need.need, host, case)
         return None if isinstance(value, Missing) else value
@@ -144,12 +144,12 @@ def _value(need: Need[Any], host: str, case: Case) -> Any:
     return _given(need, case)
 
 
-def _given(need: Need[Any], case: Case) -> Any:
+def _given(need: Need[Any], case: Inputs) -> Any:
     assert isinstance(need, Given)
     return case.common if need is EXPECT else case.givens[need.name]
 
 
-def _judge_cluster(check: Check, case: Case) -> Iterator[Result]:
+def _judge_cluster(check: Check, case: Inputs) -> Iterator[Result]:
     if not case.facts.hosts and any(_of_hosts(need) for need in check.needs):
         yield Result(check.id, (), Status.UNKNOWN, "no host answered")
         return
@@ -189,7 +189,7 @@ def _of_hosts(need: Need[Any]) -> bool:
     return isinstance(need, Fact) or (isinstance(need, Given) and need.of_hosts)
 
 
-def _run(check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Case) -> Iterator[Result]:
+def _run(check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Inputs) -> Iterator[Result]:
     """One call of a check; the problems that it found before it gave up or broke are kept."""
     problems: list[Problem] = []
     try:

@@ -12,11 +12,11 @@ from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
-from doctor.judge.engine import Case, Facts, judge
-from doctor.judge.findings import findings
+from doctor.judge.engine import Facts, Inputs, judge
+from doctor.judge.findings import fold_findings
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
-from doctor.judge.run_facts import givens
+from doctor.judge.run_facts import run_facts
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports
 from doctor.model import Missing, View
 from doctor.recording import Recording
@@ -37,7 +37,7 @@ ALWAYS: tuple[Fact[Any], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Syllabus:
+class PreparedExam:
     """An exam made ready: its checks, and what they are held against."""
 
     name: str
@@ -55,7 +55,7 @@ class Syllabus:
         needs = (need for check in self.checks for need in check.needs)
         return any((need.need if isinstance(need, Maybe) else need) is wanted for need in needs)
 
-    def before_smoke(self) -> Syllabus:
+    def before_smoke(self) -> PreparedExam:
         """What can be judged before a smoke run: it decides who takes part in one."""
         checks = tuple(check for check in self.checks if SMOKE not in check.needs)
         return replace(self, checks=checks)
@@ -71,7 +71,9 @@ class Syllabus:
         return tuple(wanted.values())
 
 
-def examine(reading: Reading, syllabus: Syllabus, playbook: Playbook, *, replayed: bool = False) -> Report:
+def build_report(
+    reading: Reading, syllabus: PreparedExam, playbook: Playbook, *, replayed: bool = False
+) -> Report:
     """Judge what was heard."""
     recording, facts, plan = reading.recording, reading.facts, reading.plan
     expects = {
@@ -80,16 +82,16 @@ def examine(reading: Reading, syllabus: Syllabus, playbook: Playbook, *, replaye
         )
         for host in recording.hosts
     }
-    case = Case(
+    case = Inputs(
         plan=plan,
         facts=facts,
         expect=expects,
         common=amend(syllabus.expect, recording.expect, "--expect"),
-        givens={**givens(reading), EXPECTS.name: expects},
+        givens={**run_facts(reading), EXPECTS.name: expects},
         severities=syllabus.exam.severity,
     )
     results = judge(syllabus.checks, case)
-    found = findings(
+    found = fold_findings(
         results, {c.id: c for c in syllabus.checks}, _views(facts), playbook.mend, _sharing(facts)
     )
     products = {host: _product(host, facts) for host in facts.hosts}
@@ -133,7 +135,7 @@ def _sharing(facts: Facts) -> frozenset[str]:
     return frozenset(host for host, found in seen.items() if getattr(found, "most", None) is not None)
 
 
-def _notes(syllabus: Syllabus, recording: Recording, facts: Facts) -> tuple[str, ...]:
+def _notes(syllabus: PreparedExam, recording: Recording, facts: Facts) -> tuple[str, ...]:
     notes: list[str] = [*syllabus.notes, *recording.notes]
     if syllabus.left_out:
         notes.append(f"left out as asked for: {_short(syllabus.left_out)}")

@@ -30,7 +30,7 @@ Mend = Callable[[str, Values], Remedy | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Sights:
+class Views:
     """Where hosts were seen from, and whose a fault is that was seen there.
 
     `sharing` are containers without a network of their own.
@@ -53,7 +53,7 @@ class Sights:
         return result.problem.view or (View.HOST if of_host else seen)
 
 
-def findings(
+def fold_findings(
     results: Sequence[Result],
     checks: Mapping[str, Check],
     views: Mapping[str, View],
@@ -61,7 +61,7 @@ def findings(
     sharing: Container[str] = (),
 ) -> tuple[Finding, ...]:
     """`mend` makes what to type of a remedy's name and values; `views` says where hosts were seen from."""
-    sights = Sights(views, sharing)
+    sights = Views(views, sharing)
     made = [
         _finding(str(number), group, checks, sights, mend)
         for number, group in enumerate(_groups(results, checks, sights))
@@ -72,7 +72,7 @@ def findings(
     return tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
 
 
-def _groups(results: Sequence[Result], checks: Mapping[str, Check], sights: Sights) -> list[list[Result]]:
+def _groups(results: Sequence[Result], checks: Mapping[str, Check], sights: Views) -> list[list[Result]]:
     groups: dict[object, list[Result]] = {}
     for number, result in enumerate(results):
         if result.status in (Status.PASS, Status.SKIP):
@@ -81,7 +81,7 @@ def _groups(results: Sequence[Result], checks: Mapping[str, Check], sights: Sigh
     return list(groups.values())
 
 
-def _key(result: Result, check: Check | None, sights: Sights) -> object:
+def _key(result: Result, check: Check | None, sights: Views) -> object:
     """Equal keys tell the same fault; a fault that names several culprits stays by itself."""
     problem = result.problem
     if problem is None:
@@ -94,7 +94,7 @@ def _key(result: Result, check: Check | None, sights: Sights) -> object:
 
 
 def _finding(
-    id: str, group: Sequence[Result], checks: Mapping[str, Check], sights: Sights, mend: Mend
+    id: str, group: Sequence[Result], checks: Mapping[str, Check], sights: Views, mend: Mend
 ) -> Finding:
     first = group[0]
     hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))

@@ -12,9 +12,9 @@ from typing import Any
 from doctor.api import Fact
 from doctor.devices import VENDORS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
-from doctor.facts.smoke import SmokeRun, SmokeSeen
+from doctor.facts.smoke import JudgedRun, SmokeSeen
 from doctor.facts.system import DEVICES, VIEW
-from doctor.job.plan import JobPlan, Sight, draft, settle
+from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.judge.engine import Facts
 from doctor.model import Missing, View
 from doctor.recording import Recording
@@ -25,7 +25,7 @@ from doctor.smoke.judge import judge
 class Reading:
     recording: Recording
     facts: Facts
-    sights: Mapping[str, Sight]
+    sights: Mapping[str, HostView]
     """What the plan was settled with."""
     plan: JobPlan
     """The settled plan, with what is known of the hosts that answered."""
@@ -51,7 +51,7 @@ def read_recording(
     )
 
 
-def _sight(host: str, facts: Facts) -> Sight:
+def _sight(host: str, facts: Facts) -> HostView:
     def get(fact: Fact[Any], otherwise: Any) -> Any:
         value = facts.get(host, fact)
         return otherwise if isinstance(value, Missing) else value
@@ -59,7 +59,7 @@ def _sight(host: str, facts: Facts) -> Sight:
     devices = get(DEVICES, None)
     routes = get(ROUTES, None)
     names = get(NAMES, None)
-    return Sight(
+    return HostView(
         devices={vendor: len(devices.of(vendor).numbers) for vendor in VENDORS if devices},
         plugged_in=frozenset(vendor for vendor in VENDORS if devices and devices.of(vendor).on_bus),
         addresses=get(ADDRESSES, {}),
@@ -71,6 +71,6 @@ def _sight(host: str, facts: Facts) -> Sight:
 def _smoke(recording: Recording, before: SmokeSeen | None) -> SmokeSeen | None:
     judged = before.runs if before else ()
     new = recording.smoke[len(judged) :]
-    runs = (*judged, *(SmokeRun(result, judge(result)) for result in new))
+    runs = (*judged, *(JudgedRun(result, judge(result)) for result in new))
     unheard = frozenset((*recording.unreached, *recording.unfinished))
     return SmokeSeen(runs, unheard) if runs else None

@@ -30,7 +30,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundChecks:
     checks: tuple[Check, ...]
     broken: tuple[Broken, ...]
 
@@ -41,7 +41,7 @@ def bundled(name: str) -> Path:
     return packed if packed.is_dir() else PACKAGE.parent / name
 
 
-def find(folders: Iterable[Path] = ()) -> Found:
+def find_checks(folders: Iterable[Path] = ()) -> FoundChecks:
     """All checks, in the order of their files; an id that two files claim goes to the first."""
     checks: dict[str, Check] = {}
     broken: list[Broken] = []
@@ -67,7 +67,7 @@ def find(folders: Iterable[Path] = ()) -> Found:
         raise DoctorError(
             "No checks were found.", "The installation is damaged: install cluster-doctor again."
         )
-    return Found(tuple(checks.values()), tuple(broken))
+    return FoundChecks(tuple(checks.values()), tuple(broken))
 
 
 def _take(found: Iterable[Check], origin: str, checks: dict[str, Check], broken: list[Broken]) -> None:

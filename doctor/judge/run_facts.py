@@ -12,17 +12,17 @@ from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, CutOff, Offset
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TableSeen
-from doctor.job.launch import Launch, Told, launch_of_processes
+from doctor.job.launch import Launch, ProcessEnv, launch_of_processes
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import read_table
 from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
 from doctor.model import Missing
-from doctor.probe import DAMAGED, Heard
+from doctor.probe import DAMAGED, HostAnswer
 from doctor.recording import Recording
 
 
-def givens(reading: Reading) -> Mapping[str, Any]:
+def run_facts(reading: Reading) -> Mapping[str, Any]:
     """By the name of the given; Missing where the run has none."""
     recording, plan, facts = reading.recording, reading.plan, reading.facts
     return {
@@ -75,7 +75,7 @@ def _launches(recording: Recording, facts: Facts) -> tuple[Launch, ...] | Missin
     wishes = recording.wishes
     found = [wishes.launch] if wishes.launch else []
     if wishes.env:
-        found.append(Launch("inventory", (Told("inventory", None, wishes.env),), complete=False))
+        found.append(Launch("inventory", (ProcessEnv("inventory", None, wishes.env),), complete=False))
     if not (wishes.launch and wishes.launch.live):  # the job that examines itself is seen whole
         found += launch_of_processes(facts.all(PROCESSES_OF_JOBS))
     if found:
@@ -99,7 +99,7 @@ def _clocks(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
     return offsets
 
 
-def _cut_off(heard: Heard) -> CutOff | None:
+def _cut_off(heard: HostAnswer) -> CutOff | None:
     damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
     if heard.complete and not damaged:
         return None

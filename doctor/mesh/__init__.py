@@ -7,7 +7,7 @@ connected to.
 
 from doctor.mesh.culprits import Blame, culprits, widen
 from doctor.mesh.plan import MeshPlan, pairs_of, plan_mesh
-from doctor.mesh.result import Link, Listener, MeshResult, Shape, decode, encode
+from doctor.mesh.result import Link, Listener, MeshResult, MeshShape, decode, encode
 from doctor.mesh.run import MeshPatience, mesh_script, run_mesh
 
 __all__ = [
@@ -17,7 +17,7 @@ __all__ = [
     "MeshPatience",
     "MeshPlan",
     "MeshResult",
-    "Shape",
+    "MeshShape",
     "culprits",
     "decode",
     "encode",

@@ -39,10 +39,10 @@ OUTCOMES = {
 LISTEN_ERRORS = {errno.EADDRINUSE: "in-use", errno.EADDRNOTAVAIL: "not-here", errno.EACCES: "denied"}
 
 
-class Wire:
+class WatchedSocket:
     """A socket under watch: `ready` when it can go on, `expired` when its time is up."""
 
-    def __init__(self, agent: "Agent", sock: socket.socket, events: int, seconds: float) -> None:
+    def __init__(self, agent: "MeshAgent", sock: socket.socket, events: int, seconds: float) -> None:
         self.agent = agent
         self.sock = sock
         self.deadline = time.monotonic() + seconds
@@ -77,7 +77,7 @@ class Wire:
             self.agent.resume()
 
 
-class Visitor(Wire):
+class Visitor(WatchedSocket):
     """Someone who connected to us. Whoever does not know the run's token gets no word."""
 
     answered = False
@@ -99,18 +99,18 @@ class Visitor(Wire):
                 self.close()
 
 
-class Caller(Wire):
+class Caller(WatchedSocket):
     """One try to reach a peer. It hangs up first, once it has heard the answer."""
 
     connected = False
 
-    def __init__(self, agent: "Agent", sock: socket.socket, call: "list[str]", tries: int) -> None:
+    def __init__(self, agent: "MeshAgent", sock: socket.socket, call: "list[str]", tries: int) -> None:
         self.id = int(call[0])
         self.call = call
         self.tries = tries
         self.began = time.monotonic()
         self.ms = None  # type: float | None
-        Wire.__init__(self, agent, sock, selectors.EVENT_WRITE, float(call[1]))
+        WatchedSocket.__init__(self, agent, sock, selectors.EVENT_WRITE, float(call[1]))
 
     def ready(self) -> None:
         if not self.connected:
@@ -152,10 +152,10 @@ class Caller(Wire):
         self.agent.say(say="link", id=self.id, outcome=outcome, ms=self.ms, tries=self.tries, detail=detail)
 
 
-class Agent:
+class MeshAgent:
     def __init__(self) -> None:
         self.selector = selectors.PollSelector()
-        self.wires: set[Wire] = set()
+        self.wires: set[WatchedSocket] = set()
         self.listeners: list[socket.socket] = []
         self.paused: list[socket.socket] = []
         self.queue: list[list[str]] = []
@@ -170,6 +170,7 @@ class Agent:
             line = line[os.write(1, line) :]
 
     def serve(self) -> None:
+        self.lifeline.start()
         self.selector.register(0, selectors.EVENT_READ, None)
         self.say(say="ready", agent="python " + sys.version.split()[0])
         while not (self.stopped or self.lifeline.cut):
@@ -182,7 +183,7 @@ class Agent:
                     for line in self.lifeline.lines():
                         self.obey(line)
                     self.resume()
-                elif isinstance(key.data, Wire):
+                elif isinstance(key.data, WatchedSocket):
                     if key.data in self.wires:
                         key.data.ready()
                 elif key.fileobj not in self.paused:
@@ -276,7 +277,7 @@ def resolve(address: str, port: int) -> "tuple[int, tuple[str, int]]":
 
 
 def main(_program: bytes, _head: int) -> None:
-    agent = Agent()
+    agent = MeshAgent()
     try:
         agent.serve()
         agent.close()

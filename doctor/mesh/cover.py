@@ -12,8 +12,8 @@ from typing import Literal
 
 from doctor.mesh.result import Kind, Link
 
-Way = Literal["inbound", "outbound"]
-Arm = tuple[str, Way, Kind]
+Side = Literal["inbound", "outbound"]
+Arm = tuple[str, Side, Kind]
 EXACT = 16
 
 

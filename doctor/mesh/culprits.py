@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from doctor.mesh.cover import Arm, Fault, Way, explain
+from doctor.mesh.cover import Arm, Fault, Side, explain
 from doctor.mesh.result import Kind, Link
 
 Direction = Literal["inbound", "outbound", "both", "pair", "split"]
@@ -159,7 +159,7 @@ def _suspicions(weak: Sequence[Link]) -> list[Blame]:
         if len(peers[host]) == 1:
             break
         mine = [link for link in left if host in (link.source, link.target)]
-        ways: set[Way] = {"outbound" if link.source == host else "inbound" for link in mine}
+        ways: set[Side] = {"outbound" if link.source == host else "inbound" for link in mine}
         blames.append(_blame((host,), _direction(ways), mine, decided=False))
         left = [link for link in left if link not in mine]
     pairs: dict[tuple[str, ...], list[Link]] = defaultdict(list)
@@ -196,7 +196,7 @@ def _arms(link: Link) -> tuple[Arm, Arm]:
     return (link.source, "outbound", link.kind), (link.target, "inbound", link.kind)
 
 
-def _direction(ways: set[Way]) -> Direction:
+def _direction(ways: set[Side]) -> Direction:
     return "both" if len(ways) == 2 else next(iter(ways))
 
 

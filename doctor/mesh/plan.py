@@ -11,14 +11,14 @@ import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.mesh.result import Kind, LeftOut, Listener, Shape
+from doctor.mesh.result import Kind, LeftOut, Listener, MeshShape
 
 FULL_UP_TO = 32
 Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class MeshNode:
     """A host that takes part. `number` is all of its name that travels over the network."""
 
     number: int
@@ -30,8 +30,8 @@ class Node:
 class MeshPlan:
     """`pairs` are (source, target); besides them every host connects to the head's master port."""
 
-    shape: Shape
-    nodes: tuple[Node, ...]
+    shape: MeshShape
+    nodes: tuple[MeshNode, ...]
     pairs: tuple[Pair, ...]
     head: str | None = None
     master_port: int | None = None
@@ -64,7 +64,7 @@ def plan_mesh(
     """
     nodes, left_out = _nodes(addresses)
     names = [node.host for node in nodes]
-    chosen: Shape
+    chosen: MeshShape
     if shape == "auto":
         chosen = "full" if len(names) <= FULL_UP_TO else "sparse"
     elif shape == "full":
@@ -87,7 +87,7 @@ def plan_mesh(
     )
 
 
-def wanted_ports(plan: MeshPlan, node: Node) -> tuple[tuple[Kind, int], ...]:
+def wanted_ports(plan: MeshPlan, node: MeshNode) -> tuple[tuple[Kind, int], ...]:
     """What a host should listen on. Job ports come first, lest the kernel choose one of them as ephemeral."""
     if plan.shape == "none" or len(plan.nodes) < 2:
         return ()
@@ -127,7 +127,7 @@ def master_attempts(plan: MeshPlan, listeners: Iterable[Listener]) -> tuple[Atte
     )
 
 
-def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[Node, ...], tuple[LeftOut, ...]]:
+def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[MeshNode, ...], tuple[LeftOut, ...]]:
     left_out: list[LeftOut] = []
     sharers: dict[ipaddress.IPv4Address | ipaddress.IPv6Address, list[str]] = {}
     for host, text in addresses.items():
@@ -159,10 +159,10 @@ def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[Node, ...], tuple
             others = ", ".join(h for h in hosts if h != host)
             left_out.append(LeftOut(host, f"it shares the data address {address} with {others}"))
     taking_part = (host for host in addresses if host in alone)
-    return tuple(Node(n, host, alone[host]) for n, host in enumerate(taking_part)), tuple(left_out)
+    return tuple(MeshNode(n, host, alone[host]) for n, host in enumerate(taking_part)), tuple(left_out)
 
 
-def pairs_of(names: Sequence[str], shape: Shape) -> tuple[Pair, ...]:
+def pairs_of(names: Sequence[str], shape: MeshShape) -> tuple[Pair, ...]:
     """(source, target) for everyone who is to try someone else."""
     if shape == "none":
         return ()

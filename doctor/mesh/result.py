@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 Kind = Literal["master", "hccl", "ephemeral"]
-Shape = Literal["full", "sparse", "ring", "none"]
+MeshShape = Literal["full", "sparse", "ring", "none"]
 Outcome = Literal[
     "ok", "refused", "no-route", "dropped", "reset", "silent", "wrong-answer", "error", "untested"
 ]
@@ -63,7 +63,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class MeshTrouble:
     """Why a host took no part, or not all of it."""
 
     host: str
@@ -83,11 +83,11 @@ class LeftOut:
 class MeshResult:
     """Everything that one mesh run saw, failures of the tools included."""
 
-    shape: Shape
+    shape: MeshShape
     head: str | None
     listeners: tuple[Listener, ...]
     links: tuple[Link, ...]
-    troubles: tuple[Trouble, ...]
+    troubles: tuple[MeshTrouble, ...]
     left_out: tuple[LeftOut, ...]
     seconds: float
 

@@ -19,8 +19,8 @@ from doctor.agents.bootstrap import agent_script, module_texts
 from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
 from doctor.mesh.culprits import widen
 from doctor.mesh.messages import DECODER, AgentReady, Listening, MeshMessage, Tried, as_link, as_listener
-from doctor.mesh.plan import Attempt, MeshPlan, Node, attempts, master_attempts, wanted_ports
-from doctor.mesh.result import Kind, Link, Listener, MeshResult, Trouble, TroubleKind
+from doctor.mesh.plan import Attempt, MeshNode, MeshPlan, attempts, master_attempts, wanted_ports
+from doctor.mesh.result import Kind, Link, Listener, MeshResult, MeshTrouble, TroubleKind
 from doctor.model import Unreached
 from doctor.transport import Script, Session
 
@@ -45,7 +45,7 @@ class MeshPatience(AgentPatience):
 class _MeshAgent(RemoteAgent):
     """`ports` and `calls` are what it was asked for and has not answered."""
 
-    node: Node = field(kw_only=True)
+    node: MeshNode = field(kw_only=True)
     ports: dict[int, tuple[Kind, int]] = field(default_factory=dict)
     calls: dict[int, Attempt] = field(default_factory=dict)
 
@@ -97,7 +97,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         self.progress = progress
         self.listeners: list[Listener] = []
         self.links: list[Link] = []
-        self.troubles: dict[tuple[str, TroubleKind], Trouble] = {}
+        self.troubles: dict[tuple[str, TroubleKind], MeshTrouble] = {}
         self.serial = 0
 
     def all_rounds(self) -> MeshResult:
@@ -198,7 +198,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         self.session.send(host, " ".join(map(str, words)).encode("ascii"))
 
     def _trouble(self, host: str, kind: TroubleKind, detail: str) -> None:
-        self.troubles.setdefault((host, kind), Trouble(host, kind, detail))
+        self.troubles.setdefault((host, kind), MeshTrouble(host, kind, detail))
 
     def lose(self, agent: _MeshAgent, how: Loss, detail: str, _: Unreached | None) -> None:
         self._trouble(agent.host, "no-agent" if how == "ended" and not agent.ready else how, detail)

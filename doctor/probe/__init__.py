@@ -1,7 +1,7 @@
 """The probe: facts -> one script for a host (`script`), and the host's answer -> captures (`read`)."""
 
-from doctor.probe.answer import Heard, read
+from doctor.probe.answer import HostAnswer, read
 from doctor.probe.ask import script, through
 from doctor.probe.frames import DAMAGED, FILES, LAST, THERE
 
-__all__ = ["DAMAGED", "FILES", "LAST", "THERE", "Heard", "read", "script", "through"]
+__all__ = ["DAMAGED", "FILES", "LAST", "THERE", "HostAnswer", "read", "script", "through"]

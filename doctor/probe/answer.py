@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from doctor.api import Fact, Read
-from doctor.model import Answer, Capture, End, Missing, Reach, Unreached
+from doctor.model import Answer, AnswerEnd, Capture, Missing, Unreached, UnreachedKind
 from doctor.probe.frames import (
     DAMAGED,
     FILES,
@@ -26,7 +26,7 @@ from doctor.text.redact import redact
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HostAnswer:
     """What a host's answer holds: a capture for each fact that it gave, and why the others are missing."""
 
     host: str
@@ -47,7 +47,7 @@ _CUT_SHORT = 141
 _FRAME = re.compile(rb"^(?:o (?P<name>[\w-]+) (?P<rc>\d{1,3})|e) (?P<size>\d{1,9})$")
 
 
-def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> Heard | Unreached:
+def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer | Unreached:
     """Split an answer into captures. An answer without a single frame is no answer."""
     out, err, sudo, done = _frames(answer.stdout, token.encode())
     if not out:
@@ -79,8 +79,14 @@ def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> Heard | Unre
         if reason:
             missing[fact.name] = Missing(fact.name, reason)
         captures[fact.name] = Capture(fact.name, rc, texts[fact.name], stderr, truncated)
-    return Heard(
-        answer.host, captures, missing, done and answer.end is End.DONE, answer.started, answer.ended, sudo
+    return HostAnswer(
+        answer.host,
+        captures,
+        missing,
+        done and answer.end is AnswerEnd.DONE,
+        answer.started,
+        answer.ended,
+        sudo,
     )
 
 
@@ -165,11 +171,11 @@ def _why_absent(fact: Fact[Any], answer: Answer, done: bool) -> str:
     if (fact.slow or fact.group) and done:
         seconds = SLOW_LANE_SECONDS + (fact.group.seconds if fact.group else 0)
         return f"its command did not end within {seconds} s and could not be stopped"
-    if answer.end is End.TIMEOUT:
+    if answer.end is AnswerEnd.TIMEOUT:
         return "the host did not finish answering in time"
-    if answer.end is End.LOST:
+    if answer.end is AnswerEnd.LOST:
         return "the connection was lost before it came"
-    if answer.end is End.FLOOD:
+    if answer.end is AnswerEnd.FLOOD:
         return "the host printed too much; the rest was not read"
     return "the answer does not hold it"
 
@@ -203,28 +209,28 @@ def _no_answer(answer: Answer) -> Unreached:
     first = redact((answer.stderr or answer.stdout)[:400].decode("utf-8", "replace")).strip()
     detail = first.splitlines()[0] if first else ""
     login = ("ssh", shlex.quote(answer.host), "true")
-    if answer.end is End.TIMEOUT:
+    if answer.end is AnswerEnd.TIMEOUT:
         return Unreached(
             answer.host,
-            Reach.SILENT,
+            UnreachedKind.SILENT,
             "the login works, but its shell never answers",
             "Log in by hand: a start file of the shell may wait for a prompt or for a hung network home.",
             (" ".join(login),),
             detail,
         )
-    if answer.end is End.FLOOD:
+    if answer.end is AnswerEnd.FLOOD:
         return Unreached(
             answer.host,
-            Reach.FLOOD,
+            UnreachedKind.FLOOD,
             "the login shell prints without end instead of running the probe",
             "Look at the start files of the shell (.profile, .bashrc) on that host.",
             (" ".join(login),),
             detail,
         )
-    if answer.end is End.LOST:
+    if answer.end is AnswerEnd.LOST:
         return Unreached(
             answer.host,
-            Reach.LOST,
+            UnreachedKind.LOST,
             "the connection was lost before the host answered",
             "Look at the SSH server's log on that host and at the network in between.",
             (f"ssh -v {shlex.quote(answer.host)} true",),
@@ -232,7 +238,7 @@ def _no_answer(answer: Answer) -> Unreached:
         )
     return Unreached(
         answer.host,
-        Reach.NO_SHELL,
+        UnreachedKind.NO_SHELL,
         "the login works, but no POSIX shell ran there"
         + (f" (it ended with {answer.rc})" if answer.rc is not None else ""),
         "The account needs a login shell that can start sh.",

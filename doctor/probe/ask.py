@@ -54,8 +54,14 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         f"q={shlex.quote(_in_one_shell(quick, texts, with_files=bool(reads)))}",
         f"export U q {' '.join(map(_variable, given))}",
         f"there {' '.join(names)}",
+        *(
+            f'any {fact.command.only_if} || {{ say 0 {fact.name}; a="${{a}}{fact.name} "; }}'
+            for fact in alone
+            if isinstance(fact.command, Run) and fact.command.only_if
+        ),
+        "export a",
         "! command -v timeout >/dev/null 2>&1 ||",
-        f"  a=$(timeout -s KILL {QUICK_SECONDS} $N sh -c 'eval \"$q\"' 2>/dev/null)",
+        f"  a=$a$(exec timeout -s KILL {QUICK_SECONDS} $N sh -c 'eval \"$q\"' 2>/dev/null)",
         *_unasked(runs, texts, sudo),
         f"for n in {' '.join([*([FILES] if reads else []), *(fact.name for fact in alone)])}; do",
         '  case " $a" in (*" $n "*) ;; (*) left=1; esac',
@@ -109,7 +115,7 @@ def _unasked(runs: Sequence[Fact[Any]], texts: Mapping[str, str], sudo: bool) ->
     root = [fact.name for fact in runs if fact.needs_root and not fact.group and texts[fact.name]]
     if root and not sudo:
         listed = " ".join(root)
-        lines.append(f'[ "$U" = 0 ] || {{ say {NEEDS_ROOT} {listed}; a="$a{listed} "; }}')
+        lines.append(f'[ "$U" = 0 ] || {{ say {NEEDS_ROOT} {listed}; a="${{a}}{listed} "; }}')
     for group, facts in _grouped(runs).items():
         lines.append(f"if any {' '.join(group.where)}; then")
         lacking = [fact.name for fact in facts if fact.needs_root and not sudo]

@@ -29,6 +29,7 @@ a= left=
 
 QUICK = r"""
 f() { # name cap command: printed here and named there, unless it has to be asked with care
+  case " $a" in *" $1 "*) return;; esac
   o=$(exec 2>/dev/null 5>&-; unset o r; eval "$3")
   r=$?
   case $r:$1 in 0:*|126:*|127:*|[12]:files) ;; *) return;; esac

@@ -40,7 +40,9 @@ def add_files(folder: Path, name: str, contents: Mapping[str, bytes]) -> dict[st
     """One file for each suffix, all under one name that no file has yet. Raises OSError."""
     made: list[Path] = []
     with contextlib.ExitStack() as stack:
-        drafts = {suffix: stack.enter_context(_Draft(folder, data)) for suffix, data in contents.items()}
+        drafts = {
+            suffix: stack.enter_context(_UnnamedFile(folder, data)) for suffix, data in contents.items()
+        }
         for number in range(1, MOST_TRIES):
             stem = name if number == 1 else f"{name}.{number}"
             made.clear()
@@ -64,7 +66,7 @@ def _take_back(paths: list[Path]) -> None:
             path.unlink()
 
 
-class _Draft:
+class _UnnamedFile:
     """A file without a name until it is whole; where no file can be without, one that is hidden."""
 
     def __init__(self, folder: Path, data: bytes) -> None:
@@ -79,7 +81,7 @@ class _Draft:
             self.__exit__()
             raise
 
-    def __enter__(self) -> _Draft:
+    def __enter__(self) -> _UnnamedFile:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping, Sequence, Set
 
-from doctor.job.launch.forms import Going
+from doctor.job.launch.forms import Go
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report
 from doctor.model import Backend
@@ -30,7 +30,7 @@ def chosen(report: Report) -> tuple[str, ...]:
     return (head, *[name for name in first if name != head][: needed - 1])
 
 
-def going(report: Report, bound: Bound, order: Sequence[str] = ()) -> Going | None:
+def decide_go(report: Report, bound: Bound, order: Sequence[str] = ()) -> Go | None:
     """None on a no-go. `order` is that of a launcher that numbers the hosts itself: the head is its first."""
     names = chosen(report)
     if not names:
@@ -46,7 +46,7 @@ def going(report: Report, bound: Bound, order: Sequence[str] = ()) -> Going | No
         notes.append(f"the head is {head} in place of {plan.head.value}")
     if port != plan.master_port.value:
         notes.append(f"port {plan.master_port.value} is taken on {head}: {port} is in its place")
-    return Going(
+    return Go(
         hosts=hosts,
         spares=tuple(name for name in report.healthy_hosts if name not in names),
         left_out=report.other_hosts,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from doctor.errors import UsageError, suggest
 from doctor.job.launch import launchers
-from doctor.job.launch.forms import NODE_RANK, RANKS_HERE, Choice, Form, Going, Start
+from doctor.job.launch.forms import NODE_RANK, RANKS_HERE, Choice, Form, Go, LaunchParts
 from doctor.job.plan import JobPlan
 from doctor.job.wishes import SLURM
 from doctor.targets.inventory import slurm_tasks
@@ -37,7 +37,7 @@ def form_for(hosts: Sequence[str], plan: JobPlan, environ: Mapping[str, str]) ->
     return next(name for name in reversed([*FORMS]) if FORMS[name].fits(choice))
 
 
-def tasks_on_a_node(going: Going, plan: JobPlan, environ: Mapping[str, str]) -> int | None:
+def tasks_on_a_node(going: Go, plan: JobPlan, environ: Mapping[str, str]) -> int | None:
     """As the Slurm allocation has them."""
     if {ranks.source for host in going.hosts if (ranks := plan.host(host).ranks)} == {SLURM}:
         return going.each
@@ -45,12 +45,12 @@ def tasks_on_a_node(going: Going, plan: JobPlan, environ: Mapping[str, str]) -> 
     return tasks.value if tasks else None
 
 
-def launch_lines(start: Start, form: str) -> str:
+def launch_lines(start: LaunchParts, form: str) -> str:
     """Lines for a shell; in a hostfile, one a host."""
     return "".join(f"{line}\n" for line in FORMS[form].lines(start))
 
 
-def launch_notes(start: Start, form: str) -> tuple[str, ...]:
+def launch_notes(start: LaunchParts, form: str) -> tuple[str, ...]:
     """What the line leaves to whoever runs it."""
     going, notes, lines = start.going, list(start.going.notes), launch_lines(start, form)
     if NODE_RANK in lines:
@@ -63,7 +63,7 @@ def launch_notes(start: Start, form: str) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def hostfile(going: Going) -> list[str]:
+def hostfile(going: Go) -> list[str]:
     return [f"{host} slots={going.ranks[host]}" for host in going.hosts]
 
 

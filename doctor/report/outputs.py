@@ -12,7 +12,7 @@ from typing import TextIO
 
 from doctor.errors import DoctorError, UsageError
 from doctor.facts.network import LISTENERS
-from doctor.job.launch.forms import Going, Start
+from doctor.job.launch.forms import Go, LaunchParts
 from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
@@ -20,7 +20,7 @@ from doctor.model import Missing
 from doctor.recording import encoded, save
 from doctor.report.folder import add_files, make_folder, run_name
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
-from doctor.report.go import Bound, chosen, going
+from doctor.report.go import Bound, chosen, decide_go
 from doctor.report.launch_line import (
     AUTO,
     FORMS,
@@ -111,7 +111,7 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         put(no_go(report, kept.get(".txt")), sys.stderr)
     if go and outputs.launch is not None and not failed:
         tasks = tasks_on_a_node(go, report.plan, os.environ)
-        start = Start(go, job_id(os.environ) or _when(report), kept.get(HOSTS), tasks)
+        start = LaunchParts(go, job_id(os.environ) or _when(report), kept.get(HOSTS), tasks)
         try:
             put(_spoken(start, launcher, outputs), sys.stderr)
             put(launch_lines(start, launcher), sys.stdout)
@@ -125,7 +125,7 @@ HOSTS = ".hosts"
 """The suffix of the hostfile among the files of a run."""
 
 
-def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Going | None) -> dict[str, bytes]:
+def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Go | None) -> dict[str, bytes]:
     """What a run leaves in --report-dir, by its suffix."""
     plain = Outputs(verbose=outputs.verbose, no_color=True)
     files = {form.suffix: form.write(report) for form in FORMATS if form.suffix}
@@ -137,14 +137,14 @@ def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Going 
     return files
 
 
-def _going(report: Report, reading: Reading | None, outputs: Outputs) -> tuple[Going | None, str]:
+def _going(report: Report, reading: Reading | None, outputs: Outputs) -> tuple[Go | None, str]:
     """Who goes, and in which form that is told."""
     form = read_form(outputs.launch) if outputs.launch is not None else "hostfile"
     names = chosen(report)
     if form == AUTO:
         form = form_for(names, report.plan, os.environ)
     order = FORMS[form].order(names, os.environ) if names else ()
-    return going(report, _bound(reading), order), form
+    return decide_go(report, _bound(reading), order), form
 
 
 def _bound(reading: Reading | None) -> Bound:
@@ -158,7 +158,7 @@ def _bound(reading: Reading | None) -> Bound:
     }
 
 
-def _spoken(start: Start, form: str, outputs: Outputs) -> str:
+def _spoken(start: LaunchParts, form: str, outputs: Outputs) -> str:
     """Beside the line: who goes, who is left, and what the line does not do by itself."""
     go, said = start.going, []
     if not outputs.quiet:

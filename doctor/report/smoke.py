@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Literal
 
-from doctor.facts.smoke import SmokeRun
+from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.rules.smoke import is_fault
 from doctor.smoke.judge.loss import LossSummary, loss_summary
@@ -21,7 +21,7 @@ _PART_OF = {"spawned": "start", "ready": "start", "done": "bandwidth"}
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class PhaseLine:
     """`skipped`: the run did not get so far, or was interrupted there."""
 
     name: str
@@ -30,7 +30,7 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkRates:
     """What two hosts sent each other, both at once: bytes a second each way, and a round trip in seconds."""
 
     hosts: tuple[str, str]
@@ -38,40 +38,40 @@ class Link:
     round_trip: float
 
 
-def outcome(run: SmokeRun) -> Outcome:
+def outcome(run: JudgedRun) -> Outcome:
     if any(is_fault(charge) for charge in run.charges):
         return "fail"
     kind = run.result.end.kind
     return "pass" if kind == "done" else "skipped" if kind == "interrupted" else "fail"
 
 
-def last_phase(run: SmokeRun) -> str:
+def last_phase(run: JudgedRun) -> str:
     """Where the rank was that had come the least far."""
     reached = [PHASES.index(seen.phase) for seen in run.result.ranks if not seen.done]
     name = PHASES[min(reached)] if reached else "done"
     return _PART_OF.get(name, name)
 
 
-def phases(run: SmokeRun, net: float | None) -> tuple[Phase, ...]:
+def phases(run: JudgedRun, net: float | None) -> tuple[PhaseLine, ...]:
     """In order; `net` is what the mesh before the run took. Where hosts cannot meet there is no bandwidth."""
     ended = run.result.end.kind
     here = None if ended == "done" else last_phase(run)
     wrong = {_PART_OF.get(charge.phase, charge.phase) for charge in run.charges if is_fault(charge)}
     wrong |= set() if here is None or ended == "interrupted" else {here}
-    rows = [] if net is None else [Phase("net", "fail" if "net" in wrong else "pass", round(net, 3))]
+    rows = [] if net is None else [PhaseLine("net", "fail" if "net" in wrong else "pass", round(net, 3))]
     order = SHOWN if _hosts_meet(run) else SHOWN[:-1]
     reached = len(order) if here is None else order.index(here) if here in order else len(order) - 1
     for number, name in enumerate(order):
         status: Outcome = "fail" if name in wrong else "pass" if number < reached else "skipped"
-        rows.append(Phase(name, status, _seconds(run, name) if number <= reached else 0.0))
+        rows.append(PhaseLine(name, status, _seconds(run, name) if number <= reached else 0.0))
     return tuple(rows)
 
 
-def _hosts_meet(run: SmokeRun) -> bool:
+def _hosts_meet(run: JudgedRun) -> bool:
     return any(len({run.plan.seat(rank).host for rank in cell}) > 1 for cell in run.plan.cells)
 
 
-def _seconds(run: SmokeRun, name: str) -> float:
+def _seconds(run: JudgedRun, name: str) -> float:
     """Of the slowest rank; starting includes importing torch, on the slowest host."""
     spent = run.result.seconds
     if name != "start":
@@ -80,20 +80,20 @@ def _seconds(run: SmokeRun, name: str) -> float:
     return round(imported + spent.get("spawned", 0.0) + spent.get("start", 0.0), 3)
 
 
-def loss(run: SmokeRun) -> LossSummary | None:
+def loss(run: JudgedRun) -> LossSummary | None:
     """Of the cell that learned the least."""
     found = [loss_summary(run.result, cell) for cell in range(len(run.plan.cells))]
     told = [summary for summary in found if summary.curve]
     return min(told, key=lambda summary: summary.drop if summary.drop is not None else 1.0, default=None)
 
 
-def step_seconds(run: SmokeRun) -> float | None:
+def step_seconds(run: JudgedRun) -> float | None:
     """A typical training step."""
     spent = [step.compute + step.wait for seen in run.result.ranks for step in seen.steps]
     return median(spent) if spent and max(spent) > 0 else None
 
 
-def tokens_per_second(run: SmokeRun) -> float | None:
+def tokens_per_second(run: JudgedRun) -> float | None:
     """Over all replicas; of a run whose training came to its end."""
     seconds = step_seconds(run)
     if not seconds or not all(run.got_past(host, "train") for host in run.plan.hosts):
@@ -101,7 +101,7 @@ def tokens_per_second(run: SmokeRun) -> float | None:
     return len(run.plan.seats) / run.plan.tp * SEQUENCES * LENGTH / seconds
 
 
-def links(run: SmokeRun) -> tuple[Link, ...]:
+def links(run: JudgedRun) -> tuple[LinkRates, ...]:
     """Each pair of hosts that met, the slowest first."""
     rates: dict[tuple[str, str], list[float]] = {}
     trips: dict[tuple[str, str], list[float]] = {}
@@ -114,11 +114,11 @@ def links(run: SmokeRun) -> tuple[Link, ...]:
             hosts = (min(seat.host, other), max(seat.host, other))
             rates.setdefault(hosts, []).append(pair.bytes / pair.seconds)
             trips.setdefault(hosts, []).append(pair.rtt)
-    met = (Link(hosts, median(found), median(trips[hosts])) for hosts, found in rates.items())
+    met = (LinkRates(hosts, median(found), median(trips[hosts])) for hosts, found in rates.items())
     return tuple(sorted(met, key=lambda link: (link.rate, link.hosts)))
 
 
-def versions(run: SmokeRun) -> dict[str, str]:
+def versions(run: JudgedRun) -> dict[str, str]:
     """Name -> version; where ranks differ, each with its hosts."""
     said: dict[str, dict[str, dict[str, None]]] = {}
     for seat, seen in zip(run.plan.seats, run.result.ranks, strict=True):
@@ -135,12 +135,12 @@ def _alike(found: Mapping[str, Iterable[str]]) -> str:
     return "; ".join(f"{version} on {fold(hosts)}" for version, hosts in found.items())
 
 
-def injected(run: SmokeRun) -> str:
+def injected(run: JudgedRun) -> str:
     """The faults on purpose, as --inject takes them."""
     return ",".join(map(str, run.plan.injected))
 
 
-def left_out(run: SmokeRun) -> dict[str, str]:
+def left_out(run: JudgedRun) -> dict[str, str]:
     return {left.host: left.reason for left in run.result.left_out}
 
 
@@ -171,7 +171,7 @@ def smoke_data(report: Report) -> dict[str, Any] | None:
     }
 
 
-def _run_data(run: SmokeRun, net: float | None) -> dict[str, Any]:
+def _run_data(run: JudgedRun, net: float | None) -> dict[str, Any]:
     plan, status = run.plan, outcome(run)
     return {
         "status": status,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from doctor.facts.smoke import SmokeRun
+from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.report import smoke
 from doctor.rules.smoke import is_fault
@@ -38,7 +38,7 @@ def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> N
     _print([*_lines(first, report.net_seconds, verbose), *_repeats(first, more)], console)
 
 
-def _lines(run: SmokeRun, net: float | None, verbose: bool) -> Iterator[Pieces]:
+def _lines(run: JudgedRun, net: float | None, verbose: bool) -> Iterator[Pieces]:
     yield [*_words(f"{_who(run)}:"), *_course(run)]
     yield _phases(run, net)
     measured = [*_speed(run), *_links(run)]
@@ -58,7 +58,7 @@ def _lines(run: SmokeRun, net: float | None, verbose: bool) -> Iterator[Pieces]:
         yield _words(clean_line(f"left out: {fold(hosts)} ({reason})"))
 
 
-def _who(run: SmokeRun) -> str:
+def _who(run: JudgedRun) -> str:
     plan = run.plan
     counts = {len(plan.on(host)) for host in plan.hosts}
     each = f" × {counts.pop()}" if len(counts) == 1 else ""
@@ -70,7 +70,7 @@ def _who(run: SmokeRun) -> str:
     return f"{ranks} ({hosts}), {plan.backend}, {cells}"
 
 
-def _course(run: SmokeRun) -> Pieces:
+def _course(run: JudgedRun) -> Pieces:
     """How it went, and what was learned."""
     result, learned = run.result, smoke.loss(run)
     steps = learned.steps if learned else 0
@@ -117,7 +117,7 @@ def curve(values: Sequence[float]) -> str:
     return "".join(BLOCKS[round((mean - low) / span * (len(BLOCKS) - 1))] for mean in means)
 
 
-def _phases(run: SmokeRun, net: float | None) -> Pieces:
+def _phases(run: JudgedRun, net: float | None) -> Pieces:
     pieces: Pieces = []
     rows = smoke.phases(run, net)
     shown = [row for row in rows if row.status != "skipped" or row.seconds]
@@ -135,12 +135,12 @@ def _phases(run: SmokeRun, net: float | None) -> Pieces:
     return spaced
 
 
-def _speed(run: SmokeRun) -> list[Pieces]:
+def _speed(run: JudgedRun) -> list[Pieces]:
     tokens = smoke.tokens_per_second(run)
     return [] if tokens is None else [_words(f"{_number(tokens)} tokens a second")]
 
 
-def _links(run: SmokeRun) -> list[Pieces]:
+def _links(run: JudgedRun) -> list[Pieces]:
     found = smoke.links(run)
     if not found:
         return []
@@ -168,13 +168,13 @@ def _loss(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 1e4 else f"{value:.1e}"
 
 
-def _injected(run: SmokeRun) -> str:
+def _injected(run: JudgedRun) -> str:
     latency = run.result.end.latency
     found = "" if latency is None else f" (the run was ended {latency:.2f} s after it took effect)"
     return clean_line(smoke.injected(run)) + found
 
 
-def _repeats(before: SmokeRun, runs: Sequence[SmokeRun]) -> Iterator[Pieces]:
+def _repeats(before: JudgedRun, runs: Sequence[JudgedRun]) -> Iterator[Pieces]:
     for run in runs:
         gone = [host for host in before.plan.hosts if host not in run.plan.hosts]
         pieces = _words(clean_line(f"repeated without {fold(gone)}:"))

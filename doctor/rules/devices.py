@@ -19,13 +19,13 @@ from doctor.api import (
     Undecided,
     fold,
 )
-from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid, devices, told
+from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid, devices, split_known
 from doctor.facts.ascend.used import used
 from doctor.model import Values
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
-Seat = tuple[str, int]
+HostDevice = tuple[str, int]
 """A host and the number of one of its devices."""
 
 
@@ -37,12 +37,12 @@ def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple
     mute = [value for value in mine.values() if isinstance(value, Unsaid) and value.unsupported]
     if len(mute) == len(mine):
         raise Skip(mute[0].reason)
-    return told(mine)
+    return split_known(mine)
 
 
-def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[Seat, T], dict[str, str]]:
+def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[HostDevice, T], dict[str, str]]:
     """The same of all hosts: what was told, and host -> why something was not."""
-    known: dict[Seat, T] = {}
+    known: dict[HostDevice, T] = {}
     silent: dict[str, str] = {}
     reason = "there is no NPU"
     for host, own in said.items():
@@ -59,7 +59,7 @@ def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[Se
     return known, silent
 
 
-def doubt(silent: Mapping[str, str]) -> None:
+def note_unknown(silent: Mapping[str, str]) -> None:
     """Undecided for the hosts of which something was not told."""
     hosts: dict[str, list[str]] = {}
     for host, why in silent.items():
@@ -78,7 +78,7 @@ def alike(kinds: Mapping[int, K]) -> Iterator[tuple[K, list[int]]]:
     yield from groups.items()
 
 
-def alike_on_host(kinds: Mapping[Seat, K]) -> Iterator[tuple[str, K, list[int]]]:
+def alike_on_host(kinds: Mapping[HostDevice, K]) -> Iterator[tuple[str, K, list[int]]]:
     """Devices of one kind on one host together."""
     groups: dict[tuple[str, K], list[int]] = {}
     for (host, device), kind in kinds.items():
@@ -87,7 +87,7 @@ def alike_on_host(kinds: Mapping[Seat, K]) -> Iterator[tuple[str, K, list[int]]]
         yield host, kind, numbers
 
 
-def named(seats: Iterable[Seat]) -> str:
+def named(seats: Iterable[HostDevice]) -> str:
     """ "node[1-2] devices 0-7, node3 device 5" """
     own: dict[str, list[int]] = {}
     for host, device in seats:
@@ -129,18 +129,18 @@ def problem_of(
 
 
 def without_link(links: PerDevice[bool] | None) -> set[int]:
-    return {device for device, up in (told(links)[0] if links else {}).items() if not up}
+    return {device for device, up in (split_known(links)[0] if links else {}).items() if not up}
 
 
 def without_address(addresses: PerDevice[T | None] | None) -> set[int]:
-    return {device for device, own in (told(addresses)[0] if addresses else {}).items() if own is None}
+    return {device for device, own in (split_known(addresses)[0] if addresses else {}).items() if own is None}
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class OddDevices:
     """Devices at fault: those of one host, or every suspect where nothing decides."""
 
-    seats: tuple[Seat, ...]
+    seats: tuple[HostDevice, ...]
     decided: bool = True
     expected: str = ""
     actual: str = ""
@@ -187,7 +187,7 @@ class Odd:
         )
 
 
-def odd_ones(values: Mapping[Seat, str]) -> Iterator[Odd]:
+def odd_ones(values: Mapping[HostDevice, str]) -> Iterator[OddDevices]:
     """Those that differ from what more than half have; all of them at once where no value is so frequent."""
     votes = Counter(values.values()).most_common()
     if len(votes) < 2:
@@ -195,9 +195,9 @@ def odd_ones(values: Mapping[Seat, str]) -> Iterator[Odd]:
     usual, count = votes[0]
     if 2 * count <= len(values):
         sides = (f"{value}: {named(s for s, own in values.items() if own == value)}" for value, _ in votes)
-        yield Odd(tuple(values), False, "the same on every device", "; ".join(sides))
+        yield OddDevices(tuple(values), False, "the same on every device", "; ".join(sides))
         return
     expected = f"{usual}, as on {count} other device{'s' if count > 1 else ''}"
     for host, value, numbers in alike_on_host(values):
         if value != usual:
-            yield Odd(tuple((host, number) for number in numbers), True, expected, value)
+            yield OddDevices(tuple((host, number) for number in numbers), True, expected, value)

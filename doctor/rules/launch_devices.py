@@ -7,19 +7,19 @@ from shlex import quote
 
 from doctor.devices import Vendor
 from doctor.job.launch.common import spans_hosts
-from doctor.job.launch.launcher import Number
-from doctor.job.launch.process_env import Told
+from doctor.job.launch.launcher import ToldNumber
+from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import role_variable
 from doctor.job.launch.ranks import device_conflicts, may_be_inherited, ranks_of, visible_devices
 from doctor.model import Confidence, Evidence, Place, Problem, Severity
-from doctor.rules.launch_names import Crew
+from doctor.rules.launch_names import LaunchNames
 
 
-def shared_devices(crew: Crew, most_on_a_host: int) -> Iterator[Problem]:
+def shared_devices(crew: LaunchNames, most_on_a_host: int) -> Iterator[Problem]:
     """Two ranks of one host on one device. Ranks that see different devices may call them alike."""
     present = ranks_of(crew.launch)
     several = spans_hosts(crew.launch, [crew.host(t) or t.host for t in present], most_on_a_host)
-    groups: dict[Hashable, list[Told]] = {}
+    groups: dict[Hashable, list[ProcessEnv]] = {}
     for told in present:
         host, device = crew.host(told) or told.host, _device(told)
         seen = visible_devices(told)
@@ -48,12 +48,14 @@ def shared_devices(crew: Crew, most_on_a_host: int) -> Iterator[Problem]:
             )
 
 
-def devices_beyond(crew: Crew, devices: Mapping[str, frozenset[int]], vendor: Vendor) -> Iterator[Problem]:
+def devices_beyond(
+    crew: LaunchNames, devices: Mapping[str, frozenset[int]], vendor: Vendor
+) -> Iterator[Problem]:
     """More ranks than devices, by the numbers of those that each host has; without any it is left out."""
     visible: dict[str | None, set[str | None]] = {}
     for told in ranks_of(crew.launch):
         visible.setdefault(crew.host(told), set()).add(visible_devices(told))
-    beyond: dict[tuple[str, str, int, str | None], list[Told]] = {}
+    beyond: dict[tuple[str, str, int, str | None], list[ProcessEnv]] = {}
     for told in ranks_of(crew.launch):
         host, device = crew.host(told), _device(told)
         if host is None or not devices.get(host) or device is None or device.value is None:
@@ -78,7 +80,7 @@ def devices_beyond(crew: Crew, devices: Mapping[str, frozenset[int]], vendor: Ve
         )
 
 
-def against_table(crew: Crew, path: str, devices_by_rank: Mapping[int, int]) -> Iterator[Problem]:
+def against_table(crew: LaunchNames, path: str, devices_by_rank: Mapping[int, int]) -> Iterator[Problem]:
     """DEVICE_ID and the rank table have to name the same device."""
     for clash in device_conflicts(crew.launch, devices_by_rank):
         yield Problem(
@@ -96,13 +98,13 @@ def against_table(crew: Crew, path: str, devices_by_rank: Mapping[int, int]) -> 
         )
 
 
-def _device(told: Told) -> Number | None:
+def _device(told: ProcessEnv) -> ToldNumber | None:
     """torch goes by LOCAL_RANK, MindSpore by DEVICE_ID."""
     of_torch = "LOCAL_RANK" in told.env and told.env.keys() & {"RANK", "WORLD_SIZE"}
     name = "LOCAL_RANK" if of_torch else "DEVICE_ID"
     if name == "DEVICE_ID" and role_variable(told):
         return None  # a dynamic cluster counts the ranks of a host itself
-    return Number(name, told.env[name]) if name in told.env else None
+    return ToldNumber(name, told.env[name]) if name in told.env else None
 
 
 def _listed(seen: str) -> int | None:
@@ -111,5 +113,5 @@ def _listed(seen: str) -> int | None:
     return len(names) if len(names) > 1 and all(names) and "-1" not in names and seen != "differs" else None
 
 
-def _places(crew: Crew, told: list[Told], device: int) -> tuple[Place, ...]:
+def _places(crew: LaunchNames, told: list[ProcessEnv], device: int) -> tuple[Place, ...]:
     return tuple(Place(place.host, place.rank, device) for place in crew.places(told))

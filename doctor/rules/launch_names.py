@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from doctor.job.launch.directory import Directory
-from doctor.job.launch.process_env import Launch, Told
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import rank_of, role_of
 from doctor.job.launch.ranks import counted
 from doctor.model import Evidence, Place
@@ -16,30 +16,30 @@ MOST_EVIDENCE = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class LaunchNames:
     """`directory` knows the hosts of the run by the names that processes have for them."""
 
     launch: Launch
     directory: Directory
 
-    def host(self, told: Told) -> str | None:
+    def host(self, told: ProcessEnv) -> str | None:
         return self.directory.host(told.host)
 
-    def hosts(self, told: Iterable[Told]) -> tuple[str, ...]:
+    def hosts(self, told: Iterable[ProcessEnv]) -> tuple[str, ...]:
         """Each once, by the names of the run; those that are none of them are left out."""
         return tuple(dict.fromkeys(host for each in told if (host := self.host(each)) is not None))
 
-    def places(self, told: Sequence[Told]) -> tuple[Place, ...]:
+    def places(self, told: Sequence[ProcessEnv]) -> tuple[Place, ...]:
         places = (Place(host=self.host(each), rank=number(each)) for each in told[:MOST_PLACES])
         return tuple(dict.fromkeys(place for place in places if place != Place()))
 
-    def label(self, told: Told) -> str:
+    def label(self, told: ProcessEnv) -> str:
         """ "rank 3 on node1", "process 4711 on node1", "env3.log" """
         rank, host = number(told), self.host(told) or told.host
         what = told.source if rank is None else f"rank {rank}"
         return f"{what} on {host}" if host else f"{what} ({told.source})" if rank is not None else what
 
-    def labels(self, told: Sequence[Told]) -> str:
+    def labels(self, told: Sequence[ProcessEnv]) -> str:
         """The same of many: their ranks where they have some."""
         if len(told) == 1:
             return self.label(told[0])
@@ -49,7 +49,7 @@ class Crew:
         shown = ", ".join(self.label(each) for each in told[:4])
         return shown if len(told) <= 4 else f"{shown} and {len(told) - 4} more"
 
-    def evidence(self, told: Sequence[Told], name: str) -> tuple[Evidence, ...]:
+    def evidence(self, told: Sequence[ProcessEnv], name: str) -> tuple[Evidence, ...]:
         """What each of them says of a variable."""
         return tuple(
             Evidence(
@@ -63,7 +63,7 @@ class Crew:
         return f"{self.launch.name}: {what}"
 
 
-def number(told: Told) -> int | None:
+def number(told: ProcessEnv) -> int | None:
     """Its rank, where it has one that is a number; a scheduler has inherited that of a worker."""
     rank = rank_of(told) if role_of(told) == "rank" else None
     return rank.value if rank is not None else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 
-from doctor.job.launch.launcher import Number
+from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.launchers import NUMBERS
 from doctor.job.launch.launchers.msrun import MSRUN
-from doctor.job.launch.process_env import Told
+from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import (
     launcher,
     master_of,
@@ -20,12 +20,12 @@ from doctor.job.launch.rank_env import (
 )
 from doctor.job.launch.ranks import counted, may_be_inherited, ranks_of, world_of_launch
 from doctor.model import Confidence, Evidence, Problem, Severity
-from doctor.rules.launch_names import Crew, remark
+from doctor.rules.launch_names import LaunchNames, remark
 
 
-def impossible_ranks(crew: Crew) -> Iterator[Problem]:
+def impossible_ranks(crew: LaunchNames) -> Iterator[Problem]:
     """One problem for all that are wrong in the same way."""
-    wrong: dict[tuple[str, str, str], list[Told]] = {}
+    wrong: dict[tuple[str, str, str], list[ProcessEnv]] = {}
     for told in ranks_of(crew.launch):
         rank, world = rank_of(told), world_of(told)
         size = world.value if world else None
@@ -50,7 +50,7 @@ def impossible_ranks(crew: Crew) -> Iterator[Problem]:
         )
 
 
-def doubled_ranks(crew: Crew) -> Iterator[Problem]:
+def doubled_ranks(crew: LaunchNames) -> Iterator[Problem]:
     """The same number twice; or none where the others have one."""
     present = ranks_of(crew.launch)
     yield from _twice_each(crew, [(rank_of(told), told) for told in present])
@@ -71,15 +71,15 @@ def doubled_ranks(crew: Crew) -> Iterator[Problem]:
         )
 
 
-def _twice_each(crew: Crew, said: Sequence[tuple[Number | None, Told]]) -> Iterator[Problem]:
+def _twice_each(crew: LaunchNames, said: Sequence[tuple[ToldNumber | None, ProcessEnv]]) -> Iterator[Problem]:
     """One problem for all numbers that the same hosts have."""
-    groups: dict[Hashable, list[tuple[Number, Told]]] = {}
+    groups: dict[Hashable, list[tuple[ToldNumber, ProcessEnv]]] = {}
     for number, told in said:
         if number is not None:
             groups.setdefault(number.text if number.value is None else number.value, []).append(
                 (number, told)
             )
-    alike: dict[Hashable, list[list[tuple[Number, Told]]]] = {}
+    alike: dict[Hashable, list[list[tuple[ToldNumber, ProcessEnv]]]] = {}
     for value, same in groups.items():
         hosts = tuple(sorted(told.host or "" for _, told in same))
         key = (same[0][0].said, hosts if any(hosts) and isinstance(value, int) else value)
@@ -89,7 +89,7 @@ def _twice_each(crew: Crew, said: Sequence[tuple[Number | None, Told]]) -> Itera
         yield _twice(crew, [same[0][0] for same in some], [told for same in some for _, told in same])
 
 
-def _twice(crew: Crew, numbers: Sequence[Number], told: Sequence[Told]) -> Problem:
+def _twice(crew: LaunchNames, numbers: Sequence[ToldNumber], told: Sequence[ProcessEnv]) -> Problem:
     number, times = numbers[0], len(told) // len(numbers)
     what = f"{number.said}={number.text[:100]} is"
     if len(numbers) > 1:
@@ -116,13 +116,13 @@ def _twice(crew: Crew, numbers: Sequence[Number], told: Sequence[Told]) -> Probl
     )
 
 
-def _said(crew: Crew, told: Sequence[Told], number: Number) -> tuple[Evidence, ...]:
+def _said(crew: LaunchNames, told: Sequence[ProcessEnv], number: ToldNumber) -> tuple[Evidence, ...]:
     if number.said in told[0].env:
         return crew.evidence(told, number.said)
     return tuple(Evidence(crew.label(each), " ".join(each.command)[:300]) for each in told[:6])
 
 
-def node_ranks(crew: Crew) -> Iterator[Problem]:
+def node_ranks(crew: LaunchNames) -> Iterator[Problem]:
     """Each host its own, where the launcher goes by them."""
     fixed = [told for told in crew.launch.told if not told.loop and _goes_by_node_rank(told)]
     yield from _twice_each(crew, [(_node_rank(told), told) for told in fixed])
@@ -143,7 +143,7 @@ def node_ranks(crew: Crew) -> Iterator[Problem]:
         )
 
 
-def no_node_rank(crew: Crew) -> str:
+def no_node_rank(crew: LaunchNames) -> str:
     """Why one script cannot be right for every host: it makes each of them node 0."""
     told = crew.launch.told
     if crew.launch.live or len(told) != 1 or not _goes_by_node_rank(told[0]):
@@ -153,24 +153,24 @@ def no_node_rank(crew: Crew) -> str:
     return f"{told[0].source}: --node_rank is not given, which is right on one host only"
 
 
-def _goes_by_node_rank(told: Told) -> bool:
+def _goes_by_node_rank(told: ProcessEnv) -> bool:
     agent = launcher(told)
     return node_rank_of(told) is not None if agent is None else agent.launcher.goes_by_node_rank(agent)
 
 
-def _node_rank(told: Told) -> Number | None:
+def _node_rank(told: ProcessEnv) -> ToldNumber | None:
     """Some launchers take a host for the first one where nothing is given."""
     agent, number = launcher(told), node_rank_of(told)
     first = agent.launcher.first_node if agent else ""
     if number is not None or agent is None or not first:
         return number
     unknown = agent.command.partly or agent.command.options.get("node_rank")
-    return None if unknown else Number(agent.spelled("node_rank"), first)
+    return None if unknown else ToldNumber(agent.spelled("node_rank"), first)
 
 
-def wrong_roles(crew: Crew) -> Iterator[Problem]:
+def wrong_roles(crew: LaunchNames) -> Iterator[Problem]:
     launch = crew.launch
-    wrong: dict[str, list[Told]] = {}
+    wrong: dict[str, list[ProcessEnv]] = {}
     for told in launch.told:
         role = told.env.get("MS_ROLE")
         if role is not None and role not in MSRUN.roles:
@@ -202,7 +202,7 @@ def wrong_roles(crew: Crew) -> Iterator[Problem]:
     yield from _worker_number(crew, workers, bool(schedulers))
 
 
-def _worker_number(crew: Crew, workers: Sequence[Told], scheduled: bool) -> Iterator[Problem]:
+def _worker_number(crew: LaunchNames, workers: Sequence[ProcessEnv], scheduled: bool) -> Iterator[Problem]:
     """More workers than MS_WORKER_NUM says, or all of them and no scheduler."""
     world = world_of_launch(crew.launch)
     if world is None or world.value is None or any(told.loop for told in workers):

@@ -11,7 +11,7 @@ from typing import TypeVar
 from doctor.api import JobPlan, Severity
 from doctor.facts.ascend.network import Address
 from doctor.facts.system import Devices
-from doctor.rules.devices import Seat
+from doctor.rules.devices import HostDevice
 
 T = TypeVar("T")
 RAILS = 4
@@ -43,9 +43,11 @@ def products_of(devices: Mapping[str, Devices]) -> tuple[str, ...]:
     return tuple(own.product for own in devices.values())
 
 
-def by_product(known: Mapping[Seat, T], devices: Mapping[str, Devices]) -> dict[str, dict[Seat, T]]:
+def by_product(
+    known: Mapping[HostDevice, T], devices: Mapping[str, Devices]
+) -> dict[str, dict[HostDevice, T]]:
     """Without Atlas 950, which joins its devices otherwise."""
-    found: dict[str, dict[Seat, T]] = {}
+    found: dict[str, dict[HostDevice, T]] = {}
     for seat, value in known.items():
         product = devices[seat[0]].product if seat[0] in devices else "ascend"
         if product != "atlas-950":
@@ -53,7 +55,7 @@ def by_product(known: Mapping[Seat, T], devices: Mapping[str, Devices]) -> dict[
     return found
 
 
-def segments(held: Mapping[Seat, Address]) -> dict[Seat, str]:
+def segments(held: Mapping[HostDevice, Address]) -> dict[HostDevice, str]:
     """Each device's segment, by the netmask that most have: a wrong netmask is another fault."""
     prefixes: dict[bool, Counter[int]] = {}
     for address in held.values():
@@ -65,13 +67,13 @@ def segments(held: Mapping[Seat, Address]) -> dict[Seat, str]:
     }
 
 
-def spans(product: str, found: Mapping[Seat, str]) -> bool:
+def spans(product: str, found: Mapping[HostDevice, str]) -> bool:
     """Whether devices that must reach each other are in several segments."""
     rails = {(device % RAILS if product == "atlas-training" else 0, s) for (_, device), s in found.items()}
     return len(rails) > len({rail for rail, _ in rails})
 
 
-def in_sequence(seat: Seat, held: Mapping[Seat, Address]) -> bool | None:
+def in_sequence(seat: HostDevice, held: Mapping[HostDevice, Address]) -> bool | None:
     """Whether its address follows those of its host's other devices, where these are a sequence.
 
     On Atlas training servers devices 0 to 3 are one and 4 to 7 another.
@@ -93,7 +95,7 @@ def _next(others: Mapping[int, int], device: int) -> int | None:
     return base + step * device if votes >= max(3, len(others) - 1) else None
 
 
-def in_rail(seat: Seat, held: Mapping[Seat, Address]) -> bool | None:
+def in_rail(seat: HostDevice, held: Mapping[HostDevice, Address]) -> bool | None:
     """Whether it is in the segment of the devices of its number on other hosts."""
     host, device = seat
     others = Counter(a.network for (name, number), a in held.items() if name != host and number == device)

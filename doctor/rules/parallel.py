@@ -49,7 +49,7 @@ WRAPPED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class ParallelJob:
     """The parallel plan that was given, and what is known of the devices that it is made for."""
 
     plan: JobPlan

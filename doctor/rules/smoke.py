@@ -9,7 +9,7 @@ from doctor.facts.smoke import SmokeSeen
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.links import perhaps_slow_hosts, too_noisy
 from doctor.smoke.judge.speed import perhaps_slow
-from doctor.smoke.result import Seat, SmokePlan, SmokeResult
+from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
 
 WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 """Checks whose charges, when they do not say otherwise, leave a host fit for a job."""
@@ -193,7 +193,7 @@ def _places(charge: Charge, plan: SmokePlan, hosts: tuple[str, ...]) -> tuple[Pl
     ]
     if places:
         return tuple(places)
-    struck: list[Seat] = [plan.seat(rank) for rank in charge.victims] or list(plan.seats)
+    struck: list[SmokeSeat] = [plan.seat(rank) for rank in charge.victims] or list(plan.seats)
     return tuple(Place(host=host) for host in dict.fromkeys(seat.host for seat in struck))
 
 

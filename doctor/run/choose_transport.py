@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from doctor.errors import UsageError
 from doctor.job.wishes import SLURM
 from doctor.model import Host
-from doctor.run.request import Way
+from doctor.run.request import WayFlags
 from doctor.targets.inventory import Targets
 from doctor.text.nodeset import check_jump, check_user, fold, unfold
 from doctor.transport.ssh.settings import SshSettings
@@ -28,7 +28,7 @@ def _identities(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def transport_of(way: Way, targets: Targets, hosts: Sequence[Host]) -> Transport:
+def choose_transport(way: WayFlags, targets: Targets, hosts: Sequence[Host]) -> Transport:
     names = ("auto", "ssh", "srun", "local")
     if way.transport not in names:
         raise UsageError(f"--transport: there is no {way.transport!r}; there are {', '.join(names)}.")
@@ -62,7 +62,7 @@ def transport_of(way: Way, targets: Targets, hosts: Sequence[Host]) -> Transport
     )
 
 
-def _by_srun(way: Way, hosts: Sequence[Host]) -> bool:
+def _by_srun(way: WayFlags, hosts: Sequence[Host]) -> bool:
     """Inside an allocation, unless somebody wants another way."""
     ssh = way.user or way.port or way.identities or way.jump
     elsewhere = any(host.jump or host.enter_from == "controller" for host in hosts)

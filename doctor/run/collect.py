@@ -21,10 +21,10 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import MeshMode
 from doctor.judge.reading import Reading, read_recording
 from doctor.mesh import MeshPatience, MeshResult, mesh_script, plan_mesh, run_mesh
-from doctor.model import Answer, Backend, Capture, End, Host, Missing, Reach, Unreached
-from doctor.probe import Heard, read, script, through
+from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, Missing, Unreached, UnreachedKind
+from doctor.probe import HostAnswer, read, script, through
 from doctor.recording import SCHEMA, Recording
-from doctor.run.ping_round import follow_up
+from doctor.run.ping_round import plan_ping_round
 from doctor.smoke.result import SmokeResult
 from doctor.text.nodeset import is_host
 from doctor.text.redact import redact, redact_values
@@ -71,7 +71,7 @@ class Collection:
     progress: Progress
     began: float = field(default_factory=time.monotonic)
     started: str = field(default_factory=lambda: datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
-    heard: dict[str, Heard] = field(default_factory=dict)
+    heard: dict[str, HostAnswer] = field(default_factory=dict)
     unreached: dict[str, Unreached] = field(default_factory=dict)
     mesh: MeshResult | None = None
     no_mesh: str = ""
@@ -212,7 +212,7 @@ class Collection:
             for host in self.heard:
                 self._add(host, {}, {fact.name: Missing(fact.name, early) for fact in later})
             return
-        wanted = follow_up(
+        wanted = plan_ping_round(
             reading.facts, reading.plan, everybody=order.mesh == "full", also_busy=order.also_busy
         )
         for host, missing in wanted.without.items():
@@ -253,11 +253,11 @@ def _gone(answer: Answer | Unreached) -> Unreached | None:
     """A host that answered in the first round and died in the second is not what it said it was."""
     if isinstance(answer, Unreached):
         return answer
-    if answer.end is not End.LOST:
+    if answer.end is not AnswerEnd.LOST:
         return None
     return Unreached(
         answer.host,
-        Reach.LOST,
+        UnreachedKind.LOST,
         "it answered at first, and the connection was lost while its NPUs were asked to ping others",
         "See whether the host is still up: it may have restarted or lost its network.",
         (f"ssh {shlex.quote(answer.host)} uptime",),
@@ -266,7 +266,7 @@ def _gone(answer: Answer | Unreached) -> Unreached | None:
 
 def _named(why: Unreached, answer: Answer, host: Host) -> Unreached:
     """Where a command enters a container, it is that which failed, and not the login."""
-    if not host.enter or why.kind not in (Reach.NO_SHELL, Reach.SILENT):
+    if not host.enter or why.kind not in (UnreachedKind.NO_SHELL, UnreachedKind.SILENT):
         return why
     return not_entered(why, host, (answer.stderr or answer.stdout)[:4000].decode("utf-8", "replace"))
 

@@ -16,21 +16,21 @@ from doctor.errors import UsageError
 from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
-from doctor.judge.examine import Syllabus, examine
+from doctor.judge.examine import PreparedExam, build_report
 from doctor.judge.playbook import MeshMode, Playbook, exams, load_exam, load_remedies, select
 from doctor.judge.reading import Reading, read_recording
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report, Rules
 from doctor.mesh import MeshPatience
 from doctor.model import Host
 from doctor.recording import Recording, load
 from doctor.report.outputs import deliver, refuse_unwritable
-from doctor.run.choose_transport import transport_of
+from doctor.run.choose_transport import choose_transport
 from doctor.run.collect import Collection, Order
-from doctor.run.flags import pairs, wished
-from doctor.run.progress import Line
-from doctor.run.request import Ready, Request, Smoke, Way
-from doctor.run.smoke_rounds import QUICK, rehearse
+from doctor.run.flags import apply_flags, pairs
+from doctor.run.progress import ProgressLine
+from doctor.run.request import Ready, Request, SmokeFlags, WayFlags
+from doctor.run.smoke_rounds import QUICK, run_smoke
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
 from doctor.targets.inventory import read_targets
 from doctor.transport.containers import enter_all
@@ -42,15 +42,15 @@ SHAPES = ("auto", "full", "ring", "none")
 ON_BUSY = ("skip", "run")
 
 
-def conduct(request: Request, ready: Ready | None = None) -> int:
+def run_and_report(request: Request, ready: Ready | None = None) -> int:
     """Run the examination and show it; the exit code is the report's."""
     refuse_unwritable(request.outputs, {"--save": request.save})
-    reading, report = examined(request, ready=ready)
+    reading, report = run_and_judge(request, ready=ready)
     deliver(report, reading, request.outputs, request.save)
     return report.exit_code
 
 
-def examined(
+def run_and_judge(
     request: Request, more: Sequence[Fact[Any]] = (), ready: Ready | None = None
 ) -> tuple[Reading, Report]:
     """What the hosts said, and the judgement; `more` are facts that no check asks for."""
@@ -63,16 +63,16 @@ def examined(
     else:
         expect = {**recorded.expect, **pairs(request.what.expect)}
         reading = read_recording(replace(recorded, expect=expect))
-    return reading, examine(reading, syllabus, playbook, replayed=recorded is not None)
+    return reading, build_report(reading, syllabus, playbook, replayed=recorded is not None)
 
 
-def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) -> Syllabus:
+def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) -> PreparedExam:
     """`smoke`: whether the recording was to have a smoke run; None when there is no recording."""
     what = request.what
     name = what.exam or (recorded.exam if recorded else _own_exam(request))
     if recorded and not what.exam and name not in exams():
         raise UsageError(f"It was recorded with the exam {name!r}.", "Name it again with --exam.")
-    found = find(what.checks)
+    found = find_checks(what.checks)
     exam = load_exam(name, found.checks)
     shape = _shape(what.mesh or (recorded.mesh_mode if recorded else exam.mesh))
     able = exam.smoke and (request.command in TRAINING or recorded is not None)
@@ -84,7 +84,7 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
     if request.command == "smoke" and recorded is None and not smoke:
         raise UsageError("Nothing that is asked for needs a smoke run.", "doctor check examines without one.")
     expected = {**({"torch": "any"} if smoke else {}), **exam.expect}
-    return Syllabus(
+    return PreparedExam(
         name=name,
         exam=exam,
         checks=checks,
@@ -111,7 +111,7 @@ def _own_exam(request: Request) -> str:
 
 def _collect(
     request: Request,
-    syllabus: Syllabus,
+    syllabus: PreparedExam,
     playbook: Playbook,
     more: Sequence[Fact[Any]],
     ready: Ready | None,
@@ -132,13 +132,13 @@ def _collect(
     hosts = _over(targets.hosts, way, request.smoke.python)
     if what.need_hosts is not None and what.need_hosts > len(hosts):
         raise UsageError(f"--need-hosts {what.need_hosts}: only {len(hosts)} hosts are named.")
-    wishes = wished(request, targets.wishes)
+    wishes = apply_flags(request, targets.wishes)
     expect = wishes.expect
     amend(syllabus.expect, expect, "--expect")  # a typing error is told before any host is asked
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
-    transport = ready.transport if ready else transport_of(way, targets, hosts)
-    line = Line(not request.outputs.quiet, verbose=request.outputs.verbose)
+    transport = ready.transport if ready else choose_transport(way, targets, hosts)
+    line = ProgressLine(not request.outputs.quiet, verbose=request.outputs.verbose)
     collection = Collection(
         Order(
             command=request.command,
@@ -165,8 +165,8 @@ def _collect(
         if ready:
             collection.unreached.update(ready.absent())
         if syllabus.smoke:
-            before = examine(collection.read(), syllabus.before_smoke(), playbook)
-            rehearse(collection, training, before)
+            before = build_report(collection.read(), syllabus.before_smoke(), playbook)
+            run_smoke(collection, training, before)
             if ready:
                 collection.unreached.update(ready.absent())
     except KeyboardInterrupt as stop:
@@ -178,7 +178,7 @@ def _collect(
     return collection.read()
 
 
-def _training(smoke: Smoke) -> SmokeWishes:
+def _training(smoke: SmokeFlags) -> SmokeWishes:
     wishes = SmokeWishes(
         steps=STEPS if smoke.steps is None else smoke.steps,
         tp=smoke.tp,
@@ -189,7 +189,7 @@ def _training(smoke: Smoke) -> SmokeWishes:
     return wishes
 
 
-def _over(hosts: tuple[Host, ...], way: Way, python: str | None) -> tuple[Host, ...]:
+def _over(hosts: tuple[Host, ...], way: WayFlags, python: str | None) -> tuple[Host, ...]:
     """Flags go over what the files say."""
     hosts = enter_all(hosts, way.enter)
     if python is not None:

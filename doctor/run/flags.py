@@ -10,10 +10,10 @@ from doctor.job.launch import read_launch_files
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Sourced
-from doctor.run.request import Job, Request
+from doctor.run.request import JobFlags, Request
 
 
-def wished(request: Request, wishes: JobWishes) -> JobWishes:
+def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
     """Everything that was asked of the job; flags go over files."""
     job = request.job
     wishes = replace(wishes, expect={**wishes.expect, **pairs(request.what.expect)})
@@ -41,7 +41,7 @@ def pairs(texts: Sequence[str]) -> Mapping[str, str]:
     return found
 
 
-def _backend(job: Job) -> Sourced[Backend]:
+def _backend(job: JobFlags) -> Sourced[Backend]:
     names = [backend.value for backend in Backend]
     if job.backend not in names:
         raise UsageError(f"--backend: there is no {job.backend!r}; there are auto, {', '.join(names)}.")

@@ -18,14 +18,14 @@ from doctor.model import Missing
 
 
 @dataclass(frozen=True, slots=True)
-class FollowUp:
+class PingRound:
     """Pings by host; and why the others have none."""
 
     pings: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     without: Mapping[str, Missing] = field(default_factory=dict)
 
 
-def follow_up(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: bool) -> FollowUp:
+def plan_ping_round(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: bool) -> PingRound:
     """The pings between the job's NPUs. Hosts where these are at work are left alone unless `also_busy`."""
     without: dict[str, Missing] = {}
     addresses: dict[str, PerDevice[Address | None]] = {}
@@ -49,7 +49,7 @@ def follow_up(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: bool) 
     pings = plan_pings(addresses, facts.all(NPU_LINKS), products, everybody=everybody)
     for host in addresses.keys() - pings.keys():
         without[host] = _missing("none of its NPUs had another host's to ping")
-    return FollowUp(pings, without)
+    return PingRound(pings, without)
 
 
 def _at_work(npu: Npu) -> bool:

@@ -16,7 +16,7 @@ FEW = 32
 """So few outstanding hosts are always shown: no later word would correct a stale line."""
 
 
-class Line:
+class ProgressLine:
     """Redraws itself in place; `clear` leaves nothing behind."""
 
     def __init__(self, wanted: bool, *, verbose: bool = False) -> None:

@@ -22,7 +22,7 @@ NEITHER = (IN_JOB, REPLAY)
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class HostFlags:
     """The hosts, however they are named."""
 
     hosts: tuple[str, ...] = option(
@@ -40,7 +40,7 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class JobFlags:
     """What the flags say of the job."""
 
     backend: str = option("--backend NAME", "auto, gloo, nccl or hccl.", not_with=(REPLAY,), default="auto")
@@ -69,7 +69,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class WayFlags:
     """How to get to them."""
 
     user: str | None = option("--user NAME", "Log in as.", not_with=NEITHER)
@@ -94,7 +94,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class What:
+class ExamFlags:
     """What to examine, and how strictly."""
 
     exam: str | None = option("--exam NAME|FILE", "What to examine (doctor list).", not_with=())
@@ -119,7 +119,7 @@ class What:
 
 
 @dataclass(frozen=True, slots=True)
-class Smoke:
+class SmokeFlags:
     """What the flags say of the smoke run."""
 
     python: str | None = option(
@@ -146,11 +146,11 @@ class Smoke:
 @dataclass(frozen=True, slots=True)
 class Request:
     command: str
-    who: Who = field(default_factory=Who)
-    job: Job = field(default_factory=Job)
-    way: Way = field(default_factory=Way)
-    what: What = field(default_factory=What)
-    smoke: Smoke = field(default_factory=Smoke)
+    who: HostFlags = field(default_factory=HostFlags)
+    job: JobFlags = field(default_factory=JobFlags)
+    way: WayFlags = field(default_factory=WayFlags)
+    what: ExamFlags = field(default_factory=ExamFlags)
+    smoke: SmokeFlags = field(default_factory=SmokeFlags)
     in_job: bool = option(
         IN_JOB,
         "Inside torchrun, mpirun, msrun or srun: every rank calls it; no SSH.",

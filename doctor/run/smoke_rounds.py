@@ -31,7 +31,7 @@ QUICK = MeshPatience(
 """For a mesh among hosts whose agents just answered."""
 
 
-def rehearse(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
+def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
     """`before` is the report of all that was found without a smoke run."""
     job = collection.read().plan
     fit, left_out = _fit(before)

@@ -14,20 +14,20 @@ from doctor.model import Unreached
 from doctor.smoke.live import LiveHost
 from doctor.smoke.messages import (
     DECODER,
+    AgentLine,
+    AgentReady,
+    AgentTrouble,
     Dns,
     Exited,
     Imported,
-    Memory,
     Pages,
-    Ready,
+    RankMemory,
     SmokeMessage,
     Spawned,
-    Stacks,
+    StackTexts,
     Store,
-    Told,
-    Trouble,
 )
-from doctor.smoke.result import Backend, Exit, SmokePlan
+from doctor.smoke.result import BackendEvidence, Exit, SmokePlan
 from doctor.smoke.watch import Watch
 from doctor.transport import Script, Session
 
@@ -92,7 +92,7 @@ class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
             for rank in (self.watch.ranks[seat.rank] for seat in self.plan.on(host.host))
             if self.plan.backend != "gloo" and rank.exit is None and rank.phase not in BEFORE_BACKEND
         ]
-        return host.host in self._stacks_of and all(rank.events[Backend] for rank in joined)
+        return host.host in self._stacks_of and all(rank.events[BackendEvidence] for rank in joined)
 
     def _ask(self, what: Mapping[str, Any], answered: Callable[[LiveHost], bool]) -> None:
         self.tell_all(msgspec.json.encode(what))
@@ -131,11 +131,11 @@ class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
 
     def take(self, host: LiveHost, said: SmokeMessage, size: int) -> bool:
         now = time.monotonic()
-        if isinstance(said, Told | Exited):
+        if isinstance(said, AgentLine | Exited):
             self._of_rank(said, host, now, size)
         elif isinstance(said, Pages):
             self.watch.pages(host, said, now)
-        elif isinstance(said, Ready):
+        elif isinstance(said, AgentReady):
             host.ready, host.cores, host.load = True, said.cores, said.load
             host.ready_at = host.ready_at or now
         elif isinstance(said, Imported):
@@ -146,25 +146,25 @@ class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
         elif isinstance(said, Spawned):
             for seat in self.plan.on(host.host):
                 self.watch.ranks[seat.rank].pid = said.pids.get(str(seat.rank))
-        elif isinstance(said, Stacks):
+        elif isinstance(said, StackTexts):
             self._stacks_of.add(host.host)
             for seat in self.plan.on(host.host):
                 self.watch.ranks[seat.rank].stack = said.stacks.get(str(seat.rank), "")
         elif isinstance(said, Dns):
             host.reverse_dns = said.seconds
-        elif isinstance(said, Memory):
+        elif isinstance(said, RankMemory):
             host.peak_memory = said.peak
-        elif isinstance(said, Trouble) and not (self.stopping and host.trouble):
+        elif isinstance(said, AgentTrouble) and not (self.stopping and host.trouble):
             host.trouble = said.text
         return True
 
-    def _of_rank(self, said: Told | Exited, host: LiveHost, now: float, size: int) -> None:
+    def _of_rank(self, said: AgentLine | Exited, host: LiveHost, now: float, size: int) -> None:
         """Hosts are believed about their own ranks only."""
         ranks = self.watch.ranks
         if said.rank >= len(ranks) or ranks[said.rank].seat.host != host.host:
             return
         rank = ranks[said.rank]
-        if isinstance(said, Told):
+        if isinstance(said, AgentLine):
             rank.take(said.event, now, size)
         elif rank.exit is None and not self.stopping:
             if said.last is not None and said.last.rank == said.rank:

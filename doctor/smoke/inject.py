@@ -14,7 +14,7 @@ _FORM = re.compile(r"([A-Za-z-]{1,40})@(\d{1,7})(?::(\d{1,7}))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class InjectionKind:
     """One kind of fault. `first` is the step that it has when none is given, as a fraction of all steps;
     None where it has none. `ranks` and `replicas` are how many of them it takes to matter.
     """
@@ -32,36 +32,38 @@ class Kind:
 
 _START = Fraction(0)
 KINDS = {
-    "never-join": Kind("sleeps instead of joining", None, takes_step=False, phase="join", ranks=2),
-    "kill": Kind("is killed by SIGKILL"),
-    "stop": Kind("is stopped by SIGSTOP"),
-    "stuck": Kind("sleeps for ever"),
-    "spin": Kind("runs in an endless loop"),
-    "exception": Kind("raises an exception"),
-    "exit": Kind("exits with code 7 without a word"),
-    "skip": Kind("leaves out a collective", ranks=2),
-    "extra": Kind("calls a collective twice", ranks=2),
-    "shape": Kind("calls a collective with an element less", ranks=2),
-    "dtype": Kind("calls a collective with float64", ranks=2),
-    "op": Kind("broadcasts instead of reducing", ranks=2),
-    "order": Kind("calls a collective too early", ranks=2),
-    "mask": Kind("draws its mask with a seed of its own (seed + rank)", _START),
-    "mask-stray": Kind("draws one random number too many, and its masks from then on with it"),
-    "mask-hash": Kind("seeds its libraries and its mask with Python's salted hash()", _START),
-    "mask-time": Kind("seeds its libraries and its mask with the time", _START),
-    "mask-ahead": Kind("draws the mask and the random numbers of the step after", _START),
-    "same-data": Kind("its replica trains on the data of the one beside it", _START, replicas=2),
-    "no-sync": Kind("its replica throws the summed gradient away", replicas=2),
-    "other-init": Kind("begins with other parameters", None, takes_step=False),
-    "param-bit": Kind("has one bit of a parameter flipped"),
-    "grad-bit": Kind("has the lowest bit of a gradient flipped, from then on"),
-    "stale": Kind("adds nothing to the gradient, from then on"),
-    "shuffled": Kind("its replica trains on shuffled labels", _START),
-    "frozen": Kind("all ranks train with a learning rate of 0", _START),
-    "nan": Kind("computes a gradient that is not a number, from then on"),
-    "lr-explode": Kind("all ranks train with a learning rate of 1, from then on"),
-    "wrong-result": Kind("gets wrong sums: in the collectives phase, or from a step on", None, ranks=2),
-    "slow": Kind("computes half as much again, from then on"),
+    "never-join": InjectionKind("sleeps instead of joining", None, takes_step=False, phase="join", ranks=2),
+    "kill": InjectionKind("is killed by SIGKILL"),
+    "stop": InjectionKind("is stopped by SIGSTOP"),
+    "stuck": InjectionKind("sleeps for ever"),
+    "spin": InjectionKind("runs in an endless loop"),
+    "exception": InjectionKind("raises an exception"),
+    "exit": InjectionKind("exits with code 7 without a word"),
+    "skip": InjectionKind("leaves out a collective", ranks=2),
+    "extra": InjectionKind("calls a collective twice", ranks=2),
+    "shape": InjectionKind("calls a collective with an element less", ranks=2),
+    "dtype": InjectionKind("calls a collective with float64", ranks=2),
+    "op": InjectionKind("broadcasts instead of reducing", ranks=2),
+    "order": InjectionKind("calls a collective too early", ranks=2),
+    "mask": InjectionKind("draws its mask with a seed of its own (seed + rank)", _START),
+    "mask-stray": InjectionKind("draws one random number too many, and its masks from then on with it"),
+    "mask-hash": InjectionKind("seeds its libraries and its mask with Python's salted hash()", _START),
+    "mask-time": InjectionKind("seeds its libraries and its mask with the time", _START),
+    "mask-ahead": InjectionKind("draws the mask and the random numbers of the step after", _START),
+    "same-data": InjectionKind("its replica trains on the data of the one beside it", _START, replicas=2),
+    "no-sync": InjectionKind("its replica throws the summed gradient away", replicas=2),
+    "other-init": InjectionKind("begins with other parameters", None, takes_step=False),
+    "param-bit": InjectionKind("has one bit of a parameter flipped"),
+    "grad-bit": InjectionKind("has the lowest bit of a gradient flipped, from then on"),
+    "stale": InjectionKind("adds nothing to the gradient, from then on"),
+    "shuffled": InjectionKind("its replica trains on shuffled labels", _START),
+    "frozen": InjectionKind("all ranks train with a learning rate of 0", _START),
+    "nan": InjectionKind("computes a gradient that is not a number, from then on"),
+    "lr-explode": InjectionKind("all ranks train with a learning rate of 1, from then on"),
+    "wrong-result": InjectionKind(
+        "gets wrong sums: in the collectives phase, or from a step on", None, ranks=2
+    ),
+    "slow": InjectionKind("computes half as much again, from then on"),
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from doctor.agents.session import AgentPatience
-from doctor.smoke.onhost.shape import Entry
+from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import Sample
 
 
@@ -42,14 +42,16 @@ WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0}
 """The whole run, where nothing else was asked for."""
 
 
-def stall_limit(patience: SmokePatience, gap: float, seen: Iterable[tuple[Sample, Sequence[Entry]]]) -> float:
+def stall_limit(
+    patience: SmokePatience, gap: float, seen: Iterable[tuple[Sample, Sequence[ScheduledCall]]]
+) -> float:
     """For a cell whose ranks are where `seen` says; `gap` is the longest pause of its phase so far."""
     if any(_first_time(sample, entries) for sample, entries in seen):
         return patience.first
     return min(max(patience.floor, patience.gaps * gap), patience.first)
 
 
-def _first_time(sample: Sample, entries: Sequence[Entry]) -> bool:
+def _first_time(sample: Sample, entries: Sequence[ScheduledCall]) -> bool:
     """Whether what the rank does, or must do next, was not done before: kernels may compile, files load."""
     if sample.phase in ("spawned", "start", "ready", "join"):
         return True

@@ -15,8 +15,8 @@ from doctor.smoke.messages import PageLine, sample
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import (
     Audit,
-    Backend,
-    Batch,
+    BackendEvidence,
+    BatchHashes,
     Collectives,
     Done,
     Entered,
@@ -25,13 +25,13 @@ from doctor.smoke.result import (
     Exit,
     HostSeen,
     Init,
-    Pair,
     RankSeen,
     Sample,
-    Seat,
+    SmokeSeat,
     Solo,
     Started,
-    Step,
+    TrainStep,
+    Transfer,
 )
 
 E = TypeVar("E", bound=msgspec.Struct)
@@ -45,7 +45,7 @@ MOST_EVENT_BYTES = 16 * 2**20
 class LiveRank:
     """One rank, as far as it was heard of."""
 
-    seat: Seat
+    seat: SmokeSeat
     looks: list[tuple[float, Sample]] = field(default_factory=list)
     """The last two looks at its page that were taken apart, with the controller's time."""
     state: str = ""
@@ -104,7 +104,7 @@ class LiveRank:
 
     def seen(self, ended: float) -> RankSeen:
         first = self._first
-        backend = first(Backend)
+        backend = first(BackendEvidence)
         spans = [*self.entered, ("", ended)]
         seconds = {
             phase: round(max(0.0, after - at), 4)
@@ -125,11 +125,11 @@ class LiveRank:
             started=first(Started),
             collectives=first(Collectives),
             init=first(Init),
-            batches=self._all(Batch),
-            steps=self._all(Step),
+            batches=self._all(BatchHashes),
+            steps=self._all(TrainStep),
             audits=self._all(Audit),
             solo=first(Solo),
-            pairs=self._all(Pair),
+            pairs=self._all(Transfer),
             seconds=seconds,
             done=self.done,
             disturbed=None if self.disturbed_at is None else round(max(0.0, ended - self.disturbed_at), 3),

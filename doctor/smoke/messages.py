@@ -17,7 +17,7 @@ Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
 
 
-class Ready(Message, frozen=True, tag="ready"):
+class AgentReady(Message, frozen=True, tag="ready"):
     python: Text = ""
     cores: Number = 0
     load: Seconds = 0.0
@@ -29,7 +29,7 @@ class Imported(Message, frozen=True, tag="imported"):
     torch: Text = ""
 
 
-class Trouble(Message, frozen=True, tag="trouble"):
+class AgentTrouble(Message, frozen=True, tag="trouble"):
     text: Text
 
 
@@ -41,7 +41,7 @@ class Spawned(Message, frozen=True, tag="spawned"):
     pids: dict[str, Pid]
 
 
-class Told(Message, frozen=True, tag="event"):
+class AgentLine(Message, frozen=True, tag="event"):
     rank: Number
     event: Event
 
@@ -74,7 +74,7 @@ class Exited(Message, frozen=True, tag="exit"):
     words: Text = ""
 
 
-class Stacks(Message, frozen=True, tag="stacks"):
+class StackTexts(Message, frozen=True, tag="stacks"):
     stacks: dict[str, Text]
 
 
@@ -82,11 +82,23 @@ class Dns(Message, frozen=True, tag="dns"):
     seconds: Seconds | None = None
 
 
-class Memory(Message, frozen=True, tag="memory"):
+class RankMemory(Message, frozen=True, tag="memory"):
     peak: Count
 
 
-SmokeMessage = Ready | Imported | Trouble | Store | Spawned | Told | Pages | Exited | Stacks | Dns | Memory
+SmokeMessage = (
+    AgentReady
+    | Imported
+    | AgentTrouble
+    | Store
+    | Spawned
+    | AgentLine
+    | Pages
+    | Exited
+    | StackTexts
+    | Dns
+    | RankMemory
+)
 DECODER: msgspec.json.Decoder[SmokeMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
     SmokeMessage | NoInterpreter | Bye
 )

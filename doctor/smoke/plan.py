@@ -10,7 +10,7 @@ from doctor.errors import UsageError
 from doctor.job.plan import JobPlan
 from doctor.model import Backend
 from doctor.smoke.inject import parse_injections
-from doctor.smoke.result import Seat, SmokePlan
+from doctor.smoke.result import SmokePlan, SmokeSeat
 
 CELL_RANKS = 16
 """So many ranks train together; a larger cluster runs several such cells side by side."""
@@ -46,14 +46,14 @@ def plan_smoke(job: JobPlan, hosts: Sequence[str], wishes: SmokeWishes) -> Smoke
     taking_part = [host for host in job.names if host in set(hosts)]
     counts = {host: job.ranks_on(host) for host in taking_part}
     tp = _tensor_parallel(counts, wishes.tp)
-    seats: list[Seat] = []
+    seats: list[SmokeSeat] = []
     cells: list[tuple[int, ...]] = []
     for number, members in enumerate(_cells(taking_part, counts)):
         first = len(seats)
         for host in members:
             for local in range(counts[host]):
                 device = None if job.backend.value is Backend.GLOO else local
-                seats.append(Seat(len(seats), host, local, device, number, len(seats) - first))
+                seats.append(SmokeSeat(len(seats), host, local, device, number, len(seats) - first))
         cells.append(tuple(range(first, len(seats))))
     head = job.head.value if job.head.value in counts else taking_part[0]
     return SmokePlan(

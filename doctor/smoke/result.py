@@ -13,7 +13,7 @@ import msgspec
 
 from doctor.mesh import MeshResult
 from doctor.model import Unreached
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 
 Text = Annotated[str, msgspec.Meta(max_length=20_000)]
 Hash = Annotated[str, msgspec.Meta(max_length=64)]
@@ -23,7 +23,7 @@ Phase = Literal["spawned", "start", "ready", "join", "collectives", "train", "au
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class SmokeSeat:
     """One rank: where it sits. `rank` counts over the whole run, `place` is its number in its cell."""
 
     rank: int
@@ -52,7 +52,7 @@ class SmokePlan:
 
     backend: Literal["gloo", "nccl", "hccl"]
     hosts: tuple[str, ...]
-    seats: tuple[Seat, ...]
+    seats: tuple[SmokeSeat, ...]
     tp: int
     cells: tuple[tuple[int, ...], ...]
     """Ranks that train together, by their numbers over the whole run."""
@@ -62,17 +62,17 @@ class SmokePlan:
     addresses: Mapping[str, str]
     injected: tuple[Injection, ...] = ()
 
-    def seat(self, rank: int) -> Seat:
+    def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]
 
-    def on(self, host: str) -> tuple[Seat, ...]:
+    def on(self, host: str) -> tuple[SmokeSeat, ...]:
         return tuple(seat for seat in self.seats if seat.host == host)
 
-    def shape(self, cell: int) -> Shape:
+    def shape(self, cell: int) -> CellShape:
         """The cell as its ranks know it."""
         members = [self.seats[rank] for rank in self.cells[cell]]
         hosts = dict.fromkeys(seat.host for seat in members)
-        return Shape(
+        return CellShape(
             dp=len(members) // self.tp,
             tp=self.tp,
             hosts=tuple(sum(seat.host == host for seat in members) for host in hosts),
@@ -116,7 +116,7 @@ class Collectives(msgspec.Struct, frozen=True, tag="collectives", tag_field="ev"
     """What the backend refused, as "op dtype"."""
 
 
-class Batch(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):
+class BatchHashes(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):
     """Hashes of what a rank trains on at a step, and of what the libraries' random streams gave it there."""
 
     step: Count
@@ -126,7 +126,7 @@ class Batch(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):
     streams: dict[str, Hash] = {}
 
 
-class Step(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
+class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
     """One training step. Floats that are not finite are None; `finite` is of the rank's own loss and
     gradient, before any of it was reduced over replicas.
     """
@@ -171,7 +171,7 @@ class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
     votes: tuple[Hash, ...]
 
 
-class Pair(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
+class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
     """One transfer with a peer on another host, both directions at once. `peer` is a place in the cell."""
 
     peer: Count
@@ -195,7 +195,7 @@ class Error(msgspec.Struct, frozen=True, tag="error", tag_field="ev"):
     trace: Text = ""
 
 
-class Backend(msgspec.Struct, frozen=True, tag="backend", tag_field="ev"):
+class BackendEvidence(msgspec.Struct, frozen=True, tag="backend", tag_field="ev"):
     """What NCCL or HCCL themselves know of a hang."""
 
     text: Text
@@ -205,7 +205,20 @@ class Done(msgspec.Struct, frozen=True, tag="done", tag_field="ev"):
     pass
 
 
-Event = Started | Collectives | Init | Batch | Step | Audit | Solo | Pair | Entered | Error | Backend | Done
+Event = (
+    Started
+    | Collectives
+    | Init
+    | BatchHashes
+    | TrainStep
+    | Audit
+    | Solo
+    | Transfer
+    | Entered
+    | Error
+    | BackendEvidence
+    | Done
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,11 +273,11 @@ class RankSeen:
     started: Started | None = None
     collectives: Collectives | None = None
     init: Init | None = None
-    batches: tuple[Batch, ...] = ()
-    steps: tuple[Step, ...] = ()
+    batches: tuple[BatchHashes, ...] = ()
+    steps: tuple[TrainStep, ...] = ()
     audits: tuple[Audit, ...] = ()
     solo: Solo | None = None
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[Transfer, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Phase -> seconds spent in it."""
     done: bool = False
@@ -297,7 +310,7 @@ EndKind = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class RunEnd:
     """Why the controller ended the run: `done`, or the first thing that went wrong.
 
     `still` is a hang: no rank of the cell moved for `limit` seconds. `seconds` since the run began.
@@ -331,7 +344,7 @@ class SmokeResult:
     """One smoke run, whole or ended early."""
 
     plan: SmokePlan
-    end: End
+    end: RunEnd
     ranks: tuple[RankSeen, ...]
     hosts: tuple[HostSeen, ...]
     hiccups: tuple[Hiccup, ...] = ()

@@ -18,7 +18,7 @@ from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.judge.exits import way_of
 from doctor.smoke.limits import PATIENCE, WHOLE, SmokePatience
 from doctor.smoke.live import LiveHost
-from doctor.smoke.result import End, Hiccup, LeftOutOfSmoke, SmokePlan, SmokeResult
+from doctor.smoke.result import Hiccup, LeftOutOfSmoke, RunEnd, SmokePlan, SmokeResult
 from doctor.smoke.watch import Alarm, Watch
 from doctor.transport import Session
 
@@ -62,7 +62,7 @@ class SmokeRun:
         self.meet = meet
         self.watch = Watch(plan, self.patience, self.began)
         self.agents = SmokeAgents(session, self.watch, self.began)
-        self.end: End | None = None
+        self.end: RunEnd | None = None
         self.mesh: MeshResult | None = None
         self.shown = ""
 
@@ -105,10 +105,10 @@ class SmokeRun:
         still = any(self.watch.quiet(cell) >= self.patience.floor for cell in cells)
         return Alarm("interrupted" if self.cut_short and not still else "deadline")
 
-    def _ended_by(self, alarm: Alarm) -> End:
+    def _ended_by(self, alarm: Alarm) -> RunEnd:
         now = time.monotonic()
         disturbed = [rank.disturbed_at for rank in self.watch.ranks if rank.disturbed_at is not None]
-        return End(
+        return RunEnd(
             kind=alarm.kind,
             seconds=round(now - self.began, 3),
             cell=alarm.cell,

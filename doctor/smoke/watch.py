@@ -13,7 +13,7 @@ from doctor.smoke.live import LiveHost, LiveRank
 from doctor.smoke.messages import Pages
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.schedule import schedule
-from doctor.smoke.onhost.shape import Entry
+from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import EndKind, Hiccup, SmokePlan
 
 READY = PHASES.index("ready")
@@ -41,7 +41,7 @@ class Watch:
         self.hosts = {host: LiveHost(host) for host in plan.hosts}
         self.ranks = [LiveRank(seat) for seat in plan.seats]
         self.shapes = [plan.shape(cell) for cell in range(len(plan.cells))]
-        self.schedules: dict[int, list[Entry]] = {
+        self.schedules: dict[int, list[ScheduledCall]] = {
             seat.rank: schedule(self.shapes[seat.cell], seat.place) for seat in plan.seats
         }
         self.hiccups: list[Hiccup] = []

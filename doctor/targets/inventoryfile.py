@@ -64,7 +64,7 @@ class Inventory:
 def read_inventory(path: Path) -> Inventory:
     """The file, understood. Raises InputErrors with every mistake of the file."""
     document = read_yaml(path)
-    reader = _Reader(document.file, list(document.mistakes))
+    reader = _InventoryReader(document.file, list(document.mistakes))
     found = reader.inventory(document.root)
     refuse(reader.mistakes)
     return found
@@ -79,7 +79,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _EXPECTATION = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}")
 
 
-class _Reader:
+class _InventoryReader:
     """Reads on after a mistake, so that one run shows them all."""
 
     def __init__(self, file: str, mistakes: list[Mistake]) -> None:

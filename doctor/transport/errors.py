@@ -14,7 +14,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from doctor.model import Reach, Unreached
+from doctor.model import Unreached, UnreachedKind
 
 NO_WAY_THERE = frozenset(
     {
@@ -48,11 +48,11 @@ class Destination:
         return f"{shlex.join(words)} {shlex.quote(f'{self.user}@{self.name}')} true"
 
 
-class Failed(Exception):
+class CannotReach(Exception):
     """One destination cannot be asked. Becomes an `Unreached` for every host that it stands for."""
 
     def __init__(
-        self, kind: Reach, summary: str, remedy: str, commands: Sequence[str] = (), detail: str = ""
+        self, kind: UnreachedKind, summary: str, remedy: str, commands: Sequence[str] = (), detail: str = ""
     ) -> None:
         super().__init__(summary)
         self.kind = kind
@@ -78,12 +78,12 @@ def rounded(seconds: float) -> str:
     return f"{round(seconds) if seconds >= 2 else round(seconds, 1):g}"
 
 
-def name_not_found(to: Destination, error: OSError) -> Failed:
+def name_not_found(to: Destination, error: OSError) -> CannotReach:
     temporary = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
     how = "the name servers did not answer" if temporary else "no such name"
     where = "looked up in /etc/hosts and DNS of this machine"
-    return Failed(
-        Reach.NAME,
+    return CannotReach(
+        UnreachedKind.NAME,
         f"The name cannot be resolved: {how} ({where}).",
         "Correct the name, or give its address in /etc/hosts, in DNS, or as HostName in ~/.ssh/config.",
         [f"getent ahosts {shlex.quote(to.address)}", "cat /etc/hosts"],
@@ -91,7 +91,7 @@ def name_not_found(to: Destination, error: OSError) -> Failed:
     )
 
 
-def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
+def not_connected(to: Destination, error: OSError, seconds: float) -> CannotReach:
     """TCP failed. Over several addresses of one name, `error` is that of the last."""
     detail = quoted(str(error))
     place = f"port {to.port}"
@@ -99,8 +99,8 @@ def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
     if isinstance(error, socket.gaierror):
         return name_not_found(to, error)
     if isinstance(error, TimeoutError):
-        return Failed(
-            Reach.TIMEOUT,
+        return CannotReach(
+            UnreachedKind.TIMEOUT,
             f"No answer from {place} within {rounded(seconds)} s: the host is down, or packets are dropped.",
             "Check that the host is powered on and that no firewall stands between; "
             "--connect-timeout waits longer.",
@@ -108,8 +108,8 @@ def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
             detail,
         )
     if isinstance(error, ConnectionRefusedError):
-        return Failed(
-            Reach.REFUSED,
+        return CannotReach(
+            UnreachedKind.REFUSED,
             f"Connection refused: the host answers, but nothing listens on {place}.",
             "Start the SSH server on the host, or give the port that it listens on (--port, or Port in "
             "~/.ssh/config).",
@@ -118,15 +118,15 @@ def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
         )
     if error.errno in NO_WAY_THERE:
         words = os.strerror(error.errno or 0)
-        return Failed(
-            Reach.NO_ROUTE,
+        return CannotReach(
+            UnreachedKind.NO_ROUTE,
             f"{words}: the host is off, or no route of this machine leads there.",
             "Check the address, the routes of this machine, and that the host is on the network.",
             [f"ip route get {shlex.quote(to.address)}", "ip neigh show"],
             detail,
         )
-    return Failed(
-        Reach.OTHER,
+    return CannotReach(
+        UnreachedKind.OTHER,
         f"Cannot connect to {place}: {quoted(str(error))}.",
         "Try the same connection by hand.",
         [to.ssh("-v")],
@@ -134,13 +134,13 @@ def not_connected(to: Destination, error: OSError, seconds: float) -> Failed:
     )
 
 
-def no_banner(to: Destination, seconds: float, said: bytes) -> Failed:
+def no_banner(to: Destination, seconds: float, said: bytes) -> CannotReach:
     if said:
         what = f"Port {to.port} is not an SSH server: it says “{quoted(said, 60)}”."
     else:
         what = f"Port {to.port} accepts connections, but no SSH banner came within {rounded(seconds)} s."
-    return Failed(
-        Reach.BANNER,
+    return CannotReach(
+        UnreachedKind.BANNER,
         what,
         "Check that the port is the SSH server's, and that the host is not out of memory or processes.",
         [to.ssh("-v")],
@@ -153,10 +153,10 @@ def knock(to: Destination) -> str:
     return f"timeout 3 bash -c {place} && echo open"
 
 
-def closed_at_once(to: Destination, tries: int, said: bytes) -> Failed:
+def closed_at_once(to: Destination, tries: int, said: bytes) -> CannotReach:
     words = f", saying “{quoted(said, 60)}”" if said else ""
-    return Failed(
-        Reach.BANNER,
+    return CannotReach(
+        UnreachedKind.BANNER,
         f"The SSH server on port {to.port} closed the connection before its banner{words}, {tries} times.",
         "It may have too many logins at once (MaxStartups, PerSourceMaxStartups, PerSourcePenalties) or "
         "block this address (hosts.deny, fail2ban). Look at its log, or try a smaller --fanout.",
@@ -165,9 +165,9 @@ def closed_at_once(to: Destination, tries: int, said: bytes) -> Failed:
     )
 
 
-def not_ssh(to: Destination, words: str) -> Failed:
-    return Failed(
-        Reach.OTHER,
+def not_ssh(to: Destination, words: str) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.OTHER,
         f"The SSH handshake failed: {quoted(words)}.",
         "Compare with OpenSSH's own client, which shows what the server offers.",
         [to.ssh("-v")],
@@ -175,9 +175,9 @@ def not_ssh(to: Destination, words: str) -> Failed:
     )
 
 
-def handshake_slow(to: Destination, seconds: float, what: str) -> Failed:
-    return Failed(
-        Reach.TIMEOUT,
+def handshake_slow(to: Destination, seconds: float, what: str) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.TIMEOUT,
         f"The SSH server did not finish {what} within {rounded(seconds)} s.",
         "The host may be overloaded, out of memory, or waiting for a slow name or account service (DNS, "
         "LDAP, PAM); --timeout waits longer.",
@@ -185,10 +185,10 @@ def handshake_slow(to: Destination, seconds: float, what: str) -> Failed:
     )
 
 
-def lost(to: Destination, what: str, words: str = "") -> Failed:
+def lost(to: Destination, what: str, words: str = "") -> CannotReach:
     said = f": {quoted(words)}" if words else ""
-    return Failed(
-        Reach.LOST,
+    return CannotReach(
+        UnreachedKind.LOST,
         f"The connection broke during {what}{said}.",
         "Try again; if it happens each time, look at the SSH server's log.",
         [to.ssh("-v"), "journalctl -u ssh -u sshd -n 50   # on the host itself"],
@@ -196,18 +196,18 @@ def lost(to: Destination, what: str, words: str = "") -> Failed:
     )
 
 
-def too_slow(seconds: float, doing: str) -> Failed:
-    return Failed(
-        Reach.TIMEOUT,
+def too_slow(seconds: float, doing: str) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.TIMEOUT,
         f"The host's {rounded(seconds)} s were over while {doing}.",
         "Try it by hand; --timeout gives each host more time.",
     )
 
 
-def no_session(to: Destination, words: str) -> Failed:
+def no_session(to: Destination, words: str) -> CannotReach:
     said = f" ({quoted(words)})" if words else ""
-    return Failed(
-        Reach.NO_SHELL,
+    return CannotReach(
+        UnreachedKind.NO_SHELL,
         f"Logged in as {to.user}, but the server does not open a session{said}.",
         "The server may allow none (MaxSessions 0, no-session keys) or be out of processes.",
         [to.ssh("-v")],
@@ -215,9 +215,9 @@ def no_session(to: Destination, words: str) -> Failed:
     )
 
 
-def no_command(to: Destination) -> Failed:
-    return Failed(
-        Reach.NO_SHELL,
+def no_command(to: Destination) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.NO_SHELL,
         f"Logged in as {to.user}, but the server refuses to run a command: the account or key may be limited "
         "to file transfer or to one command.",
         "Use an account with a shell, or lift ForceCommand in sshd_config or command= and restrict in "
@@ -226,22 +226,22 @@ def no_command(to: Destination) -> Failed:
     )
 
 
-def not_started(error: OSError) -> Failed:
-    return Failed(
-        Reach.NO_SHELL,
+def not_started(error: OSError) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.NO_SHELL,
         f"This machine cannot start a shell: {quoted(error.strerror or str(error))}.",
         "Check /bin/sh and the limits of this account.",
         ["ls -l /bin/sh", "ulimit -a"],
     )
 
 
-def interrupted() -> Failed:
-    return Failed(Reach.OTHER, "Stopped before the host could be asked.", "Run it again.")
+def interrupted() -> CannotReach:
+    return CannotReach(UnreachedKind.OTHER, "Stopped before the host could be asked.", "Run it again.")
 
 
-def broken_tool(error: BaseException) -> Failed:
-    return Failed(
-        Reach.OTHER,
+def broken_tool(error: BaseException) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.OTHER,
         f"cluster-doctor itself failed on this host: {type(error).__name__}.",
         "Please report this, with the detail.",
         (),

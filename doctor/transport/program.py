@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
-from doctor.model import Answer, End
+from doctor.model import Answer, AnswerEnd
 from doctor.transport import Script
 
 # After its last line a program has this long to tell its exit status; nobody waits for it longer.
@@ -67,21 +67,21 @@ def converse(host: str, program: Program, script: Script, deadline: float, cap: 
                 err += some_err
                 if some_out and finder.found(out):
                     del out[finder.end :]
-                    end = End.DONE
+                    end = AnswerEnd.DONE
                     break
                 if len(out) > cap or len(err) > cap:
-                    end = End.FLOOD
+                    end = AnswerEnd.FLOOD
                     break
             elif program.finished():
-                end = End.LOST if program.broken() else End.DONE
+                end = AnswerEnd.LOST if program.broken() else AnswerEnd.DONE
                 break
             left = deadline - time.monotonic()
             if left <= 0:
-                end = End.TIMEOUT
+                end = AnswerEnd.TIMEOUT
                 break
             if not (some_out or some_err):
                 program.wait(left)
-        if end is End.DONE:
+        if end is AnswerEnd.DONE:
             program.hang_up()
             err += _tail(program)
             rc = program.status(STATUS_GRACE)

@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 
-from doctor.model import Reach, Unreached
+from doctor.model import Unreached, UnreachedKind
 from doctor.transport import Ended, Line, Script, errors
-from doctor.transport.errors import Failed
+from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program
 
 LONGEST_LINE = 1024 * 1024
@@ -105,7 +105,7 @@ class _Voice:
                     rc = program.status(1.0)
             finally:
                 program.end()
-        except Failed as why:
+        except CannotReach as why:
             unreached = why.of(self._host)
         except Exception as error:
             # The caller waits for this host's end.
@@ -160,7 +160,7 @@ class _Voice:
     def _lost(self) -> Unreached:
         return Unreached(
             self._host,
-            Reach.LOST,
+            UnreachedKind.LOST,
             "The connection broke while the host was working.",
             "Check the network between this machine and the host, and that the host did not restart.",
             (),
@@ -170,7 +170,7 @@ class _Voice:
 def _too_long(host: str) -> Unreached:
     return Unreached(
         host,
-        Reach.FLOOD,
+        UnreachedKind.FLOOD,
         f"The host printed a line longer than {LONGEST_LINE // 1024} KiB.",
         "Look at what its login files (~/.bashrc, /etc/profile.d) print.",
         (),

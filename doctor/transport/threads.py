@@ -8,9 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from queue import Empty, SimpleQueue
 
-from doctor.model import Answer, End, Unreached
+from doctor.model import Answer, AnswerEnd, Unreached
 from doctor.transport import Script, Session, errors
-from doctor.transport.errors import Failed
+from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program, converse
 from doctor.transport.session import Sessions
 
@@ -96,10 +96,10 @@ class ThreadedTransport(ABC):
         try:
             program = self.program(host, script.command, turn)
             outcome = converse(host, program, script, turn.begin(), self._cap)
-            if outcome.end is End.FLOOD:
+            if outcome.end is AnswerEnd.FLOOD:
                 # It may go on, heard or not.
                 self.give_up(host)
-        except Failed as why:
+        except CannotReach as why:
             outcome = why.of(host)
         except Exception as error:
             # A thread that died silently would leave its host without an outcome.

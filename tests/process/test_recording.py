@@ -8,7 +8,7 @@ import pytest
 
 from doctor.job.wishes import JobWishes
 from doctor.model import Host
-from doctor.probe import Heard, read
+from doctor.probe import HostAnswer, read
 from doctor.recording import save
 from doctor.run.collect import Collection, Order
 from tests.support.captures import every_fact
@@ -34,7 +34,7 @@ def test_no_secret_is_saved(file: Path, monkeypatch: pytest.MonkeyPatch) -> None
     facts = tuple(every_fact().values())
     process = start(facts, "dash")
     said = read(answer(process), facts, TOKEN)
-    assert isinstance(said, Heard)
+    assert isinstance(said, HostAnswer)
     order = Order(
         command="check",
         exam="preflight",

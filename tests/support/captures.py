@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from doctor.api import Capture, Fact, Maybe
 from doctor.judge.examine import ALWAYS
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from tests.support.paths import ROOT
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ def every_fact() -> dict[str, Fact[Any]]:
 
 def _facts() -> Iterator[Fact[Any]]:
     yield from ALWAYS
-    for check in find().checks:
+    for check in find_checks().checks:
         for need in check.needs:
             fact = need.need if isinstance(need, Maybe) else need
             if isinstance(fact, Fact):

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from doctor.api import ASCEND, Backend, Check, JobPlan, Undecided
-from doctor.facts.network import Names
-from doctor.facts.system import Devices, Found, Identity
+from doctor.facts.network import ResolvedNames
+from doctor.facts.system import Devices, FoundDevices, Identity
 from doctor.job.launch import JobProcess, Launch, launch_of_processes, read_launch_files
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.model import Host, Problem, Sourced
 
-CHECKS = {check.id: check for check in find().checks}
+CHECKS = {check.id: check for check in find_checks().checks}
 
 LINES = (
     "torchrun --nnodes=2 --nproc_per_node 8 train.py --nnodes 9 --token k3y",
@@ -309,9 +309,11 @@ def the_facts(hosts: int = 2, names: Mapping[str, str] | None = None) -> dict[st
     every = [f"node{n}" for n in range(1, hosts + 1)]
     return {
         "addresses": {h: {"lo": ("127.0.0.1", "::1"), "eth0": (f"192.168.7.{h[4:]}",)} for h in every},
-        "names": {host: Names(known, host) for host in every},
+        "names": {host: ResolvedNames(known, host) for host in every},
         "identity": {host: Identity(f"{host}.cluster.local") for host in every},
-        "devices": {host: Devices({ASCEND.name: Found(tuple(range(8)), 8)}, "atlas-a2") for host in every},
+        "devices": {
+            host: Devices({ASCEND.name: FoundDevices(tuple(range(8)), 8)}, "atlas-a2") for host in every
+        },
         "job-processes": dict.fromkeys(every, ()),
     }
 

@@ -11,15 +11,15 @@ import pytest
 from doctor.api import ASCEND, Here, Skip, Undecided
 from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
 from doctor.facts.ascend.network import Address
-from doctor.facts.system import Devices, Found
+from doctor.facts.system import Devices, FoundDevices
 from doctor.job.plan import JobPlan, draft
-from doctor.job.ranktable import Entry, Server, Spot
+from doctor.job.ranktable import RankEntry, Server, Spot
 from doctor.job.wishes import JobWishes
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.model import Backend, Confidence, Host, Problem, Severity, Sourced
 
 T = TypeVar("T")
-CHECKS = {check.id: check for check in find().checks}
+CHECKS = {check.id: check for check in find_checks().checks}
 SILENT = Unsaid("hccn_tool did not answer within 4 s")
 UNSUPPORTED = Unsaid("the command is not supported on this product", unsupported=True)
 EIGHT = range(8)
@@ -88,7 +88,7 @@ def tabled(job: JobPlan, table: Mapping[str, Iterable[int]]) -> JobPlan:
     """The job with a rank table that names these devices of hosts."""
     spot = Spot(1, 1)
     servers = {
-        host: Server(host, None, tuple(Entry(0, host, n, None, None, None, spot) for n in numbers), spot)
+        host: Server(host, None, tuple(RankEntry(0, host, n, None, None, None, spot) for n in numbers), spot)
         for host, numbers in table.items()
     }
     own = tuple(replace(host, server=servers.get(host.name)) for host in job.hosts)
@@ -97,7 +97,7 @@ def tabled(job: JobPlan, table: Mapping[str, Iterable[int]]) -> JobPlan:
 
 def devices(product: str = "atlas-a2", npus: Iterable[int] = EIGHT, on_bus: int | None = None) -> Devices:
     own = tuple(npus)
-    return Devices({ASCEND.name: Found(own, len(own) if on_bus is None else on_bus)}, product)
+    return Devices({ASCEND.name: FoundDevices(own, len(own) if on_bus is None else on_bus)}, product)
 
 
 def everywhere(value: T, *names: str) -> dict[str, T]:

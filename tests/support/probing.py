@@ -14,26 +14,35 @@ from typing import Any
 import psutil
 
 from doctor.api import Ask, Fact
-from doctor.model import Answer, End
-from doctor.probe import Heard, read, script
+from doctor.model import Answer, AnswerEnd
+from doctor.probe import HostAnswer, read, script
 
+NOBODY = 65534
 TOKEN = "0123456789abcdef"
 SHELLS = {"dash": ("dash", "-s"), "bash": ("bash", "-s"), "busybox": ("busybox", "sh", "-s")}
 HERE = [name for name, command in SHELLS.items() if shutil.which(command[0])]
 
 
 def start(
-    facts: Sequence[Fact[Any]], shell: str, env: Mapping[str, str] | None = None, *, sudo: bool = False
+    facts: Sequence[Fact[Any]],
+    shell: str,
+    env: Mapping[str, str] | None = None,
+    *,
+    sudo: bool = False,
+    as_root: bool = True,
 ) -> subprocess.Popen[bytes]:
     """The probe, running, its stdin still open."""
+    nobody = {"user": NOBODY, "group": NOBODY, "extra_groups": ()}
+    ordinary: dict[str, Any] = {} if as_root or os.geteuid() else nobody
     text = script(facts, Ask("here"), TOKEN, sudo=sudo).stdin
-    process = subprocess.Popen(
+    process: subprocess.Popen[bytes] = subprocess.Popen(
         (str(shutil.which(SHELLS[shell][0])), *SHELLS[shell][1:]),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, **(env or {})},
         start_new_session=True,
+        **ordinary,
     )
     assert process.stdin is not None
     process.stdin.write(text)
@@ -48,7 +57,7 @@ def answer(process: subprocess.Popen[bytes], seconds: float = 20) -> Answer:
     assert process.stderr
     began = time.time()
     heard = {process.stdout.fileno(): b"", process.stderr.fileno(): b""}
-    end = End.TIMEOUT
+    end = AnswerEnd.TIMEOUT
     with selectors.DefaultSelector() as selector:
         for descriptor in heard:
             selector.register(descriptor, selectors.EVENT_READ)
@@ -59,7 +68,7 @@ def answer(process: subprocess.Popen[bytes], seconds: float = 20) -> Answer:
                 if not data:
                     selector.unregister(key.fd)
             if f"{TOKEN} done\n".encode() in heard[process.stdout.fileno()]:
-                end = End.DONE
+                end = AnswerEnd.DONE
                 break
     process.stdin.close()
     try:
@@ -74,10 +83,15 @@ def answer(process: subprocess.Popen[bytes], seconds: float = 20) -> Answer:
 
 
 def ask(
-    facts: Sequence[Fact[Any]], shell: str, env: Mapping[str, str] | None = None, *, sudo: bool = False
-) -> Heard:
-    heard = read(answer(start(facts, shell, env, sudo=sudo)), facts, TOKEN)
-    assert isinstance(heard, Heard), heard
+    facts: Sequence[Fact[Any]],
+    shell: str,
+    env: Mapping[str, str] | None = None,
+    *,
+    sudo: bool = False,
+    as_root: bool = True,
+) -> HostAnswer:
+    heard = read(answer(start(facts, shell, env, sudo=sudo, as_root=as_root)), facts, TOKEN)
+    assert isinstance(heard, HostAnswer), heard
     return heard
 
 

@@ -11,14 +11,14 @@ from doctor.api import Check
 from doctor.expect import Expect
 from doctor.facts.smoke import SMOKE
 from doctor.job.wishes import JobWishes
-from doctor.judge.examine import Syllabus, examine
+from doctor.judge.examine import PreparedExam, build_report
 from doctor.judge.playbook import Exam, load_exam, load_remedies
 from doctor.judge.reading import read_recording
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report, Rules
 from doctor.mesh import Link, Listener, MeshResult
 from doctor.model import Capture, Host, Missing
-from doctor.probe import Heard
+from doctor.probe import HostAnswer
 from doctor.recording import SCHEMA, Recording
 from tests.support.captures import as_read
 
@@ -75,7 +75,7 @@ FILES = {
 }
 
 
-def heard(number: int, names: Sequence[str], /, **changed: str | Mapping[str, str] | Missing) -> Heard:
+def heard(number: int, names: Sequence[str], /, **changed: str | Mapping[str, str] | Missing) -> HostAnswer:
     """What a healthy host 10.0.0.NUMBER answers, but for what is changed: text, files or a Missing."""
     name = names[number - 1]
     texts: dict[str, Any] = dict(HEALTHY)
@@ -90,7 +90,7 @@ def heard(number: int, names: Sequence[str], /, **changed: str | Mapping[str, st
         texts[key.replace("_", "-")] = as_read(value) if isinstance(value, Mapping) else value
     missing = {fact: text for fact, text in texts.items() if isinstance(text, Missing)}
     captures = {fact: Capture(fact, 0, text) for fact, text in texts.items() if isinstance(text, str)}
-    return Heard(name, captures, missing, True, NOW, NOW + 0.5)
+    return HostAnswer(name, captures, missing, True, NOW, NOW + 0.5)
 
 
 def mesh(names: Sequence[str], *failed: tuple[str, str]) -> MeshResult:
@@ -128,16 +128,16 @@ def recording(names: Sequence[str], /, **changed: Any) -> Recording:
 
 def syllabus(
     checks: Sequence[Check] | None = None, exam: Exam | None = None, *, smoke: bool = False, **rules: Any
-) -> Syllabus:
+) -> PreparedExam:
     """The preflight exam over all bundled checks, when not said otherwise, with or without a smoke run."""
-    bundled = find().checks if checks is None else tuple(checks)
+    bundled = find_checks().checks if checks is None else tuple(checks)
     chosen = tuple(check for check in bundled if smoke or SMOKE not in check.needs)
     exam = exam or (load_exam("preflight", bundled) if checks is None else Exam("test"))
     essential = (c.id for c in chosen if any(fnmatchcase(c.id, glob) for glob in exam.essential))
     rules = {"essential": frozenset(essential)} | rules
-    return Syllabus("preflight", exam, chosen, (), Expect(), Rules(**rules))
+    return PreparedExam("preflight", exam, chosen, (), Expect(), Rules(**rules))
 
 
 def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
     reading = read_recording(replace(of, stopped_by=stopped_by))
-    return examine(reading, syllabus(smoke=of.smoke_wanted, **rules), load_remedies())
+    return build_report(reading, syllabus(smoke=of.smoke_wanted, **rules), load_remedies())

@@ -13,12 +13,12 @@ from typing import Any
 
 from rich.console import Console
 
-from doctor.judge.examine import examine
+from doctor.judge.examine import build_report
 from doctor.judge.playbook import load_exam, load_remedies
 from doctor.judge.reading import read_recording
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
-from doctor.model import Missing, Reach, Unreached
+from doctor.model import Missing, Unreached, UnreachedKind
 from doctor.recording import Recording
 from doctor.report.text import print_report
 from doctor.smoke.onhost.schedule import schedule
@@ -52,15 +52,15 @@ SICK = {"node2": "faulty: shm-small", "node4": "busy: device 0 is at work for an
 
 def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
     """The preflight exam by the dozen alone."""
-    bundled = find().checks
+    bundled = find_checks().checks
     dozen = [check for check in bundled if check.id in DOZEN]
     exam = load_exam("preflight", bundled)
     made = syllabus(dozen, exam, smoke=of.smoke_wanted, **rules)
-    return examine(read_recording(replace(of, stopped_by=stopped_by)), made, load_remedies())
+    return build_report(read_recording(replace(of, stopped_by=stopped_by)), made, load_remedies())
 
 
 def lost(*names: str) -> dict[str, Unreached]:
-    return {name: Unreached(name, Reach.REFUSED, *REFUSED) for name in names}
+    return {name: Unreached(name, UnreachedKind.REFUSED, *REFUSED) for name in names}
 
 
 def answering(*names: str, **more: Any) -> Any:

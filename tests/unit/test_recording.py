@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from doctor.errors import UsageError
 from doctor.job.wishes import JobWishes
-from doctor.model import Answer, Backend, End, Host, Missing, Reach, Sourced, Unreached
+from doctor.model import Answer, AnswerEnd, Backend, Host, Missing, Sourced, Unreached, UnreachedKind
 from doctor.probe import read
 from doctor.recording import Recording, load, save
 from doctor.report.json import as_data, as_json
@@ -45,7 +45,9 @@ FULL = recording(
             identity={"/proc/sys/kernel/hostname": "node1"},
         )
     },
-    unreached={"node3": Unreached("node3", Reach.AUTH, "refused", "add the key", ("ssh-add",), "denied")},
+    unreached={
+        "node3": Unreached("node3", UnreachedKind.AUTH, "refused", "add the key", ("ssh-add",), "denied")
+    },
     mesh=mesh(NAMES[:2], ("node1", "node2")),
     unfinished=(),
     notes=("a note",),
@@ -155,7 +157,7 @@ def test_a_recording_that_no_run_would_make(file: Path, change: dict[str, Any]) 
 
 
 def test_an_answer_without_a_frame_hides_secrets_too() -> None:
-    lost = read(Answer("h", b"token: hunter2", b"", 1, End.DONE, 0, 0), (), TOKEN)
+    lost = read(Answer("h", b"token: hunter2", b"", 1, AnswerEnd.DONE, 0, 0), (), TOKEN)
     assert isinstance(lost, Unreached)
     assert "hunter2" not in repr(lost)
 

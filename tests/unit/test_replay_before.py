@@ -9,16 +9,19 @@ Everything but sentences must stay equal. When a sentence is reworded on purpose
 `UPDATE_REPLAY=1 pytest` on this file: it writes the new sentences into the samples, and nothing else. Read
 the difference of the `.txt` files before committing it.
 
-Checks newer than the samples are left out of the comparison. They must neither blame a host of an old
-recording nor change its exit code.
+Checks newer than the samples are left out of the comparison. Where a recording lacks their facts, they must
+not change its exit code.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
 import os
 import re
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,7 +29,7 @@ from typing import Any
 import pytest
 
 from doctor import cli
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "recordings"
@@ -64,30 +67,27 @@ def checks_then() -> frozenset[str]:
     return frozenset(row["check"] for name in NAMES for row in report_of(name)["results"])
 
 
-class Replay:
-    """`doctor check --replay` of a sample, by the code as it is now."""
-
-    def __init__(self, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
-        self._folder, self._capsys = folder, capsys
-        monkeypatch.setenv("COLUMNS", "80")
-
-    def __call__(self, name: str, *options: str) -> tuple[int, Report, str]:
-        """The exit code, the report, and what was printed."""
-        recording, report = self._folder / f"{name}.run.json", self._folder / "report.json"
-        recording.write_bytes(unzipped(recording.name + ".gz"))
+@cache
+def replay(name: str, *options: str) -> tuple[int, Report, str]:
+    """The exit code, the report and the text that the code of now makes of a sample."""
+    printed = io.StringIO()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(printed),
+    ):
+        recording, report = Path(folder, "run.json"), Path(folder, "report.json")
+        recording.write_bytes(unzipped(f"{name}.run.json.gz"))
+        patch.setenv("COLUMNS", "80")
         files = ("--replay", str(recording), "--json", str(report))
         code = cli.run(["check", *files, "--no-color", "-v", *options])
-        return code, json.loads(report.read_bytes()), self._capsys.readouterr().out
-
-    def as_then(self, name: str) -> tuple[int, Report, str]:
-        """Without the checks that are newer than the samples."""
-        newer = sorted(check.id for check in find().checks if check.id not in checks_then())
-        return self(name, *(["--skip", ",".join(newer)] if newer else []))
+        return code, json.loads(report.read_bytes()), printed.getvalue()
 
 
-@pytest.fixture
-def replay(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Replay:
-    return Replay(tmp_path, capsys, monkeypatch)
+def replay_as_then(name: str) -> tuple[int, Report, str]:
+    """Without the checks that are newer than the samples."""
+    newer = sorted(check.id for check in find_checks().checks if check.id not in checks_then())
+    return replay(name, *(["--skip", ",".join(newer)] if newer else []))
 
 
 def without_sentences(value: Any, key: str = "") -> Any:
@@ -105,16 +105,16 @@ def told(report: Report) -> Report:
 
 
 @each_name
-def test_the_report_says_the_same(name: str, replay: Replay) -> None:
+def test_the_report_says_the_same(name: str) -> None:
     """Findings, culprits, remedies, hosts, plan, smoke runs, results, counts, verdict and exit code."""
-    code, report, _ = replay.as_then(name)
+    code, report, _ = replay_as_then(name)
     assert code == exit_code_of(name)
     assert without_sentences(told(report)) == without_sentences(told(report_of(name)))
 
 
 @each_name
-def test_it_is_said_in_the_same_words(name: str, replay: Replay) -> None:
-    _, report, printed = replay.as_then(name)
+def test_it_is_said_in_the_same_words(name: str) -> None:
+    _, report, printed = replay_as_then(name)
     if os.environ.get("UPDATE_REPLAY"):
         assert without_sentences(told(report)) == without_sentences(told(report_of(name)))
         text = json.dumps(report, indent=1).encode()
@@ -125,12 +125,16 @@ def test_it_is_said_in_the_same_words(name: str, replay: Replay) -> None:
 
 
 @each_name
-def test_newer_checks_blame_nobody(name: str, replay: Replay) -> None:
-    """They find nothing in a recording that holds none of their facts, and the exit code stays."""
-    code, report, _ = replay(name)
-    before = report_of(name)
+def test_newer_checks_that_lack_their_facts_decide_nothing(name: str) -> None:
+    """What an old recording does not hold neither changes its exit code nor makes a host doubtful.
+
+    A newer check may find something in facts that it does hold.
+    """
+    _, report, _ = replay(name)
     newer = [found for found in report["findings"] if found["check"] not in checks_then()]
-    assert {found["status"] for found in newer} <= {"unknown"}
+    finding = sorted({found["check"] for found in newer if found["status"] != "unknown"})
+    code, report, _ = replay(name, *(["--skip", ",".join(finding)] if finding else []))
+    before = report_of(name)
     assert (code, report["verdict"]) == (exit_code_of(name), before["verdict"])
     assert without_sentences(report["hosts"]) == without_sentences(before["hosts"])
 

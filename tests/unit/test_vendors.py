@@ -11,13 +11,13 @@ import pytest
 from doctor.devices import AMD, EVERY_VISIBLE, NVIDIA, VENDORS, Vendor
 from doctor.facts.processes import WORTH_READING
 from doctor.job.launch.variables import is_kept, is_setting
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/adding-a-vendor.md").read_text()
 LISTED = re.findall(r"^\|[^|]*\| `([^`]+)` \|", PAGE, re.MULTILINE)
 OF_AMD = re.compile(r"\b(amd|rocm|rccl|hip)\b|amd-smi|amdgpu", re.IGNORECASE)
-CHECKS = {check.id: check for check in find().checks}
+CHECKS = {check.id: check for check in find_checks().checks}
 each_vendor = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
 
 

@@ -18,6 +18,8 @@ class Lifeline:
         self.grace = grace
         self.cut = False
         self._begun = b""
+
+    def start(self) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, set())
         self.hold(LEASE)

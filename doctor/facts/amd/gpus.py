@@ -21,7 +21,7 @@ from doctor.facts.amd.smi import (
     system,
     text,
 )
-from doctor.facts.device_tools import Call, calls, complaint
+from doctor.facts.device_tools import ToolCall, calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 
 AMD_VISIBLE = AMD.visible
@@ -50,7 +50,7 @@ def calls_made(capture: Capture) -> bool:
     return any(not call.unasked for call in calls(capture.stdout, AMD_SMI))
 
 
-def _listed(call: Call) -> tuple[Gpu, ...]:
+def _listed(call: ToolCall) -> tuple[Gpu, ...]:
     if call.key == ROCM_SMI:
         return tuple(
             Gpu(
@@ -85,7 +85,7 @@ AMD_GPUS = Fact(
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class AmdHealth:
     """What is told of one GPU beyond its name; None where it is not told.
 
     Errors since its driver was loaded. Pages of its memory: `pending` ones are retired at the next reset,
@@ -98,16 +98,16 @@ class Health:
     stuck: int = 0
 
 
-def _health(capture: Capture) -> Mapping[int, Health]:
+def _health(capture: Capture) -> Mapping[int, AmdHealth]:
     call, tool = answer(capture)
     if tool == ROCM_SMI:
         found = {
-            card: Health(used_mb=_megabytes(row.get("vram total used memory (b)")))
+            card: AmdHealth(used_mb=_megabytes(row.get("vram total used memory (b)")))
             for card, row in by_card(call)
         }
     else:
         found = {
-            gpu: Health(
+            gpu: AmdHealth(
                 number(part(row, "ecc").get("total_uncorrectable_count")),
                 number(part(row, "mem_usage").get("used_vram")),
             )
@@ -122,7 +122,7 @@ def _health(capture: Capture) -> Mapping[int, Health]:
     return found
 
 
-def _pages(call: Call | None) -> Iterator[tuple[int, Row]]:
+def _pages(call: ToolCall | None) -> Iterator[tuple[int, Row]]:
     if call and not call.failed:
         try:
             yield from by_gpu(call)
@@ -149,7 +149,7 @@ AMD_HEALTH = Fact(
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class AmdProcess:
     """A process on a GPU; rocm-smi does not tell on which."""
 
     gpu: int | None
@@ -158,14 +158,14 @@ class Process:
     used_mb: int | None
 
 
-def _processes(capture: Capture) -> tuple[Process, ...]:
+def _processes(capture: Capture) -> tuple[AmdProcess, ...]:
     call, tool = answer(capture)
     found = list(_of_rocm_smi(call) if tool == ROCM_SMI else _of_amd_smi(call))
     # Processes that only looked at the GPUs are listed as well.
     return tuple(process for process in found if process.used_mb != 0)[:_MOST_PROCESSES]
 
 
-def _of_amd_smi(call: Call) -> Iterator[Process]:
+def _of_amd_smi(call: ToolCall) -> Iterator[AmdProcess]:
     rows = list(by_gpu(call))
     if not rows:
         raise NotUnderstood(complaint(call, AMD_SMI))
@@ -176,7 +176,7 @@ def _of_amd_smi(call: Call) -> Iterator[Process]:
             pid = number(info.get("pid"))
             if pid is not None:  # else it says in words that there is none
                 memory = part(info, "memory_usage").get("vram_mem", info.get("mem_usage"))
-                yield Process(gpu, pid, _base(text(info.get("name"))), _in_megabytes(memory))
+                yield AmdProcess(gpu, pid, _base(text(info.get("name"))), _in_megabytes(memory))
 
 
 def _in_megabytes(value: object) -> int | None:
@@ -188,13 +188,13 @@ def _in_megabytes(value: object) -> int | None:
     return found if unit == "MB" else -(-found // _MB)
 
 
-def _of_rocm_smi(call: Call) -> Iterator[Process]:
+def _of_rocm_smi(call: ToolCall) -> Iterator[AmdProcess]:
     """ "PID28389": "llama-server, 1, 2353860608, 11011, 0": name, GPUs, memory, SDMA, occupancy."""
     for key, value in system(call).items():
         pid = re.fullmatch(r"PID(\d{1,10})", key)
         words = [word.strip() for word in value.split(",")] if isinstance(value, str) else []
         if pid and len(words) >= 5:
-            yield Process(None, int(pid[1]), _base(",".join(words[:-4])[:80]), _in_megabytes(words[-3]))
+            yield AmdProcess(None, int(pid[1]), _base(",".join(words[:-4])[:80]), _in_megabytes(words[-3]))
 
 
 def _base(name: str) -> str:

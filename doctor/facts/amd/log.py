@@ -23,7 +23,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class AmdTrouble:
     """One line that accuses a GPU; `bus` is empty where it names none."""
 
     meaning: str
@@ -32,16 +32,16 @@ class Trouble:
     line: KernelLine
 
 
-def troubles(lines: Iterable[KernelLine]) -> tuple[Trouble, ...]:
+def troubles(lines: Iterable[KernelLine]) -> tuple[AmdTrouble, ...]:
     """Those that accuse a GPU, in the order of the log."""
     return tuple(trouble for line in lines if (trouble := _trouble(line)))
 
 
-def _trouble(line: KernelLine) -> Trouble | None:
+def _trouble(line: KernelLine) -> AmdTrouble | None:
     if "amdgpu" not in line.text:
         return None
     for pattern, meaning, fatal in _KINDS:
         if re.search(pattern, line.text):
             where = _WHERE.search(line.text)
-            return Trouble(meaning, fatal, bus_id(where["bus"]) if where else "", line)
+            return AmdTrouble(meaning, fatal, bus_id(where["bus"]) if where else "", line)
     return None

@@ -13,7 +13,7 @@ from typing import Any
 
 from doctor.api import Capture, Group, NotUnderstood, Run
 from doctor.devices import AMD
-from doctor.facts.device_tools import Call, calls, complaint, defining
+from doctor.facts.device_tools import ToolCall, calls, complaint, defining
 
 GROUP = Group(AMD.thing, AMD.where, AMD.tool_seconds)
 AMD_SMI, ROCM_SMI = "amd-smi", "rocm-smi"
@@ -50,7 +50,7 @@ done
     )
 
 
-def answer(capture: Capture) -> tuple[Call, str]:
+def answer(capture: Capture) -> tuple[ToolCall, str]:
     """The call that was answered, and the tool's name. Raises where none was."""
     made = [call for call in calls(capture.stdout, "the tool") if call.key in (AMD_SMI, ROCM_SMI)]
     if not made:
@@ -61,7 +61,7 @@ def answer(capture: Capture) -> tuple[Call, str]:
     return call, call.key
 
 
-def document(call: Call) -> Any:
+def document(call: ToolCall) -> Any:
     """The JSON in an answer."""
     begin = re.search(r"^[\[{]", call.text, re.MULTILINE)
     try:
@@ -73,7 +73,7 @@ def document(call: Call) -> Any:
     return found
 
 
-def by_gpu(call: Call) -> Iterator[tuple[int, Row]]:
+def by_gpu(call: ToolCall) -> Iterator[tuple[int, Row]]:
     """The objects of amd-smi by the number of their GPU."""
     found = document(call)
     rows = found.get("gpu_data") if isinstance(found, dict) else found
@@ -82,7 +82,7 @@ def by_gpu(call: Call) -> Iterator[tuple[int, Row]]:
             yield gpu, row
 
 
-def by_card(call: Call) -> Iterator[tuple[int, Row]]:
+def by_card(call: ToolCall) -> Iterator[tuple[int, Row]]:
     """The objects of rocm-smi by the number of their card; its titles in small letters."""
     found = document(call)
     for name, row in list(found.items())[:_MOST_GPUS] if isinstance(found, dict) else ():
@@ -91,7 +91,7 @@ def by_card(call: Call) -> Iterator[tuple[int, Row]]:
             yield int(card[1]), {title.lower(): value for title, value in row.items()}
 
 
-def system(call: Call) -> Row:
+def system(call: ToolCall) -> Row:
     found = document(call)
     about = found.get("system") if isinstance(found, dict) else None
     return about if isinstance(about, dict) else {}

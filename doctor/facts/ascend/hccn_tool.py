@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from doctor.api import Capture, Fact, Group, NotUnderstood, Run, fold
 from doctor.devices import ASCEND
-from doctor.facts.device_tools import Call, calling, calls, complaint, why_not
+from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ PerDevice = Mapping[int, T | Unsaid]
 """By the number N of /dev/davinciN, in ascending order."""
 
 
-def told(said: PerDevice[T], what: str = "device") -> tuple[dict[int, T], str]:
+def split_known(said: PerDevice[T], what: str = "device") -> tuple[dict[int, T], str]:
     """What was told, and a sentence that names the devices of which nothing was, with the reason."""
     known: dict[int, T] = {}
     silent: dict[str, list[int]] = {}
@@ -101,7 +101,7 @@ def noted(key: str) -> str:
 
 
 def hccn(
-    name: str, words: str, read: Callable[[Call], T], then: str = "", first: str = "", writes: str = ""
+    name: str, words: str, read: Callable[[ToolCall], T], then: str = "", first: str = "", writes: str = ""
 ) -> Fact[PerDevice[T]]:
     """A fact of each device. `read` raises NotUnderstood where a text is not one of those that it knows.
 
@@ -115,7 +115,7 @@ def hccn(
         listed = re.match(r"devices((?: \d{1,3}){1,256})$", capture.stdout, re.MULTILINE)
         if not listed:
             raise NotUnderstood("there is no /dev/davinciN")
-        answers: dict[str, list[Call]] = {}
+        answers: dict[str, list[ToolCall]] = {}
         for call in calls(capture.stdout[listed.end() :], TOOL):
             answers.setdefault(call.key, []).append(call)
         numbers = sorted(set(map(int, listed[1].split())))
@@ -138,7 +138,7 @@ NOT_950 = "! grep -qs 19e5d806 /proc/bus/pci/devices || w=product"
 """Products are not asked what they do not have; Atlas 950 puts its options in another order, too."""
 
 
-def _value(answers: Sequence[Call], read: Callable[[Call], T]) -> T | Unsaid:
+def _value(answers: Sequence[ToolCall], read: Callable[[ToolCall], T]) -> T | Unsaid:
     for call in answers:
         if call.unasked == "product":
             return Unsaid("this product does not have it", unsupported=True)
@@ -148,7 +148,7 @@ def _value(answers: Sequence[Call], read: Callable[[Call], T]) -> T | Unsaid:
         return Unsaid(why_not(TOOL, "unasked", "time"))
     if _UNSUPPORTED in answers[0].text.splitlines():
         return Unsaid("the command is not supported on this product", unsupported=True)
-    call = Call(answers[-1].key, answers[-1].rc, "\n".join(answer.text for answer in answers))
+    call = ToolCall(answers[-1].key, answers[-1].rc, "\n".join(answer.text for answer in answers))
     try:
         return read(call)
     except NotUnderstood as error:

@@ -19,7 +19,7 @@ from ipaddress import (
 
 from doctor.api import Capture, Fact, NotUnderstood, Run
 from doctor.facts.ascend.hccn_tool import HCCN, PerDevice, hccn
-from doctor.facts.device_tools import Call
+from doctor.facts.device_tools import ToolCall
 from doctor.facts.key_values import value_of
 
 
@@ -65,7 +65,7 @@ def _prefix(netmask: str) -> int:
     return ones
 
 
-def _address(call: Call) -> Address | None:
+def _address(call: ToolCall) -> Address | None:
     if re.search(r"^(?:ipaddr|ipv6_address)\s{0,20}:", call.text, re.MULTILINE) is None:
         if "no ip was preset" in call.text:
             return None
@@ -90,7 +90,7 @@ NPU_ADDRESSES: Fact[PerDevice[Address | None]] = hccn(
 """None where none is set."""
 
 
-def _link(call: Call) -> bool:
+def _link(call: ToolCall) -> bool:
     state = value_of(call.text, "link status").upper()
     if state not in ("UP", "DOWN"):
         raise NotUnderstood("")
@@ -101,7 +101,7 @@ NPU_LINKS: Fact[PerDevice[bool]] = hccn("npu-links", "-i $n -link -g", _link)
 """Whether it is up."""
 
 
-def _net_health(call: Call) -> str:
+def _net_health(call: ToolCall) -> str:
     return value_of(call.text, "net health status")[:80]
 
 
@@ -109,7 +109,7 @@ NPU_NET_HEALTH: Fact[PerDevice[str]] = hccn("npu-net-health", "-i $n -net_health
 """As printed. Some versions say "Socket fail", others "Socket failed"."""
 
 
-def _detect(call: Call) -> str | None:
+def _detect(call: ToolCall) -> str | None:
     ip = _ip(value_of(call.text, "netdetect address", "netdetect addr"))
     return str(ip) if ip else None
 
@@ -118,7 +118,7 @@ NPU_DETECT: Fact[PerDevice[str | None]] = hccn("npu-detect", "-i $n -netdetect -
 """The address that its network health is tried with; None where none is set."""
 
 
-def _gateway(call: Call) -> str | None:
+def _gateway(call: ToolCall) -> str | None:
     if "no gateway was preset" in call.text:
         return None
     ip = _ip(re.split(r"[,\s]", value_of(call.text, "default gateway"), maxsplit=1)[0])
@@ -137,7 +137,7 @@ class Tls:
     expired: str = ""
 
 
-def _tls(call: Call) -> Tls:
+def _tls(call: ToolCall) -> Tls:
     """What it says of an expired certificate goes to stderr and may come before the certificate itself."""
     if "No certificate found" in call.text:
         return Tls(on=False)
@@ -161,7 +161,7 @@ NPU_TLS: Fact[PerDevice[Tls]] = hccn("npu-tls", "-i $n -tls -g", _tls, writes="t
 """Without a certificate it is off."""
 
 
-def _speed(call: Call) -> int | None:
+def _speed(call: ToolCall) -> int | None:
     said = value_of(call.text, "speed")
     if said.startswith("Unknown"):
         return None

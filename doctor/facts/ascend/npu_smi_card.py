@@ -9,8 +9,8 @@ from typing import Literal, TypeVar
 
 from doctor.api import Capture, Fact, Group, NotUnderstood, Run
 from doctor.devices import ASCEND
-from doctor.facts.ascend.hccn_tool import Unsaid, told
-from doctor.facts.device_tools import Call, calling, calls, complaint, why_not
+from doctor.facts.ascend.hccn_tool import Unsaid, split_known
+from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
 from doctor.facts.key_values import fields, pairs, table
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ def _each(
             if value is None:
                 return {}
             said[number] = value
-        known, why = told(said, what)
+        known, why = split_known(said, what)
         if why or not said:
             raise NotUnderstood(why or f"{TOOL} lists no device: {complaint(listed, TOOL)}")
         return known
@@ -74,7 +74,7 @@ def _each(
     )
 
 
-def _value(call: Call | None, read: Callable[[str], T]) -> T | Unsaid | None:
+def _value(call: ToolCall | None, read: Callable[[str], T]) -> T | Unsaid | None:
     """None where the product has no such thing."""
     if call is None or call.failed:
         return Unsaid(call.failed if call else why_not(TOOL, "unasked", "time"))
@@ -137,7 +137,7 @@ NPU_ECC: Fact[Mapping[int, Ecc]] = _each("npu-ecc", "ecc", "card", _ecc)
 
 
 @dataclass(frozen=True, slots=True)
-class SuperPod:
+class SuperPodPlace:
     """Where a device stands in a super pod; `device_id` is the SDID, the super_device_id of rank tables."""
 
     device_id: int
@@ -146,7 +146,7 @@ class SuperPod:
     size: int
 
 
-def _super_pod(text: str) -> SuperPod:
+def _super_pod(text: str) -> SuperPodPlace:
     found = fields(text)
     numbers = [
         _number(found.get(key, "")) for key in ("sdid", "super pod id", "server index", "super pod size")
@@ -154,8 +154,8 @@ def _super_pod(text: str) -> SuperPod:
     device, pod, server, size = numbers
     if device is None or pod is None or server is None or size is None:
         raise NotUnderstood("")
-    return SuperPod(device, pod, server, size)
+    return SuperPodPlace(device, pod, server, size)
 
 
-NPU_SUPER_POD: Fact[Mapping[int, SuperPod]] = _each("npu-super-pod", "spod-info", "device", _super_pod)
+NPU_SUPER_POD: Fact[Mapping[int, SuperPodPlace]] = _each("npu-super-pod", "spod-info", "device", _super_pod)
 """By device; nothing where the product is no super pod."""

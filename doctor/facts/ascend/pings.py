@@ -13,10 +13,10 @@ from shlex import quote
 from typing import Literal
 
 from doctor.api import Ask, Capture, Fact, NotUnderstood, Run
-from doctor.facts.ascend.hccn_tool import ELSEWHERE, HCCN, TOOL, PerDevice, told
+from doctor.facts.ascend.hccn_tool import ELSEWHERE, HCCN, TOOL, PerDevice, split_known
 from doctor.facts.ascend.network import Address
-from doctor.facts.device_tools import Call, calling, calls, complaint, why_not
-from doctor.mesh import Blame, Link, Shape, culprits, pairs_of
+from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
+from doctor.mesh import Blame, Link, MeshShape, culprits, pairs_of
 
 FULL_UP_TO = 8
 """hccn_tool serves one caller at a time: with more hosts each meets only some of the others."""
@@ -69,7 +69,7 @@ def _pings(capture: Capture) -> tuple[Ping, ...]:
     return tuple(Ping(int(device), address, *said) for (device, _, address), said in parts)
 
 
-def _outcome(call: Call) -> tuple[Outcome, str]:
+def _outcome(call: ToolCall) -> tuple[Outcome, str]:
     if call.failed:
         return "untested", call.failed
     loss = re.search(r"(\d{1,3}(?:\.\d{1,4})?)% packets? loss", call.text)
@@ -107,7 +107,7 @@ def plan_pings(
     A device without an address or link, or with an address that another has too, is told of elsewhere, and a
     ping from or to it would blame others.
     """
-    held = {host: told(said)[0] for host, said in addresses.items()}
+    held = {host: split_known(said)[0] for host, said in addresses.items()}
     ready = {
         host: {
             device: address.ip
@@ -123,7 +123,7 @@ def plan_pings(
             alike.setdefault(products.get(host, ""), []).append(host)
     plan: dict[str, list[tuple[int, str]]] = {}
     for hosts in alike.values():
-        shape: Shape = "full" if everybody or len(hosts) <= FULL_UP_TO else "sparse"
+        shape: MeshShape = "full" if everybody or len(hosts) <= FULL_UP_TO else "sparse"
         for source, target in pairs_of(hosts, shape):
             for device, own in ready[source].items():
                 other = ready[target].get(device)
@@ -149,7 +149,7 @@ def rails(
     owner = {
         address.ip: host
         for host, said in addresses.items()
-        for address in told(said)[0].values()
+        for address in split_known(said)[0].values()
         if address is not None
     }
     verdicts: dict[str, Literal["ok", "dropped", "untested"]]

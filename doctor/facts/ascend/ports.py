@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from doctor.api import Fact, NotUnderstood
 from doctor.facts.ascend.hccn_tool import ONLY_950, PerDevice, hccn
-from doctor.facts.device_tools import Call
+from doctor.facts.device_tools import ToolCall
 from doctor.facts.key_values import fields, pairs, table
 
 
@@ -24,7 +24,7 @@ class Optics:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-def _optics(call: Call) -> Optics | None:
+def _optics(call: ToolCall) -> Optics | None:
     """A module said to be "not present" may still list its values, in the same answer."""
     if "Optical module is not present" in call.text:
         return None
@@ -87,7 +87,7 @@ def _time(text: str) -> datetime | None:
         return None
 
 
-def _history(call: Call) -> LinkHistory:
+def _history(call: ToolCall) -> LinkHistory:
     found = fields(call.text)
     ups, downs = (_count(found.get(f"link {way} count", "")) for way in ("up", "down"))
     if ups is None:
@@ -108,7 +108,7 @@ def _count(text: str) -> int | None:
 NPU_LINK_HISTORY: Fact[PerDevice[LinkHistory]] = hccn("npu-link-history", "-i $n -link_stat -g", _history)
 
 
-def _counters(call: Call) -> Mapping[str, int]:
+def _counters(call: ToolCall) -> Mapping[str, int]:
     found = {
         key: int(value)
         for key, value in pairs(call.text)
@@ -131,7 +131,7 @@ class Neighbour:
     system: str
 
 
-def _neighbour(call: Call) -> Neighbour | None:
+def _neighbour(call: ToolCall) -> Neighbour | None:
     lines = [line.strip() for line in call.text.splitlines() if line.strip()]
     below: dict[str, str] = {}
     for line, after in pairwise(lines):
@@ -151,7 +151,7 @@ NPU_NEIGHBOURS: Fact[PerDevice[Neighbour | None]] = hccn("npu-neighbours", "-i $
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class NpuPort:
     """A port of a device that has several (Atlas 950)."""
 
     die: int
@@ -162,7 +162,7 @@ class Port:
     media: str
 
 
-def _ports(call: Call) -> tuple[Port, ...]:
+def _ports(call: ToolCall) -> tuple[NpuPort, ...]:
     found = []
     for row in table(call.text):
         die, port = _count(row.get("UdieID", "")), _count(row.get("PortID", ""))
@@ -170,10 +170,12 @@ def _ports(call: Call) -> tuple[Port, ...]:
         if die is None or port is None or state not in ("UP", "DOWN"):
             continue
         speed, kind, media = _count(row.get("Speed", "")), row.get("PortType", ""), row.get("Media Type", "")
-        found.append(Port(die, port, speed, kind[:40], state == "UP", media[:40]))
+        found.append(NpuPort(die, port, speed, kind[:40], state == "UP", media[:40]))
     if not found:
         raise NotUnderstood("")
     return tuple(found)
 
 
-NPU_PORTS: Fact[PerDevice[tuple[Port, ...]]] = hccn("npu-ports", "-g -dev_info -i $n", _ports, first=ONLY_950)
+NPU_PORTS: Fact[PerDevice[tuple[NpuPort, ...]]] = hccn(
+    "npu-ports", "-g -dev_info -i $n", _ports, first=ONLY_950
+)

@@ -64,7 +64,7 @@ GPUS = Fact(
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class NvidiaHealth:
     """What a driver tells of one GPU beyond its name. None and empty: it does not.
 
     `action` is what the driver asks for: "None", "Reset", "Reboot", "Drain P2P", "Drain and Reset".
@@ -98,13 +98,13 @@ for i in 1 2 3 4 5 6 7 8 9; do
 done"""
 
 
-def _health(capture: Capture) -> Mapping[int, Health]:
+def _health(capture: Capture) -> Mapping[int, NvidiaHealth]:
     call = answer(capture)
-    found: dict[int, Health] = {}
+    found: dict[int, NvidiaHealth] = {}
     for row in table(call.text, "index")[0]:
         index = number(row["index"])
         if index is not None:
-            found[index] = Health(
+            found[index] = NvidiaHealth(
                 number(row.get("ecc.errors.uncorrected.volatile.total", "")),
                 _yes(row.get("retired_pages.pending", "")),
                 _yes(row.get("remapped_rows.pending", "")),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from doctor.api import Capture, Group, NotUnderstood, Run
 from doctor.devices import NVIDIA
-from doctor.facts.device_tools import Call, calling, calls
+from doctor.facts.device_tools import ToolCall, calling, calls
 
 GPU = Group(NVIDIA.thing, NVIDIA.where, NVIDIA.tool_seconds)
 TOOL = "nvidia-smi"
@@ -35,7 +35,7 @@ def asking(seconds: int, *lines: str) -> Run:
     )
 
 
-def answer(capture: Capture) -> Call:
+def answer(capture: Capture) -> ToolCall:
     """The last call's. Raises where there is none, or it failed."""
     made = list(calls(capture.stdout, TOOL))
     if not made or made[-1].failed:

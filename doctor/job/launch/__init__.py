@@ -4,14 +4,14 @@ read_launch_files(paths)          --launch: dumps of environments, env files, la
 launch_of_processes(by_host)      processes that run now, grouped into jobs
 common_env(launch)                the variables on which all its processes agree
 
-A `Told` is one process. What it was told of its place (rank, master, hosts) is in `seats`; whose address that
-is, in `Directory`; which ranks are missing, doubled or impossible, in `ranks`.
+A `ProcessEnv` is one process. `rank_env` reads its place from its variables (rank, master, hosts), `Directory` says
+whose an address is, and `ranks` says which ranks are missing, doubled or impossible.
 """
 
 from doctor.job.launch.common import common_env
 from doctor.job.launch.directory import Directory, as_address
 from doctor.job.launch.files import read_launch_files
-from doctor.job.launch.process_env import Launch, Told
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.processes import JobProcess, launch_of_processes
 from doctor.job.launch.ranks import Clash, device_conflicts
 
@@ -20,7 +20,7 @@ __all__ = [
     "Directory",
     "JobProcess",
     "Launch",
-    "Told",
+    "ProcessEnv",
     "as_address",
     "common_env",
     "device_conflicts",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from doctor.job.launch.launcher import Command, Launcher
+from doctor.job.launch.launcher import LaunchCommand, Launcher
 from doctor.job.launch.launchers import COMMANDS, MODULES
 from doctor.job.launch.options import read_options
 from doctor.text.redact import redact
@@ -31,7 +31,7 @@ _LONGEST_WORD = 300
 
 
 @lru_cache(4096)
-def read_command(words: tuple[str, ...]) -> Command | None:
+def read_command(words: tuple[str, ...]) -> LaunchCommand | None:
     """None: neither a launcher nor Python."""
     return _read(words, _DEPTH)
 
@@ -49,7 +49,7 @@ def kept_words(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(redact("\t".join(shown)).split("\t"))
 
 
-def _read(words: Sequence[str], depth: int) -> Command | None:
+def _read(words: Sequence[str], depth: int) -> LaunchCommand | None:
     if not words or not depth:
         return None
     name = _name(words[0])
@@ -73,7 +73,7 @@ def _name(word: str) -> str:
     return word.rpartition("/")[2]
 
 
-def _wrapped(words: Sequence[str], depth: int) -> Command | None:
+def _wrapped(words: Sequence[str], depth: int) -> LaunchCommand | None:
     """`env A=b numactl -N 0 python train.py`: what stands behind the first word that can start ranks."""
     sets: dict[str, str] = {}
     for position, word in enumerate(words[1:20], start=1):
@@ -89,7 +89,7 @@ def _wrapped(words: Sequence[str], depth: int) -> Command | None:
     return None
 
 
-def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> Command:
+def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> LaunchCommand:
     """Its options stand from `begin` on."""
     given = read_options(words[begin:], known.options)
     before = words[begin : len(words) - len(given.rest) + 1]
@@ -100,25 +100,25 @@ def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> 
         sets = {**given.sets, **inner.sets}
         return replace(inner, sets=sets, partly=inner.partly or partly, shown=shown, inside=True)
     program = inner.program if inner else _program(given.rest)
-    return Command(known, given.values, program, given.sets, partly, shown)
+    return LaunchCommand(known, given.values, program, given.sets, partly, shown)
 
 
 def _program(rest: Sequence[str]) -> str:
     return _name(rest[0]) if rest else ""
 
 
-def _python(words: Sequence[str], depth: int) -> Command | None:
+def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:
     position, shown = 1, [words[0]]
     while position < len(words):
         word = words[position]
         position += 1
         if re.match(f"{_SWITCHES}c", word):
-            return Command(None, {}, "-c", shown=(*shown, "-c"))
+            return LaunchCommand(None, {}, "-c", shown=(*shown, "-c"))
         if module := re.fullmatch(f"{_SWITCHES}m(.*)", word, re.DOTALL):
             name = module[1] or "".join(words[position : position + 1])
             if name in MODULES and not module[1]:
                 return _of_python([*shown, word, name], MODULES[name], words[position + 1 :], depth)
-            return Command(None, {}, name, shown=(*shown, "-m", name))
+            return LaunchCommand(None, {}, name, shown=(*shown, "-m", name))
         if re.fullmatch(f"{_SWITCHES}[XW]", word):
             position += 1
         elif re.fullmatch(_SWITCHES, word) and len(word) > 1:
@@ -128,10 +128,10 @@ def _python(words: Sequence[str], depth: int) -> Command | None:
             if name in COMMANDS:
                 inner = _read([name, *words[position:]], depth - 1)
                 return inner and replace(inner, shown=(*shown, word, *inner.shown[1:]))
-            return Command(None, {}, name, shown=(*shown, word))
-    return Command(None, {}, "", shown=tuple(shown))
+            return LaunchCommand(None, {}, name, shown=(*shown, word))
+    return LaunchCommand(None, {}, "", shown=tuple(shown))
 
 
-def _of_python(shown: Sequence[str], known: Launcher, words: Sequence[str], depth: int) -> Command:
+def _of_python(shown: Sequence[str], known: Launcher, words: Sequence[str], depth: int) -> LaunchCommand:
     """A launcher that is a module."""
     return _launcher(known, (*shown, *words), len(shown), depth)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from doctor.job.launch.process_env import Launch, Told
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
     is_loopback_name,
     launcher,
@@ -28,7 +28,7 @@ def common_env(launch: Launch) -> Mapping[str, str]:
     return {**_agreed(agents), **_agreed(ranks)}
 
 
-def _agreed(told: Sequence[Told]) -> dict[str, str]:
+def _agreed(told: Sequence[ProcessEnv]) -> dict[str, str]:
     seen = [_said(each) for each in told]
     names = dict.fromkeys(name for said in seen for name in said if not PER_PROCESS.fullmatch(name))
     agreed = {}
@@ -40,7 +40,7 @@ def _agreed(told: Sequence[Told]) -> dict[str, str]:
     return agreed
 
 
-def _said(told: Told) -> dict[str, str]:
+def _said(told: ProcessEnv) -> dict[str, str]:
     agent, master = launcher(told), master_of(told)
     if agent is None or master is None:
         return dict(told.env)

@@ -10,8 +10,8 @@ from pathlib import Path
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.command import kept_words, read_command
 from doctor.job.launch.launchers import COMMANDS, RANK_NAMES
-from doctor.job.launch.process_env import Launch, Told
-from doctor.job.launch.shell import Line, Script, read_script
+from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.job.launch.shell import ShellCommand, ShellScript, read_script
 from doctor.job.launch.shell_tokens import ShellError
 from doctor.job.launch.variables import kept
 from doctor.text.textfile import read_text, refuse, shown
@@ -38,7 +38,7 @@ class _Variables:
 
 def read_launch_files(paths: Sequence[Path]) -> Launch:
     """What the files say, together. Raises InputErrors with every mistake of every file."""
-    told: list[Told] = []
+    told: list[ProcessEnv] = []
     mistakes: list[Mistake] = []
     names = _names(paths)
     for path, name in zip(paths, names, strict=True):
@@ -60,14 +60,14 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
-def _tried(path: Path, name: str) -> tuple[list[Told], Sequence[Mistake]]:
+def _tried(path: Path, name: str) -> tuple[list[ProcessEnv], Sequence[Mistake]]:
     try:
         return _read_file(path, name), ()
     except InputErrors as error:
         return [], error.mistakes
 
 
-def _read_file(path: Path, name: str) -> list[Told]:
+def _read_file(path: Path, name: str) -> list[ProcessEnv]:
     text = read_text(path, LIMIT).replace("\r\n", "\n")
     file = str(path)
     if _is_dump(text):
@@ -86,7 +86,7 @@ def _read_file(path: Path, name: str) -> list[Told]:
     return told
 
 
-def _of_variables(found: _Variables, file: str, name: str) -> Told:
+def _of_variables(found: _Variables, file: str, name: str) -> ProcessEnv:
     """One process, of which everything is known."""
     for line, variable in found.twice:
         if variable in RANK_NAMES:
@@ -95,7 +95,7 @@ def _of_variables(found: _Variables, file: str, name: str) -> Told:
     env = kept(found.env)
     if not env:
         raise InputErrors([Mistake(file, None, NOTHING)])
-    return Told(name, _host(found.env), env)
+    return ProcessEnv(name, _host(found.env), env)
 
 
 def _host(env: Mapping[str, str]) -> str | None:
@@ -103,18 +103,20 @@ def _host(env: Mapping[str, str]) -> str | None:
     return name if name and not name.startswith("localhost") and len(name) < 256 else None
 
 
-def _of_script(script: Script, name: str) -> list[Told]:
+def _of_script(script: ShellScript, name: str) -> list[ProcessEnv]:
     lines = _one_launch(script.lines)
     if not lines:
         env = kept(script.env)
-        return [Told(name, None, env, whole=False)] if env else []
+        return [ProcessEnv(name, None, env, whole=False)] if env else []
     return [
-        Told(f"{name}:{line.line}", None, kept(line.env), kept_words(line.words), whole=False, loop=line.loop)
+        ProcessEnv(
+            f"{name}:{line.line}", None, kept(line.env), kept_words(line.words), whole=False, loop=line.loop
+        )
         for line in lines
     ]
 
 
-def _one_launch(lines: Sequence[Line]) -> list[Line]:
+def _one_launch(lines: Sequence[ShellCommand]) -> list[ShellCommand]:
     """Of the commands of a script those that start the last job in it, and run side by side.
 
     Launchers go before plain Python, and Python that was given a rank before one that only prepares data.
@@ -122,7 +124,7 @@ def _one_launch(lines: Sequence[Line]) -> list[Line]:
     launchers = [line for line in lines if _starts_ranks(line)]
     ranks = [line for line in lines if line.names & RANK_NAMES or (line.loop and line.background)]
     chosen = launchers or ranks or list(lines[-1:])
-    together: list[Line] = []
+    together: list[ShellCommand] = []
     for line in reversed(chosen):
         beside = line.background or line.loop
         if together and (not beside or _program(line) != _program(together[0])):
@@ -131,12 +133,12 @@ def _one_launch(lines: Sequence[Line]) -> list[Line]:
     return together
 
 
-def _starts_ranks(line: Line) -> bool:
+def _starts_ranks(line: ShellCommand) -> bool:
     command = read_command(line.words)
     return command is not None and command.launcher is not None
 
 
-def _program(line: Line) -> str:
+def _program(line: ShellCommand) -> str:
     command = read_command(line.words)
     return command.program if command else ""
 

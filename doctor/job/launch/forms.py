@@ -14,7 +14,7 @@ NODE_RANK, RANKS_HERE = "$NODE_RANK", "$NPROC_PER_NODE"
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
+class Go:
     """The hosts of a go, the head first, the others in rank order."""
 
     hosts: tuple[str, ...]
@@ -42,11 +42,11 @@ class Going:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class LaunchParts:
     """What a launch line is made of. `hostfile` is one that holds these hosts with their ranks, if there is
     one; `tasks` are those of each node, as the allocation has them."""
 
-    going: Going
+    going: Go
     id: str = "doctor"
     hostfile: Path | None = None
     tasks: int | None = None
@@ -78,7 +78,7 @@ class Form:
     `order`: the launcher numbers the hosts itself, in this order of the hosts that are given.
     """
 
-    lines: Callable[[Start], list[str]]
+    lines: Callable[[LaunchParts], list[str]]
     fits: Callable[[Choice], bool] = lambda _: False
     order: Callable[[Sequence[str], Mapping[str, str]], tuple[str, ...]] = lambda *_: ()
 

@@ -19,7 +19,7 @@ MASTER, PORT = "MASTER_ADDR", "MASTER_PORT"
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class ToldNumber:
     """A number as it was given: `said` is the variable or option. `value` is None where it is not one."""
 
     said: str
@@ -41,7 +41,7 @@ class Master:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class OptionNames:
     """The options of a command. Names are without dashes and with underscores.
 
     `values` take a value, and say what it is called here: `ranks`, `nproc_per_node`, `nnodes`, `node_rank`,
@@ -120,7 +120,7 @@ class RankVariables:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class LaunchCommand:
     """`launcher` is None for a program that starts no ranks. `sets` are variables that it gives to its ranks.
 
     `program` is the script or module, without its folder. `partly`: words that were not known may hold more
@@ -143,11 +143,11 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Agent:
+class LauncherAgent:
     """A process that starts ranks: its launcher, its command line and its own variables."""
 
     launcher: Launcher
-    command: Command
+    command: LaunchCommand
     env: Mapping[str, str]
 
     def given(self, name: str) -> str | None:
@@ -157,15 +157,15 @@ class Agent:
             value = self.env.get(f"{variables}{name.upper()}")
         return value
 
-    def setting(self, name: str) -> Number | None:
+    def setting(self, name: str) -> ToldNumber | None:
         """An option or its default, where that is certain."""
         given = self.given(name)
         if given is not None:
-            return Number(self.spelled(name), given)
+            return ToldNumber(self.spelled(name), given)
         default = self.launcher.options.defaults.get(name)
         if default is None or self.unknown(name):
             return None
-        return Number(f"the default of {self.launcher.name}", default)
+        return ToldNumber(f"the default of {self.launcher.name}", default)
 
     def unknown(self, *names: str) -> bool:
         """Whether one of these options may be there with a value that is not known."""
@@ -188,21 +188,21 @@ class Agent:
         return nodes_in(number.text) if number else None
 
     @property
-    def world(self) -> Number | None:
+    def world(self) -> ToldNumber | None:
         ranks = self.setting("ranks")
         if ranks is not None:
             return ranks
         nodes, each = self.nodes, self.local_world
         if nodes and each and nodes[0] == nodes[1] and each.value is not None:
-            return Number("nnodes × nproc_per_node", str(nodes[0] * each.value))
+            return ToldNumber("nnodes × nproc_per_node", str(nodes[0] * each.value))
         return None
 
     @property
-    def local_world(self) -> Number | None:
+    def local_world(self) -> ToldNumber | None:
         return self.setting("nproc_per_node")
 
     @property
-    def node_rank(self) -> Number | None:
+    def node_rank(self) -> ToldNumber | None:
         return self.setting("node_rank")
 
 
@@ -229,10 +229,10 @@ class Launcher:
     """The word that has to follow the command."""
     outer: bool = False
     """It starts whatever follows, perhaps another launcher."""
-    options: Options = Options()
-    master: Callable[[Agent], Master | None] | None = None
+    options: OptionNames = OptionNames()
+    master: Callable[[LauncherAgent], Master | None] | None = None
     """Where its ranks will meet; None where that is what their variables say."""
-    goes_by_node_rank: Callable[[Agent], bool] = lambda _: False
+    goes_by_node_rank: Callable[[LauncherAgent], bool] = lambda _: False
     """Whether each host has to be given a number of its own."""
     first_node: str = ""
     """The node rank where none is given."""
@@ -280,7 +280,7 @@ class Launcher:
         return (self.ranks[0].master, self.ranks[0].port) if self.ranks else (MASTER, PORT)
 
 
-def master_given(agent: Agent) -> Master | None:
+def master_given(agent: LauncherAgent) -> Master | None:
     """Where ranks meet, for a launcher that says so by options only."""
     address, port = agent.given("master_addr"), agent.setting("master_port")
     if address is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.job.launch.launcher import Options
+from doctor.job.launch.launcher import OptionNames
 
 NOT_GIVEN = "(not given)"
 NOT_KNOWN = "$…"
@@ -17,7 +17,7 @@ NOT_KNOWN = "$…"
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenOptions:
     """What stands before the program, and where the program begins. `sets` are variables for every rank.
 
     `shown` are the words that say something of the ranks. Others may hold a secret; of those that were not
@@ -30,7 +30,7 @@ class Given:
     shown: tuple[str, ...]
 
 
-def read_options(words: Sequence[str], known: Options) -> Given:
+def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
     """Both `--x=y` and `--x y`, `-` and `_` alike."""
     values: dict[str, str] = {}
     sets: dict[str, str] = {}
@@ -74,7 +74,7 @@ def read_options(words: Sequence[str], known: Options) -> Given:
             shown += (word, *words[begin:position])
         elif any(text.startswith(("$", "`")) for text in words[begin:position]):
             shown += (option, *(NOT_KNOWN for _ in words[begin:position]))
-    return Given(values, sets, tuple(words[position:]), tuple(shown))
+    return GivenOptions(values, sets, tuple(words[position:]), tuple(shown))
 
 
 def _settings(text: str) -> dict[str, str]:

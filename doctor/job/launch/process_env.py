@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ProcessEnv:
     """What one process was told: a rank, an agent such as torchrun, a scheduler.
 
     `env` holds variables that matter to a job and no others; secrets are hidden, in `command` too. `host` is
@@ -33,6 +33,6 @@ class Launch:
     """
 
     name: str
-    told: tuple[Told, ...]
+    told: tuple[ProcessEnv, ...]
     complete: bool
     live: bool = False

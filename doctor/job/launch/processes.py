@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from doctor.job.launch.command import read_command
 from doctor.job.launch.launchers import LAUNCHERS, MEETINGS
-from doctor.job.launch.process_env import Launch, Told
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
     is_loopback_name,
     launcher,
@@ -35,14 +35,14 @@ class JobProcess:
     spawns: bool = False
 
 
-Key = Callable[[Told], Hashable]
+Key = Callable[[ProcessEnv], Hashable]
 
 
 def _values(*names: str) -> Key:
     return lambda told: tuple(told.env.get(name) for name in names)
 
 
-def _host(told: Told) -> Hashable:
+def _host(told: ProcessEnv) -> Hashable:
     return told.host
 
 
@@ -63,7 +63,7 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
     itself, or where they share ranks on one host: otherwise the difference is the fault to be found.
     """
     told = [_told(host, each) for host, processes in by_host.items() for each in processes]
-    jobs: dict[str, list[Told]] = {}
+    jobs: dict[str, list[ProcessEnv]] = {}
     for each in told:
         jobs.setdefault(_program(each), []).append(each)
     launches = [
@@ -75,8 +75,8 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
     return tuple(sorted(launches, key=lambda launch: launch.name))
 
 
-def _told(host: str, process: JobProcess) -> Told:
-    return Told(
+def _told(host: str, process: JobProcess) -> ProcessEnv:
+    return ProcessEnv(
         f"process {process.pid}",
         host,
         process.env,
@@ -86,14 +86,14 @@ def _told(host: str, process: JobProcess) -> Told:
     )
 
 
-def _program(told: Told) -> str:
+def _program(told: ProcessEnv) -> str:
     command = read_command(told.command)
     if command is not None and command.program:
         return command.program
     return told.command[0].rpartition("/")[2] if told.command else "?"
 
 
-def _id(told: Told) -> str | None:
+def _id(told: ProcessEnv) -> str | None:
     agent = launcher(told)
     for each in LAUNCHERS:
         id = told.env.get(each.job_id) or (each.job_id_option and agent and agent.given(each.job_id_option))
@@ -102,12 +102,12 @@ def _id(told: Told) -> str | None:
     return None
 
 
-def _by_id(told: Sequence[Told]) -> list[list[Told]]:
+def _by_id(told: Sequence[ProcessEnv]) -> list[list[ProcessEnv]]:
     """Processes without an id go with the only one that there is."""
-    groups: dict[str | None, list[Told]] = {}
+    groups: dict[str | None, list[ProcessEnv]] = {}
     for each in told:
         groups.setdefault(_id(each), []).append(each)
-    without: list[Told] = []
+    without: list[ProcessEnv] = []
     for each in groups.pop(None, []):
         started = [g for g in groups.values() if any((r.host, r.parent) == (each.host, each.pid) for r in g)]
         (started[0] if started else without).append(each)
@@ -118,7 +118,7 @@ def _by_id(told: Sequence[Told]) -> list[list[Told]]:
     return list(groups.values())
 
 
-def _home(told: Told) -> str | None:
+def _home(told: ProcessEnv) -> str | None:
     """The host of a job that stays on one, by its own account, and that nobody else could join."""
     master = master_of(told)
     if master is not None and not is_loopback_name(master.address):
@@ -131,12 +131,12 @@ def _home(told: Told) -> str | None:
     return told.host if world and local and world.value == local.value is not None else None
 
 
-def _split(told: list[Told]) -> Iterator[list[Told]]:
+def _split(told: list[ProcessEnv]) -> Iterator[list[ProcessEnv]]:
     """The jobs in it that stand by themselves."""
     ranks = [each for each in told if role_of(each) != "agent"] or told
     agents = [] if ranks is told else [each for each in told if role_of(each) == "agent"]
     for key in (_home, *_KEYS):
-        groups: dict[Hashable, list[Told]] = {}
+        groups: dict[Hashable, list[ProcessEnv]] = {}
         for each in ranks:
             groups.setdefault(key(each), []).append(each)
         parts = _apart(list(groups.values()), key)
@@ -147,7 +147,7 @@ def _split(told: list[Told]) -> Iterator[list[Told]]:
     yield told
 
 
-def _apart(parts: list[list[Told]], key: Key) -> list[list[Told]]:
+def _apart(parts: list[list[ProcessEnv]], key: Key) -> list[list[ProcessEnv]]:
     """The parts that are jobs of their own, and what is left together."""
     if key is _home or all(map(_is_whole, parts)) or _side_by_side(parts):
         return parts
@@ -157,13 +157,15 @@ def _apart(parts: list[list[Told]], key: Key) -> list[list[Told]]:
     return [*whole, rest] if alone else [rest + [each for part in whole for each in part]]
 
 
-def _agents_of(part: list[Told], agents: Sequence[Told], parts: Sequence[list[Told]]) -> list[Told]:
+def _agents_of(
+    part: list[ProcessEnv], agents: Sequence[ProcessEnv], parts: Sequence[list[ProcessEnv]]
+) -> list[ProcessEnv]:
     """Those that have started its ranks, or that are the only ones on its hosts."""
 
-    def starts(agent: Told, some: Sequence[Told]) -> bool:
+    def starts(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
         return any((each.host, each.parent) == (agent.host, agent.pid) for each in some)
 
-    def beside(agent: Told, some: Sequence[Told]) -> bool:
+    def beside(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
         return any(each.host == agent.host for each in some)
 
     found = []
@@ -174,7 +176,7 @@ def _agents_of(part: list[Told], agents: Sequence[Told], parts: Sequence[list[To
     return found
 
 
-def _is_whole(told: Sequence[Told]) -> bool:
+def _is_whole(told: Sequence[ProcessEnv]) -> bool:
     """Every rank exactly once, by what they were told themselves."""
     ranks = [each for each in told if role_of(each) == "rank"]
     worlds = {size.value for each in told if (size := world_of(each)) is not None}
@@ -187,7 +189,7 @@ def _is_whole(told: Sequence[Told]) -> bool:
     return numbers == set(range(len(ranks))) and schedulers < 2
 
 
-def _side_by_side(parts: Sequence[Sequence[Told]]) -> bool:
+def _side_by_side(parts: Sequence[Sequence[ProcessEnv]]) -> bool:
     """Whether every two parts have the same rank on the same host: no job would do that."""
     seats = [
         {

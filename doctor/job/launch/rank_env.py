@@ -11,36 +11,36 @@ import re
 from typing import Literal
 
 from doctor.job.launch.command import read_command
-from doctor.job.launch.launcher import Agent, Master, Number, RankVariables, Role, nodes_in
+from doctor.job.launch.launcher import LauncherAgent, Master, RankVariables, Role, ToldNumber, nodes_in
 from doctor.job.launch.launchers import LAUNCHERS, LOCAL_WORLDS, MEETINGS, NUMBERS, ROLES
 from doctor.job.launch.options import NOT_GIVEN
-from doctor.job.launch.process_env import Told
+from doctor.job.launch.process_env import ProcessEnv
 
 
-def launcher(told: Told) -> Agent | None:
+def launcher(told: ProcessEnv) -> LauncherAgent | None:
     """None for a process that starts no ranks."""
     command = read_command(told.command)
-    return Agent(command.launcher, command, told.env) if command and command.launcher else None
+    return LauncherAgent(command.launcher, command, told.env) if command and command.launcher else None
 
 
-def role_of(told: Told) -> Role | Literal["agent"]:
+def role_of(told: ProcessEnv) -> Role | Literal["agent"]:
     if launcher(told):
         return "agent"
     name = role_variable(told)
     return ROLES[name].get(told.env[name], "rank") if name else "rank"
 
 
-def role_variable(told: Told) -> str | None:
+def role_variable(told: ProcessEnv) -> str | None:
     """The variable that says whether it is a rank or a scheduler, where its launcher has one."""
     return next((name for name in ROLES if name in told.env), None)
 
 
-def rank_of(told: Told) -> Number | None:
+def rank_of(told: ProcessEnv) -> ToldNumber | None:
     variables = _variables(told)
     return _number(told, variables.rank) if variables else None
 
 
-def world_of(told: Told) -> Number | None:
+def world_of(told: ProcessEnv) -> ToldNumber | None:
     """How many ranks there are, by what its own rank is counted in."""
     agent, variables = launcher(told), _variables(told)
     if agent is not None:
@@ -50,7 +50,7 @@ def world_of(told: Told) -> Number | None:
     return next((size for each in NUMBERS.values() if (size := _number(told, each.world[0]))), None)
 
 
-def local_world_of(told: Told) -> Number | None:
+def local_world_of(told: ProcessEnv) -> ToldNumber | None:
     """How many ranks run on its host."""
     agent = launcher(told)
     if agent is not None:
@@ -58,7 +58,7 @@ def local_world_of(told: Told) -> Number | None:
     return next((size for name in LOCAL_WORLDS if (size := _number(told, name))), None)
 
 
-def node_rank_of(told: Told) -> Number | None:
+def node_rank_of(told: ProcessEnv) -> ToldNumber | None:
     """Of an agent, or of a file that speaks for a node."""
     agent = launcher(told)
     if agent is not None:
@@ -66,13 +66,13 @@ def node_rank_of(told: Told) -> Number | None:
     return _number(told, "NODE_RANK") if rank_of(told) is None else None
 
 
-def nodes_of(told: Told) -> tuple[int, int] | None:
+def nodes_of(told: ProcessEnv) -> tuple[int, int] | None:
     """The fewest and the most hosts."""
     agent = launcher(told)
     return agent.nodes if agent is not None else nodes_in(told.env.get("NNODES", ""))
 
 
-def master_of(told: Told) -> Master | None:
+def master_of(told: ProcessEnv) -> Master | None:
     """None where nothing is said, it is not known, or it is not a host of the job (etcd)."""
     agent = launcher(told)
     if agent is not None and agent.launcher.master is not None:
@@ -83,7 +83,7 @@ def master_of(told: Told) -> Master | None:
     return None
 
 
-def shared_options(told: Told) -> dict[str, str]:
+def shared_options(told: ProcessEnv) -> dict[str, str]:
     """The options that all agents of a job have to share, as they are spelled; only what is known."""
     agent = launcher(told)
     found: dict[str, str] = {}
@@ -98,7 +98,7 @@ def shared_options(told: Told) -> dict[str, str]:
     return found
 
 
-def starts_its_ranks(told: Told) -> bool:
+def starts_its_ranks(told: ProcessEnv) -> bool:
     """Whether it is a program that does so by itself, and was not told of any other host."""
     numbers = (rank_of(told), world_of(told), nodes_of(told), node_rank_of(told))
     return launcher(told) is None and numbers == (None,) * 4 and role_variable(told) is None
@@ -116,7 +116,7 @@ def is_loopback_name(address: str) -> bool:
     return found.is_loopback or found.is_unspecified
 
 
-def _variables(told: Told) -> RankVariables | None:
+def _variables(told: ProcessEnv) -> RankVariables | None:
     """The first that number a rank; where a process has a role, those of the launcher that gives roles."""
     if launcher(told) is not None:
         return None
@@ -126,5 +126,5 @@ def _variables(told: Told) -> RankVariables | None:
     return next((each for each in NUMBERS.values() if each.number_in(told.env)), None)
 
 
-def _number(told: Told, name: str) -> Number | None:
-    return Number(name, told.env[name]) if told.env.get(name) else None
+def _number(told: ProcessEnv, name: str) -> ToldNumber | None:
+    return ToldNumber(name, told.env[name]) if told.env.get(name) else None

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from doctor.devices import EVERY_VISIBLE
-from doctor.job.launch.launcher import Number
+from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.launchers import MARKS, NUMBERS
-from doctor.job.launch.process_env import Launch, Told
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import rank_of, role_of, role_variable, world_of
 
 MOST_RANKS = 200_000
@@ -20,7 +20,7 @@ MOST_RANKS = 200_000
 class Clash:
     """A rank that was told another device than the rank table has for it."""
 
-    told: Told
+    told: ProcessEnv
     rank: int
     device: int
     expected: int
@@ -31,7 +31,7 @@ def device_conflicts(launch: Launch, devices_by_rank: Mapping[int, int]) -> tupl
     found = []
     for told in ranks_of(launch):
         rank = rank_of(told)
-        said = Number("DEVICE_ID", told.env.get("DEVICE_ID", ""))
+        said = ToldNumber("DEVICE_ID", told.env.get("DEVICE_ID", ""))
         if rank is None or rank.value is None or said.value is None or visible_devices(told) is not None:
             continue
         expected = devices_by_rank.get(rank.value)
@@ -40,16 +40,16 @@ def device_conflicts(launch: Launch, devices_by_rank: Mapping[int, int]) -> tupl
     return tuple(found)
 
 
-def visible_devices(told: Told) -> str | None:
+def visible_devices(told: ProcessEnv) -> str | None:
     return next((told.env[name] for name in EVERY_VISIBLE if name in told.env), None)
 
 
-def ranks_of(launch: Launch) -> list[Told]:
+def ranks_of(launch: Launch) -> list[ProcessEnv]:
     """Its processes that are one rank each."""
     return [told for told in launch.told if role_of(told) == "rank" and not told.loop]
 
 
-def world_of_launch(launch: Launch) -> Number | None:
+def world_of_launch(launch: Launch) -> ToldNumber | None:
     """How many ranks there are, when all that say so agree and somebody does."""
     said = [world for told in ranks_of(launch) if (world := world_of(told)) is not None]
     values = {world.value for world in said}
@@ -105,12 +105,12 @@ def missing_ranks(
     return found, ""
 
 
-def _gaps(present: Sequence[Told], lacking: Collection[int]) -> list[Absent]:
+def _gaps(present: Sequence[ProcessEnv], lacking: Collection[int]) -> list[Absent]:
     """Ranks that belong to a host by its own LOCAL_RANK and LOCAL_WORLD_SIZE."""
     found: dict[str, set[int]] = {}
     for told in present:
-        rank, own = rank_of(told), Number("LOCAL_RANK", told.env.get("LOCAL_RANK", ""))
-        size = Number("LOCAL_WORLD_SIZE", told.env.get("LOCAL_WORLD_SIZE", ""))
+        rank, own = rank_of(told), ToldNumber("LOCAL_RANK", told.env.get("LOCAL_RANK", ""))
+        size = ToldNumber("LOCAL_WORLD_SIZE", told.env.get("LOCAL_WORLD_SIZE", ""))
         if told.host is None or rank is None or None in (rank.value, own.value, size.value):
             continue
         first = (rank.value or 0) - (own.value or 0)
@@ -122,7 +122,7 @@ def _gaps(present: Sequence[Told], lacking: Collection[int]) -> list[Absent]:
 
 def _elsewhere(
     launch: Launch,
-    present: Sequence[Told],
+    present: Sequence[ProcessEnv],
     lacking: Collection[int],
     count: int,
     world: int,
@@ -145,7 +145,7 @@ def _elsewhere(
     return [], f"{launch.name}: {what} may run on hosts that were not looked at, or not at all"
 
 
-def _is_share(present: Iterable[Told], world: int) -> bool:
+def _is_share(present: Iterable[ProcessEnv], world: int) -> bool:
     """Whether the ranks are just those that one host would have."""
     values = sorted(rank.value for told in present if (rank := rank_of(told)) and rank.value is not None)
     size = len(values)
@@ -153,7 +153,7 @@ def _is_share(present: Iterable[Told], world: int) -> bool:
     return whole and size < world and world % size == 0 and values[0] % size == 0 and size > 1
 
 
-def may_be_inherited(launch: Launch, same: Sequence[Told]) -> bool:
+def may_be_inherited(launch: Launch, same: Sequence[ProcessEnv]) -> bool:
     """Whether these have one rank only because a pod hands it to all that is started in it by hand.
 
     So it is where no launcher started them, no process of that program has another number, and nothing else

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from doctor.job.launch.command import read_command
 from doctor.job.launch.expand import LONGEST, MOST_WORDS, Value, fields, one
-from doctor.job.launch.shell_tokens import Mark, Part, ShellError, Word, tokens
+from doctor.job.launch.shell_tokens import Part, Separator, ShellError, Word, tokens
 from doctor.job.launch.variables import is_kept
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})(\+?=)")
@@ -24,7 +24,7 @@ _DEEPEST = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ShellCommand:
     """One command. `names` are all variables that it would inherit from the script, known or not."""
 
     line: int
@@ -36,14 +36,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ShellScript:
     """`env` is what the script has set at its end, exported or not."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[ShellCommand, ...]
     env: Mapping[str, str]
 
 
-def read_script(text: str) -> Script:
+def read_script(text: str) -> ShellScript:
     """Raises ShellError."""
     shell = _Shell()
     pipeline: list[int] = []
@@ -58,10 +58,10 @@ def read_script(text: str) -> Script:
                 for number in pipeline:
                     shell.lines[number] = replace(shell.lines[number], background=True)
             pipeline = []
-    return Script(tuple(shell.lines), {n: v for n, v in shell.values.items() if isinstance(v, str)})
+    return ShellScript(tuple(shell.lines), {n: v for n, v in shell.values.items() if isinstance(v, str)})
 
 
-def _commands(found: Sequence[Word | Mark]) -> Iterator[tuple[list[Word], str]]:
+def _commands(found: Sequence[Word | Separator]) -> Iterator[tuple[list[Word], str]]:
     """Simple commands without their redirections, and what ends each. A list is put behind its name."""
     words: list[Word] = []
     skip = False
@@ -96,7 +96,7 @@ class _Shell:
         self.exported: set[str] = set()
         self.export_all = False
         self.frames: list[_Frame] = []
-        self.lines: list[Line] = []
+        self.lines: list[ShellCommand] = []
 
     def run(self, words: list[Word], end: str) -> None:
         doubtful = end == "||" or (end == "&&" and bool(words) and words[0].plain in _TESTS)
@@ -242,7 +242,7 @@ class _Shell:
         given = {name: None if "$" in text else text for name, text in command.sets.items()}
         seen.update({name: value for name, value in (*prefix.items(), *given.items()) if is_kept(name)})
         self.lines.append(
-            Line(
+            ShellCommand(
                 words[0].line,
                 line,
                 {name: value for name, value in seen.items() if isinstance(value, str)},

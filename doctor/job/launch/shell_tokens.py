@@ -50,7 +50,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class Separator:
     """What ends a command: `;` `;;` `&` `&&` `||` `|` `(` `)`, a line end, or a redirection."""
 
     text: str
@@ -68,20 +68,20 @@ _REDIRECTION = re.compile(r"&?(?:<<<|<<-?|<>|>>|>\||>&|<&|<|>)")
 _SPECIAL = re.compile(r"\$[0-9@*#?$!-]")
 
 
-def tokens(text: str) -> list[Word | Mark]:
+def tokens(text: str) -> list[Word | Separator]:
     """All words and marks of a file. Raises ShellError."""
-    return _Reader(text).all()
+    return _TokenReader(text).all()
 
 
-class _Reader:
+class _TokenReader:
     def __init__(self, text: str) -> None:
         self.text = text.replace("\r\n", "\n")
         self.at = 0
         self.line = 1
-        self.found: list[Word | Mark] = []
+        self.found: list[Word | Separator] = []
         self.documents: list[tuple[str, bool]] = []
 
-    def all(self) -> list[Word | Mark]:
+    def all(self) -> list[Word | Separator]:
         while self.at < len(self.text):
             char = self.text[self.at]
             if char == "\n":
@@ -108,7 +108,7 @@ class _Reader:
         return piece
 
     def _mark(self, text: str, length: int) -> None:
-        self.found.append(Mark(text, self.line))
+        self.found.append(Separator(text, self.line))
         self._over(length)
 
     def _operator(self) -> bool:

@@ -7,14 +7,14 @@ say of themselves. Everything later reads the settled plan and nothing else.
 from doctor.job.plan.draft import draft
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback, matching_interfaces
 from doctor.job.plan.job import GUESSES, JobPlan, PlannedHost, server_of
-from doctor.job.plan.settle import Sight, settle
+from doctor.job.plan.settle import HostView, settle
 
 __all__ = [
     "GUESSES",
     "INTERFACE_VARIABLES",
+    "HostView",
     "JobPlan",
     "PlannedHost",
-    "Sight",
     "draft",
     "is_loopback",
     "matching_interfaces",

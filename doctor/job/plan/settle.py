@@ -18,7 +18,7 @@ MOST_DEVICES = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class HostView:
     """What one host told that the plan depends on."""
 
     devices: Mapping[Vendor, int] = field(default_factory=dict)
@@ -31,7 +31,7 @@ class Sight:
     """Name -> the addresses that this host resolves it to."""
 
 
-def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:
+def settle(plan: JobPlan, sights: Mapping[str, HostView]) -> JobPlan:
     """The same plan with what only the hosts could tell: backend, ranks a host, data addresses."""
     vendor, why = _vendor(plan.backend, sights)
     backend = plan.backend if plan.backend.source != "default" else _backend(vendor, why, sights)
@@ -52,7 +52,7 @@ def settle(plan: JobPlan, sights: Mapping[str, Sight]) -> JobPlan:
     return replace(plan, backend=backend, vendor=vendor, hosts=hosts, head=head)
 
 
-def _known(host: PlannedHost, plan: JobPlan, sight: Sight | None) -> PlannedHost:
+def _known(host: PlannedHost, plan: JobPlan, sight: HostView | None) -> PlannedHost:
     """The host with its place in the rank table, which may call it by an address that only it knows."""
     server = host.server or (server_of(plan.servers, host, sight.addresses) if sight else None)
     if server is host.server or server is None:
@@ -62,7 +62,7 @@ def _known(host: PlannedHost, plan: JobPlan, sight: Sight | None) -> PlannedHost
     return replace(host, server=server, ranks=ranks)
 
 
-def _vendor(wished: Sourced[Backend], sights: Mapping[str, Sight]) -> tuple[Vendor | None, str]:
+def _vendor(wished: Sourced[Backend], sights: Mapping[str, HostView]) -> tuple[Vendor | None, str]:
     """Whose devices the job uses, and where they were seen."""
     for vendor in (v for v in VENDORS if wished.source == "default" or v.backend is wished.value):
         if any(sight.devices.get(vendor) for sight in sights.values()):
@@ -73,13 +73,13 @@ def _vendor(wished: Sourced[Backend], sights: Mapping[str, Sight]) -> tuple[Vend
     return None, ""
 
 
-def _backend(vendor: Vendor | None, why: str, sights: Mapping[str, Sight]) -> Sourced[Backend]:
+def _backend(vendor: Vendor | None, why: str, sights: Mapping[str, HostView]) -> Sourced[Backend]:
     if vendor:
         return Sourced(vendor.backend, why)
     return Sourced(Backend.GLOO, "no accelerator found" if sights else "default")
 
 
-def _ranks(host: str, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str, Sight]) -> Sourced[int]:
+def _ranks(host: str, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str, HostView]) -> Sourced[int]:
     """One for each device that the job may see; a host that did not answer is taken to be like the others."""
     if vendor is None:
         return Sourced(DEFAULT_CPU_RANKS, "default")
@@ -94,7 +94,7 @@ def _ranks(host: str, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str,
     return Sourced(DEFAULT_CPU_RANKS, "default")
 
 
-def _data_address(host: PlannedHost, plan: JobPlan, sights: Mapping[str, Sight]) -> Sourced[str] | None:
+def _data_address(host: PlannedHost, plan: JobPlan, sights: Mapping[str, HostView]) -> Sourced[str] | None:
     name, sight = host.name, sights.get(host.name)
     if sight is None:
         return None

@@ -10,31 +10,31 @@ Whether the hosts really have these devices is not known here.
 from doctor.job.ranktable.judge import judge
 from doctor.job.ranktable.make import LiveDevice, LiveServer, make_table
 from doctor.job.ranktable.model import (
-    Count,
-    Entry,
     Flaw,
     Form,
-    Port,
+    RankEntry,
     RankTable,
     Server,
     Spot,
+    StatedCount,
     SuperPod,
+    TablePort,
     board_architecture,
 )
 from doctor.job.ranktable.read import read_table
 
 __all__ = [
-    "Count",
-    "Entry",
     "Flaw",
     "Form",
     "LiveDevice",
     "LiveServer",
-    "Port",
+    "RankEntry",
     "RankTable",
     "Server",
     "Spot",
+    "StatedCount",
     "SuperPod",
+    "TablePort",
     "board_architecture",
     "judge",
     "make_table",

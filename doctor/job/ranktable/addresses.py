@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-from doctor.job.ranktable.case import Case, Rule
-from doctor.job.ranktable.flaws import Found
-from doctor.job.ranktable.model import Entry
+from doctor.job.ranktable.case import TableRule, TableRules
+from doctor.job.ranktable.flaws import UnplacedFlaw
+from doctor.job.ranktable.model import RankEntry
 from doctor.model import Severity
 from doctor.text.textfile import shown
 
@@ -16,10 +16,10 @@ LAST_PORT = 65535
 LAST_SYSTEM_PORT = 1023
 
 
-def repeated_addresses(case: Case) -> Iterator[Found]:
+def repeated_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
     """In form 2.0 the ranks of one server may share a network card of the host."""
     shared = case.table.form == "2.0"
-    first: dict[str, Entry] = {}
+    first: dict[str, RankEntry] = {}
     for entry in case.entries():
         key = "addr" if shared else "device_ip"
         for text in dict.fromkeys((*entry.addresses, *entry.eids)):
@@ -31,7 +31,7 @@ def repeated_addresses(case: Case) -> Iterator[Found]:
             yield case.rank(entry, key, "an address is given to two devices", "each address once", actual)
 
 
-def mixed_families(case: Case) -> Iterator[Found]:
+def mixed_families(case: TableRules) -> Iterator[UnplacedFlaw]:
     if case.table.form == "2.0":
         return
     families = {
@@ -49,8 +49,8 @@ def mixed_families(case: Case) -> Iterator[Found]:
             yield case.rank(entry, "device_ip", message, expected)
 
 
-def wrong_ports(case: Case) -> Iterator[Found]:
-    system: list[tuple[Entry, str]] = []
+def wrong_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
+    system: list[tuple[RankEntry, str]] = []
     for entry in case.entries():
         for port in entry.ports:
             if not 0 < port.number <= LAST_PORT:
@@ -66,10 +66,10 @@ def wrong_ports(case: Case) -> Iterator[Found]:
         yield case.rank(entry, name, message, expected, severity=Severity.WARN)
 
 
-def repeated_host_ports(case: Case) -> Iterator[Found]:
+def repeated_host_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
     if case.table.form == "2.0":
         return
-    first: dict[tuple[str, int], Entry] = {}
+    first: dict[tuple[str, int], RankEntry] = {}
     for entry in case.entries():
         port = entry.port("host_port")
         if port is None or not entry.server:
@@ -81,7 +81,7 @@ def repeated_host_ports(case: Case) -> Iterator[Found]:
             yield case.rank(entry, "host_port", message, "a port of its own for each device", actual)
 
 
-def useless_backups(case: Case) -> Iterator[Found]:
+def useless_backups(case: TableRules) -> Iterator[UnplacedFlaw]:
     """A backup matters only where operators are retried over another card, which is off by default."""
     owners = {(entry.server, entry.address): entry for entry in case.entries() if entry.address}
     for entry in case.entries():
@@ -98,7 +98,7 @@ def useless_backups(case: Case) -> Iterator[Found]:
             yield case.rank(entry, "backup_device_port", message, expected, severity=Severity.WARN)
 
 
-ADDRESS_RULES: tuple[Rule, ...] = (
+ADDRESS_RULES: tuple[TableRule, ...] = (
     repeated_addresses,
     mixed_families,
     wrong_ports,

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from doctor.job.ranktable.flaws import Found, Places, Who, found
-from doctor.job.ranktable.model import Entry, FlawCheck, RankTable, Server, Spot
+from doctor.job.ranktable.flaws import Places, RankOwner, UnplacedFlaw, found
+from doctor.job.ranktable.model import FlawCheck, RankEntry, RankTable, Server, Spot
 from doctor.model import Severity
 
 MOST_RANGES = 10
 
 
-class Case:
+class TableRules:
     def __init__(self, table: RankTable, check: FlawCheck, places: Places) -> None:
         self.table = table
         self.check: FlawCheck = check
         self.places = places
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[RankEntry]:
         """In the order of the file."""
         for server in self.table.servers:
             yield from server.entries
 
-    def lacks_address(self, entry: Entry) -> bool:
+    def lacks_address(self, entry: RankEntry) -> bool:
         """There is none, rather than one that is wrong or a key whose absence was told at reading."""
         place = self.places.member(self.places.offset(entry.spot), "device_ip")
         if place is None:
@@ -31,14 +31,14 @@ class Case:
 
     def rank(
         self,
-        entry: Entry,
+        entry: RankEntry,
         key: str | None,
         message: str,
         expected: str,
         actual: str = "",
         severity: Severity = Severity.FAIL,
-    ) -> Found:
-        who = Who(entry.server, entry.rank, entry.device)
+    ) -> UnplacedFlaw:
+        who = RankOwner(entry.server, entry.rank, entry.device)
         return self._found(entry.spot, key, message, expected, actual, who, severity)
 
     def server(
@@ -49,8 +49,8 @@ class Case:
         expected: str,
         actual: str = "",
         severity: Severity = Severity.FAIL,
-    ) -> Found:
-        return self._found(server.spot, key, message, expected, actual, Who(server.id), severity)
+    ) -> UnplacedFlaw:
+        return self._found(server.spot, key, message, expected, actual, RankOwner(server.id), severity)
 
     def whole(
         self,
@@ -60,8 +60,8 @@ class Case:
         expected: str,
         actual: str = "",
         severity: Severity = Severity.FAIL,
-    ) -> Found:
-        return self._found(spot, key, message, expected, actual, Who(), severity)
+    ) -> UnplacedFlaw:
+        return self._found(spot, key, message, expected, actual, RankOwner(), severity)
 
     def _found(
         self,
@@ -70,14 +70,14 @@ class Case:
         message: str,
         expected: str,
         actual: str,
-        who: Who,
+        who: RankOwner,
         severity: Severity,
-    ) -> Found:
+    ) -> UnplacedFlaw:
         at = self.places.first if spot is None else self.places.offset(spot)
         return found(self.check, at, key, message, expected, actual, who, severity)
 
 
-Rule = Callable[[Case], Iterator[Found]]
+TableRule = Callable[[TableRules], Iterator[UnplacedFlaw]]
 
 
 def folded(numbers: Iterable[int]) -> str:

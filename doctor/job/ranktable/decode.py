@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from doctor.job.ranktable.flaws import ENOUGH, Found, Places, constants, found, repeated_keys
+from doctor.job.ranktable.flaws import ENOUGH, Places, UnplacedFlaw, constants, found, repeated_keys
 from doctor.job.ranktable.slips import EMPTY, NOT_JSON, explain
 from doctor.model import Severity
 from doctor.text.textfile import shown
@@ -75,7 +75,7 @@ class Decoded(NamedTuple):
 
     value: object
     places: Places
-    flaws: list[Found]
+    flaws: list[UnplacedFlaw]
 
 
 def decode(text: str) -> Decoded:
@@ -128,7 +128,7 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) <= LONGEST_INTEGER else float("inf")
 
 
-def _comments(places: Places, starts: list[int]) -> Iterator[Found]:
+def _comments(places: Places, starts: list[int]) -> Iterator[UnplacedFlaw]:
     if not starts:
         return
     lines = list(dict.fromkeys(str(places.spot(start).line) for start in starts[:ENOUGH]))
@@ -139,13 +139,13 @@ def _comments(places: Places, starts: list[int]) -> Iterator[Found]:
     yield _slip(starts[0], message, "no comments", shown(first.rstrip()))
 
 
-def _commas(places: Places, starts: list[int]) -> Iterator[Found]:
+def _commas(places: Places, starts: list[int]) -> Iterator[UnplacedFlaw]:
     for start in starts[:ENOUGH]:
         actual = places.around(start)
         yield _slip(start, "a comma stands after the last element", "no comma before the bracket", actual)
 
 
-def _repeated(places: Places) -> Iterator[Found]:
+def _repeated(places: Places) -> Iterator[UnplacedFlaw]:
     """HCCL and Python both take the last one."""
     for key, at, first in islice(repeated_keys(places.text), ENOUGH):
         message = f"{shown(key)} is given twice in one object; the last one counts"
@@ -153,5 +153,5 @@ def _repeated(places: Places) -> Iterator[Found]:
         yield _slip(at, message, expected, places.around(at))
 
 
-def _slip(at: int, message: str, expected: str, actual: str) -> Found:
+def _slip(at: int, message: str, expected: str, actual: str) -> UnplacedFlaw:
     return found("rank-table-invalid", at, None, message, expected, actual, severity=Severity.FAIL)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Found, Path, Places, Who, found
-from doctor.job.ranktable.model import Count
+from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Path, Places, RankOwner, UnplacedFlaw, found
+from doctor.job.ranktable.model import StatedCount
 from doctor.model import Severity
 from doctor.text.textfile import shown
 
@@ -24,18 +24,18 @@ _ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TableNode:
     """One object of the file, and whose it is."""
 
     members: Mapping[str, object]
     path: Path
-    who: Who = NOBODY
+    who: RankOwner = NOBODY
 
     def __contains__(self, key: str) -> bool:
         return key in self.members
 
-    def of(self, server: str | None = None, rank: int | None = None, device: int | None = None) -> Node:
-        return replace(self, who=Who(server or self.who.server, rank, device))
+    def of(self, server: str | None = None, rank: int | None = None, device: int | None = None) -> TableNode:
+        return replace(self, who=RankOwner(server or self.who.server, rank, device))
 
 
 class Fields:
@@ -47,17 +47,17 @@ class Fields:
 
     def __init__(self, places: Places, offsets: Mapping[Path, int]) -> None:
         self.places = places
-        self.flaws: list[Found] = []
+        self.flaws: list[UnplacedFlaw] = []
         self.unquoted: list[tuple[int, str]] = []
         self.masked: list[tuple[int, str]] = []
         self._offsets = offsets
 
-    def at(self, node: Node) -> int:
+    def at(self, node: TableNode) -> int:
         return self._offsets.get(node.path, 0)
 
     def complain(
         self,
-        node: Node,
+        node: TableNode,
         key: str | None,
         message: str,
         expected: str,
@@ -69,7 +69,7 @@ class Fields:
         at = self.at(node)
         self.flaws.append(found("rank-table-invalid", at, key, message, expected, actual, node.who, severity))
 
-    def number(self, node: Node, key: str, *, needed: bool = True) -> int | None:
+    def number(self, node: TableNode, key: str, *, needed: bool = True) -> int | None:
         value = self._member(node, key, "a number", needed)
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _TOO_BIG:
             self.unquoted.append((self.at(node), key))
@@ -80,7 +80,9 @@ class Fields:
             self.complain(node, key, f"{key} is not a number", "a number, not negative")
         return None
 
-    def name(self, node: Node, key: str, *, needed: bool = True, longest: int = LONGEST_NAME) -> str | None:
+    def name(
+        self, node: TableNode, key: str, *, needed: bool = True, longest: int = LONGEST_NAME
+    ) -> str | None:
         """A text that names something, perhaps an empty one if it is not needed."""
         value = self._member(node, key, "a text", needed)
         if value is _ABSENT:
@@ -100,7 +102,7 @@ class Fields:
             return value
         return None
 
-    def addresses(self, node: Node, key: str) -> tuple[str, ...]:
+    def addresses(self, node: TableNode, key: str) -> tuple[str, ...]:
         """One or more, with commas between them; none where it is empty, missing or wrong."""
         value = self._member(node, key, "an address", False)
         if value is _ABSENT or value == "":
@@ -118,7 +120,7 @@ class Fields:
             return ()
         return parts
 
-    def objects(self, node: Node, key: str, *, needed: bool = True) -> tuple[Node, ...]:
+    def objects(self, node: TableNode, key: str, *, needed: bool = True) -> tuple[TableNode, ...]:
         """The members of a list that has at least one, and only objects."""
         value = self._member(node, key, "a list", needed)
         if value is _ABSENT:
@@ -131,22 +133,22 @@ class Fields:
             self.complain(node, key, f"{key} has more than {MOST_ELEMENTS:,} elements", "fewer")
         return tuple(self._objects(node, key, value[:MOST_ELEMENTS]))
 
-    def count(self, node: Node, key: str, present: int, things: str) -> Iterator[Count]:
+    def count(self, node: TableNode, key: str, present: int, things: str) -> Iterator[StatedCount]:
         said = self.number(node, key, needed=False)
         if said is not None:
             place = self.places.member(self.at(node), key)
             spot = self.places.spot(self.at(node) if place is None else place)
-            yield Count(key, said, present, things, spot)
+            yield StatedCount(key, said, present, things, spot)
 
-    def _objects(self, node: Node, key: str, values: list[object]) -> Iterator[Node]:
+    def _objects(self, node: TableNode, key: str, values: list[object]) -> Iterator[TableNode]:
         for index, value in enumerate(values):
             if isinstance(value, dict):
-                yield Node(value, (*node.path, key, index), node.who)
+                yield TableNode(value, (*node.path, key, index), node.who)
             else:
                 message = f"element {index + 1} of {key} is not an object"
                 self.complain(node, key, message, "an object in braces", _kind(value))
 
-    def _member(self, node: Node, key: str, kind: str, needed: bool) -> object:
+    def _member(self, node: TableNode, key: str, kind: str, needed: bool) -> object:
         value = node.members.get(key, _ABSENT)
         if value is _ABSENT and needed:
             self.complain(node, None, f"{key} is missing", f'"{key}": {kind}', f'no "{key}"')

@@ -169,7 +169,7 @@ ENOUGH = MOST_FLAWS + 1
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class RankOwner:
     """Whose data are looked at."""
 
     server: str | None = None
@@ -177,11 +177,11 @@ class Who:
     device: int | None = None
 
 
-NOBODY = Who()
+NOBODY = RankOwner()
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class UnplacedFlaw:
     """A flaw of the object that begins at an offset, or of the member `key` of it.
 
     Without an `actual` that is what the file has at that place.
@@ -199,15 +199,15 @@ def found(
     message: str,
     expected: str,
     actual: str = "",
-    who: Who = NOBODY,
+    who: RankOwner = NOBODY,
     severity: Severity = Severity.FAIL,
-) -> Found:
+) -> UnplacedFlaw:
     server = who.server or None
     flaw = Flaw(check, message, expected, actual, None, server, who.rank, who.device, severity)
-    return Found(at, key, flaw)
+    return UnplacedFlaw(at, key, flaw)
 
 
-def settle(flaws: Iterable[Found], places: Places) -> tuple[Flaw, ...]:
+def settle(flaws: Iterable[UnplacedFlaw], places: Places) -> tuple[Flaw, ...]:
     """In the order of the file, each with its place; no more than a person can use."""
     ordered = sorted(flaws, key=lambda one: (one.flaw.severity is not Severity.FAIL, one.at))
     settled = [_settle(one, places) for one in ordered[:MOST_FLAWS]]
@@ -218,7 +218,7 @@ def settle(flaws: Iterable[Found], places: Places) -> tuple[Flaw, ...]:
     return tuple(kept)
 
 
-def _settle(one: Found, places: Places) -> Flaw:
+def _settle(one: UnplacedFlaw, places: Places) -> Flaw:
     offset = places.member(one.at, one.key) if one.key is not None else None
     place = one.at if offset is None else offset
     return replace(one.flaw, spot=places.spot(place), actual=one.flaw.actual or places.written(place))

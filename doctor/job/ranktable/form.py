@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from doctor.job.ranktable.fields import Fields, Node
-from doctor.job.ranktable.model import Entry, Form, Port, RankTable, Server
+from doctor.job.ranktable.fields import Fields, TableNode
+from doctor.job.ranktable.model import Form, RankEntry, RankTable, Server, TablePort
 from doctor.job.ranktable.servers import LAB_KEYS
 from doctor.model import Severity
 from doctor.text.textfile import shown
@@ -19,9 +19,9 @@ _EID = re.compile(r"[0-9a-fA-F:]{1,256}")
 _PORTS = ("device_port", "host_port")
 
 
-def read_levels(fields: Fields, root: Node, frame: RankTable) -> RankTable:
+def read_levels(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
     nodes = fields.objects(root, "rank_list")
-    servers: dict[str, list[Entry]] = {}
+    servers: dict[str, list[RankEntry]] = {}
     for node in nodes:
         entry = _rank(fields, node)
         servers.setdefault(entry.server, []).append(entry)
@@ -33,7 +33,7 @@ def read_levels(fields: Fields, root: Node, frame: RankTable) -> RankTable:
     return replace(frame, servers=tuple(grouped), counts=counts)
 
 
-def _rank(fields: Fields, node: Node) -> Entry:
+def _rank(fields: Fields, node: TableNode) -> RankEntry:
     rank, device = fields.number(node, "rank_id"), fields.number(node, "device_id")
     node = node.of(None, rank, device)
     local = fields.number(node, "local_id")
@@ -56,7 +56,7 @@ def _rank(fields: Fields, node: Node) -> Entry:
         below = below if layer is None else layer
         for address in fields.objects(level, "rank_addr_list"):
             _address(fields, address, addresses, eids)
-    return Entry(
+    return RankEntry(
         rank,
         server,
         device,
@@ -66,11 +66,11 @@ def _rank(fields: Fields, node: Node) -> Entry:
         fields.places.spot(fields.at(node)),
         addresses=tuple(addresses),
         eids=tuple(eids),
-        ports=tuple(Port(name, number) for name, number in ports if number is not None),
+        ports=tuple(TablePort(name, number) for name, number in ports if number is not None),
     )
 
 
-def _address(fields: Fields, node: Node, addresses: list[str], eids: list[str]) -> None:
+def _address(fields: Fields, node: TableNode, addresses: list[str], eids: list[str]) -> None:
     kind = (fields.name(node, "addr_type") or "").upper()
     if kind in ("IPV4", "IPV6"):
         if not node.members.get("addr"):
@@ -96,7 +96,7 @@ _TOPOLOGY = ("peer_list", "edge_list")
 _VERSIONS = '"1.0", "1.2" or "2.0"'
 
 
-def form_of(fields: Fields, root: Node) -> Form | None:
+def form_of(fields: Fields, root: TableNode) -> Form | None:
     version = _version(fields, root)
     if any(key in root for key in _TOPOLOGY) and "rank_list" not in root:
         message = "is the topology file of a server (peer_list, edge_list), which the driver brings along"
@@ -113,7 +113,7 @@ def form_of(fields: Fields, root: Node) -> Form | None:
     return _agreed(fields, root, _LISTS[_wanted(version, present)], version)
 
 
-def read_status(fields: Fields, root: Node, form: Form) -> str:
+def read_status(fields: Fields, root: TableNode, form: Form) -> str:
     status = fields.name(root, "status", needed=form != "2.0")
     if status is not None and status != "completed":
         waiting = (
@@ -128,7 +128,7 @@ def _wanted(version: str | None, present: list[str]) -> str:
     return next((key for key in present if version in _LISTS[key]), present[0])
 
 
-def _agreed(fields: Fields, root: Node, forms: tuple[Form, ...], version: str | None) -> Form:
+def _agreed(fields: Fields, root: TableNode, forms: tuple[Form, ...], version: str | None) -> Form:
     if "group_list" in root and "group-list" in forms:
         if version is not None:
             message = "a table with group_list has no version"
@@ -147,7 +147,7 @@ def _agreed(fields: Fields, root: Node, forms: tuple[Form, ...], version: str | 
     return guessed
 
 
-def _version(fields: Fields, root: Node) -> str | None:
+def _version(fields: Fields, root: TableNode) -> str | None:
     value = root.members.get("version")
     if isinstance(value, float):
         fields.complain(root, "version", "version has no quotes", _VERSIONS, severity=Severity.WARN)

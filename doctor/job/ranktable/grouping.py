@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from doctor.job.ranktable.case import Case, folded
-from doctor.job.ranktable.flaws import Found
+from doctor.job.ranktable.case import TableRules, folded
+from doctor.job.ranktable.flaws import UnplacedFlaw
 from doctor.job.ranktable.model import Form, RankTable, Server, board_architecture
 from doctor.model import Severity
 
@@ -23,7 +23,7 @@ _HALF = 4
 _MOST_A2 = 8
 
 
-def grouping(case: Case, product: str | None) -> Iterator[Found]:
+def grouping(case: TableRules, product: str | None) -> Iterator[UnplacedFlaw]:
     servers = [server for server in case.table.servers if server.entries]
     if product in _PRODUCTS:
         yield from _wrong_form(case, product)
@@ -46,7 +46,7 @@ def _implied(table: RankTable) -> str | None:
     return _FORMS.get(table.form)
 
 
-def _wrong_form(case: Case, product: str | None) -> Iterator[Found]:
+def _wrong_form(case: TableRules, product: str | None) -> Iterator[UnplacedFlaw]:
     form = case.table.form
     if (form == "2.0") != (product == ATLAS_950):
         expected = "version 2.0" if product == ATLAS_950 else "version 1.0 or 1.2"
@@ -54,7 +54,7 @@ def _wrong_form(case: Case, product: str | None) -> Iterator[Found]:
         yield case.whole(None, "version", message, expected, f"form {form}", Severity.WARN)
 
 
-def _training(case: Case, servers: list[Server]) -> Iterator[Found]:
+def _training(case: TableRules, servers: list[Server]) -> Iterator[UnplacedFlaw]:
     alone = len(servers) == 1
     for server in servers:
         devices = len(server.entries)
@@ -76,7 +76,7 @@ def _training(case: Case, servers: list[Server]) -> Iterator[Found]:
         yield case.server(servers[0], None, message, "8 devices on each server", actual, Severity.WARN)
 
 
-def _uneven(case: Case, servers: list[Server], severity: Severity) -> Iterator[Found]:
+def _uneven(case: TableRules, servers: list[Server], severity: Severity) -> Iterator[UnplacedFlaw]:
     counts = Counter(len(server.entries) for server in servers)
     if len(counts) < 2:
         return
@@ -88,7 +88,7 @@ def _uneven(case: Case, servers: list[Server], severity: Severity) -> Iterator[F
             yield case.server(server, None, message, expected, f"{len(server.entries)} devices", severity)
 
 
-def _many(case: Case, servers: list[Server]) -> Iterator[Found]:
+def _many(case: TableRules, servers: list[Server]) -> Iterator[UnplacedFlaw]:
     for server in servers:
         if len(servers) > 1 and len(server.entries) > _MOST_A2:
             message = f"more than {_MOST_A2} devices on one of several servers"
@@ -96,7 +96,7 @@ def _many(case: Case, servers: list[Server]) -> Iterator[Found]:
             yield case.server(server, None, message, f"1 to {_MOST_A2} devices", actual, Severity.WARN)
 
 
-def _uneven_pods(case: Case) -> Iterator[Found]:
+def _uneven_pods(case: TableRules) -> Iterator[UnplacedFlaw]:
     pods = case.table.super_pods
     counts = Counter(len(pod.servers) for pod in pods)
     usual = counts.most_common(1)[0][0] if counts else 0
@@ -107,7 +107,9 @@ def _uneven_pods(case: Case) -> Iterator[Found]:
             yield case.whole(pod.spot, "server_list", message, f"{usual} servers", actual, Severity.WARN)
 
 
-def _missing_addresses(case: Case, servers: list[Server], product: str | None) -> Iterator[Found]:
+def _missing_addresses(
+    case: TableRules, servers: list[Server], product: str | None
+) -> Iterator[UnplacedFlaw]:
     several = len(servers) > 1
     if product == ATLAS_A3 and case.table.form == "1.2":
         several = len(case.table.super_pods) > 1

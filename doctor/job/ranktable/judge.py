@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 
 from doctor.job.ranktable.addresses import ADDRESS_RULES
-from doctor.job.ranktable.case import Case
+from doctor.job.ranktable.case import TableRules
 from doctor.job.ranktable.decode import plain_json
 from doctor.job.ranktable.flaws import ENOUGH, Places, settle
 from doctor.job.ranktable.grouping import grouping
@@ -17,8 +17,8 @@ from doctor.job.ranktable.ranks import RANK_RULES
 def judge(table: RankTable, product: str | None = None) -> tuple[Flaw, ...]:
     """`product` as in the report (`atlas-a2`); None where it is not known, or differs between hosts."""
     places = Places(plain_json(table.text))
-    ranks = Case(table, "rank-table-ranks", places)
-    groups = Case(table, "rank-table-grouping", places)
+    ranks = TableRules(table, "rank-table-ranks", places)
+    groups = TableRules(table, "rank-table-grouping", places)
     rules = (*RANK_RULES, *ADDRESS_RULES, *POD_RULES)
     flaws = [flaw for rule in rules for flaw in islice(rule(ranks), ENOUGH)]
     return settle([*flaws, *grouping(groups, product)], places)

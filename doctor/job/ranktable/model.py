@@ -25,13 +25,13 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class TablePort:
     name: str
     number: int
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class RankEntry:
     """One rank. What the file does not say, or says wrongly, is None.
 
     `address` is the device's, as it is written; in form 2.0 the first that is IPv4 or IPv6. In a group list
@@ -48,7 +48,7 @@ class Entry:
     addresses: tuple[str, ...] = ()
     eids: tuple[str, ...] = ()
     backup: str | None = None
-    ports: tuple[Port, ...] = ()
+    ports: tuple[TablePort, ...] = ()
 
     def port(self, name: str) -> int | None:
         return next((port.number for port in self.ports if port.name == name), None)
@@ -63,7 +63,7 @@ class Server:
 
     id: str
     host_ip: str | None
-    entries: tuple[Entry, ...]
+    entries: tuple[RankEntry, ...]
     spot: Spot
     super_pod: str | None = None
 
@@ -73,7 +73,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class StatedCount:
     """A number that the file states about itself, and what there is."""
 
     name: str
@@ -99,7 +99,7 @@ class RankTable:
     servers: tuple[Server, ...]
     board_id: str | None
     text: str
-    counts: tuple[Count, ...] = ()
+    counts: tuple[StatedCount, ...] = ()
     super_pods: tuple[SuperPod, ...] = ()
     nics: tuple[str, ...] = ()
 
@@ -108,7 +108,7 @@ class RankTable:
         return sum(len(server.entries) for server in self.servers)
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[RankEntry, ...]:
         """In rank order; those without a rank come last."""
         return tuple(sorted(self._all(), key=lambda entry: (entry.rank is None, entry.rank or 0)))
 
@@ -126,7 +126,7 @@ class RankTable:
             devices.setdefault(server.id, set()).update(server.devices)
         return tuple((id, addresses[id], tuple(sorted(devices[id]))) for id in self.server_ids)
 
-    def _all(self) -> Iterator[Entry]:
+    def _all(self) -> Iterator[RankEntry]:
         for server in self.servers:
             yield from server.entries
 

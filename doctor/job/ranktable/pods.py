@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.job.ranktable.case import Case, Rule, folded
-from doctor.job.ranktable.flaws import Found
-from doctor.job.ranktable.model import Entry
+from doctor.job.ranktable.case import TableRule, TableRules, folded
+from doctor.job.ranktable.flaws import UnplacedFlaw
+from doctor.job.ranktable.model import RankEntry
 from doctor.model import Severity
 from doctor.text.textfile import shown
 
 
-def wrong_members(case: Case) -> Iterator[Found]:
+def wrong_members(case: TableRules) -> Iterator[UnplacedFlaw]:
     known = {server.id for server in case.table.servers}
     pod_of: dict[str, str] = {}
     seen: set[str] = set()
@@ -35,7 +35,7 @@ def wrong_members(case: Case) -> Iterator[Found]:
             yield case.server(one, "server_id", message, "each server in one superpod")
 
 
-def mixed_pods(case: Case) -> Iterator[Found]:
+def mixed_pods(case: TableRules) -> Iterator[UnplacedFlaw]:
     """The documentation does not support it; HCCL does not check it."""
     done: set[str] = set()
     before = ""
@@ -51,10 +51,10 @@ def mixed_pods(case: Case) -> Iterator[Found]:
         before = pod
 
 
-def wrong_super_devices(case: Case) -> Iterator[Found]:
+def wrong_super_devices(case: TableRules) -> Iterator[UnplacedFlaw]:
     if case.table.form != "1.2" or not case.table.super_pods:
         return
-    first: dict[tuple[str, int], Entry] = {}
+    first: dict[tuple[str, int], RankEntry] = {}
     for server in case.table.servers:
         without = [entry for entry in server.entries if entry.super_device is None]
         if without:
@@ -72,4 +72,4 @@ def wrong_super_devices(case: Case) -> Iterator[Found]:
                 yield case.rank(entry, "super_device_id", message, "each once in a superpod", actual)
 
 
-POD_RULES: tuple[Rule, ...] = (wrong_members, mixed_pods, wrong_super_devices)
+POD_RULES: tuple[TableRule, ...] = (wrong_members, mixed_pods, wrong_super_devices)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.job.ranktable.case import Case, Rule, folded
-from doctor.job.ranktable.flaws import Found
-from doctor.job.ranktable.model import Entry, Spot
+from doctor.job.ranktable.case import TableRule, TableRules, folded
+from doctor.job.ranktable.flaws import UnplacedFlaw
+from doctor.job.ranktable.model import RankEntry, Spot
 from doctor.model import Severity
 
 
-def repeated_ranks(case: Case) -> Iterator[Found]:
+def repeated_ranks(case: TableRules) -> Iterator[UnplacedFlaw]:
     for entry, other in _again(case):
         actual = f"rank {entry.rank} again, first on line {other.spot.line}"
         yield case.rank(entry, "rank_id", f"rank {entry.rank} is given twice", "each rank once", actual)
 
 
-def missing_ranks(case: Case) -> Iterator[Found]:
+def missing_ranks(case: TableRules) -> Iterator[UnplacedFlaw]:
     entries = list(case.entries())
     given = {entry.rank for entry in entries if entry.rank is not None}
     if not entries or any(entry.rank is None for entry in entries):
@@ -37,7 +37,7 @@ def missing_ranks(case: Case) -> Iterator[Found]:
     yield case.rank(place, "rank_id", message, expected, folded(given))
 
 
-def interleaved_servers(case: Case) -> Iterator[Found]:
+def interleaved_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
     """The documentation does not support it; HCCL does not check it."""
     if case.table.form in ("2.0", "group-list"):
         return
@@ -61,10 +61,10 @@ def interleaved_servers(case: Case) -> Iterator[Found]:
             )
 
 
-def repeated_devices(case: Case) -> Iterator[Found]:
+def repeated_devices(case: TableRules) -> Iterator[UnplacedFlaw]:
     """In form 2.0 what stands for a server is a name that somebody chose: there it may be more than one."""
     severity = Severity.WARN if case.table.form == "2.0" else Severity.FAIL
-    first: dict[tuple[str, int], Entry] = {}
+    first: dict[tuple[str, int], RankEntry] = {}
     for entry in case.entries():
         if entry.device is None or not entry.server:
             continue
@@ -75,7 +75,7 @@ def repeated_devices(case: Case) -> Iterator[Found]:
             yield case.rank(entry, "device_id", message, "each device once", actual, severity)
 
 
-def repeated_servers(case: Case) -> Iterator[Found]:
+def repeated_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
     if case.table.form not in ("1.0", "1.2"):
         return
     first: dict[str, Spot] = {}
@@ -86,14 +86,14 @@ def repeated_servers(case: Case) -> Iterator[Found]:
             yield case.server(server, "server_id", message, "each server once", f"first on line {spot.line}")
 
 
-def wrong_counts(case: Case) -> Iterator[Found]:
+def wrong_counts(case: TableRules) -> Iterator[UnplacedFlaw]:
     for count in case.table.counts:
         if count.said != count.found:
             message = f"{count.name} is {count.said}, but {count.things}: {count.found}"
             yield case.whole(count.spot, None, message, f'"{count.found}"')
 
 
-def wrong_nics(case: Case) -> Iterator[Found]:
+def wrong_nics(case: TableRules) -> Iterator[UnplacedFlaw]:
     """MindSpore's tutorials count the devices here, of one server or of all."""
     table = case.table
     most = max((len(server.entries) for server in table.servers), default=0)
@@ -103,15 +103,15 @@ def wrong_nics(case: Case) -> Iterator[Found]:
         yield case.whole(None, "para_plane_nic_name", message, f"{most} names", actual, Severity.WARN)
 
 
-def _again(case: Case) -> Iterator[tuple[Entry, Entry]]:
+def _again(case: TableRules) -> Iterator[tuple[RankEntry, RankEntry]]:
     """Each entry whose rank another had before it, with the first that had it."""
-    first: dict[int, Entry] = {}
+    first: dict[int, RankEntry] = {}
     for entry in case.entries():
         if entry.rank is not None and (other := first.setdefault(entry.rank, entry)) is not entry:
             yield entry, other
 
 
-RANK_RULES: tuple[Rule, ...] = (
+RANK_RULES: tuple[TableRule, ...] = (
     repeated_ranks,
     missing_ranks,
     interleaved_servers,

@@ -7,8 +7,8 @@ table is read all the same.
 from __future__ import annotations
 
 from doctor.job.ranktable.decode import decode
-from doctor.job.ranktable.fields import Fields, Node
-from doctor.job.ranktable.flaws import Found, Places, found, outline, settle
+from doctor.job.ranktable.fields import Fields, TableNode
+from doctor.job.ranktable.flaws import Places, UnplacedFlaw, found, outline, settle
 from doctor.job.ranktable.form import form_of, read_levels, read_status
 from doctor.job.ranktable.model import Flaw, RankTable
 from doctor.job.ranktable.servers import read_groups, read_servers
@@ -30,7 +30,7 @@ def read_table(text: str) -> tuple[RankTable | None, tuple[Flaw, ...]]:
     if len(text) > LIMIT:
         message = f"is larger than {LIMIT // 1_000_000} MB: is it the right file?"
         return None, settle([_whole(0, message, f"{len(text):,} characters")], Places(""))
-    flaws: list[Found] = []
+    flaws: list[UnplacedFlaw] = []
     if text.startswith(_BOM):
         text = text[1:]
         message = "begins with a byte order mark, at which Python's json stops"
@@ -42,11 +42,11 @@ def read_table(text: str) -> tuple[RankTable | None, tuple[Flaw, ...]]:
             flaws.append(_whole(places.first, "is not a rank table", ""))
         return None, settle(flaws, places)
     fields = Fields(places, outline(places.text))
-    table = _read(fields, Node(value, ()), text)
+    table = _read(fields, TableNode(value, ()), text)
     return table, settle([*flaws, *fields.flaws], places)
 
 
-def _read(fields: Fields, root: Node, text: str) -> RankTable | None:
+def _read(fields: Fields, root: TableNode, text: str) -> RankTable | None:
     form = form_of(fields, root)
     if form is None:
         return None
@@ -60,7 +60,9 @@ def _read(fields: Fields, root: Node, text: str) -> RankTable | None:
     return table
 
 
-def _gathered(members: list[tuple[int, str]], message: str, expected: str, severity: Severity) -> list[Found]:
+def _gathered(
+    members: list[tuple[int, str]], message: str, expected: str, severity: Severity
+) -> list[UnplacedFlaw]:
     """One flaw for all members that have it, since a table that has it once has it for every rank."""
     if not members:
         return []
@@ -69,5 +71,5 @@ def _gathered(members: list[tuple[int, str]], message: str, expected: str, sever
     return [found("rank-table-invalid", at, key, f"{key}{more} {message}", expected, severity=severity)]
 
 
-def _whole(at: int, message: str, actual: str, severity: Severity = Severity.FAIL) -> Found:
+def _whole(at: int, message: str, actual: str, severity: Severity = Severity.FAIL) -> UnplacedFlaw:
     return found("rank-table-invalid", at, None, message, "a rank table", actual, severity=severity)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from doctor.job.ranktable.fields import Fields, Node
-from doctor.job.ranktable.model import Count, Entry, Port, RankTable, Server, Spot, SuperPod
+from doctor.job.ranktable.fields import Fields, TableNode
+from doctor.job.ranktable.model import RankEntry, RankTable, Server, Spot, StatedCount, SuperPod, TablePort
 from doctor.model import Severity
 
 LONGEST_ID = 64
@@ -18,7 +18,7 @@ PORTS = ("device_port", "device_vnic_port", "backup_device_port", "host_port")
 _HOST = ("host_ip", "server_ip")
 
 
-def read_servers(fields: Fields, root: Node, frame: RankTable) -> RankTable:
+def read_servers(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
     nodes = fields.objects(root, "server_list")
     pods = tuple(_super_pods(fields, root)) if "super_pod_list" in root else ()
     pod_of = {server: pod.id for pod in reversed(pods) for server in pod.servers}
@@ -34,14 +34,16 @@ def read_servers(fields: Fields, root: Node, frame: RankTable) -> RankTable:
     )
 
 
-def read_device(fields: Fields, node: Node, server: str, rank: int | None, whole: Node) -> Entry:
+def read_device(
+    fields: Fields, node: TableNode, server: str, rank: int | None, whole: TableNode
+) -> RankEntry:
     """What the forms with one object a device have in common. `node` is it, `whole` tells of its rank."""
     device = fields.number(node, "device_id")
     node = node.of(server, rank, device)
     addresses = fields.addresses(node, "device_ip")
     ports = [(name, fields.number(node, name)) for name in PORTS if name in node]
     backup = fields.addresses(node, "backup_device_ip")
-    return Entry(
+    return RankEntry(
         rank,
         server,
         device,
@@ -51,17 +53,17 @@ def read_device(fields: Fields, node: Node, server: str, rank: int | None, whole
         fields.places.spot(fields.at(whole)),
         addresses=addresses,
         backup=backup[0] if backup else None,
-        ports=tuple(Port(name, number) for name, number in ports if number is not None),
+        ports=tuple(TablePort(name, number) for name, number in ports if number is not None),
     )
 
 
-def read_host(fields: Fields, node: Node) -> str | None:
+def read_host(fields: Fields, node: TableNode) -> str | None:
     """The address of the host itself, where the file gives a valid one."""
     given = [address for key in _HOST for address in fields.addresses(node, key)]
     return given[0] if given else None
 
 
-def _server(fields: Fields, node: Node) -> Server:
+def _server(fields: Fields, node: TableNode) -> Server:
     id = fields.name(node, "server_id", longest=LONGEST_ID) or ""
     node = node.of(id)
     entries = tuple(
@@ -71,7 +73,7 @@ def _server(fields: Fields, node: Node) -> Server:
     return Server(id, read_host(fields, node), entries, fields.places.spot(fields.at(node)))
 
 
-def _super_device(fields: Fields, node: Node) -> int | None:
+def _super_device(fields: Fields, node: TableNode) -> int | None:
     if node.members.get("super_device_id") == "":
         message = "super_device_id is empty: HCCL refuses it with 'super_device_id[] is invalid'"
         fields.complain(node, "super_device_id", message, "the SDID of npu-smi info -t spod-info")
@@ -79,7 +81,7 @@ def _super_device(fields: Fields, node: Node) -> int | None:
     return fields.number(node, "super_device_id", needed=False)
 
 
-def _server_count(fields: Fields, root: Node, frame: RankTable, servers: int) -> Iterator[Count]:
+def _server_count(fields: Fields, root: TableNode, frame: RankTable, servers: int) -> Iterator[StatedCount]:
     if "server_count" not in root and frame.form == "1.0":
         message = "server_count is missing; newer HCCL counts the servers itself"
         expected = f'"server_count": "{servers}"'
@@ -87,7 +89,7 @@ def _server_count(fields: Fields, root: Node, frame: RankTable, servers: int) ->
     yield from fields.count(root, "server_count", servers, "servers in server_list")
 
 
-def _super_pods(fields: Fields, root: Node) -> Iterator[SuperPod]:
+def _super_pods(fields: Fields, root: TableNode) -> Iterator[SuperPod]:
     for node in fields.objects(root, "super_pod_list"):
         id = fields.name(node, "super_pod_id") or ""
         members = fields.objects(node, "server_list")
@@ -99,10 +101,10 @@ def _super_pods(fields: Fields, root: Node) -> Iterator[SuperPod]:
 LAB_KEYS = ("deploy_mode", "board_id", "chip_info", "para_plane_nic_location", "para_plane_nic_num")
 
 
-def read_groups(fields: Fields, root: Node, frame: RankTable) -> RankTable:
+def read_groups(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
     lab = frame.form == "board-id"
-    counts: list[Count] = []
-    instances: list[tuple[Server, Node]] = []
+    counts: list[StatedCount] = []
+    instances: list[tuple[Server, TableNode]] = []
     groups = fields.objects(root, "group_list")
     for group in groups:
         nodes = fields.objects(group, "instance_list")
@@ -125,7 +127,7 @@ def read_groups(fields: Fields, root: Node, frame: RankTable) -> RankTable:
     )
 
 
-def _instance(fields: Fields, node: Node, lab: bool) -> Server:
+def _instance(fields: Fields, node: TableNode, lab: bool) -> Server:
     """One element of instance_list, as if it were a server of its own."""
     id = fields.name(node, "server_id", longest=LONGEST_ID) or ""
     rank = fields.number(node, "rank_id") if lab else None
@@ -144,7 +146,9 @@ def _instance(fields: Fields, node: Node, lab: bool) -> Server:
     return Server(id, read_host(fields, node), entries, fields.places.spot(fields.at(node)))
 
 
-def _group_counts(fields: Fields, group: Node, instances: list[Server], lab: bool) -> Iterator[Count]:
+def _group_counts(
+    fields: Fields, group: TableNode, instances: list[Server], lab: bool
+) -> Iterator[StatedCount]:
     devices = sum(len(instance.entries) for instance in instances)
     servers = len({instance.id for instance in instances})
     yield from fields.count(group, "instance_count", len(instances), "instances in instance_list")
@@ -152,7 +156,7 @@ def _group_counts(fields: Fields, group: Node, instances: list[Server], lab: boo
     yield from fields.count(group, "server_num", servers, "servers in the group")
 
 
-def _pods(fields: Fields, instances: list[Node]) -> None:
+def _pods(fields: Fields, instances: list[TableNode]) -> None:
     seen: set[str] = set()
     for node in instances:
         name = fields.name(node, "pod_name")
@@ -161,7 +165,7 @@ def _pods(fields: Fields, instances: list[Node]) -> None:
         seen.add(name or "")
 
 
-def _lab(fields: Fields, root: Node) -> str | None:
+def _lab(fields: Fields, root: TableNode) -> str | None:
     if "deploy_mode" not in root:
         message = "deploy_mode is missing: HCCL then looks for pods, not for ranks"
         expected, actual = '"deploy_mode": "lab"', 'no "deploy_mode"'
@@ -172,7 +176,7 @@ def _lab(fields: Fields, root: Node) -> str | None:
     return fields.name(root, "board_id", needed=False)
 
 
-def _nics(fields: Fields, root: Node) -> tuple[str, ...]:
+def _nics(fields: Fields, root: TableNode) -> tuple[str, ...]:
     names = root.members.get("para_plane_nic_name", [])
     if isinstance(names, list) and all(isinstance(name, str) for name in names):
         return tuple(names)
@@ -199,7 +203,7 @@ def _numbered(servers: tuple[Server, ...]) -> tuple[Server, ...]:
     if any(entry.device is None or not entry.server for server in servers for entry in server.entries):
         return servers
     rank = 0
-    numbered: dict[str, tuple[Entry, ...]] = {}
+    numbered: dict[str, tuple[RankEntry, ...]] = {}
     for server in sorted(servers, key=lambda server: server.id):
         entries = sorted(server.entries, key=lambda entry: entry.device or 0)
         numbered[server.id] = tuple(replace(entry, rank=rank + n) for n, entry in enumerate(entries))

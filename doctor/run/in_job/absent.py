@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from doctor.model import Host, Reach, Unreached
+from doctor.model import Host, Unreached, UnreachedKind
 from doctor.run.in_job import proc
 from doctor.run.in_job.hub import Hub
 from doctor.run.in_job.limits import SILENT
-from doctor.run.in_job.messages import Seen
+from doctor.run.in_job.messages import ProcessState
 from doctor.text.nodeset import is_host
 
 Place = tuple[str, str]
@@ -83,7 +83,7 @@ class Roster:
             name = next((h for h in known if self._block(self.never[h][0].rank) == block), f"{NOBODY}{rank}")
         self._note(name, rank, None)
 
-    def _note(self, host: str, rank: int, seen: Seen | None) -> None:
+    def _note(self, host: str, rank: int, seen: ProcessState | None) -> None:
         pid, state = (seen.pid, seen.state) if seen else (0, "")
         self.never.setdefault(host, []).append(_Absent(rank, pid, state, came=False))
 
@@ -115,7 +115,7 @@ class Roster:
             remedy = "Look at what the rank printed, and at what its launcher says of it."
         return Unreached(
             host,
-            Reach.RANK,
+            UnreachedKind.RANK,
             _summary(gone, self.waited),
             remedy,
             commands if pids else (),

@@ -12,7 +12,7 @@ from doctor.job.launch.variables import kept
 from doctor.run.in_job import proc
 from doctor.run.in_job.limits import JOIN
 from doctor.run.in_job.messages import Hello, Welcome
-from doctor.run.in_job.rank_env import OWN, Seat, is_scheduler, read_seat
+from doctor.run.in_job.rank_env import OWN, JobRank, is_scheduler, read_job_rank
 from doctor.run.request import Request
 from doctor.text.terminal import put
 
@@ -21,7 +21,7 @@ def in_job(request: Request) -> int:
     """The same exit code on every rank; only rank 0 prints the report and writes files."""
     if is_scheduler(os.environ):
         return 0
-    seat = read_seat(os.environ)
+    seat = read_job_rank(os.environ)
     me = _hello(seat)
     _forget()
     join = _join_seconds(request)
@@ -45,12 +45,12 @@ def in_job(request: Request) -> int:
     return outcome.code
 
 
-class _Stopped(KeyboardInterrupt):
+class _RankStopped(KeyboardInterrupt):
     number = int(signal.SIGTERM)
 
 
 def _stopped(number: int, _frame: object) -> None:
-    stop = _Stopped()
+    stop = _RankStopped()
     stop.number = number
     raise stop
 
@@ -62,7 +62,7 @@ def _join_seconds(request: Request) -> float:
     return seconds if way.deadline is None else min(seconds, way.deadline / 2)
 
 
-def _hello(seat: Seat) -> Hello:
+def _hello(seat: JobRank) -> Hello:
     pid = os.getpid()
     return Hello(
         rank=seat.rank,

@@ -10,25 +10,25 @@ from dataclasses import dataclass, field
 from doctor import __version__
 from doctor.run.in_job import proc
 from doctor.run.in_job.limits import ANSWER, BEAT, SILENT, SLEPT, SOON, TAKE
-from doctor.run.in_job.listener import Door
+from doctor.run.in_job.listener import RankListener
 from doctor.run.in_job.messages import (
     Beat,
-    Call,
-    Ended,
-    Failed,
     Find,
     Hello,
-    Here,
     Look,
-    Seen,
+    ProcessState,
+    ProgramEnded,
+    ProgramFailed,
+    RollCall,
+    RunVerdict,
+    StillHere,
     Taken,
-    Verdict,
     Welcome,
     from_member,
 )
-from doctor.run.in_job.rank_env import Seat
+from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.relayed_program import RelayedProgram
-from doctor.run.in_job.wire import CONTROL, STDERR, STDOUT, Link, Loop
+from doctor.run.in_job.wire import CONTROL, STDERR, STDOUT, Loop, RankLink
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Member:
     """One rank that came; `link` is None for rank 0 itself."""
 
     hello: Hello
-    link: Link | None = None
+    link: RankLink | None = None
     here: int = 0
     taken: bool = False
     silent: bool = False
@@ -61,23 +61,23 @@ class Member:
 @dataclass(slots=True)
 class _Question:
     answered: threading.Event = field(default_factory=threading.Event)
-    seen: Seen | None = None
+    seen: ProcessState | None = None
 
 
 class Hub:
     """Call `listen`, then `join`; `close` at the end."""
 
-    def __init__(self, seat: Seat, me: Hello) -> None:
+    def __init__(self, seat: JobRank, me: Hello) -> None:
         self.seat = seat
         self.members: dict[int, Member] = {seat.rank: Member(me)}
         self.refused: dict[int, str] = {}
         self.programs: dict[int, RelayedProgram] = {}
         self._changed = threading.Condition()
-        self._by_link: dict[Link, Member] = {}
+        self._by_link: dict[RankLink, Member] = {}
         self._questions: dict[int, _Question] = {}
         self._serial = 0
         self._beat_at = 0.0
-        self._door: Door | None = None
+        self._door: RankListener | None = None
         self.loop = Loop(self._heard, self._lost, self._drained, self._tick)
 
     # Coming together.
@@ -85,7 +85,7 @@ class Hub:
     def listen(self) -> None:
         self.loop.start()
         if self.seat.world > 1:
-            self._door = Door(self.seat, self.loop.adopt)
+            self._door = RankListener(self.seat, self.loop.adopt)
 
     def join(self, seconds: float, progress: Callable[[int], None]) -> None:
         """Return when all ranks have come, or after `seconds`; who comes later finds nobody."""
@@ -97,11 +97,11 @@ class Hub:
         if self._door:
             self._door.close()
 
-    def _came(self, link: Link, hello: Hello) -> None:
+    def _came(self, link: RankLink, hello: Hello) -> None:
         why = self._unfit(hello)
         if why:
             self.refused[hello.rank] = why
-            link.tell(Verdict(2, [f"rank {hello.rank} was not let in: {why}"]))
+            link.tell(RunVerdict(2, [f"rank {hello.rank} was not let in: {why}"]))
             return
         me = self.members[self.seat.rank].hello
         with self._changed:
@@ -121,7 +121,7 @@ class Hub:
 
     # What comes, in the thread of the loop.
 
-    def _heard(self, link: Link, kind: int, number: int, payload: bytes) -> None:
+    def _heard(self, link: RankLink, kind: int, number: int, payload: bytes) -> None:
         member = self._by_link.get(link)
         if kind == CONTROL:
             message = from_member(payload)
@@ -138,29 +138,29 @@ class Hub:
 
     def _said(self, member: Member, message: object) -> None:
         with self._changed:
-            if isinstance(message, Here):
+            if isinstance(message, StillHere):
                 member.here = max(member.here, message.serial)
             elif isinstance(message, Taken):
                 member.taken = True
-            elif isinstance(message, Seen):
+            elif isinstance(message, ProcessState):
                 question = self._questions.get(message.serial)
                 if question is not None:
                     question.seen = message
                     question.answered.set()
-            elif isinstance(message, Failed | Ended):
+            elif isinstance(message, ProgramFailed | ProgramEnded):
                 program = self.programs.get(message.number)
                 if program is not None and program.link is member.link:
-                    program.over(message.rc if isinstance(message, Ended) else None, message)
+                    program.over(message.rc if isinstance(message, ProgramEnded) else None, message)
             self._changed.notify_all()
 
-    def _lost(self, link: Link) -> None:
+    def _lost(self, link: RankLink) -> None:
         for program in list(self.programs.values()):
             if program.link is link:
                 program.cut()
         with self._changed:
             self._changed.notify_all()
 
-    def _drained(self, link: Link) -> None:
+    def _drained(self, link: RankLink) -> None:
         for program in list(self.programs.values()):
             if program.link is link:
                 program.ring()
@@ -191,7 +191,7 @@ class Hub:
         serial = self._next()
         for member in self.members.values():
             if member.link:
-                member.link.tell(Call(serial))
+                member.link.tell(RollCall(serial))
         began = time.monotonic()
         states: dict[int, str] = {}
         while True:
@@ -213,28 +213,28 @@ class Hub:
         seen = self._ask(member, lambda serial: Look(serial, hello.pid, hello.began), hello.pid)
         return seen.state if seen else (proc.GONE if member.gone else "")
 
-    def find(self, rank: int, place: tuple[str, str]) -> Seen | None:
+    def find(self, rank: int, place: tuple[str, str]) -> ProcessState | None:
         """The process of a rank that has not come, if it runs on this host."""
         mate = self.leader(place)
         if mate is None:
             return None
         if mate.link is None:
             found = proc.find_rank(self.seat.variable, rank, self.seat.same)
-            return Seen(0, *found) if found else None
+            return ProcessState(0, *found) if found else None
         seen = self._put(mate.link, lambda serial: Find(serial, rank))
         return seen if seen and seen.pid else None
 
-    def _ask(self, of: Member, question: Callable[[int], Look], pid: int) -> Seen | None:
+    def _ask(self, of: Member, question: Callable[[int], Look], pid: int) -> ProcessState | None:
         """Somebody else of its host."""
         mates = [m for m in self.members.values() if m.place == of.place and m is not of and m.speaks]
         if any(mate.link is None for mate in mates):
-            return Seen(0, pid, proc.state(pid, of.hello.began))
+            return ProcessState(0, pid, proc.state(pid, of.hello.began))
         for mate in mates[:2]:
             if mate.link and (seen := self._put(mate.link, question)):
                 return seen
         return None
 
-    def _put(self, link: Link, question: Callable[[int], Look | Find]) -> Seen | None:
+    def _put(self, link: RankLink, question: Callable[[int], Look | Find]) -> ProcessState | None:
         serial = self._next()
         asked = self._questions[serial] = _Question()
         link.tell(question(serial))
@@ -252,7 +252,7 @@ class Hub:
         waiting = [member for member in self.members.values() if member.link]
         for member in waiting:
             if member.link:
-                member.link.tell(Verdict(min(code, 255), [word[:400] for word in words][:20]))
+                member.link.tell(RunVerdict(min(code, 255), [word[:400] for word in words][:20]))
         with self._changed:
             self._changed.wait_for(lambda: all(m.taken or not m.speaks for m in waiting), TAKE)
 

@@ -7,22 +7,22 @@ import time
 from dataclasses import replace
 
 from doctor.errors import EXIT_BROKEN, DoctorError
-from doctor.job.launch import Launch, Told
+from doctor.job.launch import Launch, ProcessEnv
 from doctor.job.wishes import JobWishes
-from doctor.run.examination import conduct
+from doctor.run.examination import run_and_report
 from doctor.run.in_job.absent import Roster
 from doctor.run.in_job.hub import Hub
 from doctor.run.in_job.messages import Hello
-from doctor.run.in_job.rank_env import Seat
+from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.relay import JobTransport
-from doctor.run.progress import Line
+from doctor.run.progress import ProgressLine
 from doctor.run.request import Ready, Request
 from doctor.targets.inventory import Targets
 
 SOURCE = "the job"
 
 
-def lead(seat: Seat, me: Hello, request: Request, join: float) -> int:
+def lead(seat: JobRank, me: Hello, request: Request, join: float) -> int:
     hub = Hub(seat, me)
     code = EXIT_BROKEN
     try:
@@ -33,7 +33,7 @@ def lead(seat: Seat, me: Hello, request: Request, join: float) -> int:
         if deadline is not None:
             left = max(0.1, deadline - (time.monotonic() - began))
             request = replace(request, way=replace(request.way, deadline=left))
-        code = conduct(request, _ready(Roster(hub, join)))
+        code = run_and_report(request, _ready(Roster(hub, join)))
     except KeyboardInterrupt as stop:
         code = 128 + getattr(stop, "number", int(signal.SIGINT))
         raise
@@ -48,7 +48,7 @@ def lead(seat: Seat, me: Hello, request: Request, join: float) -> int:
 
 
 def _join(hub: Hub, request: Request, seconds: float) -> None:
-    line = Line(not request.outputs.quiet, verbose=request.outputs.verbose)
+    line = ProgressLine(not request.outputs.quiet, verbose=request.outputs.verbose)
     try:
         hub.join(seconds, lambda came: line(f"waiting for ranks: {came} of {hub.seat.world} came", None, ()))
     finally:
@@ -60,7 +60,7 @@ def _join(hub: Hub, request: Request, seconds: float) -> None:
 def _ready(roster: Roster) -> Ready:
     hub = roster.hub
     told = tuple(
-        Told(
+        ProcessEnv(
             f"rank {rank}",
             roster.names[member.place],
             member.hello.env,

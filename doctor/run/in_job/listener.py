@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from doctor.errors import UsageError
-from doctor.run.in_job.rank_env import Seat
+from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.wire import Stranger, greet
 
 HANDSHAKES = 64
@@ -17,10 +17,10 @@ BACKLOG = 1024
 PAUSE = 0.05
 
 
-class Door:
+class RankListener:
     """`let_in` gets every connection that proved to be of this job."""
 
-    def __init__(self, seat: Seat, let_in: Callable[[socket.socket], object]) -> None:
+    def __init__(self, seat: JobRank, let_in: Callable[[socket.socket], object]) -> None:
         self._seat = seat
         self._let_in = let_in
         self._handshakes = threading.Semaphore(HANDSHAKES)
@@ -60,7 +60,7 @@ class Door:
             self._handshakes.release()
 
 
-def _listening(seat: Seat) -> socket.socket:
+def _listening(seat: JobRank) -> socket.socket:
     both = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if both else socket.AF_INET
     for port in seat.ports:

@@ -15,23 +15,23 @@ from doctor.run.in_job import proc
 from doctor.run.in_job.limits import BEAT, SILENT, SLEPT
 from doctor.run.in_job.messages import (
     Beat,
-    Call,
-    End,
+    EndProgram,
     Find,
     HangUp,
     Hello,
-    Here,
     Look,
-    Seen,
-    Start,
+    ProcessState,
+    RollCall,
+    RunVerdict,
+    StartProgram,
+    StillHere,
     Taken,
-    Verdict,
     Welcome,
     from_head,
 )
-from doctor.run.in_job.programs import MOST_PROGRAMS, Served
-from doctor.run.in_job.rank_env import Seat
-from doctor.run.in_job.wire import CONTROL, STDIN, Link, Loop, Stranger, introduce
+from doctor.run.in_job.programs import MOST_PROGRAMS, ServedProgram
+from doctor.run.in_job.rank_env import JobRank
+from doctor.run.in_job.wire import CONTROL, STDIN, Loop, RankLink, Stranger, introduce
 
 CONNECT_SECONDS = 2.0
 PAUSE = 0.25
@@ -40,7 +40,7 @@ LOST = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MemberOutcome:
     """`words` are for the terminal; none where rank 0 says it all."""
 
     code: int
@@ -50,24 +50,24 @@ class Outcome:
 class Membership:
     """Call `follow`."""
 
-    def __init__(self, seat: Seat, me: Hello, joined: Callable[[Welcome], None] = lambda _: None) -> None:
+    def __init__(self, seat: JobRank, me: Hello, joined: Callable[[Welcome], None] = lambda _: None) -> None:
         self.seat, self.me, self._joined = seat, me, joined
         self.loop = Loop(self._heard, self._lost, self._drained, self._tick)
-        self.link: Link | None = None
+        self.link: RankLink | None = None
         self.head: Welcome | None = None
-        self._served: dict[int, Served] = {}
-        self._outcome: Outcome | None = None
+        self._served: dict[int, ServedProgram] = {}
+        self._outcome: MemberOutcome | None = None
         self._decided = threading.Event()
         self._beat_at = 0.0
         self._lock = threading.Lock()
 
-    def follow(self, seconds: float) -> Outcome:
+    def follow(self, seconds: float) -> MemberOutcome:
         """The verdict. `seconds` are for finding rank 0."""
         connection, why = _find(self.seat, time.monotonic() + seconds)
         if connection is None:
             place = " or ".join(self.seat.heads[:3])
             what = f"rank 0 was not found at {place} within {seconds:.0f} s: {why}"
-            return Outcome(LOST, (f"rank {self.seat.rank}: {what}.",))
+            return MemberOutcome(LOST, (f"rank {self.seat.rank}: {what}.",))
         self.loop.start()
         self.link = self.loop.adopt(connection)
         self.link.tell(self.me)
@@ -82,7 +82,7 @@ class Membership:
         self.loop.stop()
         return self._outcome
 
-    def _flushed(self, link: Link) -> None:
+    def _flushed(self, link: RankLink) -> None:
         """Rank 0 hangs up when everybody has the verdict; until then a launcher may end those without it."""
         until = time.monotonic() + SILENT / 2
         while not link.closed and time.monotonic() < until:
@@ -96,14 +96,14 @@ class Membership:
         for each in served:
             each.thread.join(max(0.0, until - time.monotonic()))
 
-    def _decide(self, outcome: Outcome) -> None:
+    def _decide(self, outcome: MemberOutcome) -> None:
         with self._lock:
             self._outcome = self._outcome or outcome
         self._decided.set()
 
     # In the thread of the loop.
 
-    def _heard(self, link: Link, kind: int, number: int, payload: bytes) -> None:
+    def _heard(self, link: RankLink, kind: int, number: int, payload: bytes) -> None:
         if kind == STDIN:
             if number in self._served:
                 self._served[number].give(payload)
@@ -114,34 +114,34 @@ class Membership:
         if isinstance(message, Welcome):
             self.head = message
             self._joined(message)
-        elif isinstance(message, Verdict):
-            self._decide(Outcome(message.code, tuple(message.words)))
-        elif isinstance(message, Call):
-            link.tell(Here(message.serial))
+        elif isinstance(message, RunVerdict):
+            self._decide(MemberOutcome(message.code, tuple(message.words)))
+        elif isinstance(message, RollCall):
+            link.tell(StillHere(message.serial))
         elif isinstance(message, Look):
-            link.tell(Seen(message.serial, message.pid, proc.state(message.pid, message.began)))
+            link.tell(ProcessState(message.serial, message.pid, proc.state(message.pid, message.began)))
         elif isinstance(message, Find):
             pid, state = proc.find_rank(self.seat.variable, message.rank, self.seat.same) or (0, proc.GONE)
-            link.tell(Seen(message.serial, pid, state))
+            link.tell(ProcessState(message.serial, pid, state))
         else:
             self._program(link, message)
 
-    def _program(self, link: Link, message: object) -> None:
-        if isinstance(message, Start):
+    def _program(self, link: RankLink, message: object) -> None:
+        if isinstance(message, StartProgram):
             live = {number: each for number, each in self._served.items() if each.thread.is_alive()}
             if len(live) >= MOST_PROGRAMS:
                 raise ConnectionAbortedError
-            self._served = {**live, message.number: Served(message.number, message.command, link)}
-        elif isinstance(message, HangUp | End):
+            self._served = {**live, message.number: ServedProgram(message.number, message.command, link)}
+        elif isinstance(message, HangUp | EndProgram):
             served = self._served.get(message.number)
             if served is not None:
                 (served.hang_up if isinstance(message, HangUp) else served.end)()
 
-    def _lost(self, link: Link) -> None:
+    def _lost(self, link: RankLink) -> None:
         del link
-        self._decide(Outcome(LOST, (self._no_head("its connection ended before the verdict"),)))
+        self._decide(MemberOutcome(LOST, (self._no_head("its connection ended before the verdict"),)))
 
-    def _drained(self, link: Link) -> None:
+    def _drained(self, link: RankLink) -> None:
         del link
         for served in list(self._served.values()):
             served.ring()
@@ -153,7 +153,7 @@ class Membership:
         if since > SLEPT:
             link.heard_at = now
         if now - link.heard_at > SILENT:
-            self._decide(Outcome(LOST, (self._no_head(f"it has said nothing for {SILENT:.0f} s"),)))
+            self._decide(MemberOutcome(LOST, (self._no_head(f"it has said nothing for {SILENT:.0f} s"),)))
         if now >= self._beat_at:
             self._beat_at = now + BEAT
             link.tell(Beat())
@@ -169,7 +169,7 @@ class Membership:
         return f"{mine} ({head.host}, pid {head.pid}): {what}."
 
 
-def _find(seat: Seat, until: float) -> tuple[socket.socket | None, str]:
+def _find(seat: JobRank, until: float) -> tuple[socket.socket | None, str]:
     """Try all its places until somebody of this job answers."""
     why = "no answer"
     while True:

@@ -7,25 +7,25 @@ from typing import Annotated
 import msgspec
 
 Text = Annotated[str, msgspec.Meta(max_length=400)]
-Command = Annotated[str, msgspec.Meta(max_length=900_000)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+CommandText = Annotated[str, msgspec.Meta(max_length=900_000)]
+Natural = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Value = Annotated[str, msgspec.Meta(max_length=1200)]
 Variables = Annotated[dict[Text, Value], msgspec.Meta(max_length=400)]
-Words = Annotated[list[Text], msgspec.Meta(max_length=20)]
+Lines = Annotated[list[Text], msgspec.Meta(max_length=20)]
 
 
 class Hello(msgspec.Struct, tag_field="do", tag="hello", frozen=True):
     """A rank comes. `machine` tells hosts of one name apart."""
 
-    rank: Count
-    world: Count
+    rank: Natural
+    world: Natural
     host: Text
     machine: Text
-    pid: Count
-    parent: Count
-    began: Count
+    pid: Natural
+    parent: Natural
+    began: Natural
     version: Text
-    local_world: Count | None = None
+    local_world: Natural | None = None
     env: Variables = {}
 
 
@@ -33,23 +33,23 @@ class Beat(msgspec.Struct, tag_field="do", tag="beat", frozen=True):
     pass
 
 
-class Here(msgspec.Struct, tag_field="do", tag="here", frozen=True):
-    serial: Count
+class StillHere(msgspec.Struct, tag_field="do", tag="here", frozen=True):
+    serial: Natural
 
 
-class Seen(msgspec.Struct, tag_field="do", tag="seen", frozen=True):
-    serial: Count
-    pid: Count
+class ProcessState(msgspec.Struct, tag_field="do", tag="seen", frozen=True):
+    serial: Natural
+    pid: Natural
     state: Text
 
 
-class Failed(msgspec.Struct, tag_field="do", tag="failed", frozen=True):
-    number: Count
+class ProgramFailed(msgspec.Struct, tag_field="do", tag="failed", frozen=True):
+    number: Natural
     text: Text
 
 
-class Ended(msgspec.Struct, tag_field="do", tag="ended", frozen=True):
-    number: Count
+class ProgramEnded(msgspec.Struct, tag_field="do", tag="ended", frozen=True):
+    number: Natural
     rc: Annotated[int, msgspec.Meta(ge=-255, le=511)] | None
 
 
@@ -57,7 +57,7 @@ class Taken(msgspec.Struct, tag_field="do", tag="taken", frozen=True):
     """The verdict has come."""
 
 
-FromMember = Hello | Beat | Here | Seen | Failed | Ended | Taken
+FromMember = Hello | Beat | StillHere | ProcessState | ProgramFailed | ProgramEnded | Taken
 
 
 class Welcome(msgspec.Struct, tag_field="do", tag="welcome", frozen=True):
@@ -65,48 +65,48 @@ class Welcome(msgspec.Struct, tag_field="do", tag="welcome", frozen=True):
 
     host: Text
     machine: Text
-    pid: Count
-    began: Count
+    pid: Natural
+    began: Natural
 
 
-class Call(msgspec.Struct, tag_field="do", tag="call", frozen=True):
-    serial: Count
+class RollCall(msgspec.Struct, tag_field="do", tag="call", frozen=True):
+    serial: Natural
 
 
 class Look(msgspec.Struct, tag_field="do", tag="look", frozen=True):
     """What state a process is in."""
 
-    serial: Count
-    pid: Count
-    began: Count
+    serial: Natural
+    pid: Natural
+    began: Natural
 
 
 class Find(msgspec.Struct, tag_field="do", tag="find", frozen=True):
     """Whether a rank that has not come runs there."""
 
-    serial: Count
-    rank: Count
+    serial: Natural
+    rank: Natural
 
 
-class Start(msgspec.Struct, tag_field="do", tag="start", frozen=True):
-    number: Count
-    command: Command
+class StartProgram(msgspec.Struct, tag_field="do", tag="start", frozen=True):
+    number: Natural
+    command: CommandText
 
 
 class HangUp(msgspec.Struct, tag_field="do", tag="hangup", frozen=True):
-    number: Count
+    number: Natural
 
 
-class End(msgspec.Struct, tag_field="do", tag="end", frozen=True):
-    number: Count
+class EndProgram(msgspec.Struct, tag_field="do", tag="end", frozen=True):
+    number: Natural
 
 
-class Verdict(msgspec.Struct, tag_field="do", tag="verdict", frozen=True):
+class RunVerdict(msgspec.Struct, tag_field="do", tag="verdict", frozen=True):
     code: Annotated[int, msgspec.Meta(ge=0, le=255)]
-    words: Words = []
+    words: Lines = []
 
 
-FromHead = Welcome | Beat | Call | Look | Find | Start | HangUp | End | Verdict
+FromHead = Welcome | Beat | RollCall | Look | Find | StartProgram | HangUp | EndProgram | RunVerdict
 
 _MEMBER: msgspec.json.Decoder[FromMember] = msgspec.json.Decoder(FromMember)
 _HEAD: msgspec.json.Decoder[FromHead] = msgspec.json.Decoder(FromHead)

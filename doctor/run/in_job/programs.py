@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-from doctor.run.in_job.messages import Ended, Failed
-from doctor.run.in_job.wire import PIECE, STDERR, STDOUT, Link
+from doctor.run.in_job.messages import ProgramEnded, ProgramFailed
+from doctor.run.in_job.wire import PIECE, STDERR, STDOUT, RankLink
 from doctor.transport.local import LocalProgram
 
 FOREVER = 3600.0
@@ -14,10 +14,10 @@ STATUS_SECONDS = 1.0
 MOST_PROGRAMS = 16
 
 
-class Served:
+class ServedProgram:
     """One program; its thread alone talks to it."""
 
-    def __init__(self, number: int, command: str, link: Link) -> None:
+    def __init__(self, number: int, command: str, link: RankLink) -> None:
         self.number = number
         self._command = command
         self._link = link
@@ -49,14 +49,16 @@ class Served:
         try:
             self._program = program = LocalProgram(self._command)
         except OSError as error:
-            self._link.tell(Failed(self.number, f"this host cannot start a shell: {error.strerror}"[:400]))
+            self._link.tell(
+                ProgramFailed(self.number, f"this host cannot start a shell: {error.strerror}"[:400])
+            )
             return
         rc = None
         try:
             rc = self._pump(program)
         finally:
             program.end()
-            self._link.tell(Ended(self.number, rc))
+            self._link.tell(ProgramEnded(self.number, rc))
 
     def _pump(self, program: LocalProgram) -> int | None:
         while not self._end:

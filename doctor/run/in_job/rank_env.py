@@ -24,7 +24,7 @@ OWN = re.compile(f"{launchers.OWN}|{KEY}")
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class JobRank:
     """A rank's place. `heads` are names and addresses at which rank 0 may be, the most likely first."""
 
     launcher: str
@@ -50,7 +50,7 @@ def is_scheduler(environ: Mapping[str, str]) -> bool:
     return any(roles.get(environ.get(name, "")) == "scheduler" for name, roles in ROLES.items())
 
 
-def read_seat(environ: Mapping[str, str]) -> Seat:
+def read_job_rank(environ: Mapping[str, str]) -> JobRank:
     """Raises UsageError: outside of a job, or where nothing says where rank 0 is."""
     for launcher, ranks in _KNOWN:
         if ranks.number_in(environ):
@@ -67,7 +67,7 @@ def _either(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str]) -> Seat:
+def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str]) -> JobRank:
     world_name = next((name for name in way.world if environ.get(name)), way.world[0])
     rank, world = _number(environ, way.rank), _number(environ, world_name)
     if not (0 <= rank < world <= MOST_RANKS):
@@ -82,7 +82,7 @@ def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str]) ->
     words = (*(f"{name}={value}" for name, value in same), str(world), environ.get(KEY, ""))
     token = hashlib.sha256("\0".join(("cluster-doctor in-job", way.rank, *words)).encode()).digest()
     local = environ.get(way.local_world, "")
-    return Seat(
+    return JobRank(
         launcher=launcher.name,
         rank=rank,
         world=world,

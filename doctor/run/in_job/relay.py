@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from doctor.model import Reach
+from doctor.model import UnreachedKind
 from doctor.run.in_job.hub import Hub
 from doctor.run.in_job.relayed_program import RelayedProgram
 from doctor.transport import errors
@@ -28,10 +28,10 @@ class JobTransport(ThreadedTransport):
     def program(self, host: str, command: str, turn: Turn) -> Program:
         turn.begin()
         if host not in self._places:
-            raise errors.Failed(Reach.RANK, self._absent[host], "")
+            raise errors.CannotReach(UnreachedKind.RANK, self._absent[host], "")
         leader = self._hub.leader(self._places[host])
         if leader is None:
-            raise errors.Failed(Reach.LOST, "none of its ranks answers", "")
+            raise errors.CannotReach(UnreachedKind.LOST, "none of its ranks answers", "")
         begun: Program
         if leader.link is None:
             try:

@@ -6,8 +6,8 @@ import itertools
 import threading
 import time
 
-from doctor.run.in_job.messages import End, Ended, Failed, HangUp, Start
-from doctor.run.in_job.wire import PIECE, STDIN, STDOUT, Link
+from doctor.run.in_job.messages import EndProgram, HangUp, ProgramEnded, ProgramFailed, StartProgram
+from doctor.run.in_job.wire import PIECE, STDIN, STDOUT, RankLink
 from doctor.transport.program import OUTPUT_CAP
 
 MOST_UNREAD = 2 * OUTPUT_CAP
@@ -18,7 +18,7 @@ _NUMBERS = itertools.count(1)
 class RelayedProgram:
     """See `talk.Program`. What comes for it arrives in the thread of the hub's loop."""
 
-    def __init__(self, link: Link, command: str) -> None:
+    def __init__(self, link: RankLink, command: str) -> None:
         self.number = next(_NUMBERS)
         self.link = link
         self.why = ""
@@ -27,7 +27,7 @@ class RelayedProgram:
         self._out, self._err = bytearray(), bytearray()
         self._rc: int | None = None
         self._over = self._cut = self._hung_up = self._let_go = False
-        link.tell(Start(self.number, command))
+        link.tell(StartProgram(self.number, command))
 
     # From the loop.
 
@@ -39,10 +39,10 @@ class RelayedProgram:
         if flooded:
             self.cut()
 
-    def over(self, rc: int | None, message: Ended | Failed) -> None:
+    def over(self, rc: int | None, message: ProgramEnded | ProgramFailed) -> None:
         with self._changed:
             self._over, self._rc = True, rc
-            self.why = message.text if isinstance(message, Failed) else ""
+            self.why = message.text if isinstance(message, ProgramFailed) else ""
             self._changed.notify_all()
 
     def cut(self) -> None:
@@ -100,4 +100,4 @@ class RelayedProgram:
     def end(self) -> None:
         if not self._let_go:
             self._let_go = True
-            self.link.tell(End(self.number))
+            self.link.tell(EndProgram(self.number))

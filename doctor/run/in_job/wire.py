@@ -76,7 +76,7 @@ def _line(connection: socket.socket) -> bytes:
     raise Stranger
 
 
-class Link:
+class RankLink:
     """A connection to another rank. `send` may be called from any thread."""
 
     def __init__(self, connection: socket.socket, wake: Callable[[], None]) -> None:
@@ -161,14 +161,14 @@ class Loop:
 
     def __init__(
         self,
-        heard: Callable[[Link, int, int, bytes], None],
-        lost: Callable[[Link], None],
-        drained: Callable[[Link], None],
+        heard: Callable[[RankLink, int, int, bytes], None],
+        lost: Callable[[RankLink], None],
+        drained: Callable[[RankLink], None],
         tick: Callable[[float, float], None],
     ) -> None:
         self._heard, self._lost, self._drained, self._tick = heard, lost, drained, tick
-        self._links: dict[Link, bool] = {}
-        self._new: deque[Link] = deque()
+        self._links: dict[RankLink, bool] = {}
+        self._new: deque[RankLink] = deque()
         self._ear, self._bell = os.pipe()
         os.set_blocking(self._bell, False)
         os.set_blocking(self._ear, False)
@@ -178,8 +178,8 @@ class Loop:
     def start(self) -> None:
         self._thread.start()
 
-    def adopt(self, connection: socket.socket) -> Link:
-        link = Link(connection, self.wake)
+    def adopt(self, connection: socket.socket) -> RankLink:
+        link = RankLink(connection, self.wake)
         self._new.append(link)
         self.wake()
         return link
@@ -220,7 +220,7 @@ class Loop:
             link.close()
         selector.close()
 
-    def _serve(self, selector: selectors.BaseSelector, link: Link, events: int) -> None:
+    def _serve(self, selector: selectors.BaseSelector, link: RankLink, events: int) -> None:
         try:
             if events & selectors.EVENT_WRITE:
                 was = link.full

@@ -108,12 +108,12 @@ def _judged(way: Channel, call: int, world: int, size: int | None, wait: float) 
     return verdict
 
 
-def _layout(seen: Mapping[int, Any], world: int, size: int | None) -> rule.Layout:
+def _layout(seen: Mapping[int, Any], world: int, size: int | None) -> rule.HookLayout:
     groups, replicas = (
         tuple(sorted({tuple(one[kind]) for one in seen.values() if one[kind]})) for kind in ("model", "data")
     )
     if groups or replicas:
-        return rule.Layout(groups or rule.from_data(_calls).groups, replicas)
+        return rule.HookLayout(groups or rule.from_data(_calls).groups, replicas)
     return rule.from_data(_calls) if size is None else rule.neighbours(world, size)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate them
     """Rank -> part -> hash."""
 
 
-class Layout(NamedTuple):
+class HookLayout(NamedTuple):
     """`groups` are model-parallel groups; of each of `replicas`, every rank is in another replica."""
 
     groups: tuple[tuple[int, ...], ...] = ()
@@ -25,15 +25,15 @@ class Layout(NamedTuple):
     told: bool = True
 
 
-def neighbours(world: int, size: int) -> Layout:
+def neighbours(world: int, size: int) -> HookLayout:
     """Groups of that many neighbouring ranks."""
-    return Layout(
+    return HookLayout(
         tuple(tuple(range(first, first + size)) for first in range(0, world, size)),
         tuple(tuple(range(first, world, size)) for first in range(size)),
     )
 
 
-def from_data(calls: Sequence[Call]) -> Layout:
+def from_data(calls: Sequence[Call]) -> HookLayout:
     """Ranks that always read the same tokens are taken for one model-parallel group.
 
     If they are replicas, the sameness itself is wrong: to have different masks is then a fault either way.
@@ -42,10 +42,10 @@ def from_data(calls: Sequence[Call]) -> Layout:
     for rank in sorted(set(calls[0]).intersection(*calls[1:])):
         tokens = [call[rank].get("tokens", "") for call in calls]
         read[rank] = " ".join(tokens) if all(tokens) else ""
-    return Layout(tuple(_alike(read)), told=False)
+    return HookLayout(tuple(_alike(read)), told=False)
 
 
-def divergences(calls: Sequence[Call], layout: Layout) -> tuple[Divergence, ...]:
+def divergences(calls: Sequence[Call], layout: HookLayout) -> tuple[Divergence, ...]:
     """All that is wrong in the calls so far, each with the call in which it began."""
     found = [
         *(_inside(calls, layout, part, group) for part in PARTS for group in layout.groups),
@@ -54,7 +54,9 @@ def divergences(calls: Sequence[Call], layout: Layout) -> tuple[Divergence, ...]
     return tuple(one for several in found for one in several)
 
 
-def _inside(calls: Sequence[Call], layout: Layout, part: str, group: tuple[int, ...]) -> Iterable[Divergence]:
+def _inside(
+    calls: Sequence[Call], layout: HookLayout, part: str, group: tuple[int, ...]
+) -> Iterable[Divergence]:
     for number, call in enumerate(calls, 1):
         hashes = {rank: call[rank][part] for rank in group if call.get(rank, {}).get(part)}
         counted = Counter(hashes.values()).most_common()
@@ -68,7 +70,7 @@ def _inside(calls: Sequence[Call], layout: Layout, part: str, group: tuple[int, 
 
 
 def _between(
-    calls: Sequence[Call], layout: Layout, part: str, ranks: tuple[int, ...]
+    calls: Sequence[Call], layout: HookLayout, part: str, ranks: tuple[int, ...]
 ) -> Iterable[Divergence]:
     """Replicas that have the same."""
     if part == "mask":

@@ -19,7 +19,7 @@ from doctor.smoke.result import Audit
 CHECK = "smoke-corruption"
 
 
-class Seen(NamedTuple):
+class AuditView(NamedTuple):
     """What one audit shows. `transient`: places whose gradient was another one than they compute again.
 
     `odd` -> the replicas whose batches they computed differently from the two others; `torn`: replicas of
@@ -44,7 +44,7 @@ def judge_audits(cell: Cell) -> Iterator[Charge]:
             return
 
 
-def _look(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Seen:
+def _look(cell: Cell, step: int, audits: Mapping[int, Audit]) -> AuditView:
     transient = {place for place, audit in audits.items() if audit.used != audit.votes[0]}
     odd: dict[int, set[int]] = defaultdict(set)
     torn: set[tuple[int, ...]] = set()
@@ -67,7 +67,7 @@ def _look(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Seen:
                     odd[place].add(batch)
             elif found:
                 torn.add(tuple(sorted({cell.shape.dp_of(place) for place in found.odd})))
-    return Seen(transient, odd, torn)
+    return AuditView(transient, odd, torn)
 
 
 def _basis(cell: Cell, dp: int, step: int) -> Hashable:
@@ -82,7 +82,7 @@ def _basis(cell: Cell, dp: int, step: int) -> Hashable:
     return tuple(parts)
 
 
-def _charges(cell: Cell, step: int, audits: Mapping[int, Audit], seen: Seen) -> Iterator[Charge]:
+def _charges(cell: Cell, step: int, audits: Mapping[int, Audit], seen: AuditView) -> Iterator[Charge]:
     guilty = seen.transient | set(seen.odd)
     for dp in range(cell.shape.dp):
         places = [place for place in cell.replica(dp) if place in guilty]

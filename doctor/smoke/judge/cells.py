@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.onhost.shape import Shape
-from doctor.smoke.result import Batch, RankSeen, SmokeResult, Started, Step
+from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.result import BatchHashes, RankSeen, SmokeResult, Started, TrainStep
 
 NOT_ARITHMETIC = ("python", "numpy")
 """Versions that do not change what torch computes."""
@@ -20,7 +20,7 @@ class Cell:
     """`seen` is in the order of places. What a rank says of steps that the plan does not have is left out."""
 
     number: int
-    shape: Shape
+    shape: CellShape
     ranks: tuple[int, ...]
     seen: tuple[RankSeen, ...]
 
@@ -40,16 +40,16 @@ class Cell:
         """The places that hold the same part of the model."""
         return [dp * self.shape.tp + tp for dp in range(self.shape.dp)]
 
-    def batches(self, place: int) -> dict[int, Batch]:
+    def batches(self, place: int) -> dict[int, BatchHashes]:
         return {batch.step: batch for batch in self.seen[place].batches if batch.step < self.shape.steps}
 
-    def steps(self, place: int) -> dict[int, Step]:
+    def steps(self, place: int) -> dict[int, TrainStep]:
         return {step.step: step for step in self.seen[place].steps if step.step < self.shape.steps}
 
-    def common_steps(self, places: Iterable[int]) -> list[dict[int, Step]]:
+    def common_steps(self, places: Iterable[int]) -> list[dict[int, TrainStep]]:
         """For each step that all of them finished, from the first one: place -> what it said."""
         steps = {place: self.steps(place) for place in places}
-        found: list[dict[int, Step]] = []
+        found: list[dict[int, TrainStep]] = []
         for number in range(self.shape.steps):
             if not steps or any(number not in said for said in steps.values()):
                 break

@@ -9,7 +9,7 @@ from doctor.smoke.judge.cells import Cell, alike, cells, everybody, vote
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.gradient_sum import first_loss, projections
 from doctor.smoke.onhost.corpus import reference_init
-from doctor.smoke.result import SmokeResult, Step
+from doctor.smoke.result import SmokeResult, TrainStep
 
 CHECK = "smoke-desync"
 
@@ -87,7 +87,7 @@ def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[Charge]:
     yield everybody(result, charge, cell) if all_alike else charge
 
 
-def _losses(cell: Cell, step: int, said: Mapping[int, Step]) -> Iterator[Charge]:
+def _losses(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Charge]:
     """Tensor-parallel peers compute one loss together: it must be equal in every bit."""
     for dp in range(cell.shape.dp):
         replica = cell.replica(dp)
@@ -115,7 +115,7 @@ def _losses(cell: Cell, step: int, said: Mapping[int, Step]) -> Iterator[Charge]
         )
 
 
-def _parameters(cell: Cell, step: int, said: Mapping[int, Step]) -> Iterator[Charge]:
+def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Charge]:
     """The gradients were right, and parameters differ after the step: the update or the memory."""
     odd: set[int] = set()
     decided = True

@@ -13,61 +13,61 @@ from typing import Literal
 
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.schedule import schedule
-from doctor.smoke.onhost.shape import Call, Entry, Shape
+from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
 from doctor.smoke.result import Sample
 
-Kind = Literal["skip", "extra", "order", "shape", "dtype", "op", "phase"]
+DeviationKind = Literal["skip", "extra", "order", "shape", "dtype", "op", "phase"]
 
 
 @dataclass(frozen=True, slots=True)
-class Deviation:
+class PageDeviation:
     """What a page shows, and the call that was due there; there is none behind the end of the schedule."""
 
-    kind: Kind
+    kind: DeviationKind
     sample: Sample
-    due: Entry | None
+    due: ScheduledCall | None
 
 
 @lru_cache(maxsize=1024)
-def entries_of(shape: Shape, place: int) -> tuple[Entry, ...]:
+def entries_of(shape: CellShape, place: int) -> tuple[ScheduledCall, ...]:
     return tuple(schedule(shape, place))
 
 
-def off_schedule(sample: Sample, shape: Shape, place: int) -> Deviation | None:
+def off_schedule(sample: Sample, shape: CellShape, place: int) -> PageDeviation | None:
     """None when the page is what it must be, and when it was being written while it was read."""
     if sample.version % 2:
         return None
     entries = entries_of(shape, place)
     if sample.position > len(entries):
-        return Deviation("extra", sample, None)
+        return PageDeviation("extra", sample, None)
     if sample.position == 0:
         return None if _between(sample, None, next(iter(entries), None)) else _gone_on(sample, entries)
     due = entries[sample.position - 1]
     if _named(sample) != _name(due) or (sample.inside and (sample.phase, sample.step) != _when(due)):
-        return Deviation(_kind(sample, due, entries), sample, due)
+        return PageDeviation(_kind(sample, due, entries), sample, due)
     if not sample.inside and not _between(sample, due, next(iter(entries[sample.position :]), None)):
         return _gone_on(sample, entries)
     return None
 
 
-def _gone_on(sample: Sample, entries: Sequence[Entry]) -> Deviation:
-    return Deviation("phase", sample, next(iter(entries[sample.position :]), None))
+def _gone_on(sample: Sample, entries: Sequence[ScheduledCall]) -> PageDeviation:
+    return PageDeviation("phase", sample, next(iter(entries[sample.position :]), None))
 
 
 def _named(sample: Sample) -> tuple[str, int, str, str, int]:
     return sample.group, sample.seq, sample.op, sample.dtype, sample.bytes
 
 
-def _name(entry: Entry) -> tuple[str, int, str, str, int]:
+def _name(entry: ScheduledCall) -> tuple[str, int, str, str, int]:
     call = entry.call
     return call.group, entry.seq, call.op, call.dtype, call.bytes
 
 
-def _when(entry: Entry) -> tuple[str, int]:
+def _when(entry: ScheduledCall) -> tuple[str, int]:
     return entry.phase, entry.call.step
 
 
-def _between(sample: Sample, last: Entry | None, following: Entry | None) -> bool:
+def _between(sample: Sample, last: ScheduledCall | None, following: ScheduledCall | None) -> bool:
     """Whether phase and step of a rank outside lie between those of its last call and of its next one."""
     here = PHASES.index(sample.phase)
     if last is not None:
@@ -81,7 +81,7 @@ def _between(sample: Sample, last: Entry | None, following: Entry | None) -> boo
     return True
 
 
-def _kind(sample: Sample, due: Entry, entries: Sequence[Entry]) -> Kind:
+def _kind(sample: Sample, due: ScheduledCall, entries: Sequence[ScheduledCall]) -> DeviationKind:
     if (sample.group, sample.seq, sample.phase, sample.step) == (due.call.group, due.seq, *_when(due)):
         if sample.op != due.call.op:
             return "op"
@@ -96,11 +96,11 @@ def _kind(sample: Sample, due: Entry, entries: Sequence[Entry]) -> Kind:
     return "skip"
 
 
-def _swappable(one: Call, other: Call) -> bool:
+def _swappable(one: CollectiveCall, other: CollectiveCall) -> bool:
     return one.step == other.step and one.group != other.group
 
 
-def _nearest(sample: Sample, position: int, entries: Sequence[Entry]) -> Entry | None:
+def _nearest(sample: Sample, position: int, entries: Sequence[ScheduledCall]) -> ScheduledCall | None:
     """The entry of the schedule that the rank believes it is at."""
     shown = (sample.phase, sample.step, sample.group, sample.op, sample.dtype, sample.bytes)
     same = [entry for entry in entries if shown == (entry.phase, entry.call.step, *entry.call[1:5])]

@@ -20,7 +20,7 @@ WHO_DRAWS = (
 )
 
 
-class Turn(NamedTuple):
+class StreamTurn(NamedTuple):
     """Where a rank's stream leaves what it should be. Equal for ranks that suffer the same."""
 
     step: int
@@ -53,14 +53,14 @@ def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[
     fingerprint = reference_fingerprint()
     for cell in cells(result):
         reference = _Known(cell, fingerprint)
-        streams: dict[tuple[Turn, frozenset[int]], list[str]] = defaultdict(list)
+        streams: dict[tuple[StreamTurn, frozenset[int]], list[str]] = defaultdict(list)
         for name in _names(cell):
             places = [place for place in cell.places if cell.ranks[place] not in other.get(name, ())]
             known = [place for place in places if reference.library(cell.seen[place], name)]
             turns = _against_reference(cell, known, name, reference)
             if not known:
                 turns |= _against_peers(cell, places, name)
-            grouped: dict[Turn, set[int]] = defaultdict(set)
+            grouped: dict[StreamTurn, set[int]] = defaultdict(set)
             for place, turn in turns.items():
                 grouped[turn].add(place)
             for turn, members in grouped.items():
@@ -78,8 +78,8 @@ def _drawn(cell: Cell, place: int, name: str) -> dict[int, str]:
     return {step: said[step].streams[name] for step in sorted(said) if name in said[step].streams}
 
 
-def _against_reference(cell: Cell, places: list[int], name: str, known: _Known) -> dict[int, Turn]:
-    turns: dict[int, Turn] = {}
+def _against_reference(cell: Cell, places: list[int], name: str, known: _Known) -> dict[int, StreamTurn]:
+    turns: dict[int, StreamTurn] = {}
     for place in places:
         right: int | None = None
         own = cell.shape.dp_of(place)
@@ -94,12 +94,12 @@ def _against_reference(cell: Cell, places: list[int], name: str, known: _Known) 
                 story = "drew other random numbers than its seed gives"
             else:
                 story = "drew other random numbers than its seed gives: something else drew from the stream"
-            turns[place] = Turn(step, right, story, True)
+            turns[place] = StreamTurn(step, right, story, True)
             break
     return turns
 
 
-def _against_peers(cell: Cell, places: list[int], name: str) -> dict[int, Turn]:
+def _against_peers(cell: Cell, places: list[int], name: str) -> dict[int, StreamTurn]:
     """Without a reference: equal inside a replica, different between replicas; the first step that is not."""
     drawn = {place: _drawn(cell, place, name) for place in places}
     right: int | None = None
@@ -112,8 +112,8 @@ def _against_peers(cell: Cell, places: list[int], name: str) -> dict[int, Turn]:
     return {}
 
 
-def _inside(cell: Cell, values: Mapping[int, str], step: int, right: int | None) -> dict[int, Turn]:
-    turns: dict[int, Turn] = {}
+def _inside(cell: Cell, values: Mapping[int, str], step: int, right: int | None) -> dict[int, StreamTurn]:
+    turns: dict[int, StreamTurn] = {}
     for dp in range(cell.shape.dp):
         inside = {place: values[place] for place in cell.replica(dp) if place in values}
         found = vote(inside)
@@ -124,20 +124,20 @@ def _inside(cell: Cell, values: Mapping[int, str], step: int, right: int | None)
         if not found.decided and 0 < len(strays) < len(inside) and len(set(inside.values())) == 2:
             found = Vote(strays, True)
         story = "drew other random numbers than its tensor-parallel peers"
-        turns |= {place: Turn(step, right, story, found.decided) for place in found.odd}
+        turns |= {place: StreamTurn(step, right, story, found.decided) for place in found.odd}
     return turns
 
 
-def _between(cell: Cell, values: Mapping[int, str], step: int, right: int | None) -> dict[int, Turn]:
+def _between(cell: Cell, values: Mapping[int, str], step: int, right: int | None) -> dict[int, StreamTurn]:
     owners: dict[str, set[int]] = defaultdict(set)
     for place, value in values.items():
         owners[value].add(cell.shape.dp_of(place))
     same = {value for value, replicas in owners.items() if len(replicas) > 1}
     story = "drew the same random numbers as another replica"
-    return {place: Turn(step, right, story, False) for place, value in values.items() if value in same}
+    return {place: StreamTurn(step, right, story, False) for place, value in values.items() if value in same}
 
 
-def _charge(cell: Cell, turn: Turn, guilty: frozenset[int], names: list[str]) -> Charge:
+def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[str]) -> Charge:
     since = f"from step {turn.step} on"
     if turn.right_until is not None and turn.right_until + 1 < turn.step:
         since = f"from a step between {turn.right_until + 1} and {turn.step} on"

@@ -8,8 +8,8 @@ from typing import Literal
 
 from doctor.smoke.result import RankSeen
 
-Way = Literal["killed", "left", "exception", "aborted", "connection"]
-ORDER: tuple[Way, ...] = ("killed", "left", "exception", "aborted")
+Death = Literal["killed", "left", "exception", "aborted", "connection"]
+ORDER: tuple[Death, ...] = ("killed", "left", "exception", "aborted")
 """The surest cause first. Native code aborts also when a peer sends it nonsense, so that comes last."""
 
 _CONNECTION = re.compile(
@@ -56,7 +56,7 @@ def ended_badly(seen: RankSeen) -> bool:
     return seen.exit is not None and not (seen.done and seen.exit.code == 0)
 
 
-def way_of(seen: RankSeen) -> Way:
+def way_of(seen: RankSeen) -> Death:
     """Of a rank that ended badly."""
     said = f"{seen.error.type}: {seen.error.text}" if seen.error else (seen.exit.words if seen.exit else "")
     lost = bool(_CONNECTION.search(said))

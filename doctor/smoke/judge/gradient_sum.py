@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from doctor.smoke.judge.cells import Cell
 from doctor.smoke.judge.charge import ranks_text
-from doctor.smoke.result import Step
+from doctor.smoke.result import TrainStep
 
 LIMIT = 1e-7
 """Of the sum of all magnitudes; healthy runs stay below 5e-10."""
@@ -45,7 +45,7 @@ def first_loss(cell: Cell) -> tuple[Loss, ...]:
     return ()
 
 
-def _losses(column: list[int], step: int, said: Mapping[int, Step]) -> Iterator[Loss]:
+def _losses(column: list[int], step: int, said: Mapping[int, TrainStep]) -> Iterator[Loss]:
     owns: dict[int, tuple[float, float]] = {}
     results: dict[int, float] = {}
     for place in column:

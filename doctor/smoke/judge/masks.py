@@ -10,14 +10,14 @@ from doctor.model import Evidence
 from doctor.smoke.judge.cells import Cell, cells
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.onhost.corpus import reference_batch
-from doctor.smoke.result import Batch, SmokeResult
+from doctor.smoke.result import BatchHashes, SmokeResult
 
 CHECK = "smoke-mask-divergence"
 PARTS = ("tokens", "mask", "labels")
 Triple = tuple[str, str, str]
 
 
-class Deviation(NamedTuple):
+class DataDeviation(NamedTuple):
     """How one rank's data first deviate. Equal for ranks that suffer the same."""
 
     step: int
@@ -32,7 +32,7 @@ def judge_masks(result: SmokeResult) -> Iterator[Charge]:
     """One charge for all ranks of a cell that deviate in the same way from the same step on."""
     for cell in cells(result):
         expected = _References(cell)
-        alike: dict[Deviation, list[int]] = defaultdict(list)
+        alike: dict[DataDeviation, list[int]] = defaultdict(list)
         for place in cell.places:
             if deviation := _deviation(cell, place, expected):
                 alike[deviation].append(place)
@@ -54,11 +54,11 @@ class _References:
         return self.known[key]
 
 
-def _triple(batch: Batch) -> Triple:
+def _triple(batch: BatchHashes) -> Triple:
     return batch.tokens, batch.mask, batch.labels
 
 
-def _deviation(cell: Cell, place: int, expected: _References) -> Deviation | None:
+def _deviation(cell: Cell, place: int, expected: _References) -> DataDeviation | None:
     dp = cell.shape.dp_of(place)
     right: int | None = None
     for step, batch in sorted(cell.batches(place).items()):
@@ -66,7 +66,7 @@ def _deviation(cell: Cell, place: int, expected: _References) -> Deviation | Non
         if got != wanted:
             parts = tuple(part for part, a, b in zip(PARTS, got, wanted, strict=True) if a != b)
             kind, story = _story(cell, place, step, got, parts, expected)
-            return Deviation(step, right, parts, story, kind)
+            return DataDeviation(step, right, parts, story, kind)
         right = step
     return None
 
@@ -97,7 +97,7 @@ def _story(
     return what, f"its {what} {verb} not what the seed gives"
 
 
-def _charge(cell: Cell, deviation: Deviation, places: list[int], expected: _References) -> Charge:
+def _charge(cell: Cell, deviation: DataDeviation, places: list[int], expected: _References) -> Charge:
     step, right, parts, story, kind = deviation
     since = f"from step {step} on"
     if right is not None and right + 1 < step:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from doctor.model import Evidence
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.judge.deviation import Deviation, off_schedule
+from doctor.smoke.judge.deviation import PageDeviation, off_schedule
 from doctor.smoke.judge.exits import ending_words
 from doctor.smoke.judge.phrases import call_words, doing, evidence, one_line, page_words, shown_words
 from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with
@@ -58,12 +58,12 @@ def _fallen(cell: EndedCell) -> Iterator[Evidence]:
         yield Evidence(f"rank {seen.rank}, in consequence", one_line(words))
 
 
-def _what(found: Deviation) -> object:
+def _what(found: PageDeviation) -> object:
     sample = found.sample
     return sample.group, sample.op, sample.dtype, sample.bytes, sample.step
 
 
-def _summary(found: Deviation) -> str:
+def _summary(found: PageDeviation) -> str:
     sample, due = found.sample, found.due
     if due is None:
         return f"it entered {shown_words(sample)}, though all its collectives were done"

@@ -6,7 +6,7 @@ import re
 
 from doctor.model import Evidence
 from doctor.smoke.onhost.page import JOINING
-from doctor.smoke.onhost.shape import Entry
+from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import RankSeen, Sample
 
 _DOING = {
@@ -32,7 +32,7 @@ _FRAMES = 8
 _LINE = 300
 
 
-def call_words(entry: Entry) -> str:
+def call_words(entry: ScheduledCall) -> str:
     """A collective of the schedule, with its number in its group."""
     call = entry.call
     name = _call(call.group, call.op, entry.seq, call.dtype, call.bytes)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.cells import arithmetic
 from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.result import RankSeen, SmokeResult, Step
+from doctor.smoke.result import RankSeen, SmokeResult, TrainStep
 
 SKIPPED = 3
 """First steps, in which caches fill and kernels compile."""
@@ -51,7 +51,7 @@ def waited(result: SmokeResult, ranks: Iterable[int]) -> bool:
     return result.plan.backend == "gloo" and bool(halves) and median(halves) > SHARED
 
 
-def _counted(result: SmokeResult, rank: int) -> dict[int, Step]:
+def _counted(result: SmokeResult, rank: int) -> dict[int, TrainStep]:
     """The last two thirds of the steps: what slows down when it is warm is slow at the end."""
     said = {step.step: step for step in result.ranks[rank].steps if step.step < result.plan.steps}
     first = max(SKIPPED, (max(said, default=0) + 1) // 3)

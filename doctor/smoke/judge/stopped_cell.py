@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from doctor.smoke.judge.deviation import Deviation, entries_of, off_schedule
+from doctor.smoke.judge.deviation import PageDeviation, entries_of, off_schedule
 from doctor.smoke.judge.exits import ended_badly, way_of
 from doctor.smoke.judge.wait_graph import Stall, stall_of
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.onhost.shape import Entry, Shape
+from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.result import RankSeen, Sample, SmokePlan, SmokeResult
 
 Cause = Literal["mismatch", "crash", "stopped", "stall", "connection", "slow"]
@@ -36,7 +36,7 @@ class EndedCell:
         return self.result.plan
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> CellShape:
         return self.plan.shape(self.number)
 
     @cached_property
@@ -61,9 +61,9 @@ class EndedCell:
         return tuple(seen for seen in self.living if seen.state in ("T", "t"))
 
     @cached_property
-    def off(self) -> dict[int, Deviation]:
+    def off(self) -> dict[int, PageDeviation]:
         """Ranks whose page is off their schedule: at two looks, or for ever because they are dead."""
-        found: dict[int, Deviation] = {}
+        found: dict[int, PageDeviation] = {}
         for place, seen in enumerate(self.ranks):
             pages = looks(seen)[-2:]
             known = [off_schedule(page, self.shape, place) for page in pages]
@@ -113,7 +113,7 @@ class EndedCell:
         watched = self.result.end.cell in (None, self.number)
         return "slow" if hung and watched and self.living else None
 
-    def entries(self, rank: int) -> tuple[Entry, ...]:
+    def entries(self, rank: int) -> tuple[ScheduledCall, ...]:
         return entries_of(self.shape, self.plan.seat(rank).place)
 
     def others(self, ranks: Iterable[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from doctor.smoke.judge.deviation import entries_of
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.onhost.shape import Entry, Shape
+from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.result import Sample
 
 Waits = Mapping[int, tuple[int, ...]]
@@ -29,7 +29,7 @@ class Stall:
     waits: Waits
 
 
-def stall_of(shape: Shape, pages: Mapping[int, Sample | None], phases: Mapping[int, str]) -> Stall:
+def stall_of(shape: CellShape, pages: Mapping[int, Sample | None], phases: Mapping[int, str]) -> Stall:
     """Of the ranks that have not ended; `pages` has None where no page was ever seen."""
     early = {
         place: (PHASES.index(phases[place]), page.step if page else 0)
@@ -49,7 +49,7 @@ def stall_of(shape: Shape, pages: Mapping[int, Sample | None], phases: Mapping[i
     return Stall("inside", sinks, waits) if waits else Stall("alone", tuple(pages), waits)
 
 
-def waits_for(shape: Shape, pages: Mapping[int, Sample]) -> dict[int, tuple[int, ...]]:
+def waits_for(shape: CellShape, pages: Mapping[int, Sample]) -> dict[int, tuple[int, ...]]:
     """Each rank inside a collective -> its members that have not entered it. Who is gone has entered all."""
     waits: dict[int, tuple[int, ...]] = {}
     for place, page in pages.items():
@@ -66,7 +66,7 @@ def waits_for(shape: Shape, pages: Mapping[int, Sample]) -> dict[int, tuple[int,
     return waits
 
 
-def position_of(shape: Shape, place: int, entry: Entry, other: int) -> int:
+def position_of(shape: CellShape, place: int, entry: ScheduledCall, other: int) -> int:
     """Where the same collective is in another member's schedule."""
     members = entry.call.members
     if members:

@@ -18,7 +18,7 @@ import time
 from typing import Any
 
 from doctor.agents.onhost.lifeline import LEASE, Lifeline
-from doctor.smoke.onhost.host import Host, NotStarted
+from doctor.smoke.onhost.host import HostRanks, NotStarted
 from doctor.smoke.onhost.lifetime import adopt_orphans, die_with_parent, end_children
 from doctor.smoke.onhost.ranks import parse
 from doctor.smoke.onhost.stillness import POLL, Stillness
@@ -31,11 +31,11 @@ OFTEN, SELDOM = 0.1, 0.5
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
-class Agent:
+class SmokeAgent:
     def __init__(self, program: bytes, head: int) -> None:
         self.program = program
         self.head = head
-        self.host = None  # type: Host | None
+        self.host = None  # type: HostRanks | None
         self.still = Stillness()
         self.lifeline = Lifeline(STUCK)
         self.unsaid = bytearray()
@@ -61,6 +61,7 @@ class Agent:
                 self.over = True
 
     def _prepare(self) -> None:
+        self.lifeline.start()
         for descriptor in (1, self.bell, self.ring):
             os.set_blocking(descriptor, False)
         signal.set_wakeup_fd(self.ring)
@@ -129,7 +130,7 @@ class Agent:
     def _start(self, told: "dict[str, Any]") -> None:
         with contextlib.suppress(TypeError, ValueError):
             self.lifeline.hold(min(max(float(told.get("lease", LEASE)), 0.1), 3600.0))
-        self.host = Host(self.program, self.head)
+        self.host = HostRanks(self.program, self.head)
         try:
             self.host.start(told)
         except NotStarted as error:
@@ -193,7 +194,7 @@ def _cores() -> int:
 
 
 def main(program: bytes, head: int) -> None:
-    agent = Agent(program, head)
+    agent = SmokeAgent(program, head)
     try:
         agent.serve()
     finally:

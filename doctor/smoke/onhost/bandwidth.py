@@ -13,7 +13,7 @@ from doctor.smoke.onhost.bandwidthplan import (
     PIECE,
     PING,
     PINGS,
-    Pace,
+    TransferPace,
     bandwidth_calls,
     meetings,
 )
@@ -74,9 +74,9 @@ class _Transfers:
         self.comm.converse(out, talk)
         return min(moments[i + 2] - moments[i] for i in range(0, len(moments) - 2, 2))
 
-    def transfer(self, peer: int) -> Pace:
+    def transfer(self, peer: int) -> TransferPace:
         """Pieces until enough of them went through; the page moves with each, so a slow link is no hang."""
-        pace = Pace()
+        pace = TransferPace()
 
         def send() -> None:
             mine = 0

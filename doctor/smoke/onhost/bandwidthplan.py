@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from doctor.smoke.onhost.shape import Call, Shape
+from doctor.smoke.onhost.shape import CellShape, CollectiveCall
 
 PING = 8
 """Bytes of a small message."""
@@ -32,19 +32,19 @@ class Meeting(NamedTuple):
     stage: int
 
 
-def bandwidth_calls(shape: Shape, place: int) -> list[Call]:
+def bandwidth_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
     """What a rank's page shows in this phase: nothing where there is one host only."""
     if len(shape.hosts) < 2:
         return []
-    calls: list[Call] = []
+    calls: list[CollectiveCall] = []
     for meeting in meetings(shape, place):
         both = (min(place, meeting.peer), max(place, meeting.peer))
-        calls.append(Call(0, "pair", "exchange", "uint8", PING, both))
-        calls.append(Call(0, "pair", "exchange", "uint8", PIECE, both))
-    return [*calls, Call(0, "world", "all_reduce", "float32", 4)]
+        calls.append(CollectiveCall(0, "pair", "exchange", "uint8", PING, both))
+        calls.append(CollectiveCall(0, "pair", "exchange", "uint8", PIECE, both))
+    return [*calls, CollectiveCall(0, "world", "all_reduce", "float32", 4)]
 
 
-def meetings(shape: Shape, place: int) -> list[Meeting]:
+def meetings(shape: CellShape, place: int) -> list[Meeting]:
     """Whom a rank meets, in order: nobody unless it is the first of its host."""
     firsts = [sum(shape.hosts[:host]) for host in range(len(shape.hosts))]
     if place not in firsts:
@@ -71,7 +71,7 @@ def rounds(hosts: int) -> list[list[tuple[int, int]]]:
     return found
 
 
-class Pace:
+class TransferPace:
     """How large the pieces of a transfer are and when it ends, agreed by both ends without a further message.
 
     Each piece carries how long the one before took its sender. So after each piece both ends know both

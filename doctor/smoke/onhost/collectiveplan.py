@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from doctor.smoke.onhost.shape import Call, Shape
+from doctor.smoke.onhost.shape import CellShape, CollectiveCall
 
 BYTES = {
     "float64": 8,
@@ -63,7 +63,7 @@ class Trial(NamedTuple):
     root: int = 0
 
 
-def trials(shape: Shape, place: int) -> list[Trial]:
+def trials(shape: CellShape, place: int) -> list[Trial]:
     """The whole phase, in order: the same on all members of a group."""
     found: list[Trial] = []
     for group in ("world", "tp", "dp"):
@@ -83,14 +83,14 @@ def trials(shape: Shape, place: int) -> list[Trial]:
     return found
 
 
-def collective_calls(shape: Shape, place: int) -> list[Call]:
+def collective_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
     """What a rank's page shows in this phase."""
-    calls: list[Call] = []
+    calls: list[CollectiveCall] = []
     for trial in trials(shape, place):
         part = trial.elements // len(shape.members(trial.group, place))
         for op in trial.recipe:
             elements = part if op == "all_gather" else trial.elements
-            calls.append(Call(0, trial.group, op, trial.dtype, elements * BYTES[trial.dtype]))
+            calls.append(CollectiveCall(0, trial.group, op, trial.dtype, elements * BYTES[trial.dtype]))
     return calls
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from doctor.smoke.onhost.devices import Device
 from doctor.smoke.onhost.page import Page
 from doctor.smoke.onhost.schedule import join_calls
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     Groups = dict[str, dist.ProcessGroup | None]
 
 
-def make_groups(shape: Shape, place: int, timeout: float, device: Device) -> Groups:
+def make_groups(shape: CellShape, place: int, timeout: float, device: Device) -> Groups:
     """The groups of a rank, None where it would be alone. Call it on all ranks at the same time."""
     groups: Groups = {"world": dist.group.WORLD if shape.world > 1 else None, "tp": None, "dp": None}
     limit = device.init_kwargs(timeout)["timeout"]
@@ -53,7 +53,7 @@ class Comm:
     """
 
     def __init__(
-        self, shape: Shape, place: int, page: Page, device: Device, groups: Groups, say: Say
+        self, shape: CellShape, place: int, page: Page, device: Device, groups: Groups, say: Say
     ) -> None:
         self.shape = shape
         self.place = place

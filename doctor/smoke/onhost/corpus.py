@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from doctor.smoke.onhost.parameters import VOCABULARY, initial_parameters
 from doctor.smoke.onhost.random_bytes import below, chance, hashed, words
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 
 SEQUENCES = 16
 LENGTH = 32
@@ -32,7 +32,7 @@ def _floor() -> float:
 FLOOR = _floor()
 
 
-class Batch(NamedTuple):
+class TokenBatch(NamedTuple):
     """The bytes of three matrices, a sequence a row: 64-bit tokens, a mask of bytes, 64-bit labels."""
 
     tokens: bytes
@@ -40,13 +40,13 @@ class Batch(NamedTuple):
     labels: bytes
 
 
-def batch_of(shape: Shape, step: int, dp: int) -> Batch:
+def batch_of(shape: CellShape, step: int, dp: int) -> TokenBatch:
     """The batch of a replica at a step."""
     tokens = tokens_of(shape, step, dp)
     return masked(tokens, mask_of(shape, step, dp))
 
 
-def tokens_of(shape: Shape, step: int, dp: int) -> list[int]:
+def tokens_of(shape: CellShape, step: int, dp: int) -> list[int]:
     """The sequences, one after another."""
     tokens: list[int] = []
     drawn = words(f"{shape.seed} tokens {step} {dp}", SEQUENCES * (1 + 2 * LENGTH))
@@ -61,7 +61,7 @@ def tokens_of(shape: Shape, step: int, dp: int) -> list[int]:
     return tokens
 
 
-def mask_of(shape: Shape, step: int, dp: int, salt: str = "") -> list[int]:
+def mask_of(shape: CellShape, step: int, dp: int, salt: str = "") -> list[int]:
     """1 where a token is hidden: at least one in each sequence. With a salt, another mask."""
     drawn = words(f"{shape.seed} mask {step} {dp}{salt}", SEQUENCES * LENGTH)
     return one_each([int(chance(MASKED, word)) for word in drawn])
@@ -75,18 +75,18 @@ def one_each(mask: list[int]) -> list[int]:
     return mask
 
 
-def masked(tokens: list[int], mask: list[int]) -> Batch:
+def masked(tokens: list[int], mask: list[int]) -> TokenBatch:
     """Tokens and mask as a batch; what is to be guessed is the hidden token, and 0 elsewhere."""
     labels = [token if hidden else 0 for token, hidden in zip(tokens, mask)]  # noqa: B905
-    return Batch(array("q", tokens).tobytes(), bytes(mask), array("q", labels).tobytes())
+    return TokenBatch(array("q", tokens).tobytes(), bytes(mask), array("q", labels).tobytes())
 
 
-def reference_batch(shape: Shape, step: int, place: int) -> tuple[str, str, str]:
+def reference_batch(shape: CellShape, step: int, place: int) -> tuple[str, str, str]:
     """Hashes of the tokens, the mask and the labels of a rank at a step."""
     batch = batch_of(shape, step, shape.dp_of(place))
     return hashed(batch.tokens), hashed(batch.mask), hashed(batch.labels)
 
 
-def reference_init(shape: Shape, place: int) -> str:
+def reference_init(shape: CellShape, place: int) -> str:
     """Hash of the parameters of a rank before the first step."""
     return hashed(initial_parameters(shape, place))

@@ -23,7 +23,7 @@ from torch import device as TorchDevice
 from doctor.smoke.onhost import evidence
 
 
-class Event(Protocol):
+class DeviceEvent(Protocol):
     """A moment in the device's work; `elapsed_time` to a later one is in milliseconds."""
 
     def record(self) -> None: ...
@@ -66,7 +66,7 @@ class Device:
         """Draw from its own random stream, on the device; None where it has none of its own."""
         return None
 
-    def event(self) -> Event | None:
+    def event(self) -> DeviceEvent | None:
         """To time its own work with; None where the CPU's clock does that."""
         return None
 
@@ -130,8 +130,8 @@ class _Accelerator(Device):
         drawn: Tensor = torch.rand(count, device=self.torch)
         return drawn
 
-    def event(self) -> Event | None:
-        event: Event = self._api.Event(enable_timing=True)
+    def event(self) -> DeviceEvent | None:
+        event: DeviceEvent = self._api.Event(enable_timing=True)
         return event
 
 
@@ -177,7 +177,7 @@ class Cuda(_Accelerator):
 _FIRST_910 = ("Ascend910PremiumA", "Ascend910ProA", "Ascend910A", "Ascend910ProB", "Ascend910B")
 
 
-class Npu(_Accelerator):
+class NpuDevice(_Accelerator):
     backend = "hccl"
     _kind = "npu"
     _module = "torch_npu.npu"
@@ -256,5 +256,5 @@ def _joined(*said: tuple[str, str]) -> str:
 
 def device_of(backend: str, local: int, number: int | None) -> Device:
     """The device of a rank: the one of that number, else the one of its place on the host."""
-    kinds = {"gloo": Cpu, "nccl": Cuda, "hccl": Npu}
+    kinds = {"gloo": Cpu, "nccl": Cuda, "hccl": NpuDevice}
     return kinds[backend](local if number is None else number)

@@ -32,7 +32,7 @@ class NotStarted(Exception):
     """Why there is no run on this host."""
 
 
-class Host:
+class HostRanks:
     def __init__(self, program: bytes, head: int) -> None:
         self.program = program
         self.head = head

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import mask_of
-from doctor.smoke.onhost.inject_points import Rank, wrap
-from doctor.smoke.onhost.model import Sample
+from doctor.smoke.onhost.inject_points import FaultyRank, wrap
+from doctor.smoke.onhost.model import DeviceBatch
 from doctor.smoke.onhost.page import Page
 from doctor.smoke.onhost.parameters import initial_parameters
 from doctor.smoke.onhost.random_bytes import hashed, words
@@ -28,7 +28,7 @@ from doctor.smoke.onhost.train import Trainer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Fault = Callable[[Rank], None]
+    Fault = Callable[[FaultyRank], None]
 
 EXIT_CODE = 7
 _OF_ALL = ("frozen", "lr-explode")
@@ -45,7 +45,7 @@ def before_join(injects: list[dict[str, Any]], place: int, page: Page) -> None:
 def apply(injects: list[dict[str, Any]], comm: Comm, trainer: Trainer, page: Page) -> None:
     """Get the faults ready that concern this rank; `rank` in them is a place in the cell."""
     for told in injects:
-        rank = Rank(comm, trainer, page, told.get("step"))
+        rank = FaultyRank(comm, trainer, page, told.get("step"))
         same = told["rank"] == comm.place
         if told["kind"] in _OF_REPLICA:
             same = comm.shape.dp_of(told["rank"]) == comm.shape.dp_of(comm.place)
@@ -67,23 +67,23 @@ def _raise() -> None:
     raise RuntimeError("a fault on purpose (--inject exception)")
 
 
-def _extra(rank: Rank, x: Tensor, go_on: Callable[[], None]) -> None:
+def _extra(rank: FaultyRank, x: Tensor, go_on: Callable[[], None]) -> None:
     rank.comm.all_reduce(x.clone(), rank.group)
     go_on()
 
 
-def _order(rank: Rank, go_on: Callable[[], None]) -> None:
+def _order(rank: FaultyRank, go_on: Callable[[], None]) -> None:
     """The audit's last collective, before its time."""
     rank.comm.all_reduce(rank.comm.ones(1), "world")
     go_on()
 
 
-def _mask(rank: Rank) -> None:
+def _mask(rank: FaultyRank) -> None:
     comm = rank.comm
     rank.remask(lambda step: mask_of(comm.shape, step, rank.trainer.dp, f" rank {comm.place}"))
 
 
-def _stray(rank: Rank) -> None:
+def _stray(rank: FaultyRank) -> None:
     """As with a loader that draws its masks from Python's global stream."""
     shape, dp = rank.comm.shape, rank.trainer.dp
 
@@ -94,12 +94,12 @@ def _stray(rank: Rank) -> None:
     rank.remask(mask)
 
 
-def _ahead(rank: Rank) -> None:
+def _ahead(rank: FaultyRank) -> None:
     rank.at_step(rank.trainer.streams.draw)
     rank.remask(lambda step: mask_of(rank.comm.shape, step + 1, rank.trainer.dp))
 
 
-def _same_data(rank: Rank) -> None:
+def _same_data(rank: FaultyRank) -> None:
     beside = rank.trainer.dp - 1 if rank.trainer.dp else 1
 
     def copy_streams() -> None:
@@ -111,10 +111,10 @@ def _same_data(rank: Rank) -> None:
     rank.each_batch(lambda step, _: rank.trainer.batch_of(step, beside))
 
 
-def _shuffled(rank: Rank) -> None:
+def _shuffled(rank: FaultyRank) -> None:
     """Labels change places with each other; the same way on all ranks of the replica."""
 
-    def change(step: int, sample: Sample) -> Sample:
+    def change(step: int, sample: DeviceBatch) -> DeviceBatch:
         labels = sample.labels.clone()
         hidden = sample.mask.bool()
         found = labels[hidden]
@@ -125,7 +125,7 @@ def _shuffled(rank: Rank) -> None:
     rank.each_batch(change)
 
 
-def _no_sync(rank: Rank) -> None:
+def _no_sync(rank: FaultyRank) -> None:
     """The collective itself is called as it should be."""
 
     def reduce(inner: Callable[[], None]) -> None:
@@ -138,7 +138,7 @@ def _no_sync(rank: Rank) -> None:
     wrap(rank.trainer, "reduce", reduce)
 
 
-def _other_init(rank: Rank) -> None:
+def _other_init(rank: FaultyRank) -> None:
     def initial(_: Callable[[], bytes]) -> bytes:
         rank.page.disturb()
         return initial_parameters(rank.comm.shape, rank.comm.place, " other")
@@ -146,7 +146,7 @@ def _other_init(rank: Rank) -> None:
     wrap(rank.trainer, "initial", initial)
 
 
-def _rate(rank: Rank, rate: float) -> None:
+def _rate(rank: FaultyRank, rate: float) -> None:
     def changed(inner: Callable[[int], float], step: int) -> float:
         if step < rank.step:
             return inner(step)
@@ -156,7 +156,7 @@ def _rate(rank: Rank, rate: float) -> None:
     wrap(rank.trainer, "rate", changed)
 
 
-def _slow(rank: Rank) -> None:
+def _slow(rank: FaultyRank) -> None:
     """On a device its time is that of the clock on the wall, without what was spent in collectives."""
     comm = rank.comm
     on_cpu = comm.device.torch.type == "cpu"
@@ -164,7 +164,7 @@ def _slow(rank: Rank) -> None:
     def spent() -> float:
         return time.thread_time() if on_cpu else time.perf_counter() - comm.wait
 
-    def gradient(inner: Callable[[Sample], float], sample: Sample) -> float:
+    def gradient(inner: Callable[[DeviceBatch], float], sample: DeviceBatch) -> float:
         began = spent()
         loss = inner(sample)
         comm.device.synchronise()

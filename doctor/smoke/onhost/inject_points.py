@@ -12,7 +12,7 @@ from torch import Tensor
 
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import mask_of, masked, tokens_of
-from doctor.smoke.onhost.model import Sample, sample_of
+from doctor.smoke.onhost.model import DeviceBatch, sample_of
 from doctor.smoke.onhost.page import PHASES, Page
 from doctor.smoke.onhost.train import Trainer
 
@@ -25,7 +25,7 @@ def wrap(thing: Any, name: str, around: Callable[..., Any]) -> None:
     setattr(thing, name, functools.partial(around, getattr(thing, name)))
 
 
-class Rank:
+class FaultyRank:
     """The rank that a fault is done to, and the places where faults get in."""
 
     def __init__(self, comm: Comm, trainer: Trainer, page: Page, step: int | None) -> None:
@@ -49,10 +49,10 @@ class Rank:
 
         wrap(self.trainer, "step_begins", begins)
 
-    def each_batch(self, change: Callable[[int, Sample], Sample]) -> None:
+    def each_batch(self, change: Callable[[int, DeviceBatch], DeviceBatch]) -> None:
         """All batches from the step on."""
 
-        def batch(inner: Callable[[int], Sample], step: int) -> Sample:
+        def batch(inner: Callable[[int], DeviceBatch], step: int) -> DeviceBatch:
             sample = inner(step)
             if step < self.step:
                 return sample
@@ -64,7 +64,7 @@ class Rank:
     def each_gradient(self, change: Callable[[Tensor], Any]) -> None:
         """The rank's own gradient from the step on, after it is computed; audits compute it again without."""
 
-        def gradient(inner: Callable[[Sample], float], sample: Sample) -> float:
+        def gradient(inner: Callable[[DeviceBatch], float], sample: DeviceBatch) -> float:
             loss = inner(sample)
             if self.page.step >= self.step:
                 self.page.disturb()
@@ -107,7 +107,7 @@ class Rank:
         """The right tokens with another mask, and the labels that belong to it."""
         shape, dp = self.comm.shape, self.trainer.dp
 
-        def change(step: int, _: Sample) -> Sample:
+        def change(step: int, _: DeviceBatch) -> DeviceBatch:
             return sample_of(masked(tokens_of(shape, step, dp), mask(step)), self.comm.device.torch)
 
         self.each_batch(change)

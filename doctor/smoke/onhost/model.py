@@ -15,11 +15,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from doctor.smoke.onhost.comm import Comm
-from doctor.smoke.onhost.corpus import HIDDEN, LENGTH, Batch
+from doctor.smoke.onhost.corpus import HIDDEN, LENGTH, TokenBatch
 from doctor.smoke.onhost.parameters import HEADS, LAYERS, VOCABULARY, WIDTH, parameters
 
 
-class Sample(NamedTuple):
+class DeviceBatch(NamedTuple):
     """A batch on the device."""
 
     tokens: Tensor
@@ -37,8 +37,8 @@ def bytes_of(x: Tensor) -> bytes:
     return ctypes.string_at(x.data_ptr(), x.numel() * x.element_size())
 
 
-def sample_of(batch: Batch, device: torch.device) -> Sample:
-    return Sample(
+def sample_of(batch: TokenBatch, device: torch.device) -> DeviceBatch:
+    return DeviceBatch(
         tensor_of(batch.tokens, torch.int64).view(-1, LENGTH).to(device),
         tensor_of(batch.mask, torch.uint8).view(-1, LENGTH).to(device),
         tensor_of(batch.labels, torch.int64).view(-1, LENGTH).to(device),
@@ -71,14 +71,14 @@ class Model:
     def load(self, data: bytes) -> None:
         self.flat.copy_(tensor_of(data, torch.float32))
 
-    def gradient(self, sample: Sample) -> float:
+    def gradient(self, sample: DeviceBatch) -> float:
         """Leave the gradient of a batch in `grad`; gives the loss."""
         self.grad.zero_()
         loss = self.loss(sample)
         loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
-    def loss(self, sample: Sample) -> Tensor:
+    def loss(self, sample: DeviceBatch) -> Tensor:
         hidden = sample.mask.bool()
         x = self._embedded(sample.tokens.masked_fill(hidden, HIDDEN))
         for layer in range(LAYERS):

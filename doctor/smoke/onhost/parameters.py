@@ -11,7 +11,7 @@ from array import array
 from typing import NamedTuple
 
 from doctor.smoke.onhost.random_bytes import words
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 
 VOCABULARY = 64
 POSITIONS = 32
@@ -63,7 +63,7 @@ def _norm(name: str) -> list[Parameter]:
     ]
 
 
-def initial_parameters(shape: Shape, place: int, salt: str = "") -> bytes:
+def initial_parameters(shape: CellShape, place: int, salt: str = "") -> bytes:
     """The 32-bit floats of a rank. 24-bit integers times powers of two: exact everywhere."""
     values = array("f")
     for parameter in parameters(shape.tp):

@@ -8,7 +8,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PEAK = re.compile(rb"^VmHWM:\s+(\d{1,12}) kB", re.MULTILINE)
 
 
-class Process:
+class HeldProcess:
     """One process, by an open file of its own: never another's that got its pid later."""
 
     def __init__(self, pid: int) -> None:

@@ -26,7 +26,7 @@ from doctor.smoke.onhost import audit, bandwidth, collectives
 from doctor.smoke.onhost.comm import Comm, join, make_groups
 from doctor.smoke.onhost.devices import Device, device_of
 from doctor.smoke.onhost.page import Page
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.streams import fingerprint, numpy
 from doctor.smoke.onhost.train import Trainer
 
@@ -66,7 +66,7 @@ def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, 
 
     enter("start")
     faulthandler.register(signal.SIGUSR2, file=stack_fd, all_threads=True, chain=False)
-    shape = Shape(**{**config["shape"], "hosts": tuple(config["shape"]["hosts"])})
+    shape = CellShape(**{**config["shape"], "hosts": tuple(config["shape"]["hosts"])})
     device, timeout = device_of(shape.backend, config["local"], config["device"]), config["timeout"]
     os.environ.update(device.environment(timeout))  # libraries of devices read it when they are loaded
     say(_start(device))

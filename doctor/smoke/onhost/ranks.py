@@ -10,7 +10,7 @@ from typing import Any
 
 from doctor.smoke.onhost import page
 from doctor.smoke.onhost.memory import anonymous
-from doctor.smoke.onhost.process import Process, peak_memory
+from doctor.smoke.onhost.process import HeldProcess, peak_memory
 
 LAST_WORDS = 2048
 LONGEST_EVENT = 256 * 1024
@@ -35,7 +35,7 @@ class Rank:
         self.stack = anonymous(0)
         for descriptor in (self.events, self.go, self.output):
             os.set_blocking(descriptor, False)
-        self.process = None  # type: Process | None
+        self.process = None  # type: HeldProcess | None
         self.pid = 0
         self.gone = False
         self.peak = 0
@@ -73,7 +73,7 @@ class Rank:
     def spawned(self, pid: int) -> None:
         self.pid = pid
         with contextlib.suppress(OSError):
-            self.process = Process(pid)
+            self.process = HeldProcess(pid)
 
     @property
     def living(self) -> bool:

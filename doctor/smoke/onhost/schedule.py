@@ -9,11 +9,11 @@ from __future__ import annotations
 from doctor.smoke.onhost.bandwidthplan import bandwidth_calls
 from doctor.smoke.onhost.collectiveplan import collective_calls
 from doctor.smoke.onhost.page import JOINING
-from doctor.smoke.onhost.shape import Call, Entry, Shape, numbered
+from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall, numbered
 from doctor.smoke.onhost.trainplan import audit_calls, train_calls
 
 
-def schedule(shape: Shape, rank: int) -> list[Entry]:
+def schedule(shape: CellShape, rank: int) -> list[ScheduledCall]:
     """The whole run of one rank of a cell."""
     return numbered(
         {
@@ -26,9 +26,9 @@ def schedule(shape: Shape, rank: int) -> list[Entry]:
     )
 
 
-def join_calls(shape: Shape) -> list[Call]:
+def join_calls(shape: CellShape) -> list[CollectiveCall]:
     """One element over each group that has more than one member."""
     groups = ["world"] if shape.world > 1 else []
     groups += ["tp"] if shape.tp > 1 else []
     groups += ["dp"] if shape.dp > 1 else []
-    return [Call(len(JOINING) - 1, group, "all_reduce", "float32", 4) for group in groups]
+    return [CollectiveCall(len(JOINING) - 1, group, "all_reduce", "float32", 4) for group in groups]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Shape(NamedTuple):
+class CellShape(NamedTuple):
     """One cell of ranks that train together. A rank's number in its cell is dp * tp_size + tp."""
 
     dp: int
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
         raise ValueError("no such rank")
 
 
-class Call(NamedTuple):
+class CollectiveCall(NamedTuple):
     """One collective as a rank enters it."""
 
     step: int
@@ -58,21 +58,21 @@ class Call(NamedTuple):
     """Of a pair: the two ranks. Empty where the group says it."""
 
 
-class Entry(NamedTuple):
+class ScheduledCall(NamedTuple):
     """A call with its place in a rank's schedule; `position`, and `seq` in its group, count from 1."""
 
     position: int
     phase: str
     seq: int
-    call: Call
+    call: CollectiveCall
 
 
-def numbered(phases: dict[str, list[Call]]) -> list[Entry]:
+def numbered(phases: dict[str, list[CollectiveCall]]) -> list[ScheduledCall]:
     """Give the calls of all phases, in order, their positions and numbers in their groups."""
-    entries: list[Entry] = []
+    entries: list[ScheduledCall] = []
     seq: dict[str, int] = {}
     for phase, calls in phases.items():
         for call in calls:
             seq[call.group] = seq.get(call.group, 0) + 1
-            entries.append(Entry(len(entries) + 1, phase, seq[call.group], call))
+            entries.append(ScheduledCall(len(entries) + 1, phase, seq[call.group], call))
     return entries

@@ -11,14 +11,14 @@ import random
 import struct
 
 from doctor.smoke.onhost.random_bytes import hashed, words
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 
 FINGERPRINT_SEED = 20_260_817
 DRAWS = 64
 """How many numbers are drawn from each stream, once for the fingerprint and then at each step."""
 
 
-def stream_seed(shape: Shape, dp: int) -> int:
+def stream_seed(shape: CellShape, dp: int) -> int:
     """What the ranks of a replica seed the libraries with before they train."""
     return words(f"{shape.seed} libraries {dp}", 1)[0]
 
@@ -28,7 +28,7 @@ def reference_fingerprint() -> dict[str, str]:
     return {name: hashed(draws) for name, draws in _draws(FINGERPRINT_SEED, 0).items()}
 
 
-def reference_streams(shape: Shape, step: int, place: int) -> dict[str, str]:
+def reference_streams(shape: CellShape, step: int, place: int) -> dict[str, str]:
     """Hashes of what the streams of a rank give at a step, of the streams that are known here."""
     seed = stream_seed(shape, shape.dp_of(place))
     return {name: hashed(draws) for name, draws in _draws(seed, step).items()}

@@ -15,7 +15,7 @@ from torch.optim.adam import adam
 
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import batch_of
-from doctor.smoke.onhost.model import Model, Sample, bytes_of, sample_of, tensor_of
+from doctor.smoke.onhost.model import DeviceBatch, Model, bytes_of, sample_of, tensor_of
 from doctor.smoke.onhost.parameters import initial_parameters
 from doctor.smoke.onhost.random_bytes import drawn, hashed
 from doctor.smoke.onhost.streamplan import stream_seed
@@ -96,10 +96,10 @@ class Trainer:
     def initial(self) -> bytes:
         return initial_parameters(self.shape, self.comm.place)
 
-    def batch(self, step: int) -> Sample:
+    def batch(self, step: int) -> DeviceBatch:
         return self.batch_of(step, self.dp)
 
-    def gradient(self, sample: Sample) -> float:
+    def gradient(self, sample: DeviceBatch) -> float:
         """Leave the rank's own gradient in the model; gives the loss."""
         return self.model.gradient(sample)
 
@@ -138,7 +138,7 @@ class Trainer:
 
     # What they leave alone.
 
-    def batch_of(self, step: int, dp: int) -> Sample:
+    def batch_of(self, step: int, dp: int) -> DeviceBatch:
         """The batch that a replica should have."""
         return sample_of(batch_of(self.shape, step, dp), self.device.torch)
 
@@ -156,7 +156,7 @@ class Trainer:
         self.model.grad.copy_(reduced)
         self.comm.say({"ev": "audit", "step": step, "used": used, "votes": votes})
 
-    def _say_batch(self, step: int, sample: Sample, streams: dict[str, str]) -> None:
+    def _say_batch(self, step: int, sample: DeviceBatch, streams: dict[str, str]) -> None:
         hashes: dict[str, Any] = {name: self.fingerprint(x) for name, x in sample._asdict().items()}
         self.comm.say({"ev": "batch", "step": step, **hashes, "streams": streams})
 

@@ -4,64 +4,64 @@ from __future__ import annotations
 
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.parameters import LAYERS, WIDTH, parameters
-from doctor.smoke.onhost.shape import Call, Shape
+from doctor.smoke.onhost.shape import CellShape, CollectiveCall
 
 VOTES = 3
 """Each batch is computed by so many replicas in an audit: two that agree name the third."""
 
 
-def train_calls(shape: Shape, place: int) -> list[Call]:
+def train_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
     """All steps of the training; every rank enters the same."""
     del place
     size = 4 * sum(parameter.elements for parameter in parameters(shape.tp))
-    calls: list[Call] = []
+    calls: list[CollectiveCall] = []
     for step in range(shape.steps):
         calls += _gradient_calls(shape, step)
         if shape.dp > 1:
-            calls.append(Call(step, "dp", "all_reduce", "float32", size))
+            calls.append(CollectiveCall(step, "dp", "all_reduce", "float32", size))
         if audited(shape, step):
             for _ in replicas_again(shape, 0):
                 calls += _gradient_calls(shape, step)
     return calls
 
 
-def audit_calls(shape: Shape, place: int) -> list[Call]:
+def audit_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
     """The audit of each rank alone needs nobody; then all wait for all, so that nobody leaves early."""
     del place
-    return [Call(0, "world", "all_reduce", "float32", 4)] if shape.world > 1 else []
+    return [CollectiveCall(0, "world", "all_reduce", "float32", 4)] if shape.world > 1 else []
 
 
-def _gradient_calls(shape: Shape, step: int) -> list[Call]:
+def _gradient_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
     """Of one forward and backward pass through a model that is cut over a tensor-parallel group."""
     if shape.tp == 1:
         return []
     rows = 4 * SEQUENCES * LENGTH
-    activations = Call(step, "tp", "all_reduce", "float32", rows * WIDTH)
+    activations = CollectiveCall(step, "tp", "all_reduce", "float32", rows * WIDTH)
     forward = [activations] * (1 + 2 * LAYERS)
     loss = [
-        Call(step, "tp", "all_reduce_max", "float32", rows),
-        Call(step, "tp", "all_reduce", "float32", 2 * rows),
+        CollectiveCall(step, "tp", "all_reduce_max", "float32", rows),
+        CollectiveCall(step, "tp", "all_reduce", "float32", 2 * rows),
     ]
     backward = [activations] * (1 + 2 * LAYERS)
     return forward + loss + backward
 
 
-def shown(shape: Shape, step: int) -> bool:
+def shown(shape: CellShape, step: int) -> bool:
     """Whether a rank says the hashes of its batch at this step."""
     return step < 3 or step % 10 == 0 or step == shape.steps - 1
 
 
-def audited(shape: Shape, step: int) -> bool:
+def audited(shape: CellShape, step: int) -> bool:
     """Whether the gradient of this step is computed again, also by other replicas."""
     return step % 10 == 9 or step == shape.steps - 1
 
 
-def replicas_again(shape: Shape, dp: int) -> list[int]:
+def replicas_again(shape: CellShape, dp: int) -> list[int]:
     """Whose batches replica number `dp` computes again in the training: its own first."""
     return voters(shape.dp, dp, max(shape.hosts) // shape.tp)
 
 
-def places_again(shape: Shape, place: int) -> list[int]:
+def places_again(shape: CellShape, place: int) -> list[int]:
     """Whose batches a rank computes all alone: its own first."""
     return voters(shape.world, place, max(shape.hosts))
 

@@ -6,7 +6,7 @@ import re
 import shlex
 from dataclasses import replace
 
-from doctor.model import Host, Reach, Unreached
+from doctor.model import Host, Unreached, UnreachedKind
 from doctor.text.redact import redact
 from doctor.transport.containers.command import entered, tool_of
 from doctor.transport.containers.refusals import refusal_in
@@ -36,7 +36,7 @@ def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
         commands.reverse()
     return replace(
         why,
-        kind=Reach.ENTRY,
+        kind=UnreachedKind.ENTRY,
         summary=f"{entry!r} did not enter: {what}",
         remedy=remedy,
         commands=tuple(commands),
@@ -59,7 +59,7 @@ def _unknown(text: str, why: Unreached) -> str:
     line = _line(text)
     if line:
         return line
-    return "nothing answered in time" if why.kind is Reach.SILENT else "it said nothing"
+    return "nothing answered in time" if why.kind is UnreachedKind.SILENT else "it said nothing"
 
 
 def _line(text: str) -> str:

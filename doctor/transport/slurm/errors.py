@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from doctor.model import Reach
-from doctor.transport.errors import Failed, quoted, rounded
-from doctor.transport.slurm.output import NODE_FAILURE, DownNode, Words
+from doctor.model import UnreachedKind
+from doctor.transport.errors import CannotReach, quoted, rounded
+from doctor.transport.slurm.output import NODE_FAILURE, DownNode, SrunMessages
 
 _FATES = {
     "cancelled": ("The Slurm job was cancelled while the host was asked.", "Submit it again."),
@@ -27,10 +27,10 @@ _FATES = {
 }
 
 
-def down(node: DownNode) -> Failed:
+def down(node: DownNode) -> CannotReach:
     said = f": {node.reason}" if node.reason and node.reason != "(null)" else ""
-    return Failed(
-        Reach.NODE,
+    return CannotReach(
+        UnreachedKind.NODE,
         f"Slurm calls the node {node.state}{said}.",
         "Look at slurmd on the node, then give it back: scontrol update nodename=… state=resume.",
         _look(node.name),
@@ -38,9 +38,9 @@ def down(node: DownNode) -> Failed:
     )
 
 
-def not_launched(name: str, why: str) -> Failed:
-    return Failed(
-        Reach.NODE,
+def not_launched(name: str, why: str) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.NODE,
         f"Slurm could not start a step there: {quoted(why)}.",
         "Check that the node is up and that slurmd runs on it, with the same munge key and slurm.conf.",
         [*_look(name), "systemctl status slurmd munge   # on the node itself"],
@@ -48,9 +48,9 @@ def not_launched(name: str, why: str) -> Failed:
     )
 
 
-def never_began(name: str, seconds: float) -> Failed:
-    return Failed(
-        Reach.NODE,
+def never_began(name: str, seconds: float) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.NODE,
         f"Slurm started no task there within {rounded(seconds)} s.",
         "A Prolog that hangs, a full disk under SlurmdSpoolDir or an overloaded node are the usual reasons: "
         "look at slurmd's log on the node.",
@@ -58,14 +58,14 @@ def never_began(name: str, seconds: float) -> Failed:
     )
 
 
-def no_step(words: Words, rc: int | None) -> Failed:
+def no_step(words: SrunMessages, rc: int | None) -> CannotReach:
     """The whole step failed; nothing is known against this node."""
     if words.fate in _FATES:
         summary, remedy = _FATES[words.fate]
-        return Failed(Reach.STEP, summary, remedy, ["squeue --me"], words.first)
+        return CannotReach(UnreachedKind.STEP, summary, remedy, ["squeue --me"], words.first)
     said = f": {words.first}" if words.first else f" (exit status {rc})" if rc else ""
-    return Failed(
-        Reach.STEP,
+    return CannotReach(
+        UnreachedKind.STEP,
         f"srun could not run a step on the allocation{said}.",
         "Try srun by hand inside the same job.",
         ["srun --overlap --mpi=none -N 1 true"],
@@ -73,7 +73,7 @@ def no_step(words: Words, rc: int | None) -> Failed:
     )
 
 
-def broke(name: str, words: Words) -> Failed:
+def broke(name: str, words: SrunMessages) -> CannotReach:
     """It had begun, and ended without a word."""
     if words.fate in _FATES and words.ended.get(name) != NODE_FAILURE:
         summary = _FATES[words.fate][0]
@@ -82,12 +82,14 @@ def broke(name: str, words: Words) -> Failed:
     else:
         said = f" srun says: {words.first}." if words.first else ""
         summary = f"Its task ended while the host was working.{said}"
-    return Failed(Reach.LOST, summary, "See whether the node is still up.", _look(name), words.first)
+    return CannotReach(
+        UnreachedKind.LOST, summary, "See whether the node is still up.", _look(name), words.first
+    )
 
 
-def not_here(program: str, error: OSError) -> Failed:
-    return Failed(
-        Reach.STEP,
+def not_here(program: str, error: OSError) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.STEP,
         f"{program} cannot be started: {quoted(error.strerror or str(error))}.",
         "Put Slurm's commands on the PATH, or use --transport ssh.",
     )

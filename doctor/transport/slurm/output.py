@@ -40,7 +40,7 @@ _SECONDARY = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class SrunMessages:
     """srun's own words about one step."""
 
     refused: dict[str, str]
@@ -55,7 +55,7 @@ class Words:
     """The first line that says anything, for what nobody foresaw."""
 
 
-def read_words(lines: Iterable[str]) -> Words:
+def read_words(lines: Iterable[str]) -> SrunMessages:
     refused: dict[str, str] = {}
     ended: dict[str, str] = {}
     fate = option = first = ""
@@ -74,7 +74,7 @@ def read_words(lines: Iterable[str]) -> Words:
             option = option or found[1] or found[2]
         if not first and not _SECONDARY.search(text):
             first = quoted(text, 200)
-    return Words(refused, ended, fate, option, first)
+    return SrunMessages(refused, ended, fate, option, first)
 
 
 def _fate(text: str) -> str:

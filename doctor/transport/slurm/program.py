@@ -5,17 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from doctor.model import Reach
-from doctor.transport.errors import Failed
+from doctor.model import UnreachedKind
+from doctor.transport.errors import CannotReach
 from doctor.transport.slurm.errors import broke
-from doctor.transport.slurm.output import Words
-from doctor.transport.slurm.task import Said
+from doctor.transport.slurm.output import SrunMessages
+from doctor.transport.slurm.task import TaskLine
 
 MOST_UNTAKEN = 32 * 1024 * 1024
 MOST_UNSENT = 1024 * 1024
 
 
-class Voice:
+class SrunProgram:
     """See `talk.Program`. The step's threads fill it; `news` tells them that there is something to send."""
 
     def __init__(self, name: str, news: Callable[[], None], ended: Callable[[], None]) -> None:
@@ -29,13 +29,13 @@ class Voice:
         self._unsent = bytearray()
         self._open = {"out", "err"}
         self._rc: int | None = None
-        self._words: Words | None = None
+        self._words: SrunMessages | None = None
         self._heard = self._flooded = False
         self._hung_up = self._over = False
 
     # For the step.
 
-    def said(self, stream: str, said: Said) -> None:
+    def said(self, stream: str, said: TaskLine) -> None:
         with self._lock:
             if said.kind == "ended":
                 self._open.discard(stream)
@@ -50,7 +50,7 @@ class Voice:
                     self._flooded = True
         self._bell.set()
 
-    def lost(self, words: Words) -> None:
+    def lost(self, words: SrunMessages) -> None:
         """The step is over; `words` are srun's about it."""
         with self._lock:
             if self._open:
@@ -103,7 +103,9 @@ class Voice:
             over = not self._open and not self._out and not self._err
             words, flooded = self._words, self._flooded
         if over and flooded:
-            raise Failed(Reach.FLOOD, "The host printed without end.", "Look at what --enter starts there.")
+            raise CannotReach(
+                UnreachedKind.FLOOD, "The host printed without end.", "Look at what --enter starts there."
+            )
         if over and words is not None and (not self._heard or words.fate or self.name in words.ended):
             raise broke(self.name, words)
         return over

@@ -12,8 +12,8 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from doctor.transport.slurm.output import Words, read_words
-from doctor.transport.slurm.program import Voice
+from doctor.transport.slurm.output import SrunMessages, read_words
+from doctor.transport.slurm.program import SrunProgram
 from doctor.transport.slurm.task import LONGEST_LINE, TASK, Ear, hang_up, openings, to_hosts
 
 PIECE = 64 * 1024
@@ -47,7 +47,7 @@ def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name in _KEPT or not name.startswith(prefixes)}
 
 
-class Step:
+class SrunStep:
     """A running srun. Nothing is sent to any host until `begin`."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Step:
         """Raises OSError where there is no srun."""
         self.names = tuple(names)
         self.token = secrets.token_hex(8)
-        self.voices = {name: Voice(name, self._news, self._one_ended) for name in names}
+        self.voices = {name: SrunProgram(name, self._news, self._one_ended) for name in names}
         self.greeted: set[str] = set()
         self.changed = threading.Condition()
         self.rc: int | None = None
@@ -99,7 +99,7 @@ class Step:
         threading.Thread(target=self._reap, args=(ends,), name="srun", daemon=True).start()
 
     @property
-    def words(self) -> Words:
+    def words(self) -> SrunMessages:
         with self.changed:
             return read_words(self._words)
 

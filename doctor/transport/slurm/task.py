@@ -82,7 +82,7 @@ def openings(texts: dict[str, list[bytes]]) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TaskLine:
     """One line of srun's output. `host` is None where it is srun that speaks, or anybody else."""
 
     host: str | None
@@ -99,32 +99,32 @@ class Ear:
         self._names = {name.encode("ascii"): name for name in names}
         self._begun = bytearray()
 
-    def hear(self, data: bytes) -> list[Said]:
+    def hear(self, data: bytes) -> list[TaskLine]:
         *lines, rest = (bytes(self._begun) + data).split(b"\n")
         self._begun = bytearray(rest[-LONGEST_LINE:])
         return [self._said(line) for line in lines]
 
-    def rest(self) -> list[Said]:
+    def rest(self) -> list[TaskLine]:
         """What was left without a line end."""
         line, self._begun = bytes(self._begun), bytearray()
         return [self._said(line)] if line else []
 
-    def _said(self, line: bytes) -> Said:
+    def _said(self, line: bytes) -> TaskLine:
         at = line.find(self._token)
         if at < 0:
-            return Said(None, "other", line[:LONGEST_LINE])
+            return TaskLine(None, "other", line[:LONGEST_LINE])
         name, space, text = line[at + len(self._token) :].partition(b" ")
         host = self._names.get(name)
         if host is None or not space:
-            return Said(None, "other", line[:LONGEST_LINE])
+            return TaskLine(None, "other", line[:LONGEST_LINE])
         if text == b"%h":
-            return Said(host, "hello")
+            return TaskLine(host, "hello")
         if text.startswith(b"%x "):
             code = text[3:]
-            return Said(host, "ended", rc=int(code) if code.isdigit() and len(code) < 4 else None)
+            return TaskLine(host, "ended", rc=int(code) if code.isdigit() and len(code) < 4 else None)
         if text.endswith(b"%"):
-            return Said(host, "data", _plain(text[:-1]))
-        return Said(host, "data", _plain(text) + b"\n")
+            return TaskLine(host, "data", _plain(text[:-1]))
+        return TaskLine(host, "data", _plain(text) + b"\n")
 
 
 LONGEST_LINE = 8192

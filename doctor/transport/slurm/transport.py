@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 
 from doctor.model import Answer, Host, Unreached
 from doctor.transport import Script, Session
-from doctor.transport.errors import Failed
+from doctor.transport.errors import CannotReach
 from doctor.transport.program import OUTPUT_CAP, Program
 from doctor.transport.session import Sessions
 from doctor.transport.slurm import errors
 from doctor.transport.slurm.output import down_nodes
-from doctor.transport.slurm.program import Voice
-from doctor.transport.slurm.step import Step, own_environment
+from doctor.transport.slurm.program import SrunProgram
+from doctor.transport.slurm.step import SrunStep, own_environment
 from doctor.transport.slurm.task import opening
 from doctor.transport.threads import ThreadedTransport, Turn
 
@@ -39,9 +39,9 @@ SCONTROL_SECONDS = 10.0
 class _Crew:
     """Who takes part in one step, and why the others do not."""
 
-    step: Step | None = None
-    voices: dict[str, Voice] = field(default_factory=dict)
-    failed: dict[str, Failed] = field(default_factory=dict)
+    step: SrunStep | None = None
+    voices: dict[str, SrunProgram] = field(default_factory=dict)
+    failed: dict[str, CannotReach] = field(default_factory=dict)
 
 
 class SlurmTransport:
@@ -55,9 +55,9 @@ class SlurmTransport:
         self._names = [host.name for host in hosts]
         self._environ = environ
         self._cap = output_cap
-        self._down: dict[str, Failed] | None = None
+        self._down: dict[str, CannotReach] | None = None
         self._without: frozenset[str] = frozenset()
-        self._steps: list[Step] = []
+        self._steps: list[SrunStep] = []
         self.warnings: list[str] = []
 
     def run(self, scripts: Mapping[str, Script], timeout: float) -> Iterator[Answer | Unreached]:
@@ -95,7 +95,7 @@ class SlurmTransport:
             if not names:
                 break
             try:
-                crew.step = step = Step(names, self._environ, self._without)
+                crew.step = step = SrunStep(names, self._environ, self._without)
             except OSError as error:
                 crew.failed.update(dict.fromkeys(names, errors.not_here("srun", error)))
                 break
@@ -118,7 +118,7 @@ class SlurmTransport:
                 crew.failed[host] = errors.no_step(words, crew.step.rc if crew.step else None)
         return crew
 
-    def _launched(self, step: Step, crew: _Crew) -> bool:
+    def _launched(self, step: SrunStep, crew: _Crew) -> bool:
         """Whether the step runs, on all nodes but those that it adds to `crew.failed`."""
         began = time.monotonic()
         limit = began + FIRST_SECONDS
@@ -153,11 +153,11 @@ class SlurmTransport:
             step.wait(min(left, 1.0))
         return True
 
-    def _all_failed(self, step: Step, crew: _Crew) -> None:
+    def _all_failed(self, step: SrunStep, crew: _Crew) -> None:
         why = step.words
         crew.failed.update({name: errors.no_step(why, step.rc) for name in step.names})
 
-    def _ask_slurm(self) -> dict[str, Failed]:
+    def _ask_slurm(self) -> dict[str, CannotReach]:
         """The nodes that Slurm itself does not reach. Where it cannot say, srun will."""
         try:
             asked = subprocess.run(
@@ -178,11 +178,11 @@ class _Talks(ThreadedTransport):
 
     name = "srun"
 
-    def __init__(self, voices: Mapping[str, Voice], cap: int) -> None:
+    def __init__(self, voices: Mapping[str, SrunProgram], cap: int) -> None:
         super().__init__(cap)
         self._voices = voices
 
-    def program(self, host: str, command: str, turn: Turn) -> Voice:  # noqa: ARG002  # it has begun
+    def program(self, host: str, command: str, turn: Turn) -> SrunProgram:  # noqa: ARG002  # it has begun
         turn.begin()
         return self._voices[host]
 

@@ -7,7 +7,7 @@ import threading
 
 import paramiko
 
-from doctor.transport.ssh.paramiko_transport import Wire
+from doctor.transport.ssh.paramiko_transport import ParamikoTransport
 
 PIECE = 256 * 1024
 
@@ -40,7 +40,7 @@ class _Window(threading.Condition):
 class ChannelProgram:
     """See `talk.Program`."""
 
-    def __init__(self, channel: paramiko.Channel, wire: Wire) -> None:
+    def __init__(self, channel: paramiko.Channel, wire: ParamikoTransport) -> None:
         self._channel = channel
         self._wire = wire
         self._bell = _Bell()

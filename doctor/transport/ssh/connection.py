@@ -13,12 +13,12 @@ from typing import Any
 import paramiko
 
 from doctor.transport import errors
-from doctor.transport.errors import Destination, Failed
+from doctor.transport.errors import CannotReach, Destination
 from doctor.transport.ssh import jump_errors
 from doctor.transport.ssh.channel import ChannelProgram
 from doctor.transport.ssh.config import HostSettings
 from doctor.transport.ssh.login import HostIdentity, Shared, log_in
-from doctor.transport.ssh.paramiko_transport import Wire
+from doctor.transport.ssh.paramiko_transport import ParamikoTransport
 from doctor.transport.ssh.sockets import Proxy, connect, sever
 
 # sshd drops logins at random above MaxStartups: a moment later there is room.
@@ -34,10 +34,10 @@ class TooManyStarts(Exception):
         self.said = said
 
 
-class Link:
+class SshConnection:
     """A connection that is logged in. `used` tells whether a channel was ever opened on it."""
 
-    def __init__(self, to: Destination, wire: Wire, undo: list[Undo]) -> None:
+    def __init__(self, to: Destination, wire: ParamikoTransport, undo: list[Undo]) -> None:
         self.to = to
         self.wire = wire
         self.used = False
@@ -78,7 +78,9 @@ class Link:
 class Dial:
     """One attempt to reach one host. `abort` may be called from any thread, at any moment."""
 
-    def __init__(self, settings: HostSettings, shared: Shared, through: Link | None, deadline: float) -> None:
+    def __init__(
+        self, settings: HostSettings, shared: Shared, through: SshConnection | None, deadline: float
+    ) -> None:
         self._settings = settings
         self._shared = shared
         self._through = through
@@ -97,7 +99,7 @@ class Dial:
         for undo in list(self._undo):
             undo()
 
-    def link(self) -> Link:
+    def link(self) -> SshConnection:
         """Connect and log in. Raises Failed."""
         identity = HostIdentity(self._settings, self._shared)
         for attempt in range(RETRIES + 1):
@@ -119,7 +121,7 @@ class Dial:
         except BaseException:
             self._clean_up()
             raise
-        return Link(self._to, wire, self._undo)
+        return SshConnection(self._to, wire, self._undo)
 
     def _left(self) -> float:
         if self._aborted or self._shared.closing.is_set():
@@ -152,7 +154,7 @@ class Dial:
         self._undo.append(partial(sever, sock))
         self._left()
 
-    def _tunnel(self, jump: Link, seconds: float) -> paramiko.Channel:
+    def _tunnel(self, jump: SshConnection, seconds: float) -> paramiko.Channel:
         settings = self._settings
         try:
             channel = jump.wire.tunnel(settings.address, settings.port, seconds)
@@ -166,11 +168,11 @@ class Dial:
         self._undo.append(channel.close)
         return channel
 
-    def _handshake(self, key_algorithms: tuple[str, ...]) -> Wire:
+    def _handshake(self, key_algorithms: tuple[str, ...]) -> ParamikoTransport:
         stream = self._stream()
         self.doing = "the SSH server was greeting"
         done = threading.Event()
-        wire = Wire(stream, key_algorithms)
+        wire = ParamikoTransport(stream, key_algorithms)
         self._undo.append(wire.hang_up)
         wire.start_client(event=done)
         seconds = self._patience()
@@ -187,7 +189,9 @@ class Dial:
         finally:
             self._clean_up()
 
-    def _why_not(self, wire: Wire, timed_out: bool, seconds: float) -> Failed | TooManyStarts:
+    def _why_not(
+        self, wire: ParamikoTransport, timed_out: bool, seconds: float
+    ) -> CannotReach | TooManyStarts:
         """What became of a handshake that did not end well."""
         self._left()
         error = wire.get_exception()

@@ -5,32 +5,32 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from doctor.model import Reach
-from doctor.transport.errors import Failed
+from doctor.model import UnreachedKind
+from doctor.transport.errors import CannotReach
 from doctor.transport.ssh import jump_errors
 from doctor.transport.ssh.config import DEEPEST_JUMP, HostSettings, SshConfig
-from doctor.transport.ssh.connection import Dial, Link
+from doctor.transport.ssh.connection import Dial, SshConnection
 from doctor.transport.ssh.login import Shared
 
 HANDSHAKES_PER_JUMP = 8
 Begin = Callable[[], float]
 
 
-class Door:
+class HostConnection:
     """The way into one host: the connection to use next, and all that must be dropped in the end."""
 
     def __init__(self, settings: HostSettings) -> None:
         self.settings = settings
         self.lock = threading.Lock()
-        self.link: Link | None = None
+        self.link: SshConnection | None = None
         self._dial: Dial | None = None
-        self._links: list[Link] = []
+        self._links: list[SshConnection] = []
 
     @property
     def doing(self) -> str:
         return self._dial.doing if self._dial is not None else "it waited for its turn"
 
-    def connect(self, shared: Shared, through: Link | None, deadline: float) -> Link:
+    def connect(self, shared: Shared, through: SshConnection | None, deadline: float) -> SshConnection:
         """A new connection. An old one stays open for what still runs on it. Raises Failed."""
         self._dial = Dial(self.settings, shared, through, deadline)
         self.link = self._dial.link()
@@ -53,7 +53,7 @@ class Jumps:
         self._lock = threading.Lock()
         self._jumps: dict[tuple[str, ...], _Jump] = {}
 
-    def connect(self, door: Door, begin: Begin) -> Link:
+    def connect(self, door: HostConnection, begin: Begin) -> SshConnection:
         """A new connection to `door`, through its jump hosts if it has any. Raises Failed.
 
         `begin` starts the host's time, and is called when its turn has come on the jump host, too.
@@ -66,7 +66,7 @@ class Jumps:
         for jump in jumps:
             jump.door.drop()
 
-    def _onwards(self, door: Door, hops: tuple[str, ...], begin: Begin) -> Link:
+    def _onwards(self, door: HostConnection, hops: tuple[str, ...], begin: Begin) -> SshConnection:
         if not hops:
             return door.connect(self._shared, None, begin())
         jump = self._jump(hops, begin)
@@ -83,8 +83,10 @@ class Jumps:
             if link is None or not link.alive():
                 try:
                     self._onwards(jump.door, jump.before, begin)
-                except Failed as why:
-                    jump.failed = why if why.kind is Reach.JUMP else jump_errors.jump_failed(hops[-1], why)
+                except CannotReach as why:
+                    jump.failed = (
+                        why if why.kind is UnreachedKind.JUMP else jump_errors.jump_failed(hops[-1], why)
+                    )
                     raise jump.failed from None
         return jump
 
@@ -106,9 +108,9 @@ class Jumps:
 
 class _Jump:
     def __init__(self, hops: tuple[str, ...], settings: HostSettings) -> None:
-        self.door = Door(settings)
+        self.door = HostConnection(settings)
         self.before = hops[:-1] or settings.jumps
         self.lock = threading.Lock()
         # sshd on a jump host counts each onward login among its own work.
         self.room = threading.Semaphore(HANDSHAKES_PER_JUMP)
-        self.failed: Failed | None = None
+        self.failed: CannotReach | None = None

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from doctor.model import Reach
-from doctor.transport.errors import Destination, Failed, quoted
+from doctor.model import UnreachedKind
+from doctor.transport.errors import CannotReach, Destination, quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ def login_refused(
     allowed: Sequence[str],
     server: str,
     locked: Sequence[str],
-) -> Failed:
+) -> CannotReach:
     """`offered` and `unusable` name keys by their files; `locked` are those that need a passphrase."""
     keys = f"offered {', '.join(offered)}" if offered else "there was no key to offer"
     left_out = f"; not usable: {', '.join(unusable)}" if unusable else ""
@@ -46,17 +46,17 @@ def login_refused(
     elif not offered:
         remedy = "Make a key and install it on the host, or name one (-i), or load it into an agent."
         commands = ["ssh-keygen -t ed25519", f"ssh-copy-id {shlex.quote(f'{to.user}@{to.name}')}", *commands]
-    return Failed(
-        Reach.AUTH,
+    return CannotReach(
+        UnreachedKind.AUTH,
         f"Login as {to.user} refused: {keys}{left_out}{methods}{tail}.",
         remedy,
         commands,
     )
 
 
-def second_factor(to: Destination, key: str, allowed: Sequence[str]) -> Failed:
-    return Failed(
-        Reach.AUTH,
+def second_factor(to: Destination, key: str, allowed: Sequence[str]) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.AUTH,
         f"Login as {to.user}: the server took the key {key}, but also wants "
         f"{', '.join(quoted(m, 40) for m in allowed[:8])}.",
         "Let this key suffice (AuthenticationMethods in the host's sshd_config): nobody is here to answer.",
@@ -69,12 +69,12 @@ def _scan(to: Destination, known_hosts: str) -> str:
     return f"ssh-keyscan {port}{shlex.quote(to.address)} >> {shlex.quote(known_hosts)}   # compare it first"
 
 
-def key_unknown(to: Destination, key: Presented, known_hosts: str, only_authority: bool) -> Failed:
+def key_unknown(to: Destination, key: Presented, known_hosts: str, only_authority: bool) -> CannotReach:
     summary = "The host key is not known"
     if only_authority:
         summary += ": the host is known only by a certificate authority, which is not supported"
-    return Failed(
-        Reach.KEY_UNKNOWN,
+    return CannotReach(
+        UnreachedKind.KEY_UNKNOWN,
         summary + ".",
         "Compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), "
         "then accept it: connect once by hand, or --accept-new.",
@@ -83,10 +83,12 @@ def key_unknown(to: Destination, key: Presented, known_hosts: str, only_authorit
     )
 
 
-def key_changed(to: Destination, key: Presented, old: str, file: str, line: int, default: bool) -> Failed:
+def key_changed(
+    to: Destination, key: Presented, old: str, file: str, line: int, default: bool
+) -> CannotReach:
     where = "" if default else f"-f {shlex.quote(file)} "
-    return Failed(
-        Reach.KEY_CHANGED,
+    return CannotReach(
+        UnreachedKind.KEY_CHANGED,
         f"The host key has changed: it is {key.kind} {key.fingerprint}, but {file}:{line} has {old}.",
         "Find out why: a reinstalled host has a new key, but so has an impostor. If it is right, remove the "
         "old key and connect again.",
@@ -95,9 +97,9 @@ def key_changed(to: Destination, key: Presented, old: str, file: str, line: int,
     )
 
 
-def key_revoked(to: Destination, key: Presented, file: str, line: int) -> Failed:
-    return Failed(
-        Reach.KEY_CHANGED,
+def key_revoked(to: Destination, key: Presented, file: str, line: int) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.KEY_CHANGED,
         f"The host shows a key that is marked @revoked at {file}:{line}.",
         "Somebody withdrew this key. Do not connect before it is clear why; give the host a new key.",
         [f"sed -n {line}p {shlex.quote(file)}", to.ssh("-v")],

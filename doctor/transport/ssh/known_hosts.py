@@ -27,20 +27,20 @@ ALGORITHMS = {
 }
 
 
-class Mark(str, Enum):
+class KeyMark(str, Enum):
     NONE = ""
     REVOKED = "@revoked"
     AUTHORITY = "@cert-authority"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KnownHost:
     """One line. `names` is as written: a list of patterns, or one hash."""
 
     names: str
     kind: str
     key: bytes
-    mark: Mark
+    mark: KeyMark
     file: str
     line: int
 
@@ -56,19 +56,19 @@ class Judgement(str, Enum):
 class Known:
     """What the files say about one host."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[KnownHost, ...]
 
     def algorithms(self) -> tuple[str, ...]:
         """What to ask the host for first, so that it shows a key that is known."""
-        kinds = dict.fromkeys(e.kind for e in self.entries if e.mark is Mark.NONE)
+        kinds = dict.fromkeys(e.kind for e in self.entries if e.mark is KeyMark.NONE)
         order = [kind for kind in ALGORITHMS if kind in kinds]
         return tuple(name for kind in order for name in ALGORITHMS[kind])
 
-    def judge(self, key: bytes) -> tuple[Judgement, Entry | None]:
+    def judge(self, key: bytes) -> tuple[Judgement, KnownHost | None]:
         for entry in self.entries:
-            if entry.mark is Mark.REVOKED and entry.key == key:
+            if entry.mark is KeyMark.REVOKED and entry.key == key:
                 return Judgement.REVOKED, entry
-        plain = [e for e in self.entries if e.mark is Mark.NONE]
+        plain = [e for e in self.entries if e.mark is KeyMark.NONE]
         for entry in plain:
             if entry.key == key:
                 return Judgement.KNOWN, entry
@@ -78,7 +78,7 @@ class Known:
         return Judgement.UNKNOWN, None
 
     def only_authority(self) -> bool:
-        return any(e.mark is Mark.AUTHORITY for e in self.entries)
+        return any(e.mark is KeyMark.AUTHORITY for e in self.entries)
 
 
 class KnownHosts:
@@ -96,11 +96,11 @@ class KnownHosts:
         """Append a key, once. Raises OSError when it cannot be written."""
         book = self._book(file)
         with self._lock:
-            if any(e.key == key and e.mark is Mark.NONE for e in book.about([name])):
+            if any(e.key == key and e.mark is KeyMark.NONE for e in book.about([name])):
                 return
             written = _hash(name) if hashed else name.lower()
             line = f"{written} {kind} {base64.b64encode(key).decode()}\n"
-            book.add(Entry(written, kind, key, Mark.NONE, file, book.lines + 1))
+            book.add(KnownHost(written, kind, key, KeyMark.NONE, file, book.lines + 1))
             _append(Path(file), line)
 
     def _book(self, file: str) -> _Book:
@@ -114,9 +114,9 @@ class _Book:
     """One file. Plain names are found by one look-up, patterns and hashes by trying each."""
 
     def __init__(self, file: str) -> None:
-        self._plain: dict[str, list[Entry]] = {}
-        self._patterns: list[Entry] = []
-        self._hashed: list[tuple[bytes, bytes, Entry]] = []
+        self._plain: dict[str, list[KnownHost]] = {}
+        self._patterns: list[KnownHost] = []
+        self._hashed: list[tuple[bytes, bytes, KnownHost]] = []
         self.lines = 0
         try:
             text = Path(file).read_text("utf-8", "replace")
@@ -128,7 +128,7 @@ class _Book:
             if entry is not None:
                 self.add(entry)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: KnownHost) -> None:
         if entry.names.startswith("|1|"):
             try:
                 _, _, salt, digest = entry.names.split("|")
@@ -141,8 +141,8 @@ class _Book:
             for name in entry.names.lower().split(","):
                 self._plain.setdefault(name, []).append(entry)
 
-    def about(self, names: Sequence[str]) -> list[Entry]:
-        found: dict[int, Entry] = {}
+    def about(self, names: Sequence[str]) -> list[KnownHost]:
+        found: dict[int, KnownHost] = {}
         for name in (n.lower() for n in names):
             found.update((id(e), e) for e in self._plain.get(name, ()))
             found.update((id(e), e) for e in self._patterns if _matches(e.names.lower(), name))
@@ -164,14 +164,14 @@ def fingerprint(key: bytes) -> str:
     return "SHA256:" + base64.b64encode(sha256(key).digest()).decode().rstrip("=")
 
 
-def _parse(line: str, file: str, number: int) -> Entry | None:
+def _parse(line: str, file: str, number: int) -> KnownHost | None:
     words = line.split()
     if not words or words[0].startswith("#"):
         return None
-    mark = Mark.NONE
+    mark = KeyMark.NONE
     if words[0].startswith("@"):
         try:
-            mark = Mark(words.pop(0))
+            mark = KeyMark(words.pop(0))
         except ValueError:
             return None
     if len(words) < 3:
@@ -180,7 +180,7 @@ def _parse(line: str, file: str, number: int) -> Entry | None:
         key = base64.b64decode(words[2], validate=True)
     except (ValueError, binascii.Error):
         return None
-    return Entry(words[0], words[1], key, mark, file, number)
+    return KnownHost(words[0], words[1], key, mark, file, number)
 
 
 def _matches(patterns: str, name: str) -> bool:

@@ -16,7 +16,7 @@ from doctor.transport.ssh import key_errors
 from doctor.transport.ssh.config import HostSettings, default_known_hosts
 from doctor.transport.ssh.keys import KeyRing, Offer
 from doctor.transport.ssh.known_hosts import Judgement, Known, KnownHosts, fingerprint, known_as
-from doctor.transport.ssh.paramiko_transport import Wire
+from doctor.transport.ssh.paramiko_transport import ParamikoTransport
 
 
 @dataclass(slots=True)
@@ -41,7 +41,7 @@ class HostIdentity:
         """What to ask for in the handshake, so that the host shows a key that is known."""
         return self._known.algorithms()
 
-    def check(self, wire: Wire) -> None:
+    def check(self, wire: ParamikoTransport) -> None:
         """Before anything of ours is sent: neither a name nor a key goes to a wrong host. Raises Failed."""
         settings = self._settings
         to = settings.destination()
@@ -84,7 +84,7 @@ class HostIdentity:
         return self._shared.known_hosts.known(self._names(), files)
 
 
-def log_in(wire: Wire, settings: HostSettings, keys: KeyRing, left: Callable[[], float]) -> None:
+def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left: Callable[[], float]) -> None:
     """Offer keys until one is taken. `left` tells the seconds that remain. Raises Failed."""
     to = settings.destination()
     unusable: dict[str, str] = {}
@@ -118,7 +118,7 @@ def log_in(wire: Wire, settings: HostSettings, keys: KeyRing, left: Callable[[],
 
 
 def _ask(
-    wire: Wire,
+    wire: ParamikoTransport,
     to: errors.Destination,
     ask: Callable[[threading.Event], object],
     left: Callable[[], float],
@@ -135,7 +135,7 @@ def _ask(
     return wire.get_exception()
 
 
-def _without_key(wire: Wire, user: str, answered: threading.Event) -> None:
+def _without_key(wire: ParamikoTransport, user: str, answered: threading.Event) -> None:
     """Ask to be let in without a key: the answer names what the server allows."""
     wire.auth_handler = AuthHandler(wire)
     wire.auth_handler.auth_none(user, answered)

@@ -15,7 +15,7 @@ from doctor.model import Host
 from doctor.transport import errors
 from doctor.transport.ssh.channel import ChannelProgram
 from doctor.transport.ssh.config import SshConfig
-from doctor.transport.ssh.hosts import Door, Jumps
+from doctor.transport.ssh.hosts import HostConnection, Jumps
 from doctor.transport.ssh.login import Shared
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.threads import ThreadedTransport, Turn
@@ -30,7 +30,7 @@ class SshTransport(ThreadedTransport):
         super().__init__(settings.output_cap)
         config = SshConfig(settings)
         self._shared = Shared(warn=self._warn)
-        self._doors = {host.name: Door(config.of(host)) for host in hosts}
+        self._doors = {host.name: HostConnection(config.of(host)) for host in hosts}
         self._jumps = Jumps(config, self._shared)
         self._starts = threading.Semaphore(max(1, settings.fanout))
 

@@ -25,8 +25,6 @@ from tests.support.faults import (
 from tests.support.gpu_faults import ALL, left_out, untold
 from tests.support.npu_faults import assert_says
 
-pytestmark = pytest.mark.lab
-
 EIGHT = (*ALONE, "--expect", "devices=8")
 OF_SMI = {"amd-unhealthy", "amd-busy", "amd-ras"}
 LINE = "[{:.6f}] amdgpu 0000:65:00.0: amdgpu: {}\n"

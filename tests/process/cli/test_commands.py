@@ -17,13 +17,13 @@ import pytest
 
 from doctor import __version__
 from doctor.judge.playbook import exams
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.recording import Recording, save
 from tests.support.commands import DOCTOR, doctor, environment
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
-IDS = [check.id for check in find().checks]
+IDS = [check.id for check in find_checks().checks]
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-7]m")
 SICK = recording(NAMES, heard={"node2": heard(2, NAMES, spaces=SMALL_SHM)})
 PLUGIN = """\

@@ -15,7 +15,7 @@ import pytest
 
 from doctor.api import Ask, Fact, Group, Run
 from doctor.facts.ascend import network
-from doctor.facts.ascend.hccn_tool import TOOL, Unsaid, asked, told
+from doctor.facts.ascend.hccn_tool import TOOL, Unsaid, asked, split_known
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
 from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SUPER_POD, Ecc
 from doctor.facts.ascend.npus import NPUS
@@ -87,7 +87,10 @@ def test_devices_are_asked_one_by_one_in_numeric_order(tool: Tool) -> None:
 @shells
 def test_what_it_prints_on_stderr_and_its_exit_code(tool: Tool) -> None:
     tool.says("[ $2 = 2 ] && { echo 'Command execute failed!' >&2; exit 137; }; echo 'link status: UP'")
-    assert told(tool.links()) == ({0: True, 10: True}, "device 2: Command execute failed! (exit code 137)")
+    assert split_known(tool.links()) == (
+        {0: True, 10: True},
+        "device 2: Command execute failed! (exit code 137)",
+    )
 
 
 @shells
@@ -104,7 +107,7 @@ def test_busy_twice(tool: Tool) -> None:
 def test_a_sleep_that_knows_no_fractions(tool: Tool) -> None:
     tool.says(f'case $1 in *.*) exit 1; esac; exec {shutil.which("sleep")} "$@"', "sleep")
     tool.says("echo 'hccn_tool is busy, please try again.'; exit 1")
-    assert told(tool.links(seconds=4))[0] == {}
+    assert split_known(tool.links(seconds=4))[0] == {}
     pauses = tool.calls().count("1")
     assert 2 <= pauses <= 5
 
@@ -113,7 +116,7 @@ def test_a_sleep_that_knows_no_fractions(tool: Tool) -> None:
 def test_busy_for_ever(tool: Tool) -> None:
     tool.says("echo 'hccn_tool is busy, please try again.'; exit 1")
     start = time.monotonic()
-    assert told(tool.links(seconds=4)) == ({}, "devices 0,2,10: hccn_tool was busy all the time")
+    assert split_known(tool.links(seconds=4)) == ({}, "devices 0,2,10: hccn_tool was busy all the time")
     assert time.monotonic() - start < 30
     assert len(tool.calls()) > 1
 
@@ -121,7 +124,7 @@ def test_busy_for_ever(tool: Tool) -> None:
 @shells
 def test_a_device_that_hangs_costs_itself(tool: Tool) -> None:
     tool.says("[ $2 = 0 ] && exec sleep 30; echo 'link status: UP'")
-    assert told(tool.links(first="L=1")) == (
+    assert split_known(tool.links(first="L=1")) == (
         {2: True, 10: True},
         "device 0: hccn_tool did not answer within 1 s",
     )
@@ -130,7 +133,7 @@ def test_a_device_that_hangs_costs_itself(tool: Tool) -> None:
 @shells
 def test_after_two_that_hang_no_more_are_asked(tool: Tool) -> None:
     tool.says("exec sleep 30")
-    said = told(tool.links(first="L=1"))
+    said = split_known(tool.links(first="L=1"))
     assert said == (
         {},
         "devices 0,2: hccn_tool did not answer within 1 s; "
@@ -147,7 +150,7 @@ def test_one_that_cannot_even_be_killed_costs_itself(tool: Tool) -> None:
     (tool.folder / "bin" / "timeout").unlink(missing_ok=True)
     tool.says(f'case $4 in head) exec {real} "$@"; esac; shift 3; exec "$@"', "timeout")
     start = time.monotonic()
-    assert told(tool.links(first="L=1")) == (
+    assert split_known(tool.links(first="L=1")) == (
         {2: True, 10: True},
         "device 0: hccn_tool did not answer within 1 s",
     )
@@ -157,13 +160,13 @@ def test_one_that_cannot_even_be_killed_costs_itself(tool: Tool) -> None:
 @shells
 def test_one_that_prints_without_end(tool: Tool) -> None:
     tool.says("[ $2 = 2 ] && exec yes; echo 'link status: UP'")
-    assert told(tool.links()) == ({0: True, 10: True}, "device 2: hccn_tool printed without end")
+    assert split_known(tool.links()) == ({0: True, 10: True}, "device 2: hccn_tool printed without end")
 
 
 @shells
 def test_when_the_time_is_used_up(tool: Tool) -> None:
     tool.says("sleep 1.2; echo 'link status: UP'")
-    known, why = told(tool.links(seconds=3))
+    known, why = split_known(tool.links(seconds=3))
     assert known.keys() <= {0, 2}
     assert "device 10: not asked: the time for hccn_tool was used up" in why.replace(
         "devices 2,10", "device 10"
@@ -212,10 +215,10 @@ def test_other_products_are_not_asked_for_the_ports_of_a_950(tool: Tool) -> None
     bus = tool.folder / "bus"
     text = script(NPU_PORTS).replace("/dev/davinci", tool.at).replace("/proc/bus/pci/devices", str(bus))
     bus.write_text("0100\t19e5d802\t1f\n")
-    assert told(printed(NPU_PORTS, tool.run(text).stdout))[0] == {}
+    assert split_known(printed(NPU_PORTS, tool.run(text).stdout))[0] == {}
     assert tool.calls() == []
     bus.write_text("0100\t19e5d806\t1f\n")
-    assert len(told(printed(NPU_PORTS, tool.run(text).stdout))[0]) == 3
+    assert len(split_known(printed(NPU_PORTS, tool.run(text).stdout))[0]) == 3
     assert tool.calls() == ["-g -dev_info -i 0", "-g -dev_info -i 2", "-g -dev_info -i 10"]
 
 
@@ -234,7 +237,7 @@ def test_what_came_before_the_fact_was_stopped_is_kept(tool: Tool) -> None:
     heard = ask([fact], tool.shell, tool.env)
     assert time.monotonic() - start < 30
     assert heard.missing == {}
-    assert told(fact.parse(heard.captures["npu-links"])) == (
+    assert split_known(fact.parse(heard.captures["npu-links"])) == (
         {0: True},
         "devices 2,10: not asked: the time for hccn_tool was used up",
     )

@@ -22,7 +22,7 @@ from doctor.mesh import (
     plan_mesh,
     run_mesh,
 )
-from doctor.model import Reach, Unreached
+from doctor.model import Unreached, UnreachedKind
 from doctor.transport import Ended, Line, Script
 from tests.support.mesh_session import LocalSession
 
@@ -191,7 +191,7 @@ def test_lost_once_reached_later_is_ok_with_its_tries() -> None:
 
 def test_unreached_host() -> None:
     plan = cluster(2)
-    why = Unreached("n1", Reach.REFUSED, "n1 refused the connection on port 22", "start sshd")
+    why = Unreached("n1", UnreachedKind.REFUSED, "n1 refused the connection on port 22", "start sshd")
     gone: list[Line | Ended] = [Ended("n1", None, b"", why)]
     result = run_mesh(Scripted(GOOD, gone), plan, HASTY)
     assert [(t.host, t.kind, t.detail) for t in result.troubles] == [("n1", "unreached", why.summary)]

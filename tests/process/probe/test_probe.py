@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def fact(name: str, shell: str, **more: object) -> Fact[str]:
     return Fact(name, Run(shell), lambda capture: capture.stdout, **more)  # type: ignore[arg-type]
 
 
-def until(condition: Callable[[], bool], seconds: float = 5) -> None:
+def until(condition: Callable[[], bool], seconds: float = 15) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come true"
@@ -36,6 +37,14 @@ def program(folder: Path, name: str, text: str) -> None:
     file = folder / name
     file.write_text(f"#!/bin/sh\n{text}\n")
     file.chmod(0o755)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One that an ordinary user may enter, as it may not enter pytest's own."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
 
 
 @shells
@@ -134,22 +143,22 @@ def test_a_slow_fact_that_cannot_be_stopped_costs_only_itself(
 
 
 @shells
-def test_root_facts_for_an_ordinary_user(shell: str, tmp_path: Path) -> None:
-    program(tmp_path, "id", "echo 1000")
+def test_root_facts_for_an_ordinary_user(shell: str) -> None:
     facts = [fact("rules", "echo secret", needs_root=True), fact("plain", "echo plain")]
-    heard = ask(facts, shell, {"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    heard = ask(facts, shell, as_root=False)
     assert heard.missing["rules"].reason == "needs root (--sudo uses sudo -n)"
     assert heard.captures["plain"].stdout == "plain"
 
 
 @shells
 @pytest.mark.parametrize("allowed", [True, False])
-def test_sudo_is_asked_once(shell: str, allowed: bool, tmp_path: Path) -> None:
-    program(tmp_path, "id", "echo 1000")
-    asked = tmp_path / "asked"
+def test_sudo_is_asked_once(shell: str, allowed: bool, folder: Path) -> None:
+    asked = folder / "asked"
+    asked.touch()
+    asked.chmod(0o666)
     refusal = 'echo "sudo: a password is required" >&2; exit 1'
     program(
-        tmp_path, "sudo", f"printf '%s\\n' \"$1\" >>{asked}; shift; " + ('exec "$@"' if allowed else refusal)
+        folder, "sudo", f"printf '%s\\n' \"$1\" >>{asked}; shift; " + ('exec "$@"' if allowed else refusal)
     )
     facts = [
         fact("one", "printf 'it'\"'\"'s one'", needs_root=True),
@@ -157,7 +166,7 @@ def test_sudo_is_asked_once(shell: str, allowed: bool, tmp_path: Path) -> None:
         fact("many", "yes", needs_root=True, cap=10, partial=True),
         fact("plain", "echo plain"),
     ]
-    heard = ask(facts, shell, {"PATH": f"{tmp_path}:{os.environ['PATH']}"}, sudo=True)
+    heard = ask(facts, shell, {"PATH": f"{folder}:{os.environ['PATH']}"}, sudo=True, as_root=False)
     assert asked.read_text() == "-n\n"
     assert heard.captures["plain"].stdout == "plain"
     if allowed:

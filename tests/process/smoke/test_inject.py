@@ -9,13 +9,13 @@ import pytest
 
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.schedule import join_calls
-from doctor.smoke.onhost.shape import Entry, Shape, numbered
+from doctor.smoke.onhost.shape import CellShape, ScheduledCall, numbered
 from doctor.smoke.onhost.streamplan import reference_streams
 from doctor.smoke.onhost.trainplan import train_calls
-from doctor.smoke.result import Audit, Batch, Collectives, Error, Init, Step
+from doctor.smoke.result import Audit, BatchHashes, Collectives, Error, Init, TrainStep
 from tests.support.smoke.ranks import RankOutput, run_ranks
 
-SHAPE = Shape(2, 2, (4,), 4, 7)
+SHAPE = CellShape(2, 2, (4,), 4, 7)
 STEP = 1
 HANGING = ("never-join", "stop", "stuck", "spin", "op", "order")
 """Kinds after which nothing moves: only they are worth waiting for a short time only."""
@@ -25,7 +25,7 @@ HANGING = ("never-join", "stop", "stuck", "spin", "op", "order")
 
 
 def ranks_with(
-    *kinds: str, shape: Shape = SHAPE, step: int | None = STEP, only: Sequence[str] = ("train",)
+    *kinds: str, shape: CellShape = SHAPE, step: int | None = STEP, only: Sequence[str] = ("train",)
 ) -> list[RankOutput]:
     """Run with the first kind on rank 0, the second on rank 1, and so on; "" is none."""
     injects = [{"kind": kind, "rank": rank, "step": step} for rank, kind in enumerate(kinds) if kind]
@@ -36,7 +36,7 @@ def disturbed(ranks: list[RankOutput]) -> list[int]:
     return [rank.place for rank in ranks if rank.page["disturbed"]]
 
 
-def off_schedule(rank: RankOutput, shape: Shape = SHAPE) -> tuple[Entry, Entry] | None:
+def off_schedule(rank: RankOutput, shape: CellShape = SHAPE) -> tuple[ScheduledCall, ScheduledCall] | None:
     """The first collective that is not the schedule's, with the schedule's."""
     expected = numbered({"join": join_calls(shape), "train": train_calls(shape, rank.place)})
     for number, entered in enumerate(rank.entries):
@@ -102,7 +102,7 @@ def test_a_rank_that_never_joins() -> None:
     ],
 )
 def test_a_rank_that_calls_something_else(kind: str, change: Callable[[Any], Any], tp: int) -> None:
-    shape = Shape(2, tp, (2 * tp,), 4, 7)
+    shape = CellShape(2, tp, (2 * tp,), 4, 7)
     ranks = ranks_with("", kind, shape=shape)
     off = off_schedule(ranks[1], shape)
     assert off is not None
@@ -135,10 +135,10 @@ def test_a_rank_that_calls_a_collective_twice() -> None:
 # What it trains on.
 
 
-def data_differs(rank: RankOutput, shape: Shape) -> dict[str, set[int]]:
+def data_differs(rank: RankOutput, shape: CellShape) -> dict[str, set[int]]:
     """By name, the steps at which a rank's data or random numbers are not what they should be."""
     differs: dict[str, set[int]] = {}
-    for batch in rank.all(Batch):
+    for batch in rank.all(BatchHashes):
         tokens, mask, labels = reference_batch(shape, batch.step, rank.place)
         expected = {"tokens": tokens, "mask": mask, "labels": labels}
         expected.update(reference_streams(shape, batch.step, rank.place))
@@ -155,10 +155,10 @@ SEED = {**MASK, "python": LATER, "torch": LATER}
 
 
 def test_masks_and_data_that_differ() -> None:
-    shape = Shape(8, 1, (8,), 4, 7)
+    shape = CellShape(8, 1, (8,), 4, 7)
     kinds = ("mask", "mask-stray", "mask-hash", "mask-time", "mask-ahead", "same-data", "shuffled", "")
     ranks = ranks_with(*kinds, shape=shape)
-    with_numpy = "numpy" in ranks[7].all(Batch)[0].streams
+    with_numpy = "numpy" in ranks[7].all(BatchHashes)[0].streams
     seed = {**SEED, "numpy": LATER} if with_numpy else SEED
     expected: list[dict[str, set[int]]] = [
         MASK,
@@ -173,12 +173,12 @@ def test_masks_and_data_that_differ() -> None:
     assert [data_differs(rank, shape) for rank in ranks] == expected
     assert disturbed(ranks) == list(range(7))
     assert {rank.code for rank in ranks} == {0}
-    fifth, fourth = ranks[5].all(Batch), ranks[4].all(Batch)
+    fifth, fourth = ranks[5].all(BatchHashes), ranks[4].all(BatchHashes)
     assert len(fifth) == len(fourth) == 4
     for batch in fifth[1:]:
         assert (batch.tokens, batch.mask, batch.labels) == reference_batch(shape, batch.step, 4)
         assert batch.streams["python"] == reference_streams(shape, batch.step, 4)["python"]
-    ahead = ranks[4].all(Batch)[1]
+    ahead = ranks[4].all(BatchHashes)[1]
     assert ahead.streams["torch"] == reference_streams(shape, 2, 4)["torch"]
 
 
@@ -186,18 +186,18 @@ def test_faults_of_a_replica_are_those_of_all_its_ranks() -> None:
     ranks = ranks_with("", "shuffled")
     assert [data_differs(rank, SHAPE) for rank in ranks] == [{"labels": LATER}] * 2 + [{}] * 2
     assert disturbed(ranks) == [0, 1]
-    assert ranks[0].all(Batch) == ranks[1].all(Batch)
+    assert ranks[0].all(BatchHashes) == ranks[1].all(BatchHashes)
 
 
 # What it computes.
 
 
 def params(rank: RankOutput) -> list[str]:
-    return [rank.one(Init).params, *(step.params for step in rank.all(Step))]
+    return [rank.one(Init).params, *(step.params for step in rank.all(TrainStep))]
 
 
 def test_parameters_that_differ() -> None:
-    shape = Shape(4, 1, (4,), 4, 7)
+    shape = CellShape(4, 1, (4,), 4, 7)
     first = ranks_with("other-init", "param-bit", "no-sync", "", shape=shape)
     right = params(first[3])
     assert right[0] == reference_init(shape, 0)
@@ -215,20 +215,20 @@ def test_parameters_that_differ() -> None:
 def test_a_replica_without_sync_keeps_its_own_gradient() -> None:
     ranks = ranks_with("", "no-sync")
     for rank in ranks:
-        steps = rank.all(Step)
+        steps = rank.all(TrainStep)
         own = [step.own is not None and step.own[0] == step.reduced for step in steps]
         assert own == ([False, True, True, True] if rank.place < 2 else [False] * 4)
     assert disturbed(ranks) == [0, 1]
 
 
 def test_gradients_that_are_wrong() -> None:
-    shape = Shape(4, 1, (4,), 4, 7)
+    shape = CellShape(4, 1, (4,), 4, 7)
     ranks = ranks_with("grad-bit", "stale", "", "", shape=shape)
     audits = [rank.one(Audit) for rank in ranks]
     assert [audit.step for audit in audits] == [3] * 4
     assert [audit.used == audit.votes[0] for audit in audits] == [False, False, True, True]
     assert [audits[2].votes[1], audits[2].votes[2]] == [audits[1].votes[0], audits[0].votes[0]]
-    magnitudes = [step.own and step.own[1] for step in ranks[1].all(Step)]
+    magnitudes = [step.own and step.own[1] for step in ranks[1].all(TrainStep)]
     assert magnitudes[0]
     assert magnitudes[1:] == [0.0] * 3
     assert disturbed(ranks) == [0, 1]
@@ -237,9 +237,9 @@ def test_gradients_that_are_wrong() -> None:
 
 def test_a_gradient_that_is_not_a_number_is_the_rank_s_own() -> None:
     ranks = ranks_with("", "nan")
-    finite = [[step.finite for step in rank.all(Step)][:2] for rank in ranks]
+    finite = [[step.finite for step in rank.all(TrainStep)][:2] for rank in ranks]
     assert finite == [[True, True], [True, False], [True, True], [True, True]]
-    assert [rank.all(Step)[1].loss is not None for rank in ranks] == [True] * 4
+    assert [rank.all(TrainStep)[1].loss is not None for rank in ranks] == [True] * 4
     assert disturbed(ranks) == [1]
 
 
@@ -251,7 +251,7 @@ def test_a_learning_rate_is_wrong_on_all_ranks(kind: str) -> None:
         if kind == "frozen":
             assert len(set(params(rank))) == 1
         else:
-            losses = [step.loss for step in rank.all(Step)]
+            losses = [step.loss for step in rank.all(TrainStep)]
             assert None not in losses[:3]
             assert losses[2] is not None
             assert losses[0] is not None
@@ -267,22 +267,22 @@ def test_a_wrong_sum_in_the_collectives_phase() -> None:
     assert disturbed(ranks) == [1]
 
 
-@pytest.mark.parametrize("shape", [SHAPE, Shape(1, 2, (2,), 4, 7)], ids=["dp", "tp"])
-def test_a_wrong_sum_in_the_training(shape: Shape) -> None:
+@pytest.mark.parametrize("shape", [SHAPE, CellShape(1, 2, (2,), 4, 7)], ids=["dp", "tp"])
+def test_a_wrong_sum_in_the_training(shape: CellShape) -> None:
     ranks = ranks_with("", "wrong-result", shape=shape)
     assert disturbed(ranks) == [1]
-    healthy = [step.params for step in run_ranks(shape, only=("train",))[1].all(Step)]
-    got = [step.params for step in ranks[1].all(Step)]
+    healthy = [step.params for step in run_ranks(shape, only=("train",))[1].all(TrainStep)]
+    got = [step.params for step in ranks[1].all(TrainStep)]
     assert got[0] == healthy[0]
     assert got[1] != healthy[1]
 
 
 def test_a_slow_rank_computes_half_as_much_again() -> None:
-    shape = Shape(2, 1, (2,), 16, 7)
+    shape = CellShape(2, 1, (2,), 16, 7)
     ranks = ranks_with("", "slow", shape=shape)
 
     def usual(rank: RankOutput) -> float:
-        return sorted(step.cpu for step in rank.all(Step)[STEP:])[7]
+        return sorted(step.cpu for step in rank.all(TrainStep)[STEP:])[7]
 
     assert 1.25 < usual(ranks[1]) / usual(ranks[0]) < 1.9
     assert disturbed(ranks) == [1]

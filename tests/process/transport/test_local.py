@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from doctor.model import Answer, End, Host, Reach
+from doctor.model import Answer, AnswerEnd, Host, UnreachedKind
 from doctor.transport import Ended, Line, Script
 from doctor.transport.local import LocalTransport
 from tests.support.paths import ROOT
@@ -52,12 +52,12 @@ def gone(pid: str) -> bool:
 
 def test_a_script_is_answered_with_both_streams(transport: LocalTransport) -> None:
     got = one(transport, sh("echo out; echo err >&2"))
-    assert (got.stdout, got.stderr, got.rc, got.end) == (b"out\nDONE\n", b"err\n", 0, End.DONE)
+    assert (got.stdout, got.stderr, got.rc, got.end) == (b"out\nDONE\n", b"err\n", 0, AnswerEnd.DONE)
 
 
 def test_a_command_that_ends_without_its_last_line(transport: LocalTransport) -> None:
     got = one(transport, Script("echo some; exit 7", b"ignored", DONE))
-    assert (got.stdout, got.rc, got.end) == (b"some\n", 7, End.DONE)
+    assert (got.stdout, got.rc, got.end) == (b"some\n", 7, AnswerEnd.DONE)
 
 
 def test_a_command_that_kills_itself(transport: LocalTransport) -> None:
@@ -74,12 +74,12 @@ def test_a_large_stdin_and_a_talkative_reader() -> None:
 
 def test_a_flood_is_stopped_at_the_cap(transport: LocalTransport) -> None:
     got = one(transport, Script("yes", b"", DONE))
-    assert (len(got.stdout), got.end) == (1_000_000, End.FLOOD)
+    assert (len(got.stdout), got.end) == (1_000_000, AnswerEnd.FLOOD)
 
 
 def test_the_deadline_ends_the_whole_group(transport: LocalTransport) -> None:
     got = one(transport, sh("trap '' TERM; sleep 60 & echo $! $$; wait"), timeout=0.7)
-    assert got.end is End.TIMEOUT
+    assert got.end is AnswerEnd.TIMEOUT
     pids = got.stdout.decode().split()
     assert len(pids) == 2
     assert all(gone(pid) for pid in pids)
@@ -87,7 +87,7 @@ def test_the_deadline_ends_the_whole_group(transport: LocalTransport) -> None:
 
 def test_what_a_finished_script_leaves_in_its_group_is_ended(transport: LocalTransport) -> None:
     got = one(transport, sh("sleep 60 >/dev/null 2>&1 & echo $!"))
-    assert got.end is End.DONE
+    assert got.end is AnswerEnd.DONE
     assert gone(got.stdout.decode().split()[0])
 
 
@@ -111,7 +111,7 @@ def test_an_endless_line(transport: LocalTransport) -> None:
     ended = session.receive(5)
     assert isinstance(ended, Ended)
     assert ended.unreached is not None
-    assert ended.unreached.kind is Reach.FLOOD
+    assert ended.unreached.kind is UnreachedKind.FLOOD
     session.close()
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.onhost.shape import Call, Entry, Shape
+from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
 from doctor.smoke.result import Error, Exit, Phase, RankSeen, Sample, SmokePlan, SmokeResult
 from tests.support.smoke.results import healthy, schedule, with_end, with_rank
 
@@ -28,7 +28,7 @@ class Fault:
     """
 
     halt: int | None = None
-    edit: Callable[[list[Entry]], list[Entry]] = list
+    edit: Callable[[list[ScheduledCall]], list[ScheduledCall]] = list
     phase: Phase | None = None
     """It never leaves this phase, one of those before the first collective."""
     look: int | None = None
@@ -54,7 +54,7 @@ def extra(position: int) -> Fault:
 def swapped(position: int) -> Fault:
     """Enters this collective after the one that follows it; seen at once."""
 
-    def edit(entries: list[Entry]) -> list[Entry]:
+    def edit(entries: list[ScheduledCall]) -> list[ScheduledCall]:
         one, two = entries[position - 1 : position + 1]
         return [*entries[: position - 1], two, one, *entries[position + 1 :]]
 
@@ -64,7 +64,7 @@ def swapped(position: int) -> Fault:
 def altered(position: int, **changes: Any) -> Fault:
     """Another size, dtype or operation, once; seen at once."""
 
-    def edit(entries: list[Entry]) -> list[Entry]:
+    def edit(entries: list[ScheduledCall]) -> list[ScheduledCall]:
         entry = entries[position - 1]
         call = entry.call._replace(**changes)
         return [*entries[: position - 1], entry._replace(call=call), *entries[position:]]
@@ -77,20 +77,22 @@ class _Runner:
     """One rank at play: its calls, how many it has entered, and whether it is inside the last one."""
 
     place: int
-    entries: list[Entry]
+    entries: list[ScheduledCall]
     halt: int
     keys: list[Key] = field(default_factory=list)
     inside: bool = False
     met: Counter[tuple[int, ...]] = field(default_factory=Counter)
 
-    def enter(self, shape: Shape, call: Call) -> Key:
+    def enter(self, shape: CellShape, call: CollectiveCall) -> Key:
         members = call.members or tuple(shape.members(call.group, self.place))
         self.keys.append((members, self.met[members]))
         self.met[members] += 1
         return self.keys[-1]
 
 
-def play(shape: Shape, faults: Mapping[int, Fault], blocked: Callable[[Key, Entry], bool]) -> list[_Runner]:
+def play(
+    shape: CellShape, faults: Mapping[int, Fault], blocked: Callable[[Key, ScheduledCall], bool]
+) -> list[_Runner]:
     """Let all ranks run until none can go on. What is `blocked` never ends for anybody."""
     runners = []
     for place in range(shape.world):
@@ -146,7 +148,7 @@ def frozen(
     *,
     cell: int = 0,
     kind: str = "still",
-    blocked: Callable[[Key, Entry], bool] = lambda *_: False,
+    blocked: Callable[[Key, ScheduledCall], bool] = lambda *_: False,
 ) -> SmokeResult:
     """A run that ended because of these faults; keys are ranks of the whole run, all of them in `cell`."""
     places = {plan.seat(rank).place: fault for rank, fault in faults.items()}
@@ -221,7 +223,9 @@ def died(
     return with_rank(with_end(result, "exit", cell=result.plan.seat(rank).cell), rank, exit=exit, error=told)
 
 
-def at(entries: Sequence[Entry], phase: str, group: str | None = None, step: int = 0, nth: int = 0) -> int:
+def at(
+    entries: Sequence[ScheduledCall], phase: str, group: str | None = None, step: int = 0, nth: int = 0
+) -> int:
     """The position of the n-th such call of a schedule."""
     fitting = [
         entry.position

@@ -20,7 +20,7 @@ from mmap import mmap
 from typing import Any
 
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, SIZE, Page
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 from tests.support.paths import ROOT
 
 
@@ -36,7 +36,7 @@ class Marks:
     wait: float
 
 
-def run_phases(shape: Shape, *phases: str, breaking: str = "", rank: int = 0) -> list[Marks]:
+def run_phases(shape: CellShape, *phases: str, breaking: str = "", rank: int = 0) -> list[Marks]:
     """Run the phases on real ranks; `breaking` names a fault of `_FAULTS` that `rank` has."""
     told = {"shape": shape, "phases": phases, "breaking": breaking, "rank": rank}
     done = subprocess.run(
@@ -85,7 +85,7 @@ def _rank(told: dict[str, Any], place: int, store: str) -> None:
     from doctor.smoke.onhost.devices import device_of
 
     torch.set_num_threads(1)
-    shape = Shape(*told["shape"])
+    shape = CellShape(*told["shape"])
     dist.init_process_group(
         "gloo",
         store=FileStore(store, shape.world),
@@ -168,7 +168,7 @@ def _main() -> None:
     told = json.loads(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         children = []
-        for place in range(Shape(*told["shape"]).world):
+        for place in range(CellShape(*told["shape"]).world):
             pid = os.fork()
             if not pid:
                 code = 1

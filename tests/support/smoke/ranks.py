@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES, SIZE, Page, read
-from doctor.smoke.onhost.shape import Call, Entry, Shape
+from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
 from doctor.smoke.result import Event
 
 EventType = TypeVar("EventType", bound=msgspec.Struct)
@@ -41,7 +41,7 @@ class RankOutput:
     events: tuple[Event, ...]
     page: Mapping[str, Any]
     """Its last page: the fields of `Page.FIELDS`, with words for phase, group, op and dtype."""
-    entries: tuple[Entry, ...]
+    entries: tuple[ScheduledCall, ...]
     """Every collective that it entered, as its schedule has it but for the members of pairs."""
     words: str
     """What it wrote to stdout and stderr."""
@@ -58,7 +58,7 @@ class RankOutput:
 
 
 def run_ranks(
-    shape: Shape,
+    shape: CellShape,
     inject: Sequence[Mapping[str, Any]] = (),
     *,
     only: Sequence[str] | None = None,
@@ -94,8 +94,8 @@ def _output(seen: dict[str, Any]) -> RankOutput:
     for line in seen.pop("lines"):
         event = json.loads(line)
         if event["ev"] == "entered":
-            call = Call(event["step"], event["group"], event["op"], event["dtype"], event["bytes"])
-            entries.append(Entry(event["position"], event["phase"], event["seq"], call))
+            call = CollectiveCall(event["step"], event["group"], event["op"], event["dtype"], event["bytes"])
+            entries.append(ScheduledCall(event["position"], event["phase"], event["seq"], call))
         else:
             events.append(msgspec.convert(event, Event))
     fields = dict(zip(Page.FIELDS, seen.pop("fields"), strict=True))
@@ -176,7 +176,7 @@ class Child:
 def _be_rank(place: int, wish: dict[str, Any], memory: mmap.mmap, events: int, go: int, stack: int) -> None:
     from doctor.smoke.onhost import rank
 
-    shape = Shape(**{**wish["shape"], "hosts": tuple(wish["shape"]["hosts"])})
+    shape = CellShape(**{**wish["shape"], "hosts": tuple(wish["shape"]["hosts"])})
     page = RecordedPage(memory, place)
     page.say = rank._sayer(events)
     page.enter_phase("spawned")

@@ -18,26 +18,26 @@ from doctor.smoke.onhost.bandwidthplan import meetings
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.random_bytes import hashed, words
 from doctor.smoke.onhost.schedule import schedule as make_schedule
-from doctor.smoke.onhost.shape import Entry, Shape
+from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.onhost.trainplan import audited, places_again, replicas_again, shown
 from doctor.smoke.result import (
     Audit,
-    Batch,
+    BatchHashes,
     Collectives,
-    End,
     Exit,
     HostSeen,
     Init,
-    Pair,
     RankSeen,
+    RunEnd,
     Sample,
-    Seat,
     SmokePlan,
     SmokeResult,
+    SmokeSeat,
     Solo,
     Started,
-    Step,
+    TrainStep,
+    Transfer,
 )
 
 RankChange = Callable[[RankSeen], RankSeen]
@@ -60,7 +60,7 @@ def plan_of(
         backend=backend,
         hosts=tuple(names),
         seats=tuple(
-            Seat(
+            SmokeSeat(
                 rank=rank,
                 host=names[rank // each],
                 local=rank % each,
@@ -84,7 +84,7 @@ def healthy(plan: SmokePlan) -> SmokeResult:
     seconds = {"start": 0.9, "join": 0.1, "collectives": 0.4, "train": 1.0, "audit": 0.1}
     return SmokeResult(
         plan=plan,
-        end=End("done", 3.0),
+        end=RunEnd("done", 3.0),
         ranks=tuple(_rank(plan, seat) for seat in plan.seats),
         hosts=tuple(
             HostSeen(host, python="/usr/bin/python3", imported=1.0, cores=64, load=0.5, reverse_dns=0.001)
@@ -96,16 +96,16 @@ def healthy(plan: SmokePlan) -> SmokeResult:
 
 
 @cache
-def schedule(shape: Shape, place: int) -> tuple[Entry, ...]:
+def schedule(shape: CellShape, place: int) -> tuple[ScheduledCall, ...]:
     return tuple(make_schedule(shape, place))
 
 
-def _rank(plan: SmokePlan, seat: Seat) -> RankSeen:
+def _rank(plan: SmokePlan, seat: SmokeSeat) -> RankSeen:
     return replace(_whole(plan.shape(seat.cell), seat.place), rank=seat.rank, pid=4000 + seat.rank)
 
 
 @cache
-def _whole(shape: Shape, place: int) -> RankSeen:
+def _whole(shape: CellShape, place: int) -> RankSeen:
     entries = schedule(shape, place)
     return RankSeen(
         rank=0,
@@ -126,7 +126,7 @@ def _whole(shape: Shape, place: int) -> RankSeen:
         audits=tuple(audit_at(shape, step, place) for step in range(shape.steps) if audited(shape, step)),
         solo=Solo(tuple(mark("solo", batch) for batch in places_again(shape, place))),
         pairs=tuple(
-            Pair(meeting.peer, meeting.round, 120_000_000, 0.1, 0.0001, meeting.stage)
+            Transfer(meeting.peer, meeting.round, 120_000_000, 0.1, 0.0001, meeting.stage)
             for meeting in meetings(shape, place)
         ),
         seconds={"start": 0.9, "join": 0.1, "collectives": 0.4, "train": 1.0, "audit": 0.1},
@@ -135,7 +135,7 @@ def _whole(shape: Shape, place: int) -> RankSeen:
     )
 
 
-def _last_page(shape: Shape, place: int) -> Sample:
+def _last_page(shape: CellShape, place: int) -> Sample:
     entries = schedule(shape, place)
     page = Sample(2 * len(entries) + 40, "done", 0, len(entries), "none", 0, "none", "none", 0, False, 0.1)
     if not entries:
@@ -149,13 +149,13 @@ def mark(*what: object) -> str:
     return hashed(" ".join(str(each) for each in what).encode())
 
 
-def batch_at(shape: Shape, step: int, place: int) -> Batch:
-    return Batch(step, *reference_batch(shape, step, place), reference_streams(shape, step, place))
+def batch_at(shape: CellShape, step: int, place: int) -> BatchHashes:
+    return BatchHashes(step, *reference_batch(shape, step, place), reference_streams(shape, step, place))
 
 
-def step_at(shape: Shape, step: int, place: int) -> Step:
+def step_at(shape: CellShape, step: int, place: int) -> TrainStep:
     dp, tp = shape.dp_of(place), shape.tp_of(place)
-    return Step(
+    return TrainStep(
         step,
         loss=loss_at(shape, step, dp),
         finite=True,
@@ -168,29 +168,29 @@ def step_at(shape: Shape, step: int, place: int) -> Step:
     )
 
 
-def loss_at(shape: Shape, step: int, dp: int) -> float:
+def loss_at(shape: CellShape, step: int, dp: int) -> float:
     """Falls like the real one: 4.64 at first, 0.88 after 30 steps."""
     return (FLOOR + 3.9 * math.exp(-step / 8)) * noise(shape, "loss", step, dp)
 
 
-def projection(shape: Shape, step: int, dp: int, tp: int) -> tuple[float, float]:
+def projection(shape: CellShape, step: int, dp: int, tp: int) -> tuple[float, float]:
     return 0.5 * noise(shape, "projection", step, dp, tp) - 0.3, 12.0
 
 
-def noise(shape: Shape, *what: object) -> float:
+def noise(shape: CellShape, *what: object) -> float:
     """Around 1, give or take two percent, and always the same."""
     key = " ".join(str(each) for each in (shape.seed, *what))
     return 0.98 + 0.04 * words(key, 1)[0] / 2**32
 
 
-def audit_at(shape: Shape, step: int, place: int) -> Audit:
+def audit_at(shape: CellShape, step: int, place: int) -> Audit:
     dp, tp = shape.dp_of(place), shape.tp_of(place)
     votes = tuple(mark("gradient", shape.seed, step, batch, tp) for batch in replicas_again(shape, dp))
     return Audit(step, votes[0], votes)
 
 
 def with_end(result: SmokeResult, kind: Any, seconds: float = 5.0, **changes: Any) -> SmokeResult:
-    return replace(result, end=End(kind, seconds, **changes))
+    return replace(result, end=RunEnd(kind, seconds, **changes))
 
 
 def with_rank(
@@ -208,7 +208,11 @@ def with_host(result: SmokeResult, host: str, **changes: Any) -> SmokeResult:
 
 
 def with_steps(
-    result: SmokeResult, rank: int, change: Callable[[Step], Step], first: int = 0, last: int = 10**9
+    result: SmokeResult,
+    rank: int,
+    change: Callable[[TrainStep], TrainStep],
+    first: int = 0,
+    last: int = 10**9,
 ) -> SmokeResult:
     """The training steps `first` to `last` of one rank changed."""
     seen = result.ranks[rank].steps
@@ -217,7 +221,7 @@ def with_steps(
 
 
 def with_batches(
-    result: SmokeResult, rank: int, change: Callable[[Batch], Batch], first: int = 0
+    result: SmokeResult, rank: int, change: Callable[[BatchHashes], BatchHashes], first: int = 0
 ) -> SmokeResult:
     """What one rank said of its batches, from step `first` on, changed."""
     seen = result.ranks[rank].batches

@@ -10,9 +10,9 @@ from typing import Any
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.onhost.collectiveplan import PERIOD, addends, total
 from doctor.smoke.onhost.corpus import reference_batch
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.trainplan import replicas_again
-from doctor.smoke.result import Batch, CollectiveWrong, RankSeen, SmokeResult, Step
+from doctor.smoke.result import BatchHashes, CollectiveWrong, RankSeen, SmokeResult, TrainStep
 from tests.support.smoke.results import changed, healthy, mark, plan_of, with_batches, with_rank, with_steps
 
 Spoil = Callable[[SmokeResult], SmokeResult]
@@ -48,7 +48,7 @@ def both(*spoils: Spoil) -> Spoil:
     return spoil
 
 
-def shape_and_place(result: SmokeResult, rank: int) -> tuple[Shape, int]:
+def shape_and_place(result: SmokeResult, rank: int) -> tuple[CellShape, int]:
     seat = result.plan.seat(rank)
     return result.plan.shape(seat.cell), seat.place
 
@@ -56,7 +56,7 @@ def shape_and_place(result: SmokeResult, rank: int) -> tuple[Shape, int]:
 # Data.
 
 
-def batches(rank: int, change: Callable[[Batch], Any], first: int = 0) -> Spoil:
+def batches(rank: int, change: Callable[[BatchHashes], Any], first: int = 0) -> Spoil:
     return lambda result: with_batches(result, rank, change, first)
 
 
@@ -68,7 +68,7 @@ def masked(rank: int, first: int = 0) -> Spoil:
 def stray(rank: int, *names: str, first: int = 0) -> Spoil:
     """Other draws from some streams."""
 
-    def change(batch: Batch) -> Any:
+    def change(batch: BatchHashes) -> Any:
         streams = {name: mark(name, rank, batch.step) for name in names}
         return changed(batch, streams={**batch.streams, **streams})
 
@@ -81,8 +81,8 @@ def data_of(rank: int, other: int, ahead: int = 0) -> Spoil:
     def spoil(result: SmokeResult) -> SmokeResult:
         shape, _ = shape_and_place(result, rank)
 
-        def change(batch: Batch) -> Batch:
-            return Batch(batch.step, *reference_batch(shape, batch.step + ahead, other), batch.streams)
+        def change(batch: BatchHashes) -> BatchHashes:
+            return BatchHashes(batch.step, *reference_batch(shape, batch.step + ahead, other), batch.streams)
 
         return with_batches(result, rank, change)
 
@@ -97,7 +97,7 @@ def split_losses(rank: int, first: int) -> Spoil:
 # The training.
 
 
-def steps(rank: int, change: Callable[[Step], Step], first: int = 0, last: int = 10**9) -> Spoil:
+def steps(rank: int, change: Callable[[TrainStep], TrainStep], first: int = 0, last: int = 10**9) -> Spoil:
     return lambda result: with_steps(result, rank, change, first, last)
 
 

@@ -17,10 +17,10 @@ from doctor.expect import FIELDS, Expect
 from doctor.job import plan
 from doctor.judge.findings import IN_CONTAINER
 from doctor.judge.playbook import exams, load_exam, load_remedies, placeholders
-from doctor.judge.registry import bundled, find
+from doctor.judge.registry import bundled, find_checks
 from tests.support.paths import ROOT
 
-FOUND = find()
+FOUND = find_checks()
 CHECKS = {check.id: check for check in FOUND.checks}
 FILES = sorted(bundled("checks").glob("*.py"))
 RECIPES = load_remedies().recipes

@@ -9,12 +9,12 @@ import pytest
 from doctor.api import Undecided
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.mesh import MeshResult
 from doctor.model import Host
 from tests.support.recordings import mesh
 
-(CHECK,) = (check for check in find().checks if check.id == "port-unreachable")
+(CHECK,) = (check for check in find_checks().checks if check.id == "port-unreachable")
 NAMES = ["a", "b", "c"]
 
 

@@ -11,16 +11,16 @@ import pytest
 from doctor.api import ASCEND, NVIDIA, Check, Skip, Undecided
 from doctor.expect import Expect
 from doctor.facts.gpus import Gpu, Gpus
-from doctor.facts.nvidia.gpus import GpuProcess, Health
+from doctor.facts.nvidia.gpus import GpuProcess, NvidiaHealth
 from doctor.facts.processes import KernelLine
-from doctor.facts.system import Devices, Found
+from doctor.facts.system import Devices, FoundDevices
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import load_remedies
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, Severity, Sourced, View
 
-CHECKS = {check.id: check for check in find().checks}
+CHECKS = {check.id: check for check in find_checks().checks}
 MISSING = CHECKS["gpu-missing"]
 UNHEALTHY = CHECKS["gpu-unhealthy"]
 BUSY = CHECKS["gpu-busy"]
@@ -45,7 +45,7 @@ def with_gpu(index: int, **changes: Any) -> Gpus:
 
 
 def devices(count: int = 8, *, on_bus: int = 8, driver: str = "550.54.15") -> Devices:
-    found = {NVIDIA.name: Found(tuple(range(count)), on_bus, driver)}
+    found = {NVIDIA.name: FoundDevices(tuple(range(count)), on_bus, driver)}
     return Devices(found, "nvidia" if count else "cpu")
 
 
@@ -254,20 +254,20 @@ def test_gpus_that_the_job_names() -> None:
         lacking(FOUR, job=plan(CUDA_VISIBLE_DEVICES="MIG-1"))
 
 
-WELL = dict.fromkeys(range(8), Health(0, None, False, False, "None", False, "Completed", "Success"))
+WELL = dict.fromkeys(range(8), NvidiaHealth(0, None, False, False, "None", False, "Completed", "Success"))
 
 
-def unwell(index: int, **changes: Any) -> dict[int, Health]:
+def unwell(index: int, **changes: Any) -> dict[int, NvidiaHealth]:
     return {**WELL, index: replace(WELL[index], **changes)}
 
 
 def test_healthy_gpus() -> None:
-    for health in (WELL, None, dict.fromkeys(range(8), Health())):
+    for health in (WELL, None, dict.fromkeys(range(8), NvidiaHealth())):
         assert found(UNHEALTHY, gpus(), plan(), health) == []
     assert found(UNHEALTHY, gpus(said=("Warning: persistence mode is disabled",)), plan(), WELL) == []
 
 
-ILL: dict[str, tuple[Gpus, dict[int, Health] | None, str, str | None, str]] = {
+ILL: dict[str, tuple[Gpus, dict[int, NvidiaHealth] | None, str, str | None, str]] = {
     "lost": (with_gpu(3, trouble="GPU is lost"), WELL, "the GPU has fallen off the bus", "GPU 3", "fail"),
     "to be reset": (
         with_gpu(3, trouble="GPU requires reset"),
@@ -486,7 +486,7 @@ def test_gpus_that_are_busy_with_the_same_are_told_once() -> None:
 
 
 def test_whole_memory() -> None:
-    for health in (WELL, dict.fromkeys(range(8), Health()), {}):
+    for health in (WELL, dict.fromkeys(range(8), NvidiaHealth()), {}):
         assert found(ECC, health, gpus(), plan()) == []
 
 
@@ -512,7 +512,9 @@ def xid(number: int, bus: str = "0000:02:00", age: float | None = 60.0) -> Kerne
     return KernelLine(age, f"NVRM: Xid (PCI:{bus}): {number}, pid=1, name=python, whatever")
 
 
-def told(*lines: KernelLine, health: Mapping[int, Health] | None = None, listed: Gpus | None = None) -> Any:
+def told(
+    *lines: KernelLine, health: Mapping[int, NvidiaHealth] | None = None, listed: Gpus | None = None
+) -> Any:
     return found(XID, lines, listed or gpus(), health, plan(), Expect())
 
 
@@ -533,7 +535,7 @@ def test_a_quiet_kernel_log() -> None:
         (94, None, "warn"),
     ],
 )
-def test_an_xid(number: int, health: Mapping[int, Health] | None, wanted: str) -> None:
+def test_an_xid(number: int, health: Mapping[int, NvidiaHealth] | None, wanted: str) -> None:
     (problem,) = told(xid(number), xid(number, age=7200.0), health=health)
     assert problem.summary.startswith(f"Xid {number}: ")
     assert (problem.subject, problem.actual) == ("GPU 2", "2 times")
@@ -564,7 +566,7 @@ def of_no_accelerator(source: str = "no accelerator found") -> JobPlan:
 
 EVERY_BARE = dict.fromkeys(FOUR, BARE)
 EVERY_UNDRIVEN = dict.fromkeys(FOUR, NO_DRIVER)
-NPU_HOST = Devices({ASCEND.name: Found(on_bus=8)}, "atlas-a2")
+NPU_HOST = Devices({ASCEND.name: FoundDevices(on_bus=8)}, "atlas-a2")
 
 
 @pytest.mark.parametrize(

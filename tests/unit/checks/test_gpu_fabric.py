@@ -9,16 +9,16 @@ import pytest
 
 from doctor.api import Check, Skip, Undecided
 from doctor.facts.gpus import Gpu, Gpus
-from doctor.facts.infiniband import Port
-from doctor.facts.nvidia.gpus import Health
+from doctor.facts.infiniband import InfinibandPort
+from doctor.facts.nvidia.gpus import NvidiaHealth
 from doctor.facts.nvidia.nvlink import FabricManager, Links
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import load_remedies
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, View
 
-CHECKS = {check.id: check for check in find().checks}
+CHECKS = {check.id: check for check in find_checks().checks}
 NVLINK = CHECKS["nvlink-down"]
 MANAGER = CHECKS["fabric-manager-down"]
 PORT = CHECKS["ib-port-down"]
@@ -169,8 +169,8 @@ def test_a_gpu_is_blamed_once() -> None:
     assert problem.summary == "NVLinks are inactive"
 
 
-JOINED = dict.fromkeys(range(8), Health(fabric="Completed", fabric_status="Success"))
-WAITING = dict.fromkeys(range(8), Health(fabric="In Progress"))
+JOINED = dict.fromkeys(range(8), NvidiaHealth(fabric="Completed", fabric_status="Success"))
+WAITING = dict.fromkeys(range(8), NvidiaHealth(fabric="In Progress"))
 UP, GONE, HIDDEN = FabricManager(4, True), FabricManager(4, False), FabricManager(4, None)
 NONE = FabricManager(0, False)
 
@@ -180,16 +180,16 @@ NONE = FabricManager(0, False)
     [
         (UP, JOINED, View.HOST),
         (UP, None, View.HOST),
-        (UP, dict.fromkeys(range(8), Health()), View.HOST),
+        (UP, dict.fromkeys(range(8), NvidiaHealth()), View.HOST),
         (NONE, JOINED, View.HOST),
-        (NONE, {0: Health(fabric="Not Supported", fabric_status="Unknown Error")}, View.HOST),
-        (NONE, {0: Health(fabric="Not Started")}, View.HOST),
+        (NONE, {0: NvidiaHealth(fabric="Not Supported", fabric_status="Unknown Error")}, View.HOST),
+        (NONE, {0: NvidiaHealth(fabric="Not Started")}, View.HOST),
         (GONE, JOINED, View.CONTAINER),
         (HIDDEN, JOINED, View.HOST),
     ],
 )
 def test_a_fabric_that_is_set_up(
-    manager: FabricManager, health: Mapping[int, Health] | None, view: View
+    manager: FabricManager, health: Mapping[int, NvidiaHealth] | None, view: View
 ) -> None:
     assert found(MANAGER, manager, health, view) == []
 
@@ -203,7 +203,7 @@ def test_a_fabric_that_is_set_up(
         (GONE, WAITING, View.CONTAINER, "GPUs have not joined the NVLink fabric", "GPUs 0-7", "fail"),
         (
             UP,
-            {**JOINED, 3: Health(fabric="Not Started")},
+            {**JOINED, 3: NvidiaHealth(fabric="Not Started")},
             View.HOST,
             "GPUs have not joined the NVLink fabric",
             "GPU 3",
@@ -211,7 +211,7 @@ def test_a_fabric_that_is_set_up(
         ),
         (
             UP,
-            {**JOINED, 2: Health(fabric="Completed", fabric_status="Insufficient Resources")},
+            {**JOINED, 2: NvidiaHealth(fabric="Completed", fabric_status="Insufficient Resources")},
             View.HOST,
             "GPUs could not join the NVLink fabric",
             "GPU 2",
@@ -219,7 +219,10 @@ def test_a_fabric_that_is_set_up(
         ),
         (
             UP,
-            {**JOINED, 2: Health(fabric="Completed", fabric_status="Success", fabric_health="Unhealthy")},
+            {
+                **JOINED,
+                2: NvidiaHealth(fabric="Completed", fabric_status="Success", fabric_health="Unhealthy"),
+            },
             View.HOST,
             "the NVLink fabric of the GPU is not well",
             "GPU 2",
@@ -227,7 +230,7 @@ def test_a_fabric_that_is_set_up(
         ),
         (
             UP,
-            {1: Health(fabric="Completed", fabric_status="Success", fabric_health="Limited Capacity")},
+            {1: NvidiaHealth(fabric="Completed", fabric_status="Success", fabric_health="Limited Capacity")},
             View.HOST,
             "the NVLink fabric of the GPU is not well",
             "GPU 1",
@@ -237,7 +240,7 @@ def test_a_fabric_that_is_set_up(
 )
 def test_a_fabric_that_is_not_set_up(
     manager: FabricManager,
-    health: Mapping[int, Health] | None,
+    health: Mapping[int, NvidiaHealth] | None,
     view: View,
     summary: str,
     subject: str | None,
@@ -262,18 +265,20 @@ def test_a_manager_that_cannot_be_seen(manager: FabricManager, view: View | None
 
 def test_there_is_nothing_to_manage() -> None:
     with pytest.raises(Skip, match="no NVSwitch"):
-        found(MANAGER, NONE, dict.fromkeys(range(8), Health()), View.HOST)
+        found(MANAGER, NONE, dict.fromkeys(range(8), NvidiaHealth()), View.HOST)
 
 
-def rail(number: int, state: str = "active", physical: str = "LinkUp", layer: str = "InfiniBand") -> Port:
-    return Port(f"mlx5_{number}", 1, state, physical, "400", layer)
+def rail(
+    number: int, state: str = "active", physical: str = "LinkUp", layer: str = "InfiniBand"
+) -> InfinibandPort:
+    return InfinibandPort(f"mlx5_{number}", 1, state, physical, "400", layer)
 
 
 ALL_UP = (rail(0), rail(1), rail(2), rail(3, layer="Ethernet"))
 SPARE = (rail(0), rail(1, "down", "Polling"), rail(2, "down", "Disabled", "Ethernet"))
 
 
-def ports(*changed: Port) -> dict[str, tuple[Port, ...]]:
+def ports(*changed: InfinibandPort) -> dict[str, tuple[InfinibandPort, ...]]:
     """Three hosts with all ports up, and node3 with these instead of its own."""
     other = {port.device: port for port in changed}
     return {
@@ -295,7 +300,7 @@ def ports(*changed: Port) -> dict[str, tuple[Port, ...]]:
         ({"node1": (rail(0), rail(1)), "node2": (rail(0), rail(1, "down", layer="Ethernet"))}, {}),
     ],
 )
-def test_ports_as_they_should_be(own: Mapping[str, tuple[Port, ...]], env: dict[str, str]) -> None:
+def test_ports_as_they_should_be(own: Mapping[str, tuple[InfinibandPort, ...]], env: dict[str, str]) -> None:
     assert found(PORT, own, plan(**env)) == []
 
 
@@ -345,7 +350,7 @@ def test_ports_as_they_should_be(own: Mapping[str, tuple[Port, ...]], env: dict[
     ],
 )
 def test_a_port_is_down(
-    own: Mapping[str, tuple[Port, ...]],
+    own: Mapping[str, tuple[InfinibandPort, ...]],
     env: dict[str, str],
     summary: str,
     subject: str,
@@ -357,8 +362,10 @@ def test_a_port_is_down(
     assert (problem.expected, severity(PORT, problem)) == (expected, wanted)
 
 
-def roce(number: int, state: str = "active", rate: str = "200 Gb/sec (2X NDR)") -> Port:
-    return Port(f"mlx5_{number}", 1, state, "LinkUp" if state == "active" else "Disabled", rate, "Ethernet")
+def roce(number: int, state: str = "active", rate: str = "200 Gb/sec (2X NDR)") -> InfinibandPort:
+    return InfinibandPort(
+        f"mlx5_{number}", 1, state, "LinkUp" if state == "active" else "Disabled", rate, "Ethernet"
+    )
 
 
 SLOW = "25 Gb/sec (1X EDR)"
@@ -390,7 +397,11 @@ SLOW = "25 Gb/sec (1X EDR)"
     ],
 )
 def test_ports_that_may_not_be_of_the_fabric_only_warn(
-    good: tuple[Port, ...], bad: tuple[Port, ...], hosts: int, env: dict[str, str], wanted: str
+    good: tuple[InfinibandPort, ...],
+    bad: tuple[InfinibandPort, ...],
+    hosts: int,
+    env: dict[str, str],
+    wanted: str,
 ) -> None:
     own = {f"node{n}": good for n in range(1, hosts)} | {f"node{hosts}": bad}
     (problem,) = found(PORT, own, plan(**env))
@@ -484,7 +495,7 @@ def test_cards_of_both_kinds_are_told_apart() -> None:
 
 @pytest.mark.parametrize(("env", "wanted"), [({}, []), ({"NCCL_IB_HCA": "mlx5"}, ["fail"])])
 def test_fewer_cards_of_other_names(env: dict[str, str], wanted: list[str]) -> None:
-    other = (Port("bnxt_re0", 1, "active", "LinkUp", "200", "Ethernet"),)
+    other = (InfinibandPort("bnxt_re0", 1, "active", "LinkUp", "200", "Ethernet"),)
     hosts = {**dict.fromkeys(("node1", "node2", "node3"), ALL_UP), "node4": other}
     problems = [p for p in found(PORT, hosts, plan(**env)) if "InfiniBand" in p.summary]
     assert [severity(PORT, problem) for problem in problems] == wanted

@@ -8,10 +8,10 @@ from doctor.expect import Expect
 from doctor.facts.processes import KernelLine
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, Sourced
 
-(KERNEL_LOG_CHECK,) = (check for check in find().checks if check.id == "kernel-log")
+(KERNEL_LOG_CHECK,) = (check for check in find_checks().checks if check.id == "kernel-log")
 # As the drivers mlx5_core, hns3, hinic and igb write it.
 LINKS = (
     ("mlx5_core 0000:3b:00.0 ens1f0: Link up", "mlx5_core 0000:3b:00.0 ens1f0: Link down"),

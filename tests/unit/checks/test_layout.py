@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from doctor.api import ASCEND, Backend, Confidence, Problem, Severity, Skip, Undecided
-from doctor.facts.system import Devices, Found
+from doctor.facts.system import Devices, FoundDevices
 from doctor.job.parallel import DTYPES, read_layout
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.model import Host, Sourced, Status
 from doctor.rules.parallel import CONVERTED, REDUCED
 from tests.support import recordings
 
-(CHECK,) = (check for check in find().checks if check.id == "plan-invalid")
+(CHECK,) = (check for check in find_checks().checks if check.id == "plan-invalid")
 FAIL, WARN = Severity.FAIL, Severity.WARN
 
 
@@ -32,7 +32,7 @@ def plan_of(said: str, ranks: Mapping[str, int], backend: Backend, source: str =
 
 def devices(product: str, ranks: Mapping[str, int], on_bus: int = 0) -> dict[str, Devices]:
     return {
-        host: Devices({ASCEND.name: Found(tuple(range(n)), on_bus or n)}, product)
+        host: Devices({ASCEND.name: FoundDevices(tuple(range(n)), on_bus or n)}, product)
         for host, n in ranks.items()
     }
 

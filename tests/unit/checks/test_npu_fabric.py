@@ -20,8 +20,8 @@ from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts
 from doctor.model import Capture, Host, Missing, Problem
-from doctor.probe import Heard
-from doctor.run.ping_round import follow_up
+from doctor.probe import HostAnswer
+from doctor.run.ping_round import plan_ping_round
 
 Addresses = dict[str, PerDevice[Address | None]]
 
@@ -221,7 +221,7 @@ def test_only_hosts_of_one_product_ping_each_other() -> None:
     assert plan == {"node1": ((0, "10.20.0.3"),), "node3": ((0, "10.20.0.1"),)}
 
 
-def heard(name: str, *, busy: bool = False, address: Missing | None = None) -> Heard:
+def heard(name: str, *, busy: bool = False, address: Missing | None = None) -> HostAnswer:
     """A host with one NPU, 10.0.0.N."""
     texts = {
         NPU_ADDRESSES.name: f"devices 0\nipaddr:10.0.0.{name[-1]}\nnetmask:255.0.0.0\n@ 0 0",
@@ -230,7 +230,7 @@ def heard(name: str, *, busy: bool = False, address: Missing | None = None) -> H
     }
     captures = {fact: Capture(fact, 0, text) for fact, text in texts.items()}
     missing = {NPU_ADDRESSES.name: address} if address else {}
-    return Heard(name, captures, missing, True, 0.0, 1.0)
+    return HostAnswer(name, captures, missing, True, 0.0, 1.0)
 
 
 IDLE = """| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
@@ -251,10 +251,10 @@ IDLE += "| No running processes found in NPU 0                                  
 
 def test_the_second_round_leaves_hosts_alone_that_are_at_work() -> None:
     facts = Facts({name: heard(name, busy=name == "node2") for name in ("node1", "node2", "node3")})
-    found = follow_up(facts, PLAN, everybody=False, also_busy=False)
+    found = plan_ping_round(facts, PLAN, everybody=False, also_busy=False)
     assert found.pings == {"node1": ((0, "10.0.0.3"),), "node3": ((0, "10.0.0.1"),)}
     assert "--on-busy run" in found.without["node2"].reason
-    everyone = follow_up(facts, PLAN, everybody=False, also_busy=True)
+    everyone = plan_ping_round(facts, PLAN, everybody=False, also_busy=True)
     assert set(everyone.pings) == {"node1", "node2", "node3"}
     assert not everyone.without
 
@@ -271,7 +271,7 @@ def test_the_second_round_says_why_a_host_has_no_pings() -> None:
             "node3": heard("node3"),
         }
     )
-    without = follow_up(facts, PLAN, everybody=False, also_busy=False).without
+    without = plan_ping_round(facts, PLAN, everybody=False, also_busy=False).without
     assert without["node1"] == Missing("npu-pings", "needs root")
     assert without["node2"].absent
     assert "none of its NPUs" in without["node3"].reason

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from doctor.api import Severity
-from doctor.facts.ascend.ports import Neighbour, Port
+from doctor.facts.ascend.ports import Neighbour, NpuPort
 from tests.support.npu_cluster import (
     FLAT,
     HOSTS,
@@ -26,7 +26,7 @@ from tests.support.npu_cluster import (
 
 UP = each(True)
 OWN = FLAT.of()["node1"]
-LANES = (Port(0, 4, 200, "ETH", False, "Electrical"), Port(0, 5, 200, "ETH", True, "Electrical"))
+LANES = (NpuPort(0, 4, 200, "ETH", False, "Electrical"), NpuPort(0, 5, 200, "ETH", True, "Electrical"))
 
 
 def down(

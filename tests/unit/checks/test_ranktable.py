@@ -14,9 +14,9 @@ from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.reading import read_recording
-from doctor.judge.run_facts import givens
+from doctor.judge.run_facts import run_facts
 from doctor.model import Capture, Host, Missing
-from doctor.probe import Heard
+from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.text.textfile import posix_cksum
 from tests.support.npu_cluster import FLAT, HOSTS, RAILS, SILENT, Judgement, devices, everywhere, judge, plan
@@ -287,7 +287,7 @@ def test_a_relative_path_is_not_followed(name: str) -> None:
 def given_table(*said: Capture | Missing, env: Mapping[str, str] | None = None) -> TableSeen | Missing:
     hosts = tuple(Host(f"node{n}", f"node{n}") for n in range(1, len(said) + 1))
     heard = {
-        host.name: Heard(
+        host.name: HostAnswer(
             host.name,
             {} if isinstance(one, Missing) else {"tables": one},
             {"tables": one} if isinstance(one, Missing) else {},
@@ -299,7 +299,7 @@ def given_table(*said: Capture | Missing, env: Mapping[str, str] | None = None) 
     }
     wishes = JobWishes(env=TOLD if env is None else env)
     recording = Recording(1, "0", "check", "standard", "ssh", "", 1.0, hosts, wishes, {}, heard=heard)
-    found = givens(read_recording(recording))[RANK_TABLE.name]
+    found = run_facts(read_recording(recording))[RANK_TABLE.name]
     assert isinstance(found, TableSeen | Missing)
     return found
 

@@ -15,20 +15,20 @@ import pytest
 
 from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
 from doctor.expect import Expect
-from doctor.facts.smoke import SMOKE, SmokeRun, SmokeSeen
-from doctor.judge.engine import Case, Facts, judge
-from doctor.judge.findings import findings
+from doctor.facts.smoke import SMOKE, JudgedRun, SmokeSeen
+from doctor.judge.engine import Facts, Inputs, judge
+from doctor.judge.findings import fold_findings
 from doctor.judge.playbook import load_remedies
 from doctor.judge.reading import read_recording
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.model import Finding, Missing, Problem, Result, Status
 from doctor.smoke import judge as judges
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.result import End, LeftOutOfSmoke, SmokeResult, Step
+from doctor.smoke.result import LeftOutOfSmoke, RunEnd, SmokeResult, TrainStep
 from tests.support.recordings import heard, recording
 from tests.support.smoke.results import changed, healthy, plan_of, with_rank, with_steps
 
-CHECKS = {check.id: check for check in find().checks}
+CHECKS = {check.id: check for check in find_checks().checks}
 SMOKE_CHECKS = [id for id, check in CHECKS.items() if SMOKE in check.needs]
 FAULTS = (
     "smoke-not-started",
@@ -46,19 +46,19 @@ WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 NAMES = ["n1", "n2", "n3", "n4"]
 
 
-def run(*charges: Charge, of: SmokeResult | None = None, **plan: Any) -> SmokeRun:
-    return SmokeRun(of or healthy(plan_of(**{"hosts": 4, "each": 2, "tp": 2} | plan)), charges)
+def run(*charges: Charge, of: SmokeResult | None = None, **plan: Any) -> JudgedRun:
+    return JudgedRun(of or healthy(plan_of(**{"hosts": 4, "each": 2, "tp": 2} | plan)), charges)
 
 
 def charge(check: str, *ranks: int, **more: Any) -> Charge:
     return Charge(**{"check": check, "kind": "kind", "summary": "it went wrong", "ranks": ranks} | more)
 
 
-def judged(*runs: SmokeRun, names: Iterable[str] = NAMES, **more: Any) -> list[Result]:
+def judged(*runs: JudgedRun, names: Iterable[str] = NAMES, **more: Any) -> list[Result]:
     """What the smoke checks say of these runs."""
     names = list(names)
     made = recording(names)
-    case = Case(
+    case = Inputs(
         plan=read_recording(made).plan,
         facts=Facts({name: heard(n, names) for n, name in enumerate(names, 1)}),
         expect={},
@@ -80,7 +80,7 @@ def told(results: Iterable[Result], *others: tuple[str, str, Status]) -> dict[st
         Result(check, (host,), status, problem=Problem("ill", where=(Place(host=host),)))
         for check, host, status in others
     ]
-    found = findings([*results, *made], CHECKS, {}, load_remedies().mend)
+    found = fold_findings([*results, *made], CHECKS, {}, load_remedies().mend)
     return {finding.check: finding for finding in found}
 
 
@@ -221,7 +221,7 @@ def ended(
         if rank not in done:
             result = with_rank(result, rank, phase=phase, done=False)
     out = tuple(LeftOutOfSmoke(host, why) for host, why in (left or {}).items())
-    return replace(result, end=End(kind, 5.0), left_out=out)
+    return replace(result, end=RunEnd(kind, 5.0), left_out=out)
 
 
 GOT_TO = {
@@ -272,7 +272,7 @@ def test_a_warning_decides_nothing_about_its_host() -> None:
     assert of(results, "smoke-desync") == [("n1n2n3n4", "unknown")]
 
 
-def without_n3(*charges: Charge) -> SmokeRun:
+def without_n3(*charges: Charge) -> JudgedRun:
     plan = plan_of(hosts=3, each=2, tp=2)
     names = {"n1": "n1", "n2": "n2", "n3": "n4"}
     plan = replace(
@@ -281,7 +281,7 @@ def without_n3(*charges: Charge) -> SmokeRun:
         seats=tuple(replace(seat, host=names[seat.host]) for seat in plan.seats),
     )
     left = LeftOutOfSmoke("n3", "an earlier smoke run named it")
-    return SmokeRun(replace(healthy(plan), left_out=(left,)), charges)
+    return JudgedRun(replace(healthy(plan), left_out=(left,)), charges)
 
 
 def test_a_run_that_was_repeated_decides_for_the_others() -> None:
@@ -303,10 +303,10 @@ def test_what_two_runs_saw_is_told_once_although_ranks_have_other_numbers() -> N
 def test_hosts_that_were_left_out_are_not_called_healthy() -> None:
     left = {"n4": "busy: another job runs there", "n9": "unexamined: no answer"}
     result = replace(without_n3().result, left_out=tuple(LeftOutOfSmoke(*each) for each in left.items()))
-    results = judged(SmokeRun(result, ()), unheard=frozenset({"n9"}))
+    results = judged(JudgedRun(result, ()), unheard=frozenset({"n9"}))
     assert {r.status for r in results} == {Status.PASS}, "n4 took part"
     named = replace(result.left_out[0], host="n3")
-    results = judged(SmokeRun(replace(result, left_out=(named, result.left_out[1])), ()), unheard={"n9"})
+    results = judged(JudgedRun(replace(result, left_out=(named, result.left_out[1])), ()), unheard={"n9"})
     assert of(results, "smoke-hang") == [("n3", "unknown"), ("n1n2n4", "pass")]
     assert next(r.reason for r in results if r.check == "smoke-hang") == (
         "left out of the smoke run: busy: another job runs there"
@@ -314,10 +314,10 @@ def test_hosts_that_were_left_out_are_not_called_healthy() -> None:
 
 
 def test_several_reasons_are_told_with_their_hosts() -> None:
-    result = replace(without_n3().result, end=End("still", 5.0))
+    result = replace(without_n3().result, end=RunEnd("still", 5.0))
     for rank in range(6):
         result = with_rank(result, rank, phase="train", done=False)
-    (undecided, *_) = [r for r in judged(SmokeRun(result, ())) if r.check == "smoke-hang"]
+    (undecided, *_) = [r for r in judged(JudgedRun(result, ())) if r.check == "smoke-hang"]
     assert undecided.reason == (
         "left out of the smoke run: an earlier smoke run named it (n3); "
         "the smoke run ended in the train phase (n[1-2,4])"
@@ -326,10 +326,10 @@ def test_several_reasons_are_told_with_their_hosts() -> None:
 
 def test_one_sick_cell_leaves_only_its_own_hosts_undecided() -> None:
     plan = plan_of(hosts=4, each=2, cells=2)
-    result = replace(healthy(plan), end=End("still", 5.0, cell=0))
+    result = replace(healthy(plan), end=RunEnd("still", 5.0, cell=0))
     for rank in range(4):
         result = with_rank(result, rank, phase="train", done=False)
-    results = judged(SmokeRun(result, ()))
+    results = judged(JudgedRun(result, ()))
     assert of(results, "smoke-desync") == [("n1n2", "unknown"), ("n3n4", "pass")]
 
 
@@ -375,7 +375,7 @@ def test_a_network_too_noisy_to_compare_is_not_called_healthy() -> None:
     for rank, seen in enumerate(result.ranks):
         pairs = tuple(changed(p, seconds=0.1 * 9 ** ((p.peer ^ rank + p.stage) % 3)) for p in seen.pairs)
         result = with_rank(result, rank, pairs=pairs)
-    results = judged(SmokeRun(result, ()))
+    results = judged(JudgedRun(result, ()))
     assert of(results, "smoke-slow-link") == [("n1n2n3n4", "skip")]
     assert {r.status for r in results if r.check != "smoke-slow-link"} == {Status.PASS}
 
@@ -389,20 +389,20 @@ def test_a_host_that_may_be_slow_is_not_called_healthy() -> None:
             for p in seen.pairs
         )
         result = with_rank(result, rank, pairs=pairs)
-    reasons = {r.check: r.reason for r in judged(SmokeRun(result, ()), names=NAMES[:3]) if r.reason}
+    reasons = {r.check: r.reason for r in judged(JudgedRun(result, ()), names=NAMES[:3]) if r.reason}
     assert reasons["smoke-slow-link"].startswith("n3 carried less than the others")
 
 
 def test_a_rank_that_may_be_slow_is_not_called_healthy() -> None:
     result, chance = healthy(plan_of(hosts=4, each=1)), random.Random(7)
 
-    def uneven(step: Step) -> Step:
+    def uneven(step: TrainStep) -> TrainStep:
         return msgspec.structs.replace(step, cpu=step.cpu * math.exp(chance.gauss(0, 0.6)))
 
     for rank in range(4):
         result = with_steps(result, rank, uneven)
     result = with_steps(result, 2, lambda step: changed(step, cpu=1.6 * step.cpu))
-    reasons = {r.check: r.reason for r in judged(SmokeRun(result, ())) if r.reason}
+    reasons = {r.check: r.reason for r in judged(JudgedRun(result, ())) if r.reason}
     assert re.match(r"ranks? (\d, )*2 took longer than the others, but", reasons["smoke-straggler"])
 
 
@@ -411,7 +411,7 @@ def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:
     left = tuple(LeftOutOfSmoke(host, "an earlier smoke run named it") for host in ("n3", "n4"))
     small = replace(healthy(plan_of(hosts=2, each=2, tp=2)), left_out=left)
     first = run(charge("smoke-hang", 4, 5, 6, 7), of=ended("train"))
-    results = judged(first, SmokeRun(small, ()))
+    results = judged(first, JudgedRun(small, ()))
     assert of(results, "smoke-slow-link") == [("n1n2n3n4", "skip")]
     assert of(results, "smoke-straggler") == [("n3n4", "unknown"), ("n1n2", "pass")]
 
@@ -431,7 +431,7 @@ def test_steps_that_are_enough_for_a_check_are_enough_for_its_judge(steps: int) 
         ("smoke-contention", taken),
         ("smoke-loss-stall", flat),
     ):
-        found = judged(SmokeRun(spoilt, judges.judge(spoilt)))
+        found = judged(JudgedRun(spoilt, judges.judge(spoilt)))
         status = {r.status for r in found if r.check == check}
         assert (Status.SKIP in status) != bool(status & {Status.FAIL, Status.WARN}), check
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 
-IDS = [check.id for check in find().checks]
+IDS = [check.id for check in find_checks().checks]
 
 
 @pytest.mark.parametrize("id", IDS)

@@ -11,8 +11,8 @@ from doctor.facts.amd.gpus import (
     AMD_HEALTH,
     AMD_ORDER,
     AMD_PROCESSES,
-    Health,
-    Process,
+    AmdHealth,
+    AmdProcess,
     visible,
     wishes,
 )
@@ -85,30 +85,30 @@ def test_nothing_at_all_is_not_understood() -> None:
 @pytest.mark.parametrize(
     ("text", "health"),
     [
-        (told("metric_mi300x_rocm7.json"), Health(0, 2531)),
-        (told("metric_no_ecc.json"), Health(None, None)),
+        (told("metric_mi300x_rocm7.json"), AmdHealth(0, 2531)),
+        (told("metric_no_ecc.json"), AmdHealth(None, None)),
         (
             told("metric_mi300x_rocm7.json") + told("bad_pages.json", "pages"),
-            Health(0, 2531, pending=1, stuck=2),
+            AmdHealth(0, 2531, pending=1, stuck=2),
         ),
-        (told("metric_mi300x_rocm7.json") + "{\n@ pages 0\n", Health(0, 2531)),
-        (told("rocm_smi_mi200.json", "rocm-smi"), Health(None, 10)),
+        (told("metric_mi300x_rocm7.json") + "{\n@ pages 0\n", AmdHealth(0, 2531)),
+        (told("rocm_smi_mi200.json", "rocm-smi"), AmdHealth(None, 10)),
     ],
     ids=["metric", "no ECC", "pages", "garbage for pages", "rocm-smi"],
 )
-def test_health(text: str, health: Health) -> None:
+def test_health(text: str, health: AmdHealth) -> None:
     assert printed(AMD_HEALTH, text)[0] == health
 
 
 @pytest.mark.parametrize(
     ("text", "processes"),
     [
-        (told("process_mi300x.json"), (Process(0, 28389, "llama-server", 2245),)),
+        (told("process_mi300x.json"), (AmdProcess(0, 28389, "llama-server", 2245),)),
         (told("process_none.json"), ()),
-        (told("rocm_smi_pids.json", "rocm-smi"), (Process(None, 28389, "llama-server", 2245),)),
+        (told("rocm_smi_pids.json", "rocm-smi"), (AmdProcess(None, 28389, "llama-server", 2245),)),
     ],
 )
-def test_processes(text: str, processes: tuple[Process, ...]) -> None:
+def test_processes(text: str, processes: tuple[AmdProcess, ...]) -> None:
     assert printed(AMD_PROCESSES, text) == processes
 
 

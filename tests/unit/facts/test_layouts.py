@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from doctor.facts.ascend.pings import NPU_PINGS, Ping
-from doctor.facts.infiniband import IB_PORTS, Port
+from doctor.facts.infiniband import IB_PORTS, InfinibandPort
 from doctor.facts.key_values import cells, pairs
 from doctor.facts.nvidia.nvlink import GPU_TOPOLOGY
 from doctor.model import Capture
@@ -31,7 +31,7 @@ def test_ibstat() -> None:
     text = sample("ib/ibstat_mt4119_ok.txt")
     for more in ("", "\t\tPort state of tomorrow: 7\n"):
         found = IB_PORTS.parse(Capture("ib-ports", 0, text + more))
-        assert found == (Port("mlx5_0", 1, "active", "LinkUp", "100", "InfiniBand"),)
+        assert found == (InfinibandPort("mlx5_0", 1, "active", "LinkUp", "100", "InfiniBand"),)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from doctor.api import Capture
 from doctor.errors import NotUnderstood
-from doctor.facts.network import ADDRESSES, LINKS, LISTENERS, NAMES, ROUTES, Counters, Listener, Route
+from doctor.facts.network import ADDRESSES, LINKS, LISTENERS, NAMES, ROUTES, BoundPort, Counters, Route
 from tests.support.captures import held, printed, sample
 
 BUSYBOX_IP = r"""
@@ -94,15 +94,15 @@ owner 46091 20 python3
 
 def test_listeners() -> None:
     assert printed(LISTENERS, LISTENING) == (
-        Listener("0.0.0.0", 29500, "python3 (pid 20)"),
-        Listener("127.0.0.1", 8118, ""),
-        Listener("::", 60000, ""),
+        BoundPort("0.0.0.0", 29500, "python3 (pid 20)"),
+        BoundPort("127.0.0.1", 8118, ""),
+        BoundPort("::", 60000, ""),
     )
 
 
 def test_a_mapped_address_is_the_ipv4_one() -> None:
     mapped = LISTENING.replace("0" * 32 + ":EA60", "0000000000000000FFFF00000100000A:EA60")
-    assert Listener("10.0.0.1", 60000, "") in printed(LISTENERS, mapped)
+    assert BoundPort("10.0.0.1", 60000, "") in printed(LISTENERS, mapped)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_mapped_address_is_the_ipv4_one() -> None:
     ],
 )
 def test_what_a_listener_covers(bound: str, own: str | None, collides: bool) -> None:
-    assert Listener(bound, 1, "").covers(own) is collides
+    assert BoundPort(bound, 1, "").covers(own) is collides
 
 
 def test_no_listeners_and_no_table() -> None:

@@ -103,7 +103,7 @@ def test_a_torch_of_unknown_version_is_not_called_another_one() -> None:
             for n, name in enumerate(names, 1)
         },
     )
-    assert [finding.check for finding in report(made).findings] == []
+    assert not {finding.check for finding in report(made).findings} & {"torch-missing", "version-drift"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.errors import NotUnderstood
-from doctor.firewall import Table, combine, parse_iptables_save, parse_nft
+from doctor.firewall import RuleTable, combine, parse_iptables_save, parse_nft
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "firewall"
@@ -40,7 +40,7 @@ statements = st.recursive(
 )
 
 
-def ask(tables: tuple[Table, ...]) -> None:
+def ask(tables: tuple[RuleTable, ...]) -> None:
     """Any rule set that was read can be asked."""
     rules = combine(tables)
     rules.decide_in("198.18.0.2", "198.18.0.1", 29500, "eth0")

@@ -32,9 +32,9 @@ from doctor.api import (
 from doctor.facts.run import UNREACHED
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
-from doctor.judge.engine import Case, Facts, judge
+from doctor.judge.engine import Facts, Inputs, judge
 from doctor.model import Backend, Host, Missing, Result, Status
-from doctor.probe import Heard
+from doctor.probe import HostAnswer
 
 HOSTS = ("a", "b", "c")
 
@@ -54,21 +54,21 @@ OTHER: Fact[str] = Fact("other", Run("echo"), parse)
 SUN: Given[str] = Given("sun", of_hosts=True)
 
 
-def heard(host: str, word: str | None) -> Heard:
+def heard(host: str, word: str | None) -> HostAnswer:
     """`None` is a fact that could not be had; an empty text breaks the parser."""
     missing = {} if word is not None else {"word": Missing("word", "it hid")}
     captures = {"word": Capture("word", 0, word)} if word is not None else {}
-    return Heard(host, captures, missing, True, 0.0, 0.0)
+    return HostAnswer(host, captures, missing, True, 0.0, 0.0)
 
 
-def case(words: Mapping[str, str | None] | None = None, **more: Any) -> Case:
+def case(words: Mapping[str, str | None] | None = None, **more: Any) -> Inputs:
     words = dict.fromkeys(HOSTS, "x") if words is None else words
     plan = draft([Host(name, name) for name in words], JobWishes())
-    plain = Case(plan, Facts({h: heard(h, w) for h, w in words.items()}), {}, Expect(), {"plan": plan}, {})
+    plain = Inputs(plan, Facts({h: heard(h, w) for h, w in words.items()}), {}, Expect(), {"plan": plan}, {})
     return replace(plain, **more)
 
 
-def outcomes(made: Check, given: Case) -> list[tuple[str, tuple[str, ...], str | None]]:
+def outcomes(made: Check, given: Inputs) -> list[tuple[str, tuple[str, ...], str | None]]:
     return [(r.status.value, r.hosts, r.reason) for r in judge([made], given)]
 
 
@@ -276,7 +276,7 @@ def test_the_same_facts_give_the_same_results() -> None:
 
 def test_nobody_answered_is_not_healthy() -> None:
     plan = draft([Host("a", "a"), Host("b", "b")], JobWishes())
-    nobody = Case(plan, Facts({}), {}, Expect(), {"sun": "up", UNREACHED.name: {}}, {})
+    nobody = Inputs(plan, Facts({}), {}, Expect(), {"sun": "up", UNREACHED.name: {}}, {})
     by_fact = cluster_check(nothing)
     by_given = check("it", SUN, scope=Scope.CLUSTER)(nothing)
     assert outcomes(by_fact, nobody) == [("unknown", (), "no host answered")]

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from doctor.errors import InputErrors, UsageError
 from doctor.judge.playbook import Exam, Playbook, Recipe, load_exam, load_remedies, placeholders, select
-from doctor.judge.registry import find
+from doctor.judge.registry import find_checks
 from doctor.model import Remedy, Severity
 from tests.support.recordings import HEALTHY, heard, recording, report
 
-CHECKS = find().checks
+CHECKS = find_checks().checks
 REMEDIES = load_remedies()
 
 

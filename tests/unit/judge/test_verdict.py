@@ -15,18 +15,18 @@ from doctor.model import (
     Host,
     HostStatus,
     Place,
-    Reach,
     Result,
     Scope,
     Status,
     Unreached,
+    UnreachedKind,
     Verdict,
     View,
 )
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
 NAMES = "abcd"
-LOST = {"d": Unreached("d", Reach.REFUSED, "no SSH server listens", "start it")}
+LOST = {"d": Unreached("d", UnreachedKind.REFUSED, "no SSH server listens", "start it")}
 
 
 def finding(check: str, status: Status, hosts: str, where: str = "") -> Finding:

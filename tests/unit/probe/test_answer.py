@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.api import Fact, Read, Run
-from doctor.model import Answer, Capture, End, Host, Reach, Status, Unreached
-from doctor.probe import FILES, THERE, Heard, read, through
+from doctor.model import Answer, AnswerEnd, Capture, Host, Status, Unreached, UnreachedKind
+from doctor.probe import FILES, THERE, HostAnswer, read, through
 from doctor.transport import Script
 from tests.support.recordings import heard as healthy
 from tests.support.recordings import recording, report
@@ -51,13 +51,13 @@ WHOLE = (
 )
 
 
-def got(stdout: bytes, facts: Sequence[Fact[str]] = ALL, end: End = End.DONE) -> Heard:
+def got(stdout: bytes, facts: Sequence[Fact[str]] = ALL, end: AnswerEnd = AnswerEnd.DONE) -> HostAnswer:
     heard = read(Answer("node1", stdout, b"", 0, end, 1.0, 2.0), facts, T)
-    assert isinstance(heard, Heard)
+    assert isinstance(heard, HostAnswer)
     return heard
 
 
-def reasons(heard: Heard) -> dict[str, str]:
+def reasons(heard: HostAnswer) -> dict[str, str]:
     return {name: missing.reason for name, missing in heard.missing.items()}
 
 
@@ -90,13 +90,13 @@ def test_the_first_of_two_frames_counts() -> None:
 @pytest.mark.parametrize(
     ("end", "reason"),
     [
-        (End.TIMEOUT, "the host did not finish answering in time"),
-        (End.LOST, "the connection was lost before it came"),
-        (End.FLOOD, "the host printed too much; the rest was not read"),
-        (End.DONE, "the answer does not hold it"),
+        (AnswerEnd.TIMEOUT, "the host did not finish answering in time"),
+        (AnswerEnd.LOST, "the connection was lost before it came"),
+        (AnswerEnd.FLOOD, "the host printed too much; the rest was not read"),
+        (AnswerEnd.DONE, "the answer does not hold it"),
     ],
 )
-def test_a_cut_answer_says_why(end: End, reason: str) -> None:
+def test_a_cut_answer_says_why(end: AnswerEnd, reason: str) -> None:
     heard = got(out("one", "first"), [ONE, TWO, FILE], end)
     assert not heard.complete
     assert reasons(heard) == {"two": reason, "file": "the answer was cut off before it"}
@@ -131,11 +131,11 @@ def test_half_of_the_files_are_none() -> None:
 
 
 def test_what_is_missing_is_a_finding_that_names_it() -> None:
-    cut = got(WHOLE[: WHOLE.index(b"second")], [ONE, TWO, SLOW], End.LOST)
+    cut = got(WHOLE[: WHOLE.index(b"second")], [ONE, TWO, SLOW], AnswerEnd.LOST)
     damaged = got(out("one", "first", size=7) + DONE, [ONE])
     names = ["node1", "node2", "node3"]
     merged = {
-        name: Heard(name, {**whole.captures, **part.captures}, part.missing, part.complete, 1.0, 2.0)
+        name: HostAnswer(name, {**whole.captures, **part.captures}, part.missing, part.complete, 1.0, 2.0)
         for name, whole, part in (
             ("node1", healthy(1, names), cut),
             ("node2", healthy(2, names), damaged),
@@ -152,13 +152,13 @@ def test_what_is_missing_is_a_finding_that_names_it() -> None:
 @pytest.mark.parametrize(
     ("end", "rc", "kind"),
     [
-        (End.TIMEOUT, None, Reach.SILENT),
-        (End.FLOOD, None, Reach.FLOOD),
-        (End.LOST, None, Reach.LOST),
-        (End.DONE, 127, Reach.NO_SHELL),
+        (AnswerEnd.TIMEOUT, None, UnreachedKind.SILENT),
+        (AnswerEnd.FLOOD, None, UnreachedKind.FLOOD),
+        (AnswerEnd.LOST, None, UnreachedKind.LOST),
+        (AnswerEnd.DONE, 127, UnreachedKind.NO_SHELL),
     ],
 )
-def test_no_answer_at_all(end: End, rc: int | None, kind: Reach) -> None:
+def test_no_answer_at_all(end: AnswerEnd, rc: int | None, kind: UnreachedKind) -> None:
     motd = b"This account is not available.\nHF_TOKEN=hf_abcdefghijklmnopqrst\n"
     silent = read(Answer("node 1", motd, b"", rc, end, 1.0, 2.0), ALL, T)
     assert isinstance(silent, Unreached)
@@ -174,8 +174,8 @@ def test_secrets_are_hidden_before_anything_is_parsed() -> None:
 
 
 @settings(max_examples=200, deadline=None)
-@given(stdout=st.binary(max_size=400), end=st.sampled_from(End), rc=st.none() | st.integers(-15, 255))
-def test_random_bytes(stdout: bytes, end: End, rc: int | None) -> None:
+@given(stdout=st.binary(max_size=400), end=st.sampled_from(AnswerEnd), rc=st.none() | st.integers(-15, 255))
+def test_random_bytes(stdout: bytes, end: AnswerEnd, rc: int | None) -> None:
     heard = read(Answer("node1", stdout, stdout, rc, end, 1.0, 2.0), ALL, T)
     assert isinstance(heard, Unreached)
 
@@ -187,15 +187,17 @@ def test_a_mutilated_answer(data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(WHOLE)))
     end = data.draw(st.integers(start, len(WHOLE)))
     junk = data.draw(st.binary(max_size=20))
-    heard = read(Answer("node1", WHOLE[:start] + junk + WHOLE[end:], b"", 0, End.DONE, 1.0, 2.0), ALL, T)
-    if isinstance(heard, Heard):
+    heard = read(
+        Answer("node1", WHOLE[:start] + junk + WHOLE[end:], b"", 0, AnswerEnd.DONE, 1.0, 2.0), ALL, T
+    )
+    if isinstance(heard, HostAnswer):
         assert {f.name for f in ALL} <= heard.captures.keys() | heard.missing.keys()
         assert all(reasons(heard).values())
 
 
 def test_an_answer_cut_at_every_byte() -> None:
     for end in range(len(WHOLE)):
-        heard = read(Answer("node1", WHOLE[:end], b"", None, End.LOST, 1.0, 2.0), ALL, T)
+        heard = read(Answer("node1", WHOLE[:end], b"", None, AnswerEnd.LOST, 1.0, 2.0), ALL, T)
         assert isinstance(heard, Unreached) or not heard.complete
 
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from doctor.judge.verdict import Report
-from doctor.model import Host, Missing, Reach, Unreached
+from doctor.model import Host, Missing, Unreached, UnreachedKind
 from doctor.report.json import as_json
 from doctor.text.printable import clean
 from tests.support.recordings import heard, recording, report
@@ -39,7 +39,7 @@ def hostile_report(evil: str) -> Report:
             2, names, environment=f"NCCL_DEBUG={evil}", kernel={"/proc/sys/kernel/osrelease": evil}
         ),
     }
-    lost = Unreached("node3", Reach.OTHER, evil, evil, (evil,), evil)
+    lost = Unreached("node3", UnreachedKind.OTHER, evil, evil, (evil,), evil)
     made = recording(names, heard=answers, unreached={"node3": lost}, notes=(evil,))
     return report(replace(made, heard={n: made.heard[n] for n in names[:2]}))
 

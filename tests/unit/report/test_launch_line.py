@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from doctor.errors import UsageError
-from doctor.job.launch.forms import Going, Start
-from doctor.job.launch.process_env import Told
+from doctor.job.launch.forms import Go, LaunchParts
+from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import local_world_of, master_of, node_rank_of, nodes_of, world_of
 from doctor.job.parallel import read_layout
 from doctor.job.plan import draft
@@ -20,7 +20,7 @@ from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Host, Sourced, TableFile
-from doctor.report.go import chosen, going, table_note
+from doctor.report.go import chosen, decide_go, table_note
 from doctor.report.launch_line import (
     FORMS,
     form_for,
@@ -53,14 +53,14 @@ def judged(
     return report(replace(made, hosts=tuple(hosts)), need_hosts=need)
 
 
-def starting(of: Report, bound: Mapping[str, set[int]] | None = None, **more: Any) -> Start:
-    found = going(of, bound or {}, more.pop("order", ()))
+def starting(of: Report, bound: Mapping[str, set[int]] | None = None, **more: Any) -> LaunchParts:
+    found = decide_go(of, bound or {}, more.pop("order", ()))
     assert found is not None
     more.setdefault("tasks", tasks_on_a_node(found, of.plan, {}))
-    return Start(found, **more)
+    return LaunchParts(found, **more)
 
 
-def line(form: str, start: Start) -> str:
+def line(form: str, start: LaunchParts) -> str:
     text = launch_lines(start, form)
     assert text.endswith("\n")
     assert text.count("\n") == 1
@@ -92,12 +92,12 @@ def test_as_many_as_are_needed_go_in_rank_order(
 def test_nobody_goes_on_a_no_go(sick: tuple[str, ...], need: int | None) -> None:
     of = judged(sick, need)
     assert of.exit_code == 1
-    assert going(of, {}) is None
+    assert decide_go(of, {}) is None
     assert chosen(of) == ()
 
 
 def test_nobody_goes_when_a_run_was_interrupted() -> None:
-    assert going(report(recording(NAMES), stopped_by=15, need_hosts=1), {}) is None
+    assert decide_go(report(recording(NAMES), stopped_by=15, need_hosts=1), {}) is None
 
 
 def test_a_healthy_head_goes_and_comes_first() -> None:
@@ -125,7 +125,7 @@ def test_a_port_that_is_taken_on_the_head_is_not_offered(
     ascend = replace(
         of.plan, master_port=Sourced(wish, "default"), backend=Sourced(Backend.HCCL, "--backend")
     )
-    found = going(replace(of, plan=ascend), bound)
+    found = decide_go(replace(of, plan=ascend), bound)
     assert found is not None
     assert found.port == port
     told = f"port {wish} is taken on node1: {port} is in its place"
@@ -139,7 +139,7 @@ def test_torchrun_is_understood_as_it_was_meant() -> None:
         "torchrun --nnodes=2 --nproc-per-node=2 --node-rank=$NODE_RANK"
         " --master-addr=10.0.0.2 --master-port=29501"
     )
-    told = Told("a line", None, {}, tuple(shlex.split(text.replace("$NODE_RANK", "1") + " train.py")))
+    told = ProcessEnv("a line", None, {}, tuple(shlex.split(text.replace("$NODE_RANK", "1") + " train.py")))
     master, rank, world, each = master_of(told), node_rank_of(told), world_of(told), local_world_of(told)
     assert master is not None
     assert (master.address, master.port, nodes_of(told)) == ("10.0.0.2", "29501", (2, 2))
@@ -159,7 +159,7 @@ def test_the_rendezvous_has_an_endpoint_and_is_the_same_line_everywhere() -> Non
         "torchrun --nnodes=3 --nproc-per-node=2 --rdzv-backend=c10d --rdzv-id=4711"
         " --rdzv-endpoint=10.0.0.2:29500"
     )
-    told = Told("a line", None, {}, tuple(shlex.split(text)))
+    told = ProcessEnv("a line", None, {}, tuple(shlex.split(text)))
     master = master_of(told)
     assert master is not None
     assert (master.address, master.port) == ("10.0.0.2", "29500")
@@ -171,7 +171,7 @@ def test_msrun() -> None:
         "msrun --worker_num=6 --local_worker_num=2 --master_addr=10.0.0.1 --master_port=29500"
         " --node_rank=$NODE_RANK --join=True"
     )
-    told = Told("a line", None, {}, tuple(shlex.split(text.replace("$NODE_RANK", "2") + " train.py")))
+    told = ProcessEnv("a line", None, {}, tuple(shlex.split(text.replace("$NODE_RANK", "2") + " train.py")))
     world, each = world_of(told), local_world_of(told)
     assert world is not None
     assert each is not None
@@ -242,8 +242,8 @@ def test_hosts_with_different_numbers_of_ranks() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_that_a_host_is_called_is_run_by_a_shell(form: str) -> None:
     hostile = ["a$(reboot)", "b;reboot", "c`reboot`"]
-    found = Going(tuple(hostile), (), (), dict.fromkeys(hostile, 2), "10.0.0.1;reboot", 29500, ())
-    start = Start(found, "$(reboot)", Path("/tmp/$(reboot)"))
+    found = Go(tuple(hostile), (), (), dict.fromkeys(hostile, 2), "10.0.0.1;reboot", 29500, ())
+    start = LaunchParts(found, "$(reboot)", Path("/tmp/$(reboot)"))
     if form != "hostfile":  # no shell reads that
         for shown in launch_lines(start, form).splitlines():
             words = shlex.split(shown)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from doctor.facts.smoke import SmokeRun, SmokeSeen
+from doctor.facts.smoke import JudgedRun, SmokeSeen
 from doctor.judge.verdict import Report
 from doctor.model import Severity
 from doctor.report.json import as_data, as_json
@@ -19,7 +19,7 @@ from doctor.report.smoke import links, outcome, phases, versions
 from doctor.report.smoketext import curve
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import End, Injection, LeftOutOfSmoke, Pair, SmokeResult, Started
+from doctor.smoke.result import Injection, LeftOutOfSmoke, RunEnd, SmokeResult, Started, Transfer
 from doctor.text.terminal import put
 from tests.support.recordings import recording, report
 from tests.support.reports import NAMES, reports, seated, smoke_runs, text
@@ -30,7 +30,7 @@ from tests.unit.report.test_json import Document
 PLAIN = report(recording(NAMES))
 
 
-def shown(*runs: SmokeRun, width: int = 200, **options: bool) -> list[str]:
+def shown(*runs: JudgedRun, width: int = 200, **options: bool) -> list[str]:
     """The lines of the paragraph, without its title."""
     lines = text(told(*runs), width, **options).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("Smoke"))
@@ -39,12 +39,12 @@ def shown(*runs: SmokeRun, width: int = 200, **options: bool) -> list[str]:
     return [line[7:] for line in lines[first:last]]
 
 
-def told(*runs: SmokeRun) -> Report:
+def told(*runs: JudgedRun) -> Report:
     return replace(PLAIN, smoke=SmokeSeen(runs), net_seconds=0.12)
 
 
-def run(result: SmokeResult, *charges: Charge) -> SmokeRun:
-    return SmokeRun(result, charges)
+def run(result: SmokeResult, *charges: Charge) -> JudgedRun:
+    return JudgedRun(result, charges)
 
 
 def stopped(phase: Any, kind: Any = "still", **plan: Any) -> SmokeResult:
@@ -52,7 +52,7 @@ def stopped(phase: Any, kind: Any = "still", **plan: Any) -> SmokeResult:
     result = healthy(plan_of(**plan))
     for rank in range(len(result.ranks)):
         result = with_rank(result, rank, phase=phase, done=False)
-    return replace(result, end=End(kind, 3.0))
+    return replace(result, end=RunEnd(kind, 3.0))
 
 
 def test_a_run_without_faults_takes_three_lines() -> None:
@@ -204,7 +204,7 @@ def test_links_are_those_of_hosts_and_the_slowest_comes_first() -> None:
     result = healthy(plan_of(3, 2))
     for rank, peer, seconds in ((0, 2, 0.1), (2, 0, 0.1), (0, 4, 0.4), (4, 0, 0.4), (2, 4, 0.2), (4, 2, 0.2)):
         seen = [pair for pair in result.ranks[rank].pairs if pair.peer != peer]
-        met = Pair(peer, 0, 120_000_000, seconds, 0.001 * seconds)
+        met = Transfer(peer, 0, 120_000_000, seconds, 0.001 * seconds)
         result = with_rank(result, rank, pairs=(*seen, met))
     found = links(run(result))
     assert [(link.hosts, round(link.rate / 1e6)) for link in found] == [
@@ -216,8 +216,10 @@ def test_links_are_those_of_hosts_and_the_slowest_comes_first() -> None:
     assert "links 300 MB/s (n1 - n3) to 1.20 GB/s each way; round trips up to 0.40 ms" in line
 
 
-@pytest.mark.parametrize("pair", [Pair(99, 0, 1, 0.1, 0.1), Pair(1, 0, 0, 0.1, 0.1), Pair(1, 0, 5, 0.0, 0.1)])
-def test_a_pair_that_cannot_be_is_no_link(pair: Pair) -> None:
+@pytest.mark.parametrize(
+    "pair", [Transfer(99, 0, 1, 0.1, 0.1), Transfer(1, 0, 0, 0.1, 0.1), Transfer(1, 0, 5, 0.0, 0.1)]
+)
+def test_a_pair_that_cannot_be_is_no_link(pair: Transfer) -> None:
     result = with_rank(with_rank(healthy(plan_of(2)), 0, pairs=(pair,)), 1, pairs=())
     assert links(run(result)) == ()
 

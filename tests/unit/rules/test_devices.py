@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from doctor.api import UNDECIDED, Confidence
 from doctor.facts.ascend.used import chosen, used
-from doctor.rules.devices import Odd, Seat, named, odd_ones, of_cluster, of_host
+from doctor.rules.devices import HostDevice, OddDevices, named, odd_ones, of_cluster, of_host
 from tests.support.npu_cluster import plan, tabled
 
 
@@ -96,11 +96,11 @@ def test_any_text_leaves_devices_that_are_there(text: str, present: set[int]) ->
         ([("b", 1), ("a", 2)], "b device 1, a device 2"),
     ],
 )
-def test_names(seats: list[Seat], text: str) -> None:
+def test_names(seats: list[HostDevice], text: str) -> None:
     assert named(seats) == text
 
 
-def values(text: str) -> dict[Seat, str]:
+def values(text: str) -> dict[HostDevice, str]:
     """ "aab/b": two hosts, with three devices and one."""
     return {
         (f"node{host}", n): value
@@ -130,7 +130,7 @@ def test_those_that_differ(text: str, found: list[str]) -> None:
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from("abcd"), st.integers(0, 7)), st.sampled_from("xyz")))
-def test_nobody_is_blamed_twice_and_the_majority_never(said: dict[Seat, str]) -> None:
+def test_nobody_is_blamed_twice_and_the_majority_never(said: dict[HostDevice, str]) -> None:
     odds = list(odd_ones(said))
     blamed = [seat for odd in odds for seat in odd.seats]
     assert len(blamed) == len(set(blamed))
@@ -143,10 +143,10 @@ def test_nobody_is_blamed_twice_and_the_majority_never(said: dict[Seat, str]) ->
 
 def test_a_problem_of_suspects_says_so() -> None:
     seats = (("node1", 3), ("node2", 3), ("node2", 5))
-    sure = Odd(seats[:1], True, "e", "a").problem("it is odd", values={}, confidence=Confidence.STRONG)
+    sure = OddDevices(seats[:1], True, "e", "a").problem("it is odd", values={}, confidence=Confidence.STRONG)
     assert (sure.summary, sure.subject, sure.confidence) == ("it is odd", "device 3", Confidence.STRONG)
-    unsure = Odd(seats, False, "e", "a").problem("one is odd", values={}, confidence=Confidence.STRONG)
+    unsure = OddDevices(seats, False, "e", "a").problem("one is odd", values={}, confidence=Confidence.STRONG)
     assert (unsure.summary, unsure.confidence) == ("one is odd" + UNDECIDED, Confidence.SUSPECT)
     assert unsure.subject == "node1 device 3, node2 devices 3,5"
     assert unsure.hosts == ("node1", "node2")
-    assert Odd(seats).numbers == ("3", "5")
+    assert OddDevices(seats).numbers == ("3", "5")

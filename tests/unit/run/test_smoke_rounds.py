@@ -12,7 +12,7 @@ import doctor.run.smoke_rounds as rehearsal
 from doctor.job.wishes import JobWishes
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshResult
-from doctor.model import Host, Reach, Sourced, Unreached
+from doctor.model import Host, Sourced, Unreached, UnreachedKind
 from doctor.run.collect import Collection, Order
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.plan import SmokeWishes
@@ -109,7 +109,7 @@ class Stage:
                 return replace(outcome(self.plan), left_out=tuple(left_out))
 
         monkeypatch.setattr(rehearsal, "SmokeRun", Run)
-        rehearsal.rehearse(
+        rehearsal.run_smoke(
             self.collection, SmokeWishes(**wishes), before or report(recording(list(self.names)))
         )
         return self.collection.smoke
@@ -134,7 +134,7 @@ def test_a_healthy_cluster_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_hosts_that_did_not_pass_are_left_out_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = Unreached("node4", Reach.REFUSED, "connection refused on port 22", "", (), "")
+    lost = Unreached("node4", UnreachedKind.REFUSED, "connection refused on port 22", "", (), "")
     seen = recording(NAMES, unreached={"node4": lost}, heard={"node2": heard(2, NAMES, spaces=SMALL)})
     seen = replace(seen, heard={name: seen.heard[name] for name in NAMES[:3]})
     stage = Stage([well])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from doctor.smoke import hook
 from doctor.smoke.hook_impl import channel, compare, rule, verdict
 from doctor.smoke.hook_impl.digest import digest
-from doctor.smoke.hook_impl.rule import Layout, divergences, from_data, neighbours
+from doctor.smoke.hook_impl.rule import HookLayout, divergences, from_data, neighbours
 from doctor.smoke.hook_impl.verdict import Divergence, Verdict
 
 
@@ -78,7 +78,7 @@ FOUR = neighbours(4, 2)  # ranks 0-1 are a model-parallel group, 2-3 the other
         pytest.param([{0: {"tokens": "a"}, 3: {"tokens": "b"}}], FOUR, [], id="half of the ranks"),
     ],
 )
-def test_the_rule(calls: list[Any], layout: Layout, expected: list[Any]) -> None:
+def test_the_rule(calls: list[Any], layout: HookLayout, expected: list[Any]) -> None:
     found = divergences(calls, layout)
     assert [(one.kind, one.part, one.ranks, one.group, one.since) for one in found] == expected
     assert all(one.sure for one in found)

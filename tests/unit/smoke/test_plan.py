@@ -6,7 +6,7 @@ import pytest
 
 from doctor.devices import AMD
 from doctor.errors import UsageError
-from doctor.job.plan import JobPlan, PlannedHost, Sight, draft, settle
+from doctor.job.plan import HostView, JobPlan, PlannedHost, draft, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, Sourced
 from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke
@@ -115,7 +115,7 @@ def test_wishes_that_make_no_sense(wishes: SmokeWishes) -> None:
 
 def test_on_amd_gpus_each_device_has_a_rank_over_rccl() -> None:
     """torch calls it nccl; a rank sees the devices that the job's own variables leave, from 0."""
-    sights = {name: Sight(devices={AMD: 8}) for name in ("node1", "node2")}
+    sights = {name: HostView(devices={AMD: 8}) for name in ("node1", "node2")}
     wishes = JobWishes(env={"HIP_VISIBLE_DEVICES": "4,5,6,7"})
     plan = plan_smoke(
         settle(draft([Host(name, name) for name in sights], wishes), sights), list(sights), SmokeWishes()

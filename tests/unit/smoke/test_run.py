@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from doctor.mesh import MeshResult
-from doctor.model import Reach, Unreached
+from doctor.model import Unreached, UnreachedKind
 from doctor.rules.smoke import is_fault
 from doctor.smoke.judge import Charge, judge
 from doctor.smoke.limits import SmokePatience
@@ -31,7 +31,7 @@ from tests.support.smoke.session import (
     small,
 )
 
-LOST = Unreached("node2", Reach.LOST, "The connection broke.", "", (), "")
+LOST = Unreached("node2", UnreachedKind.LOST, "The connection broke.", "", (), "")
 
 
 class Meeting:

@@ -10,7 +10,7 @@ import pytest
 from doctor.smoke.limits import PATIENCE, SmokePatience, stall_limit
 from doctor.smoke.messages import PageLine, Pages
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
-from doctor.smoke.onhost.shape import Entry
+from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import Done, Entered, Exit, Phase, Sample
 from doctor.smoke.watch import Alarm, Watch
@@ -29,13 +29,15 @@ def watch(patience: SmokePatience = GLOO, number: int = 2) -> Watch:
     return watched
 
 
-def entry(watched: Watch, rank: int, phase: str, step: int, nth: int = 0) -> Entry:
+def entry(watched: Watch, rank: int, phase: str, step: int, nth: int = 0) -> ScheduledCall:
     """The nth collective of a rank in a phase and step."""
     found = [e for e in watched.schedules[rank] if e.phase == phase and e.call.step == step]
     return found[nth]
 
 
-def line(rank: int, at: Entry, *, inside: bool = True, version: int = 0, state: str = "S") -> PageLine:
+def line(
+    rank: int, at: ScheduledCall, *, inside: bool = True, version: int = 0, state: str = "S"
+) -> PageLine:
     call = at.call
     page = (
         version or at.position * 4,
@@ -113,7 +115,7 @@ def test_one_rank_whose_next_collective_is_new_is_enough_for_patience() -> None:
     entries = watched.schedules[0]
     known, new = entry(watched, 0, "train", 5), entry(watched, 0, "collectives", 0, 2)
 
-    def sample(at: Entry) -> Sample:
+    def sample(at: ScheduledCall) -> Sample:
         call = at.call
         where = (call.group, at.seq, call.op, call.dtype, call.bytes)
         return Sample(2, cast("Phase", at.phase), call.step, at.position, *where, True, 0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doctor.job.launch.launcher import Launcher, Options, master_given, named, unnamed
+from doctor.job.launch.launcher import Launcher, OptionNames, master_given, named, unnamed
 from doctor.job.launch.launchers.torchrun import MADE_FOR_RANKS, spans_nodes
 
 ACCELERATE = Launcher(
@@ -10,7 +10,7 @@ ACCELERATE = Launcher(
     commands=("accelerate",),
     modules=("accelerate.commands.launch",),
     subcommand="launch",
-    options=Options(
+    options=OptionNames(
         values={
             "num_machines": "nnodes",
             "machine_rank": "node_rank",

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from doctor.job.launch.launcher import Launcher, Options, master_given, named, unnamed
+from doctor.job.launch.launcher import Launcher, OptionNames, master_given, named, unnamed
 
 DEEPSPEED = Launcher(
     "deepspeed",
     commands=("deepspeed",),
     modules=("deepspeed.launcher.runner", "deepspeed.launcher.launch"),
-    options=Options(
+    options=OptionNames(
         values={
             **named("master_addr", "master_port"),
             "node_rank": "node",  # which deepspeed fills in itself, unless it was told --no_ssh

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from doctor.job.launch.forms import Form, Start, shell_line
-from doctor.job.launch.launcher import Launcher, Options, RankVariables, unnamed
+from doctor.job.launch.forms import Form, LaunchParts, shell_line
+from doctor.job.launch.launcher import Launcher, OptionNames, RankVariables, unnamed
 from doctor.text.nodeset import is_host
 
 MOST_HEADS = 16
@@ -51,7 +51,7 @@ def _nodes(text: str) -> tuple[str, ...]:
     return tuple(name for name in names if is_host(name))
 
 
-def _line(start: Start) -> list[str]:
+def _line(start: LaunchParts) -> list[str]:
     going = start.going
     where = ["--host", ",".join(f"{host}:{going.ranks[host]}" for host in going.hosts)]
     if start.hostfile is not None:
@@ -64,7 +64,7 @@ MPIRUN = Launcher(
     "mpirun",
     commands=("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"),
     outer=True,
-    options=Options(
+    options=OptionNames(
         values={
             **dict.fromkeys(("n", "np", "c"), "ranks"),
             **dict.fromkeys(("H", "host", "hosts"), "hosts"),

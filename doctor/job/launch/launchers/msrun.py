@@ -6,14 +6,22 @@ that is every host. The same variables start a dynamic cluster by hand.
 
 from __future__ import annotations
 
-from doctor.job.launch.forms import Choice, Form, Start, shell_line
-from doctor.job.launch.launcher import Agent, Launcher, Master, Options, RankVariables, named, unnamed
+from doctor.job.launch.forms import Choice, Form, LaunchParts, shell_line
+from doctor.job.launch.launcher import (
+    Launcher,
+    LauncherAgent,
+    Master,
+    OptionNames,
+    RankVariables,
+    named,
+    unnamed,
+)
 from doctor.model import Backend
 
 HOST, PORT, WORKERS = "MS_SCHED_HOST", "MS_SCHED_PORT", "MS_WORKER_NUM"
 
 
-def _master(agent: Agent) -> Master | None:
+def _master(agent: LauncherAgent) -> Master | None:
     given, port = agent.given("master_addr"), agent.setting("master_port")
     if given is None and agent.unknown("master_addr"):
         return None
@@ -21,14 +29,14 @@ def _master(agent: Agent) -> Master | None:
     return Master(given or "127.0.0.1", port.text if port else "", said, "any host")
 
 
-def _goes_by_node_rank(agent: Agent) -> bool:
+def _goes_by_node_rank(agent: LauncherAgent) -> bool:
     """MindSpore numbers its ranks itself where nothing was given."""
     world, local, number = agent.world, agent.local_world, agent.node_rank
     differ = world is not None and local is not None and world.value != local.value
     return differ and number is not None and number.value != -1
 
 
-def _line(start: Start) -> list[str]:
+def _line(start: LaunchParts) -> list[str]:
     going = start.going
     words = [f"--worker_num={going.world}", f"--local_worker_num={start.ranks_here}"]
     words += [f"--master_addr={going.address}", f"--master_port={going.port}"]
@@ -46,7 +54,7 @@ MSRUN = Launcher(
     "msrun",
     commands=("msrun",),
     modules=("mindspore.parallel.cluster.run",),
-    options=Options(
+    options=OptionNames(
         values={
             "worker_num": "ranks",
             "local_worker_num": "nproc_per_node",

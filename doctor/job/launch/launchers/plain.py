@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-from doctor.job.launch.forms import Form, Start
+from doctor.job.launch.forms import Form, LaunchParts
 from doctor.job.launch.launcher import Launcher, RankVariables
 
 
-def _assignments(start: Start) -> list[str]:
+def _assignments(start: LaunchParts) -> list[str]:
     """For `eval`."""
     going = start.going
     values = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from doctor.job.launch.allocation import allocated
-from doctor.job.launch.forms import Choice, Form, Start, shell_line
-from doctor.job.launch.launcher import Launcher, Options, RankVariables, unnamed
+from doctor.job.launch.forms import Choice, Form, LaunchParts, shell_line
+from doctor.job.launch.launcher import Launcher, OptionNames, RankVariables, unnamed
 from doctor.text.nodeset import fold, unfold
 
 
-def _line(start: Start) -> list[str]:
+def _line(start: LaunchParts) -> list[str]:
     """The head is the first of the allocation's order."""
     going = start.going
     tasks = going.world if start.tasks is not None and start.tasks == going.each else len(going.hosts)
@@ -35,7 +35,7 @@ SRUN = Launcher(
     "srun",
     commands=("srun",),
     outer=True,
-    options=Options(
+    options=OptionNames(
         values={
             **dict.fromkeys(("n", "ntasks"), "ranks"),
             **dict.fromkeys(("N", "nodes"), "nnodes"),

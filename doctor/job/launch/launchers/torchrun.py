@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 
-from doctor.job.launch.forms import Form, Start, shell_line
+from doctor.job.launch.forms import Form, LaunchParts, shell_line
 from doctor.job.launch.launcher import (
-    Agent,
     Launcher,
+    LauncherAgent,
     Master,
     Meeting,
-    Options,
+    OptionNames,
     RankVariables,
     named,
     unnamed,
@@ -25,9 +25,9 @@ C10D = "29400"
 MADE_FOR_RANKS = "MASTER_[A-Z]+|WORLD_SIZE|NNODES"
 
 
-def options(*shared: str, **defaults: str) -> Options:
+def options(*shared: str, **defaults: str) -> OptionNames:
     """Of torchrun and of what is made of it."""
-    return Options(
+    return OptionNames(
         values={
             **named("nnodes", "nproc_per_node", "node_rank", "master_addr", "master_port"),
             **named("rdzv_backend", "rdzv_endpoint", "rdzv_id"),
@@ -44,7 +44,7 @@ def options(*shared: str, **defaults: str) -> Options:
     )
 
 
-def static_master(agent: Agent) -> Master | None:
+def static_master(agent: LauncherAgent) -> Master | None:
     if agent.standalone or agent.unknown("master_addr"):
         return None
     given = agent.given("master_addr")
@@ -53,11 +53,11 @@ def static_master(agent: Agent) -> Master | None:
     return Master(given or "127.0.0.1", port, said, "rank 0")
 
 
-def spans_nodes(agent: Agent) -> bool:
+def spans_nodes(agent: LauncherAgent) -> bool:
     return agent.nodes is not None and agent.nodes[1] > 1 and not agent.standalone
 
 
-def _master(agent: Agent) -> Master | None:
+def _master(agent: LauncherAgent) -> Master | None:
     backend, endpoint = agent.given("rdzv_backend") or "static", agent.given("rdzv_endpoint")
     unknown = agent.unknown("rdzv_backend", "rdzv_endpoint", "master_addr")
     if agent.standalone or backend not in ("static", "c10d") or (unknown and not endpoint):
@@ -77,18 +77,18 @@ def _split(endpoint: str) -> tuple[str, str]:
     return (match[1].strip("[]"), match[2] or "") if match else (endpoint, "")
 
 
-def _goes_by_node_rank(agent: Agent) -> bool:
+def _goes_by_node_rank(agent: LauncherAgent) -> bool:
     """c10d numbers the hosts itself."""
     return spans_nodes(agent) and agent.given("rdzv_backend") in (None, "static")
 
 
-def _line(start: Start) -> list[str]:
+def _line(start: LaunchParts) -> list[str]:
     going = start.going
     words = [*_size(start), f"--node-rank={start.node}"]
     return [shell_line("torchrun", *words, f"--master-addr={going.address}", f"--master-port={going.port}")]
 
 
-def _rendezvous(start: Start) -> list[str]:
+def _rendezvous(start: LaunchParts) -> list[str]:
     """The same line everywhere. Who holds the endpoint finds that out by its own name and its addresses."""
     going = start.going
     address = f"[{going.address}]" if ":" in going.address else going.address
@@ -96,7 +96,7 @@ def _rendezvous(start: Start) -> list[str]:
     return [shell_line("torchrun", *_size(start), *words)]
 
 
-def _size(start: Start) -> list[str]:
+def _size(start: LaunchParts) -> list[str]:
     return [f"--nnodes={len(start.going.hosts)}", f"--nproc-per-node={start.ranks_here}"]
 
 

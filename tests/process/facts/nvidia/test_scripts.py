@@ -14,8 +14,8 @@ import pytest
 from doctor.api import Ask, Capture, Fact, Run
 from doctor.errors import NotUnderstood
 from doctor.facts.gpus import Gpu
-from doctor.facts.infiniband import IB_PORTS, Port
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPU_PROCESSES, GPUS, GpuProcess, Health
+from doctor.facts.infiniband import IB_PORTS, InfinibandPort
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPU_PROCESSES, GPUS, GpuProcess, NvidiaHealth
 from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from tests.support.captures import sample
 from tests.support.probing import HERE, SHELLS
@@ -110,7 +110,7 @@ def test_what_the_scripts_ask(host: FakeHost) -> None:
 
 def test_fields_that_a_driver_does_not_know_are_left_out(host: FakeHost) -> None:
     loaded(host)
-    assert host.know(GPU_HEALTH) == {0: Health(mig=True, fabric="Completed")}
+    assert host.know(GPU_HEALTH) == {0: NvidiaHealth(mig=True, fabric="Completed")}
     assert len(host.called) == 3
     assert "gpu_recovery_action" not in host.called[1]
     assert host.called[2] == (
@@ -169,5 +169,5 @@ def test_ports_are_read_from_the_kernel_or_asked_of_ibstat(host: FakeHost) -> No
     host.file(f"{folder}/state", "4: ACTIVE\n")
     host.file(f"{folder}/phys_state", "5: LinkUp\n")
     host.file(f"{folder}/link_layer", "Ethernet\n")
-    assert host.know(IB_PORTS) == (Port("mlx5_9", 1, "active", "LinkUp", "", "Ethernet"),)
+    assert host.know(IB_PORTS) == (InfinibandPort("mlx5_9", 1, "active", "LinkUp", "", "Ethernet"),)
     assert len(host.called) == 1

@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from doctor.job.launch.shell import Line, read_script
+from doctor.job.launch.shell import ShellCommand, read_script
 
 
-def lines(text: str) -> list[Line]:
+def lines(text: str) -> list[ShellCommand]:
     return list(read_script(text).lines)
 
 

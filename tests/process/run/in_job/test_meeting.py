@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from doctor.run.in_job.rank_env import read_seat
+from doctor.run.in_job.rank_env import read_job_rank
 from tests.support.injob import Ranks, await_true, free_port
 
 SOON = ("--connect-timeout", "6")
@@ -130,7 +130,7 @@ def test_when_rank_0_is_stopped_the_others_say_so(make_ranks: Callable[[int], Ra
 def test_ports_of_strangers_are_passed_over(make_ranks: Callable[[int], Ranks]) -> None:
     """One that says nothing we know, and somebody who knocks at ours without the job's token."""
     ranks = make_ranks(3)
-    first, second, *_ = read_seat(ranks.environment(1)).ports
+    first, second, *_ = read_job_rank(ranks.environment(1)).ports
     with socket.create_server(("", first)) as foreign:
         ranks.start(0)
         await_true(lambda: reaches(second))

@@ -193,7 +193,8 @@ def test_what_cannot_be_killed_is_named(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, state: str, why: str
 ) -> None:
     monkeypatch.setattr(program, "end_children", lambda _: [(123, state)])
-    program.Agent(b"", 0).end()
+    program.SmokeAgent(b"", 0).end()
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0  # an agent that does not serve ends nobody
     assert capfd.readouterr().out.splitlines() == [
         f'{{"say":"trouble","text":"process 123 cannot be killed ({why})"}}',
         '{"say":"bye"}',

@@ -11,18 +11,18 @@ from doctor.smoke.onhost import bandwidthplan
 from doctor.smoke.onhost.bandwidthplan import bandwidth_calls, meetings
 from doctor.smoke.onhost.collectiveplan import collective_calls
 from doctor.smoke.onhost.schedule import join_calls
-from doctor.smoke.onhost.shape import Shape, numbered
-from doctor.smoke.result import Collectives, Event, Pair
+from doctor.smoke.onhost.shape import CellShape, numbered
+from doctor.smoke.result import Collectives, Event, Transfer
 from tests.support.smoke.marks import Marks, run_phases
 
 SHAPES = [
-    Shape(1, 1, (1,), 1, 7),
-    Shape(2, 1, (1, 1), 1, 7),
-    Shape(1, 2, (2,), 1, 7),
-    Shape(2, 2, (2, 2), 1, 7),
-    Shape(4, 2, (4, 4), 1, 7),
-    Shape(3, 1, (1, 1, 1), 1, 7),
-    Shape(4, 1, (1, 3), 1, 7),
+    CellShape(1, 1, (1,), 1, 7),
+    CellShape(2, 1, (1, 1), 1, 7),
+    CellShape(1, 2, (2,), 1, 7),
+    CellShape(2, 2, (2, 2), 1, 7),
+    CellShape(4, 2, (4, 4), 1, 7),
+    CellShape(3, 1, (1, 1, 1), 1, 7),
+    CellShape(4, 1, (1, 3), 1, 7),
 ]
 
 
@@ -31,7 +31,7 @@ def events(marks: Marks) -> list[Any]:
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.dp}x{shape.tp}")
-def test_real_ranks_do_what_the_plan_says_and_find_nothing_wrong(shape: Shape) -> None:
+def test_real_ranks_do_what_the_plan_says_and_find_nothing_wrong(shape: CellShape) -> None:
     ranks = run_phases(shape, "join", "collectives", "bandwidth")
     assert len(ranks) == shape.world
     for place, marks in enumerate(ranks):
@@ -48,7 +48,7 @@ def test_real_ranks_do_what_the_plan_says_and_find_nothing_wrong(shape: Shape) -
         assert first == Collectives(done=len(calls["collectives"]))
         assert [(pair.peer, pair.round, pair.stage) for pair in pairs] == meetings(shape, place)
         for pair in pairs:
-            assert isinstance(pair, Pair)
+            assert isinstance(pair, Transfer)
             assert pair.seconds >= bandwidthplan.LONG_ENOUGH
             assert pair.bytes > bandwidthplan.PIECE
             assert 0 < pair.rtt < 1
@@ -56,7 +56,7 @@ def test_real_ranks_do_what_the_plan_says_and_find_nothing_wrong(shape: Shape) -
 
 
 def test_both_ends_of_a_transfer_measure_the_same() -> None:
-    shape = Shape(2, 1, (1, 1), 1, 7)
+    shape = CellShape(2, 1, (1, 1), 1, 7)
     here, there = map(events, run_phases(shape, "bandwidth"))
     assert [(pair.bytes, pair.seconds) for pair in here] == [(pair.bytes, pair.seconds) for pair in there]
 
@@ -65,7 +65,7 @@ def test_both_ends_of_a_transfer_measure_the_same() -> None:
     "op", ["all_reduce", "broadcast", "reduce", "reduce_scatter", "all_gather", "all_to_all"]
 )
 def test_a_wrong_result_is_told_by_the_rank_that_has_it(op: str) -> None:
-    shape = Shape(3, 1, (3,), 1, 7)
+    shape = CellShape(3, 1, (3,), 1, 7)
     ranks = run_phases(shape, "collectives", breaking=op, rank=1)
     reports = [events(marks)[0].wrong for marks in ranks]
     first = [min((wrong.position for wrong in report), default=10**9) for report in reports]
@@ -79,7 +79,7 @@ def test_a_wrong_result_is_told_by_the_rank_that_has_it(op: str) -> None:
 
 
 def test_parts_in_the_wrong_order_are_told_with_whose_they_should_be() -> None:
-    ranks = run_phases(Shape(2, 2, (4,), 1, 7), "collectives", breaking="order", rank=2)
+    ranks = run_phases(CellShape(2, 2, (4,), 1, 7), "collectives", breaking="order", rank=2)
     reports = [events(marks)[0].wrong for marks in ranks]
     assert [bool(report) for report in reports] == [False, False, True, False]
     assert any(wrong.name.endswith(" from 0") for wrong in reports[2])
@@ -87,7 +87,7 @@ def test_parts_in_the_wrong_order_are_told_with_whose_they_should_be() -> None:
 
 
 def test_a_dtype_that_the_backend_refuses_is_told_and_does_not_change_the_schedule() -> None:
-    shape = Shape(2, 1, (2,), 1, 7)
+    shape = CellShape(2, 1, (2,), 1, 7)
     marks = run_phases(shape, "collectives", breaking="refused", rank=0)[0]
     told = events(marks)[0]
     assert told.wrong == ()
@@ -101,7 +101,7 @@ def test_a_dtype_that_the_backend_refuses_is_told_and_does_not_change_the_schedu
 
 
 def test_a_slow_link_shows_in_its_pairs_only_and_its_pages_keep_moving() -> None:
-    shape = Shape(3, 1, (1, 1, 1), 1, 7)
+    shape = CellShape(3, 1, (1, 1, 1), 1, 7)
     ranks = run_phases(shape, "bandwidth", breaking="slow", rank=1)
     for place, marks in enumerate(ranks):
         for pair in events(marks):

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from torch._C._distributed_c10d import FileStore
 
 from doctor.smoke.onhost import evidence
-from doctor.smoke.onhost.devices import Cpu, Cuda, Device, Npu, device_of
+from doctor.smoke.onhost.devices import Cpu, Cuda, Device, NpuDevice, device_of
 
 
 class Api:
@@ -73,7 +73,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
         ("gloo", 3, None, Device, 3),
         ("nccl", 3, None, Cuda, 3),
         ("nccl", 3, 0, Cuda, 0),
-        ("hccl", 1, 6, Npu, 6),
+        ("hccl", 1, 6, NpuDevice, 6),
     ],
 )
 def test_a_rank_gets_the_device_it_was_given_else_that_of_its_place(
@@ -117,7 +117,7 @@ def test_every_dtype_of_the_cpu_is_summed_by_gloo(tmp_path: Any) -> None:
         torch.distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("kind", [Cuda, Npu])
+@pytest.mark.parametrize("kind", [Cuda, NpuDevice])
 def test_an_accelerator_asks_its_own_module(api: Api, kind: type[Device]) -> None:
     device = kind(2)
     device.set_up()
@@ -136,8 +136,8 @@ def test_an_accelerator_asks_its_own_module(api: Api, kind: type[Device]) -> Non
 
 
 def test_the_module_of_the_npu_is_loaded_only_by_the_rank() -> None:
-    Npu(0).environment(60)
-    Npu(0).init_kwargs(60)
+    NpuDevice(0).environment(60)
+    NpuDevice(0).init_kwargs(60)
     assert "torch_npu" not in sys.modules
 
 
@@ -152,7 +152,7 @@ def test_cuda_draws_and_computes_on_its_device(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.usefixtures("api")
 def test_versions() -> None:
     assert Cuda(0).versions()["nccl"] == "2.21.5"
-    assert Npu(0).versions() == {"torch_npu": "2.6.0", "cann": "8.2.RC1", "hccl": "8.2.RC1.0"}
+    assert NpuDevice(0).versions() == {"torch_npu": "2.6.0", "cann": "8.2.RC1", "hccl": "8.2.RC1.0"}
 
 
 @pytest.mark.usefixtures("api")
@@ -164,7 +164,7 @@ def test_a_torch_for_rocm_tells_hip_and_rccl(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_version_that_cannot_be_asked_is_left_out(api: Api) -> None:
     api.utils = SimpleNamespace()
     api.nccl = SimpleNamespace()
-    assert Npu(0).versions() == {"torch_npu": "2.6.0"}
+    assert NpuDevice(0).versions() == {"torch_npu": "2.6.0"}
     assert "nccl" not in Cuda(0).versions()
 
 
@@ -174,26 +174,26 @@ def test_a_version_that_cannot_be_asked_is_left_out(api: Api) -> None:
 )
 def test_the_first_generation_sums_fewer_types(api: Api, product: str, has_bfloat16: bool) -> None:
     api._product = product
-    assert ("bfloat16" in Npu(0).dtypes) == has_bfloat16
-    assert set(Npu(0).dtypes) >= {"float32", "float16", "int32", "int64", "int8"}
+    assert ("bfloat16" in NpuDevice(0).dtypes) == has_bfloat16
+    assert set(NpuDevice(0).dtypes) >= {"float32", "float16", "int32", "int64", "int8"}
 
 
 @pytest.mark.parametrize("timeout", [0.5, 15, 120, 121, 300, 1800, 7200, 1e6])
 def test_time_limits_of_hccl_are_in_range_and_in_order(timeout: float) -> None:
-    wanted = Npu(0).environment(timeout)
+    wanted = NpuDevice(0).environment(timeout)
     connect, execute = int(wanted["HCCL_CONNECT_TIMEOUT"]), int(wanted["HCCL_EXEC_TIMEOUT"])
     assert 120 <= connect <= 7200
     assert connect >= min(math.ceil(timeout), 7200)
     assert connect + 20 < execute <= 17340
     assert execute % 68 == 0, "the first generation rounds down to a multiple of 68"
     assert int(wanted["HCCL_EVENT_TIMEOUT"]) > execute
-    assert Npu(0).init_kwargs(timeout)["timeout"] > timedelta(seconds=execute)
+    assert NpuDevice(0).init_kwargs(timeout)["timeout"] > timedelta(seconds=execute)
 
 
 @pytest.mark.usefixtures("api")
 def test_no_backend_leaves_files_behind() -> None:
     assert Cuda(0).environment(60)["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "0"
-    npu = Npu(0).environment(60)
+    npu = NpuDevice(0).environment(60)
     assert npu["TORCH_HCCL_DUMP_ON_TIMEOUT"] == "0"
     assert npu["ASCEND_SLOG_PRINT_TO_STDOUT"] == npu["ASCEND_LOG_PRINT_TO_STDOUT"] == "1"
 
@@ -405,11 +405,11 @@ def test_cuda_gives_both_kinds_of_evidence(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_npu_gives_the_record_of_torch_npu() -> None:
     c10d = SimpleNamespace(_dump_hccl_trace_json=lambda: json.dumps(DUMP).encode())
     sys.modules["torch_npu"]._C._distributed_c10d = c10d
-    assert "group 1 (dp): 9 collectives enqueued, 8 completed" in Npu(0).evidence()
+    assert "group 1 (dp): 9 collectives enqueued, 8 completed" in NpuDevice(0).evidence()
 
 
 @pytest.mark.usefixtures("api")
-@pytest.mark.parametrize("kind", [Cuda, Npu])
+@pytest.mark.parametrize("kind", [Cuda, NpuDevice])
 def test_a_torch_without_a_recorder_gives_none(monkeypatch: pytest.MonkeyPatch, kind: type[Device]) -> None:
     monkeypatch.setattr(evidence, "ras", lambda: "")
     assert kind(0).evidence() == ""

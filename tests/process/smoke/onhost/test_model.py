@@ -16,10 +16,10 @@ from doctor.smoke.onhost import audit
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.onhost.devices import device_of
-from doctor.smoke.onhost.model import Model, Sample, bytes_of
+from doctor.smoke.onhost.model import DeviceBatch, Model, bytes_of
 from doctor.smoke.onhost.page import SIZE, Page
 from doctor.smoke.onhost.parameters import HEADS, WIDTH, initial_parameters, parameters
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.train import Trainer
 
 
@@ -34,7 +34,7 @@ class Alone:
 
     def __init__(self, kind: type[Trainer] = Trainer, steps: int = 30) -> None:
         self.said: list[dict[str, Any]] = []
-        shape, page = Shape(1, 1, (1,), steps, 5), Page(mmap(-1, SIZE), 0)
+        shape, page = CellShape(1, 1, (1,), steps, 5), Page(mmap(-1, SIZE), 0)
         groups: dict[str, Any] = {"world": None, "tp": None, "dp": None}
         self.trainer = kind(Comm(shape, 0, page, device_of("gloo", 0, None), groups, self.said.append))
 
@@ -75,7 +75,7 @@ def test_the_loss_falls_only_where_something_is_learnt(rate: float | None, least
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_is_not_finite_is_said_before_it_spreads(bad: float) -> None:
     class Sick(Trainer):
-        def gradient(self, sample: Sample) -> float:
+        def gradient(self, sample: DeviceBatch) -> float:
             loss = super().gradient(sample)
             self.model.grad[5] = bad
             return loss
@@ -90,12 +90,12 @@ def test_only_what_is_hidden_is_asked_for_and_it_cannot_be_seen() -> None:
     trainer = Alone().trainer
     trainer.model.load(trainer.initial())
     tokens, mask, labels = trainer.batch(0)
-    loss = trainer.model.gradient(Sample(tokens, mask, labels))
+    loss = trainer.model.gradient(DeviceBatch(tokens, mask, labels))
     hidden = mask.bool()
-    assert trainer.model.gradient(Sample(torch.where(hidden, 7, tokens), mask, labels)) == loss
-    assert trainer.model.gradient(Sample(tokens, mask, torch.where(hidden, labels, 7))) == loss
-    assert trainer.model.gradient(Sample(torch.where(hidden, tokens, 7), mask, labels)) != loss
-    assert trainer.model.gradient(Sample(tokens, mask, torch.where(hidden, 7, labels))) != loss
+    assert trainer.model.gradient(DeviceBatch(torch.where(hidden, 7, tokens), mask, labels)) == loss
+    assert trainer.model.gradient(DeviceBatch(tokens, mask, torch.where(hidden, labels, 7))) == loss
+    assert trainer.model.gradient(DeviceBatch(torch.where(hidden, tokens, 7), mask, labels)) != loss
+    assert trainer.model.gradient(DeviceBatch(tokens, mask, torch.where(hidden, 7, labels))) != loss
 
 
 @pytest.mark.usefixtures("streams_untouched")
@@ -119,7 +119,9 @@ def test_the_update_is_adam() -> None:
 class Threads(Comm):
     """All-reduce between the threads of one process."""
 
-    def __init__(self, place: int, shape: Shape, meeting: Callable[[], Any], shares: dict[int, Any]) -> None:
+    def __init__(
+        self, place: int, shape: CellShape, meeting: Callable[[], Any], shares: dict[int, Any]
+    ) -> None:
         page = Page(mmap(-1, SIZE), 0)
         super().__init__(shape, place, page, device_of("gloo", 0, None), {}, lambda _: None)
         self.meeting, self.shares = meeting, shares
@@ -152,7 +154,9 @@ def test_ranks_with_a_part_each_compute_what_one_with_the_whole_does(tp: int) ->
     alone.model.load(initial_parameters(alone.shape, 0))
     loss = alone.model.gradient(sample)
     meeting, shares = threading.Barrier(tp, timeout=30), dict[int, Any]()
-    models = [Model(Threads(place, Shape(1, tp, (tp,), 30, 5), meeting.wait, shares)) for place in range(tp)]
+    models = [
+        Model(Threads(place, CellShape(1, tp, (tp,), 30, 5), meeting.wait, shares)) for place in range(tp)
+    ]
     losses: dict[int, float] = {}
 
     def compute(place: int) -> None:

@@ -16,9 +16,9 @@ from doctor.smoke.onhost import streamplan, streams
 from doctor.smoke.onhost.devices import device_of
 from doctor.smoke.onhost.model import bytes_of
 from doctor.smoke.onhost.random_bytes import hashed
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 
-SHAPE = Shape(dp=2, tp=2, hosts=(4,), steps=30, seed=7)
+SHAPE = CellShape(dp=2, tp=2, hosts=(4,), steps=30, seed=7)
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def untouched() -> Iterator[None]:
     torch.set_rng_state(on_cpu)
 
 
-def of_place(place: int, shape: Shape = SHAPE) -> streams.Streams:
+def of_place(place: int, shape: CellShape = SHAPE) -> streams.Streams:
     seeded = streams.Streams(device_of("gloo", 0, None))
     seeded.seed(streamplan.stream_seed(shape, shape.dp_of(place)))
     return seeded
@@ -39,7 +39,7 @@ def of_place(place: int, shape: Shape = SHAPE) -> streams.Streams:
 @settings(max_examples=20)
 @given(st.integers(0, 2**40), st.integers(0, 15))
 def test_the_libraries_of_this_machine_give_the_reference(seed: int, place: int) -> None:
-    shape = Shape(dp=8, tp=2, hosts=(16,), steps=30, seed=seed)
+    shape = CellShape(dp=8, tp=2, hosts=(16,), steps=30, seed=seed)
     drawn = of_place(place, shape)
     for step in range(4):
         given_here = drawn.draw()

@@ -12,10 +12,10 @@ import pytest
 
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.schedule import schedule
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.streamplan import reference_streams
 from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
-from doctor.smoke.result import Audit, Batch, Done, Entered, Error, Init, Solo, Started, Step
+from doctor.smoke.result import Audit, BatchHashes, Done, Entered, Error, Init, Solo, Started, TrainStep
 from tests.support.smoke.ranks import RankOutput, run_ranks
 
 LAYOUTS = [(1, 1), (2, 1), (1, 2), (3, 1), (2, 2), (4, 2), (2, 4)]
@@ -23,8 +23,8 @@ STEPS = 11
 PHASES = ["start", "ready", "join", "collectives", "train", "audit"]
 
 
-def shape_of(dp: int, tp: int, steps: int = STEPS, seed: int = 5) -> Shape:
-    return Shape(dp=dp, tp=tp, hosts=(dp * tp,), steps=steps, seed=seed)
+def shape_of(dp: int, tp: int, steps: int = STEPS, seed: int = 5) -> CellShape:
+    return CellShape(dp=dp, tp=tp, hosts=(dp * tp,), steps=steps, seed=seed)
 
 
 @functools.cache
@@ -46,15 +46,15 @@ class TestHealthyRanks:
         for rank in healthy(dp, tp):
             assert [event.phase for event in rank.all(Entered)] == PHASES
             assert isinstance(rank.events[-1], Done)
-            assert [event.step for event in rank.all(Step)] == list(range(STEPS))
-            assert [event.step for event in rank.all(Batch)] == [0, 1, 2, 10]
+            assert [event.step for event in rank.all(TrainStep)] == list(range(STEPS))
+            assert [event.step for event in rank.all(BatchHashes)] == [0, 1, 2, 10]
             assert [event.step for event in rank.all(Audit)] == [9, 10]
 
     def test_train_on_the_reference(self, dp: int, tp: int) -> None:
         shape = shape_of(dp, tp)
         for rank in healthy(dp, tp):
             assert rank.one(Init).params == reference_init(shape, rank.place)
-            for batch in rank.all(Batch):
+            for batch in rank.all(BatchHashes):
                 found = (batch.tokens, batch.mask, batch.labels)
                 assert found == reference_batch(shape, batch.step, rank.place)
                 known = reference_streams(shape, batch.step, rank.place)
@@ -65,7 +65,7 @@ class TestHealthyRanks:
         """Peers have one loss and replicas one set of parameters, to the last bit, at every step."""
         ranks = healthy(dp, tp)
         for step in range(STEPS):
-            steps = [rank.all(Step)[step] for rank in ranks]
+            steps = [rank.all(TrainStep)[step] for rank in ranks]
             assert all(event.finite and event.loss is not None for event in steps)
             assert [event.loss for event in steps] == [
                 steps[place // tp * tp].loss for place in range(dp * tp)
@@ -77,8 +77,8 @@ class TestHealthyRanks:
         shape, ranks = shape_of(dp, tp), healthy(dp, tp)
         for rank in ranks:
             members = shape.members("dp", rank.place)
-            for step, event in enumerate(rank.all(Step)):
-                contributed = [ranks[member].all(Step)[step].own or (0.0, 0.0) for member in members]
+            for step, event in enumerate(rank.all(TrainStep)):
+                contributed = [ranks[member].all(TrainStep)[step].own or (0.0, 0.0) for member in members]
                 total, magnitude = map(sum, zip(*contributed, strict=True))
                 assert event.reduced is not None
                 assert magnitude > 0
@@ -118,7 +118,7 @@ def test_ranks_of_two_hosts_also_measure_the_links() -> None:
 @pytest.mark.xdist_group("smoke_train")
 def test_thirty_steps_learn() -> None:
     ranks = healthy(2, 2, 30)
-    losses = [[event.loss or math.nan for event in rank.all(Step)] for rank in ranks]
+    losses = [[event.loss or math.nan for event in rank.all(TrainStep)] for rank in ranks]
     mean = [sum(step) / 4 for step in zip(*losses, strict=True)]
     first, last = sum(mean[:3]) / 3, sum(mean[-10:]) / 10
     assert (first - last) / (first - FLOOR) > 0.8

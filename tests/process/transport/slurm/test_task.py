@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.transport.slurm.task import TASK, Ear, Said, hang_up, opening, openings, to_hosts
+from doctor.transport.slurm.task import TASK, Ear, TaskLine, hang_up, opening, openings, to_hosts
 
 TOKEN = "0123456789abcdef"
 NAMES = ("node1", "node11.cluster")
@@ -40,13 +40,13 @@ def run(
     return _joined(out, names), _joined(err, names), ended
 
 
-def _told(data: bytes, names: Sequence[str]) -> list[Said]:
+def _told(data: bytes, names: Sequence[str]) -> list[TaskLine]:
     """Taken apart as it might arrive: in small pieces."""
     ear = Ear(TOKEN, names)
     return [said for n in range(0, len(data), 700) for said in ear.hear(data[n : n + 700])] + ear.rest()
 
 
-def _joined(said: Sequence[Said], names: Sequence[str]) -> dict[str, bytes]:
+def _joined(said: Sequence[TaskLine], names: Sequence[str]) -> dict[str, bytes]:
     return {name: b"".join(each.data for each in said if each.host == name) for name in names}
 
 

@@ -12,7 +12,7 @@ import paramiko
 import pytest
 from paramiko.common import AUTH_SUCCESSFUL, OPEN_SUCCEEDED
 
-from doctor.model import Answer, End, Host, Reach, Unreached
+from doctor.model import Answer, AnswerEnd, Host, Unreached, UnreachedKind
 from doctor.transport import Ended, Script
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
@@ -84,7 +84,7 @@ def one(transport: SshTransport, timeout: float) -> Answer | Unreached:
 def test_an_exec_that_is_refused(serve: Callable[..., SshTransport]) -> None:
     got = one(serve(None), 5)
     assert isinstance(got, Unreached)
-    assert got.kind is Reach.NO_SHELL
+    assert got.kind is UnreachedKind.NO_SHELL
     assert "refuses to run a command" in got.summary
 
 
@@ -92,7 +92,7 @@ def test_an_exec_that_is_never_answered(serve: Callable[..., SshTransport]) -> N
     begun = time.monotonic()
     got = one(serve(None, stall=8), 2)
     assert isinstance(got, Unreached)
-    assert got.kind is Reach.TIMEOUT
+    assert got.kind is UnreachedKind.TIMEOUT
     assert "start of the command" in got.summary
     assert time.monotonic() - begun < 30
 
@@ -104,7 +104,7 @@ def test_a_channel_closed_without_a_word(serve: Callable[..., SshTransport]) -> 
 
     got = one(serve(close), 5)
     assert isinstance(got, Answer)
-    assert (got.stdout, got.rc, got.end) == (b"", None, End.DONE)
+    assert (got.stdout, got.rc, got.end) == (b"", None, AnswerEnd.DONE)
 
 
 def test_a_peer_that_ignores_the_window(serve: Callable[..., SshTransport]) -> None:
@@ -118,18 +118,18 @@ def test_a_peer_that_ignores_the_window(serve: Callable[..., SshTransport]) -> N
 
     got = one(serve(flood), 10)
     assert isinstance(got, Answer)
-    assert (len(got.stdout), got.end) == (1_000_000, End.FLOOD)
+    assert (len(got.stdout), got.end) == (1_000_000, AnswerEnd.FLOOD)
 
 
 def test_a_peer_that_never_reads(serve: Callable[..., SshTransport]) -> None:
     transport = serve(lambda _: None)
     [got] = transport.run({"box": Script("x", b"y" * 8_000_000, DONE)}, 2.5)
     assert isinstance(got, Answer)
-    assert got.end is End.TIMEOUT
+    assert got.end is AnswerEnd.TIMEOUT
 
 
 def test_a_session_that_is_refused(serve: Callable[..., SshTransport]) -> None:
     ended = serve(None).open({"box": Script("cat", b"", b"")}).receive(5)
     assert isinstance(ended, Ended)
     assert ended.unreached is not None
-    assert ended.unreached.kind is Reach.NO_SHELL
+    assert ended.unreached.kind is UnreachedKind.NO_SHELL

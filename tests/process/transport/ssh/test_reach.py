@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.model import Answer, Host, Reach, Unreached
+from doctor.model import Answer, Host, Unreached, UnreachedKind
 from doctor.transport.ssh.settings import SshSettings
 from tests.support.transport_servers import (
     SSHD,
@@ -51,7 +51,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_name_that_does_not_resolve(tmp_path: Path) -> None:
     why = failure(Host("box", "no-such-host.invalid"), SshSettings(config_file=config(tmp_path)))
-    assert why.kind is Reach.NAME
+    assert why.kind is UnreachedKind.NAME
     assert "/etc/hosts" in why.summary
     assert "getent ahosts no-such-host.invalid" in why.commands
 
@@ -59,7 +59,7 @@ def test_a_name_that_does_not_resolve(tmp_path: Path) -> None:
 def test_nobody_listens(tmp_path: Path) -> None:
     port = free_port()
     why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)))
-    assert why.kind is Reach.REFUSED
+    assert why.kind is UnreachedKind.REFUSED
     assert str(port) in why.summary
 
 
@@ -70,7 +70,7 @@ def test_no_route(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) 
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     why = failure(Host("box", "198.18.0.1"), SshSettings(config_file=config(tmp_path)))
-    assert why.kind is Reach.NO_ROUTE
+    assert why.kind is UnreachedKind.NO_ROUTE
     assert os.strerror(number) in why.summary
 
 
@@ -86,7 +86,7 @@ def test_no_answer_to_tcp(tmp_path: Path) -> None:
         why = failure(Host("box", place[0], port=place[1]), settings)
         for sock in queued:
             sock.close()
-    assert why.kind is Reach.TIMEOUT
+    assert why.kind is UnreachedKind.TIMEOUT
     assert "within 1 s" in why.summary
     assert time.monotonic() - begun < 30
 
@@ -99,7 +99,7 @@ def test_a_name_server_that_never_answers_does_not_hold_up_the_run(
     begun = time.monotonic()
     why = failure(Host("box", "slow.example"), SshSettings(config_file=config(tmp_path)), timeout=1)
     stuck.set()
-    assert why.kind is Reach.TIMEOUT
+    assert why.kind is UnreachedKind.TIMEOUT
     assert "name" in why.summary
     assert time.monotonic() - begun < 30
 
@@ -109,7 +109,7 @@ def test_a_key_that_the_host_does_not_take(tmp_path: Path, server: Sshd) -> None
     path = config(tmp_path, server, f"IdentityFile {other}\nUser somebody")
     Path(path).write_text(Path(path).read_text().replace(f"IdentityFile {server.key}\n", ""))
     why = failure(server.host(), SshSettings(config_file=path))
-    assert why.kind is Reach.AUTH
+    assert why.kind is UnreachedKind.AUTH
     assert "somebody" in why.summary
     assert str(other) in why.summary
     assert "publickey" in why.summary
@@ -120,7 +120,7 @@ def test_no_key_at_all(tmp_path: Path, server: Sshd) -> None:
     path = config(tmp_path, server)
     Path(path).write_text(Path(path).read_text().replace(f"IdentityFile {server.key}\n", ""))
     why = failure(server.host(), SshSettings(config_file=path))
-    assert why.kind is Reach.AUTH
+    assert why.kind is UnreachedKind.AUTH
     assert "no key to offer" in why.summary
 
 
@@ -129,7 +129,7 @@ def test_a_key_with_a_passphrase(tmp_path: Path, server: Sshd) -> None:
     path = config(tmp_path, server)
     Path(path).write_text(Path(path).read_text().replace(str(server.key), str(locked)))
     why = failure(server.host(), SshSettings(config_file=path))
-    assert why.kind is Reach.AUTH
+    assert why.kind is UnreachedKind.AUTH
     assert "needs a passphrase" in why.summary
     assert why.commands[0] == f"ssh-add {locked}"
 
@@ -138,7 +138,7 @@ def test_a_key_that_is_not_there(tmp_path: Path, server: Sshd) -> None:
     path = config(tmp_path, server)
     Path(path).write_text(Path(path).read_text().replace(str(server.key), "~/.ssh/nothing"))
     why = failure(server.host(), SshSettings(config_file=path))
-    assert why.kind is Reach.AUTH
+    assert why.kind is UnreachedKind.AUTH
     assert ".ssh/nothing (No such file or directory)" in why.summary
 
 
@@ -146,7 +146,7 @@ def test_a_server_that_has_seen_too_many_keys(tmp_path: Path, server: Sshd) -> N
     wrong = [make_key(tmp_path / f"wrong{n}") for n in range(7)]
     path = config(tmp_path, server, "\n".join(f"IdentityFile {key}" for key in wrong))
     why = failure(server.host(), SshSettings(config_file=path))
-    assert why.kind is Reach.AUTH
+    assert why.kind is UnreachedKind.AUTH
     assert "Too many authentication failures" in why.summary
     assert "IdentitiesOnly" in why.remedy
 
@@ -162,7 +162,7 @@ def test_an_unknown_host_key(tmp_path: Path, server: Sshd) -> None:
     path = config(tmp_path, server)
     (tmp_path / "known_hosts").unlink()
     why = failure(server.host(), SshSettings(config_file=path))
-    assert why.kind is Reach.KEY_UNKNOWN
+    assert why.kind is UnreachedKind.KEY_UNKNOWN
     assert "SHA256:" in why.detail
     assert any(command.startswith(f"ssh-keyscan -p {server.port} 127.0.0.1") for command in why.commands)
     assert not (tmp_path / "known_hosts").exists()
@@ -213,7 +213,7 @@ def test_a_changed_host_key_is_always_refused(tmp_path: Path, server: Sshd, acce
     known = tmp_path / "known_hosts"
     known.write_text(f"# first\n[127.0.0.1]:{server.port} {old}\n")
     why = failure(server.host(), SshSettings(config_file=path, accept_new=accept))
-    assert why.kind is Reach.KEY_CHANGED
+    assert why.kind is UnreachedKind.KEY_CHANGED
     assert f"{known}:2" in why.summary
     assert why.commands[0] == f"ssh-keygen -f {known} -R '[127.0.0.1]:{server.port}'"
     assert known.read_text().count("\n") == 2
@@ -233,7 +233,7 @@ def test_a_host_known_by_another_kind_of_key_is_not_taken_for_new(tmp_path: Path
     rsa = public(make_key(tmp_path / "old", "rsa"))
     (tmp_path / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {rsa}\n")
     why = failure(server.host(), SshSettings(config_file=path, accept_new=True))
-    assert why.kind is Reach.KEY_CHANGED
+    assert why.kind is UnreachedKind.KEY_CHANGED
 
 
 def test_the_kind_of_key_that_is_known_is_asked_for(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_a_revoked_key(tmp_path: Path, server: Sshd) -> None:
     known = tmp_path / "known_hosts"
     known.write_text(f"{server.known()}\n@revoked * {public(server.host_key)}\n")
     why = failure(server.host(), SshSettings(config_file=path, accept_new=True))
-    assert why.kind is Reach.KEY_CHANGED
+    assert why.kind is UnreachedKind.KEY_CHANGED
     assert "@revoked" in why.summary
     assert f"{known}:2" in why.summary
 
@@ -259,7 +259,7 @@ def test_a_host_that_only_an_authority_vouches_for(tmp_path: Path, server: Sshd)
     path = config(tmp_path, server)
     (tmp_path / "known_hosts").write_text(f"@cert-authority * {public(server.host_key)}\n")
     why = failure(server.host(), SshSettings(config_file=path))
-    assert why.kind is Reach.KEY_UNKNOWN
+    assert why.kind is UnreachedKind.KEY_UNKNOWN
     assert "certificate authority" in why.summary
 
 
@@ -273,7 +273,7 @@ def test_a_listener_that_never_greets(tmp_path: Path) -> None:
     with listener(lambda _: time.sleep(5)) as port:
         settings = SshSettings(config_file=config(tmp_path), connect_timeout=0.5)
         why = failure(Host("box", "127.0.0.1", port=port), settings)
-    assert why.kind is Reach.BANNER
+    assert why.kind is UnreachedKind.BANNER
     assert "within 0.5 s" in why.summary
 
 
@@ -286,7 +286,7 @@ def test_something_that_is_not_ssh(tmp_path: Path, noise: bytes) -> None:
     with listener(lambda conn: conn.sendall(noise)) as port:
         settings = SshSettings(config_file=config(tmp_path), connect_timeout=3)
         why = failure(Host("box", "127.0.0.1", port=port), settings)
-    assert why.kind is Reach.BANNER
+    assert why.kind is UnreachedKind.BANNER
     assert "not an SSH server" in why.summary
     assert why.summary.isprintable()
     assert len(why.summary) < 200
@@ -299,7 +299,7 @@ def test_lines_without_end_before_the_banner(tmp_path: Path) -> None:
 
     with listener(babble) as port:
         why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)))
-    assert why.kind is Reach.BANNER
+    assert why.kind is UnreachedKind.BANNER
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_garbage_after_the_banner(tmp_path: Path, packet: bytes) -> None:
         why = failure(
             Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)), timeout=3
         )
-    assert why.kind in (Reach.OTHER, Reach.LOST)
+    assert why.kind in (UnreachedKind.OTHER, UnreachedKind.LOST)
 
 
 def test_a_server_that_stops_after_its_banner(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_server_that_stops_after_its_banner(tmp_path: Path) -> None:
     with listener(stop) as port:
         settings = SshSettings(config_file=config(tmp_path), connect_timeout=1)
         why = failure(Host("box", "127.0.0.1", port=port), settings, timeout=1.5)
-    assert why.kind is Reach.TIMEOUT
+    assert why.kind is UnreachedKind.TIMEOUT
     assert "key exchange" in why.summary
 
 
@@ -343,7 +343,7 @@ def test_a_server_that_always_hangs_up_before_its_banner(tmp_path: Path) -> None
 
     with listener(refuse) as port:
         why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)))
-    assert why.kind is Reach.BANNER
+    assert why.kind is UnreachedKind.BANNER
     assert "Not allowed at this time" in why.summary
     assert "MaxStartups" in why.remedy
 
@@ -363,7 +363,7 @@ def test_a_connection_that_breaks_in_the_handshake(tmp_path: Path, server: Sshd)
 
     with listener(cut) as port:
         why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path, server)))
-    assert why.kind is Reach.LOST
+    assert why.kind is UnreachedKind.LOST
 
 
 def test_nothing_reaches_the_terminal(

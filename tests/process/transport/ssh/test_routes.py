@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from doctor.model import Answer, Host, Reach, Unreached
+from doctor.model import Answer, Host, Unreached, UnreachedKind
 from doctor.transport import Line, Script
 from doctor.transport.routed import RoutedTransport
 from doctor.transport.ssh.settings import SshSettings
@@ -115,7 +115,7 @@ def test_a_jump_host_that_is_down_is_the_same_fault_for_all(tmp_path: Path, serv
     got = outcomes(hosts, SshSettings(config_file=config(tmp_path, server, gate), jump="gate"))
     faults = [u for u in got.values() if isinstance(u, Unreached)]
     assert len(faults) == 4
-    assert {u.kind for u in faults} == {Reach.JUMP}
+    assert {u.kind for u in faults} == {UnreachedKind.JUMP}
     [summary] = {u.summary for u in faults}
     assert "gate" in summary
     assert "refused" in summary
@@ -125,7 +125,7 @@ def test_a_jump_host_whose_key_is_unknown(tmp_path: Path, server: Sshd, jump: Ss
     path = through(tmp_path, server, jump)
     (tmp_path / "known_hosts").write_text(server.known() + "\n")
     why = failure(server.host(), SshSettings(config_file=path, jump="gate"))
-    assert why.kind is Reach.JUMP
+    assert why.kind is UnreachedKind.JUMP
     assert "host key is not known" in why.summary
 
 
@@ -138,21 +138,21 @@ def test_faults_beyond_the_jump_host_are_the_hosts_own(tmp_path: Path, server: S
     got = outcomes(hosts, SshSettings(config_file=through(tmp_path, server, jump), jump="gate"))
     assert isinstance(got["fine"], Answer)
     kinds = {name: u.kind for name, u in got.items() if isinstance(u, Unreached)}
-    assert kinds == {"refused": Reach.REFUSED, "nameless": Reach.NAME}
+    assert kinds == {"refused": UnreachedKind.REFUSED, "nameless": UnreachedKind.NAME}
     assert all("jump host gate" in u.summary for u in got.values() if isinstance(u, Unreached))
 
 
 def test_a_jump_host_that_forwards_nothing(tmp_path: Path, server: Sshd) -> None:
     with sshd(tmp_path / "closed", "AllowTcpForwarding no") as closed:
         why = failure(server.host(), SshSettings(config_file=through(tmp_path, server, closed), jump="gate"))
-    assert why.kind is Reach.JUMP
+    assert why.kind is UnreachedKind.JUMP
     assert any("AllowTcpForwarding" in command for command in why.commands)
 
 
 def test_jump_hosts_in_a_circle(tmp_path: Path, server: Sshd) -> None:
     circle = "Host a\nProxyJump b\nHost b\nProxyJump a"
     why = failure(server.host(), SshSettings(config_file=config(tmp_path, server, circle), jump="a"))
-    assert why.kind is Reach.JUMP
+    assert why.kind is UnreachedKind.JUMP
     assert "circle" in why.summary
 
 
@@ -185,7 +185,7 @@ def test_a_proxy_command_is_ended_with_its_connection(tmp_path: Path, server: Ss
 
 def test_an_address_of_ipv6(tmp_path: Path, server: Sshd) -> None:
     why = failure(Host("box", "::1", port=free_port()), SshSettings(config_file=config(tmp_path, server)))
-    assert why.kind in (Reach.REFUSED, Reach.NO_ROUTE)
+    assert why.kind in (UnreachedKind.REFUSED, UnreachedKind.NO_ROUTE)
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_identities_only_leaves_the_agent_out(tmp_path: Path, server: Sshd, agen
     other = make_key(tmp_path / "other")
     path = with_agent(tmp_path, server, f"IdentitiesOnly yes\nIdentityFile {other}")
     why = failure(server.host(), SshSettings(config_file=path))
-    assert why.kind is Reach.AUTH
+    assert why.kind is UnreachedKind.AUTH
     assert "agent" not in why.summary
 
 
@@ -253,7 +253,7 @@ def test_an_agent_that_never_answers(tmp_path: Path, server: Sshd, monkeypatch: 
         monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "mute"))
         begun = time.monotonic()
         why = failure(server.host(), SshSettings(config_file=with_agent(tmp_path, server)))
-    assert why.kind is Reach.AUTH
+    assert why.kind is UnreachedKind.AUTH
     assert time.monotonic() - begun < 30
 
 
@@ -269,7 +269,10 @@ def test_a_certificate(tmp_path: Path) -> None:
         answer(trusting.host(), SshSettings(config_file=str(path), user=getuser()))
         moved = tmp_path / "elsewhere"
         os.rename(f"{mine}-cert.pub", moved)
-        assert failure(trusting.host(), SshSettings(config_file=str(path), user=getuser())).kind is Reach.AUTH
+        assert (
+            failure(trusting.host(), SshSettings(config_file=str(path), user=getuser())).kind
+            is UnreachedKind.AUTH
+        )
         path.write_text(f"CertificateFile {moved}\n{path.read_text()}")
         answer(trusting.host(), SshSettings(config_file=str(path), user=getuser()))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.model import Answer, End, Host, Reach, Unreached
+from doctor.model import Answer, AnswerEnd, Host, Unreached, UnreachedKind
 from doctor.transport import Ended, Line, Script
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
@@ -55,7 +55,7 @@ def transport(server: Sshd, settings: SshSettings) -> Iterator[SshTransport]:
 def test_a_script_is_answered_with_both_streams_and_times(server: Sshd, settings: SshSettings) -> None:
     before = time.time()
     got = answer(server.host(), settings, sh("echo out; echo err >&2"))
-    assert (got.stdout, got.stderr, got.rc, got.end) == (b"out\nDONE\n", b"err\n", 0, End.DONE)
+    assert (got.stdout, got.stderr, got.rc, got.end) == (b"out\nDONE\n", b"err\n", 0, AnswerEnd.DONE)
     assert before <= got.started <= got.ended <= time.time()
 
 
@@ -63,7 +63,7 @@ def test_a_command_that_ends_without_its_last_line_is_done_with_its_status(
     server: Sshd, settings: SshSettings
 ) -> None:
     got = answer(server.host(), settings, Script("echo some; exit 7", b"", DONE))
-    assert (got.stdout, got.rc, got.end) == (b"some\n", 7, End.DONE)
+    assert (got.stdout, got.rc, got.end) == (b"some\n", 7, AnswerEnd.DONE)
 
 
 def test_the_last_line_must_be_a_whole_line(server: Sshd, settings: SshSettings) -> None:
@@ -81,20 +81,20 @@ def test_many_hosts_at_once(server: Sshd, settings: SshSettings) -> None:
 def test_the_deadline_keeps_what_was_said(server: Sshd, settings: SshSettings) -> None:
     begun = time.monotonic()
     got = answer(server.host(), settings, sh("echo first; sleep 60"), timeout=2.5)
-    assert (got.stdout, got.end) == (b"first\n", End.TIMEOUT)
+    assert (got.stdout, got.end) == (b"first\n", AnswerEnd.TIMEOUT)
     assert time.monotonic() - begun < 30
 
 
 def test_a_silent_shell_ends_at_the_deadline(server: Sshd, settings: SshSettings) -> None:
     got = answer(server.host(), settings, Script("exec sleep 30", b"", DONE), timeout=2.5)
-    assert (got.stdout, got.stderr, got.end) == (b"", b"", End.TIMEOUT)
+    assert (got.stdout, got.stderr, got.end) == (b"", b"", AnswerEnd.TIMEOUT)
 
 
 @pytest.mark.parametrize("where", ["", ">&2"])
 def test_a_flooding_shell_is_stopped_at_the_cap(server: Sshd, settings: SshSettings, where: str) -> None:
     small = SshSettings(config_file=settings.config_file, output_cap=1_000_000)
     got = answer(server.host(), small, Script(f"yes {where}", b"", DONE))
-    assert got.end is End.FLOOD
+    assert got.end is AnswerEnd.FLOOD
     assert max(len(got.stdout), len(got.stderr)) == 1_000_000
 
 
@@ -103,7 +103,7 @@ def test_a_large_stdin_and_a_talkative_reader_do_not_block_each_other(
 ) -> None:
     text = b"x" * 99 + b"\n"
     got = answer(server.host(), settings, Script("cat", text * 60_000 + DONE + b"\n", DONE))
-    assert got.end is End.DONE
+    assert got.end is AnswerEnd.DONE
     assert got.stdout == text * 60_000 + DONE + b"\n"
 
 
@@ -111,7 +111,7 @@ def test_stdin_larger_than_the_window_with_a_peer_that_only_talks(
     server: Sshd, settings: SshSettings
 ) -> None:
     got = answer(server.host(), settings, Script("head -c 3000000 /dev/zero", b"x" * 5_000_000, DONE))
-    assert (len(got.stdout), got.end, got.rc) == (3_000_000, End.DONE, 0)
+    assert (len(got.stdout), got.end, got.rc) == (3_000_000, AnswerEnd.DONE, 0)
 
 
 def test_both_streams_large(server: Sshd, settings: SshSettings) -> None:
@@ -120,7 +120,7 @@ def test_both_streams_large(server: Sshd, settings: SshSettings) -> None:
         settings,
         sh("head -c 4000000 /dev/zero & head -c 4000000 /dev/zero >&2; wait; sleep 1; echo"),
     )
-    assert (len(got.stdout), len(got.stderr), got.end) == (4_000_000 + 1 + 5, 4_000_000, End.DONE)
+    assert (len(got.stdout), len(got.stderr), got.end) == (4_000_000 + 1 + 5, 4_000_000, AnswerEnd.DONE)
 
 
 def test_stdin_stays_open_until_the_last_line(server: Sshd, settings: SshSettings) -> None:
@@ -136,7 +136,7 @@ def test_a_cut_connection_keeps_what_was_said(server: Sshd, tmp_path: Path) -> N
         got = answer(
             Host("box", "127.0.0.1", port=port), SshSettings(config_file=path), sh("echo some; sleep 20")
         )
-    assert (got.stdout, got.end) == (b"some\n", End.LOST)
+    assert (got.stdout, got.end) == (b"some\n", AnswerEnd.LOST)
 
 
 def test_one_connection_serves_every_later_channel(server: Sshd, transport: SshTransport) -> None:
@@ -151,7 +151,7 @@ def test_one_connection_serves_every_later_channel(server: Sshd, transport: SshT
 def test_a_connection_that_died_is_made_again(transport: SshTransport) -> None:
     [first] = transport.run({"box": Script("kill -9 $(ps -o ppid= -p $$)", b"", DONE)}, 15)
     assert isinstance(first, Answer)
-    assert first.end is End.LOST
+    assert first.end is AnswerEnd.LOST
     [again] = transport.run({"box": sh("echo hi")}, 15)
     assert isinstance(again, Answer)
 
@@ -209,7 +209,7 @@ def test_an_endless_line_ends_the_session(transport: SshTransport) -> None:
     ended = session.receive(10)
     assert isinstance(ended, Ended)
     assert ended.unreached is not None
-    assert ended.unreached.kind is Reach.FLOOD
+    assert ended.unreached.kind is UnreachedKind.FLOOD
     session.close()
 
 
@@ -225,7 +225,7 @@ def test_a_session_that_breaks_says_so(server: Sshd, tmp_path: Path) -> None:
         transport.close()
     assert isinstance(ended, Ended)
     assert ended.unreached is not None
-    assert ended.unreached.kind is Reach.LOST
+    assert ended.unreached.kind is UnreachedKind.LOST
 
 
 def test_a_session_with_a_host_that_is_not_there(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_session_with_a_host_that_is_not_there(tmp_path: Path) -> None:
     ended = transport.open({"box": Script("cat", b"", b"")}).receive(10)
     assert isinstance(ended, Ended)
     assert ended.unreached is not None
-    assert ended.unreached.kind is Reach.REFUSED
+    assert ended.unreached.kind is UnreachedKind.REFUSED
     transport.close()
 
 
@@ -298,7 +298,7 @@ def test_a_restricted_account_is_answered_with_what_it_says(tmp_path: Path, rest
 def test_no_session_at_all(tmp_path: Path) -> None:
     with sshd(tmp_path / "sshd", "MaxSessions 0") as closed:
         why = failure(closed.host(), SshSettings(config_file=config(tmp_path, closed)))
-    assert why.kind is Reach.NO_SHELL
+    assert why.kind is UnreachedKind.NO_SHELL
 
 
 def test_fanout_limits_starts_and_not_connections(server: Sshd, settings: SshSettings) -> None:

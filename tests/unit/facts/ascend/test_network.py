@@ -28,7 +28,7 @@ from doctor.facts.ascend.ports import (
     LinkChange,
     LinkHistory,
     Neighbour,
-    Port,
+    NpuPort,
 )
 from tests.support.captures import SAMPLES, printed, sample
 
@@ -90,9 +90,9 @@ UNDERSTOOD: dict[tuple[str, str], Any] = {
     ),
     ("stat_g_short_910A", "npu-counters"): {"roce_rx_err_pkt_num": 0, "roce_tx_err_pkt_num": 0},
     ("dev_info_a5", "npu-ports"): (
-        Port(0, 0, 400, "ETH", True, "Electrical"),
-        Port(0, 1, 400, "ETH", False, "Electrical"),
-        Port(1, 6, 400, "UB", True, "Optical"),
+        NpuPort(0, 0, 400, "ETH", True, "Electrical"),
+        NpuPort(0, 1, 400, "ETH", False, "Electrical"),
+        NpuPort(1, 6, 400, "UB", True, "Optical"),
     ),
 }
 PARTLY = {
@@ -191,7 +191,11 @@ def test_a_change_in_the_future_has_no_age() -> None:
         ),
         (NPU_NEIGHBOURS, "", None),
         (NPU_OPTICS, "present : present\nTx Los Flag : 3\nlanes : 4", {"Tx Los Flag": 3}),
-        (NPU_PORTS, "| UdieID | PortID | Link Status |\n| 0 | 4 | UP |", (Port(0, 4, None, "", True, ""),)),
+        (
+            NPU_PORTS,
+            "| UdieID | PortID | Link Status |\n| 0 | 4 | UP |",
+            (NpuPort(0, 4, None, "", True, ""),),
+        ),
     ],
 )
 def test_a_variant(fact: Fact[Any], text: str, value: object) -> None:

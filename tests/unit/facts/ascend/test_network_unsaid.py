@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.api import Capture, Fact, NotUnderstood
-from doctor.facts.ascend.hccn_tool import Unsaid, told
+from doctor.facts.ascend.hccn_tool import Unsaid, split_known
 from doctor.facts.ascend.network import (
     HCCN_CONF,
     NPU_ADDRESSES,
@@ -81,7 +81,7 @@ def test_devices_that_did_not_answer_are_named() -> None:
         "@ 3 long\n@ 10 unasked hung\nlink sta"
     )
     said = printed(NPU_LINKS, text)
-    known, why = told(said)
+    known, why = split_known(said)
     assert (list(said), known) == ([0, 1, 2, 3, 10, 11], {0: True, 2: False})
     assert why == (
         "device 1: hccn_tool did not answer within 4 s; device 3: hccn_tool printed without end; "
@@ -89,8 +89,8 @@ def test_devices_that_did_not_answer_are_named() -> None:
         "device 11: not asked: the time for hccn_tool was used up"
     )
     said = printed(NPU_LINKS, "devices 0 1 2 4\n" + "".join(f"@ {n} unasked busy\n" for n in (0, 1, 2, 4)))
-    assert told(said) == ({}, "devices 0-2,4: hccn_tool was busy all the time")
-    assert told({0: True}) == ({0: True}, "")
+    assert split_known(said) == ({}, "devices 0-2,4: hccn_tool was busy all the time")
+    assert split_known({0: True}) == ({0: True}, "")
 
 
 def test_an_ipv6_address_is_asked_for_where_there_is_no_other() -> None:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from doctor.api import Capture, Fact
 from doctor.errors import NotUnderstood
 from doctor.facts.gpus import Gpu, Gpus, bus_id, gpus_named
-from doctor.facts.infiniband import IB_PORTS, Port
+from doctor.facts.infiniband import IB_PORTS, InfinibandPort
 from doctor.facts.nvidia.gpus import (
     GPU_HEALTH,
     GPU_PROCESSES,
     GPUS,
     GpuProcess,
-    Health,
+    NvidiaHealth,
     visible,
     wishes,
 )
@@ -105,22 +105,22 @@ def test_device_files_of_others() -> None:
 
 def test_health() -> None:
     health = printed(GPU_HEALTH, said(sample("nvidia-smi/health_h100_8gpu.csv")))
-    well = Health(0, None, False, False, "None", False, "Completed", "Success")
+    well = NvidiaHealth(0, None, False, False, "None", False, "Completed", "Success")
     assert health == {
         **dict.fromkeys(range(8), well),
-        1: Health(4, None, True, False, "Reset", False, "Completed", "Success"),
-        5: Health(0, None, False, True, "None", True, "In Progress"),
+        1: NvidiaHealth(4, None, True, False, "Reset", False, "Completed", "Success"),
+        5: NvidiaHealth(0, None, False, True, "None", True, "In Progress"),
     }
 
 
 def test_health_of_a_card_that_tells_nothing() -> None:
-    assert printed(GPU_HEALTH, said(sample("nvidia-smi/health_geforce.csv"))) == {0: Health()}
+    assert printed(GPU_HEALTH, said(sample("nvidia-smi/health_geforce.csv"))) == {0: NvidiaHealth()}
 
 
 def test_health_comes_from_the_last_call() -> None:
     refused = said('Field "gpu_recovery_action" is not a valid field to query.', 2)
     text = refused + said("index, ecc.errors.uncorrected.volatile.total\n0, 7\n")
-    assert printed(GPU_HEALTH, text) == {0: Health(uncorrected=7)}
+    assert printed(GPU_HEALTH, text) == {0: NvidiaHealth(uncorrected=7)}
     with pytest.raises(NotUnderstood, match="not a valid field"):
         printed(GPU_HEALTH, refused)
 
@@ -194,17 +194,19 @@ def test_fabric_manager(text: str, found: FabricManager) -> None:
 def test_ports_from_the_kernel() -> None:
     ports = printed(IB_PORTS, sample("ib/sysfs_h100.txt"))
     assert len(ports) == 9
-    assert ports[0] == Port("mlx5_0", 1, "active", "LinkUp", "400 Gb/sec (4X NDR)", "InfiniBand")
-    assert ports[-1] == Port("mlx5_bond_0", 1, "active", "LinkUp", "200 Gb/sec (2X NDR)", "Ethernet")
+    assert ports[0] == InfinibandPort("mlx5_0", 1, "active", "LinkUp", "400 Gb/sec (4X NDR)", "InfiniBand")
+    assert ports[-1] == InfinibandPort(
+        "mlx5_bond_0", 1, "active", "LinkUp", "200 Gb/sec (2X NDR)", "Ethernet"
+    )
     assert all(port.is_up for port in ports)
 
 
 def test_ports_from_ibstat() -> None:
     assert printed(IB_PORTS, sample("ib/ibstat_mixed.txt")) == (
-        Port("mlx5_0", 1, "active", "LinkUp", "400", "InfiniBand"),
-        Port("mlx5_1", 1, "down", "Polling", "10", "InfiniBand"),
-        Port("mlx5_2", 1, "initializing", "LinkUp", "400", "InfiniBand"),
-        Port("mlx5_3", 1, "down", "Disabled", "40", "Ethernet"),
+        InfinibandPort("mlx5_0", 1, "active", "LinkUp", "400", "InfiniBand"),
+        InfinibandPort("mlx5_1", 1, "down", "Polling", "10", "InfiniBand"),
+        InfinibandPort("mlx5_2", 1, "initializing", "LinkUp", "400", "InfiniBand"),
+        InfinibandPort("mlx5_3", 1, "down", "Disabled", "40", "Ethernet"),
     )
 
 

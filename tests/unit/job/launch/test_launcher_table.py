@@ -1,13 +1,9 @@
-"""A launcher is one file and one row: nothing else names it, and a new one works with no other change."""
+"""A launcher is one file and one row: nothing else names it."""
 
 from __future__ import annotations
 
 import ast
-import json
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,19 +12,18 @@ import pytest
 import doctor
 from doctor.job.launch import launchers
 from doctor.job.launch.launcher import Launcher
-from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MODULES, NUMBERS
+from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MODULES
 from doctor.job.launch.launchers.plain import PLAIN
 
-ROOT = Path(__file__).parent.parent
 PACKAGE = Path(doctor.__file__).parent
+ROOT = PACKAGE.parent
 TABLE = Path(launchers.__file__).parent
-GUIDE = ROOT / "docs" / "adding-a-launcher.md"
 NAMES = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, [*COMMANDS, *MODULES]))})(?![\w-])")
 ALLOWED = {
     "transport": "srun reaches hosts there, and starts no rank",
     "choose_transport.py": "srun is a transport",
-    "cli/options.py": "--help loads nothing; srun is a transport there as well",
-    "reach.py": "srun as a transport",
+    "request.py": "what --help says; srun is a transport there as well",
+    "reach.py": "srun is a transport",
 }
 """By file or folder, with the reason."""
 
@@ -87,92 +82,3 @@ def test_what_ends_a_job_is_documented() -> None:
                     launcher.name
                 )
                 assert f"`{ranks.master}" in said[0][2]
-
-
-USE = """
-import json, shlex, subprocess
-from doctor.facts.processes import PROCESSES
-from doctor.run.in_job.rank_env import OWN, read_seat
-from doctor.job.launch.command import kept_words, read_command
-from doctor.job.launch.forms import Going, Start
-from doctor.job.launch.onhost import LOOK, awk_words
-from doctor.job.launch.rank_env import launcher, local_world_of, master_of, node_rank_of, nodes_of
-from doctor.job.launch.rank_env import rank_of, world_of
-from doctor.job.launch.process_env import Told
-from doctor.job.launch.variables import is_kept
-from doctor.report.launch_line import launch_lines, launch_notes, read_form
-
-line = shlex.split("rankrun --hosts=2 --per-host 8 --host_number 1 --head node1 --log-dir k3y t.py")
-agent = Told("agent", "node2", {}, tuple(line))
-env = {"RR_RANK": "9", "RR_RANKS": "16", "RR_HEAD": "node1", "RR_PORT": "4000", "RR_JOB": "7"}
-rank = Told("rank", "node2", env)
-seat = read_seat({**env, "SLURM_PROCID": "1", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2"})
-start = Start(Going(("node1", "node2"), (), (), {"node1": 8, "node2": 4}, "10.0.0.1", 4001))
-rows = "7/stat:7 (x) S 1 7 7\\n" + "".join(f"7/cmdline:{w}\\n" for w in line) + "7/environ:RR_JOB=7\\n"
-ran = subprocess.run(("awk", *awk_words()), input=rows, capture_output=True, text=True, check=True)
-master = master_of(agent)
-print(json.dumps({
-    "program": read_command(agent.command).program,
-    "agent": [nodes_of(agent), world_of(agent).value, local_world_of(agent).value, node_rank_of(agent).value],
-    "master": [master.address, master.port, master.said],
-    "by node": launcher(agent).launcher.goes_by_node_rank(launcher(agent)),
-    "kept": kept_words(line),
-    "on the host": ran.stdout,
-    "looked for": "rankrun" in LOOK and "RR_RANK" in LOOK,
-    "rank": [rank_of(rank).value, world_of(rank).value, master_of(rank).address],
-    "variables": [is_kept(name) for name in (*env, "RR_SECRET", "RR_OTHER")],
-    "seat": [seat.launcher, seat.rank, seat.world, seat.heads],
-    "own": [bool(OWN.fullmatch(name)) for name in env],
-    "left over": "rankrun" in str(PROCESSES),
-    "form": read_form("launch=rankrun"),
-    "lines": launch_lines(start, "rankrun"),
-    "notes": launch_notes(start, "rankrun"),
-}))
-"""
-
-
-def test_a_new_launcher_is_one_file_and_one_row(tmp_path: Path) -> None:
-    """The one that the guide shows, in a copy."""
-    shutil.copytree(PACKAGE, tmp_path / "doctor", ignore=shutil.ignore_patterns("__pycache__"))
-    folder = tmp_path / TABLE.relative_to(PACKAGE.parent)
-    (row,) = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
-    (folder / "rankrun.py").write_text(row)
-    table, name = (folder / "__init__.py").read_text(), launchers.__name__
-    table = table.replace(f"\nfrom {name}.srun", f"\nfrom {name}.rankrun import RANKRUN\nfrom {name}.srun")
-    table = table.replace("    TORCHRUN,\n", "    TORCHRUN,\n    RANKRUN,\n", 1)
-    (folder / "__init__.py").write_text(table)
-    ran = subprocess.run([sys.executable, "-c", USE], cwd=tmp_path, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    shown = [
-        "rankrun",
-        "--hosts=2",
-        "--per-host",
-        "8",
-        "--host_number",
-        "1",
-        "--head",
-        "node1",
-        "t.py",
-    ]
-    assert json.loads(ran.stdout) == {
-        "program": "t.py",
-        "agent": [[2, 2], 16, 8, 1],
-        "master": ["node1", "4000", "--head"],
-        "by node": True,
-        "kept": shown,
-        "on the host": "p 7 1 0\ne RR_JOB=7\na\t" + "\t".join(shown) + "\n",
-        "looked for": True,
-        "rank": [9, 16, "node1"],
-        "variables": [*[True] * 5, False, False],
-        "seat": ["rankrun", 9, 16, ["node1"]],
-        "own": [True] * 5,
-        "left over": True,
-        "form": "rankrun",
-        "lines": "rankrun --hosts=2 --per-host=$NPROC_PER_NODE --host-number=$NODE_RANK"
-        " --head=10.0.0.1 --port=4001\n",
-        "notes": [
-            "the line is for every host: NODE_RANK is 0 on node1, 1 on node2",
-            "hosts have different numbers of ranks: NPROC_PER_NODE is 8 on node1, 4 on node2",
-        ],
-    }
-    assert NUMBERS.keys() & {"RR_RANK"} == set(), "this tree does not have it"

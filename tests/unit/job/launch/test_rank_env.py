@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.job.launch import Directory, Launch, Told, device_conflicts
+from doctor.job.launch import Directory, Launch, ProcessEnv, device_conflicts
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.launcher import Master
 from doctor.job.launch.rank_env import (
@@ -25,15 +25,15 @@ from doctor.job.launch.ranks import Clash, counted, missing_ranks
 from tests.support.launches import table_rank, torch_rank, worker
 
 
-def told(line: str = "", host: str | None = None, **env: str | int) -> Told:
+def told(line: str = "", host: str | None = None, **env: str | int) -> ProcessEnv:
     return replace(one(env, host), command=tuple(shlex.split(line)))
 
 
-def one(env: Mapping[str, str | int], host: str | None = None) -> Told:
-    return Told("here", host, {name: str(value) for name, value in env.items()})
+def one(env: Mapping[str, str | int], host: str | None = None) -> ProcessEnv:
+    return ProcessEnv("here", host, {name: str(value) for name, value in env.items()})
 
 
-def a_launch(*who: Told, complete: bool = True, live: bool = False) -> Launch:
+def a_launch(*who: ProcessEnv, complete: bool = True, live: bool = False) -> Launch:
     return Launch("job", who, complete, live)
 
 
@@ -118,7 +118,7 @@ def test_torchrun_reads_its_own_variables() -> None:
     ],
 )  # fmt: skip
 def test_the_place_of_a_process(
-    who: Told,
+    who: ProcessEnv,
     role: str,
     rank: int | None,
     world: int | None,
@@ -153,7 +153,7 @@ def test_the_place_of_a_process(
         ([told(host="a", RANK=rank, WORLD_SIZE=2) for rank in (0, 1)], 1, False),
     ],
 )
-def test_whether_a_job_goes_over_several_hosts(who: list[Told], most: int, expected: bool) -> None:
+def test_whether_a_job_goes_over_several_hosts(who: list[ProcessEnv], most: int, expected: bool) -> None:
     assert spans_hosts(a_launch(*who), [each.host for each in who], most) is expected
 
 
@@ -170,7 +170,7 @@ def test_whether_a_job_goes_over_several_hosts(who: list[Told], most: int, expec
         ([told(MASTER_ADDR="localhost", NNODES=2, host="a")], True),
     ],
 )  # fmt: skip
-def test_a_job_that_was_seen_whole_on_one_host(who: list[Told], expected: bool) -> None:
+def test_a_job_that_was_seen_whole_on_one_host(who: list[ProcessEnv], expected: bool) -> None:
     """Whatever the plan puts on a host."""
     launch = a_launch(*who, live=True)
     assert spans_hosts(launch, [each.host for each in who], 2) is expected
@@ -227,7 +227,7 @@ HOSTS = ("a", "b")
     ],
 )  # fmt: skip
 def test_who_is_missing_of_those_that_run(
-    who: list[Told],
+    who: list[ProcessEnv],
     silent: tuple[str, ...],
     missing: list[tuple[tuple[int, ...], tuple[str, ...]]],
     doubt: str,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.job.launch.shell import Line, read_script
+from doctor.job.launch.shell import ShellCommand, read_script
 from doctor.job.launch.shell_tokens import ShellError
 from tests.support.limits import within
 
@@ -23,11 +23,11 @@ def test_lists_that_grow_are_not_split_to_their_end() -> None:
     assert {len(line.words) for line in found} == {1000}
 
 
-def lines(text: str) -> list[Line]:
+def lines(text: str) -> list[ShellCommand]:
     return list(read_script(text).lines)
 
 
-def only(text: str) -> Line:
+def only(text: str) -> ShellCommand:
     (line,) = lines(text)
     return line
 

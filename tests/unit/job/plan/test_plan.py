@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from doctor.devices import AMD, ASCEND, NVIDIA, Vendor
-from doctor.job.plan import GUESSES, JobPlan, Sight, draft, is_loopback, matching_interfaces, settle
+from doctor.job.plan import GUESSES, HostView, JobPlan, draft, is_loopback, matching_interfaces, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, Sourced
 
 OWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.1", "fd00::1"), "ib0": ("10.1.0.1",)}
 
 
-def sight(**more: Any) -> Sight:
-    return Sight(**{"addresses": OWN, "default_interface": "eth0", **more})
+def sight(**more: Any) -> HostView:
+    return HostView(**{"addresses": OWN, "default_interface": "eth0", **more})
 
 
 def settled(
-    sights: Mapping[str, Sight], hosts: Sequence[Host] = (), wishes: JobWishes | None = None
+    sights: Mapping[str, HostView], hosts: Sequence[Host] = (), wishes: JobWishes | None = None
 ) -> JobPlan:
     return settle(draft(hosts or [Host(name, name) for name in ("a", "b")], wishes or JobWishes()), sights)
 
@@ -90,8 +90,8 @@ def test_backend_auto(counts: list[dict[Vendor, int]], backend: Sourced[Backend]
     assert settled({}).backend == Sourced(Backend.GLOO, "default")
 
 
-def by_peers(*addresses: str) -> Sight:
-    return Sight(names={"a": addresses})
+def by_peers(*addresses: str) -> HostView:
+    return HostView(names={"a": addresses})
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def by_peers(*addresses: str) -> Sight:
     ],
 )
 def test_data_address(
-    host: Host, wishes: JobWishes, peer: Sight, own: Sight | None, data: tuple[str, str] | None
+    host: Host, wishes: JobWishes, peer: HostView, own: HostView | None, data: tuple[str, str] | None
 ) -> None:
     sights = {"b": peer} | ({host.name: own} if own else {})
     plan = settled(sights, [host, Host("b", "b")], wishes)
@@ -255,12 +255,12 @@ def test_instinct_gpus_without_a_driver_are_what_the_job_is_for() -> None:
 
 def test_ranks_are_the_devices_that_the_job_may_see() -> None:
     env = {"ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3"}
-    sight = Sight(devices={ASCEND: 8})
+    sight = HostView(devices={ASCEND: 8})
     hosts = [Host("a", "a"), Host("b", "b")]
     found = settle(draft(hosts, JobWishes(env=env)), {"a": sight})
     assert [host.ranks for host in found.hosts] == [
         Sourced(4, "devices found"),
         Sourced(4, "as the other hosts"),
     ], "b did not answer"
-    bare = settle(draft(hosts, JobWishes()), {"a": sight, "b": Sight()})
+    bare = settle(draft(hosts, JobWishes()), {"a": sight, "b": HostView()})
     assert [host.ranks for host in bare.hosts] == [Sourced(8, "devices found"), Sourced(2, "default")]

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import UsageError
-from doctor.job.launch import Launch, Told
-from doctor.job.plan import JobPlan, Sight, draft, settle
+from doctor.job.launch import Launch, ProcessEnv
+from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, Sourced, TableFile
-from doctor.run.flags import wished
-from doctor.run.request import Job, Request
+from doctor.run.flags import apply_flags
+from doctor.run.request import JobFlags, Request
 from doctor.targets.inventory import Targets, read_targets
 
 FLAGGED = Sourced(2, "--ranks-per-host")
@@ -22,7 +22,7 @@ HOSTS = tuple(Host(f"node{n}", f"10.0.0.{n}") for n in (1, 2))
 
 
 def told(**env: str) -> Launch:
-    return Launch("env0.log", (Told("env0.log", None, env),), complete=False)
+    return Launch("env0.log", (ProcessEnv("env0.log", None, env),), complete=False)
 
 
 def table(*ids: str, devices: int = 4) -> TableFile:
@@ -53,7 +53,7 @@ def test_the_launch_goes_over_the_inventory() -> None:
 def test_the_launch_says_the_ranks_of_a_host(tmp_path: Path) -> None:
     script = tmp_path / "launch.sh"
     script.write_text("torchrun --nnodes=2 --nproc_per_node=4 --master_addr=node2 train.py\n")
-    said = draft(HOSTS, wished(Request("check", job=Job(launch=(script,))), JobWishes()))
+    said = draft(HOSTS, apply_flags(Request("check", job=JobFlags(launch=(script,))), JobWishes()))
     assert [host.ranks for host in said.hosts] == [Sourced(4, "--launch")] * 2
     assert said.head == Sourced("node2", "--launch MASTER_ADDR")
     assert plan(launch=told(LOCAL_WORLD_SIZE="2")).ranks == 4
@@ -78,12 +78,12 @@ def test_the_rank_table_goes_over_the_inventory() -> None:
 def test_the_inventorys_head_goes_over_its_variables() -> None:
     said = plan(head=Sourced("node2", "inventory a:2"), env={"MASTER_ADDR": "node1"})
     assert said.head == Sourced("node2", "inventory a:2")
-    assert settle(said, {"node1": Sight(addresses={"eth0": ("10.0.0.1",)})}).head == said.head
+    assert settle(said, {"node1": HostView(addresses={"eth0": ("10.0.0.1",)})}).head == said.head
 
 
 def test_flags_go_over_the_launch() -> None:
-    flagged = wished(
-        Request("check", job=Job(master_port=29700)), JobWishes(launch=told(MASTER_PORT="29611"))
+    flagged = apply_flags(
+        Request("check", job=JobFlags(master_port=29700)), JobWishes(launch=told(MASTER_PORT="29611"))
     )
     assert draft(HOSTS, flagged).master_port == Sourced(29700, "--master-port")
 
@@ -103,8 +103,8 @@ def test_the_head_is_found_by_what_the_hosts_say() -> None:
     said = plan(launch=told(MASTER_ADDR="train-head"))
     assert said.head == Sourced("node1", "first host")
     sights = {
-        "node1": Sight(addresses={"eth0": ("10.0.0.1",)}, names={"train-head": ("10.9.0.2",)}),
-        "node2": Sight(addresses={"eth0": ("10.0.0.2",), "eth1": ("10.9.0.2",)}),
+        "node1": HostView(addresses={"eth0": ("10.0.0.1",)}, names={"train-head": ("10.9.0.2",)}),
+        "node2": HostView(addresses={"eth0": ("10.0.0.2",), "eth1": ("10.9.0.2",)}),
     }
     assert settle(said, sights).head == Sourced("node2", "--launch MASTER_ADDR")
 
@@ -122,8 +122,8 @@ def test_a_server_may_go_by_an_address_that_only_its_host_knows() -> None:
     said = plan(hosts=(Host("a", "a"), Host("b", "b")), table=table("172.16.0.9", "172.16.0.8"))
     assert [host.server for host in said.hosts] == [None, None]
     sights = {
-        "a": Sight(addresses={"eth1": ("172.16.0.8",)}),
-        "b": Sight(addresses={"eth0": ("10.0.0.2",), "eth1": ("172.16.0.9",)}),
+        "a": HostView(addresses={"eth1": ("172.16.0.8",)}),
+        "b": HostView(addresses={"eth0": ("10.0.0.2",), "eth1": ("172.16.0.9",)}),
     }
     settled = settle(said, sights)
     assert [host.server.id for host in settled.hosts if host.server] == ["172.16.0.8", "172.16.0.9"]
@@ -200,7 +200,7 @@ def test_slurm_says_the_ranks(tasks: str, ranks: Sourced[int] | None) -> None:
 
 
 def test_the_plan_of_a_flag_goes_over_the_inventory() -> None:
-    wishes = wished(Request("check", job=Job(plan=("dp=4,tp=2",))), JobWishes())
+    wishes = apply_flags(Request("check", job=JobFlags(plan=("dp=4,tp=2",))), JobWishes())
     layout = draft(HOSTS, wishes).layout
     assert layout is not None
     assert (layout.source, layout.value.dp, layout.value.tp) == ("--plan", 4, 2)

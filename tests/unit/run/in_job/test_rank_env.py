@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.errors import UsageError
-from doctor.run.in_job.rank_env import FIRST_PORT, LAST_PORT, OWN, is_scheduler, read_seat
+from doctor.run.in_job.rank_env import FIRST_PORT, LAST_PORT, OWN, is_scheduler, read_job_rank
 
 TORCHRUN = {
     "RANK": "5",
@@ -64,31 +64,31 @@ SRUN = {
 def test_each_launcher_is_understood(
     environ: dict[str, str], launcher: str, rank: int, world: int, heads: tuple[str, ...]
 ) -> None:
-    seat = read_seat(environ)
+    seat = read_job_rank(environ)
     assert (seat.launcher, seat.rank, seat.world, seat.heads) == (launcher, rank, world, heads)
 
 
 def test_the_innermost_launcher_counts() -> None:
     """torchrun is started by mpirun or srun, and hands their variables on."""
-    assert read_seat({**SRUN, **OPENMPI, **TORCHRUN}).rank == 5
-    assert read_seat({**SRUN, **OPENMPI, "RANK": "9", "WORLD_SIZE": "10"}).rank == 3
+    assert read_job_rank({**SRUN, **OPENMPI, **TORCHRUN}).rank == 5
+    assert read_job_rank({**SRUN, **OPENMPI, "RANK": "9", "WORLD_SIZE": "10"}).rank == 3
 
 
 def test_ranks_of_one_job_agree_and_jobs_do_not() -> None:
-    one, other = read_seat(TORCHRUN), read_seat({**TORCHRUN, "RANK": "0", "LOCAL_RANK": "0"})
+    one, other = read_job_rank(TORCHRUN), read_job_rank({**TORCHRUN, "RANK": "0", "LOCAL_RANK": "0"})
     assert (one.token, one.ports) == (other.token, other.ports)
     for name, value in (("MASTER_PORT", "29501"), ("TORCHELASTIC_RUN_ID", "x"), ("DOCTOR_JOB_KEY", "secret")):
-        assert read_seat({**TORCHRUN, name: value}).token != one.token
-    again = read_seat({**OPENMPI, "OMPI_MCA_orte_precondition_transports": "0-1"})
-    assert again.token != read_seat(OPENMPI).token
+        assert read_job_rank({**TORCHRUN, name: value}).token != one.token
+    again = read_job_rank({**OPENMPI, "OMPI_MCA_orte_precondition_transports": "0-1"})
+    assert again.token != read_job_rank(OPENMPI).token
 
 
 def test_the_ports_of_the_job_itself_are_never_used() -> None:
-    ports = read_seat(TORCHRUN).ports
+    ports = read_job_rank(TORCHRUN).ports
     assert len(ports) > 1
     assert all(FIRST_PORT <= port <= LAST_PORT for port in ports)
-    seat = read_seat({**MSRUN, "MASTER_PORT": str(read_seat(MSRUN).ports[0])})
-    assert read_seat(MSRUN).ports[0] not in seat.ports
+    seat = read_job_rank({**MSRUN, "MASTER_PORT": str(read_job_rank(MSRUN).ports[0])})
+    assert read_job_rank(MSRUN).ports[0] not in seat.ports
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_ports_of_the_job_itself_are_never_used() -> None:
 )
 def test_what_is_no_job_is_a_mistake_with_a_next_step(environ: dict[str, str], says: str) -> None:
     with pytest.raises(UsageError, match=says) as found:
-        read_seat(environ)
+        read_job_rank(environ)
     assert found.value.hint or "no rank of WORLD" in found.value.message
 
 
@@ -117,8 +117,10 @@ def test_what_is_no_job_is_a_mistake_with_a_next_step(environ: dict[str, str], s
 )
 def test_nonsense_from_mpirun_is_no_place(text: str) -> None:
     environ = {**OPENMPI, "OMPI_MCA_orte_node_regex": text, "OMPI_MCA_orte_hnp_uri": text, "MASTER_ADDR": "x"}
-    assert read_seat(environ).heads == ("x",)
-    assert len(read_seat({**environ, "MASTER_ADDR": "", "OMPI_COMM_WORLD_SIZE": "1", **FIRST}).heads) <= 16
+    assert read_job_rank(environ).heads == ("x",)
+    assert (
+        len(read_job_rank({**environ, "MASTER_ADDR": "", "OMPI_COMM_WORLD_SIZE": "1", **FIRST}).heads) <= 16
+    )
 
 
 def test_the_scheduler_of_mindspore_is_no_rank() -> None:

@@ -14,7 +14,7 @@ from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
-from doctor.smoke.result import Batch, RankSeen, Started, Step
+from doctor.smoke.result import BatchHashes, RankSeen, Started, TrainStep
 from tests.support.smoke.results import changed, healthy, mark, plan_of, with_rank
 from tests.support.smoke.spoilt import (
     SHAPES,
@@ -352,8 +352,8 @@ def test_numbers_beyond_the_plan_are_left_out() -> None:
     far = 2**53
     result = batches(0, lambda b: b)(run_of("2x1"))
     seen = result.ranks[1]
-    odd = Batch(far, "x", "y", "z", {"torch": "w"})
-    step = Step(far, None, False, "x", (1e308, 1e308), -1e308)
+    odd = BatchHashes(far, "x", "y", "z", {"torch": "w"})
+    step = TrainStep(far, None, False, "x", (1e308, 1e308), -1e308)
     result = with_rank(result, 1, batches=(*seen.batches, odd), steps=(*seen.steps, step))
     assert judge_data(result) == ()
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.mesh import Link, MeshResult
-from doctor.model import Confidence, Reach, Severity, Unreached
+from doctor.model import Confidence, Severity, Unreached, UnreachedKind
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.crash import judge_crash
 from doctor.smoke.judge.deviation import entries_of, off_schedule
@@ -298,7 +298,9 @@ def test_an_agent_that_falls_silent_in_mid_run_is_no_failed_start() -> None:
 @pytest.mark.parametrize("kind", ["lost", "still"])
 def test_a_lost_host_is_not_a_hang(kind: str) -> None:
     result = frozen(FOUR, {2: stuck(position(FOUR, 2, "train", "dp", 5))}, kind=kind)
-    lost = Unreached("n3", Reach.LOST, "the connection broke", "look at the network", ("ssh n3 uptime",))
+    lost = Unreached(
+        "n3", UnreachedKind.LOST, "the connection broke", "look at the network", ("ssh n3 uptime",)
+    )
     charge = one(with_host(result, "n3", lost=lost))
     assert (charge.check, charge.kind, charge.hosts) == ("smoke-crash", "lost", ("n3",))
     assert charge.summary == "the connection to the host was lost during the run"
@@ -308,7 +310,7 @@ def test_a_lost_host_is_not_a_hang(kind: str) -> None:
 
 def test_who_died_first_is_named_although_another_host_was_lost_later() -> None:
     result = died(frozen(FOUR, {2: stuck(150)}, kind="exit"), 2, signal=9)
-    result = with_host(result, "n4", lost=Unreached("n4", Reach.LOST, "the connection broke", ""))
+    result = with_host(result, "n4", lost=Unreached("n4", UnreachedKind.LOST, "the connection broke", ""))
     assert [(c.kind, c.culprit_hosts(FOUR)) for c in judged(result)] == [
         ("lost", ("n4",)),
         ("killed", ("n3",)),

@@ -18,7 +18,7 @@ from doctor.model import Confidence, Severity
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, too_noisy
 from doctor.smoke.judge.speed import judge_speed, perhaps_slow
-from doctor.smoke.result import Pair, SmokeResult, Step
+from doctor.smoke.result import SmokeResult, TrainStep, Transfer
 from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
 
 STRAGGLER, SHARED, LINK = "smoke-straggler", "smoke-contention", "smoke-slow-link"
@@ -171,10 +171,10 @@ def test_noise_is_no_fault(seed: int, noise: float, crowd: float) -> None:
     """Also beside others who take most of all processors."""
     chance = random.Random(seed)
 
-    def change(step: Step) -> Step:
+    def change(step: TrainStep) -> TrainStep:
         cpu = 0.01 * math.exp(chance.gauss(0, noise))
         waited = cpu * (crowd - 1) * chance.expovariate(1)
-        return Step(step.step, step.loss, True, step.params, cpu=cpu, compute=cpu + waited)
+        return TrainStep(step.step, step.loss, True, step.params, cpu=cpu, compute=cpu + waited)
 
     result = run_of(4)
     for seen in result.ranks:
@@ -364,7 +364,7 @@ def uneven(result: SmokeResult, noise: float) -> SmokeResult:
     """Every step of every rank takes another time."""
     chance = random.Random(7)
 
-    def change(step: Step) -> Step:
+    def change(step: TrainStep) -> TrainStep:
         factor = math.exp(chance.gauss(0, noise))
         return msgspec.structs.replace(step, cpu=step.cpu * factor, compute=step.compute * factor)
 
@@ -385,10 +385,10 @@ def test_a_slow_rank_is_named_among_uneven_steps_or_not_called_healthy() -> None
 def test_nonsense_is_left_out() -> None:
     result = run_of(4, 1)
     odd = (
-        Pair(99, 1, 1, 1.0, 1.0),
-        Pair(1, 1, 0, 1.0, 1.0),
-        Pair(1, 1, 1, 0.0, 1.0),
-        Pair(0, 1, 1, 1e6, 1.0),
+        Transfer(99, 1, 1, 1.0, 1.0),
+        Transfer(1, 1, 0, 1.0, 1.0),
+        Transfer(1, 1, 1, 0.0, 1.0),
+        Transfer(0, 1, 1, 1e6, 1.0),
     )
     result = with_rank(result, 0, pairs=(*result.ranks[0].pairs, *odd))
     assert not list(judge_links(result))

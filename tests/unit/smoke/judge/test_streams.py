@@ -11,7 +11,7 @@ from doctor.model import Severity
 from doctor.smoke.judge import draws
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
-from doctor.smoke.result import Batch, SmokeResult
+from doctor.smoke.result import BatchHashes, SmokeResult
 from tests.support.smoke.results import changed, mark, with_batches, with_rank
 from tests.support.smoke.spoilt import Spoil, Verdict, both, run_of, started, stray, verdicts
 
@@ -48,7 +48,7 @@ def draw(name: str, *ranks: int, odd: tuple[int, ...] = (), first: int = 0, shar
     def spoil(result: SmokeResult) -> SmokeResult:
         for rank in ranks:
 
-            def change(batch: Batch, rank: int = rank) -> Any:
+            def change(batch: BatchHashes, rank: int = rank) -> Any:
                 own = rank if rank in odd and batch.step >= first else f"replica {0 if shared else rank // 2}"
                 return changed(batch, streams={**batch.streams, name: mark(name, own, batch.step)})
 
@@ -73,7 +73,7 @@ def without(name: str, *ranks: int) -> Spoil:
     return spoil
 
 
-def streams_without(batch: Batch, name: str) -> dict[str, str]:
+def streams_without(batch: BatchHashes, name: str) -> dict[str, str]:
     return {other: each for other, each in batch.streams.items() if other != name}
 
 
@@ -145,7 +145,7 @@ CASES: dict[str, tuple[Spoil, list[Verdict]]] = {
 def swapped(result: SmokeResult, rank: int) -> SmokeResult:
     """The rank draws what the first replica draws."""
 
-    def change(batch: Batch) -> Any:
+    def change(batch: BatchHashes) -> Any:
         return changed(
             batch, streams={**batch.streams, "numpy-pcg64": mark("numpy-pcg64", "replica 0", batch.step)}
         )

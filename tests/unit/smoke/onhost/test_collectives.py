@@ -9,28 +9,28 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from doctor.smoke.onhost import bandwidthplan, collectiveplan
-from doctor.smoke.onhost.bandwidthplan import Pace, bandwidth_calls, meetings, rounds
+from doctor.smoke.onhost.bandwidthplan import TransferPace, bandwidth_calls, meetings, rounds
 from doctor.smoke.onhost.collectiveplan import addends, collective_calls, pattern, total, trials
 from doctor.smoke.onhost.page import DTYPES, OPS
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 
 # On paper.
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> Shape:
+def shapes(draw: st.DrawFn) -> CellShape:
     dp, tp = draw(st.integers(1, 20)), draw(st.sampled_from([1, 2, 4]))
     left, hosts = dp, []
     while left:
         hosts.append(draw(st.integers(1, left)))
         left -= hosts[-1]
     backend = draw(st.sampled_from(["gloo", "nccl", "hccl"]))
-    return Shape(dp, tp, tuple(ranks * tp for ranks in hosts), 30, 1, backend)
+    return CellShape(dp, tp, tuple(ranks * tp for ranks in hosts), 30, 1, backend)
 
 
 @pytest.mark.slow
 @given(shapes())
-def test_all_members_of_a_group_call_the_same(shape: Shape) -> None:
+def test_all_members_of_a_group_call_the_same(shape: CellShape) -> None:
     for group in ("world", "tp", "dp"):
         for members in {tuple(shape.members(group, place)) for place in range(shape.world)}:
             plans = [[trial for trial in trials(shape, place) if trial.group == group] for place in members]
@@ -44,7 +44,7 @@ def test_all_members_of_a_group_call_the_same(shape: Shape) -> None:
 
 @pytest.mark.parametrize("backend", ["gloo", "nccl", "hccl"])
 def test_every_call_can_be_shown_on_a_page(backend: str) -> None:
-    calls = collective_calls(Shape(3, 2, (6,), 1, 1, backend), 0)
+    calls = collective_calls(CellShape(3, 2, (6,), 1, 1, backend), 0)
     assert {call.op for call in calls} <= set(OPS)
     assert {call.dtype for call in calls} <= set(DTYPES)
     assert {"float32", "bfloat16", "int32", "float16", "int64", "int8"} <= {call.dtype for call in calls}
@@ -82,7 +82,7 @@ def test_in_a_tournament_all_pairs_meet_once_and_nobody_twice_at_a_time(hosts: i
 
 
 @given(shapes())
-def test_meetings_suit_both_sides_and_nobody_waits_for_ever(shape: Shape) -> None:
+def test_meetings_suit_both_sides_and_nobody_waits_for_ever(shape: CellShape) -> None:
     diaries = {place: meetings(shape, place) for place in range(shape.world)}
     if len(shape.hosts) > 1:
         assert sum(bool(diary) for diary in diaries.values()) == len(shape.hosts)
@@ -100,14 +100,16 @@ def test_meetings_suit_both_sides_and_nobody_waits_for_ever(shape: Shape) -> Non
 
 
 def test_more_than_sixteen_hosts_do_not_take_longer() -> None:
-    lengths = {hosts: len(bandwidth_calls(Shape(hosts, 1, (1,) * hosts, 1, 1), 0)) for hosts in (16, 17, 40)}
+    lengths = {
+        hosts: len(bandwidth_calls(CellShape(hosts, 1, (1,) * hosts, 1, 1), 0)) for hosts in (16, 17, 40)
+    }
     assert lengths[16] == 2 * 2 * 15 + 1
     assert max(lengths.values()) == lengths[16]
 
 
 @given(st.lists(st.tuples(st.integers(-5, 10**7), st.integers(-5, 10**7)), max_size=600))
 def test_both_ends_agree_on_the_pace_whatever_their_clocks_say(turns: list[tuple[int, int]]) -> None:
-    here, there = Pace(), Pace()
+    here, there = TransferPace(), TransferPace()
     for mine, theirs in turns:
         if here.done:
             break
@@ -120,7 +122,7 @@ def test_both_ends_agree_on_the_pace_whatever_their_clocks_say(turns: list[tuple
 
 @pytest.mark.parametrize("speed", [1e4, 1e6, 1e8, 1e10, 1e12], ids=lambda speed: f"{speed:.0e} bytes/s")
 def test_a_transfer_ends_and_measures_the_speed(speed: float) -> None:
-    pace, before, whole = Pace(), 0, 0.0
+    pace, before, whole = TransferPace(), 0, 0.0
     while not pace.done:
         took = pace.size / speed
         pace.turn(before, before)

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import doctor.smoke.onhost
 from doctor.smoke.onhost import corpus, random_bytes
 from doctor.smoke.onhost.parameters import VOCABULARY, initial_parameters, parameters
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 
 ONHOST = Path(doctor.smoke.onhost.__file__).parent
-SHAPE = Shape(dp=2, tp=2, hosts=(4,), steps=30, seed=7)
+SHAPE = CellShape(dp=2, tp=2, hosts=(4,), steps=30, seed=7)
 SEEDS = st.integers(0, 2**40)
 STEPS = st.integers(0, 10_000)
 
@@ -76,7 +76,7 @@ def test_a_sequence_without_a_hidden_token_gets_one() -> None:
 @settings(max_examples=25)
 @given(SEEDS, STEPS, st.integers(1, 63))
 def test_replicas_steps_and_seeds_differ_and_peers_do_not(seed: int, step: int, dp: int) -> None:
-    shape = Shape(dp=64, tp=2, hosts=(128,), steps=30, seed=seed)
+    shape = CellShape(dp=64, tp=2, hosts=(128,), steps=30, seed=seed)
     own = corpus.reference_batch(shape, step, 2 * dp)
     assert own == corpus.reference_batch(shape, step, 2 * dp + 1)
     for other in (
@@ -104,7 +104,7 @@ def test_another_salt_gives_another_mask() -> None:
 
 @pytest.mark.parametrize("tp", [1, 2, 4])
 def test_parameters_are_drawn_within_their_reach(tp: int) -> None:
-    shape = Shape(dp=1, tp=tp, hosts=(tp,), steps=1, seed=3)
+    shape = CellShape(dp=1, tp=tp, hosts=(tp,), steps=1, seed=3)
     layout = parameters(tp)
     values = memoryview(initial_parameters(shape, tp - 1)).cast("f")
     assert len(values) == sum(parameter.elements for parameter in layout)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.smoke.onhost.shape import Shape
+from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.trainplan import audited, shown, voters
 
 STEPS = 11
 
 
-def shape_of(dp: int, tp: int, steps: int = STEPS, seed: int = 5) -> Shape:
-    return Shape(dp=dp, tp=tp, hosts=(dp * tp,), steps=steps, seed=seed)
+def shape_of(dp: int, tp: int, steps: int = STEPS, seed: int = 5) -> CellShape:
+    return CellShape(dp=dp, tp=tp, hosts=(dp * tp,), steps=steps, seed=seed)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.errors import InputErrors, UsageError
-from doctor.model import Host, Reach, Unreached
+from doctor.model import Host, Unreached, UnreachedKind
 from doctor.probe import through
 from doctor.targets.inventoryfile import read_inventory
 from doctor.text.nodeset import is_host
@@ -19,7 +19,7 @@ from doctor.transport import Script
 from doctor.transport.containers import check_entry, enter_all, entered, not_entered, tool_of
 from tests.support.captures import SAMPLES, sample
 
-SILENT = Unreached("node1", Reach.NO_SHELL, "the login works, but no POSIX shell ran there", "")
+SILENT = Unreached("node1", UnreachedKind.NO_SHELL, "the login works, but no POSIX shell ran there", "")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_what_an_engine_says_becomes_a_sentence(name: str) -> None:
         enter_from="controller" if pod else "host",
     )
     why = not_entered(SILENT, host, sample(f"entry/{name}.txt"))
-    assert why.kind is Reach.ENTRY
+    assert why.kind is UnreachedKind.ENTRY
     assert why.summary == f"{host.enter!r} did not enter: " + why.summary.partition(": ")[2]
     assert SENTENCES[name] in why.summary
     assert why.remedy

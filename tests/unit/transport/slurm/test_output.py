@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.transport.slurm import errors
-from doctor.transport.slurm.output import DownNode, Words, down_nodes, read_words
+from doctor.transport.slurm.output import DownNode, SrunMessages, down_nodes, read_words
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "slurm"
 
 
-def words(name: str) -> Words:
+def words(name: str) -> SrunMessages:
     return read_words((SAMPLES / f"srun-{name}.txt").read_text().splitlines())
 
 

@@ -1,0 +1,68 @@
+"""What the probe costs a host, in processes: a preflight runs beside the work of others."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from doctor.api import Ask
+from doctor.expect import Expect
+from doctor.judge.examine import PreparedExam
+from doctor.judge.playbook import load_exam, select
+from doctor.judge.registry import find_checks
+from doctor.judge.verdict import Rules
+from doctor.model import Answer, AnswerEnd
+from doctor.probe import HostAnswer, read, script
+from tests.lab import Host, Lab
+from tests.support.probing import HERE, SHELLS, TOKEN
+
+MOST = 23
+"""Two more belong to sshd when it is asked over SSH: 25 processes in all."""
+
+
+def made(host: Host) -> int:
+    """The number of the newest process; each costs one itself."""
+    return int(host.ask("read -r _ _ _ _ newest </proc/loadavg; echo $newest").stdout)
+
+
+@pytest.mark.parametrize("shell", HERE)
+@pytest.mark.parametrize("name", ["host", "preflight"])
+def test_an_exam_makes_few_processes(
+    lab: Lab, name: str, shell: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted on a healthy host, whose answer is whole."""
+    monkeypatch.setattr("doctor.probe.ask.QUICK_SECONDS", 60)
+    exam = load_exam(name, found := find_checks().checks)
+    chosen, _ = select(found, exam, (), ())
+    facts = PreparedExam(name, exam, chosen, (), Expect(), Rules(frozenset(), False, None)).facts
+    host = lab.hosts[0]
+    asked = script(facts, Ask(host.name, lab.names, (29500,)), TOKEN)
+    counts = []
+    for _ in range(3):  # a process of the host may be in state D just then, and ps is called for it
+        before = made(host)
+        process = subprocess.Popen(
+            host.enter([*SHELLS[shell]]),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(asked.stdin)
+        process.stdin.flush()
+        output = b""
+        for line in process.stdout:
+            output += line
+            if line == asked.last_line + b"\n":
+                break
+        rc = process.wait(20)
+        process.stdin.close()
+        process.stdout.close()
+        counts.append(made(host) - before - 1)
+        heard = read(Answer(host.name, output, b"", rc, AnswerEnd.DONE, 0.0, 1.0), facts, TOKEN)
+        assert isinstance(heard, HostAnswer)
+        assert heard.complete
+        assert not [missing for missing in heard.missing.values() if not missing.absent]
+    assert min(counts) <= MOST
+    assert min(counts) > 10  # it did ask

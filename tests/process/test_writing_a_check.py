@@ -1,0 +1,96 @@
+"""The guide to writing a check is true: its example is the code's own, and one more check costs two files."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+PAGE = ROOT / "docs/writing-a-check.md"
+LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
+AFFECTED = (
+    "tests/unit/checks/test_conformance.py",
+    "tests/unit/cli",
+    "tests/unit/facts/test_hostile.py",
+    "tests/unit/facts/test_software.py",
+    "tests/unit/judge",
+    "tests/unit/report",
+    "tests/unit/run",
+    "tests/unit/test_layering.py",
+    "tests/unit/test_recording.py",
+    "tests/unit/test_replay_before.py",
+)
+"""Tests that look at all checks and facts, or at what all checks say."""
+
+
+def example() -> tuple[str, str]:
+    """The check and its test, as the page shows them."""
+    check, test = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    return check, test
+
+
+def test_the_example_is_the_codes_own() -> None:
+    check, test = example()
+    assert check[check.index("@check(") :] in (ROOT / "checks/kernel.py").read_text()
+    of_kernel = (ROOT / "tests/hosts/checks/test_kernel.py").read_text()
+    assert test[test.index("def swapping") : test.index("\n\n\ndef test_")] in of_kernel
+    assert re.findall(r"Fault\(.*\)$", test, re.MULTILINE)[0] in of_kernel
+    (fact,) = re.findall(r"`(SWAP = [^`]+)`", PAGE.read_text())
+    assert fact in (ROOT / "doctor/facts/memory.py").read_text()
+
+
+def test_the_files_that_the_page_names_exist() -> None:
+    named = re.findall(r"\b(?:tests|doctor|playbooks|checks)/[\w/*.]*[\w/]", PAGE.read_text())
+    assert len(named) > 10
+    assert [name for name in named if not [*ROOT.glob(name.rstrip("/"))]] == []
+
+
+def add_check(tree: Path, name: str) -> list[Path]:
+    """The page's check under another name, by the page: the files that it took."""
+    files = [tree / f"checks/{name}.py", tree / f"tests/hosts/checks/test_{name}.py"]
+    for file, text in zip(files, example(), strict=True):
+        assert not file.exists()
+        file.write_text(text.replace("swap-active", name.replace("_", "-")).replace("swap_active", name))
+    return files
+
+
+def add_fact(tree: Path, name: str, check: Path) -> None:
+    """A fact of its own for the check, beside the one that it is made from."""
+    memory, fact = tree / "doctor/facts/memory.py", name.upper()
+    with memory.open("a") as file:
+        file.write(f'{fact} = Fact("{name.replace("_", "-")}", Read(("/proc/swaps",)), _swap)\n')
+    check.write_text(re.sub(r"\bSWAP\b", fact, check.read_text()))
+
+
+@pytest.mark.slow
+def test_a_check_costs_two_files_and_a_fact_one_more(tmp_path: Path) -> None:
+    """In a copy of the tree everything else stays green, and no golden file or sample is touched."""
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT, tree, ignore=LEFT)
+    check, test = add_check(tree, "swap_busy")
+    other, other_test = add_check(tree, "swap_held")
+    add_fact(tree, "swap_held", other)
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", *arguments],
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert f"Written in {check}" in run("doctor", "explain", "swap-busy", "-v")
+    assert f"Written in {other}" in run("doctor", "explain", "swap-held", "-v")
+    run("ruff", "check", *(str(file) for file in (check, test, other, other_test)))
+    assert f"{test.relative_to(tree)}::test_swap_in_use" in run("pytest", "--collect-only", "-q", str(test))
+    run("pytest", "-q", "-n0", "-p", "no:cacheprovider", "-m", "not slow", *AFFECTED)

@@ -134,6 +134,7 @@ def mutated(draw: st.DrawFn) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FACTS)
 @settings(max_examples=100, deadline=None)
 @given(text=mutated())

@@ -4,8 +4,8 @@ read_launch_files(paths)          --launch: dumps of environments, env files, la
 launch_of_processes(by_host)      processes that run now, grouped into jobs
 common_env(launch)                the variables on which all its processes agree
 
-A `ProcessEnv` is one process. `rank_env` reads its place from its variables (rank, master, hosts), `Directory` says
-whose an address is, and `ranks` says which ranks are missing, doubled or impossible.
+A `ProcessEnv` is one process. `rank_env` reads its place (rank, master, hosts) from its variables,
+`Directory` says whose an address is, and `ranks` says which ranks are missing, doubled or impossible.
 """
 
 from doctor.job.launch.common import common_env

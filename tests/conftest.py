@@ -27,8 +27,9 @@ def _ignore_signals_alone() -> None:
 
     A child inherits that a signal is ignored; a handler, even one that does nothing, ends with exec.
     """
-    for number in signal.valid_signals():
-        if number != signal.SIGPIPE and signal.getsignal(number) is signal.SIG_IGN:
+    ours = {signal.SIGPIPE, signal.SIGXFSZ}  # Python ignores these, and what it starts does not
+    for number in signal.valid_signals() - ours:
+        if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)
 
 

@@ -235,12 +235,18 @@ class GpuHost(Emulated):
         }
 
 
-_STOP = "kill $(cat /run/nv-fabricmanager.pid); rm /run/nv-fabricmanager.pid"
+_STOP = """
+pid=$(cat /run/nv-fabricmanager.pid)
+kill "$pid"
+while [ -e "/proc/$pid" ]; do sleep 0.01; done
+rm /run/nv-fabricmanager.pid
+"""
 _FABRIC_MANAGER = """
 if ! kill -0 "$(cat /run/nv-fabricmanager.pid 2>/dev/null)" 2>/dev/null; then
   cp "$(command -v sleep)" /usr/bin/nv-fabricmanager
   setsid nv-fabricmanager 864000 </dev/null >/dev/null 2>&1 &
   echo $! >/run/nv-fabricmanager.pid
+  until grep -sqx nv-fabricmanage "/proc/$!/comm"; do sleep 0.01; done
 fi
 """
 

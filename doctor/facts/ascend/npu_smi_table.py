@@ -108,8 +108,10 @@ def _row(above: Sequence[str], below: Sequence[str], header: _Header) -> Row | N
 
 
 def _note(row: Sequence[str], processes: dict[tuple[int, int | None], list[NpuProcess]]) -> None:
+    if len(row) < 4:
+        return
     where = row[0].split()
-    if len(row) < 4 or not where or not all(map(_number, where[:2])) or not _number(row[1]):
+    if not where or not all(map(_number, where[:2])) or not _number(row[1]):
         return
     chip = int(where[1]) if len(where) > 1 else None
     memory = int(row[3]) if _number(row[3]) else 0

@@ -117,7 +117,7 @@ def test_busy_for_ever(tool: Tool) -> None:
     tool.says("echo 'hccn_tool is busy, please try again.'; exit 1")
     start = time.monotonic()
     assert split_known(tool.links(seconds=4)) == ({}, "devices 0,2,10: hccn_tool was busy all the time")
-    assert time.monotonic() - start < 8
+    assert time.monotonic() - start < 30
     assert len(tool.calls()) > 1
 
 
@@ -146,7 +146,7 @@ def test_after_two_that_hang_no_more_are_asked(tool: Tool) -> None:
 def test_one_that_cannot_even_be_killed_costs_itself(tool: Tool) -> None:
     """As one that waits inside the kernel: `timeout` waits with it."""
     real = shutil.which("timeout")
-    tool.says("[ $2 = 0 ] && exec sleep 6; echo 'link status: UP'")
+    tool.says("[ $2 = 0 ] && exec sleep 60; echo 'link status: UP'")
     (tool.folder / "bin" / "timeout").unlink(missing_ok=True)
     tool.says(f'case $4 in head) exec {real} "$@"; esac; shift 3; exec "$@"', "timeout")
     start = time.monotonic()
@@ -154,7 +154,7 @@ def test_one_that_cannot_even_be_killed_costs_itself(tool: Tool) -> None:
         {2: True, 10: True},
         "device 0: hccn_tool did not answer within 1 s",
     )
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
 
 
 @shells
@@ -225,17 +225,17 @@ def test_other_products_are_not_asked_for_the_ports_of_a_950(tool: Tool) -> None
 @shells
 def test_what_came_before_the_fact_was_stopped_is_kept(tool: Tool) -> None:
     """And what still runs then does not hold up the probe."""
-    tool.says("[ $2 = 2 ] && exec sleep 9; echo 'link status: UP'")
+    tool.says("[ $2 = 2 ] && exec sleep 60; echo 'link status: UP'")
     fact: Fact[Any] = replace(
         NPU_LINKS,
-        command=Run(asked(LINK, first="L=9", at=tool.at)),
+        command=Run(asked(LINK, first="L=60", at=tool.at)),
         timeout=2,
         needs_root=False,
         group=Group("NPU", (f"{tool.at}0",), 5),
     )
     start = time.monotonic()
     heard = ask([fact], tool.shell, tool.env)
-    assert time.monotonic() - start < 6
+    assert time.monotonic() - start < 30
     assert heard.missing == {}
     assert split_known(fact.parse(heard.captures["npu-links"])) == (
         {0: True},

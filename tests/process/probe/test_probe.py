@@ -107,7 +107,7 @@ def test_what_could_not_be_had_says_why(shell: str) -> None:
     ]
     began = time.monotonic()
     heard = ask(facts, shell)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 300
     assert {name: missing.reason for name, missing in heard.missing.items()} == {
         "unknown": "its command is not installed there",
         "failed": "its command ended with 4: reason",
@@ -130,7 +130,7 @@ def test_a_slow_fact_that_cannot_be_stopped_costs_only_itself(
         monkeypatch.setattr(f"doctor.probe.{module}.SLOW_LANE_SECONDS", 1)
     facts = [
         fact(
-            "dead", "setsid sleep 7 & exit", slow=True, timeout=9
+            "dead", "setsid sleep 60 & exit", slow=True, timeout=70
         ),  # out of reach of any signal of the probe
         fact("names", "echo names", slow=True),
         fact("quick", "echo quick"),
@@ -138,7 +138,7 @@ def test_a_slow_fact_that_cannot_be_stopped_costs_only_itself(
     ]
     began = time.monotonic()
     heard = ask([fact("early", "echo early", slow=True), *facts], shell)
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 30
     assert heard.complete
     assert {name: c.stdout for name, c in heard.captures.items()} == {
         "early": "early",

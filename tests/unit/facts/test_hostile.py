@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 from doctor.api import Capture, Fact, Read
 from doctor.errors import NotUnderstood
 from tests.support.captures import as_read, every_fact, sample
+from tests.support.limits import within
 
 FACTS = every_fact()
 LONG = 200_000
@@ -95,24 +94,6 @@ UNITS = (
 )
 
 
-class TooSlow(BaseException):
-    """Not an Exception: a parser cannot swallow it."""
-
-
-@contextlib.contextmanager
-def within(seconds: int) -> Iterator[None]:
-    def stop(*_: object) -> None:
-        raise TooSlow
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def tolerate(fact: Fact[Any], text: str) -> None:
     with contextlib.suppress(NotUnderstood):
         fact.parse(Capture(fact.name, 0, text))
@@ -153,6 +134,7 @@ def mutated(draw: st.DrawFn) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FACTS)
 @settings(max_examples=100, deadline=None)
 @given(text=mutated())

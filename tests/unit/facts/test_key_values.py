@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from doctor.facts.key_values import cells, fields, pairs, table, value_of
 from tests.support.captures import SAMPLES, sample
+from tests.support.limits import within
 from tests.support.paths import ROOT
-from tests.unit.facts.test_hostile import within
 
 PAIRS: dict[str, Mapping[str, str]] = {
     "hccn_tool/bandwidth_g": {"bandwidth tx": "0.00 MB/sec", "bandwidth rx": "0.00 MB/sec"},

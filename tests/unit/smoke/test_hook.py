@@ -349,10 +349,10 @@ def test_later_calls_cost_next_to_nothing(fresh: Callable[..., Verdict]) -> None
     for step in range(3):
         fresh([step], [1], other=([step], [1]), tensor_parallel=2)
     data = list(range(100_000))
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(10_000):
         hook.batch(data, data, data)
-    assert (time.perf_counter() - began) / 10_000 < 20e-6
+    assert (time.process_time() - began) / 10_000 < 20e-6
 
 
 def test_alone_there_is_nothing_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -466,7 +466,7 @@ def test_an_agent_that_does_not_end_holds_nobody_up() -> None:
     cluster = Cluster(small(), stays=frozenset({"node2"}))
     began = time.monotonic()
     assert conducted(cluster).end.kind == "done"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
 
 
 def test_a_fault_in_one_cell_is_blamed_there_only() -> None:

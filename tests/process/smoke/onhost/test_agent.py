@@ -131,7 +131,7 @@ def test_a_stopped_rank_is_noticed_and_one_that_goes_on(agent: Open) -> None:
     began = time.monotonic()
     os.kill(pid, signal.SIGSTOP)
     run.page(lambda row: row["state"] == "T")
-    assert 0.3 <= time.monotonic() - began < 1.0
+    assert 0.3 <= time.monotonic() - began < 10
     os.kill(pid, signal.SIGCONT)
     run.page(lambda row: row["state"] != "T", seconds=0.4)
 

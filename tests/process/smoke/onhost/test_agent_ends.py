@@ -132,7 +132,7 @@ def test_the_lease(agent: Open) -> None:
     run.beating = False
     began = time.monotonic()
     run.until("bye")
-    assert 0.8 < time.monotonic() - began < 4
+    assert 0.8 < time.monotonic() - began < 20
     assert run.gone_within(2)
 
 

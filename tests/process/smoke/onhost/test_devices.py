@@ -355,7 +355,7 @@ def test_a_server_that_never_ends_is_left_after_the_limit_with_what_it_said() ->
     finally:
         server.close()
     assert "RUNNING" in said
-    assert took < 3
+    assert took < 15
 
 
 def test_a_flood_is_cut() -> None:

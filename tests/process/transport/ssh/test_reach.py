@@ -88,20 +88,20 @@ def test_no_answer_to_tcp(tmp_path: Path) -> None:
             sock.close()
     assert why.kind is UnreachedKind.TIMEOUT
     assert "within 1 s" in why.summary
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 30
 
 
 def test_a_name_server_that_never_answers_does_not_hold_up_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stuck = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: stuck.wait(20))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: stuck.wait(60))
     begun = time.monotonic()
     why = failure(Host("box", "slow.example"), SshSettings(config_file=config(tmp_path)), timeout=1)
     stuck.set()
     assert why.kind is UnreachedKind.TIMEOUT
     assert "name" in why.summary
-    assert time.monotonic() - begun < 8
+    assert time.monotonic() - begun < 30
 
 
 def test_a_key_that_the_host_does_not_take(tmp_path: Path, server: Sshd) -> None:

@@ -168,7 +168,7 @@ def test_a_proxy_command_that_fails(tmp_path: Path, server: Sshd) -> None:
     begun = time.monotonic()
     why = failure(server.host(), SshSettings(config_file=config(tmp_path, server, proxy)))
     assert "no way to 127.0.0.1" in why.summary
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
 
 
 def test_a_proxy_command_is_ended_with_its_connection(tmp_path: Path, server: Sshd) -> None:
@@ -254,7 +254,7 @@ def test_an_agent_that_never_answers(tmp_path: Path, server: Sshd, monkeypatch: 
         begun = time.monotonic()
         why = failure(server.host(), SshSettings(config_file=with_agent(tmp_path, server)))
     assert why.kind is UnreachedKind.AUTH
-    assert time.monotonic() - begun < 9
+    assert time.monotonic() - begun < 30
 
 
 def test_a_certificate(tmp_path: Path) -> None:

@@ -23,8 +23,9 @@ from doctor.facts.ascend.network import (
 )
 from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_OPTICS
 from tests.support.captures import printed
+from tests.support.limits import within
 from tests.unit.facts.ascend.test_network import FACTS, TEXTS, framed, read
-from tests.unit.facts.test_hostile import tolerate, within
+from tests.unit.facts.test_hostile import tolerate
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SUPER_POD, Ecc, SuperP
 from doctor.facts.ascend.npu_smi_table import NpuProcess
 from doctor.facts.ascend.npus import NPUS, Npu
 from tests.support.captures import SAMPLES, printed
-from tests.unit.facts.test_hostile import tolerate, within
+from tests.support.limits import within
+from tests.unit.facts.test_hostile import tolerate
 
 TEXTS = {path.stem: path.read_text() for path in sorted((SAMPLES / "npu-smi").glob("*.txt"))}
 
@@ -135,6 +136,12 @@ def test_new_lines_and_columns_do_no_harm(name: str) -> None:
 def test_a_number_that_is_not_known_counts_as_none() -> None:
     text = TEXTS["info_a5_950"].replace("| 4590 ", "| NA   ")
     assert printed(NPUS, framed({"all": text}))[1].processes == (NpuProcess(4242, "python3", 0),)
+
+
+def test_an_empty_row_among_the_processes_does_no_harm() -> None:
+    text = TEXTS["info_910A_8procs"]
+    first, head, rest = text.partition("Process id")
+    assert printed(NPUS, framed({"all": f"{first}{head}{rest}\n|\n||\n"})) == npus("info_910A_8procs")
 
 
 def mapped(name: str, **answers: str) -> str:

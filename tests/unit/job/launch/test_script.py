@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from doctor.job.launch.shell import ShellCommand, read_script
 from doctor.job.launch.shell_tokens import ShellError
-from tests.unit.facts.test_hostile import within
+from tests.support.limits import within
 
 
 def test_lists_that_grow_are_not_split_to_their_end() -> None:

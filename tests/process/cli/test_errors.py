@@ -158,7 +158,7 @@ def test_a_break_of_ours(broken: str, code: int, word: str) -> None:
         "from doctor.errors import DoctorError\n"
         "from doctor.__main__ import main\n"
         f"def conduct(request):\n    {broken}\n"
-        "doctor.run.examination.conduct = conduct; sys.argv[1:] = ['check', '--local']; main()"
+        "doctor.run.examination.run_and_report = conduct; sys.argv[1:] = ['check', '--local']; main()"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=False

@@ -22,20 +22,20 @@ import json, shlex, subprocess
 from doctor.facts.processes import PROCESSES
 from doctor.run.in_job.rank_env import OWN, read_job_rank
 from doctor.job.launch.command import kept_words, read_command
-from doctor.job.launch.forms import Going, Start
+from doctor.job.launch.forms import Go, LaunchParts
 from doctor.job.launch.onhost import LOOK, awk_words
 from doctor.job.launch.rank_env import launcher, local_world_of, master_of, node_rank_of, nodes_of
 from doctor.job.launch.rank_env import rank_of, world_of
-from doctor.job.launch.process_env import Told
+from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.variables import is_kept
 from doctor.report.launch_line import launch_lines, launch_notes, read_form
 
 line = shlex.split("rankrun --hosts=2 --per-host 8 --host_number 1 --head node1 --log-dir k3y t.py")
-agent = Told("agent", "node2", {}, tuple(line))
+agent = ProcessEnv("agent", "node2", {}, tuple(line))
 env = {"RR_RANK": "9", "RR_RANKS": "16", "RR_HEAD": "node1", "RR_PORT": "4000", "RR_JOB": "7"}
-rank = Told("rank", "node2", env)
+rank = ProcessEnv("rank", "node2", env)
 seat = read_job_rank({**env, "SLURM_PROCID": "1", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2"})
-start = Start(Going(("node1", "node2"), (), (), {"node1": 8, "node2": 4}, "10.0.0.1", 4001))
+start = LaunchParts(Go(("node1", "node2"), (), (), {"node1": 8, "node2": 4}, "10.0.0.1", 4001))
 rows = "7/stat:7 (x) S 1 7 7\\n" + "".join(f"7/cmdline:{w}\\n" for w in line) + "7/environ:RR_JOB=7\\n"
 ran = subprocess.run(("awk", *awk_words()), input=rows, capture_output=True, text=True, check=True)
 master = master_of(agent)

@@ -29,18 +29,19 @@ class Processes:
     shown: tuple[DeviceProcess, ...]
 
 
+_LEFT_OVER = tuple(name for each in LAUNCHERS for name in each.left_over)
 _PS = (
     "command -v ps >/dev/null || exit 127; cd /proc; "
     # Nothing of the kind on most hosts. The brackets keep the pattern from finding itself.
-    r"l=$(grep -lsazE '^[0-9]+ \(.*\) [DZ] |torchru[n]|torch.distribute[d]"
-    "|multiprocessin[g].(spawn|fork|resource)|msru[n]|deepspee[d]|accelerat[e]|mpiru[n]|orte[d]|torch_npu_ru[n]'"
+    r"l=$(grep -lsazE '^[0-9]+ \(.*\) [DZ] |multiprocessin[g].(spawn|fork|resource)"
+    f"|{'|'.join(f'{name[:-1]}[{name[-1]}]' for name in _LEFT_OVER)}'"
     " [0-9]*/stat [0-9]*/cmdline 2>&1); "
     '[ "$l" ] || { echo none; exit; }; '
     # The probe's own session is left out: its shells hang in state D for an instant whenever they fork.
     "read -r _ _ _ _ _ own _ </proc/self/stat; "
     "ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
     "awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || /multiprocessing.(spawn|fork|resource)"
-    f"|{'|'.join(name for each in LAUNCHERS for name in each.left_over)}/)"
+    f"|{'|'.join(_LEFT_OVER)}/)"
     ' {sub(/^ *[0-9]+ +/, ""); if (n++ < 300) print substr($0, 1, 400)}\''
 )
 _OURSELVES = re.compile(r"awk (?:-v own=\S* )?\$[12] == 1 ")

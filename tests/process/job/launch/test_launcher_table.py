@@ -51,7 +51,7 @@ print(json.dumps({
     "variables": [is_kept(name) for name in (*env, "RR_SECRET", "RR_OTHER")],
     "seat": [seat.launcher, seat.rank, seat.world, seat.heads],
     "own": [bool(OWN.fullmatch(name)) for name in env],
-    "left over": "rankrun" in str(PROCESSES),
+    "left over": "|rankru[n]" in str(PROCESSES) and "|rankrun" in str(PROCESSES),
     "form": read_form("launch=rankrun"),
     "lines": launch_lines(start, "rankrun"),
     "notes": launch_notes(start, "rankrun"),

@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from doctor.mesh import (
@@ -16,8 +17,6 @@ from doctor.mesh import (
     MeshPlan,
     MeshResult,
     culprits,
-    decode,
-    encode,
     mesh_script,
     plan_mesh,
     run_mesh,
@@ -59,7 +58,7 @@ def test_healthy_cluster() -> None:
     assert said == ["27 connections between 4 hosts"]
     assert session.closed
     assert all(process.returncode == 0 for process in session.processes.values())
-    assert decode(encode(result)) == result
+    assert msgspec.json.decode(msgspec.json.encode(result), type=MeshResult) == result
 
 
 def test_master_port_in_use_is_nobodys_target() -> None:
@@ -212,7 +211,7 @@ def test_unreached_host() -> None:
 def test_hostile_answers_never_become_ok(lie: str) -> None:
     result = run_mesh(Scripted(GOOD | {r"connect (\d+)": lie}), cluster(2), HASTY)
     assert outcomes(result) <= {"error", "untested"}
-    assert decode(encode(result)) == result
+    assert msgspec.json.decode(msgspec.json.encode(result), type=MeshResult) == result
 
 
 def test_flood_of_words_ends_a_host() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from doctor.mesh.cover import EXACT
 from doctor.mesh.culprits import Blame, Direction, culprits, widen
 from doctor.mesh.plan import plan_mesh
-from doctor.mesh.result import Kind, Link
+from doctor.mesh.result import Kind, Link, MeshShape
 
 Broken = Callable[[str, str, Kind], bool]
 KINDS: tuple[Kind, ...] = ("hccl", "ephemeral")
@@ -26,7 +27,11 @@ def link(source: str, target: str, kind: Kind, broken: bool) -> Link:
 
 
 def mesh(
-    count: int, broken: Broken, shape: str = "full", more: Iterable[tuple[str, str]] = (), master: bool = True
+    count: int,
+    broken: Broken,
+    shape: MeshShape | Literal["auto"] = "full",
+    more: Iterable[tuple[str, str]] = (),
+    master: bool = True,
 ) -> list[Link]:
     names = hosts(count)
     plan = plan_mesh({h: f"10.0.0.{i + 1}" for i, h in enumerate(names)}, shape=shape)

@@ -19,7 +19,7 @@ from typing import Any
 
 from doctor.agents.onhost.lifeline import LEASE, Lifeline
 from doctor.smoke.onhost.host import HostRanks, NotStarted
-from doctor.smoke.onhost.lifetime import adopt_orphans, die_with_parent, end_children
+from doctor.smoke.onhost.process import adopt_orphans, die_with_parent, end_children
 from doctor.smoke.onhost.ranks import parse
 from doctor.smoke.onhost.stillness import POLL, Stillness
 

@@ -12,9 +12,8 @@ import signal
 import subprocess
 import time
 
-from doctor.smoke.onhost.lifetime import die_with_parent
 from doctor.smoke.onhost.memory import anonymous
-from doctor.smoke.onhost.process import kernel_place
+from doctor.smoke.onhost.process import die_with_parent, kernel_place
 from doctor.smoke.onhost.ranks import Rank
 
 LONGEST = 8192

@@ -75,7 +75,6 @@ def test_the_cells(ranks: dict[str, int], cells: list[int]) -> None:
     for number, cell in enumerate(plan.cells):
         assert [plan.seats[rank].place for rank in cell] == list(range(len(cell)))
         assert plan.shape(number).world == len(cell) == sum(plan.shape(number).hosts)
-        assert [plan.rank_at(number, place) for place in range(len(cell))] == list(cell)
 
 
 def test_only_the_hosts_that_are_named_take_part_in_the_order_of_the_job() -> None:

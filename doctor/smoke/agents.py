@@ -168,4 +168,4 @@ class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
             if said.last is not None and said.last.rank == said.rank:
                 rank.look(said.last, now, self.patience.again)
             rank.exit = Exit(said.code, said.signal, round(now - self.began, 3), said.words)
-            self.watch.stopped_since.pop(said.rank, None)
+            self.watch.ended(rank)

@@ -78,6 +78,10 @@ class Watch:
             else:
                 self.stopped_since.pop(line.rank, None)
 
+    def ended(self, rank: LiveRank) -> None:
+        """A process that is gone is not stopped."""
+        self.stopped_since.pop(rank.seat.rank, None)
+
     def alarm(self, now: float) -> Alarm | None:
         """The first thing that is wrong, the surest first."""
         if self.abandoned:

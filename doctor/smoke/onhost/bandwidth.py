@@ -27,17 +27,8 @@ def run(comm: Comm) -> None:
     for meeting in meetings(comm.shape, comm.place):
         trip = transfers.round_trip(meeting.peer)
         pace = transfers.transfer(meeting.peer)
-        comm.say(
-            {
-                "ev": "pair",
-                "peer": meeting.peer,
-                "round": meeting.round,
-                "bytes": pace.bytes,
-                "seconds": pace.seconds,
-                "rtt": trip,
-                "stage": meeting.stage,
-            }
-        )
+        measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip}
+        comm.say({"ev": "pair", **meeting._asdict(), **measured})
     comm.all_reduce(comm.ones(1), "world")
 
 

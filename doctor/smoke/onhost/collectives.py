@@ -22,14 +22,9 @@ def run(comm: Comm) -> None:
     phase = _Phase(comm)
     for trial in trials(comm.shape, comm.place):
         phase.run(trial)
-    comm.say(
-        {
-            "ev": "collectives",
-            "done": phase.done,
-            "wrong": phase.wrong[:_MOST_SAID],
-            "unsupported": list(dict.fromkeys(phase.unsupported)),
-        }
-    )
+    refused = list(dict.fromkeys(phase.unsupported))
+    wrong = phase.wrong[:_MOST_SAID]
+    comm.say({"ev": "collectives", "done": phase.done, "wrong": wrong, "unsupported": refused})
 
 
 class _Phase:

@@ -1,7 +1,7 @@
 """The only way to call a collective: each one is marked on the rank's page before and after.
 
-Nothing here knows what the collectives are for. All of them go through `Comm._call`, which is where faults on
-purpose come in.
+Nothing here knows what the collectives are for. All of them go through `Comm._call`, which faults on purpose
+replace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def make_groups(shape: CellShape, place: int, timeout: float, device: Device) ->
     for name in ("tp", "dp"):
         for members in dict.fromkeys(tuple(shape.members(name, rank)) for rank in range(shape.world)):
             if len(members) > 1:
-                # A new group has torch's own timeout, half an hour, unless it is told.
+                # A new group has torch's own timeout, half an hour, unless it is given one.
                 made = dist.new_group(list(members), limit, device.backend)
                 if place in members:
                     groups[name] = made

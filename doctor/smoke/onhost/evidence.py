@@ -76,22 +76,20 @@ def ras(address: "tuple[str, int] | None" = None, limit: float = 6.0) -> str:
     https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/ras.html
     """
     end = time.monotonic() + limit
-    said: list[bytes] = []
-    size = 0
+    said = bytearray()
     try:
         with socket.create_connection(address or ras_address(), timeout=min(1.0, limit)) as wire:
             # NCCL itself waits this long for its processes that do not answer: here those that hang.
             wire.sendall(f"timeout {max(1, int(limit) - 2)}\nstatus\n".encode())
-            while size < 16 * _TEXT:
+            while len(said) < 16 * _TEXT:
                 wire.settimeout(max(0.01, end - time.monotonic()))
                 part = wire.recv(65536)
                 if not part or time.monotonic() >= end:
                     break
-                said.append(part)
-                size += len(part)
+                said += part
     except (OSError, ValueError):
         pass  # what came before is worth having
-    text = b"".join(said).decode("utf-8", "replace")
     # It first acknowledges the time-out with a line of its own.
-    lines = [_short(line, 400, " ").rstrip() for line in text.splitlines() if line.strip() not in ("", "OK")]
+    text = said.decode("utf-8", "replace").splitlines()
+    lines = [_short(line, 400, " ").rstrip() for line in text if line.strip() not in ("", "OK")]
     return "\n".join(lines)[:_TEXT]

@@ -82,9 +82,10 @@ class HostRanks:
         life, self._life = os.pipe()
         for descriptor in (self._report, self._output):
             os.set_blocking(descriptor, False)
+        seats = [rank.seat() for rank in self.ranks]
         config = {
             "seat": None,
-            "seats": [rank.seat() for rank in self.ranks],
+            "seats": seats,
             "pages": pages,
             "report": report,
             "life": life,
@@ -92,7 +93,8 @@ class HostRanks:
             "timeout": timeout,
         }
         stdin = holding(self.program + json.dumps(config).encode("ascii"))
-        keep = [pages, report, life] + [fd for rank in self.ranks for fd in rank.descriptors()]
+        names = ("events", "go", "output", "stack")
+        keep = [pages, report, life] + [seat[name] for seat in seats for name in names]
         agent = os.getpid()
 
         def prepare() -> None:
@@ -114,7 +116,7 @@ class HostRanks:
             for descriptor in (stdin, output, pages, report, life):
                 os.close(descriptor)
             for rank in self.ranks:
-                rank.handed_over()
+                rank.hand_over()
         self._ears = select.poll()
         for rank in self.ranks:
             self._ears.register(rank.events, select.POLLIN)
@@ -210,8 +212,8 @@ class HostRanks:
         self._ears.unregister(rank.output)
         rank.ended(report["peak"])
         words = "\n".join(filter(None, (rank.words, rank.fatal_error())))
-        told = {"say": "exit", "rank": rank.number, "words": words, "last": rank.shown()}
-        said.append(dict(told, code=report["code"], signal=report["signal"]))
+        how = {"code": report["code"], "signal": report["signal"]}
+        said.append(dict(how, say="exit", rank=rank.number, words=words, last=rank.shown()))
 
     def _last_words(self) -> str:
         """Why the fork server is gone."""

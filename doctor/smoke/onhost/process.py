@@ -35,7 +35,7 @@ def default_signals() -> None:
 
 
 def end_children(seconds: float) -> "list[tuple[int, str]]":
-    """Kill and reap every child, and those whom they leave behind. Who is still there, with its state."""
+    """Kill and reap every child and what children leave behind. Returns survivors, with their states."""
     until = time.monotonic() + seconds
     while True:
         for pid in children():
@@ -80,7 +80,7 @@ def _stat(pid: int) -> "list[str]":
 
 
 class HeldProcess:
-    """One process, by an open file of its own: never another's that got its pid later."""
+    """One process, by an open file: never another one that got its pid later."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -110,7 +110,7 @@ def peak_memory(pid: int) -> int:
 
 
 def kernel_place(pid: int) -> str:
-    """Where in the kernel it waits, as far as this user may know."""
+    """Where in the kernel it waits, if this user may read it."""
     for name in ("stack", "wchan"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
             text = file.read(2048).decode("ascii", "replace").strip()

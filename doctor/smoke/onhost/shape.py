@@ -37,6 +37,14 @@ class CellShape(NamedTuple):
             return list(range(self.tp_of(rank), self.world, self.tp))
         return [rank]
 
+    def host_of(self, rank: int) -> int:
+        """The number of the rank's host in the cell."""
+        for number, ranks in enumerate(self.hosts):
+            if rank < ranks:
+                return number
+            rank -= ranks
+        raise ValueError("no such rank")
+
 
 class CollectiveCall(NamedTuple):
     """One collective as a rank enters it."""

@@ -61,7 +61,7 @@ def test_healthy_cluster() -> None:
     assert msgspec.json.decode(msgspec.json.encode(result), type=MeshResult) == result
 
 
-def test_master_port_in_use_is_nobodys_target() -> None:
+def test_a_master_port_in_use_is_not_a_target() -> None:
     plan = cluster(3)
     with socket.create_server(("127.0.0.2", plan.master_port or 0)) as job:
         result = run_mesh(opened(plan), plan)
@@ -74,7 +74,7 @@ def test_master_port_in_use_is_nobodys_target() -> None:
     assert outcomes(result) == {"ok"}
 
 
-def test_data_address_of_nobody_is_untested_not_unreachable() -> None:
+def test_a_data_address_of_no_host_is_untested_not_unreachable() -> None:
     plan = plan_mesh({"a": "127.0.0.2", "b": "127.0.0.3", "c": "192.0.2.1"})
     result = run_mesh(opened(plan), plan)
     assert [(x.host, x.error) for x in result.listeners if x.error] == [("c", "not-here")]

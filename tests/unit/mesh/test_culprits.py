@@ -92,7 +92,7 @@ def test_every_failing_link_is_explained_and_no_other(count: int, random: object
     assert all(set(b.hosts) <= set(hosts(count)) and bool(b.hosts) != b.common for b in culprits(links))
 
 
-def test_nothing_failed_nobody_is_blamed() -> None:
+def test_without_a_failure_no_host_is_blamed() -> None:
     assert culprits(mesh(5, lambda *_: False)) == ()
     assert culprits([]) == ()
 
@@ -207,7 +207,7 @@ def test_widening_is_bounded() -> None:
     assert len(more) < 8 * 2 * 64
 
 
-def test_widening_finds_the_one_who_is_guilty_on_a_ring() -> None:
+def test_widening_finds_the_guilty_host_on_a_ring() -> None:
     def broken(a: str, b: str, _: Kind) -> bool:
         return b == "n05" and a != "n04"
 

@@ -19,7 +19,7 @@ def cluster(count: int, **options: object) -> MeshPlan:
 
 @settings(deadline=None)
 @given(st.integers(2, 32))
-def test_up_to_32_hosts_everybody_meets_everybody(count: int) -> None:
+def test_up_to_32_hosts_every_pair_meets(count: int) -> None:
     plan = cluster(count)
     assert plan.shape == "full"
     assert len(set(plan.pairs)) == len(plan.pairs) == count * (count - 1)
@@ -44,7 +44,7 @@ def test_ring_and_none() -> None:
     assert (none.pairs, wanted_ports(none, none.nodes[0])) == ((), ())
 
 
-def test_alone_there_is_nobody_to_meet() -> None:
+def test_a_single_host_meets_no_other() -> None:
     plan = cluster(1)
     assert (plan.pairs, wanted_ports(plan, plan.nodes[0])) == ((), ())
 

@@ -54,7 +54,7 @@ def test_an_injection_is_read(text: str, injection: Injection) -> None:
         ("other-init@1:3", "no particular step"),
     ],
 )
-def test_a_wrong_injection_is_told_what_is_wrong(text: str, words: str) -> None:
+def test_the_error_names_what_is_wrong_with_an_injection(text: str, words: str) -> None:
     with pytest.raises(UsageError) as wrong:
         parse_injection(text, 8, 30)
     assert words in f"{wrong.value.message}\n{wrong.value.hint}"

@@ -92,7 +92,7 @@ def test_ranks_have_devices_where_there_are_any() -> None:
     assert [seat.device for seat in hccl.seats] == [0, 1, 0, 1]
 
 
-def test_a_group_that_does_not_fit_is_told_with_its_host() -> None:
+def test_the_error_for_a_group_that_does_not_fit_names_its_host() -> None:
     with pytest.raises(UsageError, match="the 3 ranks of b cannot be split into groups of 2"):
         plan_smoke(job({"a": 2, "b": 3}), ["a", "b"], SmokeWishes(tp=2))
 

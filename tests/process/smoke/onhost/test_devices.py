@@ -152,7 +152,7 @@ def test_versions() -> None:
 
 
 @pytest.mark.usefixtures("api")
-def test_a_torch_for_rocm_tells_hip_and_rccl(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torch_for_rocm_reports_hip_and_rccl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.version, "hip", "6.4.43482-0f2d60242")
     assert Cuda(0).versions() == {"hip": "6.4.43482-0f2d60242", "rccl": "2.21.5"}
 
@@ -336,13 +336,13 @@ def test_nccl_is_asked_for_its_status() -> None:
     ]
 
 
-def test_nobody_there() -> None:
+def test_no_server() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = ("127.0.0.1", int(listener.getsockname()[1]))
     assert evidence.ras(address, limit=1) == ""
 
 
-def test_a_server_that_never_ends_is_left_after_the_limit_with_what_it_said() -> None:
+def test_a_server_that_never_ends_is_left_after_the_limit_with_its_answer_so_far() -> None:
     server = Ras(b"OK\n", STATUS, closes=False)
     began = time.monotonic()
     try:

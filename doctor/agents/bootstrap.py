@@ -35,9 +35,8 @@ def agent_script(
 ) -> Script:
     """Start the module `main`, which needs these modules of Python. Keep the session's stdin open after this.
 
-    `python` is the interpreter to prefer, `bash` the program for hosts without any. Stdin carries
-    both programs and then commands; whichever starts reads exactly the bytes of both, and
-    leaves the commands to the agent.
+    `python` is the interpreter to prefer, `bash` the program for hosts without Python. Stdin carries both
+    programs and then commands; the one that starts reads exactly the bytes of both.
     """
     program, head = _packed(tuple({**module_texts("doctor.agents.onhost"), **modules}.items()))
     code = bundle.reader(program, head, len(bash))

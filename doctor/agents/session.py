@@ -1,6 +1,6 @@
 """The conversation with one agent on each of several hosts: their leases, their messages, their noise.
 
-A host is hostile until proved otherwise: what does not decode, or was not asked for, is noise.
+A host may be hostile: a line that does not decode, or that was not asked for, is noise.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from doctor.transport import Ended, Line, Session
 
 MOST_NOISE = 200
 ALONE = 0.8
-"""After so much of their lease without a word from here, agents may end."""
+"""After this part of their lease without a line from here, agents may end."""
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="say"):
-    """What agents say: one JSON line each."""
+    """A message of an agent: one JSON line."""
 
 
 class NoInterpreter(Message, frozen=True, tag="none"):
@@ -64,7 +64,7 @@ M = TypeVar("M")
 
 
 class AgentSession(ABC, Generic[A, M]):
-    """Subclasses say what is made of messages, and of an agent that is lost."""
+    """Subclasses handle messages, and the loss of an agent."""
 
     decoder: ClassVar[msgspec.json.Decoder[Any]]
     """Of M, NoInterpreter and Bye."""
@@ -82,15 +82,15 @@ class AgentSession(ABC, Generic[A, M]):
 
     @abstractmethod
     def take(self, agent: A, message: M, size: int) -> bool:
-        """Take in a message of `size` bytes. False when the agent was not asked for it."""
+        """Handle a message of `size` bytes. False when the agent was not asked for it."""
 
     @abstractmethod
     def lose(self, agent: A, how: Loss, detail: str, unreached: Unreached | None) -> None:
-        """The agent is gone, and was not told to stop."""
+        """The agent is gone, and was not asked to stop."""
 
     @property
     def excused(self) -> bool:
-        """Agents end when they are left alone, as by a controller that was stopped for a while."""
+        """Whether agents may have ended because the controller was silent, as when it was stopped."""
         return time.monotonic() < self._excused_until
 
     def live(self) -> list[A]:
@@ -104,7 +104,7 @@ class AgentSession(ABC, Generic[A, M]):
             self.session.send(agent.host, line)
 
     def stop(self) -> None:
-        """Tell every agent to stop, and hear that it did: only then is nothing of the run left."""
+        """Ask every agent to stop and wait until it has: only then is nothing of the run left."""
         self.stopping = True
         self.tell_all(self.last)
         self.hear_until(time.monotonic() + self._lease.stop, lambda: not self.expected())
@@ -159,7 +159,7 @@ class AgentSession(ABC, Generic[A, M]):
         self._drop(agent, "ended", f"its agent ended early (exit status {event.rc}){words}")
 
     def _drop(self, agent: A, how: Loss, detail: str, unreached: Unreached | None = None) -> None:
-        """Listen to it no more."""
+        """Stop listening to it."""
         agent.gone = True
         if not self.stopping:
             self.lose(agent, how, detail, unreached)

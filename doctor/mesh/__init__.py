@@ -1,13 +1,12 @@
-"""The mesh: who reaches whom, found out by really connecting.
+"""The mesh: which hosts reach each other, found out by connecting them.
 
-`plan_mesh` says who should try whom, `mesh_script` and `run_mesh` let agents on the hosts try it over a
-session, and `culprits` names the hosts that explain what failed. Only ports that our own agents bound are
-connected to.
+`plan_mesh` decides which hosts connect to which, `mesh_script` and `run_mesh` let agents on the hosts do it,
+and `culprits` names the hosts that explain the failures. Agents connect only to ports that our agents bound.
 """
 
-from doctor.mesh.culprits import Blame, culprits, widen
+from doctor.mesh.culprits import Blame, culprits
 from doctor.mesh.plan import MeshPlan, pairs_of, plan_mesh
-from doctor.mesh.result import Link, Listener, MeshResult, MeshShape, decode, encode
+from doctor.mesh.result import Link, Listener, MeshResult, MeshShape
 from doctor.mesh.run import MeshPatience, mesh_script, run_mesh
 
 __all__ = [
@@ -19,11 +18,8 @@ __all__ = [
     "MeshResult",
     "MeshShape",
     "culprits",
-    "decode",
-    "encode",
     "mesh_script",
     "pairs_of",
     "plan_mesh",
     "run_mesh",
-    "widen",
 ]

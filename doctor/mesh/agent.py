@@ -1,7 +1,7 @@
 """The mesh agent: listens and connects on behalf of one host.
 
-Standard library only, Python 3.6 and later, one thread. It ends with its stdin, or when it has heard nothing
-for as long as its lease, and takes every socket with it.
+Standard library only, Python 3.6 and later, one thread. It ends when its stdin does, or when no line came for
+as long as its lease, and closes every socket.
 
 Commands are words, one command a line, so that bash can read them where there is no Python:
 
@@ -40,7 +40,7 @@ LISTEN_ERRORS = {errno.EADDRINUSE: "in-use", errno.EADDRNOTAVAIL: "not-here", er
 
 
 class WatchedSocket:
-    """A socket under watch: `ready` when it can go on, `expired` when its time is up."""
+    """A socket in the selector: calls `ready` when it can go on, `expired` when its time is up."""
 
     def __init__(self, agent: "MeshAgent", sock: socket.socket, events: int, seconds: float) -> None:
         self.agent = agent
@@ -78,7 +78,7 @@ class WatchedSocket:
 
 
 class Visitor(WatchedSocket):
-    """Someone who connected to us. Whoever does not know the run's token gets no word."""
+    """A connection to us. A peer that does not know the run's token gets no answer."""
 
     answered = False
 
@@ -100,7 +100,7 @@ class Visitor(WatchedSocket):
 
 
 class Caller(WatchedSocket):
-    """One try to reach a peer. It hangs up first, once it has heard the answer."""
+    """One try to reach a peer. It closes the connection first, once it has the answer."""
 
     connected = False
 

@@ -19,9 +19,7 @@ EXACT = 16
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A failing link and the arms that may be blamed for it, each with the share of what went well through
-    it.
-    """
+    """A failing link and the arms that may be blamed for it, each with the share of its links that work."""
 
     link: Link
     arms: Mapping[Arm, float]
@@ -35,9 +33,7 @@ Explanation = tuple[tuple[str, ...], set[Arm], list[Link], bool]
 
 
 def explain(faults: Sequence[Fault]) -> Iterator[Explanation]:
-    """(hosts, arms used, links, decided) for each culprit, or for a set of suspects who explain things
-    equally.
-    """
+    """(hosts, arms used, links, decided) for each culprit, or for suspects that explain the links equally."""
     for group in _groups(faults):
         covers = _best(group)
         sure = frozenset.intersection(*covers)
@@ -71,7 +67,7 @@ def _groups(faults: Sequence[Fault]) -> list[list[Fault]]:
 
 
 def _best(group: Sequence[Fault]) -> list[frozenset[str]]:
-    """Every cover that is smallest and, among those, least contradicted by what went well."""
+    """The smallest covers and, among those, the ones that working links contradict least."""
     edges = {fault.hosts for fault in group}
     if len(frozenset.union(*edges)) > EXACT:
         return [_greedy(group)]
@@ -119,12 +115,12 @@ def _needed_arms(group: Sequence[Fault], cover: frozenset[str]) -> set[Arm]:
     """The arms of the cover that are really to blame.
 
     A direction is blamed only when some link has no better or equal explanation in another host: a host that
-    nobody reaches is not also guilty of failing to reach another one that nobody reaches.
+    cannot be reached is not also guilty of failing to reach another one that cannot be reached.
     """
-    best_arms: list[set[Arm]] = []
-    for fault in group:
-        least = _least_doubt(fault, cover)
-        best_arms.append({arm for arm, share in fault.arms.items() if arm[0] in cover and share == least})
+    best_arms: list[set[Arm]] = [
+        {arm for arm, share in fault.arms.items() if arm[0] in cover and share == _least_doubt(fault, cover)}
+        for fault in group
+    ]
     alone = {arm[:2] for arms in best_arms if len(arms) == 1 for arm in arms}
     used = {arm for arms in best_arms for arm in arms if arm[:2] in alone}
     return used.union(*(arms for arms in best_arms if not arms & used))

@@ -50,16 +50,14 @@ def culprits(links: Iterable[Link]) -> tuple[Blame, ...]:
         blames.append(_blame((), "both", alike, decided=True, common=True))
         left = [link for link in left if link.kind not in common]
         tested = [link for link in tested if link.kind not in common]
-    for blame in _splits(tested):
-        blames.append(blame)
-        explained = set(blame.links)
-        left = [link for link in left if link not in explained]
-    blames += _guilty_hosts(tested, left)
+    splits = _splits(tested)
+    explained = {link for blame in splits for link in blame.links}
+    blames += splits + _guilty_hosts(tested, [link for link in left if link not in explained])
     return tuple(sorted(blames, key=lambda b: (not b.common, not b.decided, -len(b.links), b.hosts)))
 
 
 def widen(hosts: Sequence[str], links: Iterable[Link]) -> tuple[tuple[str, str], ...]:
-    """The untried pairs around those suspects whom `culprits` could not decide on; none when all is decided.
+    """The untried pairs around the suspects that `culprits` could not decide on.
 
     At most `MOST_SUSPECTS` hosts are tried in full, those with the most failing links first.
     """
@@ -70,17 +68,17 @@ def widen(hosts: Sequence[str], links: Iterable[Link]) -> tuple[tuple[str, str],
         if not blame.decided:
             for host in blame.hosts:
                 failing[host] += sum(host in (link.source, link.target) for link in blame.links)
-    pairs: dict[tuple[str, str], None] = {}
-    for suspect, _ in failing.most_common(MOST_SUSPECTS):
-        for other in hosts:
-            for pair in ((suspect, other), (other, suspect)):
-                if suspect != other and pair not in tried:
-                    pairs[pair] = None
-    return tuple(pairs)
+    pairs = (
+        pair
+        for suspect, _ in failing.most_common(MOST_SUSPECTS)
+        for other in hosts
+        for pair in ((suspect, other), (other, suspect))
+    )
+    return tuple(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1] and pair not in tried))
 
 
 def _common_kinds(tested: Sequence[Link]) -> set[Kind]:
-    """The kinds of ports that (nearly) nobody reaches anywhere, with no one host in all those failures."""
+    """The kinds of ports on which (nearly) all links failed, although no host is in all those failures."""
     common: set[Kind] = set()
     for kind in ("ephemeral", "hccl"):
         links = [link for link in tested if link.kind == kind]
@@ -96,7 +94,7 @@ def _common_kinds(tested: Sequence[Link]) -> set[Kind]:
 
 
 def _splits(tested: Sequence[Link]) -> list[Blame]:
-    """Groups of two or more hosts that reach one another, and of whom none reaches another such group."""
+    """Groups of at least two hosts that reach one another, but no other such group."""
     groups = [g for g in _components(tested) if len(g) >= 2]
     groups.sort(key=len, reverse=True)
     blames: list[Blame] = []
@@ -129,18 +127,11 @@ def _components(tested: Sequence[Link]) -> list[set[str]]:
 
 
 def _guilty_hosts(tested: Sequence[Link], left: Sequence[Link]) -> list[Blame]:
-    doubt = _doubts(tested)
-    faults: list[Fault] = []
-    weak: list[Link] = []
     strong = _strong_arms(tested)
-    for link in left:
-        arms = {arm: doubt[arm] for arm in _arms(link) if arm in strong}
-        if arms:
-            faults.append(Fault(link, arms))
-        else:
-            weak.append(link)
+    faults = [Fault(link, {arm: strong[arm] for arm in _arms(link) if arm in strong}) for link in left]
+    weak = [fault.link for fault in faults if not fault.arms]
     blames: list[Blame] = []
-    for hosts, arms_used, links, decided in explain(faults):
+    for hosts, arms_used, links, decided in explain([fault for fault in faults if fault.arms]):
         ways = {way for host, way, _ in arms_used if host in hosts}
         blames.append(_blame(hosts, _direction(ways) if decided else "pair", links, decided=decided))
     return blames + _suspicions(weak)
@@ -168,20 +159,13 @@ def _suspicions(weak: Sequence[Link]) -> list[Blame]:
     return blames + [_blame(pair, "pair", links, decided=False) for pair, links in pairs.items()]
 
 
-def _doubts(tested: Iterable[Link]) -> dict[Arm, float]:
-    """For each arm the share of what went well: 0 is a perfect culprit."""
-    all_of: Counter[Arm] = Counter()
-    good: Counter[Arm] = Counter()
-    for link in tested:
-        for arm in _arms(link):
-            all_of[arm] += 1
-            good[arm] += not link.failed
-    return {arm: good[arm] / count for arm, count in all_of.items()}
+def _strong_arms(tested: Sequence[Link]) -> dict[Arm, float]:
+    """Each with the share of its links that work: 0 is a perfect culprit.
 
-
-def _strong_arms(tested: Sequence[Link]) -> set[Arm]:
-    """A host tries the head's master port once: what that one link proves is read off its other kinds too."""
+    A host tries the head's master port once: its other kinds of ports show what that one link proves.
+    """
     tried = Counter(arm for link in tested for arm in _arms(link))
+    good = Counter(arm for link in tested if not link.failed for arm in _arms(link))
     sides = Counter((host, way) for link in tested for host, way, _ in _arms(link))
     failed = Counter((host, way) for link in tested if link.failed for host, way, _ in _arms(link))
 
@@ -189,7 +173,8 @@ def _strong_arms(tested: Sequence[Link]) -> set[Arm]:
         side = arm[:2]
         return doubt < 0.5 and (tried[arm] > 1 or 2 * failed[side] > sides[side] > 1)
 
-    return {arm for arm, doubt in _doubts(tested).items() if strong(arm, doubt)}
+    doubts = {arm: good[arm] / count for arm, count in tried.items()}
+    return {arm: doubt for arm, doubt in doubts.items() if strong(arm, doubt)}
 
 
 def _arms(link: Link) -> tuple[Arm, Arm]:

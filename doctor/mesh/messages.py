@@ -1,4 +1,4 @@
-"""What a mesh agent says, and what is believed of it."""
+"""The messages of a mesh agent, and how they become results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who should try to reach whom, and on which ports: pure, no host is touched.
+"""Which hosts try to reach which, and on which ports. Pure: no host is touched.
 
 Up to 32 hosts every ordered pair is tried. Above that each host meets those at ring distances 1, 2, 4, 8, …
 in both directions, about 2·log2(N) of them: enough to name a host that is cut off, at a cost that hardly
@@ -8,8 +8,10 @@ grows.
 from __future__ import annotations
 
 import ipaddress
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from doctor.mesh.result import Kind, LeftOut, Listener, MeshShape
 
@@ -19,7 +21,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class MeshNode:
-    """A host that takes part. `number` is all of its name that travels over the network."""
+    """A host that takes part. Agents know each other by `number`, not by name."""
 
     number: int
     host: str
@@ -53,33 +55,24 @@ class Attempt:
 def plan_mesh(
     addresses: Mapping[str, str | None],
     *,
-    shape: str = "auto",
+    shape: MeshShape | Literal["auto"] = "auto",
     head: str | None = None,
     master_port: int | None = None,
     hccl_port: int | None = None,
 ) -> MeshPlan:
-    """Plan for hosts (in rank order) and their data addresses; `shape` is auto, full, ring or none.
+    """Plan for hosts (in rank order) and their data addresses.
 
-    A host without an address of its own is left out with the reason: what it answered would prove nothing.
+    A host without an address of its own is left out with the reason: its answer would prove nothing.
     """
     nodes, left_out = _nodes(addresses)
     names = [node.host for node in nodes]
-    chosen: MeshShape
     if shape == "auto":
-        chosen = "full" if len(names) <= FULL_UP_TO else "sparse"
-    elif shape == "full":
-        chosen = "full"
-    elif shape == "ring":
-        chosen = "ring"
-    elif shape == "none":
-        chosen = "none"
-    else:
-        raise ValueError(f"unknown mesh shape {shape!r}")
+        shape = "full" if len(names) <= FULL_UP_TO else "sparse"
     here = head if head in names else None
     return MeshPlan(
-        shape=chosen,
+        shape=shape,
         nodes=nodes,
-        pairs=pairs_of(names, chosen),
+        pairs=pairs_of(names, shape),
         head=here,
         master_port=master_port if here else None,
         hccl_port=hccl_port,
@@ -103,14 +96,14 @@ def wanted_ports(plan: MeshPlan, node: MeshNode) -> tuple[tuple[Kind, int], ...]
 def attempts(plan: MeshPlan, pairs: Iterable[Pair], listeners: Iterable[Listener]) -> tuple[Attempt, ...]:
     """The connections for these pairs. Only ports that our own agents bound are ever connected to."""
     address = {node.host: node.address for node in plan.nodes}
-    bound: dict[str, list[tuple[Kind, int]]] = {}
+    bound: dict[str, list[tuple[Kind, int]]] = defaultdict(list)
     for listener in listeners:
         if listener.port is not None and listener.error is None:
-            bound.setdefault(listener.host, []).append((listener.kind, listener.port))
+            bound[listener.host].append((listener.kind, listener.port))
     return tuple(
         Attempt(source, target, address[target], port, kind)
         for source, target in pairs
-        for kind, port in bound.get(target, ())
+        for kind, port in bound[target]
         if kind != "master"
     )
 
@@ -129,32 +122,14 @@ def master_attempts(plan: MeshPlan, listeners: Iterable[Listener]) -> tuple[Atte
 
 def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[MeshNode, ...], tuple[LeftOut, ...]]:
     left_out: list[LeftOut] = []
-    sharers: dict[ipaddress.IPv4Address | ipaddress.IPv6Address, list[str]] = {}
+    sharers: dict[str, list[str]] = {}
     for host, text in addresses.items():
-        if not text:
-            left_out.append(LeftOut(host, "no data address is known for it"))
-            continue
-        try:
-            address = ipaddress.ip_address(text)
-        except ValueError:
-            left_out.append(LeftOut(host, f"its data address {text!r} is not an IP address"))
-            continue
-        if "%" in text:
-            left_out.append(
-                LeftOut(host, f"its data address {text!r} has a scope: other hosts cannot dial it")
-            )
-        elif address.is_unspecified or address.is_multicast:
-            left_out.append(LeftOut(host, f"its data address {address} is not the address of a host"))
-        elif address.version == 6 and address.is_link_local:
-            left_out.append(
-                LeftOut(host, f"its data address {address} is link-local: other hosts cannot dial it")
-            )
+        if obstacle := _obstacle(text):
+            left_out.append(LeftOut(host, obstacle))
         else:
-            sharers.setdefault(address, []).append(host)
-    alone: dict[str, str] = {}
+            sharers.setdefault(str(ipaddress.ip_address(text or "")), []).append(host)
+    alone = {hosts[0]: address for address, hosts in sharers.items() if len(hosts) == 1}
     for address, hosts in sharers.items():
-        if len(hosts) == 1:
-            alone[hosts[0]] = str(address)
         for host in hosts if len(hosts) > 1 else ():
             others = ", ".join(h for h in hosts if h != host)
             left_out.append(LeftOut(host, f"it shares the data address {address} with {others}"))
@@ -162,8 +137,25 @@ def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[MeshNode, ...], t
     return tuple(MeshNode(n, host, alone[host]) for n, host in enumerate(taking_part)), tuple(left_out)
 
 
+def _obstacle(text: str | None) -> str:
+    """Why other hosts cannot connect to this data address; empty if they can."""
+    if not text:
+        return "no data address is known for it"
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return f"its data address {text!r} is not an IP address"
+    if "%" in text:
+        return f"its data address {text!r} has a scope: other hosts cannot dial it"
+    if address.is_unspecified or address.is_multicast:
+        return f"its data address {address} is not the address of a host"
+    if address.version == 6 and address.is_link_local:
+        return f"its data address {address} is link-local: other hosts cannot dial it"
+    return ""
+
+
 def pairs_of(names: Sequence[str], shape: MeshShape) -> tuple[Pair, ...]:
-    """(source, target) for everyone who is to try someone else."""
+    """(source, target) of each connection to try."""
     if shape == "none":
         return ()
     if shape == "full":
@@ -172,10 +164,6 @@ def pairs_of(names: Sequence[str], shape: MeshShape) -> tuple[Pair, ...]:
     offsets = [1]
     while shape == "sparse" and offsets[-1] * 2 <= count // 2:
         offsets.append(offsets[-1] * 2)
-    seen: dict[Pair, None] = {}
-    for i, name in enumerate(names):
-        for offset in offsets:
-            for other in (names[(i + offset) % count], names[(i - offset) % count]):
-                if other != name:
-                    seen[name, other] = None
-    return tuple(seen)
+    steps = [step for offset in offsets for step in (offset, -offset)]
+    pairs = ((name, names[(i + step) % count]) for i, name in enumerate(names) for step in steps)
+    return tuple(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))

@@ -1,14 +1,9 @@
-"""What a mesh run saw: frozen values, stored in recordings as JSON and judged by checks.
-
-Nothing here connects to anything. `encode` and `decode` are the one way to JSON and back.
-"""
+"""What a mesh run saw: frozen values, stored in recordings as JSON and judged by checks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
-
-import msgspec
 
 Kind = Literal["master", "hccl", "ephemeral"]
 MeshShape = Literal["full", "sparse", "ring", "none"]
@@ -21,9 +16,9 @@ TroubleKind = Literal["unreached", "no-agent", "no-python", "ended", "silent", "
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One port that a host's agent was told to listen on. `asked` 0 lets the kernel choose.
+    """One port that the agent of a host was asked to listen on; with `asked` 0 the kernel chooses it.
 
-    `in-use` means that another program holds the port: nobody was told to connect to it.
+    `in-use` means that another program holds the port: no host tries to connect to it.
     """
 
     host: str
@@ -38,9 +33,9 @@ class Listener:
 class Link:
     """One source that tried to reach one listener of ours.
 
-    `untested` says that the attempt itself could not be made or lost its meaning: it proves nothing.
-    `silent` connected and then heard nothing; `wrong-answer` was answered by something else than the
-    target's agent. `tries` above 1 with `ok` is a link that lost packets or an overloaded machine.
+    `untested` means that the attempt could not be made or lost its meaning: it proves nothing. `silent`
+    connected and received nothing; `wrong-answer` was answered by something other than the target's agent.
+    `ok` after more than one of `tries` is a link that lost packets, or an overloaded machine.
     """
 
     source: str
@@ -73,7 +68,7 @@ class MeshTrouble:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A host that was never asked, and why."""
+    """A host that took no part, and why."""
 
     host: str
     reason: str
@@ -81,7 +76,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class MeshResult:
-    """Everything that one mesh run saw, failures of the tools included."""
+    """Everything that one mesh run saw, including failures of the tools."""
 
     shape: MeshShape
     head: str | None
@@ -90,12 +85,3 @@ class MeshResult:
     troubles: tuple[MeshTrouble, ...]
     left_out: tuple[LeftOut, ...]
     seconds: float
-
-
-def encode(result: MeshResult) -> bytes:
-    return msgspec.json.encode(result)
-
-
-def decode(data: bytes) -> MeshResult:
-    """The inverse of `encode`; raises msgspec.ValidationError or DecodeError on anything else."""
-    return msgspec.json.decode(data, type=MeshResult)

@@ -1,9 +1,8 @@
-"""Lets the agents of a session find out who reaches whom, and stops them whatever happens.
+"""Lets the agents of a session find out which hosts reach each other, and stops them whatever happens.
 
 Rounds: all listen; all try the plan's links at once; what failed is tried once more, when everything else is
 quiet and with more patience, so that an overloaded machine is not taken for a firewall; on a sparse plan the
-pairs around undecided suspects are tried too. What an agent says is decoded with types and believed only
-where it was asked.
+pairs around undecided suspects are tried too. A message that an agent was not asked for is ignored.
 """
 
 from __future__ import annotations
@@ -109,7 +108,9 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         links = self._connect(todo, patience.connect, patience.answer)
         failed = [link for link in links if link.failed]
         if failed and time.monotonic() >= self.until:
-            links = [_undone(link) if link.failed else link for link in links]
+            # One failure is not enough to blame a host.
+            late = "the deadline came before it could be tried again"
+            links = [replace(one, outcome="untested", detail=late) if one.failed else one for one in links]
         elif failed:
             self.progress(f"{len(failed)} failed; trying those once more")
             second = self._connect(map(_attempt, failed), patience.again, patience.answer_again)
@@ -152,8 +153,8 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
                 agent.gone = True
 
     def _connect(self, todo: Iterable[Attempt], limit: float, answer: float) -> list[Link]:
-        """Try all of these at once. Whoever cannot say how it went leaves an untested link."""
-        before = len(self.links)
+        """Try all of these at once. A host that does not report a result leaves an untested link."""
+        self.links = []
         tries = self.patience.tries
         most = 0
         for attempt in todo:
@@ -177,12 +178,10 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             for attempt in agent.calls.values():
                 self.links.append(as_link(attempt, "untested", f"no word from {host} on how it went"))
             agent.calls.clear()
-        new = self.links[before:]
-        del self.links[before:]
-        return new
+        return self.links
 
     def _sound(self, links: Sequence[Link]) -> list[Link]:
-        """Failures towards an agent that is gone say nothing about the network."""
+        """Failed connections to an agent that is gone prove nothing about the network."""
         return [
             replace(link, outcome="untested", detail=f"the agent on {link.target} ended during the run")
             if link.failed and self.agents[link.target].gone
@@ -220,20 +219,14 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         return True
 
 
-def _undone(link: Link) -> Link:
-    """One failure is not enough to blame anybody."""
-    return replace(link, outcome="untested", detail="the deadline came before it could be tried again")
-
-
 def _attempt(link: Link) -> Attempt:
     return Attempt(link.source, link.target, link.address, link.port, link.kind)
 
 
 def _merge(first: Sequence[Link], second: Sequence[Link]) -> list[Link]:
-    """The second verdict replaces the first, unless it is none; the tries add up."""
+    """The second result replaces the first if there is one; the tries add up."""
     again = {_attempt(link): link for link in second if link.tested}
-    merged: list[Link] = []
-    for link in first:
-        newer = again.get(_attempt(link))
-        merged.append(replace(newer, tries=link.tries + newer.tries) if newer else link)
-    return merged
+    return [
+        replace(newer, tries=link.tries + newer.tries) if (newer := again.get(_attempt(link))) else link
+        for link in first
+    ]

@@ -14,7 +14,7 @@ from doctor.job.launch.variables import is_setting
 from doctor.job.plan import JobPlan
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import HostReport, Report
-from doctor.mesh import MeshPatience, MeshResult, mesh_script, plan_mesh, run_mesh
+from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
 from doctor.model import Host, HostStatus
 from doctor.probe import through
 from doctor.rules.smoke import is_fault
@@ -130,10 +130,4 @@ def meet(collection: Collection, job: JobPlan, hosts: Sequence[Host]) -> MeshRes
         master_port=job.master_port.value,
         hccl_port=None,
     )
-    if len(mesh.nodes) < 2:
-        return None
-    taking_part = {node.host for node in mesh.nodes}
-    session = collection.transport.open(
-        {h.name: through(mesh_script(h.python), h) for h in hosts if h.name in taking_part}
-    )
-    return run_mesh(session, mesh, QUICK)
+    return run_mesh(collection.open_mesh(mesh), mesh, QUICK) if len(mesh.nodes) > 1 else None

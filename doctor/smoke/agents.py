@@ -1,4 +1,4 @@
-"""The agents of a smoke run: how they get to hosts, what they are told, what is made of what they say."""
+"""The agents of a smoke run: how they get to hosts, what they are asked, and what follows from it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ BEFORE_BACKEND = ("spawned", "start", "ready", "join")
 SLICE = 0.25
 """Seconds of listening at a time."""
 MOST_SILENCE = 2 * SLICE
-"""For so much silence one turn counts: who did not listen has not heard that nobody spoke."""
-
-
+"""Seconds of silence that one turn counts for: a controller that did not listen heard no silence."""
 HOME = "doctor.smoke.onhost"
 NEEDS = "ctypes, fcntl, mmap, resource, select"
 
@@ -52,7 +50,7 @@ def smoke_script(python: str | None = None, modules: Mapping[str, str] | None = 
 
 
 class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
-    """Takes in what hosts say, as far as it is believed, into `watch`."""
+    """Takes what hosts report into `watch`."""
 
     decoder, beat, last = DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
 
@@ -83,10 +81,10 @@ class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
         return missing
 
     def take_stacks(self) -> None:
-        self._ask({"do": "stacks"}, self._told_all)
+        self._ask({"do": "stacks"}, self._has_evidence)
 
-    def _told_all(self, host: LiveHost) -> bool:
-        """Stacks, and where there is a backend that knows something, its words."""
+    def _has_evidence(self, host: LiveHost) -> bool:
+        """Stacks, and the backend's own report of each rank that has joined."""
         joined = [
             rank
             for rank in (self.watch.ranks[seat.rank] for seat in self.plan.on(host.host))
@@ -102,8 +100,8 @@ class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
     # Listening.
 
     def hear(self, deadline: float) -> bool:
-        """Keep the leases alive and take in what is said, until `deadline` or the first silence before it.
-        Whether all was taken in that was said until now: only then may anybody be judged by it.
+        """Keep the leases alive and take in messages, until `deadline` or the first silence before it.
+        Returns whether all messages so far were taken in: only then may they be judged.
         """
         now = time.monotonic()
         more, enough = super().hear(min(deadline, now + SLICE)), time.monotonic() + SLICE
@@ -136,8 +134,8 @@ class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
         elif isinstance(said, Pages):
             self.watch.pages(host, said, now)
         elif isinstance(said, AgentReady):
+            host.ready_at = host.ready_at if host.ready else now
             host.ready, host.cores, host.load = True, said.cores, said.load
-            host.ready_at = host.ready_at or now
         elif isinstance(said, Imported):
             host.imported_at, host.python, host.torch = now, said.path, said.torch
         elif isinstance(said, Store):
@@ -159,7 +157,7 @@ class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
         return True
 
     def _of_rank(self, said: AgentLine | Exited, host: LiveHost, now: float, size: int) -> None:
-        """Hosts are believed about their own ranks only."""
+        """A host may report on its own ranks only."""
         ranks = self.watch.ranks
         if said.rank >= len(ranks) or ranks[said.rank].seat.host != host.host:
             return

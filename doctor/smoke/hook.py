@@ -47,14 +47,14 @@ def batch(
 
     `tokens`, `mask`, `labels`: tensors of torch or MindSpore on any device, numpy arrays, numbers, or lists
     or dictionaries of them; None where this rank has none. `model_parallel`, `data_parallel`: the process
-    groups of this rank, or lists of ranks. Without them, neighbouring ranks are taken to form a
-    model-parallel group of `tensor_parallel` ranks, or of as many as `replicas` leaves; without those,
-    DOCTOR_HOOK_TENSOR_PARALLEL or DOCTOR_HOOK_REPLICAS say it, and else ranks with equal tokens are taken for
-    one group.
+    groups of this rank, or lists of ranks. Without them, neighbouring ranks form a model-parallel group of
+    `tensor_parallel` ranks, or one of `replicas` equal groups. The environment variables
+    DOCTOR_HOOK_TENSOR_PARALLEL and DOCTOR_HOOK_REPLICAS are their defaults; without all of these, ranks with
+    equal tokens form a group.
 
-    `wait` is how many seconds a call waits for the other ranks; if they do not come, that is said and no
+    `wait` is how many seconds a call waits for the other ranks; if they do not come, that is printed and no
     later call waits. `strict` raises `Diverged` on every rank, as DOCTOR_HOOK=strict does; DOCTOR_HOOK=off
-    switches all of it off.
+    switches everything off.
     """
     global _made, _last
     if _made >= calls:

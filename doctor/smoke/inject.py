@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -15,8 +14,8 @@ _FORM = re.compile(r"([A-Za-z-]{1,40})@(\d{1,7})(?::(\d{1,7}))?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class InjectionKind:
-    """One kind of fault. `first` is the step that it has when none is given, as a fraction of all steps;
-    None where it has none. `ranks` and `replicas` are how many of them it takes to matter.
+    """One kind of fault. `first` is its default step as a fraction of all steps, None if it has none. With
+    fewer than `ranks` ranks or `replicas` replicas it would change nothing.
     """
 
     title: str
@@ -25,9 +24,6 @@ class InjectionKind:
     phase: Phase = "train"
     ranks: int = 1
     replicas: int = 1
-
-    def step_of(self, steps: int) -> int | None:
-        return None if self.first is None else int(self.first * steps)
 
 
 _START = Fraction(0)
@@ -67,14 +63,8 @@ KINDS = {
 }
 
 
-def parse_injections(
-    texts: Iterable[str], ranks: int, steps: int, replicas: int | None = None
-) -> tuple[Injection, ...]:
-    """What `--inject` asks for, in a run of so many ranks and steps, and replicas in each cell if known."""
-    return tuple(parse_injection(text, ranks, steps, replicas) for text in texts)
-
-
 def parse_injection(text: str, ranks: int, steps: int, replicas: int | None = None) -> Injection:
+    """What `--inject` asks for; `replicas` are those of each cell, if known."""
     shown = f"--inject {text[:60]!r}"
     match = _FORM.fullmatch(text.strip())
     if match is None:
@@ -90,7 +80,7 @@ def parse_injection(text: str, ranks: int, steps: int, replicas: int | None = No
         missing = f"{kind.ranks} ranks" if ranks < kind.ranks else f"{kind.replicas} data-parallel replicas"
         raise UsageError(f"{shown} would change nothing", f"it takes {missing}; this run has fewer")
     if match[3] is None:
-        return Injection(name, rank, kind.step_of(steps))
+        return Injection(name, rank, None if kind.first is None else int(kind.first * steps))
     if not kind.takes_step:
         raise UsageError(f"{shown}: {name} happens at no particular step", f"give it as {name}@{rank}")
     if int(match[3]) >= steps:

@@ -1,4 +1,4 @@
-"""How long nothing may move before it is called a hang. Adaptive: what is slow here is not hung here."""
+"""How long nothing may move before it counts as a hang. Adaptive: a slow cluster is not a hung one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class SmokePatience(AgentPatience):
     first: float
     floor: float = 1.0
     gaps: float = 20.0
-    """So many times the longest pause so far is still no hang."""
+    """Up to this many times the longest pause so far is not a hang."""
     imports: float = 60.0
     stopped: float = 0.3
     silent: float = 10.0
     """Without a word from an agent; as long as its own lease."""
     mute: float = 2.0
-    """Without a word from an agent while the others stand still: it is looked at."""
+    """Without a word from an agent while the others stand still, before it is asked to look."""
     grace: float = 0.4
     """After a first exit, for the others' last words."""
     again: float = 0.2
@@ -39,7 +39,7 @@ PATIENCE = {
     "hccl": SmokePatience(300.0, look=4.0),
 }
 WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0}
-"""The whole run, where nothing else was asked for."""
+"""Seconds for the whole run, by default."""
 
 
 def stall_limit(
@@ -52,17 +52,13 @@ def stall_limit(
 
 
 def _first_time(sample: Sample, entries: Sequence[ScheduledCall]) -> bool:
-    """Whether what the rank does, or must do next, was not done before: kernels may compile, files load."""
-    if sample.phase in ("spawned", "start", "ready", "join"):
-        return True
-    if sample.phase == "train" and sample.step == 0:
+    """Whether what the rank does, or must do next, is new to it: kernels may compile, files load."""
+    if sample.phase in ("spawned", "start", "ready", "join") or (sample.phase, sample.step) == ("train", 0):
         return True
     position = sample.position - 1 if sample.inside else sample.position
     if not 0 <= position < len(entries):
         return True
-    now = entries[position]
-    done = entries[:position]
+    now, done = entries[position], entries[:position]
     if now.phase != sample.phase and not any(entry.phase == sample.phase for entry in done):
         return True
-    kind = now.call[1:5]
-    return all(entry.call[1:5] != kind for entry in done)
+    return all(entry.call[1:5] != now.call[1:5] for entry in done)

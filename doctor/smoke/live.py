@@ -1,4 +1,4 @@
-"""What was heard of each rank and of each host's agent, as far as it is believed."""
+"""The state of each rank and of each host's agent, from their messages."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ from doctor.smoke.result import (
 
 E = TypeVar("E", bound=msgspec.Struct)
 MOST_EVENTS = 20_000
-"""Of one rank; more are no longer believed."""
+"""Of one rank; more are ignored."""
 MOST_EVENT_BYTES = 16 * 2**20
-"""Of one rank, kept; a run of a thousand steps says a tenth of it."""
+"""Of one rank; a run of a thousand steps sends a tenth of it."""
 
 
 @dataclass(slots=True)
 class LiveRank:
-    """One rank, as far as it was heard of."""
+    """One rank, from what its agent reports."""
 
     seat: SmokeSeat
     looks: list[tuple[float, Sample]] = field(default_factory=list)
-    """The last two looks at its page that were taken apart, with the controller's time."""
+    """The last two looks at its page with some time between them, by the controller's clock."""
     state: str = ""
     cpu: list[float] = field(default_factory=list)
     pid: int | None = None
@@ -88,7 +88,7 @@ class LiveRank:
             self.events[type(event)].append(event)
 
     def look(self, line: PageLine, now: float, apart: float) -> None:
-        """A new look at its page; two that are kept are `apart` seconds from each other, or differ."""
+        """Keep a new look at its page; the two kept are at least `apart` seconds from each other."""
         seen = sample(line)
         self.state = line.state or self.state
         if seen is None:
@@ -146,14 +146,15 @@ class LiveRank:
 class LiveHost(RemoteAgent):
     """One host, seen through its agent."""
 
-    ready_at: float | None = None
+    ready_at: float = 0.0
+    """When it was ready; until then, when the run began: not all of many hosts are reached at once."""
     silence: float = 0.0
-    """For how long nothing was heard of it, while somebody listened. It ends when the agent `spoke`."""
+    """Seconds without a message while the controller listened. It ends when the agent `spoke`."""
     unanswered: int = 0
     """Looks in a row that it did not answer."""
     imported_at: float | None = None
     told: bool = False
-    """Its ranks were told to join."""
+    """Its ranks were asked to join."""
     quiet: float = 0.0
     gap: float = 0.0
     looked: int = 0

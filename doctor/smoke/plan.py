@@ -1,4 +1,4 @@
-"""Who takes part in a smoke run and how the ranks are grouped. Pure."""
+"""Which hosts take part in a smoke run and how their ranks are grouped. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from doctor.errors import UsageError
 from doctor.job.plan import JobPlan
 from doctor.model import Backend
-from doctor.smoke.inject import parse_injections
+from doctor.smoke.inject import parse_injection
 from doctor.smoke.result import SmokePlan, SmokeSeat
 
 CELL_RANKS = 16
-"""So many ranks train together; a larger cluster runs several such cells side by side."""
+"""About this many ranks train together; a larger cluster runs several such cells at the same time."""
 STEPS = 30
 MOST_STEPS = 1000
 SEED = 20
@@ -32,7 +32,7 @@ class SmokeWishes:
 
 
 def check_wishes(wishes: SmokeWishes) -> None:
-    """Mistakes that can be told before any host is asked."""
+    """Raises for mistakes that need no answer of a host."""
     if not 1 <= wishes.steps <= MOST_STEPS:
         raise UsageError(f"--steps {wishes.steps}: must be from 1 to {MOST_STEPS}.")
     if wishes.tp is not None and wishes.tp not in TENSOR_PARALLEL:
@@ -56,6 +56,7 @@ def plan_smoke(job: JobPlan, hosts: Sequence[str], wishes: SmokeWishes) -> Smoke
                 seats.append(SmokeSeat(len(seats), host, local, device, number, len(seats) - first))
         cells.append(tuple(range(first, len(seats))))
     head = job.head.value if job.head.value in counts else taking_part[0]
+    replicas = min(len(cell) // tp for cell in cells)
     return SmokePlan(
         backend=job.backend.value.value,
         hosts=tuple(taking_part),
@@ -66,9 +67,7 @@ def plan_smoke(job: JobPlan, hosts: Sequence[str], wishes: SmokeWishes) -> Smoke
         seed=SEED,
         head=head,
         addresses={host: job.data_address(host) or "" for host in taking_part},
-        injected=parse_injections(
-            wishes.inject, len(seats), wishes.steps, min(len(cell) // tp for cell in cells)
-        ),
+        injected=tuple(parse_injection(text, len(seats), wishes.steps, replicas) for text in wishes.inject),
     )
 
 
@@ -87,7 +86,7 @@ def _tensor_parallel(counts: dict[str, int], wished: int | None) -> int:
 
 
 def _cells(hosts: Sequence[str], counts: dict[str, int]) -> list[list[str]]:
-    """Neighbouring hosts, about `CELL_RANKS` ranks together, and never a host alone beside others."""
+    """Neighbouring hosts, with about `CELL_RANKS` ranks; a host is alone only if there is no other."""
     total = sum(counts.values())
     number = max(1, min(math.ceil(total / CELL_RANKS), len(hosts) // 2))
     ends = [round(len(hosts) * (cell + 1) / number) for cell in range(number)]

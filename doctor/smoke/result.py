@@ -1,7 +1,4 @@
-"""What one smoke run saw: frozen values, stored in recordings as JSON and judged by `doctor.smoke.judge`.
-
-Nothing here judges, and nothing here connects to anything.
-"""
+"""What one smoke run saw: frozen values, stored in recordings as JSON and judged by `doctor.smoke.judge`."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ Phase = Literal["spawned", "start", "ready", "join", "collectives", "train", "au
 
 @dataclass(frozen=True, slots=True)
 class SmokeSeat:
-    """One rank: where it sits. `rank` counts over the whole run, `place` is its number in its cell."""
+    """One rank. `rank` is its number in the whole run, `place` its number in its cell."""
 
     rank: int
     host: str
@@ -81,11 +78,8 @@ class SmokePlan:
             backend=self.backend,
         )
 
-    def rank_at(self, cell: int, place: int) -> int:
-        return self.cells[cell][place]
 
-
-# What a rank says of itself, in the order in which it says it. One JSON line each, told apart by "ev".
+# The events of a rank, in order. One JSON line each; "ev" is the kind.
 
 
 class Started(msgspec.Struct, frozen=True, tag="start", tag_field="ev"):
@@ -94,12 +88,12 @@ class Started(msgspec.Struct, frozen=True, tag="start", tag_field="ev"):
     versions: dict[str, Text]
     streams: dict[str, Hash]
     golden: tuple[Hash, ...]
-    """Hashes of an integer matrix product, computed anew each time."""
+    """Hashes of an integer matrix product, computed again each time."""
     product: Text = ""
 
 
 class CollectiveWrong(msgspec.Struct, frozen=True):
-    """One result that is not what its closed form says."""
+    """One result that differs from its closed form."""
 
     name: Text
     group: Text
@@ -117,7 +111,7 @@ class Collectives(msgspec.Struct, frozen=True, tag="collectives", tag_field="ev"
 
 
 class BatchHashes(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):
-    """Hashes of what a rank trains on at a step, and of what the libraries' random streams gave it there."""
+    """Hashes of what a rank trains on at a step, and of what it drew there from the libraries' streams."""
 
     step: Count
     tokens: Hash
@@ -154,8 +148,8 @@ class Init(msgspec.Struct, frozen=True, tag="init", tag_field="ev"):
 class Audit(msgspec.Struct, frozen=True, tag="audit", tag_field="ev"):
     """Hashes of gradients of one step: the one that was used, and those computed again.
 
-    `votes` are of the batches of replica d, d-1 and d-2 (as far as there are as many), where d is the
-    rank's own; each with the rank's own parameters at that step.
+    `votes` are of the batches of replicas d, d-1 and d-2 (if there are that many), where d is the rank's
+    own; each with the rank's own parameters at that step.
     """
 
     step: Count
@@ -223,7 +217,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A rank's page as its agent read it, in words. `still` is for how long it has not moved."""
+    """A rank's page as its agent read it, with names for numbers. `still`: seconds without a change."""
 
     version: int
     phase: Phase
@@ -247,16 +241,15 @@ class Exit:
     after: float
     """Seconds since the run began, by the controller's clock."""
     words: str = ""
-    """The last that it wrote to stderr or stdout."""
+    """The end of what it wrote to stderr or stdout."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankSeen:
     """All that is known of one rank at the end of the run.
 
-    `samples` are the last looks at its page, the older first; those of a run that hung were taken apart, so
-    that a rank that moved between them did not hang. `state` is the letter of /proc, with the CPU seconds
-    burnt between the two looks.
+    `samples` are the last two looks at its page, the older first. In a run that hung some time passed between
+    them: a rank that moved did not hang. `state` is the letter of /proc, `cpu` the seconds used in between.
     """
 
     rank: int
@@ -282,17 +275,17 @@ class RankSeen:
     """Phase -> seconds spent in it."""
     done: bool = False
     disturbed: float | None = None
-    """For how long a fault on purpose had been there at the end, in seconds."""
+    """Seconds from a fault on purpose to the end of the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostSeen:
-    """What the agent of a host said of the host, or why there was none."""
+    """What the agent of a host reported, or why there was none."""
 
     host: str
     python: str = ""
     imported: float | None = None
-    """Seconds until torch was there."""
+    """Seconds until torch was imported."""
     cores: int = 0
     load: float = 0.0
     reverse_dns: float | None = None
@@ -326,7 +319,7 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class Hiccup:
-    """A rank or a host stood still for longer than half the limit, and then went on."""
+    """A rank or a host stood still for long, and then went on."""
 
     rank: int
     phase: Phase
@@ -349,7 +342,7 @@ class SmokeResult:
     hosts: tuple[HostSeen, ...]
     hiccups: tuple[Hiccup, ...] = ()
     mesh: MeshResult | None = None
-    """Who reached whom while the ranks hung."""
+    """Which hosts reached each other while the ranks hung."""
     left_out: tuple[LeftOutOfSmoke, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Phase -> seconds, of the slowest rank."""

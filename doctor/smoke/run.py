@@ -1,7 +1,7 @@
 """Conducts one smoke run over a session: starts the ranks, watches them, ends them whatever happens.
 
-Control never depends on the data network: agents answer over the session. What it returns is what was seen;
-`judge` says what it means.
+Control never depends on the data network: agents answer over the session. The result is what was seen;
+`judge` decides what it means.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from doctor.transport import Session
 
 TICK = 0.05
 MOST_UNANSWERED = 3
-"""Looks in a row, after which an agent that still speaks is given up all the same."""
+"""After this many looks in a row an agent is given up, even if it still sends messages."""
 Meet = Callable[[], MeshResult | None]
 """Lets the hosts connect to each other, while their ranks hang."""
 Progress = Callable[[str], None]
@@ -33,8 +33,8 @@ Progress = Callable[[str], None]
 class SmokeRun:
     """One run over a session whose hosts were started with `smoke_script`.
 
-    `timeout` is the limit of the whole run, `until` another, of time.monotonic. `conduct` always closes the
-    session; `result` is what is known by then, also of a run that was interrupted.
+    `timeout` limits the whole run, in seconds; `until` does too, by time.monotonic. `conduct` always closes
+    the session; `result` is what is known so far, also of an interrupted run.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class SmokeRun:
                 return self._out_of_time()
 
     def _out_of_time(self) -> Alarm:
-        """Ranks that move, in a run that others cut short, have not been too slow."""
+        """Ranks that still move in a run that was cut short were not too slow."""
         cells = range(len(self.plan.cells))
         still = any(self.watch.quiet(cell) >= self.patience.floor for cell in cells)
         return Alarm("interrupted" if self.cut_short and not still else "deadline")
@@ -172,7 +172,7 @@ class SmokeRun:
                 self.agents.send(host.host, {"do": "join", "address": address, "port": port})
 
     def _confirmed(self, alarm: Alarm) -> Alarm | None:
-        """Look twice, apart: where a rank has moved meanwhile, nothing hangs."""
+        """Look twice, with some time in between: if a rank has moved, nothing hangs."""
         cell = alarm.cell or 0
         stood, ranks = self.watch.quiet(cell), self.watch.together(cell)
         if (gone := self._look_at(cell)) is not None or self._missing(cell):
@@ -192,7 +192,7 @@ class SmokeRun:
         return None
 
     def _look_at(self, cell: int) -> Alarm | None:
-        """An alarm when an agent that had said nothing for long does not answer either."""
+        """Look, and give an alarm when an agent that was silent for long does not answer."""
         dumb = [host for host in self.watch.waiting(cell) if host.silence >= self.patience.mute]
         self.agents.look()
         given_up = [
@@ -224,22 +224,22 @@ class SmokeRun:
             self._try_network()
 
     def _only_connections_broke(self) -> bool:
-        """Nobody was killed and nobody erred: ranks that ended say only that they lost each other."""
+        """Whether the ranks that ended only lost each other: none was killed, none failed by itself."""
         ended = [rank.seen(time.monotonic()) for rank in self.watch.ranks if rank.ended_badly]
         return bool(ended) and all(way_of(seen) == "connection" for seen in ended)
 
     def _gone(self) -> Literal["lost", "trouble"] | None:
-        """A host of which it turned out meanwhile that it is what the others lost."""
+        """How a host ended that turned out to be what the others lost."""
         hosts = self.watch.hosts.values()
         if any(host.lost for host in hosts):
             return "lost"
         return "trouble" if any(host.trouble for host in hosts) else None
 
     def _try_network(self) -> None:
-        """Only where ranks had connections; and without it the rest is still worth keeping."""
+        """Only where ranks had connections; without it the other evidence is still worth keeping."""
         if len(self.plan.hosts) < 2 or not self.watch.any_joined:
             return
-        self._tell("something hangs; connecting the hosts to each other")
+        self._say("something hangs; connecting the hosts to each other")
         with suppress(Exception):
             self.mesh = self.meet()
 
@@ -250,10 +250,10 @@ class SmokeRun:
         text = "starting Python and torch" if names == {"spawned": None} else ", ".join(names)
         if text != self.shown:
             self.shown = text
-            self._tell(text)
+            self._say(text)
 
-    def _tell(self, text: str) -> None:
-        """Who cannot be told of it does not end the run."""
+    def _say(self, text: str) -> None:
+        """Report progress; a failure to do so does not end the run."""
         with suppress(Exception):
             self.progress(text)
 

@@ -1,6 +1,4 @@
-"""When a running smoke run must be ended. It decides that something is wrong; who is guilty is for `judge` to
-say.
-"""
+"""When a smoke run must be ended. It decides that something is wrong; `judge` finds who is guilty."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ class Watch:
         self.plan = plan
         self.patience = patience
         self.began = began
-        self.hosts = {host: LiveHost(host) for host in plan.hosts}
+        self.hosts = {host: LiveHost(host, ready_at=began) for host in plan.hosts}
         self.ranks = [LiveRank(seat) for seat in plan.seats]
         self.shapes = [plan.shape(cell) for cell in range(len(plan.cells))]
         self.schedules: dict[int, list[ScheduledCall]] = {
@@ -50,9 +48,9 @@ class Watch:
         """Rank -> the version of the page that was first seen off its schedule."""
         self.exit_at: float | None = None
         self.frozen = False
-        """Pages count no longer: evidence is being taken, and that may move ranks."""
+        """Pages no longer count: evidence is being taken, and that may move ranks."""
         self.abandoned = False
-        """Agents ended because this side left them alone for too long: nobody's fault but its own."""
+        """Agents ended because the controller left them alone for too long."""
 
     @property
     def finished(self) -> bool:
@@ -81,7 +79,7 @@ class Watch:
                 self.stopped_since.pop(line.rank, None)
 
     def ended(self, rank: LiveRank) -> None:
-        """A process that is gone is stopped by nobody."""
+        """A process that is gone is not stopped."""
         self.stopped_since.pop(rank.seat.rank, None)
 
     def alarm(self, now: float) -> Alarm | None:
@@ -117,7 +115,7 @@ class Watch:
                 self.off_since.pop(number, None)
 
     def _silent(self) -> Iterator[Alarm]:
-        """When no host at all is heard of any more, it is this side that is cut off."""
+        """When all of several hosts are silent, it is the controller that is cut off."""
         silent = [h for h in self.hosts.values() if h.ready and h.silence >= self.patience.silent]
         if len(silent) > 1 and len(silent) == len(self.hosts):
             yield Alarm("interrupted")
@@ -132,7 +130,7 @@ class Watch:
         for host in self.hosts.values():
             if not host.ready and now - self.began >= answer:
                 host.trouble = f"its agent did not answer within {answer:.0f} s"
-            elif host.ready and host.imported_at is None and now - self._ready_at(host) >= imports:
+            elif host.ready and host.imported_at is None and now - host.ready_at >= imports:
                 host.trouble = f"torch was not imported within {imports:.0f} s"
             elif self._ranks_missing(host, now):
                 after = f"{self.patience.first:.0f} s after torch was imported"
@@ -145,14 +143,10 @@ class Watch:
             return False
         return any(self.ranks[seat.rank].pid is None for seat in self.plan.on(host.host))
 
-    def _ready_at(self, host: LiveHost) -> float:
-        """Not all of many hosts are reached at the same moment."""
-        return self.began if host.ready_at is None else host.ready_at
-
     def _import_limit(self) -> float:
-        """torch may lie on a slow network disk; but not for a minute, nor far behind the others."""
+        """torch may lie on a slow network disk, but a host must not be far behind the others."""
         hosts = self.hosts.values()
-        done = sorted(h.imported_at - self._ready_at(h) for h in hosts if h.imported_at is not None)
+        done = sorted(h.imported_at - h.ready_at for h in hosts if h.imported_at is not None)
         if 2 * len(done) > len(self.hosts):
             return min(self.patience.imports, 3 * done[len(done) // 2] + 10)
         return self.patience.imports
@@ -163,16 +157,14 @@ class Watch:
             quiet = self.quiet(cell)
             if quiet < self.patience.floor:
                 continue
-            limit = self.limit(cell)
-            if quiet >= limit or (quiet >= self.patience.mute and self._somebody_silent(cell)):
+            limit, mute = self.limit(cell), self.patience.mute
+            silent = self.all_ready and any(host.silence >= mute for host in self.waiting(cell))
+            # Where a host is silent while the others stand still, a look is due before the limit.
+            if quiet >= limit or (silent and quiet >= mute):
                 yield Alarm("still", cell, limit, sure=False)
 
-    def _somebody_silent(self, cell: int) -> bool:
-        """Others stand still and one host says nothing: it is worth a look before the limit."""
-        return self.all_ready and any(h.silence >= self.patience.mute for h in self.waiting(cell))
-
     def _last_to_be_ready(self) -> Iterator[int]:
-        """Until all ranks of all cells are ready, all of them wait for one: nobody is told to join before."""
+        """Until all ranks of all cells are ready, all of them wait for one: none may join before."""
         late = next(rank for rank in self.ranks if PHASES.index(rank.phase) < READY)
         yield late.seat.cell
 
@@ -181,14 +173,14 @@ class Watch:
         return self.plan.cells[cell] if self.all_ready else range(len(self.ranks))
 
     def waiting(self, cell: int) -> Sequence[LiveHost]:
-        """The hosts of those ranks that have something to do, or to wait for."""
+        """The hosts of the ranks that have something to do or to wait for."""
         members = [self.ranks[rank] for rank in self.together(cell)]
         names = dict.fromkeys(rank.seat.host for rank in members if not rank.done and rank.exit is None)
         return [self.hosts[name] for name in names]
 
     def quiet(self, cell: int) -> float:
-        """For how long no rank of the cell has moved. What a host said last counts for no more than a moment:
-        where less than half of the hosts have fallen silent, the others are believed.
+        """For how long no rank of the cell has moved. What a host reported counts for a moment only: if at
+        least half of the hosts still report, they are believed.
         """
         hosts = self.waiting(cell)
         if any(host.imported_at is None for host in hosts):
@@ -212,7 +204,7 @@ class Watch:
     def _own_interpreter(self, cell: int) -> float:
         """Where ranks cannot be forked, each imports torch again, all of them at once."""
         hosts = self.waiting(cell)
-        imported = [h.imported_at - self._ready_at(h) for h in hosts if h.imported_at is not None]
+        imported = [h.imported_at - h.ready_at for h in hosts if h.imported_at is not None]
         again = self.patience.first + 4 * max(imported, default=0.0)
         return min(again, max(self.patience.first, self.patience.imports))
 

@@ -1,7 +1,7 @@
 """Runs our modules from memory: nothing is written to the host.
 
-This text is the head of the program that is sent: `begin` is called with the whole of it. It runs on
-Python 3.6 and later, and is an ordinary module for those who pass the program on.
+This text is the head of the program that is sent, and `begin` gets the whole program. It runs on Python 3.6
+and later, and is an ordinary module for modules that pass the program on.
 """
 
 import base64

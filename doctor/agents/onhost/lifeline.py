@@ -1,6 +1,6 @@
 """What keeps an agent alive: its stdin, and a lease that every line there renews.
 
-A controller that is gone closes stdin, or at least falls silent.
+When the controller is gone, stdin ends, or at least no line comes.
 """
 
 import os

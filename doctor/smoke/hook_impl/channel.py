@@ -1,5 +1,8 @@
-"""How the ranks exchange their hashes: beside the job's collectives, which are neither disturbed nor hung.
-Nothing here blocks; who waits for something looks again.
+"""How the ranks exchange their hashes, without any collective of the job. Nothing here blocks: a rank that
+waits for something looks again.
+
+In a box, `put` leaves a text under a name. `count` is how many were put there, `there` whether one was, and
+`take` reads one that is there.
 """
 
 from __future__ import annotations
@@ -8,26 +11,14 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
-
-
-class Channel(Protocol):
-    def put(self, box: str, name: str, text: str) -> None: ...
-
-    def count(self, box: str) -> int:
-        """How many were put into the box."""
-
-    def there(self, box: str, name: str) -> bool: ...
-
-    def take(self, box: str, name: str) -> str:
-        """What was put, which has to be there."""
+from typing import TYPE_CHECKING, Any
 
 
 class StoreChannel:
     """Over the store of torch.distributed.
 
-    Counters tell what is there, because `add` never waits. `wait` and `get` do: until the time-out of the
-    whole job, and the answer to a wait that was given up confused older stores.
+    Counters show what is there, because `add` never waits. `wait` and `get` do, until the time-out of the
+    whole job, and the answer to an abandoned wait confused older stores.
     """
 
     def __init__(self, store: Any) -> None:
@@ -58,7 +49,7 @@ class FileChannel:
     def put(self, box: str, name: str, text: str) -> None:
         folder = os.path.join(self._path, box)
         os.makedirs(folder, exist_ok=True)
-        # Renamed when it is whole: nobody reads half of it.
+        # Renamed when it is complete: no rank reads half of it.
         draft = os.path.join(self._path, f".{box}.{name}")
         with open(draft, "w", encoding="utf-8") as file:
             file.write(text)
@@ -76,6 +67,10 @@ class FileChannel:
     def take(self, box: str, name: str) -> str:
         with open(os.path.join(self._path, box, name), encoding="utf-8") as file:
             return file.read()
+
+
+if TYPE_CHECKING:  # Python 3.8 cannot evaluate it
+    Channel = StoreChannel | FileChannel
 
 
 def place() -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""One call of the hook: hash, exchange, judge on rank 0, and tell all ranks. Never raises."""
+"""One call of the hook: hash, exchange, judge on rank 0, send the verdict to all ranks. Never raises."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from typing import Any
 
 from doctor.smoke.hook_impl import channel as channels
 from doctor.smoke.hook_impl import rule
-from doctor.smoke.hook_impl.channel import Channel
 from doctor.smoke.hook_impl.digest import digest
 from doctor.smoke.hook_impl.verdict import (
     AGREE,
     DIVERGE,
     Divergence,
     Verdict,
-    agreed,
     explained,
     from_plain,
     not_compared,
-    ranks_text,
 )
+from doctor.text.ranks import ranks_text
 
 _calls: list[dict[int, dict[str, str]]] = []
 _said: set[Divergence | str] = set()
@@ -70,7 +68,7 @@ def _hashed(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _group_size(world: int, tensor_parallel: int | None, replicas: int | None) -> int | None:
-    """Ranks of a model-parallel group, if it is told."""
+    """Ranks of a model-parallel group, if it is known."""
     size = tensor_parallel or _number("DOCTOR_HOOK_TENSOR_PARALLEL")
     count = replicas or _number("DOCTOR_HOOK_REPLICAS")
     if size is None and count is not None:
@@ -87,7 +85,7 @@ def _number(name: str) -> int | None:
     return int(text) if text.isdigit() and int(text) > 0 else None
 
 
-def _judged(way: Channel, call: int, world: int, size: int | None, wait: float) -> Verdict:
+def _judged(way: channels.Channel, call: int, world: int, size: int | None, wait: float) -> Verdict:
     box = f"{call}"
     missing: tuple[int, ...] = ()
     if not channels.await_(lambda: way.count(box) >= world, wait):
@@ -103,7 +101,8 @@ def _judged(way: Channel, call: int, world: int, size: int | None, wait: float) 
     elif not any(any(hashes.values()) for hashes in _calls[-1].values()):
         verdict = not_compared(call, "; ".join(unread.values()) or "no rank gave anything")
     else:
-        verdict = agreed(call, tuple(unread.values()))
+        text = "\n".join(f"doctor: not compared: {why}." for why in unread.values())
+        verdict = Verdict(AGREE, call, unread=tuple(unread.values()), text=text)
     way.put(f"{call}-verdict", "0", json.dumps(verdict.plain()))
     return verdict
 
@@ -117,7 +116,7 @@ def _layout(seen: Mapping[int, Any], world: int, size: int | None) -> rule.HookL
     return rule.from_data(_calls) if size is None else rule.neighbours(world, size)
 
 
-def _heard(way: Channel, call: int, wait: float) -> Verdict:
+def _heard(way: channels.Channel, call: int, wait: float) -> Verdict:
     # Rank 0 may itself have waited for so long.
     if not channels.await_(lambda: way.there(f"{call}-verdict", "0"), wait + 2):
         return not_compared(call, f"rank 0 did not answer within {wait + 2:g} s", (0,))

@@ -1,6 +1,6 @@
 """The rule: equal inside a model-parallel group, different between replicas. Pure.
 
-What a rank did not give, or nobody could read, is not compared: the stages of a pipeline need not have all.
+A part that a rank did not give, or that could not be read, is not compared: stages of a pipeline may lack it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate them
 
 
 class HookLayout(NamedTuple):
-    """`groups` are model-parallel groups; of each of `replicas`, every rank is in another replica."""
+    """`groups` are model-parallel groups; the ranks of each of `replicas` belong to different replicas."""
 
     groups: tuple[tuple[int, ...], ...] = ()
     replicas: tuple[tuple[int, ...], ...] = ()
@@ -26,7 +26,7 @@ class HookLayout(NamedTuple):
 
 
 def neighbours(world: int, size: int) -> HookLayout:
-    """Groups of that many neighbouring ranks."""
+    """Groups of `size` neighbouring ranks."""
     return HookLayout(
         tuple(tuple(range(first, first + size)) for first in range(0, world, size)),
         tuple(tuple(range(first, world, size)) for first in range(size)),
@@ -46,12 +46,16 @@ def from_data(calls: Sequence[Call]) -> HookLayout:
 
 
 def divergences(calls: Sequence[Call], layout: HookLayout) -> tuple[Divergence, ...]:
-    """All that is wrong in the calls so far, each with the call in which it began."""
-    found = [
-        *(_inside(calls, layout, part, group) for part in PARTS for group in layout.groups),
-        *(_between(calls, layout, part, ranks) for part in ("tokens", "mask") for ranks in layout.replicas),
-    ]
-    return tuple(one for several in found for one in several)
+    """What is wrong in the calls so far, each with the call in which it began."""
+    return (
+        *(one for part in PARTS for group in layout.groups for one in _inside(calls, layout, part, group)),
+        *(one for ranks in layout.replicas for one in _same_tokens(calls, layout, ranks)),
+        *(
+            Divergence("same", "mask", same, ranks, 1, layout.told)
+            for ranks in layout.replicas
+            for same in _same_masks(calls, ranks)
+        ),
+    )
 
 
 def _inside(
@@ -69,26 +73,19 @@ def _inside(
             return
 
 
-def _between(
-    calls: Sequence[Call], layout: HookLayout, part: str, ranks: tuple[int, ...]
-) -> Iterable[Divergence]:
-    """Replicas that have the same."""
-    if part == "mask":
-        yield from (
-            Divergence("same", part, same, ranks, 1, layout.told) for same in _same_masks(calls, ranks)
-        )
-        return
-    told: set[int] = set()
+def _same_tokens(calls: Sequence[Call], layout: HookLayout, ranks: tuple[int, ...]) -> Iterable[Divergence]:
+    """Replicas that read the same."""
+    known: set[int] = set()
     for number, call in enumerate(calls, 1):
-        for same in _alike({rank: call.get(rank, {}).get(part, "") for rank in ranks}):
-            if not told.issuperset(same):
-                told.update(same)
-                yield Divergence("same", part, same, ranks, number, layout.told)
+        for same in _alike({rank: call.get(rank, {}).get("tokens", "") for rank in ranks}):
+            if not known.issuperset(same):
+                known.update(same)
+                yield Divergence("same", "tokens", same, ranks, number, layout.told)
 
 
 def _same_masks(calls: Sequence[Call], ranks: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Masks count only if they are the same in every call and yet change from call to call, which says that
-    they are drawn: those that never change are fixed ones, of causality or of full length.
+    """Masks count only if they change from call to call and are yet the same on several ranks: masks that
+    never change are not drawn but fixed, for causality or full length.
     """
     drawn = {}
     for rank in ranks:

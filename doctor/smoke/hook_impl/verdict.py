@@ -1,4 +1,4 @@
-"""What the hook found, as a value and in words."""
+"""What the hook found, as a value and as text."""
 
 from __future__ import annotations
 
@@ -6,17 +6,19 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from doctor.text.ranks import ranks_text
+
 AGREE, DIVERGE, NOT_COMPARED = "agree", "diverge", "not compared"
 _SHOWN = 8
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """One part of the batch that is not as it must be.
+    """One part of the batch that is wrong on some ranks.
 
     `kind` "differs": `ranks` differ from the rest of their model-parallel `group`, or, if they are the whole
-    group, from each other. `kind` "same": `ranks` are of different replicas and have the same. `since` counts
-    calls from 1. Not `sure`: the layout was not told but read from the data.
+    group, from each other. `kind` "same": `ranks` belong to different replicas and have the same. `since`
+    counts calls from 1. Not `sure`: the layout was not given but inferred from the data.
     """
 
     kind: str
@@ -72,14 +74,8 @@ def not_compared(call: int, why: str, missing: Iterable[int] = ()) -> Verdict:
     return Verdict(NOT_COMPARED, call, missing=tuple(missing), text=text)
 
 
-def agreed(call: int, unread: tuple[str, ...]) -> Verdict:
-    """All that was compared is as it must be."""
-    text = "\n".join(f"doctor: not compared: {why}." for why in unread)
-    return Verdict(AGREE, call, unread=unread, text=text)
-
-
 def explained(divergences: tuple[Divergence, ...]) -> str:
-    """Plain words for people: what differs, what that does, and where to look."""
+    """The text for people: what differs, what that does, and where to look."""
     lines = ["doctor: the ranks do not train on what they should:"]
     shown = _folded(divergences)
     lines += [f"doctor:   {line}" for line in shown[:_SHOWN]]
@@ -89,23 +85,21 @@ def explained(divergences: tuple[Divergence, ...]) -> str:
 
 
 def _folded(divergences: tuple[Divergence, ...]) -> list[str]:
-    """One line for what is alike: the same part, from the same call on."""
+    """One line for divergences of the same part from the same call on."""
     alike: dict[tuple[str, str, bool, int], list[Divergence]] = {}
     for one in divergences:
-        whole = one.ranks == one.group
-        alike.setdefault((one.kind, one.part, whole, one.since), []).append(one)
+        alike.setdefault((one.kind, one.part, one.ranks == one.group, one.since), []).append(one)
     lines = []
     for (kind, part, whole, since), ones in alike.items():
         start = f"from call {since} on: "
+        ranks = "; ".join(ranks_text(one.ranks) for one in ones)
         if kind == "same":
-            told = "; ".join(ranks_text(one.ranks) for one in ones)
-            lines.append(f"{start}the same {part} in different replicas: {told}")
+            lines.append(f"{start}the same {part} in different replicas: {ranks}")
         elif whole:
-            told = "; ".join(ranks_text(one.ranks) for one in ones)
-            lines.append(f"{start}not the same {part} inside a model-parallel group: {told}")
+            lines.append(f"{start}not the same {part} inside a model-parallel group: {ranks}")
         else:
-            told = "; ".join(f"{ranks_text(one.ranks)} of {ranks_text(one.group)}" for one in ones)
-            lines.append(f"{start}not the {part} of the rest of the model-parallel group: {told}")
+            ranks = "; ".join(f"{ranks_text(one.ranks)} of {ranks_text(one.group)}" for one in ones)
+            lines.append(f"{start}not the {part} of the rest of the model-parallel group: {ranks}")
     return lines
 
 
@@ -140,16 +134,3 @@ def _advice(divergences: tuple[Divergence, ...]) -> list[str]:
             "The layout was taken from the data; pass the groups, tensor_parallel= or replicas= to be sure."
         )
     return lines
-
-
-def ranks_text(ranks: Iterable[int]) -> str:
-    """ "rank 3", "ranks 0-2, 5"."""
-    numbers = sorted(set(ranks))
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    shown = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-    return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown}"

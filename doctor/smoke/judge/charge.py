@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.result import SmokePlan
+from doctor.text.ranks import ranks_text as ranks_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +39,3 @@ class Charge:
     def culprit_hosts(self, plan: SmokePlan) -> tuple[str, ...]:
         named = dict.fromkeys([*(plan.seat(rank).host for rank in self.ranks), *self.hosts])
         return tuple(named)
-
-
-def ranks_text(ranks: Iterable[int]) -> str:
-    """Ranks in words: "rank 3", "ranks 0-2, 5"."""
-    numbers = sorted(set(ranks))
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    shown = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-    return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown}"

@@ -1,11 +1,11 @@
 """The smoke agent: starts, watches and ends the ranks of one host on behalf of the controller.
 
-Standard library only, Python 3.6 and later, one thread, no torch. It ends with its stdin, when told to, or
-when it has heard nothing for as long as its lease, and takes every process with it.
+Standard library only, Python 3.6 and later, one thread, no torch. It ends when its stdin does, on command, or
+when no line came for as long as its lease, and ends every process that it started.
 
-Commands are JSON objects, one a line, told apart by "do": start, join, look, stacks, beat, stop. What is no
-such line is ignored. Answers are told apart by "say": ready, imported, store, spawned, event, pages, exit,
-stacks, dns, memory, trouble, bye (the last one).
+Commands are JSON objects, one a line, with a kind in "do": start, join, look, stacks, beat, stop. Other lines
+are ignored. Answers have a kind in "say": ready, imported, store, spawned, event, pages, exit, stacks, dns,
+memory, trouble, bye (the last one).
 """
 
 import contextlib
@@ -19,16 +19,51 @@ from typing import Any
 
 from doctor.agents.onhost.lifeline import LEASE, Lifeline
 from doctor.smoke.onhost.host import HostRanks, NotStarted
-from doctor.smoke.onhost.lifetime import adopt_orphans, die_with_parent, end_children
+from doctor.smoke.onhost.process import adopt_orphans, die_with_parent, end_children
 from doctor.smoke.onhost.ranks import parse
-from doctor.smoke.onhost.stillness import POLL, Stillness
 
 STUCK = 3.0  # seconds after the lease when the kernel ends this process, whatever it waits for
 END_SECONDS = 2.0
-LAST_SECONDS = 1.0  # for what is still to be said
-ENOUGH = 1 << 20  # bytes unsaid, beyond which nothing more is taken in
+LAST_SECONDS = 1.0  # for the last answers
+ENOUGH = 1 << 20  # bytes unsaid, beyond which it reads nothing more from ranks
 OFTEN, SELDOM = 0.1, 0.5
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+POLL = 0.02
+MOST = 5 * POLL
+
+
+class Stillness:
+    """For how long nothing has moved on this host, counted in the agent's own looks.
+
+    A look counts for a few turns at most: an agent that itself got no CPU for a second has not seen a rank
+    stand still for a second.
+    """
+
+    def __init__(self) -> None:
+        self.quiet = 0.0
+        self.gap = 0.0
+        self._phase = None  # type: tuple[int, bool] | None
+        self._seconds = 0.0
+        self._looked = time.monotonic()
+
+    def seconds(self) -> float:
+        """What the time since the last look counts for."""
+        now = time.monotonic()
+        self._seconds = min(now - self._looked, MOST)
+        self._looked = now
+        return self._seconds
+
+    def poll(self, moved: bool, phase: "tuple[int, bool] | None") -> None:
+        """A look at all pages; `phase` is that of the rank farthest behind, None without living ranks."""
+        self.quiet += self._seconds
+        if phase is None:
+            self.quiet = 0.0
+        if phase != self._phase:
+            self._phase, self.gap = phase, 0.0
+        elif moved:
+            self.gap = max(self.gap, self.quiet)
+        if moved:
+            self.quiet = 0.0
 
 
 class SmokeAgent:
@@ -45,11 +80,12 @@ class SmokeAgent:
         self.bell, self.ring = os.pipe()
         self.poll = select.poll()
 
-    # The life of it.
+    # Its life.
 
     def serve(self) -> None:
         self._prepare()
-        self.say("ready", python=sys.version.split()[0], cores=_cores(), load=round(os.getloadavg()[0], 2))
+        cores, load = len(os.sched_getaffinity(0)), round(os.getloadavg()[0], 2)
+        self.say("ready", python=sys.version.split()[0], cores=cores, load=load)
         due = time.monotonic()
         while not self.over:
             now = time.monotonic()
@@ -76,7 +112,7 @@ class SmokeAgent:
         self.over = True
 
     def _wait(self, until: float) -> None:
-        """Take in commands and get rid of answers, until it is time to look again."""
+        """Read commands and write answers, until it is time to look again."""
         if self.unsaid:
             self.poll.register(1, select.POLLOUT)
         else:
@@ -93,7 +129,7 @@ class SmokeAgent:
                     os.read(self.bell, 4096)
 
     def end(self) -> None:
-        """Take everything along, then say so."""
+        """End all processes, then report it."""
         survivors = self.host.stop() if self.host is not None else end_children(END_SECONDS)
         if self.host is not None and self.host.ranks:
             self.say("memory", peak=self.host.peak_memory())
@@ -108,7 +144,7 @@ class SmokeAgent:
             waiting.poll(100)
             self._flush()
 
-    # What it is told.
+    # Commands.
 
     def _command(self, line: bytes) -> None:
         told = parse(line) or {}
@@ -140,7 +176,7 @@ class SmokeAgent:
         self.say("trouble", text=why)
         self.over = True
 
-    # What it sees.
+    # Looking.
 
     def _turn(self, now: float) -> None:
         host = self.host
@@ -170,7 +206,7 @@ class SmokeAgent:
             ranks=rows,
         )
 
-    # What it says.
+    # Answers.
 
     def say(self, say: str, **words: Any) -> None:
         line = json.dumps(dict(say=say, **words), separators=(",", ":")).encode("ascii")
@@ -187,10 +223,6 @@ class SmokeAgent:
         except OSError:
             self.unsaid.clear()
             self.over = True
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0))
 
 
 def main(program: bytes, head: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,11 +18,8 @@ from doctor.smoke.onhost.bandwidthplan import (
 )
 from doctor.smoke.onhost.comm import Comm
 
-if TYPE_CHECKING:
-    from doctor.smoke.onhost.comm import Say
 
-
-def run(comm: Comm, say: Say) -> None:
+def run(comm: Comm) -> None:
     """The last call keeps every rank there until all have measured."""
     if not bandwidth_calls(comm.shape, comm.place):
         return
@@ -31,17 +27,8 @@ def run(comm: Comm, say: Say) -> None:
     for meeting in meetings(comm.shape, comm.place):
         trip = transfers.round_trip(meeting.peer)
         pace = transfers.transfer(meeting.peer)
-        say(
-            {
-                "ev": "pair",
-                "peer": meeting.peer,
-                "round": meeting.round,
-                "bytes": pace.bytes,
-                "seconds": pace.seconds,
-                "rtt": trip,
-                "stage": meeting.stage,
-            }
-        )
+        measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip}
+        comm.say({"ev": "pair", **meeting._asdict(), **measured})
     comm.all_reduce(comm.ones(1), "world")
 
 
@@ -57,10 +44,10 @@ class _Transfers:
         return torch.zeros(size, dtype=torch.uint8, device=self.comm.device.torch)
 
     def round_trip(self, peer: int) -> float:
-        """The quickest of some, in seconds: a long way is long each time, a busy processor only now and then.
+        """The quickest of several, in seconds: distance delays each of them, a busy processor only some.
 
-        Each end sends anew when it has heard of the other, so that two turns are one round trip; the first
-        waits until the other is there.
+        Each end sends again once it has received, so that two turns are one round trip; the first turn waits
+        until the peer is there.
         """
         out, into = self._buffer(PING), self._buffer(PING)
         moments: list[float] = []
@@ -75,7 +62,7 @@ class _Transfers:
         return min(moments[i + 2] - moments[i] for i in range(0, len(moments) - 2, 2))
 
     def transfer(self, peer: int) -> TransferPace:
-        """Pieces until enough of them went through; the page moves with each, so a slow link is no hang."""
+        """Send pieces until enough went through; the page moves with each, so a slow link is not a hang."""
         pace = TransferPace()
 
         def send() -> None:

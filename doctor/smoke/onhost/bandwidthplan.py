@@ -1,4 +1,4 @@
-"""The bandwidth phase on paper: which hosts meet when, how much they send, and what their pages must say.
+"""The plan of the bandwidth phase: which hosts meet when, how much they send, and what their pages show.
 
 Pure and without torch. One rank of each host takes part, so that the hosts' links are measured and not the
 ranks' share of them. Every pair of hosts meets twice: a link that is slow in both stages is slow.
@@ -33,7 +33,7 @@ class Meeting(NamedTuple):
 
 
 def bandwidth_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
-    """What a rank's page shows in this phase: nothing where there is one host only."""
+    """What a rank's page shows in this phase: nothing with a single host."""
     if len(shape.hosts) < 2:
         return []
     calls: list[CollectiveCall] = []
@@ -45,7 +45,7 @@ def bandwidth_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
 
 
 def meetings(shape: CellShape, place: int) -> list[Meeting]:
-    """Whom a rank meets, in order: nobody unless it is the first of its host."""
+    """The meetings of a rank, in order: none unless it is the first of its host."""
     firsts = [sum(shape.hosts[:host]) for host in range(len(shape.hosts))]
     if place not in firsts:
         return []
@@ -83,13 +83,13 @@ class TransferPace:
         """Of the next piece."""
         self.turns = 0
         self.bytes = 0
-        """What counts: neither the first piece, nor pieces too small to fill the link."""
+        """Without the first piece, and without pieces too small to fill the link."""
         self.seconds = 0.0
         self.done = False
         self._before = PIECE
 
     def turn(self, mine: int, theirs: int) -> None:
-        """A piece has gone through. The microseconds are of the one before; there is none the first time."""
+        """A piece went through. The microseconds are of the piece before it, if there was one."""
         self.turns += 1
         before, self._before = self._before, self.size
         if self.turns == 1:

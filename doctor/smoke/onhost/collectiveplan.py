@@ -1,4 +1,4 @@
-"""The collectives phase on paper: which collectives, on what, and what must come out of them.
+"""The plan of the collectives phase: which collectives, on what, and what they must give.
 
 Pure and without torch: the ranks follow it, and the controller knows from it what every page must say.
 Payloads are small whole numbers, so that every sum is exact in every dtype, whatever order it is made in.
@@ -22,7 +22,7 @@ BYTES = {
     "uint8": 1,
 }
 LARGEST = {"bfloat16": 256, "float16": 2048, "int8": 127, "uint8": 255}
-"""Up to where a dtype holds every whole number; of the others, 2**24 at least."""
+"""Up to here a dtype holds every whole number; the other dtypes hold them up to 2**24 at least."""
 
 COMMON = ("float32", "bfloat16", "int32")
 """What people train with, in every size and with every collective."""
@@ -37,19 +37,17 @@ FURTHER = {
 """What the backend must be able to add up as well."""
 SIZES = (1, 1000, 65536)
 PERIOD = 22
-"""All payloads repeat after as many elements."""
+"""All payloads repeat after this many elements."""
 
 ALL_REDUCE = ("all_reduce",)
-ALL_GATHER = ("all_gather",)
-ALL_TO_ALL = ("all_to_all",)
 RECIPES = (
     ALL_REDUCE,
     ("reduce", "broadcast"),
     ("reduce_scatter", "all_gather"),
-    ALL_GATHER,
-    ALL_TO_ALL,
+    ("all_gather",),
+    ("all_to_all",),
 )
-"""Collectives of which each works on what the one before gave; pairs give what an all-reduce does."""
+"""The second collective of a pair works on the result of the first: together they are an all-reduce."""
 
 
 class Trial(NamedTuple):

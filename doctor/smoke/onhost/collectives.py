@@ -1,4 +1,4 @@
-"""The collectives phase: each one must give exactly what its closed form says; this tells what it gave."""
+"""The collectives phase: each one must give exactly what its closed form says."""
 
 from __future__ import annotations
 
@@ -13,25 +13,18 @@ from doctor.smoke.onhost.comm import Comm
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from doctor.smoke.onhost.comm import Say
-
 _MOST_SAID = 50
 _REFUSALS = ("invalid scalar type", "unsupported", "not support", "no support", "not implemented")
-"""How backends say that they cannot do an operation on a dtype; all members of a group hear it alike."""
+"""How backends refuse an operation on a dtype; all members of a group get the same refusal."""
 
 
-def run(comm: Comm, say: Say) -> None:
+def run(comm: Comm) -> None:
     phase = _Phase(comm)
     for trial in trials(comm.shape, comm.place):
         phase.run(trial)
-    say(
-        {
-            "ev": "collectives",
-            "done": phase.done,
-            "wrong": phase.wrong[:_MOST_SAID],
-            "unsupported": list(dict.fromkeys(phase.unsupported)),
-        }
-    )
+    refused = list(dict.fromkeys(phase.unsupported))
+    wrong = phase.wrong[:_MOST_SAID]
+    comm.say({"ev": "collectives", "done": phase.done, "wrong": wrong, "unsupported": refused})
 
 
 class _Phase:
@@ -42,7 +35,7 @@ class _Phase:
         self.unsupported: list[str] = []
 
     def run(self, trial: Trial) -> None:
-        """After a refused collective its recipe's second one is called all the same, as the schedule says."""
+        """The second collective of a recipe follows also after a refused first one, as in the schedule."""
         members = self.comm.shape.members(trial.group, self.comm.place)
         steps = {
             "all_reduce": self._all_reduce,

@@ -1,7 +1,7 @@
 """The only way to call a collective: each one is marked on the rank's page before and after.
 
-Nothing here knows what the collectives are for. All of them go through `Comm._call`, which is where faults on
-purpose come in.
+Nothing here knows what the collectives are for. All of them go through `Comm._call`, which faults on purpose
+replace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def make_groups(shape: CellShape, place: int, timeout: float, device: Device) ->
     for name in ("tp", "dp"):
         for members in dict.fromkeys(tuple(shape.members(name, rank)) for rank in range(shape.world)):
             if len(members) > 1:
-                # A new group has torch's own timeout, half an hour, unless it is told.
+                # A new group has torch's own timeout, half an hour, unless it is given one.
                 made = dist.new_group(list(members), limit, device.backend)
                 if place in members:
                     groups[name] = made
@@ -46,7 +46,7 @@ def join(comm: Comm) -> None:
 
 
 class Comm:
-    """The collectives of one rank. In a group of one member they are no calls, and leave no mark.
+    """The collectives of one rank. In a group of one member they do nothing, and leave no mark.
 
     `wait` is the time spent inside them so far. Roots and sources are indexes in their group, peers are
     places in the cell.
@@ -106,16 +106,12 @@ class Comm:
         )
         return result
 
-    def exchange(self, out: Tensor, into: Tensor, peer: int) -> None:
-        """Send and receive at the same time."""
-        self.converse(out, lambda: self.swap(out, into, peer))
-
     def converse(self, first: Tensor, do: Callable[[], None]) -> None:
-        """Many swaps with one peer under one mark, which shows the first thing sent."""
+        """Many swaps with one peer under one mark, which shows the first tensor sent."""
         self._call("pair", "exchange", first, do)
 
     def swap(self, out: Tensor, into: Tensor, peer: int) -> None:
-        """One exchange inside `converse`, without a mark of its own."""
+        """Send and receive at the same time, inside `converse`: without a mark of its own."""
         turns = [dist.P2POp(dist.isend, out, peer), dist.P2POp(dist.irecv, into, peer)]
         for work in dist.batch_isend_irecv(turns):
             work.wait()
@@ -126,7 +122,7 @@ class Comm:
             return
         self.seq[group] = self.seq.get(group, 0) + 1
         dtype = str(x.dtype).replace("torch.", "")
-        self.device.synchronise()  # what is still being computed is no waiting
+        self.device.synchronise()  # what is still being computed is not waiting
         self.page.enter(group, self.seq[group], op, dtype, x.numel() * x.element_size())
         began = time.perf_counter()
         do()

@@ -23,7 +23,7 @@ MASKED = 0.15
 
 
 def _floor() -> float:
-    """Entropy of a token whose sequence's theme is known, in nats: no loss can stay below it."""
+    """Entropy in nats of a token whose sequence's theme is known: no loss can stay below it."""
     other = NOISE / (VOCABULARY - 1)
     theme = 1 - NOISE + other
     return -theme * math.log(theme) - (VOCABULARY - 2) * other * math.log(other)
@@ -76,7 +76,7 @@ def one_each(mask: list[int]) -> list[int]:
 
 
 def masked(tokens: list[int], mask: list[int]) -> TokenBatch:
-    """Tokens and mask as a batch; what is to be guessed is the hidden token, and 0 elsewhere."""
+    """Tokens and mask as a batch; a label is the hidden token, and 0 elsewhere."""
     labels = [token if hidden else 0 for token, hidden in zip(tokens, mask)]  # noqa: B905
     return TokenBatch(array("q", tokens).tobytes(), bytes(mask), array("q", labels).tobytes())
 

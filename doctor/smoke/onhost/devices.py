@@ -1,7 +1,7 @@
 """What a rank computes on: the CPU (gloo), a CUDA or ROCm device (nccl) or an Ascend NPU (hccl).
 
-Only the CPU's part was run on its hardware. nccl and hccl were not: those parts are written to the sources of
-torch, torch_npu and NCCL, and were tried against stand-ins.
+Only the CPU's part was run on its hardware. Those of nccl and hccl follow the sources of torch, torch_npu and
+NCCL, and were tried against stand-ins.
 
 Use: `os.environ.update(device.environment(timeout))`, then `set_up()`, then `init_process_group` with
 `init_kwargs(timeout)`. The variables come first because CANN reads some of them when it is loaded.
@@ -15,7 +15,7 @@ import os
 import platform
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 from torch import device as TorchDevice
@@ -23,16 +23,8 @@ from torch import device as TorchDevice
 from doctor.smoke.onhost import evidence
 
 
-class DeviceEvent(Protocol):
-    """A moment in the device's work; `elapsed_time` to a later one is in milliseconds."""
-
-    def record(self) -> None: ...
-
-    def elapsed_time(self, end_event: Any) -> float: ...
-
-
 class Device:
-    """What all devices have; by itself it is the CPU."""
+    """The CPU, and the interface of all devices."""
 
     backend = "gloo"
 
@@ -66,10 +58,6 @@ class Device:
         """Draw from its own random stream, on the device; None where it has none of its own."""
         return None
 
-    def event(self) -> DeviceEvent | None:
-        """To time its own work with; None where the CPU's clock does that."""
-        return None
-
     def versions(self) -> dict[str, str]:
         return {}
 
@@ -83,14 +71,11 @@ class Device:
         return {"backend": self.backend, **limit}
 
     def evidence(self) -> str:
-        """What the backend itself knows of a hang, in a few lines. May be asked from another thread.
+        """What the backend itself knows of a hang, in a few lines. Another thread may call it.
 
         gloo knows nothing: in torch's Flight Recorder its collectives stay "scheduled" for ever.
         """
         return ""
-
-
-Cpu = Device
 
 
 class _Accelerator(Device):
@@ -129,10 +114,6 @@ class _Accelerator(Device):
         torch = importlib.import_module("torch")
         drawn: Tensor = torch.rand(count, device=self.torch)
         return drawn
-
-    def event(self) -> DeviceEvent | None:
-        event: DeviceEvent = self._api.Event(enable_timing=True)
-        return event
 
 
 class Cuda(_Accelerator):
@@ -239,7 +220,7 @@ def _hccl_limits(timeout: float) -> tuple[int, int, int]:
 
 
 def _asked(question: Callable[[], Any]) -> Any:
-    """The answer, or "" where this version of a library does not have the question."""
+    """The answer, or "" where this version of a library does not have the function."""
     try:
         return question()
     except (AttributeError, ImportError, RuntimeError, TypeError, ValueError):
@@ -255,6 +236,6 @@ def _joined(*said: tuple[str, str]) -> str:
 
 
 def device_of(backend: str, local: int, number: int | None) -> Device:
-    """The device of a rank: the one of that number, else the one of its place on the host."""
-    kinds = {"gloo": Cpu, "nccl": Cuda, "hccl": NpuDevice}
+    """The device of a rank: the one with that number, else with the rank's place on the host."""
+    kinds: dict[str, type[Device]] = {"gloo": Device, "nccl": Cuda, "hccl": NpuDevice}
     return kinds[backend](local if number is None else number)

@@ -1,7 +1,7 @@
-"""What NCCL and torch themselves know of a hang, in a few lines: evidence beside the pages, never a verdict.
+"""What NCCL and torch themselves know of a hang, in a few lines: evidence besides the pages, never a verdict.
 
 Standard library only, and Python 3.6, so that a process without torch can ask too. All of it is bounded: a
-backend that hangs may answer late, never, or with more than anybody reads.
+backend that hangs may answer late, never, or with too much.
 """
 
 import json
@@ -47,9 +47,8 @@ def _group_line(number: str, status: "dict[str, Any]", last: "dict[str, Any]") -
     names = last.get("process_group")
     name = names[-1] if isinstance(names, list) and names and isinstance(names[-1], str) else ""
     group = f"group {_short(number)}" + (f" ({_short(name)})" if name else "")
-    enqueued, completed = (
-        _short(status.get("last_" + what + "_collective", "?")) for what in ("enqueued", "completed")
-    )
+    enqueued = _short(status.get("last_enqueued_collective", "?"))
+    completed = _short(status.get("last_completed_collective", "?"))
     line = f"{group}: {enqueued} collectives enqueued, {completed} completed"
     if last and enqueued != completed:
         name, sizes, state = (
@@ -59,8 +58,8 @@ def _group_line(number: str, status: "dict[str, Any]", last: "dict[str, Any]") -
     return line
 
 
-def _short(value: Any) -> str:
-    return "".join(sign if sign.isprintable() else "?" for sign in str(value)[:60])
+def _short(value: Any, longest: int = 60, instead: str = "?") -> str:
+    return "".join(char if char.isprintable() else instead for char in str(value)[:longest])
 
 
 def ras_address() -> "tuple[str, int]":
@@ -72,31 +71,25 @@ def ras_address() -> "tuple[str, int]":
 
 
 def ras(address: "tuple[str, int] | None" = None, limit: float = 6.0) -> str:
-    """What NCCL's own watchers say of the job (NCCL 2.24 and later); "" if nobody answers within the limit.
+    """The report of NCCL's own watchers (NCCL 2.24 and later); "" if there is none within the limit.
 
     https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/ras.html
     """
     end = time.monotonic() + limit
-    said: list[bytes] = []
-    size = 0
+    said = bytearray()
     try:
         with socket.create_connection(address or ras_address(), timeout=min(1.0, limit)) as wire:
-            # NCCL itself waits so long for those of its processes that do not answer: here those that hang.
+            # NCCL itself waits this long for its processes that do not answer: here those that hang.
             wire.sendall(f"timeout {max(1, int(limit) - 2)}\nstatus\n".encode())
-            while size < 16 * _TEXT:
+            while len(said) < 16 * _TEXT:
                 wire.settimeout(max(0.01, end - time.monotonic()))
                 part = wire.recv(65536)
                 if not part or time.monotonic() >= end:
                     break
-                said.append(part)
-                size += len(part)
+                said += part
     except (OSError, ValueError):
-        pass  # what came until then is worth having
-    text = b"".join(said).decode("utf-8", "replace")
+        pass  # what came before is worth having
     # It first acknowledges the time-out with a line of its own.
-    lines = [_printable(line) for line in text.splitlines() if line.strip() not in ("", "OK")]
+    text = said.decode("utf-8", "replace").splitlines()
+    lines = [_short(line, 400, " ").rstrip() for line in text if line.strip() not in ("", "OK")]
     return "\n".join(lines)[:_TEXT]
-
-
-def _printable(line: str) -> str:
-    return "".join(sign if sign.isprintable() else " " for sign in line[:400]).rstrip()

@@ -1,11 +1,11 @@
 """Imports torch once and forks the ranks from there, each a ready process within milliseconds.
 
-A child that is forked beside a running thread can inherit a lock that nobody will ever release. So this
-process stays single-threaded: it forks the rendezvous store into a process of its own, and where importing
-torch has started a thread, each rank gets a fresh interpreter instead.
+A child that is forked while another thread runs can inherit a lock that is never released. So this process
+stays single-threaded: it forks the rendezvous store into a process of its own, and if importing torch started
+a thread, each rank gets a fresh interpreter instead.
 
-stdin is a file with the program and then one line of JSON, from the agent. What happens is reported in JSON
-lines through a pipe. When the agent is gone, so is everything here.
+stdin is a file with the program and then one line of JSON, from the agent. Reports are JSON lines in a pipe.
+When the agent is gone, everything here ends.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from doctor.agents.onhost.bundle import command
-from doctor.smoke.onhost.lifetime import default_signals, die_with_parent
 from doctor.smoke.onhost.memory import holding
 from doctor.smoke.onhost.page import SIZE, Page
+from doctor.smoke.onhost.process import default_signals, die_with_parent
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from collections.abc import Callable
@@ -72,8 +72,8 @@ class ForkServer:
             importlib.import_module(RANK)
         except BaseException as error:
             traceback.print_exc()
-            text = f"{sys.executable} cannot import {wanted}: {_words(error)}"
-            self.report("failed", text=text)
+            words = f"{type(error).__name__}: {error}"[:2000]
+            self.report("failed", text=f"{sys.executable} cannot import {wanted}: {words}")
             os._exit(1)
         self.report("imported", path=sys.executable, torch=version)
         for descriptor in (self.bell, self.ring):
@@ -122,8 +122,9 @@ class ForkServer:
                 self.report("store-ended", code=code, signal=number)
 
     def _fork(self, live: "Callable[[], None]", seat: "Seat | None") -> int:
-        """A child that holds nothing of the others' and does not come back."""
-        _flush()
+        """A child that holds no descriptor of the others and never returns."""
+        for buffered in (sys.stdout, sys.stderr):  # both sides of a fork would write what is in them
+            buffered.flush()
         pid = os.fork()
         if pid == 0:
             try:
@@ -219,7 +220,7 @@ def _import_torch() -> str:
 
 
 def _open_store(address: str, timeout: float) -> Any:
-    """The store, on the data address where torch can be given a socket, else on all of them."""
+    """The store, on the data address if this torch accepts a socket, else on all addresses."""
     make = importlib.import_module("torch.distributed").TCPStore
     options = {
         "is_master": True,
@@ -246,13 +247,3 @@ def _close(seats: "list[Seat]") -> None:
     for seat in seats:
         for name in ("events", "go", "output", "stack"):
             os.close(seat[name])
-
-
-def _flush() -> None:
-    """What is still buffered would be written by both sides of a fork."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-
-
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:2000]

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.agents.onhost.bundle import command
 from doctor.smoke.onhost.interface import environment, interface_of
-from doctor.smoke.onhost.lifetime import die_with_parent, end_children
 from doctor.smoke.onhost.memory import anonymous, holding
 from doctor.smoke.onhost.page import SIZE
+from doctor.smoke.onhost.process import die_with_parent, end_children
 from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, STEP, Rank, parse
 from doctor.smoke.onhost.reverse_dns import Lookup
 from doctor.smoke.onhost.stacks import Stacks
@@ -82,9 +82,10 @@ class HostRanks:
         life, self._life = os.pipe()
         for descriptor in (self._report, self._output):
             os.set_blocking(descriptor, False)
+        seats = [rank.seat() for rank in self.ranks]
         config = {
             "seat": None,
-            "seats": [rank.seat() for rank in self.ranks],
+            "seats": seats,
             "pages": pages,
             "report": report,
             "life": life,
@@ -92,7 +93,8 @@ class HostRanks:
             "timeout": timeout,
         }
         stdin = holding(self.program + json.dumps(config).encode("ascii"))
-        keep = [pages, report, life] + [fd for rank in self.ranks for fd in rank.descriptors()]
+        names = ("events", "go", "output", "stack")
+        keep = [pages, report, life] + [seat[name] for seat in seats for name in names]
         agent = os.getpid()
 
         def prepare() -> None:
@@ -114,7 +116,7 @@ class HostRanks:
             for descriptor in (stdin, output, pages, report, life):
                 os.close(descriptor)
             for rank in self.ranks:
-                rank.handed_over()
+                rank.hand_over()
         self._ears = select.poll()
         for rank in self.ranks:
             self._ears.register(rank.events, select.POLLIN)
@@ -122,16 +124,10 @@ class HostRanks:
 
     # Watching.
 
-    def living(self) -> bool:
-        return any(rank.living for rank in self.ranks)
-
     def phase(self) -> "tuple[int, bool] | None":
-        """The phase of the living rank that is farthest behind, and whether its first step is over: much
-        happens for the first time there.
-        """
-        return min(
-            ((rank.page[PHASE], rank.page[STEP] > 0) for rank in self.ranks if rank.living), default=None
-        )
+        """The phase of the living rank that is farthest behind, and whether its first step is over."""
+        living = [rank for rank in self.ranks if rank.living]
+        return min(((rank.page[PHASE], rank.page[STEP] > 0) for rank in living), default=None)
 
     def look(self, seconds: float) -> bool:
         """Whether any page moved."""
@@ -144,7 +140,7 @@ class HostRanks:
         return moved
 
     def news(self) -> "list[Said]":
-        """What there is to say since the last time."""
+        """The messages since the last call."""
         said = []  # type: list[Said]
         self._read_ranks(said)
         self._read_reports(said)
@@ -208,7 +204,7 @@ class HostRanks:
             self._ended(self.ranks[report["index"]], report, said)
 
     def _ended(self, rank: Rank, report: "dict[str, Any]", said: "list[Said]") -> None:
-        """First all that it said: the pipes outlive it."""
+        """Its last output comes first: the pipes outlive it."""
         rank.look(self.memory, 0.0)
         rank.read_output()
         said += [{"say": "event", "rank": rank.number, "event": event} for event in rank.read_events()]
@@ -216,11 +212,11 @@ class HostRanks:
         self._ears.unregister(rank.output)
         rank.ended(report["peak"])
         words = "\n".join(filter(None, (rank.words, rank.fatal_error())))
-        told = {"say": "exit", "rank": rank.number, "words": words, "last": rank.shown()}
-        said.append(dict(told, code=report["code"], signal=report["signal"]))
+        how = {"code": report["code"], "signal": report["signal"]}
+        said.append(dict(how, say="exit", rank=rank.number, words=words, last=rank.shown()))
 
     def _last_words(self) -> str:
-        """Why the fork server is gone, as far as it is known."""
+        """Why the fork server is gone."""
         assert self._forkserver is not None
         left = os.waitid(os.P_PID, self._forkserver.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         how = "it is gone"
@@ -230,7 +226,7 @@ class HostRanks:
         what = "the process that started the ranks ended" if started else f"{self.python} ended early"
         return "{} ({}): {}".format(what, how, _tail(self._words) or "it said nothing")
 
-    # Being told.
+    # Commands.
 
     def join(self, line: bytes) -> None:
         for rank in self.ranks:
@@ -251,7 +247,7 @@ class HostRanks:
         return max((rank.peak for rank in self.ranks), default=0)
 
     def stop(self) -> "list[tuple[int, str]]":
-        """Kill and reap everything. Who could not be killed, with its state."""
+        """Kill and reap everything. Returns what could not be killed: pid and state."""
         for rank in self.ranks:
             rank.measure()
         if self._lookup is not None:
@@ -280,7 +276,7 @@ def _allow_descriptors(wanted: int) -> None:
 
 
 def _has_ended(pid: int) -> bool:
-    """Without reaping: as long as it is not, its group's number cannot be another's."""
+    """Without reaping it: until then no other process group can get its number."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:
@@ -288,6 +284,6 @@ def _has_ended(pid: int) -> bool:
 
 
 def _tail(words: bytes) -> str:
-    """The last lines of what a program said, as one."""
+    """The last lines that a program printed, as one."""
     lines = [line.strip() for line in words.decode("utf-8", "replace").splitlines()]
     return " | ".join([line for line in lines if line][-3:])[:600]

@@ -1,7 +1,7 @@
 """Faults on purpose, done to one rank: `doctor smoke --inject KIND@rank[:step]`.
 
-The code that runs everywhere knows of none of them; see `seams`. A rank's page shows since when its fault has
-been there, so that it is known how long it took to be found.
+No other code on the hosts knows of them; see `inject_points`. A rank's page shows when its fault began, so
+that the run knows how long it took to find it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def before_join(injects: list[dict[str, Any]], place: int, page: Page) -> None:
 
 
 def apply(injects: list[dict[str, Any]], comm: Comm, trainer: Trainer, page: Page) -> None:
-    """Get the faults ready that concern this rank; `rank` in them is a place in the cell."""
+    """Prepare the faults of this rank; `rank` in `injects` is a place in the cell."""
     for told in injects:
         rank = FaultyRank(comm, trainer, page, told.get("step"))
         same = told["rank"] == comm.place
@@ -112,7 +112,7 @@ def _same_data(rank: FaultyRank) -> None:
 
 
 def _shuffled(rank: FaultyRank) -> None:
-    """Labels change places with each other; the same way on all ranks of the replica."""
+    """Labels are permuted, in the same way on all ranks of the replica."""
 
     def change(step: int, sample: DeviceBatch) -> DeviceBatch:
         labels = sample.labels.clone()
@@ -157,7 +157,7 @@ def _rate(rank: FaultyRank, rate: float) -> None:
 
 
 def _slow(rank: FaultyRank) -> None:
-    """On a device its time is that of the clock on the wall, without what was spent in collectives."""
+    """On a device, time is that of the wall clock without the time in collectives."""
     comm = rank.comm
     on_cpu = comm.device.torch.type == "cpu"
 

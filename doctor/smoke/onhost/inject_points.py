@@ -1,6 +1,6 @@
-"""Where faults on purpose get into a rank: they replace or wrap methods of its `Comm` and its `Trainer`.
+"""How faults on purpose get into a rank: they replace or wrap methods of its `Comm` and its `Trainer`.
 
-Each fault shows on the rank's page since when it has been there.
+Each fault shows on the rank's page when it began.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def wrap(thing: Any, name: str, around: Callable[..., Any]) -> None:
 
 
 class FaultyRank:
-    """The rank that a fault is done to, and the places where faults get in."""
+    """The rank that gets a fault, and the places where faults get in."""
 
     def __init__(self, comm: Comm, trainer: Trainer, page: Page, step: int | None) -> None:
         self.comm = comm
@@ -74,7 +74,7 @@ class FaultyRank:
         wrap(self.trainer, "gradient", gradient)
 
     def one_call(self, instead: Callable[[Tensor, Callable[[], None]], Any]) -> None:
-        """Instead of one all-reduce of the step, which is the second thing that it is given."""
+        """Call it instead of one all-reduce of the step, which is its second argument."""
         done = False
 
         def call(inner: Callable[..., None], group: str, op: str, x: Tensor, do: Any) -> None:
@@ -113,7 +113,7 @@ class FaultyRank:
         self.each_batch(change)
 
     def reseed(self, seed: int, name: str) -> None:
-        """Libraries and masks that come of another seed."""
+        """Libraries and masks with another seed."""
         shape, dp = self.comm.shape, self.trainer.dp
         self.at_step(lambda: self.trainer.streams.seed(seed % 2**32))
         self.remask(lambda step: mask_of(shape, step, dp, f" {name} {seed}"))

@@ -1,4 +1,4 @@
-"""Which network interface the ranks are told to use: the one that holds the host's data address."""
+"""The network interface that the ranks must use: the one with the host's data address."""
 
 import contextlib
 import fcntl
@@ -14,7 +14,7 @@ _SIOCGIFADDR = 0x8915
 
 
 def interface_of(address: str) -> "str | None":
-    """The interface that has this address as its own; None for an alias, a name, or nobody's."""
+    """The interface with this address; None for an alias, a name, or an address of another host."""
     try:
         wanted = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -44,7 +44,7 @@ def _of_ipv6(wanted: "ipaddress.IPv6Address") -> "str | None":
 
 
 def environment(given: "Mapping[str, str]", interface: "str | None") -> "dict[str, str]":
-    """What the ranks' interpreter starts with: ours, what was asked for, and what a quiet run needs."""
+    """The variables of the ranks' interpreter: ours, those asked for, and what a quiet run needs."""
     chosen = dict(os.environ)
     chosen.update(given)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):

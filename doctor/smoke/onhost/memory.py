@@ -12,7 +12,7 @@ def anonymous(size: int) -> int:
         with tempfile.TemporaryFile(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as file:
             descriptor = os.dup(file.fileno())
     if size:
-        # Not merely as large: a full disk must fail here, and not kill whoever touches the memory.
+        # Allocated, not just sized: a full disk must fail here, and not kill a process that writes to it.
         os.posix_fallocate(descriptor, 0, size)
     return descriptor
 

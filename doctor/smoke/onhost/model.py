@@ -147,7 +147,7 @@ class _FanIn(torch.autograd.Function):
 
 
 class _CrossEntropy(torch.autograd.Function):
-    """Of logits of which the rank has those of tokens from `first` to before `beyond`."""
+    """The rank has the logits of tokens from `first` to before `beyond`."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, labels: Tensor, first: int, beyond: int, comm: Comm) -> Tensor:

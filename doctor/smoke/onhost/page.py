@@ -1,8 +1,7 @@
 """Progress pages: where each rank is, in memory that it shares with the agent of its host.
 
 A page has one writer, the rank, and one reader, the agent. It needs no lock and survives the writer's death,
-also by SIGKILL. A writer that is killed in mid-write, or a reader that looks in mid-write, is told by the
-version, which is odd for as long as a page is being written.
+also by SIGKILL. Its version is odd while it is being written.
 """
 
 import os
@@ -77,23 +76,9 @@ class Page:
         """Show what the fields say now."""
         self.version += 2
         struct.pack_into("<Q", self.memory, self.offset, self.version - 1)
-        _FORM.pack_into(
-            self.memory,
-            self.offset,
-            self.version - 1,
-            self.pid,
-            self.phase,
-            self.step,
-            self.position,
-            self.group,
-            self.seq,
-            self.op,
-            self.dtype,
-            self.bytes,
-            self.inside,
-            time.monotonic(),
-            self.disturbed,
-        )
+        fields = [getattr(self, name) for name in self.FIELDS[1:-2]]
+        times = time.monotonic(), self.disturbed
+        _FORM.pack_into(self.memory, self.offset, self.version - 1, *fields, *times)
         struct.pack_into("<Q", self.memory, self.offset, self.version)
 
     def enter_phase(self, name: str, step: int = 0) -> None:

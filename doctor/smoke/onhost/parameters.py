@@ -7,6 +7,7 @@ https://arxiv.org/abs/1909.08053
 
 from __future__ import annotations
 
+import math
 from array import array
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ LAYERS = 2
 
 
 class Parameter(NamedTuple):
-    """`fill` where all its values are alike, else they are drawn evenly from -2**reach to 2**reach."""
+    """All its values are `fill`, or else drawn evenly from -2**reach to 2**reach."""
 
     name: str
     size: tuple[int, ...]
@@ -32,10 +33,7 @@ class Parameter(NamedTuple):
 
     @property
     def elements(self) -> int:
-        product = 1
-        for length in self.size:
-            product *= length
-        return product
+        return math.prod(self.size)
 
 
 def parameters(tp: int) -> list[Parameter]:

@@ -1,15 +1,86 @@
-"""What /proc says of a process. Python 3.6 and later."""
+"""Processes of a host: how ours end together, and what /proc says of them. Python 3.6 and later."""
 
 import contextlib
+import ctypes
 import os
 import re
+import signal
+import time
 
+_SET_PDEATHSIG = 1
+_SET_CHILD_SUBREAPER = 36
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PEAK = re.compile(rb"^VmHWM:\s+(\d{1,12}) kB", re.MULTILINE)
+_libc = ctypes.CDLL(None)
+
+
+def die_with_parent(parent: "int | None" = None, number: int = signal.SIGKILL) -> None:
+    """Get a signal as soon as the parent is dead; at once if it is no longer `parent`."""
+    _libc.prctl(_SET_PDEATHSIG, int(number), 0, 0, 0)
+    if parent is not None and os.getppid() != parent:
+        os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of descendants whose own parent dies: here they are ended and reaped."""
+    _libc.prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def default_signals() -> None:
+    """Undo what a parent in Python arranged, and what it was started with."""
+    signal.set_wakeup_fd(-1)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, set())
+
+
+def end_children(seconds: float) -> "list[tuple[int, str]]":
+    """Kill and reap every child and what children leave behind. Returns survivors, with their states."""
+    until = time.monotonic() + seconds
+    while True:
+        for pid in children():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        if not _reap():
+            return []
+        if time.monotonic() >= until:
+            return [(pid, state_of(pid)) for pid in children()]
+        time.sleep(0.005)
+
+
+def _reap() -> bool:
+    """Whether there are children left."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+        return True
+    return False
+
+
+def children() -> "list[int]":
+    """Pids of this process's children, the dead among them until they are reaped."""
+    me = os.getpid()
+    with contextlib.suppress(OSError), open(f"/proc/{me}/task/{me}/children") as names:
+        return [int(name) for name in names.read().split()]
+    return [
+        int(name) for name in os.listdir("/proc") if name.isdigit() and _stat(int(name))[1:2] == [str(me)]
+    ]
+
+
+def state_of(pid: int) -> str:
+    """The letter of /proc; empty for a process that is gone."""
+    return (_stat(pid) or [""])[0]
+
+
+def _stat(pid: int) -> "list[str]":
+    """The fields of /proc/PID/stat from the state on."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
+        return stat.read().decode("latin-1").rpartition(")")[2].split()
+    return []
 
 
 class HeldProcess:
-    """One process, by an open file of its own: never another's that got its pid later."""
+    """One process, by an open file: never another one that got its pid later."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -39,7 +110,7 @@ def peak_memory(pid: int) -> int:
 
 
 def kernel_place(pid: int) -> str:
-    """Where in the kernel it waits, as far as this user may know."""
+    """Where in the kernel it waits, if this user may read it."""
     for name in ("stack", "wchan"):
         with contextlib.suppress(OSError), open(f"/proc/{pid}/{name}", "rb") as file:
             text = file.read(2048).decode("ascii", "replace").strip()

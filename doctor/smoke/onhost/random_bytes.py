@@ -1,6 +1,6 @@
-"""Everything that a rank draws: bytes that depend on a text and on nothing else, the same on every machine.
+"""Everything that a rank draws: bytes that depend on a text alone, the same on every machine.
 
-Never a library's random numbers: those are what the run examines.
+Never a library's random numbers, because the run examines those.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import struct
 
 
 def hashed(data: bytes) -> str:
-    """Sixteen digits that stand for the data."""
+    """Sixteen hexadecimal digits."""
     return hashlib.shake_128(data).hexdigest(8)
 
 
 def drawn(key: str, size: int) -> bytes:
-    """The first bytes of the stream of that name."""
+    """The first bytes of the stream named `key`."""
     return hashlib.shake_128(key.encode()).digest(size)
 
 

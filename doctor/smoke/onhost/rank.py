@@ -1,7 +1,7 @@
-"""One rank: what it does from its first breath in the forked child to its last.
+"""One rank, from the start of the forked child to its end.
 
-It says what it sees as lines of JSON, and shows where it is on its page. Faults on purpose come in through
-`inject`, before it joins and once it can train.
+It reports events as lines of JSON, and shows on its page where it is. `inject` adds faults on purpose, before
+it joins and once it can train.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from doctor.smoke.onhost.train import Trainer
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate this
     from collections.abc import Callable
 
-    Say = Callable[[dict[str, Any]], None]
+    from doctor.smoke.onhost.comm import Say
 
 LONGEST_LINE = 4096
 GOLDEN_RUNS = 3
 WORK: tuple[tuple[str, Callable[[Trainer], None]], ...] = (
-    ("collectives", lambda trainer: collectives.run(trainer.comm, trainer.comm.say)),
+    ("collectives", lambda trainer: collectives.run(trainer.comm)),
     ("train", lambda trainer: trainer.run()),
     ("audit", lambda trainer: audit.run(trainer.comm)),
-    ("bandwidth", lambda trainer: bandwidth.run(trainer.comm, trainer.comm.say)),
+    ("bandwidth", lambda trainer: bandwidth.run(trainer.comm)),
 )
 """What the ranks do together, by phase; the last needs two hosts."""
 
 
 def run(config: dict[str, Any], place: int, page: Page, events_fd: int, go_fd: int, stack_fd: int) -> None:
-    """Live, and end the process: nothing of the parent's may run in its forked child."""
+    """Do everything, then end the process: no code of the parent may run in its forked child."""
     say = _sayer(events_fd)
     code = 0
     try:
         _live(config, place, page, say, go_fd, stack_fd)
-    except BaseException as error:  # also SystemExit: whatever ends a rank is said
+    except BaseException as error:  # also SystemExit: a rank reports whatever ends it
         code = 3
         text = {"type": type(error).__name__, "text": str(error)[:2000]}
         say({"ev": "error", **text, "trace": traceback.format_exc()[-4000:]})
@@ -96,7 +96,7 @@ def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, 
 
 
 def _start(device: Device) -> dict[str, Any]:
-    """Set up, and look at what the rank will rely on."""
+    """Set up, and examine what the rank will rely on."""
     torch.set_num_threads(1)
     device.set_up()
     # What a data loader's workers do; it fails where /dev/shm is full.
@@ -137,7 +137,7 @@ def _go(go_fd: int) -> tuple[str, int]:
 
 
 def _answer(go_fd: int, device: Device, say: Say) -> None:
-    """Tell what the backend knows of a hang, when asked: the rank itself hangs, a thread does not."""
+    """Report on request what the backend knows of a hang, from a thread: the rank itself hangs."""
     if device.backend == "gloo":
         return
 

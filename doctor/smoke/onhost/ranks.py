@@ -15,8 +15,8 @@ from doctor.smoke.onhost.process import HeldProcess, peak_memory
 LAST_WORDS = 2048
 LONGEST_EVENT = 256 * 1024
 PIECE = 65536
-PIECES = 2  # per turn: who floods is throttled, and holds up nobody
-STOPPED = 0.3  # seconds; a moment's stop is no news
+PIECES = 2  # per turn: a rank that floods its pipe delays no other
+STOPPED = 0.3  # seconds; a shorter stop is not reported
 SHOWN = page.Page.FIELDS.index("inside") + 1
 VERSION, PHASE, STEP, DISTURBED = (
     page.Page.FIELDS.index(name) for name in ("version", "phase", "step", "disturbed")
@@ -48,7 +48,7 @@ class Rank:
         self._words = b""
         self._line = b""
 
-    # What the process that starts it must know.
+    # For the process that starts it.
 
     def seat(self) -> "dict[str, Any]":
         return {
@@ -61,10 +61,7 @@ class Rank:
             "stack": self.stack,
         }
 
-    def descriptors(self) -> "list[int]":
-        return [self._their_events, self._their_go, self._their_output, self.stack]
-
-    def handed_over(self) -> None:
+    def hand_over(self) -> None:
         for descriptor in (self._their_events, self._their_go, self._their_output):
             os.close(descriptor)
 
@@ -81,7 +78,7 @@ class Rank:
 
     @property
     def can_write_stack(self) -> bool:
-        """It is prepared for the signal before it first marks its page; earlier it would die of it."""
+        """It handles the signal once it has marked its page; earlier the signal would kill it."""
         return bool(self.page[VERSION])
 
     def ended(self, peak: int) -> None:
@@ -99,14 +96,14 @@ class Rank:
             os.write(self.go, line + b"\n")
 
     def ask_backend(self) -> None:
-        """Once it has joined, a thread of it tells what NCCL or HCCL know."""
+        """Once it has joined, a thread of it reports what NCCL or HCCL know."""
         if self.page[PHASE] > page.PHASES.index("join"):
             self.join(b"evidence")
 
-    # What is seen of it.
+    # Looking at it.
 
     def look(self, memory: mmap.mmap, seconds: float) -> "tuple[bool, bool]":
-        """Read page and process; `seconds` since the last look. Did the page move, is its state news?"""
+        """Read page and process, `seconds` after the last look: whether the page moved, the state is news."""
         values = page.read(memory, self.index)
         moved = values[VERSION] != self.page[VERSION]
         self.page = values
@@ -122,22 +119,17 @@ class Rank:
         return moved, news
 
     def shown(self) -> "dict[str, Any]":
+        since = float(self.page[DISTURBED])
         return {
             "rank": self.number,
             "page": self.page[:SHOWN],
             "still": round(self.still, 3),
             "state": self.state,
             "cpu": round(self.cpu, 2),
-            "disturbed": self._disturbed(),
+            "disturbed": round(max(0.0, time.monotonic() - since), 4) if 0 < since < math.inf else None,
         }
 
-    def _disturbed(self) -> "float | None":
-        since = float(self.page[DISTURBED])
-        if not (math.isfinite(since) and since > 0):
-            return None
-        return round(max(0.0, time.monotonic() - since), 4)
-
-    # What it says.
+    # Its output.
 
     def read_output(self) -> None:
         for data in _pieces(self.output):
@@ -154,7 +146,7 @@ class Rank:
         return (found + stack)[:LAST_WORDS].decode("utf-8", "replace")
 
     def read_events(self) -> "list[dict[str, Any]]":
-        """The events that came whole. Anything else in this pipe is dropped."""
+        """The complete events. Anything else in this pipe is dropped."""
         found = []
         for data in _pieces(self.events):
             lines = (self._line + data).split(b"\n")

@@ -1,6 +1,6 @@
 """How long it takes to find the name of an address: torch does it for every connection to its store.
 
-In a process of its own: a name server that does not answer must hold nobody up. Python 3.6 and later.
+It has a process of its own, so that a silent name server delays nothing else. Python 3.6 and later.
 """
 
 import contextlib
@@ -10,14 +10,14 @@ import socket
 import struct
 import time
 
-from doctor.smoke.onhost.lifetime import default_signals, die_with_parent
+from doctor.smoke.onhost.process import default_signals, die_with_parent
 
 LIMIT = 6.0  # more than the five seconds after which resolvers ask again
 _SECONDS = struct.Struct("d")
 
 
 class Lookup:
-    """Under way from the start. `seconds` is known when `done`, if it could be asked at all."""
+    """Starts at once. `seconds` is known when `done`, or None if no answer could be had."""
 
     def __init__(self, address: str) -> None:
         self.done = False
@@ -37,7 +37,7 @@ class Lookup:
         os.close(theirs)
 
     def poll(self) -> bool:
-        """Whether it has come to its end just now."""
+        """Whether it has ended since the last call."""
         if self.done:
             return False
         try:

@@ -1,7 +1,7 @@
 """Every collective that a rank of a healthy run enters, in order: what its page must say at each position.
 
-Pure and without torch: the controller holds pages against it, so that a collective that was skipped, added,
-swapped or called with another shape is named by the rank that is off its schedule.
+Pure and without torch. The controller compares pages with it: a rank that skipped, added or swapped a
+collective, or called it with another shape, is off its schedule.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ def schedule(shape: CellShape, rank: int) -> list[ScheduledCall]:
         {
             "join": join_calls(shape),
             "collectives": collective_calls(shape, rank),
-            "train": train_calls(shape, rank),
-            "audit": audit_calls(shape, rank),
+            "train": train_calls(shape),
+            "audit": audit_calls(shape),
             "bandwidth": bandwidth_calls(shape, rank),
         }
     )
@@ -28,7 +28,6 @@ def schedule(shape: CellShape, rank: int) -> list[ScheduledCall]:
 
 def join_calls(shape: CellShape) -> list[CollectiveCall]:
     """One element over each group that has more than one member."""
-    groups = ["world"] if shape.world > 1 else []
-    groups += ["tp"] if shape.tp > 1 else []
-    groups += ["dp"] if shape.dp > 1 else []
-    return [CollectiveCall(len(JOINING) - 1, group, "all_reduce", "float32", 4) for group in groups]
+    sizes = {"world": shape.world, "tp": shape.tp, "dp": shape.dp}
+    last = len(JOINING) - 1
+    return [CollectiveCall(last, group, "all_reduce", "float32", 4) for group in sizes if sizes[group] > 1]

@@ -38,7 +38,7 @@ class CellShape(NamedTuple):
         return [rank]
 
     def host_of(self, rank: int) -> int:
-        """The number of the host, in the cell, that a rank is on."""
+        """The number of the rank's host in the cell."""
         for number, ranks in enumerate(self.hosts):
             if rank < ranks:
                 return number

@@ -1,8 +1,7 @@
-"""Where each rank is in its program, for whoever asks why it hangs. Python 3.6 and later.
+"""Where each rank is in its program: evidence of why it hangs. Python 3.6 and later.
 
-A rank writes its stack itself when it gets SIGUSR2, also while C code keeps the interpreter to itself. One
-that is stopped cannot: py-spy reads it from outside, and where that is not to be had, it is woken for the
-moment that it takes and stopped again.
+A rank writes its stack itself when it gets SIGUSR2, also while C code holds the interpreter. A stopped rank
+cannot: py-spy reads its stack from outside. Without py-spy it is woken for that moment and stopped again.
 """
 
 import contextlib
@@ -12,19 +11,18 @@ import signal
 import subprocess
 import time
 
-from doctor.smoke.onhost.lifetime import die_with_parent
 from doctor.smoke.onhost.memory import anonymous
-from doctor.smoke.onhost.process import kernel_place
+from doctor.smoke.onhost.process import die_with_parent, kernel_place
 from doctor.smoke.onhost.ranks import Rank
 
 LONGEST = 8192
 OWN_SECONDS = 0.6  # a rank without CPU answers late
-SETTLED = 0.04  # what has not grown for so long is whole
+SETTLED = 0.04  # a stack that has not grown for this long is complete
 SPY_SECONDS = 1.2
 
 
 class Stack:
-    """The stack of one rank, on its way."""
+    """The stack of one rank, while it is being taken."""
 
     def __init__(self, rank: Rank, spy: "str | None") -> None:
         self.rank = rank
@@ -125,7 +123,7 @@ class Stacks:
         self.stacks = [Stack(rank, spy) for rank in ranks]
 
     def poll(self) -> "dict[str, str] | None":
-        """The texts by rank, once all of them are there."""
+        """The texts by rank, once all are complete."""
         for stack in self.stacks:
             stack.poll()
         if not all(stack.done for stack in self.stacks):

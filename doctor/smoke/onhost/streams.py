@@ -25,7 +25,7 @@ def _numpy() -> Any:
 
 
 numpy = _numpy()
-"""None where there is none: torch works without."""
+"""None where it is not installed: torch works without."""
 
 LARGE = 1 << 21
 """From 2**20 numbers on, what a GPU draws depends on how many multiprocessors it has.

@@ -1,4 +1,4 @@
-"""The training of one rank, and what it says of every step.
+"""The training of one rank, and what it reports of every step.
 
 Faults on purpose replace methods of `Trainer`; nothing here knows of them.
 """
@@ -136,7 +136,7 @@ class Trainer:
                 maximize=False,
             )
 
-    # What they leave alone.
+    # What faults never replace.
 
     def batch_of(self, step: int, dp: int) -> DeviceBatch:
         """The batch that a replica should have."""

@@ -7,12 +7,11 @@ from doctor.smoke.onhost.parameters import LAYERS, WIDTH, parameters
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall
 
 VOTES = 3
-"""Each batch is computed by so many replicas in an audit: two that agree name the third."""
+"""In an audit this many replicas compute each batch: two that agree name the third."""
 
 
-def train_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
+def train_calls(shape: CellShape) -> list[CollectiveCall]:
     """All steps of the training; every rank enters the same."""
-    del place
     size = 4 * sum(parameter.elements for parameter in parameters(shape.tp))
     calls: list[CollectiveCall] = []
     for step in range(shape.steps):
@@ -25,25 +24,23 @@ def train_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
     return calls
 
 
-def audit_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
-    """The audit of each rank alone needs nobody; then all wait for all, so that nobody leaves early."""
-    del place
+def audit_calls(shape: CellShape) -> list[CollectiveCall]:
+    """Each rank audits alone; then all wait for each other, so that none leaves early."""
     return [CollectiveCall(0, "world", "all_reduce", "float32", 4)] if shape.world > 1 else []
 
 
 def _gradient_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
-    """Of one forward and backward pass through a model that is cut over a tensor-parallel group."""
+    """One forward and backward pass through a model that is cut over a tensor-parallel group."""
     if shape.tp == 1:
         return []
     rows = 4 * SEQUENCES * LENGTH
     activations = CollectiveCall(step, "tp", "all_reduce", "float32", rows * WIDTH)
-    forward = [activations] * (1 + 2 * LAYERS)
+    layers = [activations] * (1 + 2 * LAYERS)
     loss = [
         CollectiveCall(step, "tp", "all_reduce_max", "float32", rows),
         CollectiveCall(step, "tp", "all_reduce", "float32", 2 * rows),
     ]
-    backward = [activations] * (1 + 2 * LAYERS)
-    return forward + loss + backward
+    return layers + loss + layers
 
 
 def shown(shape: CellShape, step: int) -> bool:
@@ -52,17 +49,17 @@ def shown(shape: CellShape, step: int) -> bool:
 
 
 def audited(shape: CellShape, step: int) -> bool:
-    """Whether the gradient of this step is computed again, also by other replicas."""
+    """Whether this replica and others compute the gradient of this step again."""
     return step % 10 == 9 or step == shape.steps - 1
 
 
 def replicas_again(shape: CellShape, dp: int) -> list[int]:
-    """Whose batches replica number `dp` computes again in the training: its own first."""
+    """The replicas whose batches replica `dp` computes again in the training, itself first."""
     return voters(shape.dp, dp, max(shape.hosts) // shape.tp)
 
 
 def places_again(shape: CellShape, place: int) -> list[int]:
-    """Whose batches a rank computes all alone: its own first."""
+    """The places whose batches a rank computes alone, its own first."""
     return voters(shape.world, place, max(shape.hosts))
 
 

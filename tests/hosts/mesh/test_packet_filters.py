@@ -162,7 +162,7 @@ def test_fault_is_named(lab: Lab, fault: str) -> None:
     assert result.troubles == ()
 
 
-def test_a_third_of_the_packets_lost_is_no_firewall(lab: Lab) -> None:
+def test_a_third_of_the_packets_lost_is_not_a_firewall(lab: Lab) -> None:
     lab.rule("h1", "input", f"{SYN} numgen inc mod 3 == 0 drop")
     result = lab.mesh()
     assert named(result) == []

@@ -229,7 +229,7 @@ def test_silence_ends_it(sessions: list[LocalSession]) -> None:
     assert can_bind("127.0.0.2", port)
 
 
-def test_lease_ends_it_even_when_nobody_reads_its_answers() -> None:
+def test_its_lease_ends_it_even_when_its_answers_are_not_read() -> None:
     script = mesh_script()
     process = subprocess.Popen(["sh", "-c", script.command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None
@@ -274,7 +274,7 @@ def test_bash_connects_where_there_is_no_python(sessions: list[LocalSession], tm
     assert ended(session, 5).stderr == b""
 
 
-def test_neither_python_nor_bash_is_said_plainly(sessions: list[LocalSession], tmp_path: Path) -> None:
+def test_a_host_without_python_and_bash_is_reported(sessions: list[LocalSession], tmp_path: Path) -> None:
     if Path("/usr/libexec/platform-python").exists():
         pytest.skip("this machine always has a platform Python")
     session = start(sessions, prefix=without_python(tmp_path, ("sh",)))

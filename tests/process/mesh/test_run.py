@@ -9,6 +9,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from doctor.mesh import (
@@ -16,8 +17,6 @@ from doctor.mesh import (
     MeshPlan,
     MeshResult,
     culprits,
-    decode,
-    encode,
     mesh_script,
     plan_mesh,
     run_mesh,
@@ -59,10 +58,10 @@ def test_healthy_cluster() -> None:
     assert said == ["27 connections between 4 hosts"]
     assert session.closed
     assert all(process.returncode == 0 for process in session.processes.values())
-    assert decode(encode(result)) == result
+    assert msgspec.json.decode(msgspec.json.encode(result), type=MeshResult) == result
 
 
-def test_master_port_in_use_is_nobodys_target() -> None:
+def test_a_master_port_in_use_is_not_a_target() -> None:
     plan = cluster(3)
     with socket.create_server(("127.0.0.2", plan.master_port or 0)) as job:
         result = run_mesh(opened(plan), plan)
@@ -75,7 +74,7 @@ def test_master_port_in_use_is_nobodys_target() -> None:
     assert outcomes(result) == {"ok"}
 
 
-def test_data_address_of_nobody_is_untested_not_unreachable() -> None:
+def test_a_data_address_of_no_host_is_untested_not_unreachable() -> None:
     plan = plan_mesh({"a": "127.0.0.2", "b": "127.0.0.3", "c": "192.0.2.1"})
     result = run_mesh(opened(plan), plan)
     assert [(x.host, x.error) for x in result.listeners if x.error] == [("c", "not-here")]
@@ -212,7 +211,7 @@ def test_unreached_host() -> None:
 def test_hostile_answers_never_become_ok(lie: str) -> None:
     result = run_mesh(Scripted(GOOD | {r"connect (\d+)": lie}), cluster(2), HASTY)
     assert outcomes(result) <= {"error", "untested"}
-    assert decode(encode(result)) == result
+    assert msgspec.json.decode(msgspec.json.encode(result), type=MeshResult) == result
 
 
 def test_flood_of_words_ends_a_host() -> None:

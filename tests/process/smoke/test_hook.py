@@ -106,7 +106,7 @@ def test_off_is_off(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_rank_that_does_not_call_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_rank_that_does_not_call_delays_no_other(tmp_path: Path) -> None:
     began = time.monotonic()
     ended = processes(tmp_path, [0, 0, 1, 1], [0, 1, 2], arguments={"wait": 1.5, "replicas": 2})
     assert time.monotonic() - began < 60

@@ -38,7 +38,7 @@ def disturbed(ranks: list[RankOutput]) -> list[int]:
 
 def off_schedule(rank: RankOutput, shape: CellShape = SHAPE) -> tuple[ScheduledCall, ScheduledCall] | None:
     """The first collective that is not the schedule's, with the schedule's."""
-    expected = numbered({"join": join_calls(shape), "train": train_calls(shape, rank.place)})
+    expected = numbered({"join": join_calls(shape), "train": train_calls(shape)})
     for number, entered in enumerate(rank.entries):
         if entered != expected[number]:
             return entered, expected[number]

@@ -102,7 +102,7 @@ def _rank(told: dict[str, Any], place: int, store: str) -> None:
     seconds = {}
     for name in told["phases"]:
         began = time.perf_counter()
-        phases[name](*([comm] if name == "join" else [comm, comm.say]))  # type: ignore[operator]
+        phases[name](comm)
         seconds[name] = time.perf_counter() - began
     dist.barrier()
     said = {"entered": page.entered, "events": events, "marks": page.marks, "seconds": seconds}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from doctor.mesh.cover import EXACT
 from doctor.mesh.culprits import Blame, Direction, culprits, widen
 from doctor.mesh.plan import plan_mesh
-from doctor.mesh.result import Kind, Link
+from doctor.mesh.result import Kind, Link, MeshShape
 
 Broken = Callable[[str, str, Kind], bool]
 KINDS: tuple[Kind, ...] = ("hccl", "ephemeral")
@@ -26,7 +27,11 @@ def link(source: str, target: str, kind: Kind, broken: bool) -> Link:
 
 
 def mesh(
-    count: int, broken: Broken, shape: str = "full", more: Iterable[tuple[str, str]] = (), master: bool = True
+    count: int,
+    broken: Broken,
+    shape: MeshShape | Literal["auto"] = "full",
+    more: Iterable[tuple[str, str]] = (),
+    master: bool = True,
 ) -> list[Link]:
     names = hosts(count)
     plan = plan_mesh({h: f"10.0.0.{i + 1}" for i, h in enumerate(names)}, shape=shape)
@@ -87,7 +92,7 @@ def test_every_failing_link_is_explained_and_no_other(count: int, random: object
     assert all(set(b.hosts) <= set(hosts(count)) and bool(b.hosts) != b.common for b in culprits(links))
 
 
-def test_nothing_failed_nobody_is_blamed() -> None:
+def test_without_a_failure_no_host_is_blamed() -> None:
     assert culprits(mesh(5, lambda *_: False)) == ()
     assert culprits([]) == ()
 
@@ -202,7 +207,7 @@ def test_widening_is_bounded() -> None:
     assert len(more) < 8 * 2 * 64
 
 
-def test_widening_finds_the_one_who_is_guilty_on_a_ring() -> None:
+def test_widening_finds_the_guilty_host_on_a_ring() -> None:
     def broken(a: str, b: str, _: Kind) -> bool:
         return b == "n05" and a != "n04"
 

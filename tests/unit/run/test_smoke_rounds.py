@@ -176,12 +176,12 @@ def test_it_is_repeated_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("outcome", [nobody_named, interrupted, well])
-def test_it_is_not_repeated_when_nobody_is_named(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
+def test_it_is_not_repeated_when_no_host_is_named(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
     stage = Stage([outcome])
     assert len(stage.rehearse(monkeypatch)) == 1
 
 
-def test_it_is_not_repeated_when_nobody_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_not_repeated_when_no_host_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([hangs("node1")], names=("node1",))
     assert len(stage.rehearse(monkeypatch)) == 1
     assert rehearsal.named_by(stage.collection.read()) == ["node1"]

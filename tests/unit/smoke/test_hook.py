@@ -142,7 +142,7 @@ def test_any_one_rank_that_differs_is_found_and_healthy_ranks_are_not(
         ([Divergence("differs", "mask", (0, 1), (0, 1), 1, False)], ["taken from the data"]),
     ],
 )
-def test_it_is_said_in_plain_words(found: list[Divergence], words: list[str]) -> None:
+def test_the_text_is_plain(found: list[Divergence], words: list[str]) -> None:
     text = verdict.explained(tuple(found))
     for word in words:
         assert word in text
@@ -302,14 +302,14 @@ class Store:
         return self.counts[key]
 
 
-def test_only_news_is_said(fresh: Callable[..., Verdict], capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_news_is_printed(fresh: Callable[..., Verdict], capsys: pytest.CaptureFixture[str]) -> None:
     for step in range(3):
         found = fresh([step], [1], other=([step], [2]), tensor_parallel=2)
         assert found.divergences == (Divergence("differs", "mask", (0, 1), (0, 1), 1),)
     assert capsys.readouterr().err.count("not the same mask") == 1
 
 
-def test_what_cannot_be_read_is_said_and_never_called_healthy(
+def test_what_cannot_be_read_is_reported_and_never_called_healthy(
     fresh: Callable[..., Verdict], capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = fresh([1], Unknown(), other=([1],), tensor_parallel=2)
@@ -326,7 +326,7 @@ def test_what_cannot_be_read_is_said_and_never_called_healthy(
         ({"replicas": 5}, "2 ranks cannot be 5 replicas"),
     ],
 )
-def test_a_layout_that_does_not_fit_is_said(
+def test_a_layout_that_does_not_fit_is_reported(
     fresh: Callable[..., Verdict], options: dict[str, int], why: str
 ) -> None:
     found = fresh([1], [1], other=([1], [1]), **options)
@@ -363,7 +363,7 @@ def test_alone_there_is_nothing_to_compare(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found.status, found.text) == ("agree", "")
 
 
-def test_without_a_channel_that_is_said(
+def test_a_missing_channel_is_reported(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(hook, "_made", 0)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from doctor.errors import UsageError
 from doctor.smoke import inject
-from doctor.smoke.inject import KINDS, parse_injection, parse_injections
+from doctor.smoke.inject import KINDS, parse_injection
 from doctor.smoke.result import Injection
 
 # What a person may ask for.
@@ -33,7 +33,6 @@ from doctor.smoke.result import Injection
 )
 def test_an_injection_is_read(text: str, injection: Injection) -> None:
     assert parse_injection(text, 8, 30) == injection
-    assert parse_injections([text, text], 8, 30) == (injection, injection)
     assert parse_injection(str(injection), 8, 30) == injection
 
 
@@ -55,7 +54,7 @@ def test_an_injection_is_read(text: str, injection: Injection) -> None:
         ("other-init@1:3", "no particular step"),
     ],
 )
-def test_a_wrong_injection_is_told_what_is_wrong(text: str, words: str) -> None:
+def test_the_error_names_what_is_wrong_with_an_injection(text: str, words: str) -> None:
     with pytest.raises(UsageError) as wrong:
         parse_injection(text, 8, 30)
     assert words in f"{wrong.value.message}\n{wrong.value.hint}"

@@ -84,7 +84,7 @@ def test_a_healthy_course() -> None:
         assert words == ["start", "join", "stop"]
 
 
-def test_only_the_head_opens_the_store_and_all_are_told_where_it_is() -> None:
+def test_only_the_head_opens_the_store_and_all_get_its_address() -> None:
     cluster = Cluster(small(3))
     conducted(cluster)
     starts = {host: what for host, what in cluster.told if what["do"] == "start"}
@@ -97,7 +97,7 @@ def test_only_the_head_opens_the_store_and_all_are_told_where_it_is() -> None:
     assert joins == [{"do": "join", "address": "192.0.2.1", "port": 40000}] * 3
 
 
-def test_nobody_joins_before_all_are_ready() -> None:
+def test_no_rank_joins_before_all_are_ready() -> None:
     cluster = Cluster(small(), halt={3: READY}, resume=0.1)
     conducted(cluster, patience=replace(QUICK, first=2.0))
     assert cluster.reached_at_join == [READY, READY]
@@ -148,7 +148,7 @@ def test_the_mesh_is_tried_once_while_ranks_hang() -> None:
         (small(), Script(ends={"node2": (SECOND, Ended("node2", None, b"", LOST))}), "lost"),
     ],
 )
-def test_the_mesh_is_not_tried_where_it_would_tell_nothing(
+def test_the_mesh_is_not_tried_where_it_would_prove_nothing(
     plan: SmokePlan, script: Script, kind: str
 ) -> None:
     """Of one host, of ranks that were not yet connected, and of what has another cause."""
@@ -278,7 +278,7 @@ def test_a_stall_that_ends_is_a_hiccup(where: int) -> None:
     assert not is_fault(charge)
 
 
-def test_a_short_stall_is_no_news() -> None:
+def test_a_short_stall_is_not_reported() -> None:
     cluster = Cluster(small(1), halt={1: SECOND})
 
     def go_on(cluster: Cluster) -> None:
@@ -374,7 +374,7 @@ def test_agents_that_ended_because_they_were_left_alone() -> None:
     assert judge(result) == ()
 
 
-def test_a_pause_of_this_program_accuses_nobody() -> None:
+def test_a_pause_of_the_controller_blames_no_host() -> None:
     cluster = Cluster(small())
     slept: list[bool] = []
 
@@ -462,7 +462,7 @@ def test_a_rank_that_leaves_early_with_status_zero() -> None:
     assert (charge.check, charge.kind, charge.ranks) == ("smoke-crash", "left", (3,))
 
 
-def test_an_agent_that_does_not_end_holds_nobody_up() -> None:
+def test_an_agent_that_does_not_end_delays_nothing() -> None:
     cluster = Cluster(small(), stays=frozenset({"node2"}))
     began = time.monotonic()
     assert conducted(cluster).end.kind == "done"

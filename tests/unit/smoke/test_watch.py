@@ -152,7 +152,7 @@ def test_a_single_torn_look_is_forgotten() -> None:
     assert watched.alarm(102.3) is None
 
 
-def test_a_stopped_process_is_told_when_it_stays_so() -> None:
+def test_a_process_that_stays_stopped_is_reported() -> None:
     watched = watch()
     lines = everyone(watched, "train", 5)
     lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
@@ -249,7 +249,7 @@ def test_a_host_whose_ranks_are_all_done_moves_no_more() -> None:
 @pytest.mark.parametrize(
     ("silent", "alarmed"), [((), False), (("node2",), True), (("node2", "node3", "node4"), False)]
 )
-def test_what_a_silent_host_said_last_counts_for_a_moment_only(silent: Sequence[str], alarmed: bool) -> None:
+def test_the_last_report_of_a_silent_host_counts_for_a_moment(silent: Sequence[str], alarmed: bool) -> None:
     """Where most of them are silent, it is rather the few that are cut off."""
     watched = watch(number=4)
     show(watched, 102, everyone(watched, "train", 5), quiet=1.5)
@@ -279,7 +279,7 @@ def test_a_silent_host_is_not_looked_at_while_torch_starts() -> None:
     assert watched.alarm(111.0) is None
 
 
-def test_when_all_are_silent_nobody_is_named() -> None:
+def test_when_all_hosts_are_silent_none_is_named() -> None:
     watched = watch()
     for host in watched.hosts.values():
         host.silence = GLOO.silent
@@ -326,7 +326,7 @@ def test_ranks_that_import_torch_themselves_have_time_for_it() -> None:
     assert watched.limit(0) == pytest.approx(60.0)
 
 
-def test_a_process_that_is_gone_is_stopped_by_nobody() -> None:
+def test_a_process_that_is_gone_is_not_stopped() -> None:
     watched = watch()
     lines = everyone(watched, "train", 5)
     lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
@@ -338,7 +338,7 @@ def test_a_process_that_is_gone_is_stopped_by_nobody() -> None:
     assert watched.alarm(103.0) is None
 
 
-def test_the_phase_is_what_was_told_or_seen_last() -> None:
+def test_the_phase_is_the_later_of_event_and_page() -> None:
     watched = watch()
     rank = watched.ranks[0]
     rank.take(Entered("join"), 102.0)

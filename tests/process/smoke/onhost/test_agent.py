@@ -16,7 +16,7 @@ import pytest
 from doctor.agents.bootstrap import LAST_LINE
 from doctor.model import Host
 from doctor.smoke.agents import smoke_script
-from doctor.smoke.onhost.stillness import MOST, Stillness
+from doctor.smoke.onhost.agent import MOST, Stillness
 from doctor.transport import Ended
 from doctor.transport.local import LocalTransport
 from tests.support.smoke.agent import JOINING, Agent, Open, agents
@@ -136,7 +136,7 @@ def test_a_stopped_rank_is_noticed_and_one_that_goes_on(agent: Open) -> None:
     run.page(lambda row: row["state"] != "T", seconds=0.4)
 
 
-def test_a_moments_stop_is_no_news(agent: Open) -> None:
+def test_a_short_stop_is_not_reported(agent: Open) -> None:
     run = agent()
     run.start()
     pid = run.spawned()["10"]
@@ -227,7 +227,7 @@ def test_events_that_are_none_are_dropped(agent: Open) -> None:
     assert events == [{"ev": "phase", "phase": "spawned"}, {"ev": "good", "loss": None}, {"ev": "last"}]
 
 
-def test_all_that_a_rank_said_comes_before_its_exit(agent: Open) -> None:
+def test_all_events_of_a_rank_come_before_its_exit(agent: Open) -> None:
     run = agent()
     run.start(1, "for n in range(5000): say(ev='n', n=n)\nprint('x' * 99)")
     assert run.until("exit")["words"] == "x" * 99 + "\n"
@@ -268,7 +268,7 @@ def test_lines_that_are_no_commands_are_ignored(agent: Open, started: bool) -> N
     run.until("pages", lambda said: said["id"] == 3)
 
 
-def test_an_agent_without_cpu_accuses_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_without_cpu_sees_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.02, 5.0, 5.02, 9.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     still = Stillness()

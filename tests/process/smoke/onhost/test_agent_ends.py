@@ -165,7 +165,7 @@ def test_a_controller_that_does_not_listen_holds_nothing_up(
     assert run.gone_within(2)
 
 
-def test_the_death_of_what_starts_the_ranks_is_told(agent: Open) -> None:
+def test_the_death_of_the_process_that_starts_the_ranks_is_reported(agent: Open) -> None:
     run = agent()
     run.start(2, "time.sleep(600)")
     run.spawned()

@@ -45,7 +45,7 @@ def test_a_rank_holds_only_its_own_pipes(agent: Open) -> None:
     assert not pipes[0] & pipes[1]
 
 
-def test_beside_threads_each_rank_gets_an_interpreter_of_its_own(agent: Open) -> None:
+def test_when_threads_run_each_rank_gets_its_own_interpreter(agent: Open) -> None:
     """A child that is forked beside a thread may wait for a lock for ever."""
     torch = "import threading, time; __version__ = '1'\n"
     torch += "threading.Thread(target=time.sleep, args=(600,)).start()"
@@ -72,14 +72,14 @@ def test_beside_threads_each_rank_gets_an_interpreter_of_its_own(agent: Open) ->
         ("self, address, port, is_master, wait_for_workers, timeout): self.port = port or 4567", 4567),
     ],
 )
-def test_the_store_listens_where_it_was_told_if_torch_lets_it(agent: Open, init: str, port: int) -> None:
+def test_the_store_listens_on_the_given_address_if_torch_allows_it(agent: Open, init: str, port: int) -> None:
     run = agent(store=f"class TCPStore:\n  def __init__({init}")
     run.start(store=True)
     said = run.until("store")["port"]
     assert said == port if port else said > 1023
 
 
-def test_a_store_that_ends_is_told(agent: Open) -> None:
+def test_a_store_that_ends_is_reported(agent: Open) -> None:
     run = agent(store="class TCPStore:\n  def __init__(self, *_, **__): raise RuntimeError('address in use')")
     run.start(store=True)
     assert "the rendezvous store ended early: " in run.until("trouble")["text"]

@@ -64,7 +64,7 @@ def test_both_ends_of_a_transfer_measure_the_same() -> None:
 @pytest.mark.parametrize(
     "op", ["all_reduce", "broadcast", "reduce", "reduce_scatter", "all_gather", "all_to_all"]
 )
-def test_a_wrong_result_is_told_by_the_rank_that_has_it(op: str) -> None:
+def test_the_rank_that_has_a_wrong_result_reports_it(op: str) -> None:
     shape = CellShape(3, 1, (3,), 1, 7)
     ranks = run_phases(shape, "collectives", breaking=op, rank=1)
     reports = [events(marks)[0].wrong for marks in ranks]
@@ -78,7 +78,7 @@ def test_a_wrong_result_is_told_by_the_rank_that_has_it(op: str) -> None:
     assert float(wrong.got) == float(wrong.expected) + 1
 
 
-def test_parts_in_the_wrong_order_are_told_with_whose_they_should_be() -> None:
+def test_parts_in_the_wrong_order_are_reported_with_their_right_sources() -> None:
     ranks = run_phases(CellShape(2, 2, (4,), 1, 7), "collectives", breaking="order", rank=2)
     reports = [events(marks)[0].wrong for marks in ranks]
     assert [bool(report) for report in reports] == [False, False, True, False]
@@ -86,7 +86,7 @@ def test_parts_in_the_wrong_order_are_told_with_whose_they_should_be() -> None:
     assert {wrong.group for wrong in reports[2]} == {"world", "tp", "dp"}
 
 
-def test_a_dtype_that_the_backend_refuses_is_told_and_does_not_change_the_schedule() -> None:
+def test_a_dtype_that_the_backend_refuses_is_reported_and_does_not_change_the_schedule() -> None:
     shape = CellShape(2, 1, (2,), 1, 7)
     marks = run_phases(shape, "collectives", breaking="refused", rank=0)[0]
     told = events(marks)[0]

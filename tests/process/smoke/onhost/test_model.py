@@ -73,7 +73,7 @@ def test_the_loss_falls_only_where_something_is_learnt(rate: float | None, least
 
 @pytest.mark.usefixtures("streams_untouched")
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_what_is_not_finite_is_said_before_it_spreads(bad: float) -> None:
+def test_a_value_that_is_not_finite_is_reported_before_it_spreads(bad: float) -> None:
     class Sick(Trainer):
         def gradient(self, sample: DeviceBatch) -> float:
             loss = super().gradient(sample)

@@ -135,7 +135,7 @@ def test_nothing_is_written_to_disk(tmp_path: Path) -> None:
     assert {name for name in set(os.listdir("/dev/shm")) - before if name.startswith("torch")} == set()
 
 
-def test_what_ends_a_rank_is_said() -> None:
+def test_a_rank_reports_what_ends_it() -> None:
     """The heads of the model cannot be shared out over three ranks."""
     ranks = run_ranks(shape_of(1, 3), only=["train"])
     assert [rank.code for rank in ranks] == [3, 3, 3]

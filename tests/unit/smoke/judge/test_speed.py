@@ -193,7 +193,7 @@ def carrying(result: SmokeResult, rates: Rates, trips: Rates = lambda *_: 1.0) -
     for seen in result.ranks:
         here, pairs = plan.seat(seen.rank), []
         for pair in seen.pairs:
-            one, other = sorted((here.host, plan.seat(plan.rank_at(here.cell, pair.peer)).host))
+            one, other = sorted((here.host, plan.seat(plan.cells[here.cell][pair.peer]).host))
             size = int(pair.bytes * rates(one, other, pair.stage))
             pairs.append(changed(pair, bytes=size, rtt=pair.rtt * trips(one, other, pair.stage)))
         result = with_rank(result, seen.rank, pairs=tuple(pairs))

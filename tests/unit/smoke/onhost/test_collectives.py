@@ -73,7 +73,7 @@ def test_payloads_are_the_documented_ones_and_differ_between_ranks() -> None:
 
 
 @given(st.integers(2, 40))
-def test_in_a_tournament_all_pairs_meet_once_and_nobody_twice_at_a_time(hosts: int) -> None:
+def test_in_a_tournament_all_pairs_meet_once_and_no_host_twice_at_a_time(hosts: int) -> None:
     plan = rounds(hosts)
     met = [pair for pairs in plan for pair in pairs]
     assert sorted(met) == sorted(itertools.combinations(range(hosts), 2))
@@ -82,7 +82,7 @@ def test_in_a_tournament_all_pairs_meet_once_and_nobody_twice_at_a_time(hosts: i
 
 
 @given(shapes())
-def test_meetings_suit_both_sides_and_nobody_waits_for_ever(shape: CellShape) -> None:
+def test_meetings_suit_both_sides_and_no_host_waits_for_ever(shape: CellShape) -> None:
     diaries = {place: meetings(shape, place) for place in range(shape.world)}
     if len(shape.hosts) > 1:
         assert sum(bool(diary) for diary in diaries.values()) == len(shape.hosts)

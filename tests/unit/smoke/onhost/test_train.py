@@ -36,7 +36,7 @@ def test_what_is_looked_at_closely(steps: int, hashed: list[int], computed_again
         (4, 3, 4, [3, 2, 1]),
     ],
 )
-def test_everybody_is_computed_by_three_on_other_hosts_if_there_are_any(
+def test_three_replicas_compute_each_batch_on_other_hosts_if_there_are_any(
     count: int, own: int, apart: int, expected: list[int]
 ) -> None:
     assert voters(count, own, apart) == expected

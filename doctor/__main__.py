@@ -31,9 +31,9 @@ def _apologise(error: BaseException) -> None:
         traceback.print_exc()
         return
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
+    place = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     print(
-        f"doctor: it broke itself: {type(error).__name__}: {error}{place}.\n"
+        f"doctor: internal error ({type(error).__name__}: {error}){place}.\n"
         "        No verdict was reached. Please report this; DOCTOR_TRACEBACK=1 shows more.",
         file=sys.stderr,
     )

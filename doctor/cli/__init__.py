@@ -13,18 +13,13 @@ import typer
 from doctor import __version__
 from doctor.cli import ranktable
 from doctor.cli.examine import examine
-from doctor.cli.options import takes
+from doctor.cli.options import group, takes
 from doctor.errors import EXIT_USAGE, DoctorError
 from doctor.run.request import Request
 from doctor.text.terminal import prepare
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Examine a training cluster: which host, port or pair is at fault, how it is known, what to type.",
+app = group(
+    "Examine a training cluster: which host, port or pair is at fault, how it is known, what to type."
 )
 
 

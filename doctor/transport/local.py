@@ -176,6 +176,14 @@ def _session(leader: int) -> Iterator[int]:
                     yield pid
 
 
+def start_program(command: str) -> LocalProgram:
+    """Raises CannotReach where this machine cannot start a shell."""
+    try:
+        return LocalProgram(command)
+    except OSError as error:
+        raise errors.not_started(error) from None
+
+
 class LocalTransport(ThreadedTransport):
     """See `Transport`. Every host is this machine."""
 
@@ -189,10 +197,7 @@ class LocalTransport(ThreadedTransport):
 
     def program(self, host: str, command: str, turn: Turn) -> LocalProgram:
         turn.begin()
-        try:
-            begun = LocalProgram(command)
-        except OSError as error:
-            raise errors.not_started(error) from None
+        begun = start_program(command)
         self._programs.setdefault(host, []).append(begun)
         return begun
 

@@ -108,13 +108,5 @@ class RunVerdict(msgspec.Struct, tag_field="do", tag="verdict", frozen=True):
 
 FromHead = Welcome | Beat | RollCall | Look | Find | StartProgram | HangUp | EndProgram | RunVerdict
 
-_MEMBER: msgspec.json.Decoder[FromMember] = msgspec.json.Decoder(FromMember)
-_HEAD: msgspec.json.Decoder[FromHead] = msgspec.json.Decoder(FromHead)
-
-
-def from_member(payload: bytes) -> FromMember:
-    return _MEMBER.decode(payload)
-
-
-def from_head(payload: bytes) -> FromHead:
-    return _HEAD.decode(payload)
+MEMBER: msgspec.json.Decoder[FromMember] = msgspec.json.Decoder(FromMember)
+HEAD: msgspec.json.Decoder[FromHead] = msgspec.json.Decoder(FromHead)

@@ -101,3 +101,8 @@ class RelayedProgram:
         if not self._let_go:
             self._let_go = True
             self.link.tell(EndProgram(self.number))
+
+    def stop(self) -> None:
+        """From another thread: make the program's own thread see its end."""
+        self.end()
+        self.cut()

@@ -14,7 +14,7 @@ import paramiko
 
 from doctor.transport import errors
 from doctor.transport.errors import CannotReach, Destination
-from doctor.transport.ssh import jump_errors
+from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.channel import ChannelProgram
 from doctor.transport.ssh.config import HostSettings
 from doctor.transport.ssh.login import HostIdentity, Shared, log_in
@@ -160,11 +160,11 @@ class Dial:
             channel = jump.wire.tunnel(settings.address, settings.port, seconds)
         except (paramiko.SSHException, EOFError, OSError) as error:
             if not jump.alive():
-                raise jump_errors.jump_failed(
+                raise ssh_errors.jump_failed(
                     jump.to.name, errors.lost(jump.to, "the connection onwards")
                 ) from None
             code, words = jump.wire.refusal() or (2, "" if "imeout" in str(error) else str(error))
-            raise jump_errors.tunnel_refused(self._to, jump.to.name, code, words, seconds) from None
+            raise ssh_errors.tunnel_refused(self._to, jump.to.name, code, words, seconds) from None
         self._undo.append(channel.close)
         return channel
 
@@ -205,6 +205,6 @@ class Dial:
         # Without `broke`, it was our own greeting that could not be sent any more.
         if isinstance(packets.broke or error, (EOFError, ConnectionError)) and not timed_out:
             if self._proxy is not None and self._proxy.failed():
-                return jump_errors.proxy_failed(self._to, self._proxy.command, self._proxy.said())
+                return ssh_errors.proxy_failed(self._to, self._proxy.command, self._proxy.said())
             return TooManyStarts(packets.said_first)
         return errors.no_banner(self._to, seconds, packets.said_first)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from doctor.model import UnreachedKind
 from doctor.transport.errors import CannotReach
-from doctor.transport.ssh import jump_errors
+from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.config import DEEPEST_JUMP, HostSettings, SshConfig
 from doctor.transport.ssh.connection import Dial, SshConnection
 from doctor.transport.ssh.login import Shared
@@ -85,7 +85,7 @@ class Jumps:
                     self._onwards(jump.door, jump.before, begin)
                 except CannotReach as why:
                     jump.failed = (
-                        why if why.kind is UnreachedKind.JUMP else jump_errors.jump_failed(hops[-1], why)
+                        why if why.kind is UnreachedKind.JUMP else ssh_errors.jump_failed(hops[-1], why)
                     )
                     raise jump.failed from None
         return jump
@@ -103,7 +103,7 @@ class Jumps:
                 chain = self._jumps[chain].before
                 if not chain:
                     return self._jumps[hops]
-        raise jump_errors.jump_failed(hops[-1], jump_errors.jump_loop(DEEPEST_JUMP))
+        raise ssh_errors.jump_failed(hops[-1], ssh_errors.jump_loop(DEEPEST_JUMP))
 
 
 class _Jump:

@@ -12,7 +12,7 @@ from paramiko.auth_handler import AuthHandler
 from paramiko.ssh_exception import PartialAuthentication
 
 from doctor.transport import errors
-from doctor.transport.ssh import key_errors
+from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.config import HostSettings, default_known_hosts
 from doctor.transport.ssh.keys import KeyRing, Offer
 from doctor.transport.ssh.known_hosts import Judgement, Known, KnownHosts, fingerprint, known_as
@@ -51,17 +51,17 @@ class HostIdentity:
         if judgement is Judgement.KNOWN:
             return
         name = self._names()[0]
-        shown = key_errors.Presented(key.get_name(), fingerprint(blob), name)
+        shown = ssh_errors.Presented(key.get_name(), fingerprint(blob), name)
         if judgement is Judgement.REVOKED and entry is not None:
-            raise key_errors.key_revoked(to, shown, entry.file, entry.line)
+            raise ssh_errors.key_revoked(to, shown, entry.file, entry.line)
         if judgement is Judgement.CHANGED and entry is not None:
             old = f"{entry.kind} {fingerprint(entry.key)}"
             default = entry.file == default_known_hosts()
-            raise key_errors.key_changed(to, shown, old, entry.file, entry.line, default)
+            raise ssh_errors.key_changed(to, shown, old, entry.file, entry.line, default)
         files = settings.user_known_hosts
         if not settings.accept_new or self._known.only_authority():
             file = files[0] if files else default_known_hosts()
-            raise key_errors.key_unknown(to, shown, file, self._known.only_authority())
+            raise ssh_errors.key_unknown(to, shown, file, self._known.only_authority())
         if files:
             self._remember(name, key.get_name(), blob, files[0])
 
@@ -100,7 +100,7 @@ def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left:
             keys.worked(offer)
             return
         if isinstance(error, PartialAuthentication):
-            raise key_errors.second_factor(to, offer.label, error.allowed_types)
+            raise ssh_errors.second_factor(to, offer.label, error.allowed_types)
         if isinstance(error, paramiko.BadAuthenticationType):
             allowed = error.allowed_types
             break
@@ -114,7 +114,7 @@ def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left:
         raise errors.lost(to, "the login")
     problems = [f"{name} ({why})" for name, why in unusable.items()]
     locked = [name for name, why in unusable.items() if "passphrase" in why]
-    raise key_errors.login_refused(to, [o.label for o in offered], problems, allowed, words, locked)
+    raise ssh_errors.login_refused(to, [o.label for o in offered], problems, allowed, words, locked)
 
 
 def _ask(

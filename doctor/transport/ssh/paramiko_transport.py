@@ -30,8 +30,7 @@ KEX = ("curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
 NEVER = ("aes128-cbc", "aes192-cbc", "aes256-cbc", "3des-cbc", "hmac-md5", "hmac-md5-96", "hmac-sha1-96")
 
-# What goes wrong is read from exceptions and from the attributes of `ParamikoTransport`; a log line
-# would only reach the terminal as a traceback.
+# Failures are read from exceptions and attributes; a log line would only be a traceback on the terminal.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
 

@@ -20,7 +20,7 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import MeshMode
 from doctor.judge.reading import Reading, read_recording
-from doctor.mesh import MeshPatience, MeshResult, mesh_script, plan_mesh, run_mesh
+from doctor.mesh import MeshPatience, MeshPlan, MeshResult, mesh_script, plan_mesh, run_mesh
 from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, Missing, Unreached, UnreachedKind
 from doctor.probe import HostAnswer, read, script, through
 from doctor.recording import SCHEMA, Recording
@@ -28,7 +28,7 @@ from doctor.run.ping_round import plan_ping_round
 from doctor.smoke.result import SmokeResult
 from doctor.text.nodeset import is_host
 from doctor.text.redact import redact, redact_values
-from doctor.transport import Transport
+from doctor.transport import Session, Transport
 from doctor.transport.containers import not_entered
 
 ALL_NAMES = 16
@@ -144,22 +144,14 @@ class Collection:
 
     def _probe(self) -> None:
         order = self.order
-        token = secrets.token_hex(8)
+        token, plan = secrets.token_hex(8), self.drafted
         facts = [fact for fact in order.facts if not fact.later]
-        plan = self.drafted
         names = _names_to_ask(order.hosts, plan)
         ports = (plan.master_port.value, *plan.hccl_ports)
+        asks = (Ask(h.name, names[h.name], ports, h.python, plan.table_paths) for h in order.hosts)
         scripts = {
-            host.name: through(
-                script(
-                    facts,
-                    Ask(host.name, names[host.name], ports, host.python, plan.table_paths),
-                    token,
-                    sudo=order.sudo,
-                ),
-                host,
-            )
-            for host in order.hosts
+            host.name: through(script(facts, ask, token, sudo=order.sudo), host)
+            for host, ask in zip(order.hosts, asks, strict=True)
         }
         self.progress("asking the hosts", 0, self._outstanding())
         for answer in self.transport.run(scripts, min(order.timeout, max(self.left(), 0.1))):
@@ -192,13 +184,14 @@ class Collection:
             self.mesh = MeshResult(mesh.shape, mesh.head, (), (), (), mesh.left_out, 0.0)
             return
         self._meshing("starting")
-        taking_part = {node.host for node in mesh.nodes}
-        session = self.transport.open(
-            {h.name: through(mesh_script(h.python), h) for h in order.hosts if h.name in taking_part}
-        )
-        self.mesh = run_mesh(
-            session, mesh, order.patience, progress=self._meshing, until=time.monotonic() + self.left()
-        )
+        until = time.monotonic() + self.left()
+        self.mesh = run_mesh(self.open_mesh(mesh), mesh, order.patience, progress=self._meshing, until=until)
+
+    def open_mesh(self, mesh: MeshPlan) -> Session:
+        """The agents of the mesh, on the hosts that take part."""
+        hosts = {host.name: host for host in self.order.hosts}
+        taking_part = [hosts[node.host] for node in mesh.nodes]
+        return self.transport.open({h.name: through(mesh_script(h.python), h) for h in taking_part})
 
     def _follow_up(self) -> None:
         """The second round, for facts that depend on what all hosts said; it adds to what was heard."""

@@ -14,7 +14,7 @@ from doctor.job.launch.variables import is_setting
 from doctor.job.plan import JobPlan
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import HostReport, Report
-from doctor.mesh import MeshPatience, MeshResult, mesh_script, plan_mesh, run_mesh
+from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
 from doctor.model import Host, HostStatus
 from doctor.probe import through
 from doctor.rules.smoke import is_fault
@@ -60,14 +60,8 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
 def named_by(reading: Reading) -> list[str]:
     """The hosts that a fault of the last smoke run names."""
     runs = reading.smoke.runs[-1:] if reading.smoke else ()
-    named = (
-        h
-        for run in runs
-        for charge in run.charges
-        if is_fault(charge)
-        for h in charge.culprit_hosts(run.plan)
-    )
-    return list(dict.fromkeys(named))
+    faults = ((run, charge) for run in runs for charge in run.charges if is_fault(charge))
+    return list(dict.fromkeys(host for run, charge in faults for host in charge.culprit_hosts(run.plan)))
 
 
 def _fit(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
@@ -132,8 +126,4 @@ def meet(collection: Collection, job: JobPlan, hosts: Sequence[Host]) -> MeshRes
     )
     if len(mesh.nodes) < 2:
         return None
-    taking_part = {node.host for node in mesh.nodes}
-    session = collection.transport.open(
-        {h.name: through(mesh_script(h.python), h) for h in hosts if h.name in taking_part}
-    )
-    return run_mesh(session, mesh, QUICK)
+    return run_mesh(collection.open_mesh(mesh), mesh, QUICK)

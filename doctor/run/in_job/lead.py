@@ -17,6 +17,7 @@ from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.relay import JobTransport
 from doctor.run.progress import ProgressLine
 from doctor.run.request import Ready, Request
+from doctor.run.signals import signal_of
 from doctor.targets.inventory import Targets
 
 SOURCE = "the job"
@@ -35,7 +36,7 @@ def lead(seat: JobRank, me: Hello, request: Request, join: float) -> int:
             request = replace(request, way=replace(request.way, deadline=left))
         code = run_and_report(request, _ready(Roster(hub, join)))
     except KeyboardInterrupt as stop:
-        code = 128 + getattr(stop, "number", int(signal.SIGINT))
+        code = 128 + signal_of(stop)
         raise
     except DoctorError as error:
         code = error.exit_code

@@ -1,4 +1,4 @@
-"""The entry point: every way in which the tool itself can break becomes exit code 70, imports included."""
+"""The entry point: an internal error, also one while importing, becomes exit code 70."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def _apologise(error: BaseException) -> None:
-    """One sentence, and where it happened; DOCTOR_TRACEBACK=1 shows all of it."""
+    """Print one sentence with the place; DOCTOR_TRACEBACK=1 shows the traceback."""
     import os
     import traceback
 

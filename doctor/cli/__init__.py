@@ -24,7 +24,7 @@ app = group(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line; errors of ours become sentences here and nowhere else."""
+    """Run the command line; our errors become sentences here and nowhere else."""
     prepare()
     try:
         code = app(_spread(arguments), prog_name="doctor", standalone_mode=False)
@@ -48,7 +48,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _spread(arguments: Sequence[str]) -> list[str]:
-    """`--launch env*.log`, of which the shell makes `--launch env0.log env1.log`: each is one more file."""
+    """The shell turns `--launch env*.log` into `--launch env0.log env1.log`: each is one more file."""
     spread: list[str] = []
     for argument in arguments:
         follows = len(spread) > 1 and spread[-2] == "--launch" and not argument.startswith("-")

@@ -77,7 +77,7 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
     able = exam.smoke and (request.command in TRAINING or recorded is not None)
     smoke = able and not request.smoke.refused if smoke is None else smoke
     checks, left_out = select(found.checks, exam, what.only, what.skip, mesh=shape != "none", smoke=smoke)
-    if not able:  # nobody took it out: it is no part of this
+    if not able:  # not left out by the person: it is not part of this command
         left_out = tuple(id for id in left_out if not id.startswith("smoke-"))
     smoke = smoke and any(SMOKE in check.needs for check in checks)
     if request.command == "smoke" and recorded is None and not smoke:
@@ -89,7 +89,7 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
         checks=checks,
         left_out=left_out,
         expect=amend(Expect(), {key: str(value) for key, value in expected.items()}, f"exam {name}"),
-        # What somebody asks for by name is essential to them.
+        # What a person asks for by name is essential to them.
         rules=Rules(
             frozenset(
                 check.id

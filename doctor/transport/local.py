@@ -24,7 +24,7 @@ TERM_GRACE = 0.2
 
 
 class LocalProgram:
-    """See `talk.Program`."""
+    """See `Program`."""
 
     def __init__(self, command: str) -> None:
         self._process = subprocess.Popen(
@@ -165,9 +165,9 @@ class LocalProgram:
 
 
 def _session(leader: int) -> Iterator[int]:
-    """Its processes; none where the kernel does not show them.
+    """The processes of a session; none where the kernel does not show them.
 
-    By session and not by parent: whose parent has ended is nobody's child, and still of the session.
+    By session and not by parent: a process whose parent has ended is still in the session.
     """
     with contextlib.suppress(OSError):
         for pid in psutil.pids():
@@ -192,7 +192,7 @@ class LocalTransport(ThreadedTransport):
     def __init__(self, hosts: Sequence[Host], output_cap: int = OUTPUT_CAP) -> None:
         super().__init__(output_cap)
         self._programs: dict[str, list[LocalProgram]] = {host.name: [] for host in hosts}
-        # A program that nobody ended would outlive an interpreter that exits in a hurry.
+        # Otherwise a running program would outlive an interpreter that exits early.
         atexit.register(self.close)
 
     def program(self, host: str, command: str, turn: Turn) -> LocalProgram:

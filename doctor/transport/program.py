@@ -9,7 +9,7 @@ from typing import Protocol
 from doctor.model import Answer, AnswerEnd
 from doctor.transport import Script
 
-# After its last line a program has this long to tell its exit status; nobody waits for it longer.
+# After its last line a program has this long to report its exit status.
 STATUS_GRACE = 0.2
 PIECE = 32 * 1024
 LONGEST_TAIL = 1024 * 1024

@@ -1,7 +1,7 @@
 """`--in-job`: the ranks of a job that is already there examine its hosts, without SSH.
 
 Rank 0 leads: it waits for the others on a port of our own, runs the examination over the connections that
-they made, and tells all of them the one exit code. The first rank of each host runs there what SSH would have
+they made, and sends all of them the one exit code. The first rank of each host runs there what SSH would have
 run.
 <<<<<<< HEAD
 

@@ -51,7 +51,7 @@ class Roster:
 
     @property
     def unheard(self) -> dict[str, str]:
-        """Hosts of which no rank came."""
+        """Hosts from which no rank came."""
         return {
             host: _summary(gone, self.waited) for host, gone in self.never.items() if not self._came(host)
         }
@@ -96,7 +96,7 @@ class Roster:
         return tuple(Host(host, host, ranks=len(counts[host])) for host in order)
 
     def absent(self) -> Mapping[str, Unreached]:
-        """Calls everybody; each host on which a rank is missing."""
+        """Asks every rank to answer; each host on which one is missing."""
         gone = {host: list(each) for host, each in self.never.items()}
         for rank, state in self.hub.roll_call().items():
             member = self.hub.members[rank]

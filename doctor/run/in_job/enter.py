@@ -68,6 +68,6 @@ def _hello(seat: JobRank) -> Hello:
 
 
 def _forget() -> None:
-    """What we start is no rank of the job: the processes that are examined must not look like some."""
+    """What we start is not a rank of the job, and must not look like one."""
     for name in [name for name in os.environ if OWN.fullmatch(name)]:
         del os.environ[name]

@@ -73,7 +73,7 @@ class Hub:
             self._door = RankListener(self.seat, self.loop.adopt)
 
     def join(self, seconds: float, progress: Callable[[int], None]) -> None:
-        """Return when all ranks have come, or after `seconds`; who comes later finds nobody."""
+        """Return when all ranks have come, or after `seconds`; a rank that comes later is not let in."""
         until = time.monotonic() + seconds
         with self._changed:
             while len(self.members) < self.seat.world and (left := until - time.monotonic()) > 0:
@@ -172,7 +172,7 @@ class Hub:
         return next((member for member in there if member.speaks), None)
 
     def roll_call(self, seconds: float = SILENT) -> dict[int, str]:
-        """Ranks that came and do not answer now, with the state of their process ('' where nobody knows)."""
+        """Ranks that came and do not answer now, with the state of their process ('' if unknown)."""
         serial = self._next()
         for member in self.members.values():
             if member.link:
@@ -212,7 +212,7 @@ class Hub:
     def _ask(
         self, of: Member, question: Callable[[int], messages.Look], pid: int
     ) -> messages.ProcessState | None:
-        """Somebody else of its host."""
+        """Ask another rank of its host."""
         mates = [m for m in self.members.values() if m.place == of.place and m is not of and m.speaks]
         if any(mate.link is None for mate in mates):
             return messages.ProcessState(0, pid, proc.state(pid, of.hello.began))
@@ -237,7 +237,7 @@ class Hub:
             return self._serial
 
     def tell(self, code: int, words: Sequence[str]) -> None:
-        """Give everybody the verdict, and wait until those that speak have it."""
+        """Send all ranks the verdict, and wait until those that answer have it."""
         waiting = [member for member in self.members.values() if member.link]
         for member in waiting:
             if member.link:

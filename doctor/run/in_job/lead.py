@@ -1,4 +1,4 @@
-"""Rank 0: waits for the others, examines the hosts through them, and tells them all one exit code."""
+"""Rank 0: waits for the others, examines the hosts through them, and sends them all one exit code."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _join(hub: Hub, request: Request, seconds: float) -> None:
 
 def _ready(roster: Roster) -> Ready:
     hub = roster.hub
-    told = tuple(
+    processes = tuple(
         ProcessEnv(
             f"rank {rank}",
             roster.names[member.place],
@@ -70,8 +70,8 @@ def _ready(roster: Roster) -> Ready:
         )
         for rank, member in sorted(hub.members.items())
     )
-    complete = len(told) == hub.seat.world  # who is missing is told as that
-    launch = Launch(SOURCE, told, complete=complete, live=True)
+    complete = len(processes) == hub.seat.world  # missing ranks are reported as such
+    launch = Launch(SOURCE, processes, complete=complete, live=True)
     return Ready(
         Targets(roster.hosts(), SOURCE, False, JobWishes(launch=launch)),
         JobTransport(hub, {name: place for place, name in roster.names.items()}, roster.unheard),

@@ -1,6 +1,6 @@
 """Every rank but rank 0: comes to it, does on this host what it asks, and waits for the verdict.
 
-It never waits for ever: not for rank 0 to be found, and not for one that has become silent.
+It waits neither endlessly for rank 0 to be found, nor for a rank 0 that has become silent.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Membership:
 
 
 def _find(seat: JobRank, until: float) -> tuple[socket.socket | None, str]:
-    """Try all its places until somebody of this job answers."""
+    """Try all its places until a rank of this job answers."""
     why = "no answer"
     while True:
         for head in seat.heads:

@@ -1,4 +1,4 @@
-"""What ranks say to each other, beside the bytes of programs. Decoded with types; nonsense ends the link."""
+"""What ranks send each other, besides the bytes of programs. An invalid message ends the link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Lines = Annotated[list[Text], msgspec.Meta(max_length=20)]
 
 
 class Hello(msgspec.Struct, tag_field="do", tag="hello", frozen=True):
-    """A rank comes. `machine` tells hosts of one name apart."""
+    """A rank comes. `machine` distinguishes hosts of the same name."""
 
     rank: Natural
     world: Natural

@@ -17,7 +17,7 @@ LONGEST = 160
 
 
 def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
-    """The way to the host is fine, and the command that enters was not. `said` is all that it printed."""
+    """The way to the host is fine, and the command that enters was not. `said` is everything it printed."""
     entry = redact(entered(host))
     here = host.enter_from == "controller"
     text = redact(said[:4000])

@@ -35,7 +35,7 @@ _SECONDARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SrunMessages:
-    """srun's own words about one step."""
+    """What srun printed about one step."""
 
     refused: dict[str, str]
     """Node -> why no task began there, as Slurm says it."""
@@ -46,7 +46,7 @@ class SrunMessages:
     option: str = ""
     """An option that this srun does not know."""
     first: str = ""
-    """The first line that says anything, for what nobody foresaw."""
+    """The first line that says anything, for failures that are not listed here."""
 
 
 def read_words(lines: Iterable[str]) -> SrunMessages:

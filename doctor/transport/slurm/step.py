@@ -43,7 +43,7 @@ class SrunStep:
     def __init__(
         self, names: Sequence[str], environ: Mapping[str, str], without: frozenset[str] = frozenset()
     ) -> None:
-        """Raises OSError where there is no srun."""
+        """Raises OSError where srun is not installed."""
         self.names = tuple(names)
         self.token = secrets.token_hex(8)
         self.voices = {name: SrunProgram(name, self._news, self._one_ended) for name in names}

@@ -30,7 +30,7 @@ class Shared:
 
 
 class HostIdentity:
-    """Who a host should be, as far as known_hosts tells."""
+    """The identity that known_hosts gives a host."""
 
     def __init__(self, settings: HostSettings, shared: Shared) -> None:
         self._settings = settings
@@ -38,11 +38,11 @@ class HostIdentity:
         self._known = self._look_up()
 
     def algorithms(self) -> tuple[str, ...]:
-        """What to ask for in the handshake, so that the host shows a key that is known."""
+        """What to ask for in the handshake, so that the host shows a known key."""
         return self._known.algorithms()
 
     def check(self, wire: ParamikoTransport) -> None:
-        """Before anything of ours is sent: neither a name nor a key goes to a wrong host. Raises Failed."""
+        """Runs before we send anything: a wrong host sees neither a name nor a key. Raises CannotReach."""
         settings = self._settings
         to = settings.destination()
         key = wire.get_remote_server_key()
@@ -85,14 +85,14 @@ class HostIdentity:
 
 
 def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left: Callable[[], float]) -> None:
-    """Offer keys until one is taken. `left` tells the seconds that remain. Raises Failed."""
+    """Offer keys until one is taken. `left` returns the seconds that remain. Raises CannotReach."""
     to = settings.destination()
     unusable: dict[str, str] = {}
     offered: list[Offer] = []
     allowed: list[str] = []
     for offer in keys.offers(settings, unusable):
         if not wire.is_active():
-            # It hangs up after so many refused keys (MaxAuthTries).
+            # The server hangs up after MaxAuthTries refused keys.
             break
         offered.append(offer)
         error = _ask(wire, to, partial(wire.auth_publickey, settings.user, offer.key), left)

@@ -13,7 +13,7 @@ from doctor.errors import UsageError
 from doctor.job.launch.variables import is_setting
 from doctor.job.plan import JobPlan
 from doctor.judge.reading import Reading
-from doctor.judge.verdict import HostReport, Report
+from doctor.judge.verdict import Report
 from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
 from doctor.model import Host, HostStatus
 from doctor.probe import through
@@ -67,11 +67,7 @@ def named_by(reading: Reading) -> list[str]:
 def _fit(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
     fit = [host.name for host in report.hosts if host.status is HostStatus.HEALTHY]
     others = [host for host in report.hosts if host.status is not HostStatus.HEALTHY]
-    return fit, [LeftOutOfSmoke(host.name, _why(host)) for host in others]
-
-
-def _why(host: HostReport) -> str:
-    return f"{host.status.value}: {host.reason}" if host.reason else host.status.value
+    return fit, [LeftOutOfSmoke(h.name, ": ".join(filter(None, (h.status.value, h.reason)))) for h in others]
 
 
 def _obstacle(report: Report, fit: Sequence[str]) -> str:

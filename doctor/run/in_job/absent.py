@@ -52,12 +52,8 @@ class Roster:
     @property
     def unheard(self) -> dict[str, str]:
         """Hosts from which no rank came."""
-        return {
-            host: _summary(gone, self.waited) for host, gone in self.never.items() if not self._came(host)
-        }
-
-    def _came(self, host: str) -> bool:
-        return host in self.names.values()
+        absent = self.never.keys() - self.names.values()
+        return {host: _summary(self.never[host], self.waited) for host in absent}
 
     def _block(self, rank: int) -> int:
         most = max(len(ranks) for ranks in self.ranks.values()) if self.ranks else 1

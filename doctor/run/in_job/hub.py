@@ -194,9 +194,15 @@ class Hub:
         return [m for m in self.members.values() if m.link and (m.gone or m.here < serial)]
 
     def _state(self, member: Member) -> str:
-        hello = member.hello
-        seen = self._ask(member, lambda serial: messages.Look(serial, hello.pid, hello.began), hello.pid)
-        return seen.state if seen else (proc.GONE if member.gone else "")
+        """Of its process, as another rank of its host sees it."""
+        pid, began = member.hello.pid, member.hello.began
+        mates = [m for m in self.members.values() if m.place == member.place and m is not member and m.speaks]
+        if any(mate.link is None for mate in mates):
+            return proc.state(pid, began)
+        for mate in mates[:2]:
+            if mate.link and (seen := self._put(mate.link, lambda serial: messages.Look(serial, pid, began))):
+                return seen.state
+        return proc.GONE if member.gone else ""
 
     def find(self, rank: int, place: tuple[str, str]) -> messages.ProcessState | None:
         """The process of a rank that has not come, if it runs on this host."""
@@ -208,18 +214,6 @@ class Hub:
             return messages.ProcessState(0, *found) if found else None
         seen = self._put(mate.link, lambda serial: messages.Find(serial, rank))
         return seen if seen and seen.pid else None
-
-    def _ask(
-        self, of: Member, question: Callable[[int], messages.Look], pid: int
-    ) -> messages.ProcessState | None:
-        """Ask another rank of its host."""
-        mates = [m for m in self.members.values() if m.place == of.place and m is not of and m.speaks]
-        if any(mate.link is None for mate in mates):
-            return messages.ProcessState(0, pid, proc.state(pid, of.hello.began))
-        for mate in mates[:2]:
-            if mate.link and (seen := self._put(mate.link, question)):
-                return seen
-        return None
 
     def _put(
         self, link: RankLink, question: Callable[[int], messages.Look | messages.Find]

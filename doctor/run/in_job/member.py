@@ -64,11 +64,11 @@ class Membership:
         assert self._outcome is not None
         if self.link is not None and not self.link.closed:
             self.link.tell(messages.Taken())
-            self._flushed(self.link)
+            self._wait_until_flushed(self.link)
         self.loop.stop()
         return self._outcome
 
-    def _flushed(self, link: RankLink) -> None:
+    def _wait_until_flushed(self, link: RankLink) -> None:
         """Rank 0 hangs up when everybody has the verdict; until then a launcher may end those without it."""
         until = time.monotonic() + SILENT / 2
         while not link.closed and time.monotonic() < until:

@@ -47,7 +47,7 @@ class SshConnection:
         return self.wire.is_active()
 
     def start(self, command: str, seconds: float) -> ChannelProgram:
-        """Run a command. Raises ChannelException if the server opens no (further) session, else CannotReach."""
+        """Run a command. Raises ChannelException if no (further) session opens, else CannotReach."""
         until = time.monotonic() + seconds
         watch = threading.Timer(seconds, self.wire.hang_up)
         watch.daemon = True

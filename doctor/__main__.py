@@ -1,4 +1,4 @@
-"""The entry point: every way in which the tool itself can break becomes exit code 70, imports included."""
+"""The entry point: an internal error, also one while importing, becomes exit code 70."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def _apologise(error: BaseException) -> None:
-    """One sentence, and where it happened; DOCTOR_TRACEBACK=1 shows all of it."""
+    """Print one sentence with the place; DOCTOR_TRACEBACK=1 shows the traceback."""
     import os
     import traceback
 
@@ -31,9 +31,9 @@ def _apologise(error: BaseException) -> None:
         traceback.print_exc()
         return
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
+    place = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     print(
-        f"doctor: it broke itself: {type(error).__name__}: {error}{place}.\n"
+        f"doctor: internal error ({type(error).__name__}: {error}){place}.\n"
         "        No verdict was reached. Please report this; DOCTOR_TRACEBACK=1 shows more.",
         file=sys.stderr,
     )

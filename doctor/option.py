@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field, fields
+from functools import partial
 from typing import Any
 
 from doctor.errors import UsageError
@@ -51,6 +52,14 @@ class Option:
 def option(usage: str, help: str, *, not_with: tuple[str, ...], default: object = None, **more: Any) -> Any:
     """A field that is an option; `more` as in Option."""
     return field(default=default, metadata={KEY: Option(usage, help, not_with, **more)})
+
+
+host_option = partial(option, not_with=(IN_JOB, REPLAY))
+"""An option about the hosts and the way to them, which a job and a recording already have."""
+live_option = partial(option, not_with=(REPLAY,))
+"""An option about what happens on the hosts."""
+any_option = partial(option, not_with=())
+"""An option that also serves to judge a recording."""
 
 
 def options(request: Any) -> Iterator[tuple[Option, Any]]:

@@ -13,23 +13,18 @@ import typer
 from doctor import __version__
 from doctor.cli import ranktable
 from doctor.cli.examine import examine
-from doctor.cli.options import takes
+from doctor.cli.options import group, takes
 from doctor.errors import EXIT_USAGE, DoctorError
 from doctor.run.request import Request
 from doctor.text.terminal import prepare
 
-app = typer.Typer(
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Examine a training cluster: which host, port or pair is at fault, how it is known, what to type.",
+app = group(
+    "Examine a training cluster: which host, port or pair is at fault, how it is known, what to type."
 )
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command line; errors of ours become sentences here and nowhere else."""
+    """Run the command line; our errors become sentences here and nowhere else."""
     prepare()
     try:
         code = app(_spread(arguments), prog_name="doctor", standalone_mode=False)
@@ -53,7 +48,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _spread(arguments: Sequence[str]) -> list[str]:
-    """`--launch env*.log`, of which the shell makes `--launch env0.log env1.log`: each is one more file."""
+    """The shell turns `--launch env*.log` into `--launch env0.log env1.log`: each is one more file."""
     spread: list[str] = []
     for argument in arguments:
         follows = len(spread) > 1 and spread[-2] == "--launch" and not argument.startswith("-")

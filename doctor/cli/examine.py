@@ -14,7 +14,7 @@ from doctor.run.request import Request
 from doctor.text.terminal import put
 
 GONE_IN = 15
-"""Seconds after which a host that nobody speaks to any more is clean."""
+"""Seconds after which nothing is left on a host that has lost its controller."""
 
 
 def examine(request: Request) -> int:
@@ -47,7 +47,7 @@ def examine(request: Request) -> int:
 
 
 def _interpreter(path: str, local: bool) -> str:
-    """A path from this folder means something here only: hosts start elsewhere."""
+    """A relative path is valid here only: programs on the hosts start in another folder."""
     if not path.strip():
         raise UsageError("--python names no interpreter.", "For instance --python /opt/train/bin/python.")
     if "/" not in path or path.startswith("/"):

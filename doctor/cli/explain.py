@@ -8,7 +8,7 @@ from pathlib import Path
 
 from doctor.api import Check
 from doctor.errors import UsageError, suggest
-from doctor.judge.playbook import exams, load_exam, load_remedies
+from doctor.judge.playbook import Recipe, exams, load_exam, load_remedies
 from doctor.judge.registry import FoundChecks, bundled, find_checks
 from doctor.model import Scope, Severity
 from doctor.text.terminal import put
@@ -47,9 +47,7 @@ def print_page(id: str, folders: Sequence[Path], *, verbose: bool = False) -> in
     """
     recipes = load_remedies().recipes
     if id in recipes:
-        _say(f"{id}: a remedy. {recipes[id].title}:")
-        for command in recipes[id].commands:
-            _say(f"  {command.replace('...}', '}')}")
+        _say(f"{id}: a remedy. {_written(recipes[id])}")
         return 0
     check = _named(id, find_checks(folders))
     kind = "a fault" if check.severity is Severity.FAIL else "a warning"
@@ -60,14 +58,16 @@ def print_page(id: str, folders: Sequence[Path], *, verbose: bool = False) -> in
     _say(f"\n{check.doc}")
     recipe = recipes.get(check.remedy or "")
     if recipe:
-        _say(f"\n{recipe.title}:")
-        for command in recipe.commands:
-            _say(f"  {command.replace('...}', '}')}")
+        _say(f"\n{_written(recipe)}")
     if check.causes:
         _say(f"\nOften a consequence of: {', '.join(check.causes)}.")
     if verbose:
         _say(f"\nWritten in {check.origin}")
     return 0
+
+
+def _written(recipe: Recipe) -> str:
+    return "\n  ".join((f"{recipe.title}:", *(command.replace("...}", "}") for command in recipe.commands)))
 
 
 def _named(id: str, found: FoundChecks) -> Check:

@@ -1,4 +1,4 @@
-"""`--inject`: what can be wrong with it is told before any host is asked, and `help` lists the faults."""
+"""`--inject`: mistakes in it are reported before any host is asked, and `help` lists the faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_faults(given: Sequence[str] | None, faults: Iterable[str], steps: int 
             raise UsageError(
                 f"--inject {fault[:60]!r} is not KIND@RANK[:STEP].", f"For instance {_example(name)}."
             )
-        # A number of steps that cannot be is told by itself.
+        # An impossible number of steps is reported elsewhere.
         parse_injection(fault, ANY_RANK, steps if steps and 1 <= steps <= MOST_STEPS else STEPS)
 
 

@@ -16,6 +16,18 @@ from doctor.run.request import Request
 T = TypeVar("T")
 
 
+def group(help: str | None = None) -> typer.Typer:
+    """A command that only has commands of its own."""
+    return typer.Typer(
+        help=help,
+        add_completion=False,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
 def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """A command with these options, or with all but some, in the place of its parameter `request`."""
 

@@ -9,26 +9,12 @@ from typing import Annotated
 import typer
 
 from doctor.cli.examine import examine
-from doctor.cli.options import takes
+from doctor.cli.options import group, takes
 from doctor.run.request import JobFlags, Request
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+app = group()
 HOSTS = ("HOSTS", "--hostfile", "--inventory", "--local")
-SSH = (
-    "--user",
-    "--port",
-    "--identity",
-    "--jump",
-    "--ssh-config",
-    "--accept-new",
-    "--sudo",
-    "--enter",
-)
+SSH = ("--user", "--port", "--identity", "--jump", "--ssh-config", "--accept-new", "--sudo", "--enter")
 
 
 @app.command("make", help="Write a rank table from the live devices; refuses where they are faulty.")

@@ -76,7 +76,7 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
     reading, report = run_and_judge(request, MORE)
     if report.verdict is not Verdict.HEALTHY:
         show(report, request.outputs, sys.stderr)
-        print("doctor: no rank table was written: mend the above first, or leave hosts out.", file=sys.stderr)
+        print("doctor: no rank table was written: fix the above first, or leave hosts out.", file=sys.stderr)
         return report.exit_code
     facts, plan = reading.facts, reading.plan
     unknown = {host: why for host in plan.names if (why := _unknown(host, facts, form))}
@@ -96,7 +96,7 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
 
 
 def _unknown(host: str, facts: Facts, form: str) -> str:
-    """What is not known of a host and its table needs."""
+    """What the table needs to know about a host and does not."""
     needed = (DEVICES, NPU_ADDRESSES, *((NPU_SUPER_POD,) if form == "1.2" else ()))
     for fact in needed:
         value = facts.get(host, fact)

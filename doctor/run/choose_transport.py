@@ -1,4 +1,4 @@
-"""By which way the hosts are reached: by SSH, through Slurm, or not at all because this is the host."""
+"""How the hosts are reached: by SSH, through Slurm, or directly where the host is this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _identities(paths: Sequence[str]) -> tuple[str, ...]:
-    """A key that is named and not there is a mistake, not something to go on without."""
+    """A named key that does not exist is a mistake, and not left out."""
     for path in paths:
         if not Path(path).expanduser().is_file():
             raise UsageError(f"--identity: there is no file {path!r}.")
@@ -63,7 +63,7 @@ def choose_transport(way: WayFlags, targets: Targets, hosts: Sequence[Host]) -> 
 
 
 def _by_srun(way: WayFlags, hosts: Sequence[Host]) -> bool:
-    """Inside an allocation, unless somebody wants another way."""
+    """Inside an allocation, unless an option asks for another way."""
     ssh = way.user or way.port or way.identities or way.jump
     elsewhere = any(host.jump or host.enter_from == "controller" for host in hosts)
     return bool(os.environ.get("SLURM_JOB_ID") and shutil.which("srun")) and not ssh and not elsewhere

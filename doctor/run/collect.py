@@ -1,6 +1,6 @@
-"""Asks the hosts: probe, then mesh, into a recording. The only module that drives a transport.
+"""Asks the hosts: probe, then mesh, then pings, into a recording.
 
-It keeps what it has at every moment, so that an interrupted run can still be judged.
+An interrupted run can be judged by what was collected before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from doctor.transport import Session, Transport
 from doctor.transport.containers import not_entered
 
 ALL_NAMES = 16
-"""Up to so many hosts, each resolves the names of all; beyond, those of the head and a few others."""
+"""Up to this many hosts, each resolves the names of all; beyond, only those of the head and a few others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Order:
 
 
 Progress = Callable[[str, int | None, Sequence[str]], None]
-"""Called with what is going on, how many hosts have answered if that is asked, and who is outstanding."""
+"""Called with what is going on, how many hosts have answered (if they were asked), and which have not."""
 
 
 @dataclass(slots=True)
@@ -144,22 +144,14 @@ class Collection:
 
     def _probe(self) -> None:
         order = self.order
-        token = secrets.token_hex(8)
+        token, plan = secrets.token_hex(8), self.drafted
         facts = [fact for fact in order.facts if not fact.later]
-        plan = self.drafted
         names = _names_to_ask(order.hosts, plan)
         ports = (plan.master_port.value, *plan.hccl_ports)
+        asks = (Ask(h.name, names[h.name], ports, h.python, plan.table_paths) for h in order.hosts)
         scripts = {
-            host.name: through(
-                script(
-                    facts,
-                    Ask(host.name, names[host.name], ports, host.python, plan.table_paths),
-                    token,
-                    sudo=order.sudo,
-                ),
-                host,
-            )
-            for host in order.hosts
+            host.name: through(script(facts, ask, token, sudo=order.sudo), host)
+            for host, ask in zip(order.hosts, asks, strict=True)
         }
         self.progress("asking the hosts", 0, self._outstanding())
         for answer in self.transport.run(scripts, min(order.timeout, max(self.left(), 0.1))):
@@ -242,7 +234,7 @@ class Collection:
                 self.unreached[gone.host] = gone
 
     def _add(self, host: str, captures: Mapping[str, Capture], missing: Mapping[str, Missing]) -> None:
-        """What is heard now goes over what was missing until now."""
+        """What is heard now overrides what was missing before."""
         known = self.heard[host]
         open_until_now = {name: why for name, why in known.missing.items() if name not in captures}
         self.heard[host] = replace(
@@ -251,7 +243,7 @@ class Collection:
 
 
 def _gone(answer: Answer | Unreached) -> Unreached | None:
-    """A host that answered in the first round and died in the second is not what it said it was."""
+    """A host that answered in the first round and was lost in the second."""
     if isinstance(answer, Unreached):
         return answer
     if answer.end is not AnswerEnd.LOST:
@@ -266,7 +258,7 @@ def _gone(answer: Answer | Unreached) -> Unreached | None:
 
 
 def _named(why: Unreached, answer: Answer, host: Host) -> Unreached:
-    """Where a command enters a container, it is that which failed, and not the login."""
+    """Where a command enters a container, that command failed, and not the login."""
     if not host.enter or why.kind not in (UnreachedKind.NO_SHELL, UnreachedKind.SILENT):
         return why
     return not_entered(why, host, (answer.stderr or answer.stdout)[:4000].decode("utf-8", "replace"))
@@ -281,7 +273,7 @@ def _names_to_ask(hosts: Sequence[Host], plan: JobPlan) -> dict[str, tuple[str, 
     elif len(hosts) <= ALL_NAMES:
         wanted = {name: [*names, *master] for name in names}
     else:
-        steps = [sign << n for n in range(4) for sign in (1, -1)]
+        steps = [1, -1, 2, -2, 4, -4, 8, -8]
         wanted = {
             name: [name, plan.head.value, *master, *(names[(i + step) % len(names)] for step in steps)]
             for i, name in enumerate(names)

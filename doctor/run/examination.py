@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
-import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
 from doctor.api import Fact
-from doctor.errors import UsageError
+from doctor.errors import UsageError, suggest
 from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
@@ -22,17 +20,17 @@ from doctor.judge.reading import Reading, read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report, Rules
 from doctor.mesh import MeshPatience
-from doctor.model import Host
 from doctor.recording import Recording, load
 from doctor.report.outputs import deliver, refuse_unwritable
 from doctor.run.choose_transport import choose_transport
 from doctor.run.collect import Collection, Order
 from doctor.run.flags import apply_flags, pairs
 from doctor.run.progress import ProgressLine
-from doctor.run.request import Ready, Request, SmokeFlags, WayFlags
+from doctor.run.request import HostFlags, Ready, Request, SmokeFlags
+from doctor.run.signals import signal_of, stop_on_signals
 from doctor.run.smoke_rounds import QUICK, run_smoke
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
-from doctor.targets.inventory import read_targets
+from doctor.targets.inventory import Targets, read_targets
 from doctor.transport.containers import enter_all
 
 DEFAULT_EXAM = "preflight"
@@ -69,7 +67,8 @@ def run_and_judge(
 def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) -> PreparedExam:
     """`smoke`: whether the recording was to have a smoke run; None when there is no recording."""
     what = request.what
-    name = what.exam or (recorded.exam if recorded else _own_exam(request))
+    own = request.command if request.command in exams() else DEFAULT_EXAM
+    name = what.exam or (recorded.exam if recorded else own)
     if recorded and not what.exam and name not in exams():
         raise UsageError(f"It was recorded with the exam {name!r}.", "Name it again with --exam.")
     found = find_checks(what.checks)
@@ -78,7 +77,7 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
     able = exam.smoke and (request.command in TRAINING or recorded is not None)
     smoke = able and not request.smoke.refused if smoke is None else smoke
     checks, left_out = select(found.checks, exam, what.only, what.skip, mesh=shape != "none", smoke=smoke)
-    if not able:  # nobody took it out: it is no part of this
+    if not able:  # not left out by the person: it is not part of this command
         left_out = tuple(id for id in left_out if not id.startswith("smoke-"))
     smoke = smoke and any(SMOKE in check.needs for check in checks)
     if request.command == "smoke" and recorded is None and not smoke:
@@ -90,7 +89,7 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
         checks=checks,
         left_out=left_out,
         expect=amend(Expect(), {key: str(value) for key, value in expected.items()}, f"exam {name}"),
-        # What somebody asks for by name is essential to them.
+        # What a person asks for by name is essential to them.
         rules=Rules(
             frozenset(
                 check.id
@@ -105,10 +104,6 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
     )
 
 
-def _own_exam(request: Request) -> str:
-    return request.command if request.command in exams() else DEFAULT_EXAM
-
-
 def _collect(
     request: Request,
     syllabus: PreparedExam,
@@ -121,20 +116,14 @@ def _collect(
     training = _training(request.smoke)
     if what.on_busy not in ON_BUSY:
         raise UsageError(f"--on-busy: there is no {what.on_busy!r}; there are {', '.join(ON_BUSY)}.")
-    who = request.who
-    targets = (
-        ready.targets
-        if ready
-        else read_targets(
-            who.hosts, who.hostfile, who.inventory, who.local, who.exclude, os.environ, who.rank_table
-        )
-    )
-    hosts = _over(targets.hosts, way, request.smoke.python)
+    targets = ready.targets if ready else _targets(request.who)
+    hosts = enter_all(targets.hosts, way.enter)
+    if request.smoke.python is not None:
+        hosts = tuple(replace(host, python=request.smoke.python) for host in hosts)
     if what.need_hosts is not None and what.need_hosts > len(hosts):
         raise UsageError(f"--need-hosts {what.need_hosts}: only {len(hosts)} hosts are named.")
     wishes = apply_flags(request, targets.wishes)
-    expect = wishes.expect
-    amend(syllabus.expect, expect, "--expect")  # a typing error is told before any host is asked
+    amend(syllabus.expect, wishes.expect, "--expect")  # a typing error is reported before any host is asked
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
     transport = ready.transport if ready else choose_transport(way, targets, hosts)
@@ -145,7 +134,7 @@ def _collect(
             exam=syllabus.name,
             hosts=hosts,
             wishes=wishes,
-            expect=expect,
+            expect=wishes.expect,
             facts=tuple(dict.fromkeys((*syllabus.facts, *more))),
             sudo=way.sudo,
             timeout=way.timeout,
@@ -159,7 +148,7 @@ def _collect(
         transport,
         line,
     )
-    _stop_on_signals()
+    stop_on_signals()
     try:
         collection.run()
         if ready:
@@ -170,7 +159,7 @@ def _collect(
             if ready:
                 collection.unreached.update(ready.absent())
     except KeyboardInterrupt as stop:
-        collection.stopped_by = getattr(stop, "number", int(signal.SIGINT))
+        collection.stopped_by = signal_of(stop)
     finally:
         line.clear()
         with contextlib.suppress(KeyboardInterrupt):  # impatience must not cost the report
@@ -178,47 +167,21 @@ def _collect(
     return collection.read()
 
 
-def _training(smoke: SmokeFlags) -> SmokeWishes:
-    wishes = SmokeWishes(
-        steps=STEPS if smoke.steps is None else smoke.steps,
-        tp=smoke.tp,
-        timeout=smoke.timeout,
-        inject=smoke.inject,
+def _targets(who: HostFlags) -> Targets:
+    return read_targets(
+        who.hosts, who.hostfile, who.inventory, who.local, who.exclude, os.environ, who.rank_table
     )
+
+
+def _training(smoke: SmokeFlags) -> SmokeWishes:
+    steps = STEPS if smoke.steps is None else smoke.steps
+    wishes = SmokeWishes(steps=steps, tp=smoke.tp, timeout=smoke.timeout, inject=smoke.inject)
     check_wishes(wishes)
     return wishes
 
 
-def _over(hosts: tuple[Host, ...], way: WayFlags, python: str | None) -> tuple[Host, ...]:
-    """Flags go over what the files say."""
-    hosts = enter_all(hosts, way.enter)
-    if python is not None:
-        hosts = tuple(replace(host, python=python) for host in hosts)
-    return hosts
-
-
 def _shape(name: str) -> MeshMode:
     if name not in SHAPES:
-        near = difflib.get_close_matches(name, SHAPES, 1)
-        hint = f"Did you mean {near[0]!r}?" if near else ""
+        hint = suggest(name, SHAPES).capitalize()
         raise UsageError(f"--mesh: there is no {name!r}; there are {', '.join(SHAPES)}.", hint)
     return cast('Literal["auto", "full", "ring", "none"]', name)
-
-
-class _Stopped(KeyboardInterrupt):
-    """A signal asked the run to end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-
-def _stop_on_signals() -> None:
-    """SIGTERM and SIGHUP end a run as Ctrl-C does: with what is known, and nothing left behind."""
-
-    def stop(number: int, _frame: object) -> None:
-        raise _Stopped(number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, stop)

@@ -1,4 +1,4 @@
-"""What the flags and the files they name say of the job, over what the inventory says."""
+"""What the flags, and the files they name, say about the job; they override the inventory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from doctor.run.request import JobFlags, Request
 
 
 def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
-    """Everything that was asked of the job; flags go over files."""
+    """Everything that was asked of the job; flags override files."""
     job = request.job
     wishes = replace(wishes, expect={**wishes.expect, **pairs(request.what.expect)})
     if job.backend != "auto":

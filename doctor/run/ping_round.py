@@ -1,4 +1,4 @@
-"""What the second round asks, worked out of what all hosts said in the first. Pure."""
+"""What the second round asks, worked out from all answers to the first. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from doctor.model import Missing
 
 @dataclass(frozen=True, slots=True)
 class PingRound:
-    """Pings by host; and why the others have none."""
+    """Pings by host, and why the other hosts have none."""
 
     pings: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
     without: Mapping[str, Missing] = field(default_factory=dict)

@@ -13,7 +13,7 @@ from doctor.text.nodeset import fold
 
 EVERY = 0.1
 FEW = 32
-"""So few outstanding hosts are always shown: no later word would correct a stale line."""
+"""Up to this many outstanding hosts are always shown: a stale line might never be corrected."""
 
 
 class ProgressLine:

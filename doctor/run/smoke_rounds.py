@@ -13,7 +13,7 @@ from doctor.errors import UsageError
 from doctor.job.launch.variables import is_setting
 from doctor.job.plan import JobPlan
 from doctor.judge.reading import Reading
-from doctor.judge.verdict import HostReport, Report
+from doctor.judge.verdict import Report
 from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
 from doctor.model import Host, HostStatus
 from doctor.probe import through
@@ -60,24 +60,14 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
 def named_by(reading: Reading) -> list[str]:
     """The hosts that a fault of the last smoke run names."""
     runs = reading.smoke.runs[-1:] if reading.smoke else ()
-    named = (
-        h
-        for run in runs
-        for charge in run.charges
-        if is_fault(charge)
-        for h in charge.culprit_hosts(run.plan)
-    )
-    return list(dict.fromkeys(named))
+    faults = ((run, charge) for run in runs for charge in run.charges if is_fault(charge))
+    return list(dict.fromkeys(host for run, charge in faults for host in charge.culprit_hosts(run.plan)))
 
 
 def _fit(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
     fit = [host.name for host in report.hosts if host.status is HostStatus.HEALTHY]
     others = [host for host in report.hosts if host.status is not HostStatus.HEALTHY]
-    return fit, [LeftOutOfSmoke(host.name, _why(host)) for host in others]
-
-
-def _why(host: HostReport) -> str:
-    return f"{host.status.value}: {host.reason}" if host.reason else host.status.value
+    return fit, [LeftOutOfSmoke(h.name, ": ".join(filter(None, (h.status.value, h.reason)))) for h in others]
 
 
 def _obstacle(report: Report, fit: Sequence[str]) -> str:

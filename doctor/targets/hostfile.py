@@ -1,4 +1,4 @@
-"""Hostfiles -> hosts, in any of the dialects that launchers read, told apart line by line.
+"""Hostfiles -> hosts, in any of the dialects that launchers read, recognized line by line.
 
     node1                        plain; also user@node1, 10.0.0.1, fd00::1, [fd00::1]
     node[1-4] slots=8            OpenMPI and DeepSpeed, here with a node set (also max_slots=, user=)

@@ -6,6 +6,7 @@ Pure text to values; knows nothing of files and lines. Whatever passes is safe t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from doctor.errors import UsageError, suggest
@@ -44,17 +45,8 @@ def check_backend(text: str) -> Backend | None:
     return Backend(text)
 
 
-def check_port(text: str) -> int:
-    return check_number(text, 1, 65535)
-
-
-def check_ranks(text: str) -> int:
-    return check_number(text, 1, MOST_RANKS)
-
-
-def _devices(text: str) -> int:
-    return check_number(text, 0, MOST_RANKS)
-
+check_port = partial(check_number, low=1, high=65535)
+check_ranks = partial(check_number, low=1, high=MOST_RANKS)
 
 SETTINGS: Mapping[str, Callable[[str], Any]] = {
     "address": check_host,
@@ -65,7 +57,7 @@ SETTINGS: Mapping[str, Callable[[str], Any]] = {
     "enter": check_entry,
     "enter_from": check_place,
     "ranks": check_ranks,
-    "devices": _devices,
+    "devices": partial(check_number, low=0, high=MOST_RANKS),
     "python": check_program,
 }
 HOST_KEYS = (*SETTINGS, "expect")

@@ -2,9 +2,9 @@
 
 Hosts are named in one way: node sets, a hostfile or --local. Without any of them a rank table's servers are
 taken, else the inventory's own hosts, else the nodes of the Slurm allocation, else this machine. An inventory
-beside another way gives its settings to the hosts; if it lists hosts, a host that it does not list is a
-mistake, if it lists none, its `defaults` hold for all. What a hostfile says of a host (user, slots) goes over
-what the inventory says.
+that is given as well adds its settings to the hosts; if it lists hosts, a host that it does not list is a
+mistake, if it lists none, its `defaults` hold for all. What a hostfile says about a host (user, slots)
+overrides the inventory.
 The order in which hosts are named is the order of ranks; a host named twice counts once.
 """
 
@@ -84,7 +84,7 @@ def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool
 
 
 def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, _Named | None]:
-    """Both files, even if the first has mistakes: a person mends them in one go."""
+    """Both files, even if the first has mistakes: a person fixes them in one go."""
     stock = Inventory()
     listed: _Named | None = None
     mistakes: list[Mistake] = []
@@ -162,9 +162,9 @@ def _named(
 
 
 def slurm_tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
-    """The tasks of each node, as in `8(x4)`. One is no number of ranks: a launcher may start the others.
+    """The tasks of each node, as in `8(x4)`. One is not a number of ranks: a launcher may start the others.
 
-    Where nobody asked for tasks, Slurm may count CPUs there.
+    Without a request for tasks, Slurm may count CPUs there.
     """
     if not (environ.get("SLURM_NTASKS") or environ.get("SLURM_NTASKS_PER_NODE")):
         return None
@@ -238,7 +238,7 @@ def _without(hosts: tuple[Host, ...], exclude: Sequence[str], stock: Inventory) 
 
 
 def _wishes(stock: Inventory, hosts: Iterable[Host], left: Iterable[Host]) -> JobWishes:
-    """A head that does not take part is no wish of this run; one that nobody knows is a mistake."""
+    """A head that does not take part is ignored; an unknown one is a mistake."""
     head = stock.wishes.head
     if head is None or head.value in {host.name for host in left}:
         return stock.wishes

@@ -124,19 +124,20 @@ class _InventoryReader:
                 self._say(key.line, f"unknown key {shown(key.text)}", hint)
         return {key.text: value for key, value in table.rows if key.text in keys}
 
-    def _text(self, key: str, node: Node) -> str | None:
-        if isinstance(node, Scalar) and node.value is not None:
-            return node.text
-        what = "nothing" if isinstance(node, Scalar) else _kind(node)
-        self._say(node.line, f"{key}: one value is expected, and here is {what}")
-        return None
+    def _table(self, node: Node | None, expected: str) -> Table:
+        """The mapping; an empty one where nothing is given, or something else by mistake."""
+        if isinstance(node, Table):
+            return node
+        if node is not None and not _is_null(node):
+            self._say(node.line, f"{expected}, and here is {_kind(node)}")
+        return Table(0, ())
 
     def _value(self, key: str, node: Node, read: Callable[[str], T]) -> T | None:
-        text = self._text(key, node)
-        if text is None:
+        if not isinstance(node, Scalar) or node.value is None:
+            self._say(node.line, f"{key}: one value is expected, and here is {_kind(node)}")
             return None
         try:
-            return read(text)
+            return read(node.text)
         except UsageError as error:
             self._say(node.line, f"{key}: {said(error)}")
             return None
@@ -147,15 +148,8 @@ class _InventoryReader:
 
     def _texts(self, node: Node | None, names: re.Pattern[str], what: str) -> dict[str, str]:
         """A mapping of names to single values, each as the text that was written."""
-        if node is None or _is_null(node):
-            return {}
-        if not isinstance(node, Table):
-            self._say(
-                node.line, f"names with values are expected, as in 'name: value', and here is {_kind(node)}"
-            )
-            return {}
         texts: dict[str, str] = {}
-        for key, value in node.rows:
+        for key, value in self._table(node, "names with values are expected, as in 'name: value'").rows:
             if not names.fullmatch(key.text):
                 self._say(key.line, f"{shown(key.text)} is not {what}")
             elif (text := self._value(key.text, value, check_text)) is not None:
@@ -188,12 +182,7 @@ class _InventoryReader:
 
     def _settings(self, node: Node | None, keys: Collection[str]) -> dict[str, Any]:
         """Fields of Host; `devices` is an expectation under a short name."""
-        if node is None or _is_null(node):
-            return {}
-        if not isinstance(node, Table):
-            self._say(node.line, f"settings such as 'user: root' are expected, and here is {_kind(node)}")
-            return {}
-        known = self._known(node, keys)
+        known = self._known(self._table(node, "settings such as 'user: root' are expected"), keys)
         expected = self._expectations(known.pop("expect", None))
         values = {key: self._value(key, value, SETTINGS[key]) for key, value in known.items()}
         settings = {key: value for key, value in values.items() if value is not None}
@@ -259,13 +248,8 @@ class _InventoryReader:
                     self._say(line, message)
 
     def _groups(self, node: Node | None, hosts: Mapping[str, Host]) -> dict[str, tuple[str, ...]]:
-        if node is None or _is_null(node):
-            return {}
-        if not isinstance(node, Table):
-            self._say(node.line, f"groups: names with node sets are expected, and here is {_kind(node)}")
-            return {}
         groups: dict[str, tuple[str, ...]] = {}
-        for key, value in node.rows:
+        for key, value in self._table(node, "groups: names with node sets are expected").rows:
             if not _GROUP.fullmatch(key.text):
                 self._say(key.line, f"{shown(key.text)} is not the name of a group")
             members: dict[str, None] = {}

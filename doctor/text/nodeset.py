@@ -133,7 +133,7 @@ def fold(names: Iterable[str]) -> str:
 
     Names with several numbers fold over each of them in turn: that stays linear, where ClusterShell's own
     folding takes half a minute for 3,000 random `ip-10-a-b-c`. IPv4 addresses fold (`10.0.0.[1-8]`), IPv6 do
-    not: their digits are not decimal. A name that is no host name stands as it is.
+    not: their digits are not decimal. A name that is not a host name is left as it is.
     """
     shapes: defaultdict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
     literal: set[str] = set()

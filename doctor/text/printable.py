@@ -14,7 +14,7 @@ def clean_line(text: str) -> str:
     """For names and commands, which are one line: an end of line is written out as well."""
     if text.isprintable():
         return text
-    return "".join(sign if sign.isprintable() or sign in _BLANKS else _written(ord(sign)) for sign in text)
+    return "".join(c if c.isprintable() or c in _BLANKS else _written(ord(c)) for c in text)
 
 
 def _written(code: int) -> str:

@@ -40,7 +40,7 @@ _HINTS = (
 def redact(text: str) -> str:
     """The same text with passwords, tokens and keys replaced; most lines have none and pass unscanned.
 
-    Only a private key goes over more than one line.
+    Only a private key spans more than one line.
     """
     if not _suspicious(text):
         return text

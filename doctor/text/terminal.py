@@ -9,11 +9,11 @@ import sys
 from typing import TextIO
 
 WIDTH = 100
-"""Of a log file, where nobody says otherwise (COLUMNS)."""
+"""Of a log file, unless COLUMNS says otherwise."""
 
 
 def prepare() -> None:
-    """Signs that an encoding lacks become question marks instead of errors."""
+    """Characters that an encoding lacks become question marks instead of errors."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -22,11 +22,11 @@ def prepare() -> None:
 _PLAIN = str.maketrans(
     {"×": "x", "→": "->", "·": "|", "└": "`", **dict(zip("▁▂▃▄▅▆▇█", "_.,-=+*#", strict=True))}
 )
-"""For signs of ours that an encoding may lack."""
+"""For characters of ours that an encoding may lack."""
 
 
 def plain(text: str, encoding: str | None) -> str:
-    """The text as it is where it can be written so, else with signs that are everywhere."""
+    """The text, or its ASCII form where the stream cannot encode it."""
     try:
         text.encode(encoding or "utf-8")
     except (UnicodeEncodeError, LookupError):
@@ -35,7 +35,7 @@ def plain(text: str, encoding: str | None) -> str:
 
 
 def put(text: str, stream: TextIO | None) -> None:
-    """A reader that has seen enough (`doctor check | head`) is no error; a full disk is one."""
+    """A reader that has seen enough (`doctor check | head`) is not an error; a full disk is."""
     if stream is None:
         return
     try:
@@ -47,7 +47,7 @@ def put(text: str, stream: TextIO | None) -> None:
 
 
 def width(stream: TextIO | None) -> int:
-    """Columns of a terminal; COLUMNS goes over it."""
+    """Columns of a terminal; COLUMNS overrides it."""
     wish = os.environ.get("COLUMNS", "")
     if wish.isdecimal() and int(wish) > 0:
         return int(wish)

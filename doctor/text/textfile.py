@@ -1,4 +1,4 @@
-"""Reading a small text file that somebody else wrote: bounded, UTF-8, every complaint with its line.
+"""Reads a small text file that a person or another tool wrote: bounded, UTF-8, every mistake with its line.
 
 Owns what all readers of input files share; knows nothing of any format.
 """
@@ -16,7 +16,7 @@ LIMIT = 10_000_000
 """Bytes. 100,000 hosts with settings need less; more is the wrong file."""
 
 MOST_MISTAKES = 100
-"""Beyond these the file is of another kind, and the list helps nobody."""
+"""With more, the file is of another kind, and the list does not help."""
 
 _SURROGATE = re.compile("[\udc80-\udcff]")
 _MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))

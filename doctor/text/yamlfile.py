@@ -3,7 +3,7 @@
 The tree is built from the parser's events, so that nothing is ever constructed, a nest cannot grow deep
 and an alias cannot multiply: aliases, anchors and tags are mistakes. Only null, true, false and decimal
 numbers are more than text (`no`, `010`, `22:30` and dates stay as written), and the text as written is
-kept beside the value, since `driver: 24.10` means a text.
+kept beside the value, since `driver: 24.10` means text.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class _Open:
 
 
 class _Builder:
-    """Takes the parser's events one by one; there is no recursion that a deep nest could exhaust."""
+    """Takes the parser's events one by one; without a recursion that a deep nest could exhaust."""
 
     def __init__(self, file: str) -> None:
         self.file = file

@@ -1,7 +1,7 @@
 """What every way to reach hosts offers: ssh/, slurm/, local.py, routed.py, and in a job run/in_job/relay.py.
 
-A transport knows how to get a script to a shell on each host and its answer back. It never raises for a
-host's sake: what goes wrong with one host is an `Unreached` for that host, and the others go on.
+A transport knows how to get a script to a shell on each host and its answer back. It never raises because of
+one host: a failing host becomes an `Unreached`, and the others continue.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Session(Protocol):
         """Queue one line (without newline) for a host; a host that is gone ignores it."""
 
     def receive(self, timeout: float) -> Line | Ended | None:
-        """The next thing that any host said; None after `timeout` seconds of silence."""
+        """The next line or end of any host; None after `timeout` seconds of silence."""
 
     def close(self) -> None: ...
 
@@ -61,7 +61,7 @@ class Transport(Protocol):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What the person should know beside the hosts' outcomes."""
+        """What the person should know besides the hosts' outcomes."""
 
     def run(self, scripts: Mapping[str, Script], timeout: float) -> Iterator[Answer | Unreached]:
         """Run each host's script, all hosts at once; yield each host's outcome as it comes.

@@ -24,7 +24,7 @@ TERM_GRACE = 0.2
 
 
 class LocalProgram:
-    """See `talk.Program`."""
+    """See `Program`."""
 
     def __init__(self, command: str) -> None:
         self._process = subprocess.Popen(
@@ -165,15 +165,23 @@ class LocalProgram:
 
 
 def _session(leader: int) -> Iterator[int]:
-    """Its processes; none where the kernel does not show them.
+    """The processes of a session; none where the kernel does not show them.
 
-    By session and not by parent: whose parent has ended is nobody's child, and still of the session.
+    By session and not by parent: a process whose parent has ended is still in the session.
     """
     with contextlib.suppress(OSError):
         for pid in psutil.pids():
             with contextlib.suppress(OSError):
                 if os.getsid(pid) == leader:
                     yield pid
+
+
+def start_program(command: str) -> LocalProgram:
+    """Raises CannotReach where this machine cannot start a shell."""
+    try:
+        return LocalProgram(command)
+    except OSError as error:
+        raise errors.not_started(error) from None
 
 
 class LocalTransport(ThreadedTransport):
@@ -184,15 +192,12 @@ class LocalTransport(ThreadedTransport):
     def __init__(self, hosts: Sequence[Host], output_cap: int = OUTPUT_CAP) -> None:
         super().__init__(output_cap)
         self._programs: dict[str, list[LocalProgram]] = {host.name: [] for host in hosts}
-        # A program that nobody ended would outlive an interpreter that exits in a hurry.
+        # Otherwise a running program would outlive an interpreter that exits early.
         atexit.register(self.close)
 
     def program(self, host: str, command: str, turn: Turn) -> LocalProgram:
         turn.begin()
-        try:
-            begun = LocalProgram(command)
-        except OSError as error:
-            raise errors.not_started(error) from None
+        begun = start_program(command)
         self._programs.setdefault(host, []).append(begun)
         return begun
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from typing import Protocol
 
 from doctor.model import Answer, AnswerEnd
 from doctor.transport import Script
 
-# After its last line a program has this long to tell its exit status; nobody waits for it longer.
+# After its last line a program has this long to report its exit status.
 STATUS_GRACE = 0.2
 PIECE = 32 * 1024
 LONGEST_TAIL = 1024 * 1024
@@ -53,13 +54,13 @@ def converse(host: str, program: Program, script: Script, deadline: float, cap: 
     `deadline` is of time.monotonic(). The program is ended in every case.
     """
     out, err = bytearray(), bytearray()
-    unsent = memoryview(script.stdin)
+    unsent = deque([memoryview(script.stdin)] if script.stdin else [])
     finder = _LastLine(script.last_line)
     started = ended = time.time()
     rc: int | None = None
     try:
         while True:
-            unsent = _feed(program, unsent)
+            feed(program, unsent)
             some_out, some_err = program.take()
             if some_out or some_err:
                 ended = time.time()
@@ -104,17 +105,18 @@ def _tail(program: Program) -> bytes:
     return bytes(err)
 
 
-def _feed(program: Program, unsent: memoryview) -> memoryview:
-    """Send as much as fits. A program that stopped reading is no failure: what it says decides."""
+def feed(program: Program, unsent: deque[memoryview]) -> None:
+    """Send what fits. A program that stopped reading is not a failure: its output and its end decide."""
     try:
         while unsent:
-            sent = program.give(unsent[:PIECE])
+            sent = program.give(unsent[0][:PIECE])
             if sent == 0:
-                break
-            unsent = unsent[sent:]
+                return
+            unsent[0] = unsent[0][sent:]
+            if not unsent[0]:
+                unsent.popleft()
     except OSError:
-        return memoryview(b"")
-    return unsent
+        unsent.clear()
 
 
 class _LastLine:

@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from doctor.model import Unreached, UnreachedKind
 from doctor.transport import Ended, Line, Script, errors
 from doctor.transport.errors import CannotReach
-from doctor.transport.program import Program
+from doctor.transport.program import Program, feed
 
 LONGEST_LINE = 1024 * 1024
 # What a host may have said without anybody listening, before it is left waiting.
@@ -67,7 +67,7 @@ class _Voice:
         self._start = start
         self._news = news
         self._cap = cap
-        self._unsent: deque[bytes] = deque([script.stdin] if script.stdin else [])
+        self._unsent = deque([memoryview(script.stdin)] if script.stdin else [])
         self._unheard = 0
         self._lock = threading.Lock()
         self._closing = False
@@ -75,7 +75,7 @@ class _Voice:
         self.thread = threading.Thread(target=self._live, name=f"session {host}", daemon=True)
 
     def send(self, data: bytes) -> None:
-        self._unsent.append(data)
+        self._unsent.append(memoryview(data))
         self._ring()
 
     def heard(self, size: int) -> None:
@@ -100,8 +100,8 @@ class _Voice:
         try:
             self._program = program = self._start(self._host, self._script)
             try:
-                unreached = self._pump(program, stderr)
-                if unreached is None and not self._closing:
+                self._pump(program, stderr)
+                if not self._closing:
                     rc = program.status(1.0)
             finally:
                 program.end()
@@ -112,10 +112,11 @@ class _Voice:
             unreached = errors.broken_tool(error).of(self._host)
         self._news.put(Ended(self._host, rc, bytes(stderr), unreached))
 
-    def _pump(self, program: Program, stderr: bytearray) -> Unreached | None:
+    def _pump(self, program: Program, stderr: bytearray) -> None:
+        """Until the program ends or the session is closed. Raises CannotReach."""
         begun = bytearray()
         while not self._closing:
-            self._feed(program)
+            feed(program, self._unsent)
             with self._lock:
                 full = self._unheard >= self._cap
             out, err = (b"", b"") if full else program.take()
@@ -127,51 +128,26 @@ class _Voice:
                     self._say(bytes(line))
                 begun = bytearray(rest)
                 if len(begun) > LONGEST_LINE or any(len(line) > LONGEST_LINE for line in lines):
-                    return _too_long(self._host)
+                    raise CannotReach(
+                        UnreachedKind.FLOOD,
+                        f"The host printed a line longer than {LONGEST_LINE // 1024} KiB.",
+                        "Look at what its login files (~/.bashrc, /etc/profile.d) print.",
+                    )
             elif not err and not full and program.finished():
                 if begun:
                     self._say(bytes(begun))
-                return self._lost() if program.broken() else None
+                if program.broken():
+                    raise CannotReach(
+                        UnreachedKind.LOST,
+                        "The connection broke while the host was working.",
+                        "Check the network between this machine and the host, "
+                        "and that the host did not restart.",
+                    )
+                return
             if not out and not err:
                 program.wait(FOREVER)
-        return None
 
     def _say(self, text: bytes) -> None:
         with self._lock:
             self._unheard += len(text)
         self._news.put(Line(self._host, text))
-
-    def _feed(self, program: Program) -> None:
-        while self._unsent:
-            data = self._unsent[0]
-            try:
-                sent = program.give(memoryview(data)[:32768])
-            except OSError:
-                # It no longer reads; its end, which is coming, says why.
-                self._unsent.clear()
-                return
-            if sent == 0:
-                return
-            if sent == len(data):
-                self._unsent.popleft()
-            else:
-                self._unsent[0] = data[sent:]
-
-    def _lost(self) -> Unreached:
-        return Unreached(
-            self._host,
-            UnreachedKind.LOST,
-            "The connection broke while the host was working.",
-            "Check the network between this machine and the host, and that the host did not restart.",
-            (),
-        )
-
-
-def _too_long(host: str) -> Unreached:
-    return Unreached(
-        host,
-        UnreachedKind.FLOOD,
-        f"The host printed a line longer than {LONGEST_LINE // 1024} KiB.",
-        "Look at what its login files (~/.bashrc, /etc/profile.d) print.",
-        (),
-    )

@@ -1,4 +1,4 @@
-"""A thread for each host: what SSH and local programs share. How a program begins is theirs to say."""
+"""A thread for each host: what SSH and local programs share. They differ in how a program starts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Turn:
 
 
 class ThreadedTransport(ABC):
-    """`run` and `open` of `Transport`, given a way to begin a program and to give one up."""
+    """`run` and `open` of `Transport`, given a way to begin a program and to give up on one."""
 
     name: str
 
@@ -56,7 +56,7 @@ class ThreadedTransport(ABC):
 
     @abstractmethod
     def program(self, host: str, command: str, turn: Turn) -> Program:
-        """A running program. Called in the host's own thread; raises Failed."""
+        """A running program. Called in the host's own thread; raises CannotReach."""
 
     @abstractmethod
     def give_up(self, host: str) -> str:
@@ -81,7 +81,7 @@ class ThreadedTransport(ABC):
                 if turns.pop(host, None) is not None:
                     yield outcome
         finally:
-            # Interrupted, or nobody wants the rest.
+            # Interrupted, or the caller does not want the rest.
             for host in turns:
                 self.give_up(host)
 
@@ -97,7 +97,7 @@ class ThreadedTransport(ABC):
             program = self.program(host, script.command, turn)
             outcome = converse(host, program, script, turn.begin(), self._cap)
             if outcome.end is AnswerEnd.FLOOD:
-                # It may go on, heard or not.
+                # It may print on, even if it is not read.
                 self.give_up(host)
         except CannotReach as why:
             outcome = why.of(host)

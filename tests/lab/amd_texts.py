@@ -1,6 +1,6 @@
 """What amd-smi, rocm-smi and the kernel's ROCm driver print on a host with AMD Instinct MI300X. Pure.
 
-The layouts are those of `tests/samples/amd/`; `tests/samples/README.md` says where they come from; values are our own.
+The layouts are those of `tests/samples/amd/` (sources: `tests/samples/README.md`); the values are our own.
 """
 
 from __future__ import annotations

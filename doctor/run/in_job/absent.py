@@ -51,13 +51,9 @@ class Roster:
 
     @property
     def unheard(self) -> dict[str, str]:
-        """Hosts of which no rank came."""
-        return {
-            host: _summary(gone, self.waited) for host, gone in self.never.items() if not self._came(host)
-        }
-
-    def _came(self, host: str) -> bool:
-        return host in self.names.values()
+        """Hosts from which no rank came."""
+        absent = self.never.keys() - self.names.values()
+        return {host: _summary(self.never[host], self.waited) for host in absent}
 
     def _block(self, rank: int) -> int:
         most = max(len(ranks) for ranks in self.ranks.values()) if self.ranks else 1
@@ -96,7 +92,7 @@ class Roster:
         return tuple(Host(host, host, ranks=len(counts[host])) for host in order)
 
     def absent(self) -> Mapping[str, Unreached]:
-        """Calls everybody; each host on which a rank is missing."""
+        """Asks every rank to answer; each host on which one is missing."""
         gone = {host: list(each) for host, each in self.never.items()}
         for rank, state in self.hub.roll_call().items():
             member = self.hub.members[rank]

@@ -14,6 +14,7 @@ from doctor.run.in_job.limits import JOIN
 from doctor.run.in_job.messages import Hello, Welcome
 from doctor.run.in_job.rank_env import OWN, JobRank, is_scheduler, read_job_rank
 from doctor.run.request import Request
+from doctor.run.signals import stop_on_signals
 from doctor.text.terminal import put
 
 
@@ -25,9 +26,7 @@ def in_job(request: Request) -> int:
     me = _hello(seat)
     _forget()
     join = _join_seconds(request)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, _stopped)
+    stop_on_signals()
     if seat.rank == 0:
         from doctor.run.in_job.lead import lead
 
@@ -43,16 +42,6 @@ def in_job(request: Request) -> int:
     for words in outcome.words:
         put(f"doctor: {words}\n", sys.stderr)
     return outcome.code
-
-
-class _RankStopped(KeyboardInterrupt):
-    number = int(signal.SIGTERM)
-
-
-def _stopped(number: int, _frame: object) -> None:
-    stop = _RankStopped()
-    stop.number = number
-    raise stop
 
 
 def _join_seconds(request: Request) -> float:
@@ -79,6 +68,6 @@ def _hello(seat: JobRank) -> Hello:
 
 
 def _forget() -> None:
-    """What we start is no rank of the job: the processes that are examined must not look like some."""
+    """What we start is not a rank of the job, and must not look like one."""
     for name in [name for name in os.environ if OWN.fullmatch(name)]:
         del os.environ[name]

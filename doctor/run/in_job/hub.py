@@ -8,24 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from doctor import __version__
-from doctor.run.in_job import proc
+from doctor.run.in_job import messages, proc
 from doctor.run.in_job.limits import ANSWER, BEAT, SILENT, SLEPT, SOON, TAKE
 from doctor.run.in_job.listener import RankListener
-from doctor.run.in_job.messages import (
-    Beat,
-    Find,
-    Hello,
-    Look,
-    ProcessState,
-    ProgramEnded,
-    ProgramFailed,
-    RollCall,
-    RunVerdict,
-    StillHere,
-    Taken,
-    Welcome,
-    from_member,
-)
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.relayed_program import RelayedProgram
 from doctor.run.in_job.wire import CONTROL, STDERR, STDOUT, Loop, RankLink
@@ -35,7 +20,7 @@ from doctor.run.in_job.wire import CONTROL, STDERR, STDOUT, Loop, RankLink
 class Member:
     """One rank that came; `link` is None for rank 0 itself."""
 
-    hello: Hello
+    hello: messages.Hello
     link: RankLink | None = None
     here: int = 0
     taken: bool = False
@@ -61,13 +46,13 @@ class Member:
 @dataclass(slots=True)
 class _Question:
     answered: threading.Event = field(default_factory=threading.Event)
-    seen: ProcessState | None = None
+    seen: messages.ProcessState | None = None
 
 
 class Hub:
     """Call `listen`, then `join`; `close` at the end."""
 
-    def __init__(self, seat: JobRank, me: Hello) -> None:
+    def __init__(self, seat: JobRank, me: messages.Hello) -> None:
         self.seat = seat
         self.members: dict[int, Member] = {seat.rank: Member(me)}
         self.refused: dict[int, str] = {}
@@ -88,7 +73,7 @@ class Hub:
             self._door = RankListener(self.seat, self.loop.adopt)
 
     def join(self, seconds: float, progress: Callable[[int], None]) -> None:
-        """Return when all ranks have come, or after `seconds`; who comes later finds nobody."""
+        """Return when all ranks have come, or after `seconds`; a rank that comes later is not let in."""
         until = time.monotonic() + seconds
         with self._changed:
             while len(self.members) < self.seat.world and (left := until - time.monotonic()) > 0:
@@ -97,20 +82,20 @@ class Hub:
         if self._door:
             self._door.close()
 
-    def _came(self, link: RankLink, hello: Hello) -> None:
+    def _came(self, link: RankLink, hello: messages.Hello) -> None:
         why = self._unfit(hello)
         if why:
             self.refused[hello.rank] = why
-            link.tell(RunVerdict(2, [f"rank {hello.rank} was not let in: {why}"]))
+            link.tell(messages.RunVerdict(2, [f"rank {hello.rank} was not let in: {why}"]))
             return
         me = self.members[self.seat.rank].hello
         with self._changed:
             member = Member(hello, link)
             self.members[hello.rank] = self._by_link[link] = member
-            link.tell(Welcome(me.host, me.machine, me.pid, me.began))
+            link.tell(messages.Welcome(me.host, me.machine, me.pid, me.began))
             self._changed.notify_all()
 
-    def _unfit(self, hello: Hello) -> str:
+    def _unfit(self, hello: messages.Hello) -> str:
         if hello.version != __version__:
             return f"it runs cluster-doctor {hello.version[:40]}, rank 0 runs {__version__}"
         if hello.world != self.seat.world or hello.rank >= self.seat.world:
@@ -124,9 +109,9 @@ class Hub:
     def _heard(self, link: RankLink, kind: int, number: int, payload: bytes) -> None:
         member = self._by_link.get(link)
         if kind == CONTROL:
-            message = from_member(payload)
+            message = messages.MEMBER.decode(payload)
             if member is None:
-                if isinstance(message, Hello):
+                if isinstance(message, messages.Hello):
                     self._came(link, message)
                 return
             member.silent = False
@@ -138,19 +123,19 @@ class Hub:
 
     def _said(self, member: Member, message: object) -> None:
         with self._changed:
-            if isinstance(message, StillHere):
+            if isinstance(message, messages.StillHere):
                 member.here = max(member.here, message.serial)
-            elif isinstance(message, Taken):
+            elif isinstance(message, messages.Taken):
                 member.taken = True
-            elif isinstance(message, ProcessState):
+            elif isinstance(message, messages.ProcessState):
                 question = self._questions.get(message.serial)
                 if question is not None:
                     question.seen = message
                     question.answered.set()
-            elif isinstance(message, ProgramFailed | ProgramEnded):
+            elif isinstance(message, messages.ProgramFailed | messages.ProgramEnded):
                 program = self.programs.get(message.number)
                 if program is not None and program.link is member.link:
-                    program.over(message.rc if isinstance(message, ProgramEnded) else None, message)
+                    program.over(message.rc if isinstance(message, messages.ProgramEnded) else None, message)
             self._changed.notify_all()
 
     def _lost(self, link: RankLink) -> None:
@@ -177,7 +162,7 @@ class Hub:
         if now >= self._beat_at:
             self._beat_at = now + BEAT
             for _, link in linked:
-                link.tell(Beat())
+                link.tell(messages.Beat())
 
     # What is asked of them.
 
@@ -187,11 +172,11 @@ class Hub:
         return next((member for member in there if member.speaks), None)
 
     def roll_call(self, seconds: float = SILENT) -> dict[int, str]:
-        """Ranks that came and do not answer now, with the state of their process ('' where nobody knows)."""
+        """Ranks that came and do not answer now, with the state of their process ('' if unknown)."""
         serial = self._next()
         for member in self.members.values():
             if member.link:
-                member.link.tell(RollCall(serial))
+                member.link.tell(messages.RollCall(serial))
         began = time.monotonic()
         states: dict[int, str] = {}
         while True:
@@ -209,32 +194,30 @@ class Hub:
         return [m for m in self.members.values() if m.link and (m.gone or m.here < serial)]
 
     def _state(self, member: Member) -> str:
-        hello = member.hello
-        seen = self._ask(member, lambda serial: Look(serial, hello.pid, hello.began), hello.pid)
-        return seen.state if seen else (proc.GONE if member.gone else "")
+        """Of its process, as another rank of its host sees it."""
+        pid, began = member.hello.pid, member.hello.began
+        mates = [m for m in self.members.values() if m.place == member.place and m is not member and m.speaks]
+        if any(mate.link is None for mate in mates):
+            return proc.state(pid, began)
+        for mate in mates[:2]:
+            if mate.link and (seen := self._put(mate.link, lambda serial: messages.Look(serial, pid, began))):
+                return seen.state
+        return proc.GONE if member.gone else ""
 
-    def find(self, rank: int, place: tuple[str, str]) -> ProcessState | None:
+    def find(self, rank: int, place: tuple[str, str]) -> messages.ProcessState | None:
         """The process of a rank that has not come, if it runs on this host."""
         mate = self.leader(place)
         if mate is None:
             return None
         if mate.link is None:
             found = proc.find_rank(self.seat.variable, rank, self.seat.same)
-            return ProcessState(0, *found) if found else None
-        seen = self._put(mate.link, lambda serial: Find(serial, rank))
+            return messages.ProcessState(0, *found) if found else None
+        seen = self._put(mate.link, lambda serial: messages.Find(serial, rank))
         return seen if seen and seen.pid else None
 
-    def _ask(self, of: Member, question: Callable[[int], Look], pid: int) -> ProcessState | None:
-        """Somebody else of its host."""
-        mates = [m for m in self.members.values() if m.place == of.place and m is not of and m.speaks]
-        if any(mate.link is None for mate in mates):
-            return ProcessState(0, pid, proc.state(pid, of.hello.began))
-        for mate in mates[:2]:
-            if mate.link and (seen := self._put(mate.link, question)):
-                return seen
-        return None
-
-    def _put(self, link: RankLink, question: Callable[[int], Look | Find]) -> ProcessState | None:
+    def _put(
+        self, link: RankLink, question: Callable[[int], messages.Look | messages.Find]
+    ) -> messages.ProcessState | None:
         serial = self._next()
         asked = self._questions[serial] = _Question()
         link.tell(question(serial))
@@ -248,11 +231,11 @@ class Hub:
             return self._serial
 
     def tell(self, code: int, words: Sequence[str]) -> None:
-        """Give everybody the verdict, and wait until those that speak have it."""
+        """Send all ranks the verdict, and wait until those that answer have it."""
         waiting = [member for member in self.members.values() if member.link]
         for member in waiting:
             if member.link:
-                member.link.tell(RunVerdict(min(code, 255), [word[:400] for word in words][:20]))
+                member.link.tell(messages.RunVerdict(min(code, 255), [word[:400] for word in words][:20]))
         with self._changed:
             self._changed.wait_for(lambda: all(m.taken or not m.speaks for m in waiting), TAKE)
 

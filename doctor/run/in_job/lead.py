@@ -1,4 +1,4 @@
-"""Rank 0: waits for the others, examines the hosts through them, and tells them all one exit code."""
+"""Rank 0: waits for the others, examines the hosts through them, and sends them all one exit code."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.relay import JobTransport
 from doctor.run.progress import ProgressLine
 from doctor.run.request import Ready, Request
+from doctor.run.signals import signal_of
 from doctor.targets.inventory import Targets
 
 SOURCE = "the job"
@@ -35,7 +36,7 @@ def lead(seat: JobRank, me: Hello, request: Request, join: float) -> int:
             request = replace(request, way=replace(request.way, deadline=left))
         code = run_and_report(request, _ready(Roster(hub, join)))
     except KeyboardInterrupt as stop:
-        code = 128 + getattr(stop, "number", int(signal.SIGINT))
+        code = 128 + signal_of(stop)
         raise
     except DoctorError as error:
         code = error.exit_code
@@ -59,7 +60,7 @@ def _join(hub: Hub, request: Request, seconds: float) -> None:
 
 def _ready(roster: Roster) -> Ready:
     hub = roster.hub
-    told = tuple(
+    processes = tuple(
         ProcessEnv(
             f"rank {rank}",
             roster.names[member.place],
@@ -69,8 +70,8 @@ def _ready(roster: Roster) -> Ready:
         )
         for rank, member in sorted(hub.members.items())
     )
-    complete = len(told) == hub.seat.world  # who is missing is told as that
-    launch = Launch(SOURCE, told, complete=complete, live=True)
+    complete = len(processes) == hub.seat.world  # missing ranks are reported as such
+    launch = Launch(SOURCE, processes, complete=complete, live=True)
     return Ready(
         Targets(roster.hosts(), SOURCE, False, JobWishes(launch=launch)),
         JobTransport(hub, {name: place for place, name in roster.names.items()}, roster.unheard),

@@ -1,6 +1,6 @@
 """Every rank but rank 0: comes to it, does on this host what it asks, and waits for the verdict.
 
-It never waits for ever: not for rank 0 to be found, and not for one that has become silent.
+It waits neither endlessly for rank 0 to be found, nor for a rank 0 that has become silent.
 """
 
 from __future__ import annotations
@@ -11,24 +11,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from doctor.run.in_job import proc
+from doctor.run.in_job import messages, proc
 from doctor.run.in_job.limits import BEAT, SILENT, SLEPT
-from doctor.run.in_job.messages import (
-    Beat,
-    EndProgram,
-    Find,
-    HangUp,
-    Hello,
-    Look,
-    ProcessState,
-    RollCall,
-    RunVerdict,
-    StartProgram,
-    StillHere,
-    Taken,
-    Welcome,
-    from_head,
-)
 from doctor.run.in_job.programs import MOST_PROGRAMS, ServedProgram
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.wire import CONTROL, STDIN, Loop, RankLink, Stranger, introduce
@@ -50,11 +34,13 @@ class MemberOutcome:
 class Membership:
     """Call `follow`."""
 
-    def __init__(self, seat: JobRank, me: Hello, joined: Callable[[Welcome], None] = lambda _: None) -> None:
+    def __init__(
+        self, seat: JobRank, me: messages.Hello, joined: Callable[[messages.Welcome], None] = lambda _: None
+    ) -> None:
         self.seat, self.me, self._joined = seat, me, joined
         self.loop = Loop(self._heard, self._lost, self._drained, self._tick)
         self.link: RankLink | None = None
-        self.head: Welcome | None = None
+        self.head: messages.Welcome | None = None
         self._served: dict[int, ServedProgram] = {}
         self._outcome: MemberOutcome | None = None
         self._decided = threading.Event()
@@ -77,12 +63,12 @@ class Membership:
             self._end_programs()
         assert self._outcome is not None
         if self.link is not None and not self.link.closed:
-            self.link.tell(Taken())
-            self._flushed(self.link)
+            self.link.tell(messages.Taken())
+            self._wait_until_flushed(self.link)
         self.loop.stop()
         return self._outcome
 
-    def _flushed(self, link: RankLink) -> None:
+    def _wait_until_flushed(self, link: RankLink) -> None:
         """Rank 0 hangs up when everybody has the verdict; until then a launcher may end those without it."""
         until = time.monotonic() + SILENT / 2
         while not link.closed and time.monotonic() < until:
@@ -110,32 +96,34 @@ class Membership:
             return
         if kind != CONTROL:
             return
-        message = from_head(payload)
-        if isinstance(message, Welcome):
+        message = messages.HEAD.decode(payload)
+        if isinstance(message, messages.Welcome):
             self.head = message
             self._joined(message)
-        elif isinstance(message, RunVerdict):
+        elif isinstance(message, messages.RunVerdict):
             self._decide(MemberOutcome(message.code, tuple(message.words)))
-        elif isinstance(message, RollCall):
-            link.tell(StillHere(message.serial))
-        elif isinstance(message, Look):
-            link.tell(ProcessState(message.serial, message.pid, proc.state(message.pid, message.began)))
-        elif isinstance(message, Find):
+        elif isinstance(message, messages.RollCall):
+            link.tell(messages.StillHere(message.serial))
+        elif isinstance(message, messages.Look):
+            link.tell(
+                messages.ProcessState(message.serial, message.pid, proc.state(message.pid, message.began))
+            )
+        elif isinstance(message, messages.Find):
             pid, state = proc.find_rank(self.seat.variable, message.rank, self.seat.same) or (0, proc.GONE)
-            link.tell(ProcessState(message.serial, pid, state))
+            link.tell(messages.ProcessState(message.serial, pid, state))
         else:
             self._program(link, message)
 
     def _program(self, link: RankLink, message: object) -> None:
-        if isinstance(message, StartProgram):
+        if isinstance(message, messages.StartProgram):
             live = {number: each for number, each in self._served.items() if each.thread.is_alive()}
             if len(live) >= MOST_PROGRAMS:
                 raise ConnectionAbortedError
             self._served = {**live, message.number: ServedProgram(message.number, message.command, link)}
-        elif isinstance(message, HangUp | EndProgram):
+        elif isinstance(message, messages.HangUp | messages.EndProgram):
             served = self._served.get(message.number)
             if served is not None:
-                (served.hang_up if isinstance(message, HangUp) else served.end)()
+                (served.hang_up if isinstance(message, messages.HangUp) else served.end)()
 
     def _lost(self, link: RankLink) -> None:
         del link
@@ -156,7 +144,7 @@ class Membership:
             self._decide(MemberOutcome(LOST, (self._no_head(f"it has said nothing for {SILENT:.0f} s"),)))
         if now >= self._beat_at:
             self._beat_at = now + BEAT
-            link.tell(Beat())
+            link.tell(messages.Beat())
 
     def _no_head(self, what: str) -> str:
         mine = f"rank {self.seat.rank}: no verdict from rank 0"
@@ -170,7 +158,7 @@ class Membership:
 
 
 def _find(seat: JobRank, until: float) -> tuple[socket.socket | None, str]:
-    """Try all its places until somebody of this job answers."""
+    """Try all its places until a rank of this job answers."""
     why = "no answer"
     while True:
         for head in seat.heads:

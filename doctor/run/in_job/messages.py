@@ -1,4 +1,4 @@
-"""What ranks say to each other, beside the bytes of programs. Decoded with types; nonsense ends the link."""
+"""What ranks send each other, besides the bytes of programs. An invalid message ends the link."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Lines = Annotated[list[Text], msgspec.Meta(max_length=20)]
 
 
 class Hello(msgspec.Struct, tag_field="do", tag="hello", frozen=True):
-    """A rank comes. `machine` tells hosts of one name apart."""
+    """A rank comes. `machine` distinguishes hosts of the same name."""
 
     rank: Natural
     world: Natural
@@ -108,13 +108,5 @@ class RunVerdict(msgspec.Struct, tag_field="do", tag="verdict", frozen=True):
 
 FromHead = Welcome | Beat | RollCall | Look | Find | StartProgram | HangUp | EndProgram | RunVerdict
 
-_MEMBER: msgspec.json.Decoder[FromMember] = msgspec.json.Decoder(FromMember)
-_HEAD: msgspec.json.Decoder[FromHead] = msgspec.json.Decoder(FromHead)
-
-
-def from_member(payload: bytes) -> FromMember:
-    return _MEMBER.decode(payload)
-
-
-def from_head(payload: bytes) -> FromHead:
-    return _HEAD.decode(payload)
+MEMBER: msgspec.json.Decoder[FromMember] = msgspec.json.Decoder(FromMember)
+HEAD: msgspec.json.Decoder[FromHead] = msgspec.json.Decoder(FromHead)

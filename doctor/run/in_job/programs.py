@@ -8,6 +8,7 @@ from collections import deque
 from doctor.run.in_job.messages import ProgramEnded, ProgramFailed
 from doctor.run.in_job.wire import PIECE, STDERR, STDOUT, RankLink
 from doctor.transport.local import LocalProgram
+from doctor.transport.program import feed
 
 FOREVER = 3600.0
 STATUS_SECONDS = 1.0
@@ -21,7 +22,7 @@ class ServedProgram:
         self.number = number
         self._command = command
         self._link = link
-        self._in: deque[bytes] = deque()
+        self._in: deque[memoryview] = deque()
         self._program: LocalProgram | None = None
         self._hang_up = False
         self._end = False
@@ -29,8 +30,9 @@ class ServedProgram:
         self.thread.start()
 
     def give(self, data: bytes) -> None:
-        self._in.append(data)
-        self.ring()
+        if data:
+            self._in.append(memoryview(data))
+            self.ring()
 
     def hang_up(self) -> None:
         self._hang_up = True
@@ -62,7 +64,9 @@ class ServedProgram:
 
     def _pump(self, program: LocalProgram) -> int | None:
         while not self._end:
-            self._feed(program)
+            feed(program, self._in)
+            if self._hang_up and not self._in:
+                program.hang_up()
             out, err = (b"", b"") if self._link.full else program.take()
             for kind, data in ((STDOUT, out), (STDERR, err)):
                 for at in range(0, len(data), PIECE):
@@ -72,19 +76,3 @@ class ServedProgram:
                     return program.status(STATUS_SECONDS)
                 program.wait(FOREVER)
         return None
-
-    def _feed(self, program: LocalProgram) -> None:
-        while self._in:
-            try:
-                sent = program.give(memoryview(self._in[0]))
-            except OSError:
-                self._in.clear()
-                return
-            if sent == len(self._in[0]):
-                self._in.popleft()
-            elif sent == 0:
-                return
-            else:
-                self._in[0] = self._in[0][sent:]
-        if self._hang_up:
-            program.hang_up()

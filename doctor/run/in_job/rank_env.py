@@ -1,4 +1,4 @@
-"""Which rank of which job this process is, and where rank 0 may be: by what the launcher told it. Pure."""
+"""Which rank of which job this process is, and where rank 0 may be, from its variables. Pure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from doctor.text.nodeset import is_host
 
 FIRST_PORT, LAST_PORT = 20000, 29999
 TRIED = 4
-"""So many are tried, in the same order by all ranks."""
+"""The number of ports to try, in the same order on all ranks."""
 MOST_RANKS = 1_000_000
 KEY = "DOCTOR_JOB_KEY"
-"""A secret of the job, for networks on which others are not trusted."""
+"""A secret of the job, for networks that are not trusted."""
 OWN = re.compile(f"{launchers.OWN}|{KEY}")
-"""What makes a process a rank of the job: no program that we start is one."""
+"""Variables that make a process a rank of the job; the programs that we start are not ranks."""
 
 
 @dataclass(frozen=True, slots=True)

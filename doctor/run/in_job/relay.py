@@ -8,7 +8,7 @@ from doctor.model import UnreachedKind
 from doctor.run.in_job.hub import Hub
 from doctor.run.in_job.relayed_program import RelayedProgram
 from doctor.transport import errors
-from doctor.transport.local import LocalProgram
+from doctor.transport.local import LocalProgram, start_program
 from doctor.transport.program import OUTPUT_CAP, Program
 from doctor.transport.threads import ThreadedTransport, Turn
 
@@ -23,7 +23,7 @@ class JobTransport(ThreadedTransport):
         self._hub = hub
         self._places = places
         self._absent = absent
-        self._programs: dict[str, list[Program]] = {}
+        self._programs: dict[str, list[LocalProgram | RelayedProgram]] = {}
 
     def program(self, host: str, command: str, turn: Turn) -> Program:
         turn.begin()
@@ -32,34 +32,22 @@ class JobTransport(ThreadedTransport):
         leader = self._hub.leader(self._places[host])
         if leader is None:
             raise errors.CannotReach(UnreachedKind.LOST, "none of its ranks answers", "")
-        begun: Program
+        begun: LocalProgram | RelayedProgram
         if leader.link is None:
-            try:
-                begun = LocalProgram(command)
-            except OSError as error:
-                raise errors.not_started(error) from None
+            begun = start_program(command)
         else:
-            begun = relayed = RelayedProgram(leader.link, command)
-            self._hub.programs[relayed.number] = relayed
+            begun = RelayedProgram(leader.link, command)
+            self._hub.programs[begun.number] = begun
             if leader.link.closed:
-                relayed.cut()
+                begun.cut()
         self._programs.setdefault(host, []).append(begun)
         return begun
 
     def give_up(self, host: str) -> str:
         for program in self._programs.get(host, []):
-            _stop(program)
+            program.stop()
         return "it ran"
 
     def close(self) -> None:
         for host in list(self._programs):
             self.give_up(host)
-
-
-def _stop(program: Program) -> None:
-    """Make the program's own thread see its end."""
-    if isinstance(program, LocalProgram):
-        program.stop()
-    elif isinstance(program, RelayedProgram):
-        program.end()
-        program.cut()

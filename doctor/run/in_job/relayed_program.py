@@ -11,12 +11,12 @@ from doctor.run.in_job.wire import PIECE, STDIN, STDOUT, RankLink
 from doctor.transport.program import OUTPUT_CAP
 
 MOST_UNREAD = 2 * OUTPUT_CAP
-"""Beyond this a program that nobody reads is ended."""
+"""Bytes. A program with more unread output is ended."""
 _NUMBERS = itertools.count(1)
 
 
 class RelayedProgram:
-    """See `talk.Program`. What comes for it arrives in the thread of the hub's loop."""
+    """See `Program`. What comes for it arrives in the thread of the hub's loop."""
 
     def __init__(self, link: RankLink, command: str) -> None:
         self.number = next(_NUMBERS)
@@ -101,3 +101,8 @@ class RelayedProgram:
         if not self._let_go:
             self._let_go = True
             self.link.tell(EndProgram(self.number))
+
+    def stop(self) -> None:
+        """From another thread: make the program's own thread see its end."""
+        self.end()
+        self.cut()

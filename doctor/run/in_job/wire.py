@@ -1,6 +1,6 @@
 """Frames between two ranks of one job, and how they know that the other one belongs to it.
 
-Who listens speaks first, so that a port that is somebody else's hears nothing from us. Each side proves that
+The listening side speaks first, so that we send nothing to a port of another program. Each side proves that
 it knows the job's token, which never crosses the network.
 """
 
@@ -114,7 +114,7 @@ class RankLink:
         return self._waiting
 
     def flush(self) -> None:
-        """Send what fits. Raises OSError when nobody reads any more."""
+        """Send what fits. Raises OSError when the other side has gone."""
         with self._lock:
             while self._out:
                 try:
@@ -128,7 +128,7 @@ class RankLink:
                     self._out[0] = self._out[0][sent:]
 
     def frames(self) -> Iterator[tuple[int, int, bytes]]:
-        """What has come. Raises OSError at its end, and where it is no frame."""
+        """What has come. Raises OSError at its end, and where it is not a frame."""
         try:
             data = self.socket.recv(4 * PIECE)
         except BlockingIOError:

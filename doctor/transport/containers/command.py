@@ -69,7 +69,7 @@ def entered(host: Host) -> str:
 
 
 def enter_all(hosts: Sequence[Host], text: str | None) -> tuple[Host, ...]:
-    """What `--enter` says goes over what the inventory says; two hosts must not be one container."""
+    """`--enter` overrides the inventory. Raises UsageError where two hosts are one container."""
     if text is not None:
         try:
             check_entry(text)

@@ -10,13 +10,14 @@ from doctor.model import Host, Unreached, UnreachedKind
 from doctor.text.redact import redact
 from doctor.transport.containers.command import entered, tool_of
 from doctor.transport.containers.refusals import refusal_in
+from doctor.transport.errors import quoted
 
 LONGEST = 160
-"""Letters of what an engine said that a sentence quotes."""
+"""Characters of an engine's message that a sentence quotes."""
 
 
 def not_entered(why: Unreached, host: Host, said: str) -> Unreached:
-    """The way to the host is fine, and the command that enters was not. `said` is all that it printed."""
+    """The way to the host is fine, and the command that enters was not. `said` is everything it printed."""
     entry = redact(entered(host))
     here = host.enter_from == "controller"
     text = redact(said[:4000])
@@ -64,6 +65,5 @@ def _unknown(text: str, why: Unreached) -> str:
 
 def _line(text: str) -> str:
     """The last line is the one that ends it; those before are often notes."""
-    lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-    last = "".join(letter if letter.isprintable() else "?" for letter in lines[-1]) if lines else ""
-    return last if len(last) <= LONGEST else last[: LONGEST - 1] + "…"
+    lines = [line for line in text.splitlines() if line.strip()]
+    return quoted(lines[-1], LONGEST) if lines else ""

@@ -1,4 +1,4 @@
-"""Why a host could not be asked through Slurm, as sentences: what reasons.py is for SSH."""
+"""Why a host could not be asked through Slurm, as sentences."""
 
 from __future__ import annotations
 

@@ -16,22 +16,16 @@ _WHO = re.compile(r"^(?:srun|slurmstepd(?:-[\w.-]+)?|slurmd(?:-[\w.-]+)?): (?:er
 _LAUNCH = re.compile(r"Task launch for (?:StepId=)?\S+ failed on node ([\w.-]+): (.+)")
 _NODE_FAILED = re.compile(r"Node failure on ([\w.-]+)")
 _TASK_ENDED = re.compile(r"^([\w.-]+): tasks? [\d,\- ]+: (.+)")
-_CANCELLED = re.compile(
-    r"Force Terminated|CANCELLED|Job has been cancelled|job .{0,40}(?:cancelled|revoked)", re.IGNORECASE
-)
-_TIME_LIMIT = re.compile(r"DUE TO TIME LIMIT|time limit", re.IGNORECASE)
-_NODE_FAILURE = re.compile(r"DUE TO NODE FAILURE", re.IGNORECASE)
-_PREEMPTED = re.compile(r"DUE TO PREEMPTION", re.IGNORECASE)
-_NO_JOB = re.compile(
-    r"Unable to confirm allocation|Invalid job id|Job/step already completing|Expired or invalid job|"
-    r"No such job|job .{0,20}is no longer running|allocation .{0,40}revoked",
-    re.IGNORECASE,
-)
-_NO_CONTACT = re.compile(
-    r"Unable to contact slurm controller|slurm_load|Zero Bytes were transmitted|Socket timed out|"
-    r"Protocol authentication error|Invalid authentication credential|munge",
-    re.IGNORECASE,
-)
+_FATES = {
+    "time-limit": r"time limit",
+    "node-failure": r"DUE TO NODE FAILURE",
+    "preempted": r"DUE TO PREEMPTION",
+    "cancelled": r"Force Terminated|CANCELLED|job .{0,40}revoked",
+    "no-job": r"Unable to confirm allocation|Invalid job id|Job/step already completing|"
+    r"Expired or invalid job|No such job|job .{0,20}is no longer running|allocation .{0,40}revoked",
+    "no-contact": r"Unable to contact slurm controller|slurm_load|Zero Bytes were transmitted|"
+    r"Socket timed out|Protocol authentication error|Invalid authentication credential|munge",
+}
 _UNKNOWN_OPTION = re.compile(r"unrecognized option '?(--[\w-]+)|invalid option.*?(--[\w-]+)")
 _SECONDARY = re.compile(
     r"Application launch failed|Job step aborted|Waiting up to|forcing|retrying|StepId=\S+ aborted|"
@@ -41,7 +35,7 @@ _SECONDARY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SrunMessages:
-    """srun's own words about one step."""
+    """What srun printed about one step."""
 
     refused: dict[str, str]
     """Node -> why no task began there, as Slurm says it."""
@@ -52,7 +46,7 @@ class SrunMessages:
     option: str = ""
     """An option that this srun does not know."""
     first: str = ""
-    """The first line that says anything, for what nobody foresaw."""
+    """The first line that says anything, for failures that are not listed here."""
 
 
 def read_words(lines: Iterable[str]) -> SrunMessages:
@@ -78,33 +72,15 @@ def read_words(lines: Iterable[str]) -> SrunMessages:
 
 
 def _fate(text: str) -> str:
-    for name, pattern in (
-        ("time-limit", _TIME_LIMIT),
-        ("node-failure", _NODE_FAILURE),
-        ("preempted", _PREEMPTED),
-        ("cancelled", _CANCELLED),
-        ("no-job", _NO_JOB),
-        ("no-contact", _NO_CONTACT),
-    ):
-        if pattern.search(text):
-            return name
-    return ""
+    return next((fate for fate, words in _FATES.items() if re.search(words, text, re.IGNORECASE)), "")
 
 
 _NODE = re.compile(r"^NodeName=(\S+) ", re.MULTILINE)
 _STATE = re.compile(r" State=(\S+)")
 _REASON = re.compile(r" Reason=(.*?)(?: (?:Comment|ResumeAfterTime|Extra|InstanceId|InstanceType)=|$)")
-_OUT = frozenset(
-    {
-        "DOWN",
-        "NOT_RESPONDING",
-        "FAIL",
-        "POWERED_DOWN",
-        "POWERING_DOWN",
-        "POWER_DOWN",
-        "REBOOT_ISSUED",
-        "FUTURE",
-    }
+_OUT = re.compile(
+    r"\*|\b(?:DOWN|NOT_RESPONDING|FAIL|POWERED_DOWN|POWERING_DOWN|POWER_DOWN|REBOOT_ISSUED|FUTURE)\b",
+    re.IGNORECASE,
 )
 
 
@@ -122,12 +98,7 @@ def down_nodes(text: str) -> list[DownNode]:
     found = []
     for line in text.splitlines():
         name, state = _NODE.match(line), _STATE.search(line)
-        if not name or not state:
-            continue
-        words = state[1].upper()
-        flags = {flag.rstrip("*~#!%$@^-") for flag in words.split("+")}
-        flags |= {"NOT_RESPONDING"} if "*" in words else set()
-        if flags & _OUT:
+        if name and state and _OUT.search(state[1]):
             reason = _REASON.search(line)
             found.append(DownNode(name[1], quoted(state[1], 60), quoted(reason[1], 160) if reason else ""))
     return found

@@ -16,7 +16,7 @@ MOST_UNSENT = 1024 * 1024
 
 
 class SrunProgram:
-    """See `talk.Program`. The step's threads fill it; `news` tells them that there is something to send."""
+    """See `Program`. The step's threads fill it; `news` wakes them when there is something to send."""
 
     def __init__(self, name: str, news: Callable[[], None], ended: Callable[[], None]) -> None:
         self.name = name
@@ -72,7 +72,7 @@ class SrunProgram:
     def hung_up(self) -> bool:
         return self._hung_up
 
-    # For whoever talks to it.
+    # For the thread that talks to it.
 
     def wait(self, seconds: float) -> None:
         self._bell.wait(seconds)
@@ -98,7 +98,7 @@ class SrunProgram:
         return max(0, min(room, len(data)))
 
     def finished(self) -> bool:
-        """Raises Failed where there is more to say than that it broke."""
+        """Raises CannotReach where more is known than that it broke."""
         with self._lock:
             over = not self._open and not self._out and not self._err
             words, flooded = self._words, self._flooded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -23,20 +24,9 @@ TOGETHER = 0.003
 CLOSE_SECONDS = 3.0
 TERM_SECONDS = 3.0
 
-# What of Slurm's own variables srun needs; the others are options of the job's, and would bend the step.
-_KEPT = frozenset(
-    {
-        "SLURM_CLUSTERS",
-        "SLURM_CLUSTER_NAME",
-        "SLURM_CONF",
-        "SLURM_CONF_SERVER",
-        "SLURM_JOBID",
-        "SLURM_JOB_ID",
-        "SLURM_JWT",
-        "SLURM_SACK_KEY",
-        "SLURM_SACK_JWKS",
-        "SLURM_WORKING_CLUSTER",
-    }
+# The variables of Slurm that srun needs; the others are options of the job, and would bend the step.
+_KEPT = re.compile(
+    r"SLURM_(CLUSTERS|CLUSTER_NAME|CONF|CONF_SERVER|JOB_?ID|JWT|SACK_(KEY|JWKS)|WORKING_CLUSTER)"
 )
 OPTIONS = ("--overlap", "--mpi=none", "--kill-on-bad-exit=0", "--no-kill", "--cpu-bind=none", "--wait=0")
 
@@ -44,7 +34,7 @@ OPTIONS = ("--overlap", "--mpi=none", "--kill-on-bad-exit=0", "--no-kill", "--cp
 def own_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """For srun: without the options that the job's own variables are."""
     prefixes = ("SLURM_", "SRUN_", "SLURMD_", "PMI_", "PMIX_")
-    return {name: value for name, value in environ.items() if name in _KEPT or not name.startswith(prefixes)}
+    return {n: value for n, value in environ.items() if _KEPT.fullmatch(n) or not n.startswith(prefixes)}
 
 
 class SrunStep:
@@ -53,7 +43,7 @@ class SrunStep:
     def __init__(
         self, names: Sequence[str], environ: Mapping[str, str], without: frozenset[str] = frozenset()
     ) -> None:
-        """Raises OSError where there is no srun."""
+        """Raises OSError where srun is not installed."""
         self.names = tuple(names)
         self.token = secrets.token_hex(8)
         self.voices = {name: SrunProgram(name, self._news, self._one_ended) for name in names}
@@ -202,10 +192,7 @@ class SrunStep:
             if self._process.poll() is None:
                 if self._speaker is None:
                     self._end_input()
-                for grace, number in (
-                    (CLOSE_SECONDS, signal.SIGTERM),
-                    (TERM_SECONDS, signal.SIGKILL),
-                ):
+                for grace, number in ((CLOSE_SECONDS, signal.SIGTERM), (TERM_SECONDS, signal.SIGKILL)):
                     if self._gone(grace):
                         break
                     self._process.send_signal(number)

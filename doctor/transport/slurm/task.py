@@ -2,11 +2,11 @@
 
 srun gives its own stdin to every task, and mixes the tasks' output line by line. So each line to a host
 carries the names that it is for, and each task picks its own; each line from a host carries the run's token
-and the host's name. Slurm may cut lines that are longer than 1023 bytes: longer ones travel in pieces, each
-of which but the last ends in a bare `%`.
+and the host's name. Slurm may cut lines that are longer than 1023 bytes: longer ones travel in pieces, and
+each piece but the last ends in a bare `%`.
 
 The task needs a POSIX sh and GNU sed. It shows itself, is given the command and how many lines that has, runs
-it with the rest as stdin, and tells the exit status when both streams have ended. It ends with its stdin.
+it with the rest as stdin, and prints the exit status when both streams have ended. It ends with its stdin.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def openings(texts: dict[str, list[bytes]]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """One line of srun's output. `host` is None where it is srun that speaks, or anybody else."""
+    """One line of srun's output. `host` is None where srun itself, or something else, printed it."""
 
     host: str | None
     kind: Literal["data", "hello", "ended", "other"]

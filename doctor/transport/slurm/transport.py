@@ -112,10 +112,8 @@ class SlurmTransport:
                 raise
             step.close()
         for host in scripts:
-            if host not in crew.failed:
-                words = crew.step.words if crew.step else None
-                assert words is not None
-                crew.failed[host] = errors.no_step(words, crew.step.rc if crew.step else None)
+            if host not in crew.failed and crew.step:
+                crew.failed[host] = errors.no_step(crew.step.words, crew.step.rc)
         return crew
 
     def _launched(self, step: SrunStep, crew: _Crew) -> bool:

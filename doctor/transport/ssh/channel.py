@@ -38,7 +38,7 @@ class _Window(threading.Condition):
 
 
 class ChannelProgram:
-    """See `talk.Program`."""
+    """See `Program`."""
 
     def __init__(self, channel: paramiko.Channel, wire: ParamikoTransport) -> None:
         self._channel = channel

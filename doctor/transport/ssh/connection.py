@@ -14,7 +14,7 @@ import paramiko
 
 from doctor.transport import errors
 from doctor.transport.errors import CannotReach, Destination
-from doctor.transport.ssh import jump_errors
+from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.channel import ChannelProgram
 from doctor.transport.ssh.config import HostSettings
 from doctor.transport.ssh.login import HostIdentity, Shared, log_in
@@ -35,7 +35,7 @@ class TooManyStarts(Exception):
 
 
 class SshConnection:
-    """A connection that is logged in. `used` tells whether a channel was ever opened on it."""
+    """A connection that is logged in. `used`: whether a channel was ever opened on it."""
 
     def __init__(self, to: Destination, wire: ParamikoTransport, undo: list[Undo]) -> None:
         self.to = to
@@ -47,7 +47,7 @@ class SshConnection:
         return self.wire.is_active()
 
     def start(self, command: str, seconds: float) -> ChannelProgram:
-        """Run a command. Raises ChannelException when the server opens no (further) session, else Failed."""
+        """Run a command. Raises ChannelException if no (further) session opens, else CannotReach."""
         until = time.monotonic() + seconds
         watch = threading.Timer(seconds, self.wire.hang_up)
         watch.daemon = True
@@ -100,7 +100,7 @@ class Dial:
             undo()
 
     def link(self) -> SshConnection:
-        """Connect and log in. Raises Failed."""
+        """Connect and log in. Raises CannotReach."""
         identity = HostIdentity(self._settings, self._shared)
         for attempt in range(RETRIES + 1):
             try:
@@ -160,11 +160,11 @@ class Dial:
             channel = jump.wire.tunnel(settings.address, settings.port, seconds)
         except (paramiko.SSHException, EOFError, OSError) as error:
             if not jump.alive():
-                raise jump_errors.jump_failed(
+                raise ssh_errors.jump_failed(
                     jump.to.name, errors.lost(jump.to, "the connection onwards")
                 ) from None
             code, words = jump.wire.refusal() or (2, "" if "imeout" in str(error) else str(error))
-            raise jump_errors.tunnel_refused(self._to, jump.to.name, code, words, seconds) from None
+            raise ssh_errors.tunnel_refused(self._to, jump.to.name, code, words, seconds) from None
         self._undo.append(channel.close)
         return channel
 
@@ -192,7 +192,7 @@ class Dial:
     def _why_not(
         self, wire: ParamikoTransport, timed_out: bool, seconds: float
     ) -> CannotReach | TooManyStarts:
-        """What became of a handshake that did not end well."""
+        """Why a handshake failed."""
         self._left()
         error = wire.get_exception()
         packets = wire.packetizer
@@ -202,9 +202,9 @@ class Dial:
             if error is None or isinstance(error, (EOFError, OSError)):
                 return errors.lost(self._to, "the key exchange", (wire.farewell or (0, ""))[1])
             return errors.not_ssh(self._to, str(error))
-        # Without `broke`, it was our own greeting that could not be sent any more.
+        # Without `broke`, our own greeting could not be sent.
         if isinstance(packets.broke or error, (EOFError, ConnectionError)) and not timed_out:
             if self._proxy is not None and self._proxy.failed():
-                return jump_errors.proxy_failed(self._to, self._proxy.command, self._proxy.said())
+                return ssh_errors.proxy_failed(self._to, self._proxy.command, self._proxy.said())
             return TooManyStarts(packets.said_first)
         return errors.no_banner(self._to, seconds, packets.said_first)

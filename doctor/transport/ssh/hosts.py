@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from doctor.model import UnreachedKind
 from doctor.transport.errors import CannotReach
-from doctor.transport.ssh import jump_errors
+from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.config import DEEPEST_JUMP, HostSettings, SshConfig
 from doctor.transport.ssh.connection import Dial, SshConnection
 from doctor.transport.ssh.login import Shared
@@ -31,7 +31,7 @@ class HostConnection:
         return self._dial.doing if self._dial is not None else "it waited for its turn"
 
     def connect(self, shared: Shared, through: SshConnection | None, deadline: float) -> SshConnection:
-        """A new connection. An old one stays open for what still runs on it. Raises Failed."""
+        """A new connection. An old one stays open for what still runs on it. Raises CannotReach."""
         self._dial = Dial(self.settings, shared, through, deadline)
         self.link = self._dial.link()
         self._links.append(self.link)
@@ -45,7 +45,7 @@ class HostConnection:
 
 
 class Jumps:
-    """The jump hosts. Whoever comes first makes the connection, the others wait for it."""
+    """The jump hosts. The first thread makes the connection; the others wait for it."""
 
     def __init__(self, config: SshConfig, shared: Shared) -> None:
         self._config = config
@@ -54,9 +54,9 @@ class Jumps:
         self._jumps: dict[tuple[str, ...], _Jump] = {}
 
     def connect(self, door: HostConnection, begin: Begin) -> SshConnection:
-        """A new connection to `door`, through its jump hosts if it has any. Raises Failed.
+        """A new connection to `door`, through its jump hosts if it has any. Raises CannotReach.
 
-        `begin` starts the host's time, and is called when its turn has come on the jump host, too.
+        `begin` starts the host's time, and is called once the jump host has room for it, too.
         """
         return self._onwards(door, door.settings.jumps, begin)
 
@@ -74,7 +74,7 @@ class Jumps:
             return door.connect(self._shared, jump.door.link, begin())
 
     def _jump(self, hops: tuple[str, ...], begin: Begin) -> _Jump:
-        """The last of `hops`, connected. Raises Failed (JUMP), in the same words for everyone."""
+        """The last of `hops`, connected. Raises CannotReach (JUMP), in the same words for every host."""
         jump = self._known(hops)
         with jump.lock:
             if jump.failed is not None:
@@ -85,13 +85,13 @@ class Jumps:
                     self._onwards(jump.door, jump.before, begin)
                 except CannotReach as why:
                     jump.failed = (
-                        why if why.kind is UnreachedKind.JUMP else jump_errors.jump_failed(hops[-1], why)
+                        why if why.kind is UnreachedKind.JUMP else ssh_errors.jump_failed(hops[-1], why)
                     )
                     raise jump.failed from None
         return jump
 
     def _known(self, hops: tuple[str, ...]) -> _Jump:
-        """The last of `hops`, and all before it are looked up, too. Raises Failed for a way without end.
+        """The last of `hops`, and all before it are looked up, too. Raises CannotReach for an endless chain.
 
         Before any lock is held: in a circle, each would wait for the other.
         """
@@ -103,7 +103,7 @@ class Jumps:
                 chain = self._jumps[chain].before
                 if not chain:
                     return self._jumps[hops]
-        raise jump_errors.jump_failed(hops[-1], jump_errors.jump_loop(DEEPEST_JUMP))
+        raise ssh_errors.jump_failed(hops[-1], ssh_errors.jump_loop(DEEPEST_JUMP))
 
 
 class _Jump:

@@ -1,6 +1,6 @@
 """The known_hosts files: read once, asked for each host, appended to when a new key is accepted.
 
-Keys are compared as bytes; which key a host proved to have is the wire's business.
+Keys are compared as bytes; the handshake proves that the host has the key.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Known:
     entries: tuple[KnownHost, ...]
 
     def algorithms(self) -> tuple[str, ...]:
-        """What to ask the host for first, so that it shows a key that is known."""
+        """What to ask the host for first, so that it shows a known key."""
         kinds = dict.fromkeys(e.kind for e in self.entries if e.mark is KeyMark.NONE)
         order = [kind for kind in ALGORITHMS if kind in kinds]
         return tuple(name for kind in order for name in ALGORITHMS[kind])
@@ -135,7 +135,7 @@ class _Book:
                 self._hashed.append((base64.b64decode(salt), base64.b64decode(digest), entry))
             except (ValueError, binascii.Error):
                 return
-        elif any(sign in entry.names for sign in "*?!"):
+        elif any(character in entry.names for character in "*?!"):
             self._patterns.append(entry)
         else:
             for name in entry.names.lower().split(","):

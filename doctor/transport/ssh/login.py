@@ -12,7 +12,7 @@ from paramiko.auth_handler import AuthHandler
 from paramiko.ssh_exception import PartialAuthentication
 
 from doctor.transport import errors
-from doctor.transport.ssh import key_errors
+from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.config import HostSettings, default_known_hosts
 from doctor.transport.ssh.keys import KeyRing, Offer
 from doctor.transport.ssh.known_hosts import Judgement, Known, KnownHosts, fingerprint, known_as
@@ -30,7 +30,7 @@ class Shared:
 
 
 class HostIdentity:
-    """Who a host should be, as far as known_hosts tells."""
+    """The identity that known_hosts gives a host."""
 
     def __init__(self, settings: HostSettings, shared: Shared) -> None:
         self._settings = settings
@@ -38,11 +38,11 @@ class HostIdentity:
         self._known = self._look_up()
 
     def algorithms(self) -> tuple[str, ...]:
-        """What to ask for in the handshake, so that the host shows a key that is known."""
+        """What to ask for in the handshake, so that the host shows a known key."""
         return self._known.algorithms()
 
     def check(self, wire: ParamikoTransport) -> None:
-        """Before anything of ours is sent: neither a name nor a key goes to a wrong host. Raises Failed."""
+        """Runs before we send anything: a wrong host sees neither a name nor a key. Raises CannotReach."""
         settings = self._settings
         to = settings.destination()
         key = wire.get_remote_server_key()
@@ -51,17 +51,17 @@ class HostIdentity:
         if judgement is Judgement.KNOWN:
             return
         name = self._names()[0]
-        shown = key_errors.Presented(key.get_name(), fingerprint(blob), name)
+        shown = ssh_errors.Presented(key.get_name(), fingerprint(blob), name)
         if judgement is Judgement.REVOKED and entry is not None:
-            raise key_errors.key_revoked(to, shown, entry.file, entry.line)
+            raise ssh_errors.key_revoked(to, shown, entry.file, entry.line)
         if judgement is Judgement.CHANGED and entry is not None:
             old = f"{entry.kind} {fingerprint(entry.key)}"
             default = entry.file == default_known_hosts()
-            raise key_errors.key_changed(to, shown, old, entry.file, entry.line, default)
+            raise ssh_errors.key_changed(to, shown, old, entry.file, entry.line, default)
         files = settings.user_known_hosts
         if not settings.accept_new or self._known.only_authority():
             file = files[0] if files else default_known_hosts()
-            raise key_errors.key_unknown(to, shown, file, self._known.only_authority())
+            raise ssh_errors.key_unknown(to, shown, file, self._known.only_authority())
         if files:
             self._remember(name, key.get_name(), blob, files[0])
 
@@ -85,14 +85,14 @@ class HostIdentity:
 
 
 def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left: Callable[[], float]) -> None:
-    """Offer keys until one is taken. `left` tells the seconds that remain. Raises Failed."""
+    """Offer keys until one is taken. `left` returns the seconds that remain. Raises CannotReach."""
     to = settings.destination()
     unusable: dict[str, str] = {}
     offered: list[Offer] = []
     allowed: list[str] = []
     for offer in keys.offers(settings, unusable):
         if not wire.is_active():
-            # It hangs up after so many refused keys (MaxAuthTries).
+            # The server hangs up after MaxAuthTries refused keys.
             break
         offered.append(offer)
         error = _ask(wire, to, partial(wire.auth_publickey, settings.user, offer.key), left)
@@ -100,7 +100,7 @@ def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left:
             keys.worked(offer)
             return
         if isinstance(error, PartialAuthentication):
-            raise key_errors.second_factor(to, offer.label, error.allowed_types)
+            raise ssh_errors.second_factor(to, offer.label, error.allowed_types)
         if isinstance(error, paramiko.BadAuthenticationType):
             allowed = error.allowed_types
             break
@@ -114,7 +114,7 @@ def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left:
         raise errors.lost(to, "the login")
     problems = [f"{name} ({why})" for name, why in unusable.items()]
     locked = [name for name, why in unusable.items() if "passphrase" in why]
-    raise key_errors.login_refused(to, [o.label for o in offered], problems, allowed, words, locked)
+    raise ssh_errors.login_refused(to, [o.label for o in offered], problems, allowed, words, locked)
 
 
 def _ask(

@@ -1,4 +1,4 @@
-"""paramiko's transport with its costs and its trust in the peer taken down.
+"""paramiko's transport, cheaper and with less trust in the peer.
 
 paramiko polls each socket ten times a second, starts a timer thread for each handshake, reads packets of any
 length, and forgets why a peer refused. Nothing here knows about hosts, keys or scripts.
@@ -30,8 +30,7 @@ KEX = ("curve25519-sha256@libssh.org", "ecdh-sha2-nistp256")
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
 NEVER = ("aes128-cbc", "aes192-cbc", "aes256-cbc", "3des-cbc", "hmac-md5", "hmac-md5-96", "hmac-sha1-96")
 
-# What goes wrong is read from exceptions and from the attributes of `ParamikoTransport`; a log line
-# would only reach the terminal as a traceback.
+# Failures are read from exceptions and attributes; a log line would only be a traceback on the terminal.
 logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
 
@@ -94,7 +93,7 @@ class Packets(Packetizer):
         self._kept += chunk
 
     def start_handshake(self, timeout: float) -> None:
-        """No timer thread: whoever waits for the handshake closes the socket when it takes too long."""
+        """No timer thread: whatever waits for the handshake closes the socket in time."""
 
     def handshake_timed_out(self) -> bool:
         return False
@@ -130,7 +129,7 @@ class ParamikoTransport(paramiko.Transport):
         try:
             super().run()
         except Exception as error:
-            # A thread's traceback must not reach the terminal; whoever waits for this wire reads the error.
+            # A thread's traceback must not reach the terminal; a waiting thread reads the error.
             self.saved_exception = self.saved_exception or error
 
     def hang_up(self) -> None:
@@ -151,7 +150,7 @@ class ParamikoTransport(paramiko.Transport):
         return self.refusals.pop(getattr(self._opened_here, "channel", -1), None)
 
     def _next_channel(self) -> int:
-        # Channels opened by several threads share one `saved_exception`; the number tells them apart.
+        # Channels opened by several threads share one `saved_exception`; the number distinguishes them.
         channel: int = super()._next_channel()  # type: ignore[misc]
         self._opened_here.channel = channel
         return channel
@@ -167,6 +166,6 @@ class ParamikoTransport(paramiko.Transport):
 
 
 def _first(wanted: Sequence[str], offered: Sequence[str]) -> tuple[str, ...]:
-    """`wanted` (as far as offered) ahead of the rest of `offered`, without what is broken."""
+    """The offered ones of `wanted`, then the rest of `offered`, without the broken ones."""
     ahead = tuple(name for name in wanted if name in offered)
     return ahead + tuple(name for name in offered if name not in ahead and name not in NEVER)

@@ -1,4 +1,4 @@
-"""What the person says about SSH on the command line. No paramiko here: `doctor --help` reads this file."""
+"""The SSH options of the command line. No paramiko here: `doctor --help` reads this file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from doctor.transport.program import OUTPUT_CAP
 class SshSettings:
     """The SSH flags. None means: as ssh_config says, else as `ssh` would do by default.
 
-    `config_file` None is ~/.ssh/config and then /etc/ssh/ssh_config; "none" and "/dev/null" are no file.
+    `config_file` None is ~/.ssh/config and then /etc/ssh/ssh_config; "none" and "/dev/null" mean no file.
     `fanout` limits connections being made, never those that are open. `output_cap` is per host and stream.
     """
 

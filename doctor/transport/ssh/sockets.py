@@ -17,7 +17,7 @@ SILENT_LOSS = 15
 
 
 def connect(address: str, port: int, seconds: float, made: Callable[[socket.socket], None]) -> socket.socket:
-    """Try each address of the name in turn, all within `seconds`. `made` is told of each socket.
+    """Try each address of the name in turn, all within `seconds`. `made` is called with each socket.
 
     Raises OSError: gaierror when the name is unknown, else what the last address answered.
     """
@@ -48,7 +48,7 @@ def connect(address: str, port: int, seconds: float, made: Callable[[socket.sock
 
 
 def sever(sock: socket.socket) -> None:
-    """Break a connection from any thread: closing alone would leave it open for whoever reads from it."""
+    """Break a connection from any thread: closing alone leaves it open for a thread that reads."""
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
     sock.close()

@@ -1,7 +1,6 @@
 """Scripts and sessions over SSH, without a single `ssh` process.
 
-How a connection is made is link.py's, which there are, doors.py's; what is said over them, talk.py's and
-session.py's.
+`connection` makes a connection, and `hosts` keeps them.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 from doctor.errors import UsageError
 from doctor.model import Host
 from doctor.transport.ssh.config import HostSettings, SshConfig
-from doctor.transport.ssh.key_errors import Presented, key_changed
+from doctor.transport.ssh.errors import Presented, key_changed
 from doctor.transport.ssh.known_hosts import Judgement, KnownHosts
 from doctor.transport.ssh.settings import SshSettings
 

@@ -252,85 +252,62 @@ class Options(TypedDict, total=False):
     sphere: Sphere | None
 
 
+class OfHost(Options, total=False):
+    scope: Literal[Scope.HOST]
+
+
+class OfCluster(Options):
+    scope: Literal[Scope.CLUSTER]
+
+
 Problems = Iterator[Problem]
-Host = Literal[Scope.HOST]
-Cluster = Literal[Scope.CLUSTER]
 
 
 @overload
-def check(
-    id: str, a: Need[A], /, *, scope: Host = ..., **options: Unpack[Options]
-) -> Callable[[Callable[[A], Problems]], Check]: ...
+def check(id: str, a: Need[A], /, **rest: Unpack[OfHost]) -> Callable[[Callable[[A], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Need[A], b: Need[B], /, *, scope: Host = ..., **options: Unpack[Options]
+    id: str, a: Need[A], b: Need[B], /, **rest: Unpack[OfHost]
 ) -> Callable[[Callable[[A, B], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Need[A], b: Need[B], c: Need[C], /, *, scope: Host = ..., **options: Unpack[Options]
+    id: str, a: Need[A], b: Need[B], c: Need[C], /, **rest: Unpack[OfHost]
 ) -> Callable[[Callable[[A, B, C], Problems]], Check]: ...
 @overload
 def check(
-    id: str,
-    a: Need[A],
-    b: Need[B],
-    c: Need[C],
-    d: Need[D],
-    /,
-    *,
-    scope: Host = ...,
-    **options: Unpack[Options],
+    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], /, **rest: Unpack[OfHost]
 ) -> Callable[[Callable[[A, B, C, D], Problems]], Check]: ...
 @overload
 def check(
-    id: str,
-    a: Need[A],
-    b: Need[B],
-    c: Need[C],
-    d: Need[D],
-    e: Need[E],
-    /,
-    *,
-    scope: Host = ...,
-    **options: Unpack[Options],
+    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], e: Need[E], /, **rest: Unpack[OfHost]
 ) -> Callable[[Callable[[A, B, C, D, E], Problems]], Check]: ...
 @overload
 def check(
-    id: str,
-    a: Need[A],
-    b: Need[B],
-    c: Need[C],
-    d: Need[D],
-    e: Need[E],
-    f: Need[F],
-    /,
-    *,
-    scope: Host = ...,
-    **options: Unpack[Options],
+    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], e: Need[E], f: Need[F], /, **rest: Unpack[OfHost]
 ) -> Callable[[Callable[[A, B, C, D, E, F], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Fact[A], /, *, scope: Cluster, **options: Unpack[Options]
+    id: str, a: Fact[A], /, **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[[Mapping[str, A]], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Fact[A], b: Given[B], /, *, scope: Cluster, **options: Unpack[Options]
+    id: str, a: Fact[A], b: Given[B], /, **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[[Mapping[str, A], B], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Fact[A], b: Given[B], c: Given[C], /, *, scope: Cluster, **options: Unpack[Options]
+    id: str, a: Fact[A], b: Given[B], c: Given[C], /, **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[[Mapping[str, A], B, C], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Given[A], /, *, scope: Cluster, **options: Unpack[Options]
+    id: str, a: Given[A], /, **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[[A], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Given[A], b: Given[B], /, *, scope: Cluster, **options: Unpack[Options]
+    id: str, a: Given[A], b: Given[B], /, **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[[A, B], Problems]], Check]: ...
 @overload
 def check(
-    id: str, /, *needs: Need[Any], scope: Cluster, **options: Unpack[Options]
+    id: str, /, *needs: Need[Any], **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[..., Problems]], Check]: ...
 def check(
     id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: Unpack[Options]

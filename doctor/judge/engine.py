@@ -25,7 +25,7 @@ class Facts:
     def __init__(
         self, heard: Mapping[str, HostAnswer], known: Mapping[tuple[str, str], Any] | None = None
     ) -> None:
-        """`known` are values that are no question to ask the host: (host, fact) -> value."""
+        """`known` are values that need not be asked of the host: (host, fact) -> value."""
         self._heard = heard
         self._parsed: dict[tuple[str, str], Any] = dict(known or {})
         self.hosts = tuple(heard)

@@ -80,7 +80,7 @@ def _groups(results: Sequence[Result], checks: Mapping[str, Check], sights: View
 
 
 def _key(result: Result, check: Check | None, sights: Views) -> object:
-    """Equal keys tell the same fault; a fault that names several culprits stays by itself."""
+    """Results with equal keys are one fault; a fault that names several culprits is not folded."""
     problem = result.problem
     if problem is None:
         return (result.check, result.status, result.reason)

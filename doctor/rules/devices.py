@@ -1,4 +1,4 @@
-"""The NPUs that a job uses: which those are, what was told of them, and which differ from the others."""
+"""The NPUs that a job uses: which they are, what is known of them, and which differ from the others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HostDevice = tuple[str, int]
 
 
 def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple[dict[int, T], str]:
-    """What was told of the job's devices, and why nothing of the others. Skip where it cannot be asked."""
+    """What is known of the job's devices, and why the rest is not. Skips where none can be read."""
     mine = {device: said[device] for device in used(said, plan, host)}
     if not mine:
         raise Skip("the job uses no NPU here")
@@ -41,7 +41,7 @@ def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple
 
 
 def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[HostDevice, T], dict[str, str]]:
-    """The same of all hosts: what was told, and host -> why something was not."""
+    """The same for all hosts: what is known, and host -> why something is not."""
     known: dict[HostDevice, T] = {}
     silent: dict[str, str] = {}
     reason = "there is no NPU"
@@ -60,7 +60,7 @@ def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[Ho
 
 
 def note_unknown(silent: Mapping[str, str]) -> None:
-    """Undecided for the hosts of which something was not told."""
+    """Raise Undecided for the hosts with unknown values."""
     hosts = _grouped((why, host) for host, why in silent.items())
     if hosts:
         reasons = hosts if len(hosts) == 1 else [f"{fold(names)}: {why}" for why, names in hosts.items()]

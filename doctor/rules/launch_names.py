@@ -70,5 +70,5 @@ def number(process: ProcessEnv) -> int | None:
 
 
 def remark(text: str) -> str:
-    """What to type where that is no command of its own: a comment, of one line whatever it quotes."""
+    """Advice that is not a command: a comment on one line, whatever it quotes."""
     return "# " + "".join(char if char.isprintable() else " " for char in text)

@@ -1,4 +1,4 @@
-"""Exams and remedies: what is wrong in a file is told with its line, and values are quoted."""
+"""Exams and remedies: a mistake in a file is reported with its line, and values are quoted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_exam_of_ones_own(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("checks: ['*']\n", ["1: Object missing required field `title`"]),
         ("title: T\n\nchekcs: [a]\n", ["1: Object contains unknown field `chekcs`"]),
@@ -67,10 +67,10 @@ def test_an_exam_of_ones_own(file: Path) -> None:
         ("title: &a T\n", ["1: &a is an anchor"]),
     ],
 )
-def test_what_is_wrong_in_an_exam_has_its_line(file: Path, text: str, told: list[str]) -> None:
+def test_what_is_wrong_in_an_exam_has_its_line(file: Path, text: str, expected: list[str]) -> None:
     found = mistakes(file, text)
-    assert len(found) == len(told)
-    assert all(one.startswith(start) for one, start in zip(found, told, strict=True)), found
+    assert len(found) == len(expected)
+    assert all(one.startswith(start) for one, start in zip(found, expected, strict=True)), found
 
 
 @pytest.mark.parametrize(
@@ -153,9 +153,9 @@ def test_a_fault_of_many_devices_has_a_short_remedy() -> None:
         f'for n in {" ".join(numbers)}; do sudo hccn_tool -i "$n" -link -g; done'
     )
     assert max(map(len, loops.values())) <= 3
-    mended = REMEDIES.fill("apply-hccn-conf", {"device": numbers})
-    assert mended is not None
-    assert len(mended.commands) == 16
+    remedy = REMEDIES.fill("apply-hccn-conf", {"device": numbers})
+    assert remedy is not None
+    assert len(remedy.commands) == 16
 
 
 NASTY = st.text(max_size=30) | st.sampled_from(

@@ -15,7 +15,7 @@ demo: $(VENV)/.installed
 quick: $(VENV)/.tested
 	$(BIN)/python -m pytest -q -n auto -m "not slow" tests/unit $(PYTEST_ARGS)
 
-# Labs of real hosts share this machine's cores: what fails beside others is tried once more, alone, and is listed.
+# Labs of real hosts share this machine's cores: a test that fails there is run once more, alone, and is listed.
 test: $(VENV)/.ready
 	@scripts/system-packages
 	@rm -f .pytest_cache/v/cache/lastfailed

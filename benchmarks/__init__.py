@@ -1,1 +1,1 @@
-"""What an examination costs, in time and in work, beside the tools that people already run on their hosts."""
+"""What an examination costs, in time and in work, compared with tools that people already use."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.peers`: one table, one run, one machine: `doctor` beside clush, pdsh and ansible.
+"""`python -m benchmarks.peers`: one table, one run, one machine: `doctor` against clush, pdsh and ansible.
 
 Everybody asks the same hosts of the lab (tests/lab), in turns, so that what disturbs the machine disturbs
 all alike. The hosts share the machine's cores with the controller: here every host's work counts, too.

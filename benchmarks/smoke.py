@@ -1,4 +1,4 @@
-"""`python -m benchmarks.smoke`: the smoke run beside torchrun, which starts as many ranks and judges nothing.
+"""`python -m benchmarks.smoke`: the smoke run against torchrun, which starts as many ranks and judges none.
 
 Both start their ranks on this machine, in turns. What torchrun runs is the least there is: import torch, find
 each other, one all-reduce. The smoke run adds collectives, a training of 30 steps, its audit and a verdict.

@@ -27,12 +27,12 @@ from doctor.facts.amd.gpus import (
     AMD_PROCESSES,
     AmdHealth,
     AmdProcess,
-    visible,
 )
 from doctor.facts.amd.log import AmdTrouble, troubles
 from doctor.facts.gpus import Gpu, Gpus, gpus_named
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.rules.devices import alike
+from doctor.rules.gpus import hip_gpus
 
 SHOWN = 8
 SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
@@ -86,7 +86,7 @@ def amd_ras(
     What to do: end what runs on the GPU and reset it, or restart the host. A GPU whose bad pages could not be
     retired must be exchanged, and so must one whose errors come back.
     """
-    mine = {gpu.index: health[gpu.index] for gpu in visible(gpus, order, plan) if gpu.index in health}
+    mine = {gpu.index: health[gpu.index] for gpu in hip_gpus(gpus, order, plan) if gpu.index in health}
     stuck = {i: own.stuck for i, own in mine.items() if own.stuck}
     for count, indices in alike(stuck):
         yield _memory(
@@ -164,7 +164,7 @@ def amd_busy(
     What to do: see whose processes these are, and end what is left over. If they are the job's own, run the
     examination before it starts.
     """
-    mine = visible(gpus, order, plan)
+    mine = hip_gpus(gpus, order, plan)
     if not mine and not gpus.denied:
         raise Undecided(f"{gpus.tool} lists no GPU that is the job's")
     others = [process for process in processes or () if not SERVICES.fullmatch(process.name)]
@@ -251,7 +251,9 @@ def amd_reset(
     listed = gpus.listed if gpus else ()
     where = {gpu.bus: gpu.index for gpu in listed if gpu.bus}
     mine = (
-        {gpu.index for gpu in visible(gpus, order, plan)} if gpus and not gpus.silent else set(where.values())
+        {gpu.index for gpu in hip_gpus(gpus, order, plan)}
+        if gpus and not gpus.silent
+        else set(where.values())
     )
     kinds: dict[tuple[str, bool], list[AmdTrouble]] = {}
     for trouble in troubles(recent):

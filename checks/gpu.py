@@ -26,11 +26,11 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.amd.gpus import AMD_GPUS, AMD_VISIBLE
-from doctor.facts.amd.gpus import wishes as amd_wishes
+from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.gpus import Gpus, gpus_named, is_named
-from doctor.facts.nvidia.gpus import GPUS, VISIBLE, wishes
+from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.system import DEVICES, VIEW, Devices, FoundDevices
+from doctor.rules.gpus import cuda_words, hip_words
 
 NEARLY_ALL = 0.9
 ENOUGH = 3
@@ -87,9 +87,9 @@ def gpu_missing(
     for another kernel, Secure Boot). A GPU that fell off the bus comes back with a restart; where
     `lspci -d 10de:` misses it too, have it reseated. Containers are started with --gpus.
     """
-    words = wishes(plan)
+    words = cuda_words(plan)
     if words == ():
-        raise Skip(f"{VISIBLE} leaves the job no GPU")
+        raise Skip("CUDA_VISIBLE_DEVICES leaves the job no GPU")
     asked = {host: expects.get(host, Expect()) for host in devices}
     guessed = plan.backend.value is Backend.GLOO
     if guessed:
@@ -101,7 +101,7 @@ def gpu_missing(
         expect.devices for expect in asked.values()
     ):
         raise Skip("no host of the job shows a GPU, and none is expected (--expect devices=8 asks for them)")
-    scene = Scene(NVIDIA, plan, here, listed, views, words, VISIBLE)
+    scene = Scene(NVIDIA, plan, here, listed, views, words, "CUDA_VISIBLE_DEVICES")
     for host, expect in asked.items():
         for lost in scene.lost(host, expect):
             yield replace(lost, severity=Severity.WARN) if guessed and not expect.devices else lost
@@ -145,11 +145,11 @@ def amd_missing(
     """
     if plan.vendor is None:
         raise Skip("no host of the job shows an AMD GPU")
-    words = amd_wishes(plan)
+    words = hip_words(plan)
     if words == ():
-        raise Skip(f"{' or '.join(AMD_VISIBLE)} leaves the job no GPU")
+        raise Skip(f"{' or '.join(AMD.visible)} leaves the job no GPU")
     here = {host: found.of(AMD) for host, found in devices.items()}
-    name = next((name for name in AMD_VISIBLE if plan.env.get(name)), "")
+    name = next((name for name in AMD.visible if plan.env.get(name)), "")
     scene = Scene(AMD, plan, here, listed, views, words, name)
     for host in devices:
         yield from scene.lost(host, expects.get(host, Expect()))

@@ -27,9 +27,9 @@ from doctor.facts.nvidia.gpus import (
     GPUS,
     GpuProcess,
     NvidiaHealth,
-    visible,
 )
 from doctor.rules.devices import alike
+from doctor.rules.gpus import cuda_gpus
 
 SHOWN = 8
 SERVICES = re.compile(r"nvidia-cuda-mps-(server|control)|nv-hostengine|X(org|wayland)|gnome-shell|kwin_\w+")
@@ -67,7 +67,7 @@ def gpu_busy(
     if not (gpus.listed or gpus.silent or gpus.denied):
         raise Undecided("nvidia-smi lists no GPU")
     whole = [
-        gpu for gpu in visible(gpus, plan) if not (health and gpu.index in health and health[gpu.index].mig)
+        gpu for gpu in cuda_gpus(gpus, plan) if not (health and gpu.index in health and health[gpu.index].mig)
     ]
     own = {gpu.index: _on(gpu, processes or ()) for gpu in whole}
     kinds = {

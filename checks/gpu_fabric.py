@@ -23,10 +23,11 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.gpus import Gpus, gpus_named
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth, visible
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from doctor.facts.system import VIEW
 from doctor.rules.devices import alike
+from doctor.rules.gpus import cuda_gpus
 
 Topology = Mapping[tuple[int, int], str]
 ENOUGH = 3
@@ -93,7 +94,7 @@ def nvlink_down(
 
 def _mine(gpus: Gpus | None, plan: JobPlan, own: Mapping[int, Links]) -> set[int]:
     """The job's GPUs that have NVLinks."""
-    return set(own) if gpus is None or gpus.silent else {g.index for g in visible(gpus, plan)} & set(own)
+    return set(own) if gpus is None or gpus.silent else {g.index for g in cuda_gpus(gpus, plan)} & set(own)
 
 
 def _alike(one: Mapping[int, Links], other: Mapping[int, Links]) -> bool:

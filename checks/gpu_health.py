@@ -19,8 +19,9 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.gpus import Gpus, bus_id, gpus_named
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth, visible
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.rules.devices import alike
+from doctor.rules.gpus import cuda_gpus
 
 NO_ACTION = "none"
 
@@ -65,7 +66,7 @@ def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] 
         return
     complaints = list(_complaints(gpus))
     yield from complaints
-    mine = visible(gpus, plan)
+    mine = cuda_gpus(gpus, plan)
     for trouble, indices in alike({gpu.index: gpu.trouble.lower() for gpu in mine if gpu.trouble}):
         yield _sick(trouble, indices)
     fit = [gpu.index for gpu in mine if not gpu.trouble]
@@ -172,7 +173,7 @@ def gpu_ecc(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan) -> It
     What to do: end what runs on the GPU and reset it. One whose rows can no longer be replaced must be
     exchanged. Where the driver itself says that no action is needed, new processes may use the GPU.
     """
-    mine = {gpu.index: health[gpu.index] for gpu in visible(gpus, plan) if gpu.index in health}
+    mine = {gpu.index: health[gpu.index] for gpu in cuda_gpus(gpus, plan) if gpu.index in health}
     failed = [index for index, own in mine.items() if own.remap_failed]
     if failed:
         yield _memory(

@@ -18,9 +18,10 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.gpus import Gpus, gpus_named
-from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth, visible
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.nvidia.xid import Xid, xids
 from doctor.facts.processes import KERNEL_LOG, KernelLine
+from doctor.rules.gpus import cuda_gpus
 
 SHOWN = 8
 NO_ACTION = "none"
@@ -54,7 +55,7 @@ def gpu_xid(
     """
     recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
     where = {gpu.bus: gpu.index for gpu in gpus.listed if gpu.bus} if gpus else {}
-    mine = {gpu.index for gpu in visible(gpus, plan)} if gpus and not gpus.silent else set()
+    mine = {gpu.index for gpu in cuda_gpus(gpus, plan)} if gpus and not gpus.silent else set()
     kinds: dict[tuple[int, bool, str], list[Xid]] = {}
     for xid in xids(recent):
         index = where.get(xid.bus)

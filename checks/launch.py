@@ -56,7 +56,7 @@ def launch_inconsistent(
     launches: tuple[Launch, ...],
     plan: JobPlan,
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
-    names: Mapping[str, ResolvedNames],
+    resolved: Mapping[str, ResolvedNames],
     identities: Mapping[str, Identity],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
@@ -72,50 +72,50 @@ def launch_inconsistent(
 
     What to do: give every rank the value that the finding names, best by setting it in one place only.
     """
-    book = directory(plan, addresses, names, identities)
+    book = directory(plan, addresses, resolved, identities)
     for launch in launches:
-        crew = LaunchNames(launch, book)
-        agents = [told for told in launch.told if launcher(told)]
-        ranks = [told for told in launch.told if not launcher(told)]
-        yield from _different(crew, [(told, shared_options(told)) for told in agents])
-        yield from _different(crew, [(told, _compared(told)) for told in ranks or agents])
-        yield from _contradictions(crew)
+        names = LaunchNames(launch, book)
+        agents = [process for process in launch.told if launcher(process)]
+        ranks = [process for process in launch.told if not launcher(process)]
+        yield from _different(names, [(process, shared_options(process)) for process in agents])
+        yield from _different(names, [(process, _compared(process)) for process in ranks or agents])
+        yield from _contradictions(names)
 
 
-def _compared(told: ProcessEnv) -> dict[str, str]:
-    agent = launcher(told)
+def _compared(process: ProcessEnv) -> dict[str, str]:
+    agent = launcher(process)
     ignored = agent.launcher.ignores if agent else ""
     return {
         name: "set" if name in ONLY_PRESENCE else value
-        for name, value in told.env.items()
+        for name, value in process.env.items()
         if must_agree(name) and not re.fullmatch(ignored, name)
     }
 
 
-def _different(crew: LaunchNames, said: Sequence[tuple[ProcessEnv, Mapping[str, str]]]) -> Iterator[Problem]:
+def _different(names: LaunchNames, said: Sequence[tuple[ProcessEnv, Mapping[str, str]]]) -> Iterator[Problem]:
     for name in sorted({name for _, values in said for name in values}):
         absent = NOT_GIVEN if name.startswith("--") else NOT_SET
         known = [
-            (told, values.get(name, absent))
-            for told, values in said
-            if (name in values or (told.whole and not name.startswith("--")))
-            and not (role_of(told) == "scheduler" and name.startswith(("HCCL_", "NCCL_")))
-            and not (name in ADDRESSED and _means_itself(crew, told, values.get(name, "")))
+            (process, values.get(name, absent))
+            for process, values in said
+            if (name in values or (process.whole and not name.startswith("--")))
+            and not (role_of(process) == "scheduler" and name.startswith(("HCCL_", "NCCL_")))
+            and not (name in ADDRESSED and _means_itself(names, process, values.get(name, "")))
         ]
-        same = _same(name, dict.fromkeys(value for _, value in known), crew.directory)
+        same = _same(name, dict.fromkeys(value for _, value in known), names.directory)
         groups: dict[str, list[ProcessEnv]] = {}
-        for told, value in known:
-            groups.setdefault(same[value], []).append(told)
+        for process, value in known:
+            groups.setdefault(same[value], []).append(process)
         if len(groups) > 1:
-            yield from _outliers(crew, name, sorted(groups.items(), key=lambda item: -len(item[1])))
+            yield from _outliers(names, name, sorted(groups.items(), key=lambda item: -len(item[1])))
 
 
-def _means_itself(crew: LaunchNames, told: ProcessEnv, address: str) -> bool:
+def _means_itself(names: LaunchNames, process: ProcessEnv, address: str) -> bool:
     """Rank 0 may wait at loopback, and the scheduler at any address of its host: operators of pods do so."""
-    rank = rank_of(told)
-    if role_of(told) == "scheduler" and crew.host(told) in crew.directory.owners(address):
+    rank = rank_of(process)
+    if role_of(process) == "scheduler" and names.host(process) in names.directory.owners(address):
         return True
-    first = role_of(told) == "scheduler" or (rank is not None and rank.value == 0)
+    first = role_of(process) == "scheduler" or (rank is not None and rank.value == 0)
     return first and is_loopback_name(address)
 
 
@@ -132,41 +132,41 @@ def _same(name: str, values: Iterable[str], book: Directory) -> dict[str, str]:
 
 
 def _outliers(
-    crew: LaunchNames, name: str, groups: Sequence[tuple[str, list[ProcessEnv]]]
+    names: LaunchNames, name: str, groups: Sequence[tuple[str, list[ProcessEnv]]]
 ) -> Iterator[Problem]:
     """The largest group comes first."""
     (majority, most), (_, second), *_ = groups
     if len(most) == len(second):
-        told = [each for _, group in groups for each in group]
+        processes = [each for _, group in groups for each in group]
         yield Problem(
             f"{name} is not the same for all ranks{UNDECIDED}",
             expected="one value for all",
-            actual="; ".join(f"{value}: {crew.labels(group)}" for value, group in groups[:8]),
-            subject=crew.subject(name),
-            hosts=crew.hosts(told),
-            where=crew.places(told),
+            actual="; ".join(f"{value}: {names.labels(group)}" for value, group in groups[:8]),
+            subject=names.subject(name),
+            hosts=names.hosts(processes),
+            where=names.places(processes),
             confidence=Confidence.SUSPECT,
-            evidence=_evidence(crew, [group[0] for _, group in groups], name),
+            evidence=_evidence(names, [group[0] for _, group in groups], name),
             commands=tuple(_typed(name, value) for value, _ in groups[:2]),
         )
         return
-    for value, told in groups[1:]:
+    for value, processes in groups[1:]:
         yield Problem(
             f"{name} differs from the other ranks'",
-            expected=f"{majority}, as for {crew.labels(most)}",
-            actual=f"{value}, for {crew.labels(told)}",
-            subject=crew.subject(name),
-            hosts=crew.hosts(told),
-            where=crew.places(told),
-            evidence=_evidence(crew, [*told[:3], *most[:1]], name),
+            expected=f"{majority}, as for {names.labels(most)}",
+            actual=f"{value}, for {names.labels(processes)}",
+            subject=names.subject(name),
+            hosts=names.hosts(processes),
+            where=names.places(processes),
+            evidence=_evidence(names, [*processes[:3], *most[:1]], name),
             commands=(_typed(name, majority),),
         )
 
 
-def _evidence(crew: LaunchNames, told: Sequence[ProcessEnv], name: str) -> tuple[Evidence, ...]:
+def _evidence(names: LaunchNames, processes: Sequence[ProcessEnv], name: str) -> tuple[Evidence, ...]:
     if not name.startswith("--"):
-        return crew.evidence(told, name)
-    return tuple(Evidence(crew.label(each), " ".join(each.command)[:300]) for each in told)
+        return names.evidence(processes, name)
+    return tuple(Evidence(names.label(each), " ".join(each.command)[:300]) for each in processes)
 
 
 def _typed(name: str, value: str) -> str:
@@ -175,40 +175,42 @@ def _typed(name: str, value: str) -> str:
     return f"unset {name}" if value == NOT_SET else f"export {name}={quote(value)}"
 
 
-def _contradictions(crew: LaunchNames) -> Iterator[Problem]:
-    told = crew.launch.told
-    both = [each for each in told if "RANK_TABLE_FILE" in each.env and any(n in each.env for n in CHIEF)]
+def _contradictions(names: LaunchNames) -> Iterator[Problem]:
+    processes = names.launch.told
+    both = [each for each in processes if "RANK_TABLE_FILE" in each.env and any(n in each.env for n in CHIEF)]
     if both:
         chief = [name for name in CHIEF if name in both[0].env]
         yield Problem(
             "a rank table and CM_ variables are given together, and HCCL takes only one of them",
             expected="RANK_TABLE_FILE, or the CM_ variables",
-            actual=f"RANK_TABLE_FILE and {', '.join(chief)} for {crew.labels(both)}",
-            subject=crew.subject("RANK_TABLE_FILE"),
-            where=crew.places(both),
-            evidence=(*crew.evidence(both[:1], "RANK_TABLE_FILE"), *crew.evidence(both[:1], chief[0])),
+            actual=f"RANK_TABLE_FILE and {', '.join(chief)} for {names.labels(both)}",
+            subject=names.subject("RANK_TABLE_FILE"),
+            where=names.places(both),
+            evidence=(*names.evidence(both[:1], "RANK_TABLE_FILE"), *names.evidence(both[:1], chief[0])),
             commands=(f"unset {' '.join(chief)}",),
         )
-    yield from _workers(crew)
-    yield from _world(crew)
+    yield from _workers(names)
+    yield from _world(names)
 
 
-def _workers(crew: LaunchNames) -> Iterator[Problem]:
+def _workers(names: LaunchNames) -> Iterator[Problem]:
     """What the agents of the hosts start has to add up to what all expect."""
-    found = [(told, agent) for told in crew.launch.told if (agent := launcher(told))]
+    found = [(process, agent) for process in names.launch.told if (agent := launcher(process))]
     found = [
-        (told, agent) for told, agent in found if agent.launcher.counts_twice and not agent.command.inside
+        (process, agent)
+        for process, agent in found
+        if agent.launcher.counts_twice and not agent.command.inside
     ]
     if not found:
         return
-    agents, first = [told for told, _ in found], found[0][1]
+    agents, first = [process for process, _ in found], found[0][1]
     in_all, here = first.spelled("ranks"), first.spelled("nproc_per_node")
-    wanted = {world.value for told in agents if (world := world_of(told)) is not None}
-    each = [local.value for told in agents if (local := local_world_of(told)) is not None]
+    wanted = {world.value for process in agents if (world := world_of(process)) is not None}
+    each = [local.value for process in agents if (local := local_world_of(process)) is not None]
     if len(wanted) != 1 or len(each) != len(agents) or None in wanted or None in each:
         return
     total, sum_of_all = wanted.pop() or 0, sum(value or 0 for value in each)
-    everywhere = len(agents) > 1 and len(agents) == len(crew.directory.hosts)
+    everywhere = len(agents) > 1 and len(agents) == len(names.directory.hosts)
     if sum_of_all > total or (sum_of_all < total and everywhere):
         how = f"more workers than {in_all} says: the surplus cannot register"
         if sum_of_all < total:
@@ -217,21 +219,21 @@ def _workers(crew: LaunchNames) -> Iterator[Problem]:
             f"{first.launcher.name} starts {how}",
             expected=f"{total} workers in all ({in_all})",
             actual=f"{sum_of_all}: {' + '.join(map(str, each))} ({here})",
-            subject=crew.subject(here),
-            where=crew.places(agents),
-            evidence=tuple(Evidence(crew.label(t), " ".join(t.command)[:300]) for t in agents[:4]),
+            subject=names.subject(here),
+            where=names.places(agents),
+            evidence=tuple(Evidence(names.label(t), " ".join(t.command)[:300]) for t in agents[:4]),
             commands=(remark(f"start with {in_all}={sum_of_all}"),),
         )
 
 
-def _world(crew: LaunchNames) -> Iterator[Problem]:
+def _world(names: LaunchNames) -> Iterator[Problem]:
     """WORLD_SIZE against nodes times processes; some platforms count nodes in what torchrun is told."""
-    for told in crew.launch.told:
-        agent, nodes, said = launcher(told), nodes_of(told), told.env.get("WORLD_SIZE", "")
+    for process in names.launch.told:
+        agent, nodes, said = launcher(process), nodes_of(process), process.env.get("WORLD_SIZE", "")
         if nodes is None or nodes[0] != nodes[1] or not re.fullmatch(r"\d{1,9}", said):
             continue
-        per_node = told.env.get("NPROC_PER_NODE") or told.env.get("LOCAL_WORLD_SIZE", "")
-        size = world_of(told) if agent else None
+        per_node = process.env.get("NPROC_PER_NODE") or process.env.get("LOCAL_WORLD_SIZE", "")
+        size = world_of(process) if agent else None
         if agent is None and re.fullmatch(r"\d{1,6}", per_node):
             product = nodes[0] * int(per_node)
         elif agent is not None and size is not None and size.value is not None:
@@ -243,11 +245,11 @@ def _world(crew: LaunchNames) -> Iterator[Problem]:
                 "WORLD_SIZE is not the number of nodes times the processes on each",
                 expected=f"{product}: {nodes[0]} × {product // (nodes[0] or 1)}",
                 actual=f"WORLD_SIZE={said}",
-                subject=crew.subject("WORLD_SIZE"),
-                hosts=crew.hosts([told]) if agent is None else (),
-                where=crew.places([told]),
+                subject=names.subject("WORLD_SIZE"),
+                hosts=names.hosts([process]) if agent is None else (),
+                where=names.places([process]),
                 severity=Severity.WARN if agent else None,
-                evidence=crew.evidence([told], "WORLD_SIZE"),
+                evidence=names.evidence([process], "WORLD_SIZE"),
                 commands=(f"export WORLD_SIZE={product}",),
             )
             return

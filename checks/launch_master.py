@@ -52,7 +52,7 @@ def master_not_here(
     launches: tuple[Launch, ...],
     plan: JobPlan,
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
-    names: Mapping[str, ResolvedNames],
+    resolved: Mapping[str, ResolvedNames],
     identities: Mapping[str, Identity],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
@@ -68,75 +68,75 @@ def master_not_here(
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
-    book = directory(plan, addresses, names, identities)
+    book = directory(plan, addresses, resolved, identities)
     most = max((plan.ranks_on(host) for host in plan.names), default=0) if plan.several_hosts else 0
     doubts: dict[str, None] = {}
     for launch in launches:
-        crew = LaunchNames(launch, book)
-        spans = spans_hosts(launch, [crew.host(told) or told.host for told in launch.told], most)
-        for master, told in _masters(launch):
+        names = LaunchNames(launch, book)
+        spans = spans_hosts(launch, [names.host(process) or process.host for process in launch.told], most)
+        for master, processes in _masters(launch):
             if not is_loopback_name(master.address):
-                yield from _unresolved(crew, master, told) if spans else ()
-                yield from _elsewhere(crew, master, told, doubts)
-            elif spans and (lost := [each for each in told if not _is_first(each, launch)]):
-                yield _loopback(crew, master, lost, plan)
+                yield from _unresolved(names, master, processes) if spans else ()
+                yield from _elsewhere(names, master, processes, doubts)
+            elif spans and (lost := [each for each in processes if not _is_first(each, launch)]):
+                yield _loopback(names, master, lost, plan)
     if doubts:
         more = f"; and {len(doubts) - 4} more" if len(doubts) > 4 else ""
         raise Undecided("; ".join(list(doubts)[:4]) + more)
 
 
-def _is_first(told: ProcessEnv, launch: Launch) -> bool:
+def _is_first(process: ProcessEnv, launch: Launch) -> bool:
     """Whether it is rank 0 itself and the others were told where that is, as operators of pods do."""
-    others = (master_of(each) for each in launch.told if each is not told)
-    return _waits(told) and any(other and not is_loopback_name(other.address) for other in others)
+    others = (master_of(each) for each in launch.told if each is not process)
+    return _waits(process) and any(other and not is_loopback_name(other.address) for other in others)
 
 
-def _waits(told: ProcessEnv) -> bool:
+def _waits(process: ProcessEnv) -> bool:
     """Whether all others come to it."""
-    rank = rank_of(told)
-    first = role_of(told) == "scheduler" or (rank is not None and rank.value == 0)
-    return first and launcher(told) is None
+    rank = rank_of(process)
+    first = role_of(process) == "scheduler" or (rank is not None and rank.value == 0)
+    return first and launcher(process) is None
 
 
-def _is_served(crew: LaunchNames, master: Master) -> bool:
+def _is_served(names: LaunchNames, master: Master) -> bool:
     """Whether who waits was told its own address, and only the others this one: so it is with services."""
-    for told in filter(_waits, crew.launch.told):
-        own, host = master_of(told), crew.host(told)
+    for process in filter(_waits, names.launch.told):
+        own, host = master_of(process), names.host(process)
         if own is not None and own.address != master.address and host is not None:
-            return is_loopback_name(own.address) or host in crew.directory.owners(own.address)
+            return is_loopback_name(own.address) or host in names.directory.owners(own.address)
     return False
 
 
 def _masters(launch: Launch) -> list[tuple[Master, list[ProcessEnv]]]:
     """Each address once, by the word of launchers where there are some: ranks only repeat it."""
     found: dict[str, tuple[Master, list[ProcessEnv]]] = {}
-    for told in sorted(launch.told, key=lambda told: launcher(told) is None):
-        master = master_of(told)
+    for process in sorted(launch.told, key=lambda process: launcher(process) is None):
+        master = master_of(process)
         if master is not None:
-            found.setdefault(master.address, (master, []))[1].append(told)
+            found.setdefault(master.address, (master, []))[1].append(process)
     return list(found.values())
 
 
-def _loopback(crew: LaunchNames, master: Master, told: list[ProcessEnv], plan: JobPlan) -> Problem:
-    head = _first_host(crew, master)[0] or plan.head.value
+def _loopback(names: LaunchNames, master: Master, processes: list[ProcessEnv], plan: JobPlan) -> Problem:
+    head = _first_host(names, master)[0] or plan.head.value
     address = plan.data_address(head) if head in plan.names else None
     return Problem(
         "a loopback address as master of a job of several hosts: each host waits for itself",
         expected=f"an address of the host of rank 0{f', {address} ({head})' if address else ''}",
-        actual=f"{master.address}, by {master.said}, for {crew.labels(told)}",
-        subject=crew.subject(f"master {master.address}"),
-        where=crew.places(told),
-        evidence=_evidence(crew, master, told),
-        commands=_typed(crew, master, address or "ADDRESS-OF-RANK-0"),
+        actual=f"{master.address}, by {master.said}, for {names.labels(processes)}",
+        subject=names.subject(f"master {master.address}"),
+        where=names.places(processes),
+        evidence=_evidence(names, master, processes),
+        commands=_typed(names, master, address or "ADDRESS-OF-RANK-0"),
     )
 
 
-def _unresolved(crew: LaunchNames, master: Master, told: list[ProcessEnv]) -> Iterator[Problem]:
+def _unresolved(names: LaunchNames, master: Master, processes: list[ProcessEnv]) -> Iterator[Problem]:
     """A name that some host cannot look up, or takes for itself."""
     if as_address(master.address):
         return
-    views = crew.directory.views(master.address)
-    owner = crew.directory.host(master.address)
+    views = names.directory.views(master.address)
+    owner = names.directory.host(master.address)
     lost = [host for host, found in views.items() if not found]
     itself = [
         host
@@ -152,28 +152,28 @@ def _unresolved(crew: LaunchNames, master: Master, told: list[ProcessEnv]) -> It
                 f"the name of the master {how}",
                 expected="the address of the host of rank 0, on every host",
                 actual=f"{'not found' if hosts is lost else 'loopback'} on {fold(hosts)}",
-                subject=crew.subject(f"master {master.address}"),
+                subject=names.subject(f"master {master.address}"),
                 hosts=tuple(hosts) if len(hosts) < len(views) or len(views) == 1 else (),
                 where=tuple(Place(host=host) for host in hosts),
                 evidence=(
                     Evidence(f"getent ahosts {master.address}", f"{fold(hosts)}: {how}"),
-                    *_evidence(crew, master, told)[:1],
+                    *_evidence(names, master, processes)[:1],
                 ),
                 commands=(f"getent ahosts {quote(master.address)}",),
             )
 
 
 def _elsewhere(
-    crew: LaunchNames, master: Master, told: list[ProcessEnv], doubts: dict[str, None]
+    names: LaunchNames, master: Master, processes: list[ProcessEnv], doubts: dict[str, None]
 ) -> Iterator[Problem]:
     """The address belongs to a host, and to the right one."""
-    book, launch = crew.directory, crew.launch
+    book, launch = names.directory, names.launch
     owners = book.owners(master.address)
-    first, outside = _first_host(crew, master)
+    first, outside = _first_host(names, master)
     first = None if master.on == "any host" else first
     if owners:
         if first is not None and first not in owners:
-            yield _not_first(crew, master, told, fold(sorted(owners)), first)
+            yield _not_first(names, master, processes, fold(sorted(owners)), first)
         return
     views = book.views(master.address)
     if not book.meant(master.address):
@@ -186,52 +186,52 @@ def _elsewhere(
         doubts[f"{launch.name}: the addresses of {fold(silent)} are not known"] = None
     elif first is None and unseen:
         doubts[f"{launch.name}: {master.address} may be that of a host that was not asked"] = None
-    elif _is_served(crew, master):
+    elif _is_served(names, master):
         doubts[f"{launch.name}: {master.address} may be a service that passes on to {first}"] = None
     else:
-        yield _not_first(crew, master, told, "", first)
+        yield _not_first(names, master, processes, "", first)
 
 
 def _not_first(
-    crew: LaunchNames, master: Master, told: list[ProcessEnv], owner: str, first: str | None
+    names: LaunchNames, master: Master, processes: list[ProcessEnv], owner: str, first: str | None
 ) -> Problem:
     """A name may stand for a service that passes on to rank 0: then its address is nobody's."""
     who = "the scheduler" if master.on == "scheduler" else "rank 0"
     place = f"the host of {who}" if first else "one of these hosts"
-    own = sorted(crew.directory.held.get(first or "", frozenset()))
+    own = sorted(names.directory.held.get(first or "", frozenset()))
     usable = [address for address in own if not is_loopback_name(address)]
     return Problem(
         f"the master's address is not that of {place}",
         expected=f"an address of {first}: {', '.join(usable[:6])}" if first else "an address of one of them",
         actual=f"{master.address} is {f'that of {owner}' if owner else 'nobody’s here'}, by {master.said}",
-        subject=crew.subject(f"master {master.address}"),
-        where=(Place(host=first, rank=0 if who == "rank 0" else None),) if first else crew.places(told),
+        subject=names.subject(f"master {master.address}"),
+        where=(Place(host=first, rank=0 if who == "rank 0" else None),) if first else names.places(processes),
         severity=None if owner else Severity.WARN,
         confidence=Confidence.CERTAIN if owner else Confidence.STRONG,
-        evidence=_evidence(crew, master, told),
-        commands=_typed(crew, master, usable[0] if usable else "ADDRESS-OF-RANK-0"),
+        evidence=_evidence(names, master, processes),
+        commands=_typed(names, master, usable[0] if usable else "ADDRESS-OF-RANK-0"),
     )
 
 
-def _first_host(crew: LaunchNames, master: Master) -> tuple[str | None, bool]:
+def _first_host(names: LaunchNames, master: Master) -> tuple[str | None, bool]:
     """The host of rank 0, or of the scheduler, where it is known; and whether it is none of these hosts."""
-    for told in crew.launch.told:
-        number = node_rank_of(told) if launcher(told) else rank_of(told) or node_rank_of(told)
+    for process in names.launch.told:
+        number = node_rank_of(process) if launcher(process) else rank_of(process) or node_rank_of(process)
         is_first = number is not None and number.value == 0
-        if role_of(told) == "scheduler" if master.on == "scheduler" else is_first:
-            host = crew.host(told)
-            return host, host is None and told.host is not None
+        if role_of(process) == "scheduler" if master.on == "scheduler" else is_first:
+            host = names.host(process)
+            return host, host is None and process.host is not None
     return None, False
 
 
-def _evidence(crew: LaunchNames, master: Master, told: list[ProcessEnv]) -> tuple[Evidence, ...]:
-    if master.said in told[0].env:
-        return crew.evidence(told[:3], master.said)
-    return tuple(Evidence(crew.label(each), " ".join(each.command)[:300]) for each in told[:3])
+def _evidence(names: LaunchNames, master: Master, processes: list[ProcessEnv]) -> tuple[Evidence, ...]:
+    if master.said in processes[0].env:
+        return names.evidence(processes[:3], master.said)
+    return tuple(Evidence(names.label(each), " ".join(each.command)[:300]) for each in processes[:3])
 
 
-def _typed(crew: LaunchNames, master: Master, address: str) -> tuple[str, ...]:
-    agent = next((found for told in crew.launch.told if (found := launcher(told))), None)
+def _typed(names: LaunchNames, master: Master, address: str) -> tuple[str, ...]:
+    agent = next((found for process in names.launch.told if (found := launcher(process))), None)
     if master.said in MASTERS:
         return (f"export {master.said}={quote(address)}",)
     if "rdzv_endpoint" in master.said:

@@ -69,32 +69,32 @@ def launch_ranks(
     in_table = {e.rank: e.device for e in entries if e.rank is not None and e.device is not None}
     doubts: list[str] = []
     for launch in launches:
-        crew = LaunchNames(launch, book)
-        yield from impossible_ranks(crew)
-        yield from doubled_ranks(crew)
-        yield from wrong_roles(crew)
-        yield from node_ranks(crew)
-        yield from _on_devices(crew, plan, devices)
-        yield from against_table(crew, table.path if table else "", in_table)
+        names = LaunchNames(launch, book)
+        yield from impossible_ranks(names)
+        yield from doubled_ranks(names)
+        yield from wrong_roles(names)
+        yield from node_ranks(names)
+        yield from _on_devices(names, plan, devices)
+        yield from against_table(names, table.path if table else "", in_table)
         absent, doubt = missing_ranks(launch, plan.names, silent, busy)
-        yield from (_missing(crew, each) for each in absent)
-        doubts += [text for text in (doubt, no_node_rank(crew)) if text]
+        yield from (_missing(names, each) for each in absent)
+        doubts += [text for text in (doubt, no_node_rank(names)) if text]
     if doubts:
         raise Undecided("; ".join(doubts))
 
 
-def _on_devices(crew: LaunchNames, plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
+def _on_devices(names: LaunchNames, plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
     if plan.backend.value is Backend.GLOO:
         return
     most = max((plan.ranks_on(host) for host in plan.names), default=0) if plan.several_hosts else 0
-    yield from shared_devices(crew, most)
+    yield from shared_devices(names, most)
     if plan.vendor:
         numbers = {host: frozenset(found.of(plan.vendor).numbers) for host, found in devices.items()}
-        yield from devices_beyond(crew, numbers, plan.vendor)
+        yield from devices_beyond(names, numbers, plan.vendor)
 
 
-def _missing(crew: LaunchNames, absent: Absent) -> Problem:
-    launch, world = crew.launch, world_of_launch(crew.launch)
+def _missing(names: LaunchNames, absent: Absent) -> Problem:
+    launch, world = names.launch, world_of_launch(names.launch)
     which = counted(absent.ranks) if absent.ranks else f"{absent.count} of them"
     first = launch.told[0]
     if launch.live:
@@ -107,7 +107,7 @@ def _missing(crew: LaunchNames, absent: Absent) -> Problem:
         summary if launch.live else "nobody is told to be some of the ranks",
         expected=f"ranks 0 to {world.value - 1} ({world.said}={world.text})" if world and world.value else "",
         actual=f"{which} missing",
-        subject=crew.subject(which),
+        subject=names.subject(which),
         hosts=absent.hosts,
         where=tuple(
             Place(host=absent.hosts[0] if len(absent.hosts) == 1 else None, rank=rank)
@@ -117,7 +117,7 @@ def _missing(crew: LaunchNames, absent: Absent) -> Problem:
         confidence=Confidence.STRONG if absent.certain else Confidence.SUSPECT,
         evidence=(
             Evidence("processes that run now" if launch.live else launch.name, f"{len(launch.told)} seen"),
-            *(crew.evidence([first], world.said) if world else ()),
+            *(names.evidence([first], world.said) if world else ()),
         ),
         commands=commands,
     )

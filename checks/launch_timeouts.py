@@ -72,32 +72,32 @@ def launch_timeouts(
     book = directory(plan, {}, {}, identities)
     first = any(found.product == "atlas-training" for found in devices.values())
     for launch in launches:
-        crew = LaunchNames(launch, book)
+        names = LaunchNames(launch, book)
         found: dict[Flaw, list[ProcessEnv]] = {}
-        for told in [t for t in launch.told if not launcher(t)] or launch.told:
-            for flaw in _flaws(told, first):
-                found.setdefault(flaw, []).append(told)
-        for flaw, told_so in found.items():
-            yield _problem(crew, flaw, told_so)
+        for process in [t for t in launch.told if not launcher(t)] or launch.told:
+            for flaw in _flaws(process, first):
+                found.setdefault(flaw, []).append(process)
+        for flaw, processes in found.items():
+            yield _problem(names, flaw, processes)
 
 
-def _problem(crew: LaunchNames, flaw: Flaw, told: Sequence[ProcessEnv]) -> Problem:
+def _problem(names: LaunchNames, flaw: Flaw, processes: Sequence[ProcessEnv]) -> Problem:
     return Problem(
         flaw.summary,
         expected=flaw.expected,
         actual=flaw.actual,
-        subject=crew.subject(flaw.name),
-        where=crew.places(told),
-        evidence=crew.evidence(told[:2], flaw.name),
+        subject=names.subject(flaw.name),
+        where=names.places(processes),
+        evidence=names.evidence(processes[:2], flaw.name),
         commands=(f"export {flaw.name}={flaw.value}",),
     )
 
 
-def _flaws(told: ProcessEnv, first: bool) -> Iterator[Flaw]:
+def _flaws(process: ProcessEnv, first: bool) -> Iterator[Flaw]:
     """`first`: there are NPUs of the first generation (910A)."""
     set_to: dict[str, int] = {}
     for name in (CONNECT, EXEC, EVENT):
-        text = told.env.get(name)
+        text = process.env.get(name)
         if text is None:
             continue
         least, most = {CONNECT: (120, LONGEST_CONNECT), EVENT: (0, LONGEST_EXEC)}.get(
@@ -113,9 +113,11 @@ def _flaws(told: ProcessEnv, first: bool) -> Iterator[Flaw]:
             )
             return
         set_to[name] = int(text)
-    if told.whole or {CONNECT, EXEC} <= set_to.keys():
-        yield from _order(set_to, first, MINDSPORE if told.env.keys() & OF_MINDSPORE else DEFAULTS[CONNECT])
-    yield from _with_table(told, set_to)
+    if process.whole or {CONNECT, EXEC} <= set_to.keys():
+        yield from _order(
+            set_to, first, MINDSPORE if process.env.keys() & OF_MINDSPORE else DEFAULTS[CONNECT]
+        )
+    yield from _with_table(process, set_to)
 
 
 def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]:
@@ -146,12 +148,12 @@ def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]
         )
 
 
-def _with_table(told: ProcessEnv, set_to: Mapping[str, int]) -> Iterator[Flaw]:
+def _with_table(process: ProcessEnv, set_to: Mapping[str, int]) -> Iterator[Flaw]:
     """MindSpore sets 600 by itself; torch_npu warns below 300."""
     connect = set_to.get(CONNECT, DEFAULTS[CONNECT])
-    table = next((name for name in TABLES if told.env.get(name)), None)
-    by_torch = {"RANK", "MASTER_ADDR"} & told.env.keys() and "MS_ROLE" not in told.env
-    if table and connect < WITH_TABLE and (CONNECT in set_to or (by_torch and told.whole)):
+    table = next((name for name in TABLES if process.env.get(name)), None)
+    by_torch = {"RANK", "MASTER_ADDR"} & process.env.keys() and "MS_ROLE" not in process.env
+    if table and connect < WITH_TABLE and (CONNECT in set_to or (by_torch and process.whole)):
         yield Flaw(
             CONNECT,
             "connecting by a rank table may take longer than HCCL waits",

@@ -92,7 +92,7 @@ class Skip(Exception):
 
 
 class Undecided(Exception):
-    """Raised by a check that has the facts and still cannot tell: unknown for `hosts`, all when not given."""
+    """Raised by a check that has its facts and cannot decide: unknown for `hosts`, all when not given."""
 
     def __init__(self, reason: str, hosts: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
@@ -130,7 +130,7 @@ class Group:
 class Read:
     """Files of the host, as shell patterns. All Reads of a probe together cost one process on the host.
 
-    Of `there` only the names of those that exist are told, without a line of text.
+    For `there` only the names of existing files are returned, without their text.
     """
 
     paths: tuple[str, ...]
@@ -161,7 +161,7 @@ class Need(Generic[T]):
 class Fact(Need[T]):
     """One thing to know of a host: how to get it and how to read it. `parse` raises only NotUnderstood.
 
-    `slow` facts may hang (network file systems, DNS, drivers): they run beside the others, so that one
+    `slow` facts may hang (network file systems, DNS, drivers): they run alongside the others, so that one
     that never ends costs only itself. `cap` bounds the output, in bytes; what was cut off there, or by the
     timeout, counts as not had, unless `partial` says that the beginning is worth something too. `ends` says
     that a command with a cap does not print without end, so that its output may be measured afterwards. A
@@ -184,7 +184,7 @@ class Fact(Need[T]):
 
 @dataclass(frozen=True, slots=True)
 class Given(Need[T]):
-    """A value of the whole run, or of the host being judged, that is no host's output.
+    """A value of the run or of the host being judged, computed by the controller, not printed by a host.
 
     `of_hosts`: it is worked out of what hosts said, and worth nothing when none did.
     """
@@ -241,7 +241,7 @@ class Check:
 
 
 class Options(TypedDict, total=False):
-    """What `check` takes beside the id, the needs and the scope; all have defaults."""
+    """What `check` takes besides the id, the needs and the scope; all have defaults."""
 
     severity: Severity
     remedy: str | None
@@ -252,85 +252,62 @@ class Options(TypedDict, total=False):
     sphere: Sphere | None
 
 
+class OfHost(Options, total=False):
+    scope: Literal[Scope.HOST]
+
+
+class OfCluster(Options):
+    scope: Literal[Scope.CLUSTER]
+
+
 Problems = Iterator[Problem]
-Host = Literal[Scope.HOST]
-Cluster = Literal[Scope.CLUSTER]
 
 
 @overload
-def check(
-    id: str, a: Need[A], /, *, scope: Host = ..., **options: Unpack[Options]
-) -> Callable[[Callable[[A], Problems]], Check]: ...
+def check(id: str, a: Need[A], /, **rest: Unpack[OfHost]) -> Callable[[Callable[[A], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Need[A], b: Need[B], /, *, scope: Host = ..., **options: Unpack[Options]
+    id: str, a: Need[A], b: Need[B], /, **rest: Unpack[OfHost]
 ) -> Callable[[Callable[[A, B], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Need[A], b: Need[B], c: Need[C], /, *, scope: Host = ..., **options: Unpack[Options]
+    id: str, a: Need[A], b: Need[B], c: Need[C], /, **rest: Unpack[OfHost]
 ) -> Callable[[Callable[[A, B, C], Problems]], Check]: ...
 @overload
 def check(
-    id: str,
-    a: Need[A],
-    b: Need[B],
-    c: Need[C],
-    d: Need[D],
-    /,
-    *,
-    scope: Host = ...,
-    **options: Unpack[Options],
+    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], /, **rest: Unpack[OfHost]
 ) -> Callable[[Callable[[A, B, C, D], Problems]], Check]: ...
 @overload
 def check(
-    id: str,
-    a: Need[A],
-    b: Need[B],
-    c: Need[C],
-    d: Need[D],
-    e: Need[E],
-    /,
-    *,
-    scope: Host = ...,
-    **options: Unpack[Options],
+    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], e: Need[E], /, **rest: Unpack[OfHost]
 ) -> Callable[[Callable[[A, B, C, D, E], Problems]], Check]: ...
 @overload
 def check(
-    id: str,
-    a: Need[A],
-    b: Need[B],
-    c: Need[C],
-    d: Need[D],
-    e: Need[E],
-    f: Need[F],
-    /,
-    *,
-    scope: Host = ...,
-    **options: Unpack[Options],
+    id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], e: Need[E], f: Need[F], /, **rest: Unpack[OfHost]
 ) -> Callable[[Callable[[A, B, C, D, E, F], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Fact[A], /, *, scope: Cluster, **options: Unpack[Options]
+    id: str, a: Fact[A], /, **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[[Mapping[str, A]], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Fact[A], b: Given[B], /, *, scope: Cluster, **options: Unpack[Options]
+    id: str, a: Fact[A], b: Given[B], /, **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[[Mapping[str, A], B], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Fact[A], b: Given[B], c: Given[C], /, *, scope: Cluster, **options: Unpack[Options]
+    id: str, a: Fact[A], b: Given[B], c: Given[C], /, **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[[Mapping[str, A], B, C], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Given[A], /, *, scope: Cluster, **options: Unpack[Options]
+    id: str, a: Given[A], /, **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[[A], Problems]], Check]: ...
 @overload
 def check(
-    id: str, a: Given[A], b: Given[B], /, *, scope: Cluster, **options: Unpack[Options]
+    id: str, a: Given[A], b: Given[B], /, **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[[A, B], Problems]], Check]: ...
 @overload
 def check(
-    id: str, /, *needs: Need[Any], scope: Cluster, **options: Unpack[Options]
+    id: str, /, *needs: Need[Any], **rest: Unpack[OfCluster]
 ) -> Callable[[Callable[..., Problems]], Check]: ...
 def check(
     id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: Unpack[Options]

@@ -244,7 +244,7 @@ class Problem:
     values: Values = field(default_factory=dict)
     commands: tuple[str, ...] = ()
     view: View | None = None
-    """Who is short, where the check can tell."""
+    """Whether the host or its container is at fault, where the check knows."""
 
 
 @dataclass(frozen=True, slots=True)

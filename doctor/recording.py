@@ -81,7 +81,7 @@ def encoded(recording: Recording) -> bytes:
 
 
 def load(path: Path) -> Recording:
-    """Read a recording back; a file that is none is a UsageError with its place."""
+    """Read a recording back; a file that is not a recording is a UsageError with its path."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -112,8 +112,8 @@ def _nonsense(recording: Recording) -> Iterator[str]:
         yield "its hosts are none, or named twice"
     if not all(map(is_host, names)):
         yield "a host has a name that is none"
-    told = (*recording.heard, *recording.unreached, *recording.unfinished, *_hosts_of(recording.mesh))
-    if not known >= {*told}:
+    mentioned = (*recording.heard, *recording.unreached, *recording.unfinished, *_hosts_of(recording.mesh))
+    if not known >= {*mentioned}:
         yield "it speaks of hosts that it does not name"
     wishes = recording.wishes
     if wishes.head and wishes.head.value not in known:
@@ -142,9 +142,13 @@ def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
     plan = run.plan
     seats = plan.seats
     ranks = range(len(seats))
-    told = [*(seen.host for seen in run.hosts), *(left.host for left in run.left_out), *_hosts_of(run.mesh)]
+    mentioned = [
+        *(seen.host for seen in run.hosts),
+        *(left.host for left in run.left_out),
+        *_hosts_of(run.mesh),
+    ]
     if (
-        not known >= {*plan.hosts, *told}
+        not known >= {*plan.hosts, *mentioned}
         or list(plan.hosts) != [seen.host for seen in run.hosts]
         or {*plan.hosts} & {left.host for left in run.left_out}
         or plan.head not in plan.hosts

@@ -55,7 +55,7 @@ def check_table(path: Path, outputs: Outputs) -> int:
         run=RunInfo("ranktable check", "ranktable", started, 0.0, "none"),
         plan=plan,
         hosts=(),
-        findings=fold_findings(results, {check.id: check for check in checks}, {}, load_remedies().mend),
+        findings=fold_findings(results, {check.id: check for check in checks}, {}, load_remedies().fill),
         results=tuple(results),
         scopes={check.id: Scope.CLUSTER for check in checks},
         rules=Rules(),

@@ -25,7 +25,7 @@ class Facts:
     def __init__(
         self, heard: Mapping[str, HostAnswer], known: Mapping[tuple[str, str], Any] | None = None
     ) -> None:
-        """`known` are values that are no question to ask the host: (host, fact) -> value."""
+        """`known` are values that need not be asked of the host: (host, fact) -> value."""
         self._heard = heard
         self._parsed: dict[tuple[str, str], Any] = dict(known or {})
         self.hosts = tuple(heard)
@@ -141,16 +141,13 @@ def _value(need: Need[Any], host: str, case: Inputs) -> Any:
         return case.expect.get(host, case.common)
     if need is HERE:
         return Here(host, case.plan.head.value == host)
-    return _given(need, case)
-
-
-def _given(need: Need[Any], case: Inputs) -> Any:
     assert isinstance(need, Given)
-    return case.common if need is EXPECT else case.givens[need.name]
+    return case.givens[need.name]
 
 
 def _judge_cluster(check: Check, case: Inputs) -> Iterator[Result]:
-    if not case.facts.hosts and any(_of_hosts(need) for need in check.needs):
+    of_hosts = (isinstance(n, Fact) or (isinstance(n, Given) and n.of_hosts) for n in check.needs)
+    if not case.facts.hosts and any(of_hosts):
         yield Result(check.id, (), Status.UNKNOWN, "no host answered")
         return
     arguments = []
@@ -159,7 +156,8 @@ def _judge_cluster(check: Check, case: Inputs) -> Iterator[Result]:
     for need in check.needs:
         fact = need.need if isinstance(need, Maybe) else need
         if not isinstance(fact, Fact):
-            value = _given(fact, case)
+            assert isinstance(fact, Given)
+            value = case.common if fact is EXPECT else case.givens[fact.name]
             if isinstance(value, Missing) and need is fact:
                 yield _without(check, case.facts.hosts, value)
                 return
@@ -183,10 +181,6 @@ def _judge_cluster(check: Check, case: Inputs) -> Iterator[Result]:
     elif seen or not lacking:
         looked_at = tuple(host for host in case.facts.hosts if host in seen)
         yield from _run(check, looked_at, arguments, case)
-
-
-def _of_hosts(need: Need[Any]) -> bool:
-    return isinstance(need, Fact) or (isinstance(need, Given) and need.of_hosts)
 
 
 def _run(check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Inputs) -> Iterator[Result]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports
-from doctor.model import Missing, View
+from doctor.model import View
 from doctor.recording import Recording
 from doctor.text.nodeset import fold
 
@@ -52,8 +52,11 @@ class PreparedExam:
 
     def asks(self, wanted: Need[Any]) -> bool:
         """Whether some check can use it."""
-        needs = (need for check in self.checks for need in check.needs)
-        return any((need.need if isinstance(need, Maybe) else need) is wanted for need in needs)
+        return any(need is wanted for need in self._needs())
+
+    def _needs(self) -> Iterator[Need[Any]]:
+        for need in (need for check in self.checks for need in check.needs):
+            yield need.need if isinstance(need, Maybe) else need
 
     def before_smoke(self) -> PreparedExam:
         """What can be judged before a smoke run: it decides who takes part in one."""
@@ -62,52 +65,43 @@ class PreparedExam:
 
     @property
     def facts(self) -> tuple[Fact[Any], ...]:
-        wanted: dict[str, Fact[Any]] = {fact.name: fact for fact in ALWAYS}
-        for check in self.checks:
-            for need in check.needs:
-                fact = need.need if isinstance(need, Maybe) else need
-                if isinstance(fact, Fact):
-                    wanted.setdefault(fact.name, fact)
-        return tuple(wanted.values())
+        wanted = (*ALWAYS, *(need for need in self._needs() if isinstance(need, Fact)))
+        return tuple({fact.name: fact for fact in wanted}.values())
 
 
 def build_report(
-    reading: Reading, syllabus: PreparedExam, playbook: Playbook, *, replayed: bool = False
+    reading: Reading, prepared: PreparedExam, playbook: Playbook, *, replayed: bool = False
 ) -> Report:
     """Judge what was heard."""
     recording, facts, plan = reading.recording, reading.facts, reading.plan
-    expects = {
-        host.name: amend(
-            amend(syllabus.expect, host.expected, f"inventory, {host.name}"), recording.expect, "--expect"
-        )
-        for host in recording.hosts
-    }
+    own = {h.name: amend(prepared.expect, h.expected, f"inventory, {h.name}") for h in recording.hosts}
+    expects = {name: amend(expect, recording.expect, "--expect") for name, expect in own.items()}
     case = Inputs(
         plan=plan,
         facts=facts,
         expect=expects,
-        common=amend(syllabus.expect, recording.expect, "--expect"),
+        common=amend(prepared.expect, recording.expect, "--expect"),
         givens={**run_facts(reading), EXPECTS.name: expects},
-        severities=syllabus.exam.severity,
+        severities=prepared.exam.severity,
     )
-    results = judge(syllabus.checks, case)
+    results = judge(prepared.checks, case)
     found = fold_findings(
-        results, {c.id: c for c in syllabus.checks}, _views(facts), playbook.mend, _sharing(facts)
+        results, {c.id: c for c in prepared.checks}, _views(facts), playbook.fill, _sharing(facts)
     )
-    products = {host: _product(host, facts) for host in facts.hosts}
+    products = {host: str(getattr(facts.get(host, DEVICES), "product", "unknown")) for host in facts.hosts}
     return Report(
         run=RunInfo(
-            recording.command, syllabus.name, recording.started, recording.seconds, recording.transport
+            recording.command, prepared.name, recording.started, recording.seconds, recording.transport
         ),
         plan=plan,
         hosts=host_reports(
-            recording.hosts, plan, products, recording.unreached, recording.unfinished, found, syllabus.rules
+            recording.hosts, plan, products, recording.unreached, recording.unfinished, found, prepared.rules
         ),
         findings=found,
         results=tuple(results),
-        scopes={check.id: check.scope for check in syllabus.checks},
-        rules=syllabus.rules,
-        notes=_notes(syllabus, recording, facts),
+        scopes={check.id: check.scope for check in prepared.checks},
+        rules=prepared.rules,
+        notes=_notes(prepared, recording, facts),
         stopped_by=recording.stopped_by,
         replayed=replayed,
         outstanding=recording.unfinished,
@@ -117,11 +111,6 @@ def build_report(
         else "",
         net_seconds=recording.mesh.seconds if recording.mesh else None,
     )
-
-
-def _product(host: str, facts: Facts) -> str:
-    devices = facts.get(host, DEVICES)
-    return "unknown" if isinstance(devices, Missing) else str(devices.product)
 
 
 def _views(facts: Facts) -> Mapping[str, View]:
@@ -135,10 +124,11 @@ def _sharing(facts: Facts) -> frozenset[str]:
     return frozenset(host for host, found in seen.items() if getattr(found, "most", None) is not None)
 
 
-def _notes(syllabus: PreparedExam, recording: Recording, facts: Facts) -> tuple[str, ...]:
-    notes: list[str] = [*syllabus.notes, *recording.notes]
-    if syllabus.left_out:
-        notes.append(f"left out as asked for: {_short(syllabus.left_out)}")
+def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[str, ...]:
+    notes: list[str] = [*prepared.notes, *recording.notes]
+    if prepared.left_out:
+        more = f" and {len(prepared.left_out) - 6} more" if len(prepared.left_out) > 6 else ""
+        notes.append(f"left out as asked for: {', '.join(prepared.left_out[:6])}{more}")
     lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]
     if lab:
         notes.append(f"the devices of {fold(lab)} are emulated: this is a test lab")
@@ -146,8 +136,3 @@ def _notes(syllabus: PreparedExam, recording: Recording, facts: Facts) -> tuple[
     if refused:
         notes.append(f"sudo -n was refused on {len(refused)} of {len(recording.heard)} hosts")
     return tuple(notes)
-
-
-def _short(ids: Sequence[str]) -> str:
-    shown = ", ".join(ids[:6])
-    return shown if len(ids) <= 6 else f"{shown} and {len(ids) - 6} more"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.api import Check
@@ -25,8 +25,9 @@ NEARLY_ALL = 0.9
 IN_CONTAINER = "-in-container"
 """Ends the id of a remedy that is to be used instead when a container is short."""
 OUTSIDE = "# On the host, outside of the container:"
+_MAY_EXPLAIN = {(Status.FAIL, Status.FAIL), (Status.FAIL, Status.WARN), (Status.WARN, Status.WARN)}
 _ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
-Mend = Callable[[str, Values], Remedy | None]
+FillRemedy = Callable[[str, Values], Remedy | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +58,29 @@ def fold_findings(
     results: Sequence[Result],
     checks: Mapping[str, Check],
     views: Mapping[str, View],
-    mend: Mend,
+    fill: FillRemedy,
     sharing: Container[str] = (),
 ) -> tuple[Finding, ...]:
-    """`mend` makes what to type of a remedy's name and values; `views` says where hosts were seen from."""
+    """`fill` makes what to type of a remedy's name and values; `views` says where hosts were seen from."""
     sights = Views(views, sharing)
-    made = [
-        _finding(str(number), group, checks, sights, mend)
-        for number, group in enumerate(_groups(results, checks, sights))
-    ]
-    linked = _link(made, checks)
-    ordered = _order(linked)
+    groups = enumerate(_groups(results, checks, sights))
+    made = [_finding(str(number), group, checks, sights, fill) for number, group in groups]
+    ordered = _order(_link(made, checks))
     numbers = {finding.id: f"f{n}" for n, finding in enumerate(ordered, 1)}
     return tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
 
 
-def _groups(results: Sequence[Result], checks: Mapping[str, Check], sights: Views) -> list[list[Result]]:
+def _groups(results: Sequence[Result], checks: Mapping[str, Check], sights: Views) -> Iterable[list[Result]]:
     groups: dict[object, list[Result]] = {}
     for number, result in enumerate(results):
-        if result.status in (Status.PASS, Status.SKIP):
-            continue
-        groups.setdefault(_key(result, checks.get(result.check), sights) or number, []).append(result)
-    return list(groups.values())
+        if result.status not in (Status.PASS, Status.SKIP):
+            key = _key(result, checks.get(result.check), sights) or number
+            groups.setdefault(key, []).append(result)
+    return groups.values()
 
 
 def _key(result: Result, check: Check | None, sights: Views) -> object:
-    """Equal keys tell the same fault; a fault that names several culprits stays by itself."""
+    """Results with equal keys are one fault; a fault that names several culprits is not folded."""
     problem = result.problem
     if problem is None:
         return (result.check, result.status, result.reason)
@@ -94,7 +92,7 @@ def _key(result: Result, check: Check | None, sights: Views) -> object:
 
 
 def _finding(
-    id: str, group: Sequence[Result], checks: Mapping[str, Check], sights: Views, mend: Mend
+    id: str, group: Sequence[Result], checks: Mapping[str, Check], sights: Views, fill: FillRemedy
 ) -> Finding:
     first = group[0]
     hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))
@@ -115,28 +113,30 @@ def _finding(
         expected=problem.expected,
         actual=problem.actual,
         evidence=problem.evidence,
-        remedy=_remedy(problem, check, view, seen_from, mend) if first.problem else None,
+        remedy=_remedy(problem, check, view, seen_from, fill) if first.problem else None,
         because=None,
         seen_from=seen_from,
     )
 
 
-def _remedy(problem: Problem, check: Check | None, view: View, seen_from: View, mend: Mend) -> Remedy | None:
-    """What is the host's is mended there, also when it was seen from inside a container."""
-    made = _made(problem, check, view, mend)
+def _remedy(
+    problem: Problem, check: Check | None, view: View, seen_from: View, fill: FillRemedy
+) -> Remedy | None:
+    """What belongs to the host is fixed there, also when it was seen from inside a container."""
+    made = _made(problem, check, view, fill)
     if made is None or view is seen_from:
         return made
     return replace(made, commands=(OUTSIDE, *made.commands))
 
 
-def _made(problem: Problem, check: Check | None, view: View, mend: Mend) -> Remedy | None:
+def _made(problem: Problem, check: Check | None, view: View, fill: FillRemedy) -> Remedy | None:
     if problem.commands:
         return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
     name = problem.remedy or (check.remedy if check else None)
     if name is None:
         return None
-    inside = mend(f"{name}{IN_CONTAINER}", problem.values) if view is View.CONTAINER else None
-    return inside or mend(name, problem.values)
+    inside = fill(f"{name}{IN_CONTAINER}", problem.values) if view is View.CONTAINER else None
+    return inside or fill(name, problem.values)
 
 
 def _places(result: Result) -> tuple[Place, ...]:
@@ -180,9 +180,7 @@ def _chain(id: str | None, because: Mapping[str, str]) -> Iterator[str]:
 
 
 def _explains(cause: Finding, symptom: Finding) -> bool:
-    if cause.status not in (Status.FAIL, Status.WARN) or symptom.status not in (Status.FAIL, Status.WARN):
-        return False
-    if cause.status is Status.WARN and symptom.status is Status.FAIL:
+    if (cause.status, symptom.status) not in _MAY_EXPLAIN:
         return False
     if symptom.hosts:
         return bool(set(cause.hosts) & set(symptom.hosts)) and any(_at(cause, p) for p in symptom.where)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
@@ -56,7 +56,7 @@ class Playbook:
 
     recipes: Mapping[str, Recipe]
 
-    def mend(self, name: str, values: Values) -> Remedy | None:
+    def fill(self, name: str, values: Values) -> Remedy | None:
         """What to type; a command whose values are not known is left out rather than shown with holes."""
         recipe = self.recipes.get(name)
         if recipe is None:
@@ -129,22 +129,22 @@ def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]
     """Names in an exam must be names of something; a glob must match a check."""
     ids = [check.id for check in checks]
     lines = dict(walk(document.root))
-    mistakes = []
+    mistakes: list[Mistake] = []
+
+    def unknown(path: str, name: str, what: str, known: Iterable[str]) -> None:
+        text = f"{what} is called {name!r} {suggest(name, known)}".strip()
+        mistakes.append(Mistake(file, lines.get(path), text))
+
     for key in ("checks", "skip", "essential"):
         for index, glob in enumerate(getattr(exam, key)):
             if not any(fnmatchcase(id, glob) for id in ids):
-                place = lines.get(f"$.{key}[{index}]")
-                mistakes.append(
-                    Mistake(file, place, f"no check is called {glob!r} {suggest(glob, ids)}".strip())
-                )
+                unknown(f"$.{key}[{index}]", glob, "no check", ids)
     for id in exam.severity:
         if id not in ids:
-            place = lines.get(f"$.severity.{id}")
-            mistakes.append(Mistake(file, place, f"no check is called {id!r} {suggest(id, ids)}".strip()))
+            unknown(f"$.severity.{id}", id, "no check", ids)
     for key in exam.expect:
         if key not in FIELDS:
-            place = lines.get(f"$.expect.{key}")
-            mistakes.append(Mistake(file, place, f"nothing is called {key!r} {suggest(key, FIELDS)}".strip()))
+            unknown(f"$.expect.{key}", key, "nothing", FIELDS)
     if mistakes:
         raise InputErrors(mistakes)
 

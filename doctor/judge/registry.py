@@ -1,6 +1,6 @@
 """Finds checks: the bundled folder, `--checks DIR`, and entry points of other distributions.
 
-A broken file or plug-in stops nothing: it is returned beside the checks, as a line for the report.
+A broken file or plug-in stops nothing: it is returned with the checks, as a line for the report.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FoundChecks:
 
 
 def bundled(name: str) -> Path:
-    """The folder of that name that belongs to this installation: in the wheel, or beside the sources."""
+    """The folder of that name that belongs to this installation: in the wheel, or next to the sources."""
     packed = PACKAGE / "_bundled" / name
     return packed if packed.is_dir() else PACKAGE.parent / name
 

@@ -57,7 +57,7 @@ def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Mis
 
 
 def _why_no_table(plan: JobPlan, facts: Facts) -> tuple[str, bool]:
-    """The reason, and whether there is none at all: one that only could not be read is no reason to skip."""
+    """The reason, and whether there is no table at all: an unreadable one does not justify a skip."""
     for host in facts.hosts if plan.table_paths else ():
         found = facts.get(host, TABLE_FILES)
         if isinstance(found, Missing):
@@ -71,7 +71,7 @@ def _why_no_table(plan: JobPlan, facts: Facts) -> tuple[str, bool]:
 
 
 def _launches(recording: Recording, facts: Facts) -> tuple[Launch, ...] | Missing:
-    """What ranks were told: by the files that were named, by the inventory, and as it runs right now."""
+    """How ranks are started, according to the named files, the inventory and the running processes."""
     wishes = recording.wishes
     found = [wishes.launch] if wishes.launch else []
     if wishes.env:

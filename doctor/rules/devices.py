@@ -1,4 +1,4 @@
-"""The NPUs that a job uses: which those are, what was told of them, and which differ from the others."""
+"""The NPUs that a job uses: which they are, what is known of them, and which differ from the others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HostDevice = tuple[str, int]
 
 
 def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple[dict[int, T], str]:
-    """What was told of the job's devices, and why nothing of the others. Skip where it cannot be asked."""
+    """What is known of the job's devices, and why the rest is not. Skips where none can be read."""
     mine = {device: said[device] for device in used(said, plan, host)}
     if not mine:
         raise Skip("the job uses no NPU here")
@@ -41,7 +41,7 @@ def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple
 
 
 def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[HostDevice, T], dict[str, str]]:
-    """The same of all hosts: what was told, and host -> why something was not."""
+    """The same for all hosts: what is known, and host -> why something is not."""
     known: dict[HostDevice, T] = {}
     silent: dict[str, str] = {}
     reason = "there is no NPU"
@@ -60,41 +60,35 @@ def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[Ho
 
 
 def note_unknown(silent: Mapping[str, str]) -> None:
-    """Undecided for the hosts of which something was not told."""
-    hosts: dict[str, list[str]] = {}
-    for host, why in silent.items():
-        hosts.setdefault(why, []).append(host)
-    if len(hosts) == 1:
-        raise Undecided(next(iter(hosts)), tuple(silent))
+    """Raise Undecided for the hosts with unknown values."""
+    hosts = _grouped((why, host) for host, why in silent.items())
     if hosts:
-        raise Undecided("; ".join(f"{fold(names)}: {why}" for why, names in hosts.items()), tuple(silent))
+        reasons = hosts if len(hosts) == 1 else [f"{fold(names)}: {why}" for why, names in hosts.items()]
+        raise Undecided("; ".join(reasons), tuple(silent))
 
 
-def alike(kinds: Mapping[int, K]) -> Iterator[tuple[K, list[int]]]:
+def _grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    groups: dict[K, list[T]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
+def alike(kinds: Mapping[int, K]) -> Iterable[tuple[K, list[int]]]:
     """Devices of one kind together."""
-    groups: dict[K, list[int]] = {}
-    for device, kind in kinds.items():
-        groups.setdefault(kind, []).append(device)
-    yield from groups.items()
+    return _grouped((kind, device) for device, kind in kinds.items()).items()
 
 
 def alike_on_host(kinds: Mapping[HostDevice, K]) -> Iterator[tuple[str, K, list[int]]]:
     """Devices of one kind on one host together."""
-    groups: dict[tuple[str, K], list[int]] = {}
-    for (host, device), kind in kinds.items():
-        groups.setdefault((host, kind), []).append(device)
+    groups = _grouped(((host, kind), device) for (host, device), kind in kinds.items())
     for (host, kind), numbers in groups.items():
         yield host, kind, numbers
 
 
 def named(seats: Iterable[HostDevice]) -> str:
     """ "node[1-2] devices 0-7, node3 device 5" """
-    own: dict[str, list[int]] = {}
-    for host, device in seats:
-        own.setdefault(host, []).append(device)
-    hosts: dict[str, list[str]] = {}
-    for host, numbers in own.items():
-        hosts.setdefault(devices(numbers), []).append(host)
+    hosts = _grouped((devices(numbers), host) for host, numbers in _grouped(seats).items())
     return ", ".join(f"{fold(names)} {which}" for which, names in hosts.items())
 
 

@@ -22,53 +22,53 @@ class LaunchNames:
     launch: Launch
     directory: Directory
 
-    def host(self, told: ProcessEnv) -> str | None:
-        return self.directory.host(told.host)
+    def host(self, process: ProcessEnv) -> str | None:
+        return self.directory.host(process.host)
 
-    def hosts(self, told: Iterable[ProcessEnv]) -> tuple[str, ...]:
+    def hosts(self, processes: Iterable[ProcessEnv]) -> tuple[str, ...]:
         """Each once, by the names of the run; those that are none of them are left out."""
-        return tuple(dict.fromkeys(host for each in told if (host := self.host(each)) is not None))
+        return tuple(dict.fromkeys(host for each in processes if (host := self.host(each)) is not None))
 
-    def places(self, told: Sequence[ProcessEnv]) -> tuple[Place, ...]:
-        places = (Place(host=self.host(each), rank=number(each)) for each in told[:MOST_PLACES])
+    def places(self, processes: Sequence[ProcessEnv]) -> tuple[Place, ...]:
+        places = (Place(host=self.host(each), rank=number(each)) for each in processes[:MOST_PLACES])
         return tuple(dict.fromkeys(place for place in places if place != Place()))
 
-    def label(self, told: ProcessEnv) -> str:
+    def label(self, process: ProcessEnv) -> str:
         """ "rank 3 on node1", "process 4711 on node1", "env3.log" """
-        rank, host = number(told), self.host(told) or told.host
-        what = told.source if rank is None else f"rank {rank}"
-        return f"{what} on {host}" if host else f"{what} ({told.source})" if rank is not None else what
+        rank, host = number(process), self.host(process) or process.host
+        what = process.source if rank is None else f"rank {rank}"
+        return f"{what} on {host}" if host else f"{what} ({process.source})" if rank is not None else what
 
-    def labels(self, told: Sequence[ProcessEnv]) -> str:
+    def labels(self, processes: Sequence[ProcessEnv]) -> str:
         """The same of many: their ranks where they have some."""
-        if len(told) == 1:
-            return self.label(told[0])
-        ranks = [rank for each in told if (rank := number(each)) is not None]
-        if len(ranks) == len(told):
+        if len(processes) == 1:
+            return self.label(processes[0])
+        ranks = [rank for each in processes if (rank := number(each)) is not None]
+        if len(ranks) == len(processes):
             return counted(ranks)
-        shown = ", ".join(self.label(each) for each in told[:4])
-        return shown if len(told) <= 4 else f"{shown} and {len(told) - 4} more"
+        shown = ", ".join(self.label(each) for each in processes[:4])
+        return shown if len(processes) <= 4 else f"{shown} and {len(processes) - 4} more"
 
-    def evidence(self, told: Sequence[ProcessEnv], name: str) -> tuple[Evidence, ...]:
+    def evidence(self, processes: Sequence[ProcessEnv], name: str) -> tuple[Evidence, ...]:
         """What each of them says of a variable."""
         return tuple(
             Evidence(
                 f"{each.source}{f' on {each.host}' if each.host else ''}",
                 f"{name}={each.env[name]}" if name in each.env else f"{name} is not set",
             )
-            for each in told[:MOST_EVIDENCE]
+            for each in processes[:MOST_EVIDENCE]
         )
 
     def subject(self, what: str) -> str:
         return f"{self.launch.name}: {what}"
 
 
-def number(told: ProcessEnv) -> int | None:
+def number(process: ProcessEnv) -> int | None:
     """Its rank, where it has one that is a number; a scheduler has inherited that of a worker."""
-    rank = rank_of(told) if role_of(told) == "rank" else None
+    rank = rank_of(process) if role_of(process) == "rank" else None
     return rank.value if rank is not None else None
 
 
 def remark(text: str) -> str:
-    """What to type where that is no command of its own: a comment, of one line whatever it quotes."""
+    """Advice that is not a command: a comment on one line, whatever it quotes."""
     return "# " + "".join(char if char.isprintable() else " " for char in text)

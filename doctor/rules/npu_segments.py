@@ -86,7 +86,7 @@ def in_sequence(seat: HostDevice, held: Mapping[HostDevice, Address]) -> bool | 
 
 
 def _next(others: Mapping[int, int], device: int) -> int | None:
-    """The address that continues the others', one of which may itself be out of line."""
+    """The address that continues the sequence of the others; one of them may be out of line."""
     steps = Counter((others[b] - others[a]) // (b - a) for a, b in pairwise(sorted(others)))
     if not steps:
         return None

@@ -59,7 +59,7 @@ class ParallelJob:
 
     @property
     def ranks(self) -> dict[str, int]:
-        """Host -> its ranks, but for those that are a default and nobody counted."""
+        """Host -> its ranks, unless their number is only a default."""
         known = [h.name for h in self.plan.hosts if h.ranks and h.ranks.source != "default"]
         return {name: self.plan.ranks_on(name) for name in known}
 

@@ -54,7 +54,7 @@ class AmdHost(Emulated):
         return self.gpus[index]
 
     def drop(self, index: int, *, node: bool = False) -> None:
-        """A GPU is gone since the last boot; the others count anew. With `node` only the tools lack it."""
+        """A GPU is gone since the last boot; the others renumber. With `node` only the tools lack it."""
         lost = self.gpus.pop(index)
         for number, gpu in enumerate(self.gpus):
             gpu.index = number

@@ -21,7 +21,7 @@ mkdir "$dir/disk/upper" "$dir/disk/work" "$top"
 cp -a "$dir/files/." "$dir/disk/upper"
 mount -t overlay -o "lowerdir=/,upperdir=$dir/disk/upper,workdir=$dir/disk/work" root "$top"
 
-rm -f "$top/.dockerenv" # whatever the machine is, the host is no container
+rm -f "$top/.dockerenv" # whatever the machine is, the host is not a container
 
 mount -t proc proc "$top/proc"
 # The network's settings are the host's own; the rest are the machine's, and not to be written from here.
@@ -50,7 +50,7 @@ chmod 1777 "$top/run/lock"
 chown 4001:4001 "$top/home/trainee"
 
 # Emulated hardware lies outside, in a folder that all hosts of the lab share: there they find each other. The
-# lock tells that this host has power.
+# lock shows that this host has power.
 mkdir -p "$dir/../shared/$2" "$top/run/cluster-doctor-lab/shared"
 mount --bind "$dir/../shared" "$top/run/cluster-doctor-lab/shared"
 exec 8>"$dir/../shared/$2/on"

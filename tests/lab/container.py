@@ -85,7 +85,7 @@ class Container:
 
     @property
     def zombies(self) -> int:
-        """Processes that ended and were left to a PID 1 that reaps nobody."""
+        """Processes that ended and were left to a PID 1 that reaps no orphan."""
         return int(self.ask("cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '") or 0)
 
     def remove(self) -> None:

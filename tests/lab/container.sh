@@ -5,7 +5,7 @@
 #              /etc/hosts; empty: the host's), OWN_NET (1, or empty: the host's network), ADDRESS, GATEWAY (own
 #              network), SYSCTLS (name=value words), CGROUP (of memory; may be empty), UNIFIED (1: cgroup v2)
 #
-# Like an engine's: a root of its own, the programs of the host read-only. Unlike init, PID 1 reaps nobody.
+# Like an engine's: a root of its own, the programs of the host read-only. Unlike init, PID 1 reaps no orphan.
 set -eu
 umask 022
 read -r pid _ </proc/self/stat

@@ -27,7 +27,7 @@ _TOLD = (
     "driver_version",
     "count",
 )
-"""What nvidia-smi still tells of a GPU that has a problem."""
+"""What nvidia-smi still reports for a GPU that has a problem."""
 
 
 class Gpu:
@@ -120,7 +120,7 @@ class GpuHost(Emulated):
     # Trouble with the host as a whole; `reset` ends all of it.
 
     def drop(self, index: int, *, node: bool = False) -> None:
-        """A GPU is gone since the last boot: from the bus, from /dev and from nvidia-smi, which count anew.
+        """A GPU is gone since the last boot: from the bus, from /dev and from nvidia-smi, which renumber.
 
         With `node` it is only nvidia-smi that lacks it: the driver saw it and could not start it.
         """

@@ -48,7 +48,7 @@ class Logins(Settings, Shadows):
         self.start_sshd()
 
     def change_key(self) -> None:
-        """Come back with another host key, as a host does that was installed anew."""
+        """Come back with another host key, as a host does that was reinstalled."""
         self.do('rm -f "$1" "$1.pub"; ssh-keygen -q -t ed25519 -N "" -f "$1"', HOST_KEY)
         self.kill_sshd()
         self.start_sshd()
@@ -84,11 +84,11 @@ class Logins(Settings, Shadows):
         self.write(f"/etc/sudoers.d/{user}", f"{user} ALL=(ALL) NOPASSWD: ALL\n", 0o440)
 
     def freeze(self) -> None:
-        """Stop every process of the host: its kernel still takes connections, and nobody ever speaks."""
+        """Stop every process of the host: its kernel still takes connections, and no program ever speaks."""
         self.do("kill -STOP -1")
 
     def power_off(self) -> None:
-        """Take the power away; nobody answers at the address any more. `Lab.reset` switches it on again."""
+        """Take the power away; nothing answers at the address any more. `Lab.reset` switches it on again."""
         # A dying namespace refuses connections for a moment; without a link it cannot.
         self.link_down()
         self.halt()

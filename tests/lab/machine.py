@@ -160,7 +160,7 @@ class Machine:
         self.await_that(lambda: port in listening(self.pid), f"listener on port {port}")
 
     def await_that(self, holds: Callable[[], bool], what: str, timeout: float = 15) -> None:
-        """Wait for something of which no event tells, in small steps."""
+        """Wait for something that no event announces, in small steps."""
         deadline = time.monotonic() + timeout
         while not holds():
             if not self.running:

@@ -52,7 +52,7 @@ def without(program: str) -> bool:
 
 
 def new_directory() -> Path:
-    """A private directory whose name tells `sweep` which process it belongs to."""
+    """A private directory whose name shows `sweep` which process owns it."""
     pid = os.getpid()
     return Path(tempfile.mkdtemp(prefix=f"{PREFIX}{pid}-{_started(pid)}-"))
 

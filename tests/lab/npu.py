@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Npu:
-    """Settings that are assigned go to /etc/hccn.conf too, as they do when somebody runs hccn_tool."""
+    """Settings that are assigned go to /etc/hccn.conf too, as they do when a person runs hccn_tool."""
 
     def __init__(self, host: NpuHost, device: int) -> None:
         self.host = host
@@ -153,7 +153,7 @@ class Npu:
         self._fail("optical", says.NO_MODULE)
 
     def unconfigured(self) -> None:
-        """As after a reset that nobody followed up: the device has lost what /etc/hccn.conf holds."""
+        """As after a reset that was not followed up: the device has lost what /etc/hccn.conf holds."""
         self._fail("ip", says.NO_ADDRESS)
         self._fail("gateway", says.NO_GATEWAY)
         words = (self.said("netdetect") or "").rpartition(" ")[0]

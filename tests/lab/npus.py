@@ -101,7 +101,7 @@ class NpuHost(Emulated):
         self.put("delay", f"{seconds:g}\n")
 
     def ping_timeout(self, seconds: float) -> None:
-        """How long a ping takes of which something was lost."""
+        """How long a ping takes that lost packets."""
         self.put("ping_wait", f"{seconds:g}\n")
 
     def without_tool(self) -> None:

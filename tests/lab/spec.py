@@ -39,7 +39,7 @@ class Cable:
 class Spec:
     """One host before it runs.
 
-    Its addresses, the hardware address too, survive a reboot: neighbours need not learn them anew.
+    Its addresses, the hardware address too, survive a reboot: neighbours need not learn them again.
     """
 
     index: int

@@ -53,7 +53,7 @@ class GpuFault:
 
     `devices` are those that must be named, and no others. `says` are patterns that each finding's words must
     match. `follows` are exactly the checks whose findings are told as what follows. `unknown` are exactly the
-    checks that cannot tell.
+    checks that cannot decide.
     """
 
     check: str

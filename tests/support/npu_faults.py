@@ -38,7 +38,7 @@ class NpuFault:
     """One way to break NPUs of one host, and what must be said of them.
 
     `devices` are those that must be named, and no others. `says` are patterns that each finding's words must
-    match. `unknown` are exactly the checks that cannot tell.
+    match. `unknown` are exactly the checks that cannot decide.
     """
 
     check: str

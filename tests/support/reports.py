@@ -64,7 +64,7 @@ def lost(*names: str) -> dict[str, Unreached]:
 
 
 def answering(*names: str, **more: Any) -> Any:
-    """A recording of which only some hosts answered."""
+    """A recording in which only some hosts answered."""
     whole = recording(NAMES, **more)
     return replace(whole, heard={name: whole.heard[name] for name in names})
 
@@ -83,7 +83,7 @@ def seated(names: Sequence[str], **shape: Any) -> SmokePlan:
 
 
 def hung(rank: int, step: int) -> SmokeResult:
-    """Two ranks on each of the hosts; one of them stops at a step, as it was told to."""
+    """Two ranks on each of the hosts; one of them stops at a step, as the injection asks."""
     plan = replace(seated(NAMES, each=2, tp=2), injected=(Injection("stuck", rank, step),))
     entries = schedule(plan.shape(0), plan.seat(rank).place)
     result = frozen(plan, {rank: stuck(at(entries, "train", step=step))})

@@ -123,6 +123,18 @@ def test_only_transports_and_their_driver_reach_hosts(folder: str) -> None:
             assert not used & {"socket", "subprocess", "paramiko", "requests", "urllib"}, path
 
 
+@pytest.mark.parametrize("folder", ["facts", "job"])
+def test_facts_and_the_job_judge_nothing(folder: str) -> None:
+    """Problems, skips and undecided checks are made in `checks/`, `rules/` and the engine."""
+    verdicts = {"Problem", "Skip", "Undecided"}
+    for path in (ROOT / folder).rglob("*.py"):
+        names = {name.rpartition(".")[2] for name, _ in imported(path)}
+        attributes = {
+            node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)
+        }
+        assert not verdicts & (names | attributes), path
+
+
 def test_the_ground_stands_alone() -> None:
     standard = sys.stdlib_module_names
     for name in ("model", "errors", "text/redact"):

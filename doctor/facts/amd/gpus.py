@@ -1,12 +1,12 @@
-"""AMD GPUs: which there are, how they are, who uses them, and which of them are the job's."""
+"""AMD GPUs: which there are, how they are, and who uses them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from doctor.api import AMD, Capture, Fact, JobPlan, NotUnderstood, Read, Undecided, files
+from doctor.api import AMD, Capture, Fact, NotUnderstood, Read, files
 from doctor.facts.amd.smi import (
     AMD_SMI,
     GROUP,
@@ -24,7 +24,6 @@ from doctor.facts.amd.smi import (
 from doctor.facts.device_tools import ToolCall, calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 
-AMD_VISIBLE = AMD.visible
 _MB = 1024 * 1024
 _MOST_PROCESSES = 512
 
@@ -225,40 +224,3 @@ def _order(capture: Capture) -> tuple[str, ...]:
 
 AMD_ORDER = Fact("amd-order", Read((AMD.node_files,)), _order)
 """Where the GPUs are on the PCI bus that this login may use, in the order in which HIP counts them."""
-
-
-def visible(gpus: Gpus, order: Sequence[str] | None, plan: JobPlan) -> tuple[Gpu, ...]:
-    """The GPUs that are the job's. HIP and amd-smi may count them in different orders."""
-    if gpus.silent:
-        raise Undecided(gpus.silent)
-    words = wishes(plan)
-    known = [gpu for bus in dict.fromkeys(order or ()) for gpu in gpus.listed if gpu.bus == bus]
-    mine = known if order and all(gpu.bus for gpu in gpus.listed) else list(gpus.listed)
-    return tuple(mine if words is None else (mine[i] for i in map(int, words) if i < len(mine)))
-
-
-def wishes(plan: JobPlan) -> tuple[str, ...] | None:
-    """What the variables leave of all GPUs, as HIP counts those: ROCR_VISIBLE_DEVICES counts all of them, the
-    others what it left. HIP_VISIBLE_DEVICES overrides CUDA_VISIBLE_DEVICES.
-    """
-    hip, cuda, rocr = AMD_VISIBLE
-    of_runtime = _numbers(plan, rocr)
-    of_hip = _numbers(plan, hip if plan.env.get(hip) else cuda)
-    if of_runtime is None or of_hip is None:
-        return of_hip if of_runtime is None else of_runtime
-    return tuple(of_runtime[int(word)] for word in of_hip if int(word) < len(of_runtime))
-
-
-def _numbers(plan: JobPlan, name: str) -> tuple[str, ...] | None:
-    """The runtime stops reading at the first that it does not know; an empty text chooses nothing."""
-    said = plan.env.get(name)
-    if not said:
-        return None
-    words: list[str] = []
-    for word in (word.strip() for word in said.split(",")):
-        if word.startswith("GPU-"):
-            raise Undecided(f"{name} names GPUs by UUID, which are not looked at")
-        if not re.fullmatch(r"[0-9]{1,4}", word):
-            break
-        words.append(str(int(word)))
-    return tuple(words)

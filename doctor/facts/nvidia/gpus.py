@@ -1,4 +1,4 @@
-"""NVIDIA GPUs: which there are, how they are, who uses them, and which of them are the job's."""
+"""NVIDIA GPUs: which there are, how they are, and who uses them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.api import Capture, Fact, JobPlan, NotUnderstood, Undecided
-from doctor.devices import NVIDIA
+from doctor.api import Capture, Fact, NotUnderstood
 from doctor.facts.device_tools import calls, complaint
-from doctor.facts.gpus import Gpu, Gpus, bus_id, is_named
+from doctor.facts.gpus import Gpu, Gpus, bus_id
 from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking, number, table, told
 
-(VISIBLE,) = NVIDIA.visible
 _MOST_LINES = 16
 _TROUBLE = re.compile(r"GPU is lost|GPU requires reset|Unknown Error|ERR!", re.IGNORECASE)
 
@@ -169,28 +167,3 @@ GPU_PROCESSES = Fact(
     cap=65536,
     group=GPU,
 )
-
-
-def visible(gpus: Gpus, plan: JobPlan) -> tuple[Gpu, ...]:
-    """The GPUs that are the job's: those that CUDA_VISIBLE_DEVICES names, all where it is not set."""
-    if gpus.silent:
-        raise Undecided(gpus.silent)
-    words = wishes(plan)
-    return (
-        gpus.listed if words is None else tuple(g for g in gpus.listed if any(is_named(g, w) for w in words))
-    )
-
-
-def wishes(plan: JobPlan) -> tuple[str, ...] | None:
-    """The words of CUDA_VISIBLE_DEVICES; the runtime stops reading at the first that it does not know."""
-    text = plan.env.get(VISIBLE)
-    if text is None:
-        return None
-    words: list[str] = []
-    for word in (word.strip() for word in text.split(",")):
-        if word.startswith("MIG-"):
-            raise Undecided(f"{VISIBLE} names MIG instances, which are not looked at")
-        if not re.fullmatch(r"[0-9]{1,4}|GPU-[0-9A-Fa-f-]{1,60}", word):
-            break
-        words.append(word)
-    return tuple(words)

@@ -1,6 +1,6 @@
 """Smoke results of runs that ended early: the ranks' collectives are played through, faults and all.
 
-`frozen(plan, faults)` lets every rank of the sick cell enter its collectives in turn until nobody can go on,
+`frozen(plan, faults)` lets every rank of the sick cell enter its collectives in turn until none can go on,
 as real ranks do: a collective ends when all members of its group have entered it.
 """
 

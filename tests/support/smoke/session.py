@@ -1,7 +1,7 @@
 """A cluster of agents that exist on paper only: what they say to a smoke run, and when they fall silent.
 
 Ranks go from one milestone to the next when all of their cell have entered it, so that one that halts holds
-up the others as a real one does. Time is counted as real agents count it: a starved test accuses nobody.
+up the others as a real one does. Time is counted as real agents count it: a starved test accuses no rank.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Script:
     shy: frozenset[str] = frozenset()
     """Hosts that show their pages only when they are asked to."""
     stays: frozenset[str] = frozenset()
-    """Hosts that do not end when they are told to."""
+    """Hosts that ignore the request to end."""
 
 
 class Cluster:
@@ -253,7 +253,7 @@ class Agent:
         cluster = self.cluster
         alive = [seat.rank for seat in cluster.plan.on(self.host) if seat.rank not in cluster.gone]
         if not alive or not self.started:
-            self.quiet = 0.0  # nobody lives who could move
+            self.quiet = 0.0  # no rank is left that could move
         rows = []
         for rank in alive if self.started else ():
             since, state = cluster.script.states.get(rank, (DONE + 1, "S"))

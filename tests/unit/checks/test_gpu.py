@@ -54,7 +54,7 @@ def found(check: Check, *facts: Any) -> list[Problem]:
     for problem in problems:
         remedy = problem.remedy or check.remedy
         assert remedy
-        assert PLAYBOOK.mend(remedy, problem.values), f"{remedy} says nothing to type"
+        assert PLAYBOOK.fill(remedy, problem.values), f"{remedy} says nothing to type"
         assert all(host not in problem.summary for host in problem.hosts)
         assert problem.evidence
         assert problem.actual

@@ -80,7 +80,7 @@ def told(results: Iterable[Result], *others: tuple[str, str, Status]) -> dict[st
         Result(check, (host,), status, problem=Problem("ill", where=(Place(host=host),)))
         for check, host, status in others
     ]
-    found = fold_findings([*results, *made], CHECKS, {}, load_remedies().mend)
+    found = fold_findings([*results, *made], CHECKS, {}, load_remedies().fill)
     return {finding.check: finding for finding in found}
 
 

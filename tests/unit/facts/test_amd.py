@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.api import AMD, Undecided
+from doctor.api import AMD
 from doctor.errors import NotUnderstood
 from doctor.facts.amd.gpus import (
     AMD_GPUS,
@@ -13,16 +13,11 @@ from doctor.facts.amd.gpus import (
     AMD_PROCESSES,
     AmdHealth,
     AmdProcess,
-    visible,
-    wishes,
 )
 from doctor.facts.amd.log import troubles
-from doctor.facts.gpus import Gpu, Gpus
+from doctor.facts.gpus import Gpu
 from doctor.facts.processes import KERNEL_LOG
 from doctor.facts.system import DEVICES
-from doctor.job.plan import JobPlan, draft
-from doctor.job.wishes import JobWishes
-from doctor.model import Host
 from tests.support.captures import held, printed, sample
 
 NODE = "/sys/class/kfd/kfd/topology/nodes/{}/properties"
@@ -30,10 +25,6 @@ NODE = "/sys/class/kfd/kfd/topology/nodes/{}/properties"
 
 def told(name: str, tool: str = "amd-smi", rc: int = 0) -> str:
     return f"{sample(f'amd/{name}')}\n@ {tool} {rc}\n"
-
-
-def plan(**env: str) -> JobPlan:
-    return draft([Host("a", "a")], JobWishes(env=env))
 
 
 @pytest.mark.parametrize(
@@ -147,34 +138,7 @@ def test_instinct_gpus_on_the_bus_without_a_driver() -> None:
 
 
 def test_hip_counts_as_the_topology_does() -> None:
-    order = held(AMD_ORDER, kfd(128, 129))
-    assert order == ("0000:63:00", "0000:64:00")
-    gpus = Gpus((Gpu(0, "", "x", "0000:64:00"), Gpu(1, "", "x", "0000:63:00")))
-    assert [gpu.index for gpu in visible(gpus, order, plan(HIP_VISIBLE_DEVICES="0"))] == [1]
-    assert [gpu.index for gpu in visible(gpus, None, plan(HIP_VISIBLE_DEVICES="0"))] == [0]
-    assert [gpu.index for gpu in visible(gpus, order[:1], plan())] == [1], "those of our own cgroup"
-
-
-@pytest.mark.parametrize(
-    ("env", "left"),
-    [
-        ({}, None),
-        ({"HIP_VISIBLE_DEVICES": "2,3"}, ("2", "3")),
-        ({"CUDA_VISIBLE_DEVICES": "1"}, ("1",)),
-        ({"HIP_VISIBLE_DEVICES": "2", "CUDA_VISIBLE_DEVICES": "1"}, ("2",)),
-        ({"ROCR_VISIBLE_DEVICES": "4,5,6", "HIP_VISIBLE_DEVICES": "1,2,7"}, ("5", "6")),
-        ({"ROCR_VISIBLE_DEVICES": "4,x,6"}, ("4",)),
-        ({"HIP_VISIBLE_DEVICES": ""}, None),
-        ({"HIP_VISIBLE_DEVICES": "-1"}, ()),
-    ],
-)
-def test_what_the_variables_leave(env: dict[str, str], left: tuple[str, ...] | None) -> None:
-    assert wishes(plan(**env)) == left
-
-
-def test_names_by_uuid_are_not_looked_at() -> None:
-    with pytest.raises(Undecided, match="ROCR_VISIBLE_DEVICES names GPUs by UUID"):
-        wishes(plan(ROCR_VISIBLE_DEVICES="GPU-4b2c1a9f"))
+    assert held(AMD_ORDER, kfd(128, 129)) == ("0000:63:00", "0000:64:00")
 
 
 def test_lines_of_the_driver() -> None:

@@ -274,7 +274,7 @@ def test_the_same_facts_give_the_same_results() -> None:
     assert [result.hosts for result in judged()] == [("b",), ("a",)], "in the order of the hosts"
 
 
-def test_nobody_answered_is_not_healthy() -> None:
+def test_without_an_answer_nothing_is_healthy() -> None:
     plan = draft([Host("a", "a"), Host("b", "b")], JobWishes())
     nobody = Inputs(plan, Facts({}), {}, Expect(), {"sun": "up", UNREACHED.name: {}}, {})
     by_fact = cluster_check(nothing)

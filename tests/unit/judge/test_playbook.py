@@ -1,4 +1,4 @@
-"""Exams and remedies: what is wrong in a file is told with its line, and values are quoted."""
+"""Exams and remedies: a mistake in a file is reported with its line, and values are quoted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_exam_of_ones_own(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("checks: ['*']\n", ["1: Object missing required field `title`"]),
         ("title: T\n\nchekcs: [a]\n", ["1: Object contains unknown field `chekcs`"]),
@@ -67,10 +67,10 @@ def test_an_exam_of_ones_own(file: Path) -> None:
         ("title: &a T\n", ["1: &a is an anchor"]),
     ],
 )
-def test_what_is_wrong_in_an_exam_has_its_line(file: Path, text: str, told: list[str]) -> None:
+def test_what_is_wrong_in_an_exam_has_its_line(file: Path, text: str, expected: list[str]) -> None:
     found = mistakes(file, text)
-    assert len(found) == len(told)
-    assert all(one.startswith(start) for one, start in zip(found, told, strict=True)), found
+    assert len(found) == len(expected)
+    assert all(one.startswith(start) for one, start in zip(found, expected, strict=True)), found
 
 
 @pytest.mark.parametrize(
@@ -108,18 +108,18 @@ def test_selecting() -> None:
 
 def test_mending() -> None:
     playbook = Playbook({"x": Recipe("X", ("a {one}", "b {one} {two}", "c", "d {two}", "e 'q {one}'"))})
-    assert playbook.mend("y", {}) is None
-    assert playbook.mend("x", {"one": "it's"}) == Remedy("x", ("""a 'it'"'"'s'""", "c"))
-    assert playbook.mend("x", {"one": ("1", "2"), "two": 3}) == Remedy(
+    assert playbook.fill("y", {}) is None
+    assert playbook.fill("x", {"one": "it's"}) == Remedy("x", ("""a 'it'"'"'s'""", "c"))
+    assert playbook.fill("x", {"one": ("1", "2"), "two": 3}) == Remedy(
         "x", ("a 1", "a 2", "b 1 3", "b 2 3", "c", "d 3", "e 'q 1'", "e 'q 2'")
     )
 
 
 def test_many_values_make_one_loop() -> None:
     playbook = Playbook({"x": Recipe("X", ("a {one...} b", "c {one} {two}", "d _{one...}= {two}"))})
-    assert playbook.mend("x", {"one": "1"}) == Remedy("x", ("a 1 b",))
-    assert playbook.mend("x", {"one": ("1", "2")}) == Remedy("x", ("a 1 b", "a 2 b"))
-    remedy = playbook.mend("x", {"one": ("1", "it's", "3"), "two": ("4", "{one...}")})
+    assert playbook.fill("x", {"one": "1"}) == Remedy("x", ("a 1 b",))
+    assert playbook.fill("x", {"one": ("1", "2")}) == Remedy("x", ("a 1 b", "a 2 b"))
+    remedy = playbook.fill("x", {"one": ("1", "it's", "3"), "two": ("4", "{one...}")})
     each = """1 'it'"'"'s' 3"""
     assert remedy == Remedy(
         "x",
@@ -147,15 +147,15 @@ def test_a_fault_of_many_devices_has_a_short_remedy() -> None:
         name: remedy.commands
         for name in REMEDIES.recipes
         if "-npu-" in name and name.startswith("look-at")
-        if (remedy := REMEDIES.mend(name, {"device": numbers, "card": numbers}))
+        if (remedy := REMEDIES.fill(name, {"device": numbers, "card": numbers}))
     }
     assert loops["look-at-npu-link"][0] == (
         f'for n in {" ".join(numbers)}; do sudo hccn_tool -i "$n" -link -g; done'
     )
     assert max(map(len, loops.values())) <= 3
-    mended = REMEDIES.mend("apply-hccn-conf", {"device": numbers})
-    assert mended is not None
-    assert len(mended.commands) == 16
+    remedy = REMEDIES.fill("apply-hccn-conf", {"device": numbers})
+    assert remedy is not None
+    assert len(remedy.commands) == 16
 
 
 NASTY = st.text(max_size=30) | st.sampled_from(
@@ -184,8 +184,8 @@ def test_a_value_cannot_leave_its_place(value: str) -> None:
         for command in recipe.commands:
             lone = Playbook({name: Recipe("", (command,))})
             holes = dict.fromkeys(placeholders(command))
-            remedy = lone.mend(name, dict.fromkeys(holes, value))
-            harmless = lone.mend(name, dict.fromkeys(holes, "HARMLESS"))
+            remedy = lone.fill(name, dict.fromkeys(holes, value))
+            harmless = lone.fill(name, dict.fromkeys(holes, "HARMLESS"))
             assert harmless is not None
             for filled in remedy.commands if remedy else ():
                 (plain,) = harmless.commands
@@ -200,7 +200,7 @@ def test_a_value_cannot_leave_its_loop(values: list[str]) -> None:
             if "...}" not in command:
                 continue
             holes = dict.fromkeys(placeholders(command))
-            remedy = Playbook({name: Recipe("", (command,))}).mend(name, dict.fromkeys(holes, tuple(values)))
+            remedy = Playbook({name: Recipe("", (command,))}).fill(name, dict.fromkeys(holes, tuple(values)))
             assert remedy is not None
             (loop,) = remedy.commands
             body = shlex.split(command.replace("{device...}", "$n").replace("{card...}", "$n"))
@@ -213,7 +213,7 @@ def test_a_value_cannot_leave_its_loop(values: list[str]) -> None:
 @given(value=NASTY | st.from_regex(r"[\w./&;=-]{1,9}", fullmatch=True))
 def test_what_sed_reads_is_never_more_than_text(value: str) -> None:
     """A `/` or `&` in a host's own name would end or change the pattern, and sed can run commands."""
-    remedy = REMEDIES.mend("own-name-in-hosts", dict.fromkeys(("loopback", "address", "name"), value))
+    remedy = REMEDIES.fill("own-name-in-hosts", dict.fromkeys(("loopback", "address", "name"), value))
     assert remedy is not None
     if any("sed" in command for command in remedy.commands):
         assert not set(value) & set("/&\\\n ;|'$`*[]()")

@@ -96,7 +96,7 @@ UNREACHED_D = finding("host-unreachable", FAIL, "d")
         (made(finding("x", FAIL, "a"), need_hosts=4), 1, "faulty"),
         (made(UNREACHED_D, unreached=True, need_hosts=3), 0, "faulty"),
         (made(UNREACHED_D, unreached=True, need_hosts=4), 1, "faulty"),
-        # A host of which something essential is not known is not healthy.
+        # A host is not healthy while something essential about it is unknown.
         (made(finding("port", UNKNOWN, "a"), need_hosts=4), 1, "inconclusive"),
         (made(finding("port", UNKNOWN, "a"), need_hosts=3), 0, "inconclusive"),
         (made(finding("x", UNKNOWN, "a"), need_hosts=4), 0, "healthy"),

@@ -130,7 +130,7 @@ def test_those_that_differ(text: str, found: list[str]) -> None:
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from("abcd"), st.integers(0, 7)), st.sampled_from("xyz")))
-def test_nobody_is_blamed_twice_and_the_majority_never(said: dict[HostDevice, str]) -> None:
+def test_no_device_is_blamed_twice_and_the_majority_never(said: dict[HostDevice, str]) -> None:
     odds = list(odd_ones(said))
     blamed = [seat for odd in odds for seat in odd.seats]
     assert len(blamed) == len(set(blamed))

@@ -19,15 +19,10 @@ from doctor.facts.nvidia.gpus import (
     GPUS,
     GpuProcess,
     NvidiaHealth,
-    visible,
-    wishes,
 )
 from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from doctor.facts.nvidia.xid import FATAL, SERIOUS, xids
 from doctor.facts.processes import KernelLine
-from doctor.job.plan import JobPlan, draft
-from doctor.job.wishes import JobWishes
-from doctor.model import Host
 from tests.support.captures import printed, sample
 
 SMI: tuple[Fact[Any], ...] = (GPUS, GPU_HEALTH, GPU_PROCESSES, NVLINKS, GPU_TOPOLOGY)
@@ -270,37 +265,6 @@ def test_xids_of_programs_are_left_out(number: int) -> None:
 
 def test_no_xid_is_both() -> None:
     assert not set(FATAL) & set(SERIOUS)
-
-
-def plan(**env: str) -> JobPlan:
-    return draft([Host("node1", "node1")], JobWishes(env=env))
-
-
-EIGHT = Gpus(tuple(Gpu(index, f"GPU-{index}abc-{index}", "H100", "") for index in range(8)))
-
-
-@pytest.mark.parametrize(
-    ("wish", "indices"),
-    [
-        (None, [0, 1, 2, 3, 4, 5, 6, 7]),
-        ("2,0", [0, 2]),
-        ("0, 1,-1,2", [0, 1]),
-        ("GPU-5a,GPU-6abc-6", [5, 6]),
-        ("7,11", [7]),
-        ("", []),
-        ("NoDevFiles", []),
-    ],
-)
-def test_visible(wish: str | None, indices: list[int]) -> None:
-    given_env = plan() if wish is None else plan(CUDA_VISIBLE_DEVICES=wish)
-    assert [gpu.index for gpu in visible(EIGHT, given_env)] == indices
-
-
-def test_what_cannot_be_known_of_visible_gpus() -> None:
-    with pytest.raises(Exception, match="MIG instances"):
-        wishes(plan(CUDA_VISIBLE_DEVICES="MIG-1234"))
-    with pytest.raises(Exception, match="no answer"):
-        visible(Gpus((), silent="no answer"), plan())
 
 
 SMI_SAMPLES = (

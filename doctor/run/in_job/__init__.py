@@ -3,7 +3,6 @@
 Rank 0 leads: it waits for the others on a port of our own, runs the examination over the connections that
 they made, and sends all of them the one exit code. The first rank of each host runs there what SSH would have
 run.
-<<<<<<< HEAD
 
 rank_env         which rank this process is, by the variables of its launcher
 wire             frames between two ranks, and how they know each other
@@ -16,8 +15,6 @@ relayed_program  one program on the host of another rank
 proc             what the kernel says of a rank
 absent           ranks that are not there, in words
 lead             rank 0: meet, examine, tell
-=======
->>>>>>> 482b760 (Say in one line what three said: options, messages of ranks, feeding a program, SSH's sentences)
 """
 
 from doctor.run.in_job.enter import in_job

@@ -34,10 +34,7 @@ def _same(listed: RuleTable, saved: RuleTable | None) -> bool:
             continue
         if len(other.rules) != len(chain.rules) or (other.hook is None) != (chain.hook is None):
             return False
-        if (
-            other.hook
-            and chain.hook
-            and (other.hook.name, other.hook.policy) != (chain.hook.name, chain.hook.policy)
-        ):
+        hooks = [(hook.name, hook.policy) for hook in (other.hook, chain.hook) if hook]
+        if len(set(hooks)) > 1:
             return False
     return True

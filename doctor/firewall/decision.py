@@ -73,9 +73,8 @@ def stopped(fate: Fate, packet: Packet) -> Decision:
         kind, way = next(iter(fate.ends.items()))
         return _decision(Action(kind.value), way, which)
     if sure:
-        return _decision(
-            Action.DROP, fate.ends[VerdictKind.DROP], " ".join(filter(None, (which, "dropped or rejected")))
-        )
+        reason = " ".join(filter(None, (which, "dropped or rejected")))
+        return _decision(Action.DROP, fate.ends[VerdictKind.DROP], reason)
     way = fate.ends.get(VerdictKind.UNKNOWN) or next(iter(fate.ends.values()))
     doubts = [way.doubt, *(other.doubt for other in fate.alive.values())]
     reason = next(filter(None, doubts), "the rules leave it open")

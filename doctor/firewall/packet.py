@@ -22,8 +22,8 @@ ZERO = Bits(0)
 ANY_STATE: Interval = (1, 64)
 """From invalid to untracked: nothing is known."""
 
-UNICAST = (ADDRESS_TYPES.index("unicast"),) * 2
-LOCAL = (ADDRESS_TYPES.index("local"),) * 2
+UNICAST = (ADDRESS_TYPES["unicast"],) * 2
+LOCAL = (ADDRESS_TYPES["local"],) * 2
 
 
 def canonical(address: Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:

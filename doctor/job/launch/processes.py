@@ -76,14 +76,8 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
 
 
 def _told(host: str, process: JobProcess) -> ProcessEnv:
-    return ProcessEnv(
-        f"process {process.pid}",
-        host,
-        process.env,
-        process.command,
-        pid=process.pid,
-        parent=process.parent,
-    )
+    name, pid, parent = f"process {process.pid}", process.pid, process.parent
+    return ProcessEnv(name, host, process.env, process.command, pid=pid, parent=parent)
 
 
 def _program(told: ProcessEnv) -> str:
@@ -103,7 +97,7 @@ def _id(told: ProcessEnv) -> str | None:
 
 
 def _by_id(told: Sequence[ProcessEnv]) -> list[list[ProcessEnv]]:
-    """Processes without an id go with the only one that there is."""
+    """Processes without an id join the only id that there is."""
     groups: dict[str | None, list[ProcessEnv]] = {}
     for each in told:
         groups.setdefault(_id(each), []).append(each)
@@ -191,12 +185,6 @@ def _is_whole(told: Sequence[ProcessEnv]) -> bool:
 
 def _side_by_side(parts: Sequence[Sequence[ProcessEnv]]) -> bool:
     """Whether every two parts have the same rank on the same host: no job would do that."""
-    seats = [
-        {
-            (each.host, rank.value)
-            for each in part
-            if role_of(each) == "rank" and (rank := rank_of(each)) is not None
-        }
-        for part in parts
-    ]
+    ranks = ([each for each in part if role_of(each) == "rank"] for part in parts)
+    seats = [{(each.host, rank.value) for each in part if (rank := rank_of(each))} for part in ranks]
     return all(one & other for i, one in enumerate(seats) for other in seats[:i])

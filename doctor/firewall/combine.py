@@ -12,8 +12,8 @@ def combine(nft: Iterable[RuleTable] = (), iptables: Iterable[RuleTable] = ()) -
     """`nft` from `parse_nft`, `iptables` from every save of the host, of both backends and both families.
 
     What iptables-nft writes is listed by nft too, with parts that nft cannot show. Such a table is left to
-    iptables-save when both show the same chains with the same number of rules. Where they differ, somebody
-    changed the rules meanwhile, or nft holds what iptables cannot show: then both count, and each can only
+    iptables-save when both show the same chains with the same number of rules. Where they differ, the
+    rules were changed meanwhile, or nft holds what iptables cannot show: then both count, and each can only
     add a doubt or a block that is really there.
     """
     saved = tuple(iptables)

@@ -33,7 +33,7 @@ ADDRESSES = (Field.SOURCE, Field.DEST)
 
 @dataclass(frozen=True, slots=True)
 class PortSpan:
-    """Neighbouring ports of which the same becomes."""
+    """Neighbouring ports with the same decision."""
 
     first: int
     last: int

@@ -48,7 +48,7 @@ class Decision:
 def manager_of(table: RuleTable, chain: str = "") -> Manager:
     """Who wrote the rules of a table; with `chain`, who wrote those of that chain.
 
-    ufw and firewalld mark their chains by name. A rule that somebody put straight into a base chain beside
+    ufw and firewalld mark their chains by name. A rule that a person put straight into a base chain next to
     ufw's is not ufw's to remove, so the base chain counts as ufw's only for its policy (ask without a chain).
     """
     tool = Manager.IPTABLES if table.tool.startswith(("iptables", "ip6tables")) else Manager.NFT

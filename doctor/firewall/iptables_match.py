@@ -88,7 +88,7 @@ def _protocol(option: IptablesOption) -> Step | None:
 
 
 def _listed(field: Field, numbers: dict[str, int]) -> Reader:
-    """A list of names of which the packet has to have one."""
+    """A list of names; the packet has to have one of them."""
 
     def read(option: IptablesOption) -> Step | None:
         wanted = [numbers.get(name.lower()) for name in option.value.split(",")]

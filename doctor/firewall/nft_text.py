@@ -23,8 +23,8 @@ def _statement(statement: Any) -> str:
         return ""
     if name == "match" and isinstance(body, dict):
         operator = body.get("op")
-        sign = "" if operator in ("==", "in") else f"{operator} "
-        return f"{_value(body.get('left'))} {sign}{_value(body.get('right'))}"
+        comparison = "" if operator in ("==", "in") else f"{operator} "
+        return f"{_value(body.get('left'))} {comparison}{_value(body.get('right'))}"
     if name in ("jump", "goto") and isinstance(body, dict):
         return f"{name} {body.get('target')}"
     if name == "vmap" and isinstance(body, dict):

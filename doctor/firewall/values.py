@@ -18,7 +18,7 @@ WORD = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A number of which only the bits in `known` are known."""
+    """A number whose bits are known only where `known` has a 1."""
 
     value: int
     known: int = WORD

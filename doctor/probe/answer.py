@@ -48,7 +48,7 @@ _FRAME = re.compile(rb"^(?:o (?P<name>[\w-]+) (?P<rc>\d{1,3})|e) (?P<size>\d{1,9
 
 
 def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer | Unreached:
-    """Split an answer into captures. An answer without a single frame is no answer."""
+    """Split an answer into captures. An answer without a single frame does not count."""
     out, err, sudo, done = _frames(answer.stdout, token.encode())
     if not out:
         return _no_answer(answer)

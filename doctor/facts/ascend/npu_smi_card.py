@@ -150,4 +150,4 @@ def _super_pod(text: str) -> SuperPodPlace:
 
 
 NPU_SUPER_POD: Fact[Mapping[int, SuperPodPlace]] = _each("npu-super-pod", "spod-info", "device", _super_pod)
-"""By device; nothing where the product is no super pod."""
+"""By device; empty where the product is not a super pod."""

@@ -23,7 +23,7 @@ from doctor.job.launch.rank_env import (
 
 @dataclass(frozen=True, slots=True)
 class JobProcess:
-    """A process of a job, its variables and command line as far as they matter to it.
+    """A process of a job, with the variables and the words of its command line that matter to the job.
 
     `spawns`: it has started ranks by multiprocessing, whose variables only they know.
     """
@@ -113,7 +113,7 @@ def _by_id(told: Sequence[ProcessEnv]) -> list[list[ProcessEnv]]:
 
 
 def _home(told: ProcessEnv) -> str | None:
-    """The host of a job that stays on one, by its own account, and that nobody else could join."""
+    """The host of a job that stays on one, by its own account, and that no process elsewhere could join."""
     master = master_of(told)
     if master is not None and not is_loopback_name(master.address):
         return None
@@ -159,12 +159,12 @@ def _agents_of(
     def starts(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
         return any((each.host, each.parent) == (agent.host, agent.pid) for each in some)
 
-    def beside(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
+    def nearby(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
         return any(each.host == agent.host for each in some)
 
     found = []
     for agent in agents:
-        owners = [some for some in parts if starts(agent, some)] or [s for s in parts if beside(agent, s)]
+        owners = [some for some in parts if starts(agent, some)] or [s for s in parts if nearby(agent, s)]
         if len(owners) == 1 and owners[0] is part:
             found.append(agent)
     return found

@@ -1,4 +1,4 @@
-"""Addresses and ports of devices, as far as they are valid at all."""
+"""Addresses and ports of devices that are valid by themselves."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def interleaved_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
 
 
 def repeated_devices(case: TableRules) -> Iterator[UnplacedFlaw]:
-    """In form 2.0 what stands for a server is a name that somebody chose: there it may be more than one."""
+    """In form 2.0 a server is known by a chosen name, which may stand for more than one."""
     severity = Severity.WARN if case.table.form == "2.0" else Severity.FAIL
     first: dict[tuple[str, int], RankEntry] = {}
     for entry in case.table.in_file_order():

@@ -271,11 +271,8 @@ def _decide(
     peer, own = ends
     first, last = wanted
     ephemeral = (ports.ephemeral[0], ports.ephemeral[-1]) if ports.ephemeral else (0, 0)
-    spans = (
-        rules.decide_in_ports(peer, own, first, last, interface, ephemeral)
-        if inbound
-        else rules.decide_out_ports(own, peer, first, last, interface, ephemeral)
-    )
+    source, dest = (peer, own) if inbound else (own, peer)
+    spans = rules.decide_ports(source, dest, first, last, interface, ephemeral, incoming=inbound)
     blocked = [span for span in spans if span.decision.blocked]
     unsure = [span for span in spans if span.decision.action.value == "unknown"]
     share = sum(span.last - span.first + 1 for span in blocked) / (last - first + 1)

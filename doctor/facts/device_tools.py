@@ -60,7 +60,7 @@ def calling(tool: str, elsewhere: str, seconds: int) -> str:
 
 
 def defining(seconds: int, most_bytes: int = 30_000) -> str:
-    """The same for a script that finds its tool itself and calls it `t`; an answer may have so many bytes."""
+    """The same for a script that finds its tool itself and calls it `t`; `most_bytes` is for one answer."""
     limits = f"E=$((u+{seconds - 1})) L={CALL_SECONDS} B={most_bytes} h= w="
     return f"{_CALLS}\n{_LIBRARIES}\nnow; {limits}\nnap 0.1"
 

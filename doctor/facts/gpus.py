@@ -23,7 +23,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """What the tool lists, and what it said beside that.
+    """What the tool lists, and what else it printed.
 
     `denied` counts device files that this login or its cgroup may not open: these GPUs belong to others.
     `silent` says that it did not answer at all.

@@ -92,7 +92,7 @@ class Devices:
     found: Mapping[str, FoundDevices]
     product: str
     emulated: bool = False
-    """In the test lab hosts have devices that nobody has."""
+    """Whether the host is one of the test lab, whose devices do not exist."""
 
     def of(self, vendor: Vendor) -> FoundDevices:
         return self.found.get(vendor.name, _NOTHING)
@@ -168,7 +168,7 @@ _MARKS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container", "/dev/.
 
 
 def _view(capture: Capture) -> View:
-    """A root file system of layers alone is no container: diskless hosts have one too."""
+    """A root file system of layers alone does not make a container: diskless hosts have one too."""
     found = files(capture)
     layers = re.search(r"^overlay / overlay .*", found.get("/proc/self/mounts", ""), re.MULTILINE)
     engine = re.compile(r"docker|kubepods|kubelet|containerd|containers/storage|libpod|/lxc")

@@ -35,7 +35,7 @@ _LOOK = f"""l() {{
 
 
 def _ask_tables(ask: Ask) -> str:
-    """The files are read by a process that nobody waits for and that holds nothing but a pipe to `cat`.
+    """The files are read by a process that is not waited for and holds nothing but a pipe to `cat`.
 
     One that hangs in a dead network file system cannot be ended, and must not keep the rest of the answer.
     """
@@ -63,7 +63,7 @@ TABLE_FILES: Fact[Mapping[str, HostFile]] = Fact(
 
 
 def _architecture(capture: Capture) -> str:
-    """Told by the loader of dynamic programs, of which a machine has its own; "" where it has several."""
+    """Read from the dynamic loader, which each architecture has its own of; "" where there are several."""
     names = {
         "x86_64": r"/lib64/ld-linux-x86-64|/lib/ld-musl-x86_64",
         "aarch64": r"/lib/ld-linux-aarch64|/lib/ld-musl-aarch64",

@@ -1,7 +1,7 @@
 """Would this host's firewall let a connection stand, and which rule decides: pure, from what its tools print.
 
 rules = combine(parse_nft(nft_json), parse_iptables_save(save, "ip") + parse_iptables_save(save6, "ip6"))
-rules.decide_in("10.0.0.2", "10.0.0.1", 29500, "eth0").blocked
+rules.decide("10.0.0.2", "10.0.0.1", 29500, "eth0").blocked
 """
 
 from doctor.firewall.combine import combine

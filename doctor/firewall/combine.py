@@ -12,8 +12,8 @@ def combine(nft: Iterable[RuleTable] = (), iptables: Iterable[RuleTable] = ()) -
     """`nft` from `parse_nft`, `iptables` from every save of the host, of both backends and both families.
 
     What iptables-nft writes is listed by nft too, with parts that nft cannot show. Such a table is left to
-    iptables-save when both show the same chains with the same number of rules. Where they differ, somebody
-    changed the rules meanwhile, or nft holds what iptables cannot show: then both count, and each can only
+    iptables-save when both show the same chains with the same number of rules. Where they differ, the
+    rules were changed meanwhile, or nft holds what iptables cannot show: then both count, and each can only
     add a doubt or a block that is really there.
     """
     saved = tuple(iptables)
@@ -34,10 +34,7 @@ def _same(listed: RuleTable, saved: RuleTable | None) -> bool:
             continue
         if len(other.rules) != len(chain.rules) or (other.hook is None) != (chain.hook is None):
             return False
-        if (
-            other.hook
-            and chain.hook
-            and (other.hook.name, other.hook.policy) != (chain.hook.name, chain.hook.policy)
-        ):
+        hooks = [(hook.name, hook.policy) for hook in (other.hook, chain.hook) if hook]
+        if len(set(hooks)) > 1:
             return False
     return True

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from doctor.firewall.decision import Action, Decision, Manager, accepted, manager_of, stopped
+from doctor.firewall.decision import Action, Decision, accepted, stopped
 from doctor.firewall.evaluate import pass_through
 from doctor.firewall.fate import Budget, Fate, PacketPath, TooMuch
 from doctor.firewall.packet import EPHEMERAL, Address, Packet, State, canonical, journey
@@ -21,7 +21,6 @@ from doctor.firewall.rules import (
     Hook,
     Rule,
     RuleTable,
-    VerdictKind,
     VerdictMap,
 )
 from doctor.firewall.values import Interval, Spans
@@ -34,7 +33,7 @@ ADDRESSES = (Field.SOURCE, Field.DEST)
 
 @dataclass(frozen=True, slots=True)
 class PortSpan:
-    """Neighbouring ports of which the same becomes."""
+    """Neighbouring ports with the same decision."""
 
     first: int
     last: int
@@ -50,33 +49,24 @@ class Ruleset:
 
     tables: tuple[RuleTable, ...] = ()
 
-    def decide_in(
+    def decide(
         self,
         source: Address,
         dest: Address,
         port: int,
         interface: str | None = None,
         ephemeral: Interval = EPHEMERAL,
+        *,
+        incoming: bool = True,
     ) -> Decision:
-        """A new connection from `source` to our own `dest`.
+        """A new connection to our own `dest`; unless it is `incoming`, from our own `source`.
 
-        `interface` is where the peer's traffic passes in both directions; None is one that is not known, but
-        surely not the loopback. `ephemeral` are the ports from which the peer's own port comes.
+        `interface` is where the peer's traffic passes in both directions; None is an unknown one that is not
+        the loopback. The caller's own port is one of `ephemeral`.
         """
-        return self._decide(journey(source, dest, port, interface, ephemeral, incoming=True), Budget())
+        return self._decide(journey(source, dest, port, interface, ephemeral, incoming), Budget())
 
-    def decide_out(
-        self,
-        source: Address,
-        dest: Address,
-        port: int,
-        interface: str | None = None,
-        ephemeral: Interval = EPHEMERAL,
-    ) -> Decision:
-        """A new connection from our own `source` to another host's `dest`; `ephemeral` is our own range."""
-        return self._decide(journey(source, dest, port, interface, ephemeral, incoming=False), Budget())
-
-    def decide_in_ports(
+    def decide_ports(
         self,
         source: Address,
         dest: Address,
@@ -84,21 +74,24 @@ class Ruleset:
         last: int,
         interface: str | None = None,
         ephemeral: Interval = EPHEMERAL,
+        *,
+        incoming: bool = True,
     ) -> tuple[PortSpan, ...]:
-        """`decide_in` for every port of a range: exact, one question for each stretch no rule divides."""
-        return self._decide_ports(first, last, (source, dest), interface, ephemeral, incoming=True)
+        """`decide` for every port of a range: exact, one question for each stretch that no rule divides.
 
-    def decide_out_ports(
-        self,
-        source: Address,
-        dest: Address,
-        first: int,
-        last: int,
-        interface: str | None = None,
-        ephemeral: Interval = EPHEMERAL,
-    ) -> tuple[PortSpan, ...]:
-        """`decide_out` for every port of a range."""
-        return self._decide_ports(first, last, (source, dest), interface, ephemeral, incoming=False)
+        One budget for the whole range, so that thousands of boundaries cost seconds and not hours.
+        """
+        budget = Budget(RANGE_BUDGET)
+        starts = sorted({first} | {cut for cut in self._cuts(PORTS) if first < cut <= last})
+        ends = [start - 1 for start in starts[1:]] + [last]
+        return _joined(
+            PortSpan(
+                low,
+                high,
+                self._decide(journey(source, dest, low, interface, ephemeral, incoming), budget),
+            )
+            for low, high in zip(starts, ends, strict=True)
+        )
 
     def alike(self, addresses: Iterable[Address]) -> tuple[tuple[str, ...], ...]:
         """The addresses in groups that no rule tells apart: one question answers for a whole group."""
@@ -111,55 +104,17 @@ class Ruleset:
         return tuple(tuple(group) for group in groups.values())
 
     @property
-    def managers(self) -> frozenset[Manager]:
-        """Who keeps rules here; tables without a rule and with accepting policies count for nobody."""
-        return frozenset(
-            manager_of(table)
-            for table in self.tables
-            if any(
-                chain.rules or (chain.hook and chain.hook.policy is not VerdictKind.ACCEPT)
-                for chain in table.chains.values()
-            )
-        )
-
-    @property
     def rules(self) -> int:
         return sum(len(chain.rules) for table in self.tables for chain in table.chains.values())
 
-    def _decide_ports(
-        self,
-        first: int,
-        last: int,
-        ends: tuple[Address, Address],
-        interface: str | None,
-        ephemeral: Interval,
-        incoming: bool,
-    ) -> tuple[PortSpan, ...]:
-        """One budget for the whole range, so that thousands of boundaries cost seconds and not hours."""
-        budget = Budget(RANGE_BUDGET)
-        return _joined(
-            PortSpan(low, high, self._decide(journey(*ends, low, interface, ephemeral, incoming), budget))
-            for low, high in self._stretches(first, last)
-        )
-
-    def _stretches(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        starts = sorted({first} | {cut for cut in self._cuts(PORTS) if first < cut <= last})
-        ends = [start - 1 for start in starts[1:]] + [last]
-        return zip(starts, ends, strict=True)
-
     def _cuts(self, fields: Sequence[Field]) -> set[int]:
-        cuts: set[int] = set()
-        for table in self.tables:
-            for chain in table.chains.values():
-                for rule in chain.rules:
-                    cuts.update(_cuts(rule, fields))
-        return cuts
+        chains = (chain for table in self.tables for chain in table.chains.values())
+        return {cut for chain in chains for rule in chain.rules for cut in _cuts(rule, fields)}
 
     def _decide(self, packets: tuple[Packet, ...], budget: Budget) -> Decision:
         if self.rules > MAX_RULES:
-            return Decision(
-                Action.UNKNOWN, reason=f"the rule set has {self.rules:,} rules, too many to follow"
-            )
+            reason = f"the rule set has {self.rules:,} rules, too many to follow"
+            return Decision(Action.UNKNOWN, reason=reason)
         states = {State(): PacketPath()}
         answer = Decision(Action.ACCEPT)
         try:
@@ -212,13 +167,9 @@ class Ruleset:
         return sorted(found, key=lambda one: (order.index(one[2].name), one[2].priority))
 
 
-def _sides(packet: Packet) -> Iterator[Packet]:
+def _sides(packet: Packet) -> list[Packet]:
     """A packet over the loopback leaves this host and enters it again."""
-    if packet.loopback:
-        yield replace(packet, incoming=False)
-        yield replace(packet, incoming=True)
-    else:
-        yield packet
+    return [replace(packet, incoming=side) for side in (False, True)] if packet.loopback else [packet]
 
 
 def _cuts(rule: Rule, fields: Sequence[Field]) -> Iterator[int]:

@@ -48,7 +48,7 @@ class Decision:
 def manager_of(table: RuleTable, chain: str = "") -> Manager:
     """Who wrote the rules of a table; with `chain`, who wrote those of that chain.
 
-    ufw and firewalld mark their chains by name. A rule that somebody put straight into a base chain beside
+    ufw and firewalld mark their chains by name. A rule that a person put straight into a base chain next to
     ufw's is not ufw's to remove, so the base chain counts as ufw's only for its policy (ask without a chain).
     """
     tool = Manager.IPTABLES if table.tool.startswith(("iptables", "ip6tables")) else Manager.NFT
@@ -73,9 +73,8 @@ def stopped(fate: Fate, packet: Packet) -> Decision:
         kind, way = next(iter(fate.ends.items()))
         return _decision(Action(kind.value), way, which)
     if sure:
-        return _decision(
-            Action.DROP, fate.ends[VerdictKind.DROP], " ".join(filter(None, (which, "dropped or rejected")))
-        )
+        reason = " ".join(filter(None, (which, "dropped or rejected")))
+        return _decision(Action.DROP, fate.ends[VerdictKind.DROP], reason)
     way = fate.ends.get(VerdictKind.UNKNOWN) or next(iter(fate.ends.values()))
     doubts = [way.doubt, *(other.doubt for other in fate.alive.values())]
     reason = next(filter(None, doubts), "the rules leave it open")

@@ -88,11 +88,9 @@ class Walk:
                 continue
             onward: PacketPath | None = None
             for verdict, doubt in self.outcomes(step, state):
-                branch = (
-                    way
-                    if not doubt or way.doubt
-                    else PacketPath(f"`{rule.text}` depends on {doubt}", way.place)
-                )
+                branch = way
+                if doubt and not way.doubt:
+                    branch = PacketPath(f"`{rule.text}` depends on {doubt}", way.place)
                 if verdict is None:
                     after.live(state, branch)
                 elif verdict.kind is VerdictKind.CONTINUE:
@@ -150,27 +148,24 @@ class Walk:
         elif verdict.kind in (VerdictKind.JUMP, VerdictKind.GOTO):
             target = self.table.chains.get(verdict.target)
             if target is None:
-                self.fate.end(
-                    VerdictKind.UNKNOWN, PacketPath(f"the chain {verdict.target} is not listed", place)
-                )
+                doubt = f"the chain {verdict.target} is not listed"
+                self.fate.end(VerdictKind.UNKNOWN, PacketPath(doubt, place))
                 return
             joined = after if verdict.kind is VerdictKind.JUMP else back
             for left, came in self.run(target, {state: way}, depth + 1).items():
                 joined.live(left, came)
         else:
-            doubt = way.doubt or verdict.why
-            self.settle(verdict.kind, state, PacketPath(doubt, place))
+            self.settle(verdict.kind, state, PacketPath(way.doubt or verdict.why, place))
 
     def compare(self, step: Compare, state: State) -> Truth:
         truth: Truth = False
         for element in step.elements:
             one = self.holds(step.fields, element, state)
             if one is True:
-                truth = True
-                break
+                return not step.negate
             if one is None:
                 truth = None
-        return truth if truth is None else truth is not step.negate
+        return None if truth is None else step.negate
 
     def holds(self, fields: Sequence[Field], element: Sequence[Matcher], state: State) -> Truth:
         """Whether every part of one element holds."""

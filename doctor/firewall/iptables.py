@@ -43,7 +43,7 @@ class _IptablesDraft:
 def parse_iptables_save(text: str, family: str, tool: str = "") -> tuple[RuleTable, ...]:
     """The tables of one save. `family` is `ip` or `ip6`; `tool` is `iptables-nft` or `iptables-legacy`.
 
-    Without `tool` the first line of the save tells the backend. No text is no tables.
+    Without `tool` the first line of the save names the backend. Empty text gives no tables.
     """
     tool = tool or ("iptables-nft" if NFT_BACKEND.match(text) else "iptables-legacy")
     tables: list[RuleTable] = []
@@ -95,7 +95,7 @@ def _rule(draft: _IptablesDraft, line: str, number: int) -> None:
 
 
 def _steps(words: list[IptablesWord], draft: _IptablesDraft) -> tuple[Step, ...]:
-    """The rule's matches, all of which have to hold, and then its target."""
+    """The rule's matches, which all have to hold, and then its target."""
     steps: list[Step] = []
     for start, part in _parts(words):
         given: list[IptablesOption] = options(part)

@@ -9,8 +9,8 @@ from doctor.firewall.rules import (
     ADDRESS_TYPES,
     DIRECTIONS,
     PACKET_TYPES,
+    PROTOCOLS,
     STATES,
-    TCP,
     TCP_FLAGS,
     Compare,
     Doubtful,
@@ -20,13 +20,8 @@ from doctor.firewall.rules import (
 )
 from doctor.firewall.values import InterfaceNames, Masked, Spans
 
-PROTOCOLS = {
-    "tcp": TCP, "udp": 17, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "dccp": 33, "udplite": 136,
-    "esp": 50, "ah": 51, "gre": 47, "igmp": 2, "vrrp": 112, "ospf": 89, "ipip": 4, "ipencap": 4, "ipv6": 41,
-}  # fmt: skip
 EXTRA_HEADERS = ("rt", "frag", "hbh", "dst", "mh")
 """Headers of IPv6 that a plain TCP packet does not have, and without which these modules never match."""
-HARMLESS = ("comment",)
 REASONS = {
     "limit": "a rate limit", "hashlimit": "a rate limit", "connlimit": "the number of connections",
     "quota": "a quota", "recent": "who connected recently", "time": "the time of day", "statistic": "chance",
@@ -42,7 +37,7 @@ def header(given: list[IptablesOption]) -> list[Step]:
 
 def match_module(name: str, given: list[IptablesOption]) -> list[Step]:
     """The conditions of one `-m name …`: options that are not known make the match a doubt, never a guess."""
-    if name in HARMLESS:
+    if name == "comment":
         return []
     if name == "set":
         return [Doubtful(f"the ipset {_name_of_set(given)}, which was not read")]
@@ -77,12 +72,9 @@ def _spans(field: Field, read: Callable[[str], Spans | None]) -> Reader:
 def _interface(field: Field) -> Reader:
     def read(option: IptablesOption) -> Step | None:
         name = option.value
-        names = (
-            InterfaceNames(frozenset(), (name[:-1],))
-            if name.endswith("+")
-            else InterfaceNames(frozenset({name}))
-        )
-        return _compare(field, names, option)
+        if name.endswith("+"):
+            return _compare(field, InterfaceNames(frozenset(), (name[:-1],)), option)
+        return _compare(field, InterfaceNames(frozenset({name})), option)
 
     return read
 
@@ -96,7 +88,7 @@ def _protocol(option: IptablesOption) -> Step | None:
 
 
 def _listed(field: Field, numbers: dict[str, int]) -> Reader:
-    """A list of names of which the packet has to have one."""
+    """A list of names; the packet has to have one of them."""
 
     def read(option: IptablesOption) -> Step | None:
         wanted = [numbers.get(name.lower()) for name in option.value.split(",")]
@@ -155,7 +147,6 @@ def _name_of_set(given: list[IptablesOption]) -> str:
     return next((option.values[0] for option in given if option.name == "--match-set" and option.values), "")
 
 
-_TYPES = {name: at for at, name in enumerate(ADDRESS_TYPES)}
 _PORTS: dict[str, Reader] = {
     "--dport": _spans(Field.DPORT, ports), "--destination-port": _spans(Field.DPORT, ports),
     "--sport": _spans(Field.SPORT, ports), "--source-port": _spans(Field.SPORT, ports),
@@ -176,7 +167,8 @@ MODULES: dict[str, dict[str, Reader]] = {
     "state": {"--state": _listed(Field.STATE, STATES)},
     "conntrack": {"--ctstate": _listed(Field.STATE, STATES), "--ctdir": _direction},
     "addrtype": {
-        "--src-type": _listed(Field.SOURCE_TYPE, _TYPES), "--dst-type": _listed(Field.DEST_TYPE, _TYPES),
+        "--src-type": _listed(Field.SOURCE_TYPE, ADDRESS_TYPES),
+        "--dst-type": _listed(Field.DEST_TYPE, ADDRESS_TYPES),
     },
     "iprange": {
         "--src-range": _spans(Field.SOURCE, address_range), "--dst-range": _spans(Field.DEST, address_range),

@@ -96,7 +96,7 @@ def ports(text: str) -> Spans | None:
 
 
 def network(text: str) -> Spans | None:
-    """An address with a prefix length or a mask; None where the mask has holes, or it is no address."""
+    """An address with a prefix length or a mask; None where the mask has holes, or it is not an address."""
     address, _, mask = text.partition("/")
     try:
         if mask and not mask.isdigit():

@@ -83,7 +83,7 @@ class _NftDraft:
 
 
 def parse_nft(text: str) -> tuple[RuleTable, ...]:
-    """The tables of a rule set; no text is no tables."""
+    """The tables of a rule set; empty text gives none."""
     if not text.strip():
         return ()
     try:

@@ -161,12 +161,8 @@ def key_fields(key: Any) -> tuple[Field, ...] | None:
         found = CT.get(str(inside.get("key")))
     elif kind == "fib" and inside.get("result") == "type":
         flags = inside.get("flags")
-        wanted = flags if isinstance(flags, list) else [flags]
-        found = (
-            {"daddr": Field.DEST_TYPE, "saddr": Field.SOURCE_TYPE}.get(str(wanted[0]))
-            if len(wanted) == 1
-            else None
-        )
+        (wanted,) = flags if isinstance(flags, list) and len(flags) == 1 else (flags,)
+        found = {"daddr": Field.DEST_TYPE, "saddr": Field.SOURCE_TYPE}.get(str(wanted))
     return None if found is None else (found,)
 
 

@@ -18,31 +18,12 @@ from doctor.firewall.rules import (
 )
 from doctor.firewall.values import WORD
 
-VERDICTS = {
-    "accept": VerdictKind.ACCEPT,
-    "drop": VerdictKind.DROP,
-    "reject": VerdictKind.REJECT,
-    "return": VerdictKind.RETURN,
-    "continue": VerdictKind.CONTINUE,
-    "jump": VerdictKind.JUMP,
-    "goto": VerdictKind.GOTO,
-    "snat": VerdictKind.ACCEPT,
-    "masquerade": VerdictKind.ACCEPT,
-}
-PASSING = frozenset(
-    {
-        "counter",
-        "log",
-        "comment",
-        "ct helper",
-        "ct timeout",
-        "ct expectation",
-        "flow",
-        "secmark",
-        "dup",
-        "last",
-    }
-)
+VERDICTS = {kind.value: kind for kind in VerdictKind if kind is not VerdictKind.UNKNOWN}
+VERDICTS |= {"snat": VerdictKind.ACCEPT, "masquerade": VerdictKind.ACCEPT}
+PASSING = frozenset({
+    "counter", "log", "comment", "ct helper", "ct timeout", "ct expectation", "flow", "secmark", "dup",
+    "last",
+})  # fmt: skip
 LIMITS = {"limit": "a rate limit", "quota": "a quota", "ct count": "the number of connections",
           "meter": "a rate limit", "connlimit": "the number of connections"}  # fmt: skip
 REWRITING = {
@@ -53,6 +34,7 @@ REWRITING = {
 XT_PASSING = frozenset(
     {"comment", "LOG", "NFLOG", "TRACE", "AUDIT", "TCPMSS", "CHECKSUM", "CLASSIFY", "TOS", "DSCP", "SET"}
 )
+HARMLESS_FIELDS = ("dscp", "ecn", "ttl", "hoplimit", "priority", "pcp")
 HARMLESS_META = ("nftrace", "priority", "pkttype", "secmark")
 
 
@@ -136,16 +118,7 @@ def _mangle(body: Any) -> list[Step]:
     if ct is not None or name in HARMLESS_META:
         return []
     payload = key.get("payload")
-    if isinstance(payload, dict) and payload.get("field") in (
-        "dscp",
-        "ecn",
-        "ttl",
-        "hoplimit",
-        "priority",
-        "pcp",
-    ):
-        return []
-    if "tcp option" in key:
+    if "tcp option" in key or (isinstance(payload, dict) and payload.get("field") in HARMLESS_FIELDS):
         return []
     return [RuleVerdict(VerdictKind.UNKNOWN, why="the rule rewrites the packet")]
 

@@ -6,8 +6,6 @@ from typing import Any
 
 MAX_LENGTH = 400
 MAX_MEMBERS = 12
-SILENT = ("counter",)
-BARE = ("accept", "drop", "return", "continue", "notrack", "masquerade", "reject", "redirect")
 
 
 def rule_text(statements: list[Any]) -> str:
@@ -21,12 +19,12 @@ def _statement(statement: Any) -> str:
     if not isinstance(statement, dict) or len(statement) != 1:
         return "(not understood)"
     ((name, body),) = statement.items()
-    if name in SILENT:
+    if name == "counter":
         return ""
     if name == "match" and isinstance(body, dict):
         operator = body.get("op")
-        sign = "" if operator in ("==", "in") else f"{operator} "
-        return f"{_value(body.get('left'))} {sign}{_value(body.get('right'))}"
+        comparison = "" if operator in ("==", "in") else f"{operator} "
+        return f"{_value(body.get('left'))} {comparison}{_value(body.get('right'))}"
     if name in ("jump", "goto") and isinstance(body, dict):
         return f"{name} {body.get('target')}"
     if name == "vmap" and isinstance(body, dict):
@@ -59,11 +57,8 @@ def _value(value: Any, depth: int = 0) -> str:
     if kind in ("|", "&", "^") and isinstance(inside, list):
         return f" {kind} ".join(_value(one, depth + 1) for one in inside[:MAX_MEMBERS])
     if kind == "set":
-        return (
-            f"{{ {_members(inside, depth, ', ')} }}"
-            if isinstance(inside, list)
-            else _value(inside, depth + 1)
-        )
+        listed = isinstance(inside, list)
+        return f"{{ {_members(inside, depth, ', ')} }}" if listed else _value(inside, depth + 1)
     return _key(kind, inside, depth)
 
 
@@ -91,7 +86,6 @@ def _key(kind: str, inside: Any, depth: int) -> str:
         return name if name in ("iif", "oif", "iifname", "oifname") else f"meta {name}"
     if kind == "fib":
         flags = inside.get("flags")
-        return (
-            f"fib {' . '.join(map(str, flags)) if isinstance(flags, list) else flags} {inside.get('result')}"
-        )
+        words = " . ".join(map(str, flags)) if isinstance(flags, list) else flags
+        return f"fib {words} {inside.get('result')}"
     return f"{kind} {inside.get('key', '')}".strip()

@@ -9,8 +9,8 @@ from doctor.firewall.rules import (
     ADDRESS_TYPES,
     DIRECTIONS,
     PACKET_TYPES,
+    PROTOCOLS,
     STATES,
-    TCP,
     TCP_FLAGS,
     Field,
     Matcher,
@@ -24,13 +24,9 @@ WORDS: dict[Field, dict[str, int]] = {
     Field.PACKET_TYPE: PACKET_TYPES,
     Field.FLAGS: TCP_FLAGS,
     Field.FAMILY: {"ipv4": 4, "ipv6": 6, "ip": 4, "ip6": 6, "arp": 0, "vlan": 0, "bridge": 0},
-    Field.SOURCE_TYPE: {name: at for at, name in enumerate(ADDRESS_TYPES)},
-    Field.DEST_TYPE: {name: at for at, name in enumerate(ADDRESS_TYPES)},
-    Field.PROTO: {
-        "tcp": TCP, "udp": 17, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "dccp": 33,
-        "udplite": 136, "esp": 50, "ah": 51, "gre": 47, "igmp": 2, "vrrp": 112, "ospf": 89, "ipip": 4,
-        "comp": 108, "pim": 103, "hopopt": 0, "ipv6": 41, "l2tp": 115, "ipencap": 4,
-    },
+    Field.SOURCE_TYPE: ADDRESS_TYPES,
+    Field.DEST_TYPE: ADDRESS_TYPES,
+    Field.PROTO: {**PROTOCOLS, "comp": 108, "pim": 103, "hopopt": 0, "l2tp": 115},
 }  # fmt: skip
 ADDRESSES = (Field.SOURCE, Field.DEST)
 

@@ -12,7 +12,7 @@ from doctor.firewall.values import WORD, Bits, Interval
 Address: TypeAlias = "str | ipaddress.IPv4Address | ipaddress.IPv6Address"
 
 EPHEMERAL: Interval = (32768, 60999)
-"""The port that a caller gets for itself, as Linux gives it unless somebody set another range."""
+"""The port that a caller gets for itself, as Linux gives it unless another range was set."""
 
 ECN_AND_PUSH = 0xC0 | 0x08
 SYN = Bits(0x02, WORD & ~0xC0)
@@ -22,12 +22,12 @@ ZERO = Bits(0)
 ANY_STATE: Interval = (1, 64)
 """From invalid to untracked: nothing is known."""
 
-UNICAST = (ADDRESS_TYPES.index("unicast"),) * 2
-LOCAL = (ADDRESS_TYPES.index("local"),) * 2
+UNICAST = (ADDRESS_TYPES["unicast"],) * 2
+LOCAL = (ADDRESS_TYPES["local"],) * 2
 
 
 def canonical(address: Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """The address as the kernel's filters see it: an IPv4 address in IPv6 clothes is IPv4."""
+    """The address as the kernel's filters see it: an IPv4-mapped IPv6 address is IPv4."""
     parsed = ipaddress.ip_address(address) if isinstance(address, str) else address
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
         return parsed.ipv4_mapped

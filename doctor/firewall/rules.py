@@ -38,19 +38,17 @@ class Field(str, Enum):
 STATES = {"invalid": 1, "established": 2, "related": 4, "new": 8, "untracked": 64, "snat": 128, "dnat": 256}
 DIRECTIONS = {"original": 0, "reply": 1}
 PACKET_TYPES = {"host": 0, "unicast": 0, "broadcast": 1, "multicast": 2, "other": 3}
-ADDRESS_TYPES = (
-    "unspec",
-    "unicast",
-    "local",
-    "broadcast",
-    "anycast",
-    "multicast",
-    "blackhole",
-    "unreachable",
-    "prohibit",
-)
+ADDRESS_TYPES = {
+    "unspec": 0, "unicast": 1, "local": 2, "broadcast": 3, "anycast": 4, "multicast": 5, "blackhole": 6,
+    "unreachable": 7, "prohibit": 8,
+}  # fmt: skip
 TCP_FLAGS = {"fin": 1, "syn": 2, "rst": 4, "psh": 8, "ack": 16, "urg": 32, "ecn": 64, "cwr": 128, "ece": 64}
 TCP = 6
+PROTOCOLS = {
+    "tcp": TCP, "udp": 17, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "dccp": 33, "udplite": 136,
+    "esp": 50, "ah": 51, "gre": 47, "igmp": 2, "vrrp": 112, "ospf": 89, "ipip": 4, "ipencap": 4, "ipv6": 41,
+}  # fmt: skip
+"""Those that both tools know by name."""
 
 
 Matcher: TypeAlias = "Spans | Masked | InterfaceNames | None"

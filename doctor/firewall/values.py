@@ -18,7 +18,7 @@ WORD = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """A number of which only the bits in `known` are known."""
+    """A number whose bits are known only where `known` has a 1."""
 
     value: int
     known: int = WORD
@@ -98,8 +98,6 @@ class InterfaceNames:
 
     def holds(self, name: str | None) -> Truth:
         """None is an interface that is not known, other than the loopback."""
-        if name is None:
-            return (
-                True if "" in self.beginnings else None if self.beginnings or self.whole - {"lo"} else False
-            )
-        return name in self.whole or any(name.startswith(start) for start in self.beginnings)
+        if name is None and "" not in self.beginnings:
+            return None if self.beginnings or self.whole - {"lo"} else False
+        return name is None or name in self.whole or any(name.startswith(start) for start in self.beginnings)

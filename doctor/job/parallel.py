@@ -62,9 +62,7 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 }
 """Data types by the name that torch and MindSpore share, and what else they are called."""
 
-_COUNTS = (
-    "dp", "tp", "pp", "cp", "ep", "world", "batch", "batch_before", "devices_before",
-)  # fmt: skip
+_COUNTS = ("dp", "tp", "pp", "cp", "ep", "world", "batch", "batch_before", "devices_before")
 _RATES = ("lr", "lr_before")
 _MINDSPORE_ONLY = ("mode", "parallel_mode", "strategy")
 _NEEDS = {"batch_before": "batch", "lr_before": "lr"}
@@ -105,13 +103,8 @@ class Layout:
 
     def __str__(self) -> str:
         """As one would write it after --plan."""
-        default = {"batch_per": "device"}
-        said = {field.name: getattr(self, field.name) for field in fields(self)}
-        return ",".join(
-            f"{key}={_written(value)}"
-            for key, value in said.items()
-            if value is not None and value != default.get(key)
-        )
+        given = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
+        return ",".join(f"{name}={_written(value)}" for name, value, default in given if value != default)
 
 
 def read_layout(texts: Sequence[str]) -> Layout:

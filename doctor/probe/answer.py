@@ -48,7 +48,7 @@ _FRAME = re.compile(rb"^(?:o (?P<name>[\w-]+) (?P<rc>\d{1,3})|e) (?P<size>\d{1,9
 
 
 def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer | Unreached:
-    """Split an answer into captures. An answer without a single frame is no answer."""
+    """Split an answer into captures. An answer without a single frame does not count."""
     out, err, sudo, done = _frames(answer.stdout, token.encode())
     if not out:
         return _no_answer(answer)
@@ -139,10 +139,8 @@ def _files(text: str) -> dict[str, list[str]]:
 def _select(contents: Mapping[str, Sequence[str]], patterns: Sequence[str]) -> str:
     lines: list[str] = []
     for pattern in patterns:
-        if any(sign in pattern for sign in "*?["):
-            for path, found in contents.items():
-                if _fits(path, pattern):
-                    lines += found
+        if any(character in pattern for character in "*?["):
+            lines += (line for path in contents if _fits(path, pattern) for line in contents[path])
         else:
             lines += contents.get(pattern, ())
     return "\n".join(lines)
@@ -205,43 +203,36 @@ def _why_unusable(
 
 
 def _no_answer(answer: Answer) -> Unreached:
-    """The shell was reached and did not give one frame."""
+    """Why a shell that was reached printed no frame."""
     first = redact((answer.stderr or answer.stdout)[:400].decode("utf-8", "replace")).strip()
     detail = first.splitlines()[0] if first else ""
-    login = ("ssh", shlex.quote(answer.host), "true")
-    if answer.end is AnswerEnd.TIMEOUT:
-        return Unreached(
-            answer.host,
-            UnreachedKind.SILENT,
-            "the login works, but its shell never answers",
-            "Log in by hand: a start file of the shell may wait for a prompt or for a hung network home.",
-            (" ".join(login),),
-            detail,
-        )
-    if answer.end is AnswerEnd.FLOOD:
-        return Unreached(
-            answer.host,
-            UnreachedKind.FLOOD,
-            "the login shell prints without end instead of running the probe",
-            "Look at the start files of the shell (.profile, .bashrc) on that host.",
-            (" ".join(login),),
-            detail,
-        )
-    if answer.end is AnswerEnd.LOST:
-        return Unreached(
-            answer.host,
-            UnreachedKind.LOST,
-            "the connection was lost before the host answered",
-            "Look at the SSH server's log on that host and at the network in between.",
-            (f"ssh -v {shlex.quote(answer.host)} true",),
-            detail,
-        )
-    return Unreached(
-        answer.host,
+    ended = f" (it ended with {answer.rc})" if answer.rc is not None else ""
+    kind, problem, advice, login = _NO_ANSWER.get(answer.end) or (
         UnreachedKind.NO_SHELL,
-        "the login works, but no POSIX shell ran there"
-        + (f" (it ended with {answer.rc})" if answer.rc is not None else ""),
+        f"the login works, but no POSIX shell ran there{ended}",
         "The account needs a login shell that can start sh.",
-        (f"ssh {shlex.quote(answer.host)} 'sh -c true'",),
-        detail,
+        "ssh {} 'sh -c true'",
     )
+    return Unreached(answer.host, kind, problem, advice, (login.format(shlex.quote(answer.host)),), detail)
+
+
+_NO_ANSWER = {
+    AnswerEnd.TIMEOUT: (
+        UnreachedKind.SILENT,
+        "the login works, but its shell never answers",
+        "Log in by hand: a start file of the shell may wait for a prompt or for a hung network home.",
+        "ssh {} true",
+    ),
+    AnswerEnd.FLOOD: (
+        UnreachedKind.FLOOD,
+        "the login shell prints without end instead of running the probe",
+        "Look at the start files of the shell (.profile, .bashrc) on that host.",
+        "ssh {} true",
+    ),
+    AnswerEnd.LOST: (
+        UnreachedKind.LOST,
+        "the connection was lost before the host answered",
+        "Look at the SSH server's log on that host and at the network in between.",
+        "ssh -v {} true",
+    ),
+}

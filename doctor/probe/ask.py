@@ -161,7 +161,7 @@ def _lanes(
             ]
         ),
         f"printf '\\n%s done\\n' {token}; }}",
-        # Waited for: PID 1 of a container often is the job itself, which reaps nobody.
+        # Waited for: PID 1 of a container often is the job itself, which reaps no children.
         "{ kill $W; wait $W; } 2>/dev/null",
     ]
 

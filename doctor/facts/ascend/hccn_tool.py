@@ -27,7 +27,7 @@ _MOST_BYTES = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Unsaid:
-    """A device of which the tool told nothing usable, and why."""
+    """A device for which the tool printed nothing usable, and why."""
 
     reason: str
     unsupported: bool = False
@@ -38,7 +38,7 @@ PerDevice = Mapping[int, T | Unsaid]
 
 
 def split_known(said: PerDevice[T], what: str = "device") -> tuple[dict[int, T], str]:
-    """What was told, and a sentence that names the devices of which nothing was, with the reason."""
+    """The known values, and a sentence that names the devices without one, with the reason."""
     known: dict[int, T] = {}
     silent: dict[str, list[int]] = {}
     for device, value in said.items():
@@ -80,7 +80,7 @@ _PROTECT = "mount --make-rprivate / && mount --bind /etc /etc && mount -o remoun
 
 
 def unwritten(script: str) -> str:
-    """The script with /etc read-only to it and to nobody else; "ro" is its argument if that could be done."""
+    """The script with /etc read-only to itself only; its argument is "ro" if that succeeded."""
     shielded = quote(f'{_PROTECT} && exec sh -c "$1" sh ro')
     return "\n".join(
         [

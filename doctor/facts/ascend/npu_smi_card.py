@@ -111,25 +111,17 @@ def _number(text: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Ecc:
-    """Errors of a card's memory, of all its chips: not corrected, corrected, and pages given up for them."""
+    """Errors of a card's memory, of all its chips, that could not be corrected."""
 
     double_bit: int
-    single_bit: int
-    isolated_pages: int
 
 
 def _ecc(text: str) -> Ecc:
-    counts = {"Double Bit Error": 0, "Single Bit Error": 0, "Isolated Pages": 0}
-    seen = set()
-    for key, value in pairs(text):
-        for what in counts:
-            number = _number(value)
-            if key.endswith(f"{what} Count") and number is not None:
-                counts[what] += number
-                seen.add(what)
-    if "Double Bit Error" not in seen:
+    given = (_number(value) for key, value in pairs(text) if key.endswith("Double Bit Error Count"))
+    counts = [number for number in given if number is not None]
+    if not counts:
         raise NotUnderstood("")
-    return Ecc(*counts.values())
+    return Ecc(sum(counts))
 
 
 NPU_ECC: Fact[Mapping[int, Ecc]] = _each("npu-ecc", "ecc", "card", _ecc)
@@ -158,4 +150,4 @@ def _super_pod(text: str) -> SuperPodPlace:
 
 
 NPU_SUPER_POD: Fact[Mapping[int, SuperPodPlace]] = _each("npu-super-pod", "spod-info", "device", _super_pod)
-"""By device; nothing where the product is no super pod."""
+"""By device; empty where the product is not a super pod."""

@@ -18,11 +18,11 @@ TOOL = "nvidia-smi"
 _ELSEWHERE = "/usr/bin/nvidia-smi"
 _MOST_COLUMNS = 64
 _NOTHING = re.compile(r"|\[.*\]|N/A|ERR!|Not Supported", re.IGNORECASE)
-"""What stands in a cell of which nvidia-smi could tell nothing."""
+"""What nvidia-smi prints for a value that it does not know."""
 
 
 def asking(seconds: int, *lines: str) -> Run:
-    """A script that may call `q KEY words...` of nvidia-smi for so many seconds."""
+    """A script that may call `q KEY words...` of nvidia-smi for at most that many seconds."""
     return Run(
         "\n".join(
             [

@@ -117,7 +117,8 @@ def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:
         if module := re.fullmatch(f"{_SWITCHES}m(.*)", word, re.DOTALL):
             name = module[1] or "".join(words[position : position + 1])
             if name in MODULES and not module[1]:
-                return _of_python([*shown, word, name], MODULES[name], words[position + 1 :], depth)
+                begun = (*shown, word, name)
+                return _launcher(MODULES[name], (*begun, *words[position + 1 :]), len(begun), depth)
             return LaunchCommand(None, {}, name, shown=(*shown, "-m", name))
         if re.fullmatch(f"{_SWITCHES}[XW]", word):
             position += 1
@@ -130,8 +131,3 @@ def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:
                 return inner and replace(inner, shown=(*shown, word, *inner.shown[1:]))
             return LaunchCommand(None, {}, name, shown=(*shown, word))
     return LaunchCommand(None, {}, "", shown=tuple(shown))
-
-
-def _of_python(shown: Sequence[str], known: Launcher, words: Sequence[str], depth: int) -> LaunchCommand:
-    """A launcher that is a module."""
-    return _launcher(known, (*shown, *words), len(shown), depth)

@@ -1,4 +1,4 @@
-"""What a launch says as a whole: what all its processes agree on, and over how many hosts it goes."""
+"""What a launch says as a whole: what all its processes agree on, and whether it spans hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from doctor.job.launch.variables import PER_PROCESS
 def common_env(launch: Launch) -> Mapping[str, str]:
     """Options of launchers count as the variables that they stand for; a default address counts for nothing.
 
-    What ranks were told goes over what their launchers were told.
+    What ranks were given overrides what their launchers were given.
     """
     agents = [told for told in launch.told if launcher(told)]
     ranks = [told for told in launch.told if not launcher(told)]
@@ -88,7 +88,7 @@ def _is_all_here(launch: Launch) -> bool:
 
 
 def is_larger(launch: Launch, hosts: int) -> bool:
-    """Whether the job has more hosts than so many, by its own account."""
+    """Whether the job has more than this number of hosts, by its own account."""
     for told in launch.told:
         nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
         if nodes is not None and nodes[1] > hosts:

@@ -62,7 +62,7 @@ class Directory:
         return frozenset(host for host, held in self.held.items() if meant & held)
 
     def meant(self, where: str) -> frozenset[str]:
-        """The addresses that a name stands for on any host; loopback is nobody's."""
+        """The addresses that a name stands for on any host; loopback belongs to no host."""
         address = as_address(where)
         found = {address} if address else {a for seen in self.views(where).values() for a in seen}
         return frozenset(a for a in found if not is_loopback_name(a))

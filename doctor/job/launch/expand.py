@@ -1,4 +1,4 @@
-"""Words of a script -> the texts that a command would get, as far as the script itself settles them."""
+"""Words of a script -> the texts that a command would get, where the script itself settles them."""
 
 from __future__ import annotations
 

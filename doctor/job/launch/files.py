@@ -42,7 +42,7 @@ def read_launch_files(paths: Sequence[Path]) -> Launch:
     mistakes: list[Mistake] = []
     names = _names(paths)
     for path, name in zip(paths, names, strict=True):
-        found, wrong = _tried(path, name)
+        found, wrong = _try_file(path, name)
         told += found
         mistakes += wrong
     refuse(mistakes, "--launch takes what `env` printed for a rank, files of NAME=value, and launch scripts")
@@ -60,7 +60,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
-def _tried(path: Path, name: str) -> tuple[list[ProcessEnv], Sequence[Mistake]]:
+def _try_file(path: Path, name: str) -> tuple[list[ProcessEnv], Sequence[Mistake]]:
     try:
         return _read_file(path, name), ()
     except InputErrors as error:
@@ -87,7 +87,7 @@ def _read_file(path: Path, name: str) -> list[ProcessEnv]:
 
 
 def _of_variables(found: _Variables, file: str, name: str) -> ProcessEnv:
-    """One process, of which everything is known."""
+    """One process whose variables are all known."""
     for line, variable in found.twice:
         if variable in RANK_NAMES:
             message = f"{shown(variable)} is set a second time: give each rank a file of its own"
@@ -109,10 +109,8 @@ def _of_script(script: ShellScript, name: str) -> list[ProcessEnv]:
         env = kept(script.env)
         return [ProcessEnv(name, None, env, whole=False)] if env else []
     return [
-        ProcessEnv(
-            f"{name}:{line.line}", None, kept(line.env), kept_words(line.words), whole=False, loop=line.loop
-        )
-        for line in lines
+        ProcessEnv(f"{name}:{one.line}", None, kept(one.env), kept_words(one.words), False, one.loop)
+        for one in lines
     ]
 
 
@@ -126,8 +124,8 @@ def _one_launch(lines: Sequence[ShellCommand]) -> list[ShellCommand]:
     chosen = launchers or ranks or list(lines[-1:])
     together: list[ShellCommand] = []
     for line in reversed(chosen):
-        beside = line.background or line.loop
-        if together and (not beside or _program(line) != _program(together[0])):
+        parallel = line.background or line.loop
+        if together and (not parallel or _program(line) != _program(together[0])):
             break
         together.insert(0, line)
     return together
@@ -145,8 +143,8 @@ def _program(line: ShellCommand) -> str:
 
 def _is_dump(text: str) -> bool:
     """Whether this is the whole environment of a process, as `env` prints it."""
-    signs = {match[0].partition("=")[0] for line in text.splitlines() if (match := _OF_A_PROCESS.match(line))}
-    return len(signs) >= 2 and _OF_A_SCRIPT.search(text) is None
+    marks = {match[0].partition("=")[0] for line in text.splitlines() if (match := _OF_A_PROCESS.match(line))}
+    return len(marks) >= 2 and _OF_A_SCRIPT.search(text) is None
 
 
 def _is_env_file(text: str) -> bool:

@@ -86,8 +86,8 @@ def unnamed(*names: str) -> dict[str, str]:
 class RankVariables:
     """The variables by which a process knows which rank it is. `world` may have several names.
 
-    They count only beside one of `only_with`, where others set them as well. `by_hand`: people and platforms
-    set them too, so that they may be wrong. `may_be_name`: the rank need not be a number.
+    They count only together with one of `only_with`, where others set them as well. `by_hand`: people and
+    platforms set them too, so that they may be wrong. `may_be_name`: the rank need not be a number.
 
     For --in-job, `identity` is what the ranks of one job have in common and no other job has; without any
     these variables do not lead to rank 0. Where `master` is not set, rank 0 may be at `heads`. `give_master`
@@ -252,7 +252,7 @@ class Launcher:
     job_id: str = ""
     job_id_option: str = ""
     no_job_id: str = ""
-    """The variable and option that hold the id of a job, and what stands there when nobody gave it one."""
+    """The variable and option that hold the id of a job, and what it is when none was given."""
     kept: str = ""
     """Further variables that matter to a job."""
     per_rank: str = ""

@@ -79,12 +79,8 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
 
 def _settings(text: str) -> dict[str, str]:
     """`NAME=value`, or several with commas between them."""
-    found = {}
-    for part in text.split(","):
-        name, equals, value = part.partition("=")
-        if equals and name:
-            found[name] = value
-    return found
+    parts = (part.partition("=") for part in text.split(","))
+    return {name: value for name, equals, value in parts if name and equals}
 
 
 def _is_value(words: Sequence[str], position: int) -> bool:

@@ -23,7 +23,7 @@ from doctor.job.launch.rank_env import (
 
 @dataclass(frozen=True, slots=True)
 class JobProcess:
-    """A process of a job, its variables and command line as far as they matter to it.
+    """A process of a job, with the variables and the words of its command line that matter to the job.
 
     `spawns`: it has started ranks by multiprocessing, whose variables only they know.
     """
@@ -76,14 +76,8 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
 
 
 def _told(host: str, process: JobProcess) -> ProcessEnv:
-    return ProcessEnv(
-        f"process {process.pid}",
-        host,
-        process.env,
-        process.command,
-        pid=process.pid,
-        parent=process.parent,
-    )
+    name, pid, parent = f"process {process.pid}", process.pid, process.parent
+    return ProcessEnv(name, host, process.env, process.command, pid=pid, parent=parent)
 
 
 def _program(told: ProcessEnv) -> str:
@@ -103,7 +97,7 @@ def _id(told: ProcessEnv) -> str | None:
 
 
 def _by_id(told: Sequence[ProcessEnv]) -> list[list[ProcessEnv]]:
-    """Processes without an id go with the only one that there is."""
+    """Processes without an id join the only id that there is."""
     groups: dict[str | None, list[ProcessEnv]] = {}
     for each in told:
         groups.setdefault(_id(each), []).append(each)
@@ -119,7 +113,7 @@ def _by_id(told: Sequence[ProcessEnv]) -> list[list[ProcessEnv]]:
 
 
 def _home(told: ProcessEnv) -> str | None:
-    """The host of a job that stays on one, by its own account, and that nobody else could join."""
+    """The host of a job that stays on one, by its own account, and that no process elsewhere could join."""
     master = master_of(told)
     if master is not None and not is_loopback_name(master.address):
         return None
@@ -165,12 +159,12 @@ def _agents_of(
     def starts(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
         return any((each.host, each.parent) == (agent.host, agent.pid) for each in some)
 
-    def beside(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
+    def nearby(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
         return any(each.host == agent.host for each in some)
 
     found = []
     for agent in agents:
-        owners = [some for some in parts if starts(agent, some)] or [s for s in parts if beside(agent, s)]
+        owners = [some for some in parts if starts(agent, some)] or [s for s in parts if nearby(agent, s)]
         if len(owners) == 1 and owners[0] is part:
             found.append(agent)
     return found
@@ -191,12 +185,6 @@ def _is_whole(told: Sequence[ProcessEnv]) -> bool:
 
 def _side_by_side(parts: Sequence[Sequence[ProcessEnv]]) -> bool:
     """Whether every two parts have the same rank on the same host: no job would do that."""
-    seats = [
-        {
-            (each.host, rank.value)
-            for each in part
-            if role_of(each) == "rank" and (rank := rank_of(each)) is not None
-        }
-        for part in parts
-    ]
+    ranks = ([each for each in part if role_of(each) == "rank"] for part in parts)
+    seats = [{(each.host, rank.value) for each in part if (rank := rank_of(each))} for part in ranks]
     return all(one & other for i, one in enumerate(seats) for other in seats[:i])

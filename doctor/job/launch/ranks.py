@@ -13,7 +13,7 @@ from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import rank_of, role_of, role_variable, world_of
 
 MOST_RANKS = 200_000
-"""A larger world is nobody's."""
+"""No job has a larger world."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def ranks_of(launch: Launch) -> list[ProcessEnv]:
 
 
 def world_of_launch(launch: Launch) -> ToldNumber | None:
-    """How many ranks there are, when all that say so agree and somebody does."""
+    """How many ranks there are, where at least one process says so and all agree."""
     said = [world for told in ranks_of(launch) if (world := world_of(told)) is not None]
     values = {world.value for world in said}
     (value,) = values if len(values) == 1 else (None,)
@@ -59,7 +59,7 @@ def world_of_launch(launch: Launch) -> ToldNumber | None:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """Ranks that nobody is. `ranks` is empty where they have no numbers; `hosts` is where they should be.
+    """Ranks that no process has. `ranks` is empty where they have no numbers; `hosts` should have them.
 
     `certain`: the processes of the host say themselves that there should be more, or all were given.
     """

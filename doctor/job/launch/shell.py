@@ -241,12 +241,6 @@ class _Shell:
         seen = {name: self.values[name] for name in sorted(self.exported) if name in self.values}
         given = {name: None if "$" in text else text for name, text in command.sets.items()}
         seen.update({name: value for name, value in (*prefix.items(), *given.items()) if is_kept(name)})
-        self.lines.append(
-            ShellCommand(
-                words[0].line,
-                line,
-                {name: value for name, value in seen.items() if isinstance(value, str)},
-                frozenset(seen),
-                loop=any(frame.kind == "loop" for frame in self.frames),
-            )
-        )
+        env = {name: value for name, value in seen.items() if isinstance(value, str)}
+        loop = any(frame.kind == "loop" for frame in self.frames)
+        self.lines.append(ShellCommand(words[0].line, line, env, frozenset(seen), loop))

@@ -1,6 +1,6 @@
 """Shell text -> words and the marks between commands. Nothing is run, and nothing is looked up.
 
-Understood as far as launch scripts need it: quotes, line continuations, comments, here-documents, variables
+Understood is what launch scripts need: quotes, line continuations, comments, here-documents, variables
 with and without braces, arrays. Whatever else a shell would work out (`$(…)`, arithmetic, `${x%…}`) becomes a
 part that stays as it is written.
 """

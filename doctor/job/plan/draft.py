@@ -1,4 +1,4 @@
-"""The plan as far as flags, files and the scheduler say it.
+"""The plan that flags, files and the scheduler give.
 
 Precedence: flags, --launch, the rank table, Slurm, the inventory, defaults.
 """
@@ -27,7 +27,7 @@ _DEFAULT_PORT = Sourced(29500, "default")
 
 
 def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
-    """The plan as far as it can be known before the hosts were asked."""
+    """What is known of the plan before the hosts are asked."""
     told = common_env(wishes.launch) if wishes.launch else {}
     env = {**wishes.env, **told}
     table = read_table(wishes.table.text)[0] if wishes.table else None

@@ -15,7 +15,7 @@ Held = Mapping[str, tuple[set[str], Mapping[str, Sequence[str]]]]
 def find_head(
     hosts: Sequence[PlannedHost], master: Sourced[str] | None, wish: Sourced[str] | None, held: Held
 ) -> Sourced[str]:
-    """--launch goes over the rank table, that over the inventory's `head`, that over its variables."""
+    """--launch overrides the rank table, which overrides the inventory's `head`, then its variables."""
     named = _named(hosts, master, held)
     told = named if master and master.source.startswith(("--", RUNNING)) else None
     first = next((h for h in hosts if h.server and any(e.rank == 0 for e in h.server.entries)), None)

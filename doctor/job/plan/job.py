@@ -14,7 +14,7 @@ from doctor.model import Backend, Sourced
 HCCL_PORTS = 32
 """HCCL takes 32 ports from its base (16 in CANN 8.0)."""
 GUESSES = ("default route", "only interface")
-"""Sources of a data address that nobody chose: what rests on them alone is a warning."""
+"""Sources of a data address that was not chosen: what rests on them alone is a warning."""
 FIRST_HOST = "first host"
 RUNNING = "the running job"
 """Source of what a job was told that runs right now: its launcher holds its port."""
@@ -48,7 +48,7 @@ class JobPlan:
     servers: tuple[Server, ...] = ()
     """All that the rank table names."""
     vendor: Vendor | None = None
-    """Whose devices the job uses, as far as hosts show any."""
+    """Whose devices the job uses; None where no host shows any."""
     table_paths: tuple[str, ...] = ()
     """Where a rank table may lie on the hosts: first where the launch says it does."""
     _by_name: Mapping[str, PlannedHost] = field(init=False, repr=False, compare=False)

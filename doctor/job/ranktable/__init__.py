@@ -1,7 +1,7 @@
 """Rank tables: read in every form that HCCL and MindSpore know, judged, and written. Pure.
 
 table, flaws = read_table(text)      what the file says; every flaw with line and column
-judge(table, "atlas-a2")             what it says is wrong, as far as the file alone can tell
+judge(table, "atlas-a2")             what is wrong with it, judged by the file alone
 make_table(servers, "1.0")           a table of live devices
 
 Whether the hosts really have these devices is not known here.

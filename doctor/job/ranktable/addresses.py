@@ -1,4 +1,4 @@
-"""Addresses and ports of devices, as far as they are valid at all."""
+"""Addresses and ports of devices that are valid by themselves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def repeated_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
     """In form 2.0 the ranks of one server may share a network card of the host."""
     shared = case.table.form == "2.0"
     first: dict[str, RankEntry] = {}
-    for entry in case.entries():
+    for entry in case.table.in_file_order():
         key = "addr" if shared else "device_ip"
         for text in dict.fromkeys((*entry.addresses, *entry.eids)):
             fabric = text in entry.eids
@@ -28,34 +28,36 @@ def repeated_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
             if other is entry or (shared and not fabric and other.server == entry.server):
                 continue
             actual = f"{shown(text)} again, first on line {other.spot.line}"
-            yield case.rank(entry, key, "an address is given to two devices", "each address once", actual)
+            yield case.flaw(entry, key, "an address is given to two devices", "each address once", actual)
 
 
 def mixed_families(case: TableRules) -> Iterator[UnplacedFlaw]:
     if case.table.form == "2.0":
         return
     families = {
-        entry.spot: ip_address(entry.address).version for entry in case.entries() if entry.address is not None
+        entry.spot: ip_address(entry.address).version
+        for entry in case.table.in_file_order()
+        if entry.address is not None
     }
     common = Counter(families.values()).most_common(2)
     if len(common) < 2:
         return
     told: set[str] = set()
-    for entry in case.entries():
+    for entry in case.table.in_file_order():
         if families.get(entry.spot, common[0][0]) != common[0][0] and entry.server not in told:
             told.add(entry.server)
             message = "device addresses of both IPv4 and IPv6"
             expected = f"IPv{common[0][0]}, as on {common[0][1]} of {len(families)} ranks"
-            yield case.rank(entry, "device_ip", message, expected)
+            yield case.flaw(entry, "device_ip", message, expected)
 
 
 def wrong_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
     system: list[tuple[RankEntry, str]] = []
-    for entry in case.entries():
+    for entry in case.table.in_file_order():
         for port in entry.ports:
             if not 0 < port.number <= LAST_PORT:
                 message = f"{port.name} is no port"
-                yield case.rank(entry, port.name, message, f"1 to {LAST_PORT}", str(port.number))
+                yield case.flaw(entry, port.name, message, f"1 to {LAST_PORT}", str(port.number))
             elif port.number <= LAST_SYSTEM_PORT:
                 system.append((entry, port.name))
     if system:
@@ -63,14 +65,14 @@ def wrong_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
         more = f" (and {len(system) - 1:,} more)" if len(system) > 1 else ""
         message = f"{name}{more} is reserved for the system"
         expected = f"{LAST_SYSTEM_PORT + 1} or above"
-        yield case.rank(entry, name, message, expected, severity=Severity.WARN)
+        yield case.flaw(entry, name, message, expected, severity=Severity.WARN)
 
 
 def repeated_host_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
     if case.table.form == "2.0":
         return
     first: dict[tuple[str, int], RankEntry] = {}
-    for entry in case.entries():
+    for entry in case.table.in_file_order():
         port = entry.port("host_port")
         if port is None or not entry.server:
             continue
@@ -78,24 +80,24 @@ def repeated_host_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
         if other is not entry:
             message = "two devices of a server have the same host_port"
             actual = f"{port} again, first on line {other.spot.line}"
-            yield case.rank(entry, "host_port", message, "a port of its own for each device", actual)
+            yield case.flaw(entry, "host_port", message, "a port of its own for each device", actual)
 
 
 def useless_backups(case: TableRules) -> Iterator[UnplacedFlaw]:
     """A backup matters only where operators are retried over another card, which is off by default."""
-    owners = {(entry.server, entry.address): entry for entry in case.entries() if entry.address}
-    for entry in case.entries():
+    owners = {(entry.server, entry.address): entry for entry in case.table.in_file_order() if entry.address}
+    for entry in case.table.in_file_order():
         owner = owners.get((entry.server, entry.backup or ""))
         if owner is None:
             continue
         if owner is entry:
             message = "backup_device_ip is the device's own address"
             expected = "the address of the other die of the card"
-            yield case.rank(entry, "backup_device_ip", message, expected, severity=Severity.WARN)
+            yield case.flaw(entry, "backup_device_ip", message, expected, severity=Severity.WARN)
         elif (port := entry.port("backup_device_port")) is not None and port == owner.port("device_port"):
             message = "backup_device_port is also the device_port of that card"
             expected = f"a port other than {port}"
-            yield case.rank(entry, "backup_device_port", message, expected, severity=Severity.WARN)
+            yield case.flaw(entry, "backup_device_port", message, expected, severity=Severity.WARN)
 
 
 ADDRESS_RULES: tuple[TableRule, ...] = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from doctor.job.ranktable.flaws import Places, RankOwner, UnplacedFlaw, found
+from doctor.job.ranktable.flaws import NOBODY, Places, RankOwner, UnplacedFlaw, found
 from doctor.job.ranktable.model import FlawCheck, RankEntry, RankTable, Server, Spot
 from doctor.model import Severity
 
@@ -17,62 +17,29 @@ class TableRules:
         self.check: FlawCheck = check
         self.places = places
 
-    def entries(self) -> Iterator[RankEntry]:
-        """In the order of the file."""
-        for server in self.table.servers:
-            yield from server.entries
-
     def lacks_address(self, entry: RankEntry) -> bool:
-        """There is none, rather than one that is wrong or a key whose absence was told at reading."""
+        """Whether there is none, rather than a wrong one or a missing key that the reader has reported."""
         place = self.places.member(self.places.offset(entry.spot), "device_ip")
         if place is None:
             return self.table.form != "board-id"
         return self.places.text.startswith('""', place)
 
-    def rank(
+    def flaw(
         self,
-        entry: RankEntry,
+        of: RankEntry | Server | Spot | None,
         key: str | None,
         message: str,
         expected: str,
         actual: str = "",
         severity: Severity = Severity.FAIL,
     ) -> UnplacedFlaw:
-        who = RankOwner(entry.server, entry.rank, entry.device)
-        return self._found(entry.spot, key, message, expected, actual, who, severity)
-
-    def server(
-        self,
-        server: Server,
-        key: str | None,
-        message: str,
-        expected: str,
-        actual: str = "",
-        severity: Severity = Severity.FAIL,
-    ) -> UnplacedFlaw:
-        return self._found(server.spot, key, message, expected, actual, RankOwner(server.id), severity)
-
-    def whole(
-        self,
-        spot: Spot | None,
-        key: str | None,
-        message: str,
-        expected: str,
-        actual: str = "",
-        severity: Severity = Severity.FAIL,
-    ) -> UnplacedFlaw:
-        return self._found(spot, key, message, expected, actual, RankOwner(), severity)
-
-    def _found(
-        self,
-        spot: Spot | None,
-        key: str | None,
-        message: str,
-        expected: str,
-        actual: str,
-        who: RankOwner,
-        severity: Severity,
-    ) -> UnplacedFlaw:
+        """A flaw of a rank, of a server, of the object at a place, or of the whole file (None)."""
+        who = NOBODY
+        if isinstance(of, RankEntry):
+            who = RankOwner(of.server, of.rank, of.device)
+        elif isinstance(of, Server):
+            who = RankOwner(of.id)
+        spot = of.spot if isinstance(of, RankEntry | Server) else of
         at = self.places.first if spot is None else self.places.offset(spot)
         return found(self.check, at, key, message, expected, actual, who, severity)
 

@@ -25,7 +25,7 @@ _CHARACTER = re.compile(r"[^\n]")
 def without_comments(text: str) -> tuple[str, list[int]]:
     """The text with blanks in place of comments, so that offsets stay; and where the comments began.
 
-    A block comment that nobody closed stays.
+    A block comment that is not closed stays.
     """
     pieces: list[str] = []
     starts: list[int] = []
@@ -70,7 +70,7 @@ _MOST_LINES = 8
 
 
 class Decoded(NamedTuple):
-    """`value` is None where the text is no JSON (and where it is `null`). `places` are those of the text
+    """`value` is None where the text is not JSON (and where it is `null`). `places` are those of the text
     without comments and trailing commas, all else at its place."""
 
     value: object

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
 from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Path, Places, RankOwner, UnplacedFlaw, found
-from doctor.job.ranktable.model import StatedCount
+from doctor.job.ranktable.model import StatedCount, TablePort
 from doctor.model import Severity
 from doctor.text.textfile import shown
 
@@ -119,6 +119,10 @@ class Fields:
             self.complain(node, key, f"{key} is not an address", "an IPv4 or IPv6 address", shown(wrong))
             return ()
         return parts
+
+    def ports(self, node: TableNode, names: Sequence[str]) -> tuple[TablePort, ...]:
+        given = ((name, self.number(node, name)) for name in names if name in node)
+        return tuple(TablePort(name, number) for name, number in given if number is not None)
 
     def objects(self, node: TableNode, key: str, *, needed: bool = True) -> tuple[TableNode, ...]:
         """The members of a list that has at least one, and only objects."""

@@ -165,7 +165,7 @@ def _key(token: str) -> str:
 
 MOST_FLAWS = 100
 ENOUGH = MOST_FLAWS + 1
-"""Nobody needs to look for more of one kind."""
+"""No rule needs to look for more."""
 
 
 @dataclass(frozen=True, slots=True)

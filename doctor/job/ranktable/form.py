@@ -9,7 +9,7 @@ import re
 from dataclasses import replace
 
 from doctor.job.ranktable.fields import Fields, TableNode
-from doctor.job.ranktable.model import Form, RankEntry, RankTable, Server, TablePort
+from doctor.job.ranktable.model import Form, RankEntry, RankTable, Server
 from doctor.job.ranktable.servers import LAB_KEYS
 from doctor.model import Severity
 from doctor.text.textfile import shown
@@ -37,7 +37,7 @@ def _rank(fields: Fields, node: TableNode) -> RankEntry:
     rank, device = fields.number(node, "rank_id"), fields.number(node, "device_id")
     node = node.of(None, rank, device)
     local = fields.number(node, "local_id")
-    ports = [(name, fields.number(node, name)) for name in _PORTS if name in node]
+    ports = fields.ports(node, _PORTS)
     addresses: list[str] = []
     eids: list[str] = []
     server = ""
@@ -66,7 +66,7 @@ def _rank(fields: Fields, node: TableNode) -> RankEntry:
         fields.places.spot(fields.at(node)),
         addresses=tuple(addresses),
         eids=tuple(eids),
-        ports=tuple(TablePort(name, number) for name, number in ports if number is not None),
+        ports=ports,
     )
 
 
@@ -110,22 +110,17 @@ def form_of(fields: Fields, root: TableNode) -> Form | None:
     if not present:
         fields.complain(root, None, "has no list of servers or ranks", "server_list or rank_list", "neither")
         return None
-    return _agreed(fields, root, _LISTS[_wanted(version, present)], version)
+    wanted = next((key for key in present if version in _LISTS[key]), present[0])
+    return _agreed(fields, root, _LISTS[wanted], version)
 
 
 def read_status(fields: Fields, root: TableNode, form: Form) -> str:
     status = fields.name(root, "status", needed=form != "2.0")
     if status is not None and status != "completed":
-        waiting = (
-            "; HCCL waits for half an hour that it becomes completed" if status == "initializing" else ""
-        )
+        waits = "; HCCL waits for half an hour that it becomes completed"
+        waiting = waits if status == "initializing" else ""
         fields.complain(root, "status", f"status is not completed{waiting}", '"completed"')
     return status or ""
-
-
-def _wanted(version: str | None, present: list[str]) -> str:
-    """The list that the version asks for, if it is there."""
-    return next((key for key in present if version in _LISTS[key]), present[0])
 
 
 def _agreed(fields: Fields, root: TableNode, forms: tuple[Form, ...], version: str | None) -> Form:

@@ -51,7 +51,7 @@ def _wrong_form(case: TableRules, product: str | None) -> Iterator[UnplacedFlaw]
     if (form == "2.0") != (product == ATLAS_950):
         expected = "version 2.0" if product == ATLAS_950 else "version 1.0 or 1.2"
         message = f"form {form} is not the one documented for this product"
-        yield case.whole(None, "version", message, expected, f"form {form}", Severity.WARN)
+        yield case.flaw(None, "version", message, expected, f"form {form}", Severity.WARN)
 
 
 def _training(case: TableRules, servers: list[Server]) -> Iterator[UnplacedFlaw]:
@@ -60,20 +60,20 @@ def _training(case: TableRules, servers: list[Server]) -> Iterator[UnplacedFlaw]
         devices = len(server.entries)
         if devices not in _COUNTS:
             message = f"{devices} devices on a server; HCCL refuses it: {REFUSAL}"
-            yield case.server(server, None, message, "1, 2, 4 or 8 devices", f"{devices} devices")
+            yield case.flaw(server, None, message, "1, 2, 4 or 8 devices", f"{devices} devices")
         elif devices in (2, _HALF) and len({device // _HALF for device in server.devices}) > 1:
             message = f"a job of {devices} devices crosses from the group 0-3 to the group 4-7"
             severity = Severity.FAIL if alone else Severity.WARN
             expected = "all devices of a server in 0-3, or all in 4-7"
-            yield case.server(server, None, message, expected, f"devices {folded(server.devices)}", severity)
+            yield case.flaw(server, None, message, expected, f"devices {folded(server.devices)}", severity)
         for entry in server.entries:
             if entry.device is not None and entry.device > 7:
-                yield case.rank(entry, "device_id", f"device {entry.device} is beyond 7", "0 to 7")
+                yield case.flaw(entry, "device_id", f"device {entry.device} is beyond 7", "0 to 7")
     yield from _uneven(case, servers, Severity.FAIL)
     if case.table.form == "board-id" and not alone and servers and len(servers[0].entries) != 8:
         message = "MindSpore 0.x runs on several servers only with all 8 devices of each"
         actual = f"{len(servers[0].entries)} devices"
-        yield case.server(servers[0], None, message, "8 devices on each server", actual, Severity.WARN)
+        yield case.flaw(servers[0], None, message, "8 devices on each server", actual, Severity.WARN)
 
 
 def _uneven(case: TableRules, servers: list[Server], severity: Severity) -> Iterator[UnplacedFlaw]:
@@ -85,7 +85,7 @@ def _uneven(case: TableRules, servers: list[Server], severity: Severity) -> Iter
         if len(server.entries) != usual:
             message = "not the same number of devices on each server"
             expected = f"{usual} devices, as on {times} of {len(servers)} servers"
-            yield case.server(server, None, message, expected, f"{len(server.entries)} devices", severity)
+            yield case.flaw(server, None, message, expected, f"{len(server.entries)} devices", severity)
 
 
 def _many(case: TableRules, servers: list[Server]) -> Iterator[UnplacedFlaw]:
@@ -93,7 +93,7 @@ def _many(case: TableRules, servers: list[Server]) -> Iterator[UnplacedFlaw]:
         if len(servers) > 1 and len(server.entries) > _MOST_A2:
             message = f"more than {_MOST_A2} devices on one of several servers"
             actual = f"{len(server.entries)} devices"
-            yield case.server(server, None, message, f"1 to {_MOST_A2} devices", actual, Severity.WARN)
+            yield case.flaw(server, None, message, f"1 to {_MOST_A2} devices", actual, Severity.WARN)
 
 
 def _uneven_pods(case: TableRules) -> Iterator[UnplacedFlaw]:
@@ -104,7 +104,7 @@ def _uneven_pods(case: TableRules) -> Iterator[UnplacedFlaw]:
         if len(pod.servers) != usual:
             message = "not the same number of servers in each superpod"
             actual = f"{len(pod.servers)} servers"
-            yield case.whole(pod.spot, "server_list", message, f"{usual} servers", actual, Severity.WARN)
+            yield case.flaw(pod.spot, "server_list", message, f"{usual} servers", actual, Severity.WARN)
 
 
 def _missing_addresses(
@@ -125,4 +125,4 @@ def _missing_addresses(
         message = "device_ip is missing, and ranks of other servers need it"
         if not several:
             message = "device_ip is missing"
-        yield case.rank(without[0], None, message, expected, f"none for devices {devices}", severity)
+        yield case.flaw(without[0], None, message, expected, f"none for devices {devices}", severity)

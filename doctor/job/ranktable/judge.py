@@ -1,4 +1,4 @@
-"""What is wrong with a table that could be read, as far as the file alone can tell."""
+"""What is wrong with a table that could be read, judged by the file alone."""
 
 from __future__ import annotations
 

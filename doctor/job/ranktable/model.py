@@ -110,7 +110,7 @@ class RankTable:
     @property
     def entries(self) -> tuple[RankEntry, ...]:
         """In rank order; those without a rank come last."""
-        return tuple(sorted(self._all(), key=lambda entry: (entry.rank is None, entry.rank or 0)))
+        return tuple(sorted(self.in_file_order(), key=lambda entry: (entry.rank is None, entry.rank or 0)))
 
     @property
     def server_ids(self) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ class RankTable:
             devices.setdefault(server.id, set()).update(server.devices)
         return tuple((id, addresses[id], tuple(sorted(devices[id]))) for id in self.server_ids)
 
-    def _all(self) -> Iterator[RankEntry]:
+    def in_file_order(self) -> Iterator[RankEntry]:
         for server in self.servers:
             yield from server.entries
 

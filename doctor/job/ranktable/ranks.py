@@ -13,11 +13,11 @@ from doctor.model import Severity
 def repeated_ranks(case: TableRules) -> Iterator[UnplacedFlaw]:
     for entry, other in _again(case):
         actual = f"rank {entry.rank} again, first on line {other.spot.line}"
-        yield case.rank(entry, "rank_id", f"rank {entry.rank} is given twice", "each rank once", actual)
+        yield case.flaw(entry, "rank_id", f"rank {entry.rank} is given twice", "each rank once", actual)
 
 
 def missing_ranks(case: TableRules) -> Iterator[UnplacedFlaw]:
-    entries = list(case.entries())
+    entries = list(case.table.in_file_order())
     given = {entry.rank for entry in entries if entry.rank is not None}
     if not entries or any(entry.rank is None for entry in entries):
         return  # which one it is that is missing cannot be told
@@ -34,7 +34,7 @@ def missing_ranks(case: TableRules) -> Iterator[UnplacedFlaw]:
     else:
         some = "rank" if len(missing) == 1 else "ranks"
         message = f"{some} {folded(missing)} of {len(entries)} missing"
-    yield case.rank(place, "rank_id", message, expected, folded(given))
+    yield case.flaw(place, "rank_id", message, expected, folded(given))
 
 
 def interleaved_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
@@ -50,29 +50,24 @@ def interleaved_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
         before = entry.server
     for server in case.table.servers:
         if blocks.pop(server.id, 0) > 1:
-            ranks = [entry.rank for entry in case.entries() if entry.server == server.id]
-            yield case.server(
-                server,
-                None,
-                "the ranks of a server are mixed with those of another",
-                "consecutive ranks on each server",
-                f"ranks {folded(rank for rank in ranks if rank is not None)}",
-                Severity.WARN,
-            )
+            entries = [entry for entry in case.table.entries if entry.server == server.id]
+            actual = f"ranks {folded(entry.rank for entry in entries if entry.rank is not None)}"
+            message = "the ranks of a server are mixed with those of another"
+            yield case.flaw(server, None, message, "consecutive ranks on each server", actual, Severity.WARN)
 
 
 def repeated_devices(case: TableRules) -> Iterator[UnplacedFlaw]:
-    """In form 2.0 what stands for a server is a name that somebody chose: there it may be more than one."""
+    """In form 2.0 a server is known by a chosen name, which may stand for more than one."""
     severity = Severity.WARN if case.table.form == "2.0" else Severity.FAIL
     first: dict[tuple[str, int], RankEntry] = {}
-    for entry in case.entries():
+    for entry in case.table.in_file_order():
         if entry.device is None or not entry.server:
             continue
         other = first.setdefault((entry.server, entry.device), entry)
         if other is not entry:
             message = f"device {entry.device} is given twice on a server"
             actual = f"device {entry.device} again, first on line {other.spot.line}"
-            yield case.rank(entry, "device_id", message, "each device once", actual, severity)
+            yield case.flaw(entry, "device_id", message, "each device once", actual, severity)
 
 
 def repeated_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
@@ -83,14 +78,14 @@ def repeated_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
         spot = first.setdefault(server.id, server.spot)
         if server.id and spot != server.spot:
             message = "server_id is given twice in server_list"
-            yield case.server(server, "server_id", message, "each server once", f"first on line {spot.line}")
+            yield case.flaw(server, "server_id", message, "each server once", f"first on line {spot.line}")
 
 
 def wrong_counts(case: TableRules) -> Iterator[UnplacedFlaw]:
     for count in case.table.counts:
         if count.said != count.found:
             message = f"{count.name} is {count.said}, but {count.things}: {count.found}"
-            yield case.whole(count.spot, None, message, f'"{count.found}"')
+            yield case.flaw(count.spot, None, message, f'"{count.found}"')
 
 
 def wrong_nics(case: TableRules) -> Iterator[UnplacedFlaw]:
@@ -100,13 +95,13 @@ def wrong_nics(case: TableRules) -> Iterator[UnplacedFlaw]:
     if table.nics and len(table.nics) not in (most, table.ranks):
         message = "para_plane_nic_name does not have as many names as a server has devices"
         actual = f"{len(table.nics)} names"
-        yield case.whole(None, "para_plane_nic_name", message, f"{most} names", actual, Severity.WARN)
+        yield case.flaw(None, "para_plane_nic_name", message, f"{most} names", actual, Severity.WARN)
 
 
 def _again(case: TableRules) -> Iterator[tuple[RankEntry, RankEntry]]:
     """Each entry whose rank another had before it, with the first that had it."""
     first: dict[int, RankEntry] = {}
-    for entry in case.entries():
+    for entry in case.table.in_file_order():
         if entry.rank is not None and (other := first.setdefault(entry.rank, entry)) is not entry:
             yield entry, other
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from doctor.job.ranktable.fields import Fields, TableNode
-from doctor.job.ranktable.model import RankEntry, RankTable, Server, Spot, StatedCount, SuperPod, TablePort
+from doctor.job.ranktable.model import RankEntry, RankTable, Server, Spot, StatedCount, SuperPod
 from doctor.model import Severity
 
 LONGEST_ID = 64
@@ -41,7 +41,7 @@ def read_device(
     device = fields.number(node, "device_id")
     node = node.of(server, rank, device)
     addresses = fields.addresses(node, "device_ip")
-    ports = [(name, fields.number(node, name)) for name in PORTS if name in node]
+    ports = fields.ports(node, PORTS)
     backup = fields.addresses(node, "backup_device_ip")
     return RankEntry(
         rank,
@@ -53,7 +53,7 @@ def read_device(
         fields.places.spot(fields.at(whole)),
         addresses=addresses,
         backup=backup[0] if backup else None,
-        ports=tuple(TablePort(name, number) for name, number in ports if number is not None),
+        ports=ports,
     )
 
 

@@ -13,6 +13,7 @@ import random
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -190,11 +191,11 @@ WITHIN = [(HOST, HOST, port) for port in PORTS]
 
 
 def compare(lab: Lab) -> list[Action]:
-    """Every decision beside what really happened; all that is decided has to be so."""
+    """Compare every decision with what really happened; all that is decided has to be so."""
     rules = lab.ruleset()
     actions: list[Action] = []
     for side, attempts in ((lab.peer, INBOUND), (lab.host, OUTBOUND + WITHIN)):
-        decide = rules.decide_in if side is lab.peer else rules.decide_out
+        decide = partial(rules.decide, incoming=side is lab.peer)
         decisions = {one: decide(*one, "eth0", EPHEMERAL) for one in attempts}
         results = dict(zip(attempts, side.connect(attempts), strict=True))
         late = [

@@ -208,16 +208,16 @@ def test_the_same_fault_of_several_devices_is_one_problem() -> None:
 
 
 def test_memory_errors_warn() -> None:
-    fine = {n: Ecc(0, 5, 0) for n in EIGHT}
+    fine = {n: Ecc(0) for n in EIGHT}
     assert unhealthy(npus(), fine).passed, "single bits are corrected"
-    problem = unhealthy(npus(), {**fine, 3: Ecc(2, 5, 1)}).only
+    problem = unhealthy(npus(), {**fine, 3: Ecc(2)}).only
     assert (problem.subject, problem.severity) == ("device 3", Severity.WARN)
     assert problem.actual == "2 double-bit ECC errors"
 
 
 def test_both_chips_of_a_card_have_its_memory_errors() -> None:
     found = tuple(npu(n, card=n // 2, chip=n % 2) for n in range(16))
-    judged = unhealthy(found, {2: Ecc(1, 0, 0)}, there=devices("atlas-a3", range(16)))
+    judged = unhealthy(found, {2: Ecc(1)}, there=devices("atlas-a3", range(16)))
     assert judged.only.subject == "devices 4-5"
 
 

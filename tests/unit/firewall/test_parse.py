@@ -43,10 +43,9 @@ statements = st.recursive(
 def ask(tables: tuple[RuleTable, ...]) -> None:
     """Any rule set that was read can be asked."""
     rules = combine(tables)
-    rules.decide_in("198.18.0.2", "198.18.0.1", 29500, "eth0")
-    rules.decide_in("fd00::2", "fd00::1", 29500)
-    rules.decide_in_ports("198.18.0.2", "198.18.0.1", 29500, 29502)
-    assert isinstance(rules.managers, frozenset)
+    rules.decide("198.18.0.2", "198.18.0.1", 29500, "eth0")
+    rules.decide("fd00::2", "fd00::1", 29500)
+    rules.decide_ports("198.18.0.2", "198.18.0.1", 29500, 29502)
 
 
 def read_nft(text: str) -> None:

@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping
 from typing import NamedTuple
 
-from doctor.model import Confidence, Evidence
-from doctor.smoke.judge.cells import Cell, arithmetic, vote_across
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.model import Evidence
+from doctor.smoke.judge.cells import Cell, arithmetic, vote_of_most
+from doctor.smoke.judge.charge import Charge
 from doctor.smoke.onhost.trainplan import replicas_again
 from doctor.smoke.result import Audit
 
@@ -20,10 +20,10 @@ CHECK = "smoke-corruption"
 
 
 class AuditView(NamedTuple):
-    """What one audit shows. `transient`: places whose gradient was another one than they compute again.
+    """What one audit shows. `transient`: places whose gradient differs from the one they compute again.
 
-    `odd` -> the replicas whose batches they computed differently from the two others; `torn`: replicas of
-    which nobody can say who is wrong.
+    `odd`: place -> the replicas whose batches it computed differently from the two others. `torn`: replicas
+    that differ, and it is unknown which of them is wrong.
     """
 
     transient: set[int]
@@ -57,11 +57,8 @@ def _look(cell: Cell, step: int, audits: Mapping[int, Audit]) -> AuditView:
                 for batch, got in zip(replicas, audits[place].votes, strict=False):
                     ballots[batch][place] = got
         for batch, cast in ballots.items():
-            kinds: dict[Hashable, dict[int, str]] = defaultdict(dict)
-            for place, got in cast.items():
-                if basis[cell.shape.dp_of(place)] is not None:
-                    kinds[basis[cell.shape.dp_of(place)]][place] = got
-            found = vote_across(cell, max(kinds.values(), key=len)) if kinds else None
+            known = {place: got for place, got in cast.items() if basis[cell.shape.dp_of(place)] is not None}
+            found = vote_of_most(cell, known, lambda place: basis[cell.shape.dp_of(place)])
             if found and found.decided:
                 for place in found.odd:
                     odd[place].add(batch)
@@ -119,15 +116,11 @@ def _charge(
     lines = []
     for place in cell.places:
         if place in audits:
-            audit, rank = audits[place], ranks_text(cell.numbers([place]))
-            again = ", ".join(
-                f"batch of replica {dp}: {got}"
-                for dp, got in zip(
-                    replicas_again(cell.shape, cell.shape.dp_of(place)), audit.votes, strict=False
-                )
-            )
-            lines.append(f"{rank}: used {audit.used}; computed again: {again}")
-    replicas = {cell.shape.dp_of(place) for place in places}
+            audit, replicas = audits[place], replicas_again(cell.shape, cell.shape.dp_of(place))
+            batches = zip(replicas, audit.votes, strict=False)
+            again = ", ".join(f"batch of replica {dp}: {got}" for dp, got in batches)
+            lines.append(f"{cell.name(place)}: used {audit.used}; computed again: {again}")
+    peers = {peer for place in places for peer in cell.replica(cell.shape.dp_of(place))}
     return Charge(
         check=CHECK,
         kind=kind,
@@ -135,10 +128,9 @@ def _charge(
         expected="the same gradient of one batch, in every bit, whoever computes it",
         actual="another gradient" if decided else "different gradients",
         ranks=cell.numbers(places),
-        victims=cell.numbers({place for dp in replicas for place in cell.replica(dp)} - set(places)),
+        victims=cell.numbers(peers - set(places)),
         phase="train",
         step=step,
-        confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
         undecided=not decided,
         evidence=(Evidence(f"hashes of gradients of step {step}", "\n".join(lines[:32])),),
     )

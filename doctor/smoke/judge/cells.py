@@ -1,13 +1,13 @@
-"""One cell of a finished run, as the judges of its numbers look at it: by places, replicas and steps."""
+"""One cell of a finished run, as the judges of its numbers see it: by places, replicas and steps."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.result import BatchHashes, RankSeen, SmokeResult, Started, TrainStep
 
@@ -17,7 +17,7 @@ NOT_ARITHMETIC = ("python", "numpy")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`seen` is in the order of places. What a rank says of steps that the plan does not have is left out."""
+    """`seen` is in the order of places. What a rank reports of steps that are not in the plan is left out."""
 
     number: int
     shape: CellShape
@@ -31,6 +31,9 @@ class Cell:
     def numbers(self, places: Iterable[int]) -> tuple[int, ...]:
         """Places as ranks of the whole run."""
         return tuple(self.ranks[place] for place in sorted(places))
+
+    def name(self, place: int) -> str:
+        return ranks_text([self.ranks[place]])
 
     def replica(self, dp: int) -> list[int]:
         """The places that hold one copy of the model together."""
@@ -47,7 +50,7 @@ class Cell:
         return {step.step: step for step in self.seen[place].steps if step.step < self.shape.steps}
 
     def common_steps(self, places: Iterable[int]) -> list[dict[int, TrainStep]]:
-        """For each step that all of them finished, from the first one: place -> what it said."""
+        """For each step that all of them finished, from the first one: place -> what it reported."""
         steps = {place: self.steps(place) for place in places}
         found: list[dict[int, TrainStep]] = []
         for number in range(self.shape.steps):
@@ -70,7 +73,7 @@ class Vote(NamedTuple):
 
 
 def vote(values: Mapping[int, Hashable]) -> Vote | None:
-    """Who is out of step; None where all agree. Of two that differ, nobody can say."""
+    """Who is out of step; None where all agree. Of two that differ, either may be wrong."""
     if len(set(values.values())) < 2:
         return None
     common, times = Counter(values.values()).most_common(1)[0]
@@ -80,8 +83,8 @@ def vote(values: Mapping[int, Hashable]) -> Vote | None:
 
 
 def vote_across(cell: Cell, values: Mapping[int, Hashable]) -> Vote | None:
-    """The same, of places. Voters of one host may share a fault of that host: alone they are no majority over
-    another host.
+    """The same, of places. Voters on one host may share a fault of that host: alone they are not a majority
+    over another host.
     """
     found = vote(values)
     if found is None or not found.decided:
@@ -91,6 +94,16 @@ def vote_across(cell: Cell, values: Mapping[int, Hashable]) -> Vote | None:
     if len(most) == 1 and any(host(place) not in most for place in found.odd):
         return Vote(tuple(sorted(values)), False)
     return found
+
+
+def vote_of_most(
+    cell: Cell, values: Mapping[int, str], basis: Callable[[int], Hashable | None]
+) -> Vote | None:
+    """The vote of the largest group of places with an equal basis, which must agree in every bit."""
+    groups: dict[Hashable, dict[int, str]] = defaultdict(dict)
+    for place, value in values.items():
+        groups[basis(place)][place] = value
+    return vote_across(cell, max(groups.values(), key=len)) if groups else None
 
 
 def arithmetic(started: Started | None) -> Hashable:
@@ -107,14 +120,14 @@ def alike(cell: Cell, places: Iterable[int]) -> bool:
 
 
 def everybody(result: SmokeResult, charge: Charge, cell: Cell) -> Charge:
-    """The charge against all ranks of a cell: nobody by name, unless other cells are without fault."""
+    """The charge against all ranks of a cell; it names them only where other cells are without fault."""
     if len(result.plan.cells) == 1:
         return replace(charge, ranks=(), victims=cell.ranks)
     return replace(charge, ranks=cell.ranks, undecided=True)
 
 
 def without(charge: Charge, ranks: Iterable[int]) -> Charge | None:
-    """The charge with these ranks acquitted; None when nobody is left."""
+    """The charge with these ranks acquitted; None when none is left."""
     gone = set(ranks)
     left = tuple(rank for rank in charge.ranks if rank not in gone)
     return replace(charge, ranks=left) if left else None

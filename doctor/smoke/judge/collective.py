@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.cells import Cell, cells
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.gradient_sum import Loss, first_loss, projections
 from doctor.smoke.onhost.collectiveplan import LARGEST, PERIOD, addends
 from doctor.smoke.result import CollectiveWrong, SmokeResult
@@ -116,10 +116,9 @@ def _charge(cell: Cell, guilt: Guilt, wrongs: list[Wrong], members: tuple[int, .
     for place in cell.places:
         collectives = cell.seen[place].collectives
         if collectives and collectives.wrong:
-            rank = ranks_text(cell.numbers([place]))
-            counts.append(f"{rank}: {len(collectives.wrong)} wrong of {collectives.done}")
+            counts.append(f"{cell.name(place)}: {len(collectives.wrong)} wrong of {collectives.done}")
     each = [
-        f"{ranks_text(cell.numbers([wrong.place]))}: {wrong.said.name}, element {wrong.said.index}: "
+        f"{cell.name(wrong.place)}: {wrong.said.name}, element {wrong.said.index}: "
         f"{wrong.said.got} instead of {wrong.said.expected}"
         for wrong in wrongs[:16]
     ]
@@ -132,7 +131,7 @@ def _charge(cell: Cell, guilt: Guilt, wrongs: list[Wrong], members: tuple[int, .
         ranks=cell.numbers(guilt.places),
         victims=cell.numbers(set(members) - set(guilt.places)),
         phase="collectives",
-        confidence=guilt.confidence if guilt.decided else Confidence.SUSPECT,
+        confidence=guilt.confidence,
         undecided=not guilt.decided,
         evidence=(
             Evidence("first wrong result", "\n".join(each)),
@@ -149,7 +148,7 @@ def _gradient(cell: Cell, loss: Loss) -> Charge:
         places, confidence = (loss.lost,), Confidence.STRONG
         words = "its gradient is missing in the all-reduced sum that all replicas hold"
     elif loss.everybody:
-        decided, confidence = False, Confidence.SUSPECT
+        decided = False
         words = "on every replica the all-reduced gradient is not the sum of the replicas' gradients"
     return Charge(
         check=CHECK,

@@ -1,6 +1,6 @@
 """Silent corruption: ranks that compute something else than their neighbours from the same numbers.
 
-Three witnesses: a product of whole numbers, gradients of the training computed again by other replicas, and
+Three witnesses: a product of whole numbers, gradients of the training computed again (`audits`), and
 gradients that each rank computes all alone.
 """
 
@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from doctor.model import Confidence, Evidence
+from doctor.model import Evidence
 from doctor.smoke.judge.audits import judge_audits
-from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote, vote_across
+from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote, vote_of_most
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.onhost.trainplan import GOLDEN, places_again
 from doctor.smoke.result import SmokeResult
@@ -74,7 +74,6 @@ def _product_charge(
         actual="; ".join(dict.fromkeys(" ".join(hashes[rank][:8]) for rank in ranks[:4])),
         ranks=ranks,
         phase="start",
-        confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
         undecided=not decided,
         evidence=(Evidence("hashes of the product", "\n".join(lines)),),
     )
@@ -84,22 +83,18 @@ def _alone(cell: Cell) -> Iterator[Charge]:
     """Each batch was computed by its own place and the next two, each on a whole model of its own."""
     ballots: dict[int, dict[int, str]] = defaultdict(dict)
     for place in cell.places:
-        solo = cell.seen[place].solo
-        for batch, got in zip(places_again(cell.shape, place), solo.votes if solo else (), strict=False):
-            ballots[batch][place] = got
-    odd: set[int] = set()
-    suspects: set[int] = set()
+        if solo := cell.seen[place].solo:
+            for batch, got in zip(places_again(cell.shape, place), solo.votes, strict=False):
+                ballots[batch][place] = got
+    blamed: dict[bool, set[int]] = {True: set(), False: set()}
     lines: list[str] = []
     for batch, cast in sorted(ballots.items()):
-        if found := _comparable_vote(cell, cast):
-            lines += [f"batch {batch} on {ranks_text(cell.numbers([p]))}: {got}" for p, got in cast.items()]
-            if found[1]:
-                odd.update(found[0])
-            else:
-                suspects.update(found[0])
+        if found := vote_of_most(cell, cast, lambda place: arithmetic(cell.seen[place].started)):
+            lines += [f"batch {batch} on {cell.name(place)}: {got}" for place, got in cast.items()]
+            blamed[found.decided].update(found.odd)
     evidence = (Evidence("hashes of gradients that ranks computed alone", "\n".join(lines[:48])),)
-    for places, decided in ((tuple(sorted(odd)), True), (tuple(sorted(suspects)), False)):
-        if places and (decided or odd.isdisjoint(places)):
+    for decided, places in blamed.items():
+        if places and (decided or blamed[True].isdisjoint(places)):
             yield Charge(
                 check=CHECK,
                 kind="alone",
@@ -108,15 +103,6 @@ def _alone(cell: Cell) -> Iterator[Charge]:
                 actual=f"another one than {'the two others' if decided else 'the other'}",
                 ranks=cell.numbers(places),
                 phase="audit",
-                confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
                 undecided=not decided,
                 evidence=evidence,
             )
-
-
-def _comparable_vote(cell: Cell, cast: Mapping[int, str]) -> tuple[tuple[int, ...], bool] | None:
-    """The verdict among the largest set of voters that must agree bit by bit."""
-    kinds: dict[object, dict[int, str]] = defaultdict(dict)
-    for place, got in cast.items():
-        kinds[arithmetic(cell.seen[place].started)][place] = got
-    return vote_across(cell, max(kinds.values(), key=len)) if kinds else None

@@ -8,12 +8,10 @@ from shlex import quote
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.exits import ORDER, commands, ending_words, way_of
-from doctor.smoke.judge.phrases import doing, evidence, last_lines, one_line
-from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, looks
+from doctor.smoke.judge.phrases import SHOWN, doing, evidence, last_lines, one_line
+from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, place_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import HostSeen, RankSeen, SmokePlan, SmokeResult
-
-_SHOWN = 3
 
 
 def judge_crash(result: SmokeResult) -> Iterator[Charge]:
@@ -101,8 +99,7 @@ def _charge(
     named: tuple[int, ...],
 ) -> Charge:
     first = ranks[0]
-    page = looks(first)[-1] if looks(first) else None
-    phase, step = (page.phase, page.step) if page else (first.phase, 0)
+    phase, step = place_of(first)
     return Charge(
         check="smoke-crash",
         kind=way,
@@ -115,7 +112,7 @@ def _charge(
         phase=phase,
         step=step if phase == "train" else None,
         evidence=tuple(
-            [each for seen in ranks[:_SHOWN] for each in _words(seen)]
+            [each for seen in ranks[:SHOWN] for each in _words(seen)]
             + list(_cascade(cell, {seen.rank for seen in guilty}))
         ),
         commands=commands(first),
@@ -141,5 +138,5 @@ def _words(seen: RankSeen) -> list[Evidence]:
 def _cascade(cell: EndedCell, guilty: set[int]) -> Iterator[Evidence]:
     """Those that died of it."""
     fallen = [seen for seen in cell.fallen if seen.rank not in guilty]
-    for seen in fallen[:_SHOWN]:
+    for seen in fallen[:SHOWN]:
         yield Evidence(f"rank {seen.rank}, in consequence", one_line(_ending(seen)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from doctor.model import Confidence, Evidence
+from doctor.model import Evidence
 from doctor.smoke.judge.cells import Cell, alike, cells, everybody, vote
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.gradient_sum import first_loss, projections
 from doctor.smoke.onhost.corpus import reference_init
 from doctor.smoke.result import SmokeResult, TrainStep
@@ -20,15 +20,14 @@ def judge_desync(result: SmokeResult) -> Iterator[Charge]:
         if charges := list(_initial(cell)):
             yield from charges
             continue
-        unreduced, end = list(_unreduced(result, cell)), cell.shape.steps
-        wrong = first_loss(cell)
-        if wrong:
-            end = wrong[0].step
+        unreduced, wrong = list(_unreduced(result, cell)), first_loss(cell)
+        end = wrong[0].step if wrong else cell.shape.steps
         for step, said in enumerate(cell.common_steps(cell.places)):
             if not all(each.finite for each in said.values()):
                 break
-            losses = list(_losses(cell, step, said))
-            found = losses or (unreduced if step == end else list(_parameters(cell, step, said)))
+            found = list(_losses(cell, step, said)) or (
+                unreduced if step == end else list(_parameters(cell, step, said))
+            )
             if found or step >= end:
                 yield from found
                 break
@@ -47,10 +46,7 @@ def _initial(cell: Cell) -> Iterator[Charge]:
         decided = all(found.decided for found in votes if found)
     if not odd:
         return
-    lines = [
-        f"{ranks_text(cell.numbers([p]))}: {inits[p]} instead of {wanted[cell.shape.tp_of(p)]}"
-        for p in odd[:32]
-    ]
+    lines = [f"{cell.name(p)}: {inits[p]} instead of {wanted[cell.shape.tp_of(p)]}" for p in odd[:32]]
     yield Charge(
         check=CHECK,
         kind="init",
@@ -59,7 +55,6 @@ def _initial(cell: Cell) -> Iterator[Charge]:
         actual=f"other parameters on {len(odd)} of {len(inits)} ranks",
         ranks=cell.numbers(odd),
         phase="train",
-        confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
         undecided=not decided,
         evidence=(Evidence("hashes of the parameters before the first step", "\n".join(lines)),),
     )
@@ -97,19 +92,17 @@ def _losses(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Ch
         found = vote(losses)
         if found is None:
             continue
-        shown = "\n".join(f"{ranks_text(cell.numbers([p]))}: {loss!r}" for p, loss in losses.items())
-        some = " and ".join(dict.fromkeys(repr(loss) for loss in losses.values()))
+        shown = "\n".join(f"{cell.name(p)}: {loss!r}" for p, loss in losses.items())
         yield Charge(
             check=CHECK,
             kind="tp-loss",
             summary=f"tensor-parallel peers have different losses at step {step}",
             expected="the same loss, in every bit, on all ranks that share a copy of the model",
-            actual=some,
+            actual=" and ".join(dict.fromkeys(map(repr, losses.values()))),
             ranks=cell.numbers(found.odd),
             victims=cell.numbers(set(replica) - set(found.odd)),
             phase="train",
             step=step,
-            confidence=Confidence.CERTAIN if found.decided else Confidence.SUSPECT,
             undecided=not found.decided,
             evidence=(Evidence(f"losses of step {step}", shown),),
         )
@@ -126,7 +119,7 @@ def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterato
         if found:
             odd.update(found.odd)
             decided = decided and found.decided
-            lines += [f"{ranks_text(cell.numbers([place]))}: {said[place].params}" for place in column]
+            lines += [f"{cell.name(place)}: {said[place].params}" for place in column]
     if not odd:
         return
     replicas = len({cell.shape.dp_of(place) for place in odd})
@@ -141,7 +134,6 @@ def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterato
         ranks=cell.numbers(odd),
         phase="train",
         step=step,
-        confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
         undecided=not decided,
         evidence=(Evidence(f"hashes of the parameters after step {step}", "\n".join(lines[:32])),),
     )

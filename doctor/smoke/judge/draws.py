@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from doctor.model import Confidence, Evidence
+from doctor.model import Evidence
 from doctor.smoke.judge.cells import Cell, Vote, cells, vote
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.charge import Charge, since_text
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.result import RankSeen, SmokeResult
 
@@ -138,11 +138,9 @@ def _between(cell: Cell, values: Mapping[int, str], step: int, right: int | None
 
 
 def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[str]) -> Charge:
-    since = f"from step {turn.step} on"
-    if turn.right_until is not None and turn.right_until + 1 < turn.step:
-        since = f"from a step between {turn.right_until + 1} and {turn.step} on"
+    since = since_text(turn.step, turn.right_until)
     hashes = [
-        f"{ranks_text(cell.numbers([place]))}: {name} {_drawn(cell, place, name)[turn.step]}"
+        f"{cell.name(place)}: {name} {_drawn(cell, place, name)[turn.step]}"
         for place in cell.places
         for name in names
         if turn.step in _drawn(cell, place, name)
@@ -156,7 +154,6 @@ def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[st
         ranks=cell.numbers(guilty),
         phase="train",
         step=turn.step,
-        confidence=Confidence.CERTAIN if turn.decided else Confidence.SUSPECT,
         undecided=not turn.decided,
         evidence=(Evidence(f"hashes of the draws of step {turn.step}", "\n".join(hashes[:64])),),
         commands=WHO_DRAWS,

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from doctor.smoke.judge.cells import Cell
-from doctor.smoke.judge.charge import ranks_text
 from doctor.smoke.result import TrainStep
 
 LIMIT = 1e-7
@@ -76,6 +75,6 @@ def projections(cell: Cell, step: int) -> str:
     for place in cell.places[:32]:
         said = cell.steps(place).get(step)
         if said and said.own and said.reduced is not None:
-            rank = ranks_text(cell.numbers([place]))
-            lines.append(f"{rank}: own {said.own[0]:.9g}, after the all-reduce {said.reduced:.9g}")
+            after = f"after the all-reduce {said.reduced:.9g}"
+            lines.append(f"{cell.name(place)}: own {said.own[0]:.9g}, {after}")
     return "\n".join(lines)

@@ -9,12 +9,20 @@ from shlex import quote
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.network import COMMANDS, failing_network, lost_each_other, network_charges
-from doctor.smoke.judge.phrases import call_words, doing, evidence, page_words, state_words
-from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with, everybody, looks
+from doctor.smoke.judge.phrases import call_words, doing, evidence_of, page_words, state_words
+from doctor.smoke.judge.stopped_cell import (
+    EndedCell,
+    by_host,
+    cells_with,
+    everybody,
+    last_look,
+    looks,
+    place_of,
+    where,
+)
 from doctor.smoke.judge.wait_graph import Waits
-from doctor.smoke.result import RankSeen, Sample, SmokeResult
+from doctor.smoke.result import RankSeen, SmokeResult
 
-_SHOWN = 3
 _MOST_WAITS = 16
 
 
@@ -24,10 +32,9 @@ def judge_hang(result: SmokeResult) -> Iterator[Charge]:
     for cell in cells_with(result, "stall"):
         yield from _stalled(cell)
     for cell in cells_with(result, "connection"):
-        where = _where(cell.fallen[0])
         what = "ranks lost their connections to each other"
         if failing_network(cell):
-            yield from network_charges(cell, what, *where)
+            yield from network_charges(cell, what, *where(cell.fallen[0]))
         else:
             yield lost_each_other(cell)
     yield from _slow(list(cells_with(result, "slow")))
@@ -56,7 +63,7 @@ def _stopped(cell: EndedCell) -> Iterator[Charge]:
     for hosts, ranks in by_host(cell.plan, [seen.rank for seen in cell.stopped]):
         here = [seen for seen in cell.stopped if seen.rank in ranks]
         first = here[0]
-        phase, step = _where(first)
+        phase, step = where(first)
         by = (
             "a debugger or tracer"
             if first.state == "t"
@@ -73,7 +80,7 @@ def _stopped(cell: EndedCell) -> Iterator[Charge]:
             victims=cell.others(seen.rank for seen in cell.stopped),
             phase=phase,
             step=step,
-            evidence=_evidence(here),
+            evidence=evidence_of(here),
             commands=(
                 "ps -eo pid,ppid,stat,user,args | awk '$3 ~ /^[Tt]/'",
                 "pgrep -af 'gdb|strace|perf|py-spy|criu'",
@@ -114,7 +121,7 @@ def _inside(cell: EndedCell) -> Iterator[Charge]:
         found = _nobody(cell, "inside", f"{call}; all of its members are on this host", sinks)
         yield replace(found, hosts=tuple(hosts), confidence=Confidence.STRONG)
     elif failing_network(cell):
-        yield from network_charges(cell, call, *_where(sinks[0]))
+        yield from network_charges(cell, call, *where(sinks[0]))
     else:
         known = "the hosts reach each other" if cell.result.mesh else "nobody tried the network meanwhile"
         yield _nobody(cell, "inside", f"{call}; {known}, and no single rank is behind", sinks)
@@ -133,7 +140,7 @@ def _outside(
     due = cell.entries(first.rank)[page.position]
     waiting = _waiting_for(cell, {cell.plan.seat(rank).place for rank in ranks})
     wait = "waits" if len(waiting) == 1 else "wait"
-    phase, step = _where(first)
+    phase, step = where(first)
     return Charge(
         check="smoke-hang",
         kind="outside",
@@ -145,13 +152,13 @@ def _outside(
         victims=cell.others(seen.rank for seen in guilty),
         phase=phase,
         step=step,
-        evidence=(*_evidence(here), *_waits(cell, cell.stall.waits)),
+        evidence=(*evidence_of(here), *_waits(cell, cell.stall.waits)),
         commands=_commands(cell, first),
     )
 
 
 def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankSeen]) -> Charge:
-    phase, step = _where(ranks[0])
+    phase, step = where(ranks[0])
     return Charge(
         check="smoke-hang",
         kind=kind,
@@ -163,7 +170,7 @@ def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankSeen]) -
         phase=phase,
         step=step,
         confidence=Confidence.SUSPECT,
-        evidence=(*_waits(cell, cell.stall.waits), *_evidence(ranks)),
+        evidence=(*_waits(cell, cell.stall.waits), *evidence_of(ranks)),
         commands=COMMANDS if len(cell.hosts) > 1 else ("dmesg -T | tail -50",),
     )
 
@@ -183,20 +190,20 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
         words = (
             f"nobody moved for {_limit(cells[0])}, and then some ranks went on: slow, or a hang that ended"
         )
-    phase, step = _where(last)
+    phase, step = where(last)
     yield Charge(
         check="smoke-hang",
         kind="deadline" if end.kind == "deadline" else "moved",
         summary=words,
         expected="the run ends in time",
-        actual=f"the last rank, {last.rank}, is {doing(*_place(last))}",
+        actual=f"the last rank, {last.rank}, is {doing(*place_of(last))}",
         hosts=everybody(cells[0]) if len(cells) == 1 else (),
         victims=tuple(seen.rank for seen in living),
         phase=phase,
         step=step,
         confidence=Confidence.SUSPECT,
         severity=Severity.WARN,
-        evidence=_evidence([last]),
+        evidence=evidence_of([last]),
         commands=("uptime", "top -b -n 1 | head -20"),
     )
 
@@ -234,10 +241,6 @@ def _waits(cell: EndedCell, waits: Waits) -> Iterator[Evidence]:
         yield Evidence("who waits for whom", "\n".join(lines[:_MOST_WAITS] + more))
 
 
-def _evidence(ranks: Sequence[RankSeen]) -> tuple[Evidence, ...]:
-    return tuple(each for seen in ranks[:_SHOWN] for each in evidence(seen))
-
-
 def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
     """The ranks are gone by now: what made one stick may still be seen on its host."""
     host = cell.plan.seat(seen.rank).host
@@ -251,28 +254,13 @@ def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
 
 def _limit(cell: EndedCell) -> str:
     limit = cell.result.end.limit
-    still = [page.still for seen in cell.living if (page := _page(seen))]
+    still = [page.still for seen in cell.living if (page := last_look(seen))]
     return f"{limit if limit is not None else min(still, default=0.0):.1f} s"
 
 
-def _page(seen: RankSeen) -> Sample | None:
-    pages = looks(seen)
-    return pages[-1] if pages else None
-
-
 def _position(seen: RankSeen) -> int:
-    page = _page(seen)
+    page = last_look(seen)
     return page.position if page else 0
-
-
-def _place(seen: RankSeen) -> tuple[str, int]:
-    page = _page(seen)
-    return (page.phase, page.step) if page else (seen.phase, 0)
-
-
-def _where(seen: RankSeen) -> tuple[str, int | None]:
-    phase, step = _place(seen)
-    return phase, step if phase == "train" else None
 
 
 def _during(phase: str, step: int | None) -> str:

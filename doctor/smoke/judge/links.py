@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from shlex import quote
 from statistics import median, median_high, median_low
 from typing import NamedTuple
@@ -206,8 +207,8 @@ def _trip(seconds: float) -> str:
 
 
 def _host_charge(plan: SmokePlan, stages: Sequence[Stage], host: str, slow: bool, late: bool) -> Charge:
-    own, others = [_mid(part) for part in _both(stages, host, "rates")]
-    own_trip, other_trip = [_mid(part) for part in _both(stages, host, "trips")]
+    own, others = _medians([stage.rates for stage in stages], host)
+    own_trip, other_trip = _medians([stage.trips for stage in stages], host)
     words, expected, actual = [], [], []
     if slow:
         words.append(
@@ -235,13 +236,10 @@ def _host_charge(plan: SmokePlan, stages: Sequence[Stage], host: str, slow: bool
     )
 
 
-def _both(stages: Sequence[Stage], host: str, what: str) -> tuple[list[float], list[float]]:
-    parts = [_split(stage.rates if what == "rates" else stage.trips, host) for stage in stages]
-    return [v for own, _ in parts for v in own], [v for _, others in parts for v in others]
-
-
-def _mid(values: Sequence[float]) -> float:
-    return median(values)
+def _medians(stages: Sequence[Mapping[Pair, float]], host: str) -> tuple[float, float]:
+    """Of the pairs that the host is in, and of the others."""
+    own, others = zip(*(_split(values, host) for values in stages), strict=True)
+    return median(chain(*own)), median(chain(*others))
 
 
 def _pair_charge(plan: SmokePlan, stages: Sequence[Stage], pair: Pair) -> Charge:

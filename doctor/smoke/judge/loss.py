@@ -13,11 +13,8 @@ from statistics import fmean, median
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.cells import Cell, cells, everybody
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.judge.nan import judge_nan
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.result import SmokeResult
-
-__all__ = ["LossSummary", "judge_loss", "judge_nan", "loss_summary"]
 
 CHECK = "smoke-loss-stall"
 BUDGETS = ((30, 10, 0.7), (20, 6, 0.6), (15, 5, 0.5))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from doctor.model import Evidence
 from doctor.smoke.judge.cells import Cell, cells
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.charge import Charge, since_text
 from doctor.smoke.onhost.corpus import reference_batch
 from doctor.smoke.result import BatchHashes, SmokeResult
 
@@ -48,10 +48,9 @@ class _References:
         self.known: dict[tuple[int, int], Triple] = {}
 
     def of(self, step: int, dp: int) -> Triple:
-        key = (step, dp)
-        if key not in self.known:
-            self.known[key] = reference_batch(self.shape, step, dp * self.shape.tp)
-        return self.known[key]
+        if (step, dp) not in self.known:
+            self.known[step, dp] = reference_batch(self.shape, step, dp * self.shape.tp)
+        return self.known[step, dp]
 
 
 def _triple(batch: BatchHashes) -> Triple:
@@ -99,25 +98,21 @@ def _story(
 
 def _charge(cell: Cell, deviation: DataDeviation, places: list[int], expected: _References) -> Charge:
     step, right, parts, story, kind = deviation
-    since = f"from step {step} on"
-    if right is not None and right + 1 < step:
-        since = f"from a step between {right + 1} and {step} on"
     lines = []
     for place in places:
         got = dict(zip(PARTS, _triple(cell.batches(place)[step]), strict=True))
         wanted = dict(zip(PARTS, expected.of(step, cell.shape.dp_of(place)), strict=True))
         differ = ", ".join(f"{part} {got[part]} instead of {wanted[part]}" for part in parts)
-        lines.append(f"{ranks_text(cell.numbers([place]))}: {differ}")
-    ranks = cell.numbers(places)
+        lines.append(f"{cell.name(place)}: {differ}")
     replicas = {cell.shape.dp_of(place) for place in places}
     peers = {peer for dp in replicas for peer in cell.replica(dp)} - set(places)
     return Charge(
         check=CHECK,
         kind=kind,
-        summary=f"{story}, {since}",
+        summary=f"{story}, {since_text(step, right)}",
         expected="tokens, mask and labels that depend on the seed, the step and the replica only",
         actual=f"other {_listed(parts)} at step {step}",
-        ranks=ranks,
+        ranks=cell.numbers(places),
         victims=cell.numbers(peers),
         phase="train",
         step=step,

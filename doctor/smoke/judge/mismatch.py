@@ -6,15 +6,19 @@ from collections.abc import Iterator
 
 from doctor.model import Evidence
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.judge.deviation import PageDeviation, off_schedule
+from doctor.smoke.judge.deviation import PageDeviation
 from doctor.smoke.judge.exits import ending_words
-from doctor.smoke.judge.phrases import call_words, doing, evidence, one_line, page_words, shown_words
+from doctor.smoke.judge.phrases import (
+    SHOWN,
+    call_words,
+    doing,
+    evidence_of,
+    one_line,
+    page_words,
+    shown_words,
+)
 from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with
 from doctor.smoke.result import SmokeResult
-
-__all__ = ["judge_mismatch", "off_schedule"]
-
-_SHOWN = 3
 
 
 def judge_mismatch(result: SmokeResult) -> Iterator[Charge]:
@@ -41,19 +45,15 @@ def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: tuple[int, ...]) -> 
         victims=cell.others(cell.off),
         phase=sample.phase,
         step=sample.step if sample.phase == "train" else None,
-        evidence=(*(each for rank in ranks[:_SHOWN] for each in _evidence(cell, rank)), *_fallen(cell)),
+        evidence=(*evidence_of(cell.result.ranks[rank] for rank in ranks), *_fallen(cell)),
         commands=_commands(cell, ranks[0]),
     )
-
-
-def _evidence(cell: EndedCell, rank: int) -> list[Evidence]:
-    return evidence(next(seen for seen in cell.ranks if seen.rank == rank))
 
 
 def _fallen(cell: EndedCell) -> Iterator[Evidence]:
     """Peers that died of it: the program that dies is often not the one at fault."""
     fallen = [seen for seen in cell.fallen if seen.rank not in cell.off]
-    for seen in fallen[:_SHOWN]:
+    for seen in fallen[:SHOWN]:
         words = f"{seen.error.type}: {seen.error.text}" if seen.error else f"its process {ending_words(seen)}"
         yield Evidence(f"rank {seen.rank}, in consequence", one_line(words))
 
@@ -85,9 +85,8 @@ def _summary(found: PageDeviation) -> str:
 
 def _commands(cell: EndedCell, rank: int) -> tuple[str, ...]:
     """All ranks run the same program, so one that does something else has another torch, or bad memory."""
-    python = (
-        next((s.python for s in cell.result.hosts if s.host == cell.plan.seat(rank).host), "") or "python3"
-    )
+    host = cell.result.host(cell.plan.seat(rank).host)
+    python = (host.python if host else "") or "python3"
     return (
         f"{python} -c 'import torch; print(torch.__version__, torch.__file__)'",
         "dmesg -T | grep -iE 'mce|edac|hardware error' | tail",

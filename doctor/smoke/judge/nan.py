@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from doctor.model import Confidence, Evidence
+from doctor.model import Evidence
 from doctor.smoke.judge.cells import Cell, cells, everybody
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.charge import Charge
 from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-loss-nan"
@@ -49,13 +49,7 @@ def _by_replica(cell: Cell, charge: Charge, places: list[int]) -> Iterator[Charg
         if len(mine) == 1:
             yield replace(charge, ranks=cell.numbers(mine))
         elif mine:
-            yield replace(
-                charge,
-                ranks=cell.numbers(mine),
-                undecided=True,
-                confidence=Confidence.SUSPECT,
-                kind="nan-replica",
-            )
+            yield replace(charge, ranks=cell.numbers(mine), undecided=True, kind="nan-replica")
 
 
 def _charge(cell: Cell, first: int, places: list[int]) -> Charge:
@@ -64,9 +58,7 @@ def _charge(cell: Cell, first: int, places: list[int]) -> Charge:
         said = cell.steps(place).get(first)
         if said:
             state = "finite" if said.finite else "not finite"
-            lines.append(
-                f"{ranks_text(cell.numbers([place]))}: own loss and gradient {state} at step {first}"
-            )
+            lines.append(f"{cell.name(place)}: own loss and gradient {state} at step {first}")
     return Charge(
         check=CHECK,
         kind="nan",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import islice
 
 from doctor.model import Evidence
 from doctor.smoke.onhost.page import JOINING
@@ -28,6 +30,7 @@ _STATES = {
     "Z": "is dead",
     "X": "is dead",
 }
+SHOWN = 3
 _FRAMES = 8
 _LINE = 300
 
@@ -100,6 +103,11 @@ def evidence(seen: RankSeen) -> list[Evidence]:
     if seen.backend.strip():
         found.append(Evidence(f"backend of {name}", last_lines(seen.backend, 20)))
     return found
+
+
+def evidence_of(ranks: Iterable[RankSeen]) -> tuple[Evidence, ...]:
+    """The same, of the first few."""
+    return tuple(each for seen in islice(ranks, SHOWN) for each in evidence(seen))
 
 
 def top_of(stack: str) -> str:

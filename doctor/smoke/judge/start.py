@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.crash import had_started
 from doctor.smoke.judge.network import failing_network, network_charges
-from doctor.smoke.judge.phrases import doing, evidence, last_lines, one_line, state_words
+from doctor.smoke.judge.phrases import doing, evidence_of, last_lines, one_line, state_words
 from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, everybody, looks, phase_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import RankSeen, SmokeResult
 
-_SHOWN = 3
 SLOW_NAMES = 2.0
 """Seconds for a reverse lookup that are worth a word: torch makes one for each connection."""
 
@@ -98,7 +97,7 @@ def _never_joined(cell: EndedCell) -> Iterator[Charge]:
         victims=tuple(seen.rank for seen in cell.living),
         phase="join",
         confidence=Confidence.SUSPECT,
-        evidence=(*_names(cell), *_of(late)),
+        evidence=(*_names(cell), *evidence_of(late)),
         commands=("ip -br addr", "getent hosts $(hostname)"),
     )
 
@@ -114,7 +113,7 @@ def _behind(cell: EndedCell, late: Sequence[RankSeen], rest: Sequence[RankSeen])
             actual=f"nobody moved for {_seconds(cell)}",
             victims=tuple(seen.rank for seen in cell.living),
             confidence=Confidence.SUSPECT,
-            evidence=_of(cell.living),
+            evidence=evidence_of(cell.living),
         )
         return
     if not rest:
@@ -134,13 +133,13 @@ def _late(
     first = late[0]
     phase = phase_of(first)
     pages = looks(first)
-    silent = not pages
-    doing_what = "nothing was ever heard of it" if silent else f"it is still {doing(phase, pages[-1].step)}"
-    waiting = (
-        f"and {ranks_text(seen.rank for seen in rest)} {_wait(rest)} for it"
-        if rest
-        else "like all the others"
-    )
+    doing_what = f"it is still {doing(phase, pages[-1].step)}" if pages else "nothing was ever heard of it"
+    # In the join phase a rank may also be kept by a peer.
+    sure = Confidence.STRONG if phase == "join" else Confidence.CERTAIN
+    waiting = "like all the others"
+    if rest:
+        wait = "waits" if len(rest) == 1 else "wait"
+        waiting = f"and {ranks_text(seen.rank for seen in rest)} {wait} for it"
     return Charge(
         check="smoke-not-started",
         kind="behind",
@@ -151,15 +150,10 @@ def _late(
         hosts=hosts,
         victims=tuple(seen.rank for seen in rest),
         phase=phase,
-        confidence=Confidence.SUSPECT if silent else _surely(phase),
-        evidence=(*_of(late), *_names(cell)),
+        confidence=sure if pages else Confidence.SUSPECT,
+        evidence=(*evidence_of(late), *_names(cell)),
         commands=_commands(cell, first),
     )
-
-
-def _surely(phase: str) -> Confidence:
-    """In the join phase a rank may also be kept by a peer."""
-    return Confidence.STRONG if phase == "join" else Confidence.CERTAIN
 
 
 def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
@@ -167,10 +161,6 @@ def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
     python = (host.python if host else "") or "python3"
     stuck = "ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'"
     return (f"time {python} -c 'import torch, torch.distributed'", stuck, "dmesg -T | tail -50")
-
-
-def _wait(rest: Sequence[RankSeen]) -> str:
-    return "waits" if len(rest) == 1 else "wait"
 
 
 def _proved(seen: RankSeen) -> bool:
@@ -182,10 +172,6 @@ def _proved(seen: RankSeen) -> bool:
 def _seconds(cell: EndedCell) -> str:
     limit = cell.result.end.limit
     return f"{limit:.1f} s" if limit is not None else f"{cell.result.end.seconds:.0f} s of the run"
-
-
-def _of(ranks: Iterable[RankSeen]) -> tuple[Evidence, ...]:
-    return tuple(each for seen in list(ranks)[:_SHOWN] for each in evidence(seen))
 
 
 def _names(cell: EndedCell) -> Iterator[Evidence]:

@@ -159,6 +159,18 @@ def phase_of(seen: RankSeen) -> str:
     return page.phase if page else seen.phase
 
 
+def place_of(seen: RankSeen) -> tuple[str, int]:
+    """The phase and step of the last look."""
+    page = last_look(seen)
+    return (page.phase, page.step) if page else (seen.phase, 0)
+
+
+def where(seen: RankSeen) -> tuple[str, int | None]:
+    """The same, with a step only where it is one of the training."""
+    phase, step = place_of(seen)
+    return phase, step if phase == "train" else None
+
+
 def by_host(plan: SmokePlan, ranks: Iterable[int]) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
     """Culprits, one host after another; the host itself is named when it is all of its several ranks."""
     hosts: dict[str, list[int]] = {}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from doctor.model import Confidence, Severity
+from doctor.rules.smoke import problem
 from doctor.smoke.judge import desync, draws, masks
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.data import judge_data
@@ -236,13 +237,14 @@ def test_a_healthy_run_is_not_charged(shape: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_charges_are_sentences_with_numbers(name: str) -> None:
     shape, spoil, _ = CASES[name]
-    for charge in judge_data(spoil(run_of(shape))):
+    result = spoil(run_of(shape))
+    for charge in judge_data(result):
         assert charge.summary
         assert charge.expected
         assert charge.actual
         assert charge.evidence
         assert charge.phase in ("start", "collectives", "train", "audit")
-        assert not charge.undecided or charge.confidence is Confidence.SUSPECT
+        assert not charge.undecided or problem(charge, result).confidence is Confidence.SUSPECT
         assert set(charge.ranks).isdisjoint(charge.victims)
         assert all(f"rank {rank} " not in charge.summary for rank in charge.ranks)
 

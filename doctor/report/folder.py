@@ -1,4 +1,4 @@
-"""A folder with the whole report of each run, in files of its own: none is written over, none is half."""
+"""A folder with the whole report of each run, in files of its own: none is overwritten, none is half written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def make_folder(path: Path) -> None:
 
 def run_name(started: str, job: str, pid: int, *, interrupted: bool = False) -> str:
     """`doctor-20261120T101500Z-4711-1234`: when, in which job, by which process."""
-    when = "".join(sign for sign in started if sign.isalnum())
+    when = "".join(filter(str.isalnum, started))
     parts = ("doctor", when, job, str(pid), "interrupted" if interrupted else "")
     return "-".join(part for part in parts if part)
 

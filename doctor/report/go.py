@@ -15,7 +15,7 @@ MOST_PORTS = 500
 """Tried in the place of one that is taken."""
 LAST_PORT = 65535
 Bound = Mapping[str, Set[int]]
-"""Host -> the ports that somebody listens on."""
+"""Host -> the ports that a process listens on."""
 
 
 def chosen(report: Report) -> tuple[str, ...]:
@@ -75,15 +75,14 @@ def table_note(report: Report, hosts: Sequence[str] = ()) -> tuple[str, ...]:
 
 def _address(plan: JobPlan, head: str) -> str:
     """What ranks connect to: the data address, else the name."""
-    told = plan.data_address(head) or head
     try:
-        return str(ipaddress.ip_address(told))
+        return str(ipaddress.ip_address(plan.data_address(head) or head))
     except ValueError:
         return head
 
 
 def _free_port(plan: JobPlan, bound: Set[int]) -> int:
-    """The planned one, else the next that nobody listens on and HCCL does not take."""
+    """The planned one, else the next on which nothing listens and that HCCL does not take."""
     wish = plan.master_port.value
     hccl = plan.hccl_ports if plan.backend.value is Backend.HCCL else range(0)
     after = range(wish, min(wish + MOST_PORTS, LAST_PORT + 1))

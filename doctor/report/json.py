@@ -10,10 +10,14 @@ import msgspec
 from doctor import __version__
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report
-from doctor.model import Finding, HostStatus, Result, Sourced
+from doctor.model import HostStatus, Result, Sourced
 from doctor.report.smoke import smoke_data
 
 SCHEMA = 1
+FINDING = (
+    *("id", "check", "status", "hosts", "nodeset", "subject", "where", "view", "confidence"),
+    *("summary", "expected", "actual", "evidence", "remedy", "because"),
+)
 
 
 def as_json(report: Report) -> bytes:
@@ -22,34 +26,22 @@ def as_json(report: Report) -> bytes:
 
 
 def as_data(report: Report) -> dict[str, Any]:
-    run = report.run
     return {
         "schema": SCHEMA,
         "tool": {"name": "cluster-doctor", "version": __version__},
-        "run": {
-            "command": run.command,
-            "exam": run.exam,
-            "started": run.started,
-            "seconds": run.seconds,
-            "transport": run.transport,
-        },
+        "run": _fields(report.run, ("command", "exam", "started", "seconds", "transport")),
         "plan": _plan(report.plan),
         "verdict": report.verdict.value,
         "summary": _summary(report),
-        "hosts": [
-            {
-                "name": h.name,
-                "address": h.address,
-                "product": h.product,
-                "status": h.status,
-                "reason": h.reason,
-            }
-            for h in report.hosts
-        ],
-        "findings": [_finding(finding) for finding in report.findings],
+        "hosts": [_fields(host, ("name", "address", "product", "status", "reason")) for host in report.hosts],
+        "findings": [_fields(finding, FINDING) for finding in report.findings],
         "smoke": smoke_data(report),
         "results": _results(report.results),
     }
+
+
+def _fields(value: object, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
 
 
 def _sourced(value: Sourced[Any]) -> dict[str, Any]:
@@ -77,26 +69,6 @@ def _summary(report: Report) -> dict[str, int]:
         "unexamined": hosts(HostStatus.UNEXAMINED),
         "checks": len(report.scopes),
         **report.counts(),
-    }
-
-
-def _finding(finding: Finding) -> dict[str, Any]:
-    return {
-        "id": finding.id,
-        "check": finding.check,
-        "status": finding.status,
-        "hosts": finding.hosts,
-        "nodeset": finding.nodeset,
-        "subject": finding.subject,
-        "where": finding.where,
-        "view": finding.view,
-        "confidence": finding.confidence,
-        "summary": finding.summary,
-        "expected": finding.expected,
-        "actual": finding.actual,
-        "evidence": finding.evidence,
-        "remedy": finding.remedy,
-        "because": finding.because,
     }
 
 

@@ -72,13 +72,13 @@ def refuse_unwritable(outputs: Outputs, others: Mapping[str, Path | None]) -> No
 
 
 def show(report: Report, outputs: Outputs, out: TextIO) -> None:
-    """The report for a person. With -q a go says nothing, and for --print a no-go is told in three lines."""
+    """The report for a person. With -q a go prints nothing, and for --print a no-go is three lines."""
     if not (outputs.quiet and (report.exit_code == 0 or outputs.launch is not None)):
         put(_rendered(report, outputs, out is not None and out.isatty(), width(out)), out)
 
 
 def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as: Path | None = None) -> None:
-    """The terminal first; a file that cannot be written loses only itself, and is told at the end.
+    """The terminal first; a file that cannot be written loses only itself, and is reported at the end.
 
     A launch line comes last: it is for a run of which everything is kept.
     """
@@ -138,7 +138,7 @@ def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Go | N
 
 
 def _going(report: Report, reading: Reading | None, outputs: Outputs) -> tuple[Go | None, str]:
-    """Who goes, and in which form that is told."""
+    """Who goes, and in which form that is printed."""
     form = read_form(outputs.launch) if outputs.launch is not None else "hostfile"
     names = chosen(report)
     if form == AUTO:
@@ -148,7 +148,7 @@ def _going(report: Report, reading: Reading | None, outputs: Outputs) -> tuple[G
 
 
 def _bound(reading: Reading | None) -> Bound:
-    """The ports on which somebody listens, on each host that told them."""
+    """The ports on which a process listens, on each host that reported them."""
     facts = reading.facts if reading else Facts({})
     told = {host: facts.get(host, LISTENERS) for host in facts.hosts}
     return {
@@ -176,7 +176,7 @@ def _name(report: Report) -> str:
 
 
 def _when(report: Report) -> str:
-    return "doctor-" + "".join(sign for sign in report.run.started if sign.isalnum())
+    return "doctor-" + "".join(filter(str.isalnum, report.run.started))
 
 
 def _rendered(report: Report, outputs: Outputs, terminal: bool, columns: int) -> str:

@@ -18,9 +18,9 @@ TITLE = "Smoke"
 INDENT = len(TITLE) + 2
 BLOCKS = "▁▂▃▄▅▆▇█"
 CURVE = 8
-"""Signs of the loss curve."""
+"""Characters of the loss curve."""
 LONGEST = 100
-"""Of a version that a host told."""
+"""Of a version that a host reported."""
 Pieces = list[Text]
 """What is not to be broken at the end of a line, with the blanks and commas that belong to it."""
 
@@ -108,7 +108,7 @@ def _percent(share: float) -> str:
 
 
 def curve(values: Sequence[float]) -> str:
-    """The values in a few signs, from the least to the largest of them."""
+    """The values in a few characters, from the least to the largest of them."""
     size = min(CURVE, len(values))
     parts = [values[len(values) * n // size : len(values) * (n + 1) // size] for n in range(size)]
     means = [sum(part) / len(part) for part in parts]
@@ -194,7 +194,7 @@ def _words(text: str, style: str = "") -> Pieces:
 
 
 def _joined(groups: Sequence[Pieces], between: str) -> Pieces:
-    """The groups one behind the other; their ends carry what stands between them, but for blanks."""
+    """The groups one after the other; their ends carry what stands between them, but for blanks."""
     joined: Pieces = []
     for number, group in enumerate(groups):
         last = number == len(groups) - 1

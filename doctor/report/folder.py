@@ -1,4 +1,4 @@
-"""A folder with the whole report of each run, in files of its own: none is overwritten, none is half written."""
+"""A folder with the whole report of each run, in files of its own, never overwritten, never half written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is reported of the smoke runs: their numbers in one place, and the part of the JSON that shows them."""
+"""What a report says of the smoke runs: their numbers, and the part of the JSON that shows them."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .errors import LabError
 from .spec import CONTROLLER, CONTROLLER6, Cable
+from .warm import WARM, suits
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("controller.sh")
@@ -114,7 +115,11 @@ class Controller:
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run `doctor ARGS` on the controller. To send it signals: `popen(doctor_argv(…))`."""
-        return self.run(self.doctor_argv(*args, user=user), timeout=timeout, env=env)
+        argv = self.doctor_argv(*args, user=user)
+        if self._holder is None or not suits(env):
+            return self.run(argv, timeout=timeout, env=env)
+        inside = self._holder.pid
+        return WARM.run(argv[3:], env=self.environment(env), cwd=REPOSITORY, timeout=timeout, inside=inside)
 
     def ip(self, lines: Sequence[str], *, force: bool = False) -> None:
         """Run `ip` commands on the switch, all in one process; with `force`, past those that fail."""

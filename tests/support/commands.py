@@ -8,12 +8,16 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.lab.warm import WARM, suits
+
 DOCTOR = (sys.executable, "-m", "doctor")
 
 
 def doctor(
     *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
+    if suits(env):
+        return WARM.run(arguments, env=environment(env), cwd=cwd or Path.cwd(), timeout=60)
     return subprocess.run(
         [*DOCTOR, *arguments],
         capture_output=True,

@@ -1,0 +1,221 @@
+"""Runs `doctor` without the half second that Python takes to load it.
+
+A process that has loaded everything waits for orders and forks for each: what runs is a process of its own,
+with the environment, folder, files and namespaces that its command line would have had.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+READ_AT_THE_START = ("LANG", "LC_", "PYTHON")
+"""Beginnings of the variables that Python itself reads when it starts."""
+LONGEST_ORDER = 200_000
+STREAMS = ((0, "rb", "strict"), (1, "wb", "strict"), (2, "wb", "backslashreplace"))
+
+
+def suits(env: Mapping[str, str] | None) -> bool:
+    """Whether these additions to an environment mean nothing to Python's own start."""
+    return not any(name.startswith(READ_AT_THE_START) for name in env or ())
+
+
+class WarmDoctor:
+    """One for each process that runs tests; it starts with the first order and ends with us."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._server: socket.socket | None = None
+
+    def run(
+        self,
+        args: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        cwd: Path | str,
+        input: str = "",
+        timeout: float = 120,
+        inside: int | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """`doctor ARGS` to its end, in the mount and network namespaces of the process `inside`."""
+        order = {"args": list(args), "env": dict(env), "cwd": str(cwd), "inside": inside}
+        pipes = [os.pipe() for _ in range(4)]
+        (stdin, feed), *reads = pipes
+        theirs = [stdin, *(write for _, write in reads)]
+        try:
+            self._send(order, theirs)
+        finally:
+            for fd in theirs:
+                os.close(fd)
+        out, err, state = (os.fdopen(read, "rb") for read, _ in reads)
+        with out, err, state:
+            pid = int(state.readline())
+            expired = threading.Event()
+
+            def kill() -> None:
+                expired.set()
+                os.kill(pid, signal.SIGKILL)
+
+            killer = threading.Timer(timeout, kill)
+            killer.start()
+            others = [Reader(out), Reader(err)]
+            with contextlib.suppress(BrokenPipeError), os.fdopen(feed, "wb") as written:
+                written.write(input.encode())
+            code = int(state.readline())
+            killer.cancel()
+            said = [reader.text() for reader in others]
+        if expired.is_set():
+            raise subprocess.TimeoutExpired(["doctor", *args], timeout, *(text.encode() for text in said))
+        return subprocess.CompletedProcess(["doctor", *args], code, *said)
+
+    def _send(self, order: Mapping[str, object], fds: Sequence[int]) -> None:
+        with self._lock:
+            if self._server is None:
+                self._server = self._start()
+            socket.send_fds(self._server, [json.dumps(order).encode()], fds)
+
+    def _start(self) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-c", f"from tests.lab.warm import serve; serve({theirs.fileno()})"],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                cwd=REPOSITORY,
+                env={**os.environ, "LANG": "C.UTF-8"},
+            )
+        atexit.register(_end, process, ours)
+        return ours
+
+
+class Reader(threading.Thread):
+    """Reads a pipe to its end."""
+
+    def __init__(self, pipe: io.BufferedReader) -> None:
+        super().__init__(daemon=True)
+        self._pipe, self._read = pipe, b""
+        self.start()
+
+    def run(self) -> None:
+        self._read = self._pipe.read()
+
+    def text(self) -> str:
+        self.join()
+        return self._read.decode("utf-8", "replace")
+
+
+WARM = WarmDoctor()
+
+
+def _end(process: subprocess.Popen[bytes], ours: socket.socket) -> None:
+    ours.close()
+    process.wait(10)
+
+
+# The process that has loaded everything.
+
+
+def serve(given: int) -> None:
+    """Fork for each order until the other side is closed."""
+    _load()
+    orders = socket.socket(fileno=given)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children that wait for the runs
+    while True:
+        message, fds, _, _ = socket.recv_fds(orders, LONGEST_ORDER, 4)
+        if not message:
+            return
+        if os.fork() == 0:
+            orders.close()
+            _wait_for_run(json.loads(message), fds)
+        for fd in fds:
+            os.close(fd)
+
+
+def _wait_for_run(order: Mapping[str, object], fds: Sequence[int]) -> NoReturn:
+    """Start the run, and tell its number and then its exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    *files, state = fds
+    pid = os.fork()
+    if pid == 0:
+        os.close(state)
+        _become_doctor(order, files)
+    os.write(state, f"{pid}\n".encode())
+    for fd in files:
+        os.close(fd)
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    os.write(state, f"{code}\n".encode())
+    os._exit(0)
+
+
+def _become_doctor(order: Mapping[str, object], files: Sequence[int]) -> NoReturn:
+    code = 70
+    try:
+        for number, fd in enumerate(files):
+            os.dup2(fd, number)
+            os.close(fd)
+        sys.stdin, sys.stdout, sys.stderr = (
+            io.TextIOWrapper(os.fdopen(number, mode), line_buffering=number == 2, errors=errors)
+            for number, mode, errors in (
+                (0, "rb", "strict"),
+                (1, "wb", "strict"),
+                (2, "wb", "backslashreplace"),
+            )
+        )
+        _enter(order["inside"])
+        os.chdir(str(order["cwd"]))
+        env, args = order["env"], order["args"]
+        assert isinstance(env, dict)
+        assert isinstance(args, list)
+        os.environ.clear()
+        os.environ.update(env)
+        sys.argv = ["doctor", *args]
+        from doctor.__main__ import main
+
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        os._exit(code & 0xFF)
+
+
+def _enter(inside: object) -> None:
+    if inside is None:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    for kind in ("net", "mnt"):
+        with open(f"/proc/{inside}/ns/{kind}") as namespace:
+            if libc.setns(namespace.fileno(), 0):
+                raise OSError(ctypes.get_errno(), f"setns {kind}")
+
+
+def _load() -> None:
+    """Everything that an examination over SSH imports."""
+    import rich.console
+
+    import doctor.run.examination
+    import doctor.transport.ssh
+    from doctor import cli
+
+    assert rich.console
+    assert doctor.run.examination
+    assert doctor.transport.ssh
+    with contextlib.redirect_stdout(io.StringIO()):
+        cli.run(["list"])
+    gc.freeze()

@@ -4,8 +4,7 @@ rules = combine(parse_nft(nft_json), parse_iptables_save(save, "ip") + parse_ipt
 rules.decide("10.0.0.2", "10.0.0.1", 29500, "eth0").blocked
 """
 
-from doctor.firewall.combine import combine
-from doctor.firewall.decide import PortSpan, Ruleset
+from doctor.firewall.decide import Ruleset, combine
 from doctor.firewall.decision import Action, Decision, Manager
 from doctor.firewall.iptables import parse_iptables_save
 from doctor.firewall.nft import parse_nft
@@ -15,7 +14,6 @@ __all__ = [
     "Action",
     "Decision",
     "Manager",
-    "PortSpan",
     "RuleTable",
     "Ruleset",
     "combine",

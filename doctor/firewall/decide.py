@@ -9,26 +9,17 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from doctor.firewall.decision import Action, Decision, accepted, stopped
-from doctor.firewall.evaluate import pass_through
-from doctor.firewall.fate import Budget, Fate, PacketPath, TooMuch
+from doctor.firewall.evaluate import Budget, Fate, PacketPath, TooMuch, Walk
 from doctor.firewall.packet import EPHEMERAL, Address, Packet, State, canonical, journey
-from doctor.firewall.rules import (
-    Chain,
-    Compare,
-    Field,
-    Hook,
-    Rule,
-    RuleTable,
-    VerdictMap,
-)
+from doctor.firewall.rules import ADDRESSES, Chain, Compare, Field, Hook, Rule, RuleTable, VerdictMap
 from doctor.firewall.values import Interval, Spans
 
 MAX_RULES = 20_000
 RANGE_BUDGET = 2_000_000
 PORTS = (Field.SPORT, Field.DPORT)
-ADDRESSES = (Field.SOURCE, Field.DEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +77,7 @@ class Ruleset:
         ends = [start - 1 for start in starts[1:]] + [last]
         return _joined(
             PortSpan(
-                low,
-                high,
-                self._decide(journey(source, dest, low, interface, ephemeral, incoming), budget),
+                low, high, self._decide(journey(source, dest, low, interface, ephemeral, incoming), budget)
             )
             for low, high in zip(starts, ends, strict=True)
         )
@@ -134,7 +123,7 @@ class Ruleset:
     def _travel(self, packet: Packet, states: dict[State, PacketPath], budget: Budget) -> Fate:
         fate = Fate(alive=states)
         for table, chain, hook, certain in self._base_chains(packet):
-            one = pass_through(table, chain, packet, fate.alive, budget)
+            one = Walk(table, hook, packet, budget).base(chain, fate.alive)
             if not certain and one.ends:
                 doubt = f"whether the packet passes the {hook.name} hook of table {table.title} is not known"
                 for kind, way in one.ends.items():
@@ -167,6 +156,31 @@ class Ruleset:
         return sorted(found, key=lambda one: (order.index(one[2].name), one[2].priority))
 
 
+def combine(nft: Iterable[RuleTable] = (), iptables: Iterable[RuleTable] = ()) -> Ruleset:
+    """`nft` from `parse_nft`, `iptables` from every save of the host, of both backends and both families.
+
+    What iptables-nft writes is listed by nft too, with parts that nft cannot show. Such a table is left to
+    iptables-save when both show the same chains with the same number of rules. Where they differ, the
+    rules were changed meanwhile, or nft holds what iptables cannot show: then both count, and each can only
+    add a doubt or a block that is really there.
+    """
+    saved = tuple(iptables)
+    ours = {(table.family, table.name): table for table in saved if table.tool == "iptables-nft"}
+    kept = [table for table in nft if not _same(table, ours.get((table.family, table.name)))]
+    return Ruleset((*kept, *saved))
+
+
+def _same(listed: RuleTable, saved: RuleTable | None) -> bool:
+    """A save also shows base chains that do not exist yet: they are empty and accept."""
+    chains = saved.chains.items() if saved else ()
+    shapes = {name: _shape(chain) for name, chain in chains if chain.rules or name in listed.chains}
+    return saved is not None and shapes == {name: _shape(chain) for name, chain in listed.chains.items()}
+
+
+def _shape(chain: Chain) -> tuple[object, ...]:
+    return len(chain.rules), chain.hook and (chain.hook.name, chain.hook.policy)
+
+
 def _sides(packet: Packet) -> list[Packet]:
     """A packet over the loopback leaves this host and enters it again."""
     return [replace(packet, incoming=side) for side in (False, True)] if packet.loopback else [packet]
@@ -187,10 +201,5 @@ def _cuts(rule: Rule, fields: Sequence[Field]) -> Iterator[int]:
 
 
 def _joined(spans: Iterable[PortSpan]) -> tuple[PortSpan, ...]:
-    joined: list[PortSpan] = []
-    for span in spans:
-        if joined and joined[-1].decision == span.decision:
-            joined[-1] = replace(joined[-1], last=span.last)
-        else:
-            joined.append(span)
-    return tuple(joined)
+    alike = (list(run) for _, run in groupby(spans, lambda span: span.decision))
+    return tuple(replace(run[0], last=run[-1].last) for run in alike)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from doctor.firewall.fate import Fate, PacketPath
+from doctor.firewall.evaluate import Fate, PacketPath
 from doctor.firewall.packet import Packet
 from doctor.firewall.rules import RuleTable, VerdictKind
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from doctor.firewall.fate import Budget, Fate, PacketPath, RulePlace, TooMuch
 from doctor.firewall.packet import Packet, State
 from doctor.firewall.rules import (
     Chain,
@@ -27,10 +26,61 @@ from doctor.firewall.rules import (
     VerdictKind,
     VerdictMap,
 )
-from doctor.firewall.values import Bits, InterfaceNames, Masked, Truth
+from doctor.firewall.values import WORD, Bits, InterfaceNames, Masked, Truth
 
 MAX_DEPTH = 64
 MAX_STATES = 64
+
+
+class TooMuch(Exception):
+    """The evaluation went past its budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlace:
+    """The rule (or the policy) that spoke."""
+
+    table: RuleTable
+    chain: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class PacketPath:
+    """How a state was reached: the first doubt on the way, in words, and the last rule that spoke."""
+
+    doubt: str = ""
+    place: RulePlace | None = None
+
+
+@dataclass(slots=True)
+class Fate:
+    """Where the packet can end: `ends` holds final outcomes, `alive` the states in which it travels on."""
+
+    alive: dict[State, PacketPath] = field(default_factory=dict)
+    ends: dict[VerdictKind, PacketPath] = field(default_factory=dict)
+
+    def live(self, state: State, way: PacketPath) -> None:
+        known = self.alive.get(state)
+        if known is None or (known.doubt and not way.doubt):
+            self.alive[state] = way
+
+    def end(self, kind: VerdictKind, way: PacketPath) -> None:
+        known = self.ends.get(kind)
+        if known is None or (known.doubt and not way.doubt):
+            self.ends[kind] = way
+
+
+@dataclass(slots=True)
+class Budget:
+    """Comparisons that one question may cost, so that hostile rules cannot stop the program."""
+
+    left: int = 1_000_000
+
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise TooMuch
 
 
 @dataclass(slots=True)
@@ -44,7 +94,7 @@ class Walk:
     fate: Fate = field(default_factory=Fate)
 
     def base(self, chain: Chain, states: dict[State, PacketPath]) -> Fate:
-        """Runs the base chain; `fate.alive` are the states in which it accepts."""
+        """Run the base chain on a packet in any of the states; `fate.alive` are those in which it accepts."""
         policy = RulePlace(self.table, chain.name, f"policy {self.hook.policy.value}")
         for state, way in self.run(chain, states, 0).items():
             spoke = way.place if self.hook.policy is VerdictKind.ACCEPT and way.place else policy
@@ -187,7 +237,7 @@ class Walk:
         if isinstance(matcher, Masked):
             return matcher.holds(self.bits(name, state))
         if name in (Field.MARK, Field.CTMARK, Field.FLAGS):
-            return Masked(0xFFFFFFFF, matcher).holds(self.bits(name, state))
+            return Masked(WORD, matcher).holds(self.bits(name, state))
         if name is Field.STATE:
             return matcher.holds(state.connection(self.packet, self.hook.priority))
         return matcher.holds(self.packet.number(name))
@@ -219,11 +269,3 @@ class Walk:
             start = old if step.source is None else self.bits(step.source, state)
             new = start.replace(step.clear, Bits(0)).flip(step.flip)
         return replace(state, mark=new) if step.field is Field.MARK else replace(state, ctmark=new)
-
-
-def pass_through(
-    table: RuleTable, chain: Chain, packet: Packet, states: dict[State, PacketPath], budget: Budget
-) -> Fate:
-    """What one base chain does with a packet that arrives in any of the states."""
-    assert chain.hook is not None
-    return Walk(table, chain.hook, packet, budget).base(chain, states)

@@ -70,13 +70,7 @@ def _spans(field: Field, read: Callable[[str], Spans | None]) -> Reader:
 
 
 def _interface(field: Field) -> Reader:
-    def read(option: IptablesOption) -> Step | None:
-        name = option.value
-        if name.endswith("+"):
-            return _compare(field, InterfaceNames(frozenset(), (name[:-1],)), option)
-        return _compare(field, InterfaceNames(frozenset({name})), option)
-
-    return read
+    return lambda option: _compare(field, InterfaceNames.of(option.value, "+"), option)
 
 
 def _protocol(option: IptablesOption) -> Step | None:
@@ -119,16 +113,11 @@ def _mark(field: Field) -> Reader:
 
 
 def _flags(option: IptablesOption) -> Step | None:
-    if option.name == "--syn":
-        asked, wanted = 0x17, 0x02
-    elif len(option.values) == 2:
-        bits = [_flag_bits(names) for names in option.values]
-        if None in bits:
-            return None
-        asked, wanted = bits[0] or 0, bits[1] or 0
-    else:
-        return None
-    return _compare(Field.FLAGS, Masked(asked, Spans.of([(wanted, wanted)])), option)
+    bits = [0x17, 0x02] if option.name == "--syn" else [_flag_bits(names) for names in option.values]
+    match bits:
+        case [int(asked), int(wanted)]:
+            return _compare(Field.FLAGS, Masked(asked, Spans.of([(wanted, wanted)])), option)
+    return None
 
 
 def _flag_bits(names: str) -> int | None:
@@ -136,11 +125,6 @@ def _flag_bits(names: str) -> int | None:
         return 0 if names == "NONE" else 0x3F
     bits = [TCP_FLAGS.get(name.lower()) for name in names.split(",")]
     return None if None in bits else sum({bit for bit in bits if bit is not None})
-
-
-def _direction(option: IptablesOption) -> Step | None:
-    value = DIRECTIONS.get(option.value.lower())
-    return None if value is None else _compare(Field.DIRECTION, Spans.of([(value, value)]), option)
 
 
 def _name_of_set(given: list[IptablesOption]) -> str:
@@ -165,7 +149,7 @@ MODULES: dict[str, dict[str, Reader]] = {
         "--ports": _either_port,
     },
     "state": {"--state": _listed(Field.STATE, STATES)},
-    "conntrack": {"--ctstate": _listed(Field.STATE, STATES), "--ctdir": _direction},
+    "conntrack": {"--ctstate": _listed(Field.STATE, STATES), "--ctdir": _listed(Field.DIRECTION, DIRECTIONS)},
     "addrtype": {
         "--src-type": _listed(Field.SOURCE_TYPE, ADDRESS_TYPES),
         "--dst-type": _listed(Field.DEST_TYPE, ADDRESS_TYPES),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from doctor.firewall.iptables_tokens import IptablesOption, masked, number
-from doctor.firewall.rules import Field, RuleVerdict, SetMark, Step, Untrack, VerdictKind
+from doctor.firewall.rules import REWRITING, Field, RuleVerdict, SetMark, Step, Untrack, VerdictKind
 from doctor.firewall.values import WORD
 
 FINAL = {
@@ -17,13 +17,6 @@ PASSING = frozenset({
     "CLASSIFY",
     "SET", "SECMARK", "CONNSECMARK", "IDLETIMER", "LED", "RATEEST", "TCPOPTSTRIP", "TEE",
 })  # fmt: skip
-REWRITING = {
-    "DNAT": "sends the connection to another address",
-    "REDIRECT": "sends the connection to another port",
-    "NETMAP": "rewrites addresses", "TPROXY": "hands the connection to a proxy",
-    "SYNPROXY": "answers in the place of the listener", "QUEUE": "asks a program",
-    "NFQUEUE": "asks a program",
-}  # fmt: skip
 
 
 def target_steps(name: str, given: list[IptablesOption], goto: bool, chains: Container[str]) -> list[Step]:
@@ -44,7 +37,7 @@ def target_steps(name: str, given: list[IptablesOption], goto: bool, chains: Con
         return [Untrack()]
     if name == "CT":
         return []
-    why = REWRITING.get(name, "is not known")
+    why = REWRITING.get(name.lower(), "is not known")
     return [RuleVerdict(VerdictKind.UNKNOWN, why=f"the target {name} {why}")]
 
 
@@ -74,10 +67,9 @@ def _connmark(given: list[IptablesOption]) -> SetMark:
     if not save and not restore:
         return _mark(given, Field.CTMARK)
     to, source = (Field.CTMARK, Field.MARK) if save else (Field.MARK, Field.CTMARK)
-    whole = all(number(names[mask].value) == WORD for mask in _MASKS if mask in names)
-    plain = whole and names.keys() <= {*_COPIES, *_MASKS}
+    masks = names.keys() - {"--save-mark", "--restore-mark"}
+    plain = masks <= _MASKS and all(number(names[mask].value) == WORD for mask in masks)
     return SetMark(to, 0, source=source) if plain else SetMark(to, None)
 
 
-_COPIES = ("--save-mark", "--restore-mark")
-_MASKS = ("--nfmask", "--ctmask", "--mask")
+_MASKS = {"--nfmask", "--ctmask", "--mask"}

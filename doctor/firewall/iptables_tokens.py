@@ -10,6 +10,7 @@ from doctor.firewall.values import Interval, Spans
 
 TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"(?=\s|$)|([^\s"]\S*)')
 ESCAPED = re.compile(r"\\(.)")
+OPTION = re.compile(r"-\D")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,7 @@ def options(words: list[IptablesWord]) -> list[IptablesOption]:
     for word in words:
         if word.text == "!" and not word.quoted:
             negated = True
-        elif (
-            word.text.startswith("-")
-            and not word.quoted
-            and len(word.text) > 1
-            and not word.text[1].isdigit()
-        ):
+        elif OPTION.match(word.text) and not word.quoted:
             found.append(IptablesOption(word.text, (), negated))
             negated = False
         elif found and found[-1].name:

@@ -12,7 +12,6 @@ strange rule must not hide all others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -141,7 +140,7 @@ def _table(family: str, name: str, draft: _NftDraft) -> RuleTable:
         if grown in draft.sets:
             draft.sets[grown] = replace(draft.sets[grown], changing=True)
     chains = {
-        chain: Chain(chain, tuple(_rules(draft.rules[chain], draft.sets)), hook)
+        chain: Chain(chain, tuple(_rule(one, draft.sets) for one in draft.rules[chain]), hook)
         for chain, hook in draft.hooks.items()
     }
     return RuleTable(family, name, "nft", chains)
@@ -156,7 +155,6 @@ def _set_that_grows(statement: Any) -> str:
     return ""
 
 
-def _rules(expressions: list[list[Any]], sets: dict[str, NamedSet]) -> Iterator[Rule]:
-    for statements in expressions:
-        steps = tuple(step for statement in statements for step in statement_steps(statement, sets))
-        yield Rule(steps, rule_text(statements))
+def _rule(statements: list[Any], sets: dict[str, NamedSet]) -> Rule:
+    steps = tuple(step for statement in statements for step in statement_steps(statement, sets))
+    return Rule(steps, rule_text(statements))

@@ -7,6 +7,7 @@ from typing import Any
 
 from doctor.firewall.nft_match import NamedSet, key_fields, key_guards, key_matchers, match_steps, members
 from doctor.firewall.rules import (
+    REWRITING,
     Doubtful,
     Field,
     RuleVerdict,
@@ -26,11 +27,6 @@ PASSING = frozenset({
 })  # fmt: skip
 LIMITS = {"limit": "a rate limit", "quota": "a quota", "ct count": "the number of connections",
           "meter": "a rate limit", "connlimit": "the number of connections"}  # fmt: skip
-REWRITING = {
-    "dnat": "sends the connection to another address", "redirect": "sends the connection to another port",
-    "tproxy": "hands the connection to a proxy", "synproxy": "answers in the place of the listener",
-    "queue": "asks a program", "fwd": "hands the packet to another interface",
-}  # fmt: skip
 XT_PASSING = frozenset(
     {"comment", "LOG", "NFLOG", "TRACE", "AUDIT", "TCPMSS", "CHECKSUM", "CLASSIFY", "TOS", "DSCP", "SET"}
 )
@@ -127,9 +123,9 @@ def _set_mark(target: Field, value: Any) -> SetMark:
     unknown = SetMark(target, None)
     if isinstance(value, int):
         return SetMark(target, WORD, value & WORD)
-    source = _mark_of(value)
-    if source is not None:
-        return SetMark(target, 0, source=source)
+    for kind, source in (("meta", Field.MARK), ("ct", Field.CTMARK)):
+        if value == {kind: {"key": "mark"}}:
+            return SetMark(target, 0, source=source)
     if not isinstance(value, dict) or len(value) != 1:
         return unknown
     ((operator, operands),) = value.items()
@@ -145,12 +141,6 @@ def _set_mark(target: Field, value: Any) -> SetMark:
     if operator == "^":
         return SetMark(target, inner.clear, inner.flip ^ number, inner.source)
     return unknown
-
-
-def _mark_of(value: Any) -> Field | None:
-    if value == {"meta": {"key": "mark"}}:
-        return Field.MARK
-    return Field.CTMARK if value == {"ct": {"key": "mark"}} else None
 
 
 def _xt(body: Any) -> list[Step]:

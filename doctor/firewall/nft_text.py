@@ -21,21 +21,23 @@ def _statement(statement: Any) -> str:
     ((name, body),) = statement.items()
     if name == "counter":
         return ""
-    if name == "match" and isinstance(body, dict):
+    if not isinstance(body, dict):
+        return str(name)
+    if name == "match":
         operator = body.get("op")
         comparison = "" if operator in ("==", "in") else f"{operator} "
         return f"{_value(body.get('left'))} {comparison}{_value(body.get('right'))}"
-    if name in ("jump", "goto") and isinstance(body, dict):
+    if name in ("jump", "goto"):
         return f"{name} {body.get('target')}"
-    if name == "vmap" and isinstance(body, dict):
+    if name == "vmap":
         return f"{_value(body.get('key'))} vmap {_value(body.get('data'))}"
-    if name == "mangle" and isinstance(body, dict):
+    if name == "mangle":
         return f"{_value(body.get('key'))} set {_value(body.get('value'))}"
-    if name == "limit" and isinstance(body, dict):
+    if name == "limit":
         return f"limit rate {'over ' if body.get('inv') else ''}{body.get('rate')}/{body.get('per')}"
-    if name == "xt" and isinstance(body, dict):
+    if name == "xt":
         return f"xt {body.get('type')} {body.get('name')}"
-    if name == "log" and isinstance(body, dict) and "prefix" in body:
+    if name == "log" and "prefix" in body:
         return f'log prefix "{body["prefix"]}"'
     return str(name)
 

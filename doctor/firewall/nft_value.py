@@ -7,6 +7,7 @@ from typing import Any
 
 from doctor.firewall.rules import (
     ADDRESS_TYPES,
+    ADDRESSES,
     DIRECTIONS,
     PACKET_TYPES,
     PROTOCOLS,
@@ -15,7 +16,7 @@ from doctor.firewall.rules import (
     Field,
     Matcher,
 )
-from doctor.firewall.values import InterfaceNames, Interval, Masked, Spans
+from doctor.firewall.values import WORD, InterfaceNames, Interval, Masked, Spans
 
 FIELD_BITS = {Field.STATE: STATES, Field.FLAGS: TCP_FLAGS, Field.MARK: {}, Field.CTMARK: {}}
 WORDS: dict[Field, dict[str, int]] = {
@@ -28,7 +29,6 @@ WORDS: dict[Field, dict[str, int]] = {
     Field.DEST_TYPE: ADDRESS_TYPES,
     Field.PROTO: {**PROTOCOLS, "comp": 108, "pim": 103, "hopopt": 0, "l2tp": 115},
 }  # fmt: skip
-ADDRESSES = (Field.SOURCE, Field.DEST)
 
 
 def element_matcher(field: Field, value: Any) -> Matcher:
@@ -42,18 +42,14 @@ def element_matcher(field: Field, value: Any) -> Matcher:
     if interval is None:
         return None
     spans = Spans.of([interval])
-    return Masked(0xFFFFFFFF, spans) if field in FIELD_BITS and field is not Field.STATE else spans
+    return Masked(WORD, spans) if field in FIELD_BITS and field is not Field.STATE else spans
 
 
 def _names(value: Any) -> Matcher:
     """An interface's name. A bare number is the index of one that is gone: who has it now is not known."""
     if not isinstance(value, str) or not value or value.isdigit():
         return None
-    return (
-        InterfaceNames(frozenset(), (value[:-1],))
-        if value.endswith("*")
-        else InterfaceNames(frozenset({value}))
-    )
+    return InterfaceNames.of(value, "*")
 
 
 def _interval(field: Field, value: Any) -> Interval | None:
@@ -70,7 +66,7 @@ def _interval(field: Field, value: Any) -> Interval | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return (value, value) if 0 <= value <= 0xFFFFFFFF and field is not Field.FAMILY else None
+        return (value, value) if 0 <= value <= WORD and field is not Field.FAMILY else None
     number = WORDS.get(field, {}).get(value) if isinstance(value, str) else None
     return None if number is None else (number, number)
 
@@ -96,7 +92,7 @@ def flag_bits(field: Field, value: Any) -> int | None:
         if isinstance(one, dict):
             bits = flag_bits(field, one) if "|" in one else None
         elif isinstance(one, int):
-            bits = one if 0 <= one <= 0xFFFFFFFF else None
+            bits = one if 0 <= one <= WORD else None
         else:
             bits = FIELD_BITS.get(field, {}).get(one) if isinstance(one, str) else None
         if bits is None:

@@ -34,6 +34,8 @@ class Field(str, Enum):
     PACKET_TYPE = "packet type"
 
 
+ADDRESSES = (Field.SOURCE, Field.DEST)
+
 # Values of the fields that are numbers only by agreement.
 STATES = {"invalid": 1, "established": 2, "related": 4, "new": 8, "untracked": 64, "snat": 128, "dnat": 256}
 DIRECTIONS = {"original": 0, "reply": 1}
@@ -50,6 +52,13 @@ PROTOCOLS = {
 }  # fmt: skip
 """Those that both tools know by name."""
 
+REWRITING = {
+    "dnat": "sends the connection to another address", "redirect": "sends the connection to another port",
+    "netmap": "rewrites addresses", "tproxy": "hands the connection to a proxy",
+    "synproxy": "answers in the place of the listener", "fwd": "hands the packet to another interface",
+    "queue": "asks a program", "nfqueue": "asks a program",
+}  # fmt: skip
+"""What statements and targets do whose outcome the rules do not show; iptables writes them in capitals."""
 
 Matcher: TypeAlias = "Spans | Masked | InterfaceNames | None"
 """What one field is compared with; None is a value that could not be read, which may match or not."""

@@ -96,6 +96,11 @@ class InterfaceNames:
     whole: frozenset[str]
     beginnings: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, name: str, wildcard: str) -> InterfaceNames:
+        """`wildcard` at the end of a name makes it a beginning."""
+        return cls(frozenset(), (name[:-1],)) if name.endswith(wildcard) else cls(frozenset({name}))
+
     def holds(self, name: str | None) -> Truth:
         """None is an interface that is not known, other than the loopback."""
         if name is None and "" not in self.beginnings:

@@ -6,10 +6,15 @@ from collections.abc import Iterable
 from itertools import groupby
 
 
+def ranges(numbers: Iterable[int]) -> list[str]:
+    """ "0-2", "5": neighbours together."""
+    # Neighbouring numbers are equally far from their places in the list.
+    places = enumerate(sorted(set(numbers)))
+    runs = [[n for _, n in run] for _, run in groupby(places, lambda each: each[1] - each[0])]
+    return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+
+
 def ranks_text(ranks: Iterable[int]) -> str:
     """ "rank 3", "ranks 0-2, 5"."""
-    numbers = sorted(set(ranks))
-    # Neighbouring numbers are equally far from their places in the list.
-    runs = [[n for _, n in run] for _, run in groupby(enumerate(numbers), lambda each: each[1] - each[0])]
-    shown = ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-    return f"rank {shown}" if len(numbers) == 1 else f"ranks {shown}"
+    numbers = set(ranks)
+    return f"rank{'' if len(numbers) == 1 else 's'} {', '.join(ranges(numbers))}"

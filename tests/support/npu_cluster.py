@@ -88,7 +88,7 @@ def tabled(job: JobPlan, table: Mapping[str, Iterable[int]]) -> JobPlan:
     """The job with a rank table that names these devices of hosts."""
     spot = Spot(1, 1)
     servers = {
-        host: Server(host, None, tuple(RankEntry(0, host, n, None, None, None, spot) for n in numbers), spot)
+        host: Server(host, None, tuple(RankEntry(0, host, n, spot) for n in numbers), spot)
         for host, numbers in table.items()
     }
     own = tuple(replace(host, server=servers.get(host.name)) for host in job.hosts)

@@ -11,30 +11,22 @@ from doctor.job.ranktable.judge import judge
 from doctor.job.ranktable.make import LiveDevice, LiveServer, make_table
 from doctor.job.ranktable.model import (
     Flaw,
-    Form,
     RankEntry,
     RankTable,
     Server,
     Spot,
-    StatedCount,
-    SuperPod,
-    TablePort,
     board_architecture,
 )
 from doctor.job.ranktable.read import read_table
 
 __all__ = [
     "Flaw",
-    "Form",
     "LiveDevice",
     "LiveServer",
     "RankEntry",
     "RankTable",
     "Server",
     "Spot",
-    "StatedCount",
-    "SuperPod",
-    "TablePort",
     "board_architecture",
     "judge",
     "make_table",

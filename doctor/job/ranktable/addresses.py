@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from ipaddress import ip_address
 
-from doctor.job.ranktable.case import TableRule, TableRules
+from doctor.job.ranktable.case import TableRule, TableRules, repeats
 from doctor.job.ranktable.flaws import UnplacedFlaw
 from doctor.job.ranktable.model import RankEntry
 from doctor.model import Severity
@@ -71,16 +71,11 @@ def wrong_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
 def repeated_host_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
     if case.table.form == "2.0":
         return
-    first: dict[tuple[str, int], RankEntry] = {}
-    for entry in case.table.in_file_order():
-        port = entry.port("host_port")
-        if port is None or not entry.server:
-            continue
-        other = first.setdefault((entry.server, port), entry)
-        if other is not entry:
-            message = "two devices of a server have the same host_port"
-            actual = f"{port} again, first on line {other.spot.line}"
-            yield case.flaw(entry, "host_port", message, "a port of its own for each device", actual)
+    same = repeats(case.table.in_file_order(), lambda e: (e.server or None, e.port("host_port")))
+    for entry, other in same:
+        message = "two devices of a server have the same host_port"
+        actual = f"{entry.port('host_port')} again, first on line {other.spot.line}"
+        yield case.flaw(entry, "host_port", message, "a port of its own for each device", actual)
 
 
 def useless_backups(case: TableRules) -> Iterator[UnplacedFlaw]:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
 
 from doctor.job.ranktable.flaws import NOBODY, Places, RankOwner, UnplacedFlaw, found
 from doctor.job.ranktable.model import FlawCheck, RankEntry, RankTable, Server, Spot
 from doctor.model import Severity
+from doctor.text.ranks import ranges
 
 MOST_RANGES = 10
+T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
 class TableRules:
-    def __init__(self, table: RankTable, check: FlawCheck, places: Places) -> None:
-        self.table = table
-        self.check: FlawCheck = check
-        self.places = places
+    table: RankTable
+    check: FlawCheck
+    places: Places
 
     def lacks_address(self, entry: RankEntry) -> bool:
         """Whether there is none, rather than a wrong one or a missing key that the reader has reported."""
@@ -41,19 +45,21 @@ class TableRules:
             who = RankOwner(of.id)
         spot = of.spot if isinstance(of, RankEntry | Server) else of
         at = self.places.first if spot is None else self.places.offset(spot)
-        return found(self.check, at, key, message, expected, actual, who, severity)
+        return found(at, key, message, expected, actual, severity, who, self.check)
 
 
 TableRule = Callable[[TableRules], Iterator[UnplacedFlaw]]
 
 
-def folded(numbers: Iterable[int]) -> str:
+def repeats(things: Iterable[T], key: Callable[[T], tuple[object, ...]]) -> Iterator[tuple[T, T]]:
+    """Each thing whose key another had before it, with the first that had it; a key with None is not one."""
+    first: dict[tuple[object, ...], T] = {}
+    for thing in things:
+        if None not in (own := key(thing)) and (other := first.setdefault(own, thing)) is not thing:
+            yield thing, other
+
+
+def folded(numbers: Iterable[int | None]) -> str:
     """`0-3,7`, of any numbers; no more than a line holds."""
-    ranges: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if ranges and number == ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    words = [str(low) if low == high else f"{low}-{high}" for low, high in ranges[:MOST_RANGES]]
-    return ",".join(words) + (",…" if len(ranges) > MOST_RANGES else "")
+    words = ranges(number for number in numbers if number is not None)
+    return ",".join(words[:MOST_RANGES]) + (",…" if len(words) > MOST_RANGES else "")

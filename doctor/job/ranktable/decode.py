@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from doctor.job.ranktable.flaws import ENOUGH, Places, UnplacedFlaw, constants, found, repeated_keys
 from doctor.job.ranktable.slips import EMPTY, NOT_JSON, explain
-from doctor.model import Severity
 from doctor.text.textfile import shown
 
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
@@ -83,45 +82,35 @@ def decode(text: str) -> Decoded:
     plain, commas = without_trailing_commas(plain)
     places = Places(plain)
     flaws = [*_comments(Places(text), comments), *_commas(Places(text), commas)]
-    reading = _Reading()
+    odd: list[str] = []
+    doubled: list[object] = []
+
+    def members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        made = dict(pairs)
+        if len(made) != len(pairs):
+            doubled.append(made)
+        return made
+
+    decoder = json.JSONDecoder(object_pairs_hook=members, parse_int=_integer, parse_constant=odd.append)
     try:
-        value = reading.decode(plain)
+        value = decoder.decode(plain)
     except json.JSONDecodeError as error:
         slip = explain(plain, error)
         if slip.message in (EMPTY, NOT_JSON):
             flaws = []
         actual = Places(text).around(slip.offset) if slip.message != EMPTY else "nothing"
-        flaws.append(_slip(slip.offset, slip.message, slip.expected, actual))
+        flaws.append(found(slip.offset, None, slip.message, slip.expected, actual))
         return Decoded(None, places, flaws)
     except RecursionError:
-        flaws.append(_slip(places.first, "is nested too deeply", "a rank table", ""))
+        flaws.append(found(places.first, None, "is nested too deeply", "a rank table"))
         return Decoded(None, places, flaws)
-    if reading.constants:
+    if odd:
         message = "is no JSON value: only Python writes it"
-        flaws += [_slip(at, message, "a text or a number", "") for at in islice(constants(plain), ENOUGH)]
+        flaws += [found(at, None, message, "a text or a number") for at in islice(constants(plain), ENOUGH)]
         return Decoded(None, places, flaws)
-    if reading.repeated:
+    if doubled:
         flaws += _repeated(places)
     return Decoded(value, places, flaws)
-
-
-class _Reading:
-    """One run of Python's decoder, and what it lets pass although it should not."""
-
-    def __init__(self) -> None:
-        self.constants: list[str] = []
-        self.repeated = False
-
-    def decode(self, text: str) -> object:
-        decoder = json.JSONDecoder(
-            object_pairs_hook=self._members, parse_int=_integer, parse_constant=self.constants.append
-        )
-        return decoder.decode(text)
-
-    def _members(self, pairs: list[tuple[str, object]]) -> dict[str, object]:
-        members = dict(pairs)
-        self.repeated = self.repeated or len(members) != len(pairs)
-        return members
 
 
 def _integer(digits: str) -> int | float:
@@ -136,13 +125,13 @@ def _comments(places: Places, starts: list[int]) -> Iterator[UnplacedFlaw]:
     where = f" (lines {shown_lines})" if len(lines) > 1 else ""
     first = places.text[starts[0] : starts[0] + 80].partition("\n")[0]
     message = f"has comments, which JSON does not have{where}"
-    yield _slip(starts[0], message, "no comments", shown(first.rstrip()))
+    yield found(starts[0], None, message, "no comments", shown(first.rstrip()))
 
 
 def _commas(places: Places, starts: list[int]) -> Iterator[UnplacedFlaw]:
     for start in starts[:ENOUGH]:
-        actual = places.around(start)
-        yield _slip(start, "a comma stands after the last element", "no comma before the bracket", actual)
+        message, expected = "a comma stands after the last element", "no comma before the bracket"
+        yield found(start, None, message, expected, places.around(start))
 
 
 def _repeated(places: Places) -> Iterator[UnplacedFlaw]:
@@ -150,8 +139,4 @@ def _repeated(places: Places) -> Iterator[UnplacedFlaw]:
     for key, at, first in islice(repeated_keys(places.text), ENOUGH):
         message = f"{shown(key)} is given twice in one object; the last one counts"
         expected = f"once; the first is on line {places.spot(first).line}"
-        yield _slip(at, message, expected, places.around(at))
-
-
-def _slip(at: int, message: str, expected: str, actual: str) -> UnplacedFlaw:
-    return found("rank-table-invalid", at, None, message, expected, actual, severity=Severity.FAIL)
+        yield found(at, None, message, expected, places.around(at))

@@ -66,8 +66,7 @@ class Fields:
     ) -> None:
         if len(self.flaws) > MOST_COMPLAINTS:
             return
-        at = self.at(node)
-        self.flaws.append(found("rank-table-invalid", at, key, message, expected, actual, node.who, severity))
+        self.flaws.append(found(self.at(node), key, message, expected, actual, severity, node.who))
 
     def number(self, node: TableNode, key: str, *, needed: bool = True) -> int | None:
         value = self._member(node, key, "a number", needed)

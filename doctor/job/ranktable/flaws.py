@@ -26,7 +26,6 @@ DEEPEST = 8
 BEFORE, AFTER = 40, 40
 """Characters that are shown of a long line, to both sides of a slip."""
 
-CONSTANTS = ("NaN", "Infinity", "-Infinity")
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
 
 
@@ -120,7 +119,7 @@ def repeated_keys(text: str) -> Iterator[tuple[str, int, int]]:
 
 def constants(text: str) -> Iterator[int]:
     """Where NaN and Infinity stand, which only Python takes for JSON."""
-    return (token.start() for token in _TOKEN.finditer(text) if token[0] in CONSTANTS)
+    return (token.start() for token in _TOKEN.finditer(text) if token[0] in ("NaN", "Infinity", "-Infinity"))
 
 
 def still_open(text: str) -> str:
@@ -193,14 +192,14 @@ class UnplacedFlaw:
 
 
 def found(
-    check: FlawCheck,
     at: int,
     key: str | None,
     message: str,
     expected: str,
     actual: str = "",
-    who: RankOwner = NOBODY,
     severity: Severity = Severity.FAIL,
+    who: RankOwner = NOBODY,
+    check: FlawCheck = "rank-table-invalid",
 ) -> UnplacedFlaw:
     server = who.server or None
     flaw = Flaw(check, message, expected, actual, None, server, who.rank, who.device, severity)

@@ -60,11 +60,9 @@ def _rank(fields: Fields, node: TableNode) -> RankEntry:
         rank,
         server,
         device,
-        addresses[0] if addresses else None,
-        None,
-        local,
         fields.places.spot(fields.at(node)),
-        addresses=tuple(addresses),
+        tuple(addresses),
+        local=local,
         eids=tuple(eids),
         ports=ports,
     )
@@ -91,7 +89,6 @@ _LISTS: dict[str, tuple[Form, ...]] = {
     "rank_list": ("2.0",),
     "group_list": ("group-list", "board-id"),
 }
-_HETEROGENEOUS = "1.1"
 _TOPOLOGY = ("peer_list", "edge_list")
 _VERSIONS = '"1.0", "1.2" or "2.0"'
 
@@ -102,7 +99,7 @@ def form_of(fields: Fields, root: TableNode) -> Form | None:
         message = "is the topology file of a server (peer_list, edge_list), which the driver brings along"
         fields.complain(root, None, message, "a rank table, which lists ranks", "a topology file")
         return None
-    if version == _HETEROGENEOUS:
+    if version == "1.1":
         message = "version 1.1 is that of clusters with ranks on CPUs, which are not read here"
         fields.complain(root, "version", message, _VERSIONS)
         return None

@@ -120,7 +120,7 @@ def _missing_addresses(
         # Ranks may also meet at the host's address; then only the product can tell what is missing.
         certain = several and (product is not None or server.host_ip is None)
         severity = Severity.FAIL if certain else Severity.WARN
-        devices = folded(entry.device for entry in without if entry.device is not None)
+        devices = folded(entry.device for entry in without)
         expected = "the address of each device, as /etc/hccn.conf has it"
         message = "device_ip is missing, and ranks of other servers need it"
         if not several:

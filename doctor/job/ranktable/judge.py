@@ -10,7 +10,6 @@ from doctor.job.ranktable.decode import plain_json
 from doctor.job.ranktable.flaws import ENOUGH, Places, settle
 from doctor.job.ranktable.grouping import grouping
 from doctor.job.ranktable.model import Flaw, RankTable
-from doctor.job.ranktable.pods import POD_RULES
 from doctor.job.ranktable.ranks import RANK_RULES
 
 
@@ -19,6 +18,5 @@ def judge(table: RankTable, product: str | None = None) -> tuple[Flaw, ...]:
     places = Places(plain_json(table.text))
     ranks = TableRules(table, "rank-table-ranks", places)
     groups = TableRules(table, "rank-table-grouping", places)
-    rules = (*RANK_RULES, *ADDRESS_RULES, *POD_RULES)
-    flaws = [flaw for rule in rules for flaw in islice(rule(ranks), ENOUGH)]
+    flaws = [flaw for rule in (*RANK_RULES, *ADDRESS_RULES) for flaw in islice(rule(ranks), ENOUGH)]
     return settle([*flaws, *grouping(groups, product)], places)

@@ -80,7 +80,7 @@ def _ascending(server: LiveServer) -> list[LiveDevice]:
 
 
 def _legacy(servers: Sequence[LiveServer], architecture: str) -> dict[str, Any]:
-    board = next((board for name, board in BOARDS.items() if name == architecture), None)
+    board = BOARDS.get(architecture)
     if board is None:
         raise UsageError(f"no board is known for {architecture}", f"one of {', '.join(BOARDS)}")
     ranks = [(server, device) for server in servers for device in _ascending(server)]

@@ -34,21 +34,24 @@ class TablePort:
 class RankEntry:
     """One rank. What the file does not say, or says wrongly, is None.
 
-    `address` is the device's, as it is written; in form 2.0 the first that is IPv4 or IPv6. In a group list
-    `rank` is the one that HCCL will give: servers in the order of their ids, devices ascending.
+    In a group list `rank` is what HCCL will give it: servers in the order of their ids, devices ascending.
     """
 
     rank: int | None
     server: str
     device: int | None
-    address: str | None
-    super_device: int | None
-    local: int | None
     spot: Spot
     addresses: tuple[str, ...] = ()
+    super_device: int | None = None
+    local: int | None = None
     eids: tuple[str, ...] = ()
     backup: str | None = None
     ports: tuple[TablePort, ...] = ()
+
+    @property
+    def address(self) -> str | None:
+        """The device's own, as it is written; in form 2.0 the first that is IPv4 or IPv6."""
+        return self.addresses[0] if self.addresses else None
 
     def port(self, name: str) -> int | None:
         return next((port.number for port in self.ports if port.name == name), None)
@@ -146,9 +149,7 @@ class Flaw:
     severity: Severity = Severity.FAIL
 
 
-Architecture = Literal["x86_64", "aarch64"]
-
-BOARDS: dict[Architecture, str] = {"x86_64": "0x0000", "aarch64": "0x0020"}
+BOARDS = {"x86_64": "0x0000", "aarch64": "0x0020"}
 """As MindSpore's tutorials write them; its launch scripts write 0x002f for aarch64."""
 
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,8}")
@@ -156,7 +157,7 @@ _UNCOMPARED = 0xF
 """HCCL does not compare the last four bits of these two."""
 
 
-def board_architecture(board_id: str | None) -> Architecture | None:
+def board_architecture(board_id: str | None) -> str | None:
     """None for a board that is neither: evaluation boards and inference cards have numbers of their own."""
     if board_id is None or not _HEX.fullmatch(board_id):
         return None

@@ -1,17 +1,19 @@
-"""Ranks, devices, servers and the numbers that must add up."""
+"""Ranks, devices, servers, superpods and the numbers that must add up."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
 
-from doctor.job.ranktable.case import TableRule, TableRules, folded
+from doctor.job.ranktable.case import TableRule, TableRules, folded, repeats
 from doctor.job.ranktable.flaws import UnplacedFlaw
-from doctor.job.ranktable.model import RankEntry, Spot
 from doctor.model import Severity
+from doctor.text.textfile import shown
 
 
 def repeated_ranks(case: TableRules) -> Iterator[UnplacedFlaw]:
-    for entry, other in _again(case):
+    for entry, other in repeats(case.table.in_file_order(), lambda e: (e.rank,)):
         actual = f"rank {entry.rank} again, first on line {other.spot.line}"
         yield case.flaw(entry, "rank_id", f"rank {entry.rank} is given twice", "each rank once", actual)
 
@@ -26,7 +28,7 @@ def missing_ranks(case: TableRules) -> Iterator[UnplacedFlaw]:
     if not missing:
         return
     astray = [entry for entry in entries if entry.rank not in wanted]
-    place = [*astray, *(entry for entry, _ in _again(case))][0]
+    place = astray[0] if astray else next(repeats(entries, lambda e: (e.rank,)))[0]
     expected = f"ranks {folded(wanted)}"
     if min(given) == 1 and len(given) == len(entries) and max(given) == len(entries):
         message = "ranks begin at 1, and HCCL counts from 0"
@@ -41,17 +43,12 @@ def interleaved_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
     """The documentation does not support it; HCCL does not check it."""
     if case.table.form in ("2.0", "group-list"):
         return
-    blocks: dict[str, int] = {}
-    before = ""
-    for entry in case.table.entries:
-        if entry.rank is None or not entry.server:
-            continue
-        blocks[entry.server] = blocks.get(entry.server, 0) + (entry.server != before)
-        before = entry.server
+    ordered = [entry.server for entry in case.table.entries if entry.rank is not None and entry.server]
+    blocks = Counter(server for server, _ in groupby(ordered))
     for server in case.table.servers:
         if blocks.pop(server.id, 0) > 1:
             entries = [entry for entry in case.table.entries if entry.server == server.id]
-            actual = f"ranks {folded(entry.rank for entry in entries if entry.rank is not None)}"
+            actual = f"ranks {folded(entry.rank for entry in entries)}"
             message = "the ranks of a server are mixed with those of another"
             yield case.flaw(server, None, message, "consecutive ranks on each server", actual, Severity.WARN)
 
@@ -59,26 +56,19 @@ def interleaved_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
 def repeated_devices(case: TableRules) -> Iterator[UnplacedFlaw]:
     """In form 2.0 a server is known by a chosen name, which may stand for more than one."""
     severity = Severity.WARN if case.table.form == "2.0" else Severity.FAIL
-    first: dict[tuple[str, int], RankEntry] = {}
-    for entry in case.table.in_file_order():
-        if entry.device is None or not entry.server:
-            continue
-        other = first.setdefault((entry.server, entry.device), entry)
-        if other is not entry:
-            message = f"device {entry.device} is given twice on a server"
-            actual = f"device {entry.device} again, first on line {other.spot.line}"
-            yield case.flaw(entry, "device_id", message, "each device once", actual, severity)
+    for entry, other in repeats(case.table.in_file_order(), lambda e: (e.server or None, e.device)):
+        message = f"device {entry.device} is given twice on a server"
+        actual = f"device {entry.device} again, first on line {other.spot.line}"
+        yield case.flaw(entry, "device_id", message, "each device once", actual, severity)
 
 
 def repeated_servers(case: TableRules) -> Iterator[UnplacedFlaw]:
     if case.table.form not in ("1.0", "1.2"):
         return
-    first: dict[str, Spot] = {}
-    for server in case.table.servers:
-        spot = first.setdefault(server.id, server.spot)
-        if server.id and spot != server.spot:
-            message = "server_id is given twice in server_list"
-            yield case.flaw(server, "server_id", message, "each server once", f"first on line {spot.line}")
+    for server, other in repeats(case.table.servers, lambda server: (server.id or None,)):
+        message = "server_id is given twice in server_list"
+        actual = f"first on line {other.spot.line}"
+        yield case.flaw(server, "server_id", message, "each server once", actual)
 
 
 def wrong_counts(case: TableRules) -> Iterator[UnplacedFlaw]:
@@ -98,12 +88,55 @@ def wrong_nics(case: TableRules) -> Iterator[UnplacedFlaw]:
         yield case.flaw(None, "para_plane_nic_name", message, f"{most} names", actual, Severity.WARN)
 
 
-def _again(case: TableRules) -> Iterator[tuple[RankEntry, RankEntry]]:
-    """Each entry whose rank another had before it, with the first that had it."""
-    first: dict[int, RankEntry] = {}
-    for entry in case.table.in_file_order():
-        if entry.rank is not None and (other := first.setdefault(entry.rank, entry)) is not entry:
-            yield entry, other
+def wrong_members(case: TableRules) -> Iterator[UnplacedFlaw]:
+    for pod, _ in repeats(case.table.super_pods, lambda pod: (pod.id or None,)):
+        yield case.flaw(pod.spot, "super_pod_id", "super_pod_id is given twice", "each superpod once")
+    known = {server.id for server in case.table.servers}
+    placed: set[str] = set()
+    for pod in case.table.super_pods:
+        for server in pod.servers:
+            if server not in known:
+                message = "a server of super_pod_list is not in server_list"
+                expected = "a server_id of server_list"
+                yield case.flaw(pod.spot, "server_list", message, expected, shown(server))
+            elif server in placed:
+                message = "a server belongs to two superpods"
+                yield case.flaw(pod.spot, "server_list", message, "each server once", shown(server))
+            placed.add(server)
+    for one in case.table.servers:
+        if case.table.super_pods and one.id and one.id not in placed:
+            message = "a server belongs to no superpod of super_pod_list"
+            yield case.flaw(one, "server_id", message, "each server in one superpod")
+
+
+def mixed_pods(case: TableRules) -> Iterator[UnplacedFlaw]:
+    """The documentation does not support it; HCCL does not check it."""
+    inside = [server for server in case.table.servers if server.super_pod is not None]
+    firsts = (next(block) for _, block in groupby(inside, lambda server: server.super_pod))
+    for server, _ in repeats(firsts, lambda server: (server.super_pod,)):
+        message = "the servers of a superpod do not stand together in server_list"
+        expected = "all servers of one superpod, then those of the next"
+        yield case.flaw(server, "server_id", message, expected, severity=Severity.WARN)
+
+
+def missing_super_devices(case: TableRules) -> Iterator[UnplacedFlaw]:
+    if case.table.form != "1.2" or not case.table.super_pods:
+        return
+    for server in case.table.servers:
+        without = [entry for entry in server.entries if entry.super_device is None]
+        if without:
+            actual = f"none for devices {folded(entry.device for entry in without)}"
+            expected = "the SDID of npu-smi info -t spod-info"
+            yield case.flaw(without[0], None, "super_device_id is missing", expected, actual)
+
+
+def repeated_super_devices(case: TableRules) -> Iterator[UnplacedFlaw]:
+    pods = {server.id: server.super_pod for server in case.table.servers if case.table.form == "1.2"}
+    same = repeats(case.table.in_file_order(), lambda e: (pods.get(e.server), e.super_device))
+    for entry, other in same:
+        message = f"super_device_id {entry.super_device} is given twice in a superpod"
+        actual = f"{entry.super_device} again, first on line {other.spot.line}"
+        yield case.flaw(entry, "super_device_id", message, "each once in a superpod", actual)
 
 
 RANK_RULES: tuple[TableRule, ...] = (
@@ -114,4 +147,8 @@ RANK_RULES: tuple[TableRule, ...] = (
     repeated_servers,
     wrong_counts,
     wrong_nics,
+    wrong_members,
+    mixed_pods,
+    missing_super_devices,
+    repeated_super_devices,
 )

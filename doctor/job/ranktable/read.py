@@ -23,23 +23,24 @@ _READERS = {
     "board-id": read_groups,
 }
 _BOM = "\ufeff"
+_EXPECTED = "a rank table"
 
 
 def read_table(text: str) -> tuple[RankTable | None, tuple[Flaw, ...]]:
     """The table, or None where it cannot be read, and what is wrong with the file."""
     if len(text) > LIMIT:
         message = f"is larger than {LIMIT // 1_000_000} MB: is it the right file?"
-        return None, settle([_whole(0, message, f"{len(text):,} characters")], Places(""))
+        return None, settle([found(0, None, message, _EXPECTED, f"{len(text):,} characters")], Places(""))
     flaws: list[UnplacedFlaw] = []
     if text.startswith(_BOM):
         text = text[1:]
         message = "begins with a byte order mark, at which Python's json stops"
-        flaws.append(_whole(0, message, shown(_BOM), Severity.WARN))
+        flaws.append(found(0, None, message, _EXPECTED, shown(_BOM), Severity.WARN))
     value, places, slips = decode(text)
     flaws += slips
     if not isinstance(value, dict):
         if not slips or value is not None:
-            flaws.append(_whole(places.first, "is not a rank table", ""))
+            flaws.append(found(places.first, None, "is not a rank table", _EXPECTED))
         return None, settle(flaws, places)
     fields = Fields(places, outline(places.text))
     table = _read(fields, TableNode(value, ()), text)
@@ -68,8 +69,4 @@ def _gathered(
         return []
     at, key = min(members)
     more = f" (and {len(members) - 1:,} more)" if len(members) > 1 else ""
-    return [found("rank-table-invalid", at, key, f"{key}{more} {message}", expected, severity=severity)]
-
-
-def _whole(at: int, message: str, actual: str, severity: Severity = Severity.FAIL) -> UnplacedFlaw:
-    return found("rank-table-invalid", at, None, message, "a rank table", actual, severity=severity)
+    return [found(at, key, f"{key}{more} {message}", expected, severity=severity)]

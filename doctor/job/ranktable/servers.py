@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 
 from doctor.job.ranktable.fields import Fields, TableNode
 from doctor.job.ranktable.model import RankEntry, RankTable, Server, Spot, StatedCount, SuperPod
@@ -47,11 +48,9 @@ def read_device(
         rank,
         server,
         device,
-        addresses[0] if addresses else None,
-        _super_device(fields, node),
-        None,
         fields.places.spot(fields.at(whole)),
-        addresses=addresses,
+        addresses,
+        _super_device(fields, node),
         backup=backup[0] if backup else None,
         ports=ports,
     )
@@ -202,10 +201,9 @@ def _numbered(servers: tuple[Server, ...]) -> tuple[Server, ...]:
     """With the ranks that HCCL gives; none where a server or a device is not known."""
     if any(entry.device is None or not entry.server for server in servers for entry in server.entries):
         return servers
-    rank = 0
+    ranks = count()
     numbered: dict[str, tuple[RankEntry, ...]] = {}
     for server in sorted(servers, key=lambda server: server.id):
         entries = sorted(server.entries, key=lambda entry: entry.device or 0)
-        numbered[server.id] = tuple(replace(entry, rank=rank + n) for n, entry in enumerate(entries))
-        rank += len(entries)
+        numbered[server.id] = tuple(replace(entry, rank=next(ranks)) for entry in entries)
     return tuple(replace(server, entries=numbered[server.id]) for server in servers)

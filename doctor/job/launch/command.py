@@ -20,9 +20,7 @@ WRAPPERS = frozenset(
     | {"env", "setsid", "catchsegv", "nsys", "profile", "chrt", "unbuffer"}
 )
 _PYTHON = re.compile(r"(?:python|pypy)[0-9.]{0,8}")
-_LOOKED_UP = re.compile(
-    r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?|`(?:which|command -v) ([\w.-]{1,60})`"
-)
+_LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 _SWITCHES = "-[bBdEiIOPqRsSuvx]*"
 """Of Python: one letter each, any number of them in a word."""
 _DEPTH = 4
@@ -68,9 +66,7 @@ def _read(words: Sequence[str], depth: int) -> LaunchCommand | None:
 def _name(word: str) -> str:
     """Of the file that a word names; also of `$(which torchrun)`."""
     looked_up = _LOOKED_UP.fullmatch(word)
-    if looked_up:
-        return looked_up[1]
-    return word.rpartition("/")[2]
+    return looked_up[1] if looked_up else word.rpartition("/")[2]
 
 
 def _wrapped(words: Sequence[str], depth: int) -> LaunchCommand | None:
@@ -99,12 +95,8 @@ def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> 
     if inner is not None and inner.launcher is not None:
         sets = {**given.sets, **inner.sets}
         return replace(inner, sets=sets, partly=inner.partly or partly, shown=shown, inside=True)
-    program = inner.program if inner else _program(given.rest)
+    program = inner.program if inner else _name("".join(given.rest[:1]))
     return LaunchCommand(known, given.values, program, given.sets, partly, shown)
-
-
-def _program(rest: Sequence[str]) -> str:
-    return _name(rest[0]) if rest else ""
 
 
 def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:

@@ -41,14 +41,13 @@ def _agreed(told: Sequence[ProcessEnv]) -> dict[str, str]:
 
 
 def _said(told: ProcessEnv) -> dict[str, str]:
-    agent, master = launcher(told), master_of(told)
-    if agent is None or master is None:
-        return dict(told.env)
-    said = dict(told.env)
-    if not is_loopback_name(master.address):
-        said[agent.launcher.master_variables[0]] = master.address
-    if master.port not in ("", "0"):
-        said[agent.launcher.master_variables[1]] = master.port
+    agent, master, said = launcher(told), master_of(told), dict(told.env)
+    if agent and master:
+        address, port = agent.launcher.master_variables
+        if not is_loopback_name(master.address):
+            said[address] = master.address
+        if master.port not in ("", "0"):
+            said[port] = master.port
     return said
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from doctor.job.launch.shell_tokens import Part, Word
 
@@ -49,19 +50,11 @@ def _pieces(part: Part, values: Values, most: int) -> list[str]:
         return [part.text]
     value = _value(part, values)
     if isinstance(value, tuple):
-        return list(value[:most]) if part.quoted else _split(value, most)
+        words = value if part.quoted else (word for text in value for word in text.split())
+        return list(islice(words, most))
     if value is None:
         return [part.raw]
     return [value] if part.quoted else value.split()
-
-
-def _split(texts: Sequence[str], most: int) -> list[str]:
-    found: list[str] = []
-    for text in texts:
-        if len(found) >= most:
-            break
-        found += text.split()
-    return found[:most]
 
 
 def _value(part: Part, values: Values) -> Value:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
-from doctor.job.launch.command import kept_words, read_command
+from doctor.job.launch.command import kept_words
 from doctor.job.launch.launchers import COMMANDS, RANK_NAMES
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.shell import ShellCommand, ShellScript, read_script
@@ -25,15 +24,6 @@ _OF_A_PROCESS = re.compile(r"(?:PATH|PWD|HOME|OLDPWD|SHELL)=/[^$]*$|SHLVL=\d|_=/
 _OF_A_SCRIPT = re.compile(
     rf"^(?:#!|(?:export|declare|typeset|source|python3?|{'|'.join(map(re.escape, COMMANDS))})\s)", re.M
 )
-
-
-@dataclass(frozen=True, slots=True)
-class _Variables:
-    """`env` by name; `lines` says where each stands; `twice` are names with two values: (line, name)."""
-
-    env: Mapping[str, str]
-    lines: Mapping[str, int]
-    twice: Sequence[tuple[int, str]]
 
 
 def read_launch_files(paths: Sequence[Path]) -> Launch:
@@ -71,31 +61,33 @@ def _read_file(path: Path, name: str) -> list[ProcessEnv]:
     text = read_text(path, LIMIT).replace("\r\n", "\n")
     file = str(path)
     if _is_dump(text):
-        return [_of_variables(_read_dump(text), file, name)]
+        return [_of_variables(file, name, *_read_dump(text))]
     try:
         script = read_script(text)
     except ShellError as error:
-        if _is_env_file(text):
-            return [_of_variables(_read_env_file(text), file, name)]
-        raise InputErrors([Mistake(file, error.line, error.message)]) from None
+        if not _is_env_file(text):
+            raise InputErrors([Mistake(file, error.line, error.message)]) from None
+        script = ShellScript((), {})
     if not script.lines and _is_env_file(text):
-        return [_of_variables(_read_env_file(text), file, name)]
+        return [_of_variables(file, name, _read_env_file(text))]
     told = _of_script(script, name)
     if not told:
         raise InputErrors([Mistake(file, None, NOTHING)])
     return told
 
 
-def _of_variables(found: _Variables, file: str, name: str) -> ProcessEnv:
-    """One process whose variables are all known."""
-    for line, variable in found.twice:
+def _of_variables(
+    file: str, name: str, found: Mapping[str, str], twice: Sequence[tuple[int, str]] = ()
+) -> ProcessEnv:
+    """One process whose variables are all known. `twice` are names with two values: (line, name)."""
+    for line, variable in twice:
         if variable in RANK_NAMES:
             message = f"{shown(variable)} is set a second time: give each rank a file of its own"
             raise InputErrors([Mistake(file, line, message)])
-    env = kept(found.env)
+    env = kept(found)
     if not env:
         raise InputErrors([Mistake(file, None, NOTHING)])
-    return ProcessEnv(name, _host(found.env), env)
+    return ProcessEnv(name, _host(found), env)
 
 
 def _host(env: Mapping[str, str]) -> str | None:
@@ -119,26 +111,16 @@ def _one_launch(lines: Sequence[ShellCommand]) -> list[ShellCommand]:
 
     Launchers go before plain Python, and Python that was given a rank before one that only prepares data.
     """
-    launchers = [line for line in lines if _starts_ranks(line)]
+    launchers = [line for line in lines if line.command.launcher is not None]
     ranks = [line for line in lines if line.names & RANK_NAMES or (line.loop and line.background)]
     chosen = launchers or ranks or list(lines[-1:])
     together: list[ShellCommand] = []
     for line in reversed(chosen):
         parallel = line.background or line.loop
-        if together and (not parallel or _program(line) != _program(together[0])):
+        if together and (not parallel or line.command.program != together[0].command.program):
             break
         together.insert(0, line)
     return together
-
-
-def _starts_ranks(line: ShellCommand) -> bool:
-    command = read_command(line.words)
-    return command is not None and command.launcher is not None
-
-
-def _program(line: ShellCommand) -> str:
-    command = read_command(line.words)
-    return command.program if command else ""
 
 
 def _is_dump(text: str) -> bool:
@@ -154,10 +136,9 @@ def _is_env_file(text: str) -> bool:
     return bool(rows) and all(_ASSIGNMENT.match(line) for line in rows)
 
 
-def _read_dump(text: str) -> _Variables:
+def _read_dump(text: str) -> tuple[dict[str, str], list[tuple[int, str]]]:
     """Lines that begin no variable belong to the value above them."""
     env: dict[str, list[str]] = {}
-    lines: dict[str, int] = {}
     twice: list[tuple[int, str]] = []
     current: list[str] = []
     in_function = False
@@ -171,19 +152,16 @@ def _read_dump(text: str) -> _Variables:
             if match[1] in env and env[match[1]] != [match[2]]:
                 twice.append((number, match[1]))
             current = env.setdefault(match[1], [])
-            lines.setdefault(match[1], number)
             current[:] = [match[2]]
         else:
             current.append(line)
-    joined = {name: "\n".join(value).rstrip("\n") for name, value in env.items()}
-    return _Variables(joined, lines, twice)
+    return {name: "\n".join(value).rstrip("\n") for name, value in env.items()}, twice
 
 
-def _read_env_file(text: str) -> _Variables:
+def _read_env_file(text: str) -> dict[str, str]:
     """As docker reads it, but for quotes around a whole value. Of two values the last one counts."""
     env: dict[str, str] = {}
-    lines: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
+    for line in text.splitlines():
         match = _ASSIGNMENT.fullmatch(line.strip())
         if not match or line.lstrip().startswith("#"):
             continue
@@ -195,8 +173,7 @@ def _read_env_file(text: str) -> _Variables:
             env.pop(name, None)
         else:
             env[name] = known
-            lines[name] = number
-    return _Variables(env, lines, ())
+    return env
 
 
 def _settled(value: str, env: Mapping[str, str]) -> str | None:

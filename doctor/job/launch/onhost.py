@@ -47,10 +47,6 @@ def _options(launcher: Launcher) -> str:
     return " ".join([f"@{launcher.name}={how}", *(f"{name}={mark}" for name, mark in sorted(marks.items()))])
 
 
-_COMMANDS = " ".join(f"{name}={known.name}={known.subcommand}" for name, known in COMMANDS.items())
-_MODULES = " ".join(f"{name}={known.name}" for name, known in MODULES.items())
-_OPTIONS = " ".join(_options(launcher) for launcher in LAUNCHERS if launcher.commands)
-_WRAPPED = "|".join(sorted(WRAPPERS))
 # What of a command line leaves the host is what doctor.job.launch.command.kept_words would keep of it.
 _AWK = r"""
 BEGIN { n = split(commands, t, " ")
@@ -140,10 +136,10 @@ def awk_words() -> tuple[str, ...]:
         "wrapper": f"^({_WRAPPERS})$",
         "names": JOB_VARIABLES,
         "secret": SECRET,
-        "wrapped": _WRAPPED,
-        "commands": _COMMANDS,
-        "modules": _MODULES,
-        "options": _OPTIONS,
+        "wrapped": "|".join(sorted(WRAPPERS)),
+        "commands": " ".join(f"{name}={known.name}={known.subcommand}" for name, known in COMMANDS.items()),
+        "modules": " ".join(f"{name}={known.name}" for name, known in MODULES.items()),
+        "options": " ".join(_options(launcher) for launcher in LAUNCHERS if launcher.commands),
     }
     return (*(word for name, text in given.items() for word in ("-v", f"{name}={text}")), _AWK)
 

@@ -62,7 +62,11 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
     processes that were told different masters are jobs of their own only where each of these is whole by
     itself, or where they share ranks on one host: otherwise the difference is the fault to be found.
     """
-    told = [_told(host, each) for host, processes in by_host.items() for each in processes]
+    told = [
+        ProcessEnv(f"process {p.pid}", host, p.env, p.command, pid=p.pid, parent=p.parent)
+        for host, processes in by_host.items()
+        for p in processes
+    ]
     jobs: dict[str, list[ProcessEnv]] = {}
     for each in told:
         jobs.setdefault(_program(each), []).append(each)
@@ -73,11 +77,6 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
         for group in _split(by_id)
     ]
     return tuple(sorted(launches, key=lambda launch: launch.name))
-
-
-def _told(host: str, process: JobProcess) -> ProcessEnv:
-    name, pid, parent = f"process {process.pid}", process.pid, process.parent
-    return ProcessEnv(name, host, process.env, process.command, pid=pid, parent=parent)
 
 
 def _program(told: ProcessEnv) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from doctor.job.launch.command import read_command
 from doctor.job.launch.expand import LONGEST, MOST_WORDS, Value, fields, one
+from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.shell_tokens import Part, Separator, ShellError, Word, tokens
 from doctor.job.launch.variables import is_kept
 
@@ -29,6 +30,7 @@ class ShellCommand:
 
     line: int
     words: tuple[str, ...]
+    command: LaunchCommand
     env: Mapping[str, str]
     names: frozenset[str]
     loop: bool = False
@@ -243,4 +245,4 @@ class _Shell:
         seen.update({name: value for name, value in (*prefix.items(), *given.items()) if is_kept(name)})
         env = {name: value for name, value in seen.items() if isinstance(value, str)}
         loop = any(frame.kind == "loop" for frame in self.frames)
-        self.lines.append(ShellCommand(words[0].line, line, env, frozenset(seen), loop))
+        self.lines.append(ShellCommand(words[0].line, line, command, env, frozenset(seen), loop))

@@ -231,10 +231,7 @@ class _TokenReader:
 
     def _expansion(self, quoted: bool) -> Part:
         if self.text[self.at] == "`":
-            line, end = self.line, self.text.find("`", self.at + 1)
-            if end < 0:
-                raise ShellError(line, "a quote (`) is opened here and never closed")
-            return _dynamic(self._over(end + 1 - self.at), quoted)
+            return _dynamic(f"`{self._quoted('`')}`", quoted)
         simple = _VARIABLE.match(self.text, self.at)
         if simple:
             return Part("variable", simple[1] or simple[2], self._over(len(simple[0])), quoted)

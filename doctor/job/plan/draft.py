@@ -13,15 +13,13 @@ from typing import TypeVar
 from doctor.job.launch import common_env
 from doctor.job.launch.launchers import MASTERS, PORTS
 from doctor.job.launch.rank_env import local_world_of
-from doctor.job.plan.head import find_head
-from doctor.job.plan.job import RUNNING, JobPlan, PlannedHost, server_of
+from doctor.job.plan.job import MOST_RANKS, RUNNING, JobPlan, PlannedHost, find_head, server_of
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.job.wishes import SLURM, JobWishes
 from doctor.model import Backend, Host, Sourced
 
 T = TypeVar("T")
 HCCL_BASE_PORT = 60000
-MOST_RANKS = 1024
 TABLES = ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH")
 _DEFAULT_PORT = Sourced(29500, "default")
 

@@ -1,4 +1,4 @@
-"""The plan itself: frozen values, each with its source."""
+"""The plan itself: frozen values, each with its source; and which of its hosts is the head."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ HCCL_PORTS = 32
 GUESSES = ("default route", "only interface")
 """Sources of a data address that was not chosen: what rests on them alone is a warning."""
 FIRST_HOST = "first host"
+MOST_RANKS = 1024
+"""Of one host."""
 RUNNING = "the running job"
 """Source of what a job was told that runs right now: its launcher holds its port."""
+Held = Mapping[str, tuple[set[str], Mapping[str, Sequence[str]]]]
+"""Host -> its addresses, and what names stand for on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +105,31 @@ def server_of(
     own = {address for addresses in held.values() for address in addresses if not is_loopback(address)}
     found = (server for known in (names, own) for server in servers if known & {server.id, server.host_ip})
     return next(found, None)
+
+
+def find_head(
+    hosts: Sequence[PlannedHost], master: Sourced[str] | None, wish: Sourced[str] | None, held: Held
+) -> Sourced[str]:
+    """The host that the other ranks go to first.
+
+    --launch overrides the rank table, which overrides the inventory's `head`, then its variables.
+    """
+    named = _named(hosts, master, held)
+    told = named if master and master.source.startswith(("--", RUNNING)) else None
+    first = next((h for h in hosts if h.server and any(e.rank == 0 for e in h.server.entries)), None)
+    of_table = Sourced(first.name, "rank table") if first else None
+    default = Sourced(hosts[0].name if hosts else "none", FIRST_HOST)
+    return told or of_table or wish or named or default
+
+
+def _named(hosts: Sequence[PlannedHost], master: Sourced[str] | None, held: Held) -> Sourced[str] | None:
+    """The host that goes by this name or address, that holds it, or that its name stands for."""
+    if master is None:
+        return None
+    for host in hosts:
+        if master.value in {host.name, host.given, *((host.data.value,) if host.data else ())}:
+            return Sourced(host.name, master.source)
+    meant = {master.value, *(a for _, names in held.values() for a in names.get(master.value, ()))}
+    meant = {address for address in meant if not is_loopback(address)}
+    holders = [host for host, (own, _) in held.items() if own & meant]
+    return Sourced(holders[0], master.source) if len(holders) == 1 else None

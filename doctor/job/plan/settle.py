@@ -8,13 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from doctor.devices import VENDORS, Vendor
-from doctor.job.plan.head import find_head
 from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
-from doctor.job.plan.job import JobPlan, PlannedHost, server_of
+from doctor.job.plan.job import MOST_RANKS, JobPlan, PlannedHost, find_head, server_of
 from doctor.model import Backend, Sourced
 
 DEFAULT_CPU_RANKS = 2
-MOST_DEVICES = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ def _ranks(host: str, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str,
     if vendor is None:
         return Sourced(DEFAULT_CPU_RANKS, "default")
     wanted = ({word for word in plan.env.get(name, "").split(",") if word.strip()} for name in vendor.visible)
-    most = min((len(words) for words in wanted if words), default=MOST_DEVICES)
+    most = min((len(words) for words in wanted if words), default=MOST_RANKS)
     counts = {name: min(sight.devices.get(vendor, 0), most) for name, sight in sights.items()}
     if counts.get(host):
         return Sourced(counts[host], "devices found")

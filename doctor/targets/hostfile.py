@@ -19,14 +19,12 @@ from pathlib import Path
 
 from doctor.errors import Mistake, UsageError, suggest
 from doctor.model import Host
-from doctor.text.nodeset import MOST_HOSTS, check_host, check_number, check_user, split_number, unfold_users
+from doctor.targets.hostsettings import check_ranks
+from doctor.text.nodeset import MOST_HOSTS, check_host, check_user, split_number, unfold_users
 from doctor.text.textfile import read_text, refuse, said, shown
 
 MOST_NAMES = 3 * MOST_HOSTS
 """In a whole file, where a host may stand on as many lines as it has slots."""
-
-MOST_SLOTS = 1024
-"""More than any host has; a bigger number after ':' is most likely a port."""
 
 _KEYS = {
     **dict.fromkeys(("slots", "cpu", "cpus", "count"), "slots"),
@@ -115,7 +113,7 @@ def _read_words(words: list[str]) -> dict[str, str]:
 
 def _slots(text: str, after_colon: bool) -> int:
     try:
-        return check_number(text, 1, MOST_SLOTS)
+        return check_ranks(text)  # a bigger number after ':' is most likely a port
     except UsageError as error:
         hint = "'host:8' means 8 slots; a port goes into the inventory" if after_colon else ""
         raise UsageError(f"slots: {error.message}", hint) from None

@@ -23,7 +23,7 @@ from doctor.job.wishes import SLURM, JobWishes
 from doctor.model import Host, Sourced, TableFile
 from doctor.targets.hostfile import read_hostfile
 from doctor.targets.inventoryfile import Inventory, read_inventory
-from doctor.text.nodeset import MOST_HOSTS, check_host, fold, is_host, unfold, unfold_users
+from doctor.text.nodeset import MOST_HOSTS, fold, is_host, unfold, unfold_users
 from doctor.text.textfile import posix_cksum, read_bytes, refuse, shown, text_of
 
 
@@ -69,10 +69,9 @@ def read_targets(
         raise UsageError(f"{len(hosts):,} hosts are named, and {MOST_HOSTS:,} is the most")
     left = _without(hosts, exclude, stock)
     wishes = _wishes(stock, hosts, left)
-    ranks = slurm_tasks(environ) if named.source == SLURM else None
-    return Targets(
-        left, named.source, named.local, replace(wishes, ranks_per_host=ranks) if ranks else wishes
-    )
+    if named.source == SLURM and (ranks := slurm_tasks(environ)):
+        wishes = replace(wishes, ranks_per_host=ranks)
+    return Targets(left, named.source, named.local, wishes)
 
 
 def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool) -> None:
@@ -116,9 +115,8 @@ def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:
         refuse(Mistake(file.path, flaw.spot.line if flaw.spot else None, flaw.message) for flaw in flaws)
         raise InputErrors([Mistake(file.path, None, "names no server")])
     if table.form == "2.0":
-        raise InputErrors(
-            [Mistake(file.path, None, "form 2.0 names no hosts: name them as well (HOSTS or -F)")]
-        )
+        message = "form 2.0 names no hosts: name them as well (HOSTS or -F)"
+        raise InputErrors([Mistake(file.path, None, message)])
     hosts: dict[str, Host] = {}
     mistakes = []
     lines = {entry.id: entry.spot.line for entry in table.servers}
@@ -138,11 +136,7 @@ def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:
 
 
 def _named(
-    nodesets: Sequence[str],
-    listed: _Named | None,
-    local: bool,
-    stock: Inventory,
-    environ: Mapping[str, str],
+    nodesets: Sequence[str], listed: _Named | None, local: bool, stock: Inventory, environ: Mapping[str, str]
 ) -> _Named:
     if nodesets:
         groups = stock.groups if stock.file else None
@@ -157,7 +151,8 @@ def _named(
             return _Named(tuple(Host(name, name) for name in unfold(nodelist)), SLURM)
         except UsageError as error:
             raise UsageError(f"SLURM_JOB_NODELIST: {error.message}", error.hint) from None
-    name = _own_name()
+    own = socket.gethostname()
+    name = own if is_host(own) else "localhost"
     return _Named((Host(name, name),), "local", local=True)
 
 
@@ -197,12 +192,8 @@ def _settled(named: _Named, stock: Inventory) -> tuple[Host, ...]:
 
 def _over(host: Host, stock: Inventory) -> Host:
     under = stock.hosts.get(host.name) or Host(host.name, host.address, **stock.defaults)
-    return replace(
-        under,
-        user=host.user or under.user,
-        ranks=host.ranks or under.ranks,
-        data=host.data or under.data,
-    )
+    said = {name: getattr(host, name) for name in ("user", "ranks", "data") if getattr(host, name)}
+    return replace(under, **said)
 
 
 def _here(name: str, stock: Inventory) -> Host:
@@ -210,13 +201,6 @@ def _here(name: str, stock: Inventory) -> Host:
     known = stock.hosts.get(name) or stock.hosts.get(name.partition(".")[0])
     host = known or Host(name, name, **stock.defaults)
     return replace(host, address="localhost", user=None, port=None, jump=None)
-
-
-def _own_name() -> str:
-    try:
-        return check_host(socket.gethostname())
-    except UsageError:
-        return "localhost"
 
 
 def _without(hosts: tuple[Host, ...], exclude: Sequence[str], stock: Inventory) -> tuple[Host, ...]:

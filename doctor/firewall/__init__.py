@@ -1,7 +1,7 @@
 """Would this host's firewall let a connection stand, and which rule decides: pure, from what its tools print.
 
 rules = combine(parse_nft(nft_json), parse_iptables_save(save, "ip") + parse_iptables_save(save6, "ip6"))
-rules.decide("10.0.0.2", "10.0.0.1", 29500, "eth0").blocked
+for span in rules.decide_ports("10.0.0.2", "10.0.0.1", 29500, 29507, "eth0"): span.decision.blocked
 """
 
 from doctor.firewall.decide import Ruleset, combine

@@ -18,7 +18,6 @@ from doctor.firewall.rules import ADDRESSES, Chain, Compare, Field, Hook, Rule, 
 from doctor.firewall.values import Interval, Spans
 
 MAX_RULES = 20_000
-RANGE_BUDGET = 2_000_000
 PORTS = (Field.SPORT, Field.DPORT)
 
 
@@ -40,23 +39,6 @@ class Ruleset:
 
     tables: tuple[RuleTable, ...] = ()
 
-    def decide(
-        self,
-        source: Address,
-        dest: Address,
-        port: int,
-        interface: str | None = None,
-        ephemeral: Interval = EPHEMERAL,
-        *,
-        incoming: bool = True,
-    ) -> Decision:
-        """A new connection to our own `dest`; unless it is `incoming`, from our own `source`.
-
-        `interface` is where the peer's traffic passes in both directions; None is an unknown one that is not
-        the loopback. The caller's own port is one of `ephemeral`.
-        """
-        return self._decide(journey(source, dest, port, interface, ephemeral, incoming), Budget())
-
     def decide_ports(
         self,
         source: Address,
@@ -68,11 +50,13 @@ class Ruleset:
         *,
         incoming: bool = True,
     ) -> tuple[PortSpan, ...]:
-        """`decide` for every port of a range: exact, one question for each stretch that no rule divides.
+        """New connections to these ports of our own `dest`; unless `incoming`, from our own `source`.
 
-        One budget for the whole range, so that thousands of boundaries cost seconds and not hours.
+        `interface` is where the peer's traffic passes in both directions; None is an unknown one that is not
+        the loopback. The caller's own port is one of `ephemeral`. Exact, with one question for each stretch
+        that no rule divides, and one budget for all: thousands of boundaries cost seconds and not hours.
         """
-        budget = Budget(RANGE_BUDGET)
+        budget = Budget()
         starts = sorted({first} | {cut for cut in self._cuts(PORTS) if first < cut <= last})
         ends = [start - 1 for start in starts[1:]] + [last]
         return _joined(

@@ -75,7 +75,7 @@ class Fate:
 class Budget:
     """Comparisons that one question may cost, so that hostile rules cannot stop the program."""
 
-    left: int = 1_000_000
+    left: int = 2_000_000
 
     def spend(self) -> None:
         self.left -= 1

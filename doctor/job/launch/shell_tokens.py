@@ -92,7 +92,7 @@ class _TokenReader:
             elif self.text.startswith("\\\n", self.at):
                 self._over(2)
             elif char == "#":
-                self._over(_until(self.text, "\n", self.at) - self.at)
+                self._comment()
             elif self.text.startswith("((", self.at):
                 self._arithmetic()
             elif not self._redirection() and not self._operator():
@@ -106,6 +106,10 @@ class _TokenReader:
         self.at += len(piece)
         self.line += piece.count("\n")
         return piece
+
+    def _comment(self) -> None:
+        end = self.text.find("\n", self.at)
+        self._over((len(self.text) if end < 0 else end) - self.at)
 
     def _mark(self, text: str, length: int) -> None:
         self.found.append(Separator(text, self.line))
@@ -192,7 +196,7 @@ class _TokenReader:
             if self.text[self.at].isspace() or self.text.startswith("\\\n", self.at):
                 self._over(2 if self.text[self.at] == "\\" else 1)
             elif self.text[self.at] == "#":
-                self._over(_until(self.text, "\n", self.at) - self.at)
+                self._comment()
             else:
                 before = self.at
                 self._word(in_list=True)
@@ -280,8 +284,3 @@ def _text(text: str, quoted: bool = False) -> Part:
 
 def _dynamic(raw: str, quoted: bool = False) -> Part:
     return Part("dynamic", raw, raw, quoted)
-
-
-def _until(text: str, end: str, start: int) -> int:
-    found = text.find(end, start)
-    return found if found >= 0 else len(text)

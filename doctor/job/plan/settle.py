@@ -32,7 +32,9 @@ class HostView:
 def settle(plan: JobPlan, sights: Mapping[str, HostView]) -> JobPlan:
     """The same plan with what only the hosts could tell: backend, ranks a host, data addresses."""
     vendor, why = _vendor(plan.backend, sights)
-    backend = plan.backend if plan.backend.source != "default" else _backend(vendor, why, sights)
+    backend = plan.backend
+    if backend.source == "default":
+        backend = Sourced(vendor.backend if vendor else Backend.GLOO, why)
     known = tuple(_known(host, plan, sights.get(host.name)) for host in plan.hosts)
     held = {
         name: ({a for own in sight.addresses.values() for a in own}, sight.names)
@@ -61,20 +63,15 @@ def _known(host: PlannedHost, plan: JobPlan, sight: HostView | None) -> PlannedH
 
 
 def _vendor(wished: Sourced[Backend], sights: Mapping[str, HostView]) -> tuple[Vendor | None, str]:
-    """Whose devices the job uses, and where they were seen."""
-    for vendor in (v for v in VENDORS if wished.source == "default" or v.backend is wished.value):
+    """Whose devices the job uses, and where they were seen or that there are none."""
+    vendors = [v for v in VENDORS if wished.source == "default" or v.backend is wished.value]
+    for vendor in vendors:
         if any(sight.devices.get(vendor) for sight in sights.values()):
             return vendor, "devices found"
-    for vendor in (v for v in VENDORS if wished.source == "default" or v.backend is wished.value):
+    for vendor in vendors:
         if vendor.bus_suffices and any(vendor in sight.plugged_in for sight in sights.values()):
             return vendor, "on the PCI bus"
-    return None, ""
-
-
-def _backend(vendor: Vendor | None, why: str, sights: Mapping[str, HostView]) -> Sourced[Backend]:
-    if vendor:
-        return Sourced(vendor.backend, why)
-    return Sourced(Backend.GLOO, "no accelerator found" if sights else "default")
+    return None, "no accelerator found" if sights else "default"
 
 
 def _ranks(host: str, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str, HostView]) -> Sourced[int]:

@@ -54,12 +54,11 @@ def mixed_families(case: TableRules) -> Iterator[UnplacedFlaw]:
 def wrong_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
     system: list[tuple[RankEntry, str]] = []
     for entry in case.table.in_file_order():
-        for port in entry.ports:
-            if not 0 < port.number <= LAST_PORT:
-                message = f"{port.name} is no port"
-                yield case.flaw(entry, port.name, message, f"1 to {LAST_PORT}", str(port.number))
-            elif port.number <= LAST_SYSTEM_PORT:
-                system.append((entry, port.name))
+        for name, port in entry.ports.items():
+            if not 0 < port <= LAST_PORT:
+                yield case.flaw(entry, name, f"{name} is no port", f"1 to {LAST_PORT}", str(port))
+            elif port <= LAST_SYSTEM_PORT:
+                system.append((entry, name))
     if system:
         entry, name = system[0]
         more = f" (and {len(system) - 1:,} more)" if len(system) > 1 else ""
@@ -71,10 +70,10 @@ def wrong_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
 def repeated_host_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
     if case.table.form == "2.0":
         return
-    same = repeats(case.table.in_file_order(), lambda e: (e.server or None, e.port("host_port")))
+    same = repeats(case.table.in_file_order(), lambda e: (e.server or None, e.ports.get("host_port")))
     for entry, other in same:
         message = "two devices of a server have the same host_port"
-        actual = f"{entry.port('host_port')} again, first on line {other.spot.line}"
+        actual = f"{entry.ports['host_port']} again, first on line {other.spot.line}"
         yield case.flaw(entry, "host_port", message, "a port of its own for each device", actual)
 
 
@@ -89,7 +88,9 @@ def useless_backups(case: TableRules) -> Iterator[UnplacedFlaw]:
             message = "backup_device_ip is the device's own address"
             expected = "the address of the other die of the card"
             yield case.flaw(entry, "backup_device_ip", message, expected, severity=Severity.WARN)
-        elif (port := entry.port("backup_device_port")) is not None and port == owner.port("device_port"):
+        elif (port := entry.ports.get("backup_device_port")) is not None and port == owner.ports.get(
+            "device_port"
+        ):
             message = "backup_device_port is also the device_port of that card"
             expected = f"a port other than {port}"
             yield case.flaw(entry, "backup_device_port", message, expected, severity=Severity.WARN)

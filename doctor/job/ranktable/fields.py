@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
 from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Path, Places, RankOwner, UnplacedFlaw, found
-from doctor.job.ranktable.model import StatedCount, TablePort
+from doctor.job.ranktable.model import StatedCount
 from doctor.model import Severity
 from doctor.text.textfile import shown
 
@@ -119,13 +119,13 @@ class Fields:
             return ()
         return parts
 
-    def ports(self, node: TableNode, names: Sequence[str]) -> tuple[TablePort, ...]:
+    def ports(self, node: TableNode, names: Sequence[str]) -> Mapping[str, int]:
         given = ((name, self.number(node, name)) for name in names if name in node)
-        return tuple(TablePort(name, number) for name, number in given if number is not None)
+        return {name: number for name, number in given if number is not None}
 
-    def objects(self, node: TableNode, key: str, *, needed: bool = True) -> tuple[TableNode, ...]:
+    def objects(self, node: TableNode, key: str) -> tuple[TableNode, ...]:
         """The members of a list that has at least one, and only objects."""
-        value = self._member(node, key, "a list", needed)
+        value = self._member(node, key, "a list", True)
         if value is _ABSENT:
             return ()
         if not isinstance(value, list) or not value:

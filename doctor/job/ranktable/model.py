@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from doctor.model import Severity
@@ -25,12 +25,6 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class TablePort:
-    name: str
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
 class RankEntry:
     """One rank. What the file does not say, or says wrongly, is None.
 
@@ -46,15 +40,12 @@ class RankEntry:
     local: int | None = None
     eids: tuple[str, ...] = ()
     backup: str | None = None
-    ports: tuple[TablePort, ...] = ()
+    ports: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def address(self) -> str | None:
         """The device's own, as it is written; in form 2.0 the first that is IPv4 or IPv6."""
         return self.addresses[0] if self.addresses else None
-
-    def port(self, name: str) -> int | None:
-        return next((port.number for port in self.ports if port.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ import pytest
 from doctor.firewall import Action, Decision, Ruleset, combine, parse_iptables_save, parse_nft
 from tests.lab.needs import missing, without
 from tests.support.faults import some_of
+from tests.support.firewall import decide
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "firewall"
@@ -195,8 +196,8 @@ def compare(lab: Lab) -> list[Action]:
     rules = lab.ruleset()
     actions: list[Action] = []
     for side, attempts in ((lab.peer, INBOUND), (lab.host, OUTBOUND + WITHIN)):
-        decide = partial(rules.decide, incoming=side is lab.peer)
-        decisions = {one: decide(*one, "eth0", EPHEMERAL) for one in attempts}
+        ask = partial(decide, rules, incoming=side is lab.peer)
+        decisions = {one: ask(*one, "eth0", EPHEMERAL) for one in attempts}
         results = dict(zip(attempts, side.connect(attempts), strict=True))
         late = [
             one for one in attempts if decisions[one].action is Action.ACCEPT and results[one] == "timeout"
@@ -204,7 +205,7 @@ def compare(lab: Lab) -> list[Action]:
         results |= zip(late, side.connect(late, patience=1.5), strict=True)
         for one in attempts:
             agree(one, results[one], decisions[one])
-            agree(one, results[one], decide(*one, None, EPHEMERAL))
+            agree(one, results[one], ask(*one, None, EPHEMERAL))
         actions += [decision.action for decision in decisions.values()]
     return actions
 

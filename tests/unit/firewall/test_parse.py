@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from doctor.errors import NotUnderstood
 from doctor.firewall import RuleTable, combine, parse_iptables_save, parse_nft
+from tests.support.firewall import decide
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "firewall"
@@ -43,8 +44,8 @@ statements = st.recursive(
 def ask(tables: tuple[RuleTable, ...]) -> None:
     """Any rule set that was read can be asked."""
     rules = combine(tables)
-    rules.decide("198.18.0.2", "198.18.0.1", 29500, "eth0")
-    rules.decide("fd00::2", "fd00::1", 29500)
+    decide(rules, "198.18.0.2", "198.18.0.1", 29500, "eth0")
+    decide(rules, "fd00::2", "fd00::1", 29500)
     rules.decide_ports("198.18.0.2", "198.18.0.1", 29500, 29502)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.firewall import Action, Manager, Ruleset, combine, parse_iptables_save, parse_nft
+from tests.support.firewall import decide
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "firewall"
@@ -33,7 +34,7 @@ def nft(body: str) -> Ruleset:
 
 
 def test_no_rules_accept() -> None:
-    decision = combine().decide(PEER, HERE, 29500)
+    decision = decide(combine(), PEER, HERE, 29500)
     assert (decision.action, decision.manager, decision.rule) == (Action.ACCEPT, None, "")
 
 
@@ -67,50 +68,50 @@ def test_no_rules_accept() -> None:
     ],
 )
 def test_recorded_hosts(name: str, source: str, port: int, action: Action, manager: Manager) -> None:
-    decision = sample(name).decide(source, HERE, port, "eth0")
+    decision = decide(sample(name), source, HERE, port, "eth0")
     assert decision.action is action, decision
     assert decision.manager is manager, decision
 
 
 def test_the_decision_names_the_rule() -> None:
-    decision = sample("ufw_port_range").decide(BAD, HERE, 29511, "eth0")
+    decision = decide(sample("ufw_port_range"), BAD, HERE, 29511, "eth0")
     assert (decision.table, decision.chain) == ("ip filter", "ufw-user-input")
     assert decision.rule == "-A ufw-user-input -s 198.18.0.66/32 -p tcp -m tcp --dport 29511 -j DROP"
-    policy = sample("ufw_allow_subnet").decide(FAR, HERE, 1, "eth0")
+    policy = decide(sample("ufw_allow_subnet"), FAR, HERE, 1, "eth0")
     assert (policy.chain, policy.rule) in {
         ("INPUT", "policy drop"),
         ("ufw-skip-to-policy-input", policy.rule),
     }
-    rich = sample("firewalld_rich").decide(BAD, HERE, 29512, "eth0")
+    rich = decide(sample("firewalld_rich"), BAD, HERE, 29512, "eth0")
     assert rich.rule == "ip saddr 198.18.0.66 tcp dport 29512 drop"
 
 
 def test_a_doubt_names_what_it_depends_on() -> None:
-    assert "recent" in sample("ufw_port_range").decide(PEER, HERE, 2222, "eth0").reason
-    assert "DNAT" in sample("kube_legacy").decide(PEER, HERE, 29510, "eth0").reason
+    assert "recent" in decide(sample("ufw_port_range"), PEER, HERE, 2222, "eth0").reason
+    assert "DNAT" in decide(sample("kube_legacy"), PEER, HERE, 29510, "eth0").reason
 
 
 def test_an_unknown_interface_is_a_doubt_only_where_it_matters() -> None:
-    assert sample("ufw_allow_subnet").decide(PEER, HERE, 29500).action is Action.ACCEPT
-    assert sample("ufw_allow_subnet").decide(FAR, HERE, 29500).action is Action.DROP
-    assert sample("firewalld_trusted").decide(PEER, HERE, 40000).action is Action.UNKNOWN
-    assert sample("firewalld_drop_zone").decide(PEER, HERE, 40000).blocked
+    assert decide(sample("ufw_allow_subnet"), PEER, HERE, 29500).action is Action.ACCEPT
+    assert decide(sample("ufw_allow_subnet"), FAR, HERE, 29500).action is Action.DROP
+    assert decide(sample("firewalld_trusted"), PEER, HERE, 40000).action is Action.UNKNOWN
+    assert decide(sample("firewalld_drop_zone"), PEER, HERE, 40000).blocked
 
 
 def test_the_loopback_is_let_through() -> None:
     for name in ("ufw_allow_subnet", "firewalld_default", "firewalld_iptables"):
-        assert sample(name).decide(HERE, HERE, 40000).action is Action.ACCEPT
+        assert decide(sample(name), HERE, HERE, 40000).action is Action.ACCEPT
 
 
 def test_ipv6_has_its_own_rules() -> None:
-    assert sample("ufw_allow_subnet").decide("fd00::2", "fd00::1", 29500, "eth0").action is Action.DROP
-    assert sample("ufw_port_range").decide("fd00::2", "fd00::1", 29500, "eth0").action is Action.ACCEPT
-    assert sample("ufw_allow_subnet").decide("::ffff:198.18.0.2", HERE, 1, "eth0").action is Action.ACCEPT
+    assert decide(sample("ufw_allow_subnet"), "fd00::2", "fd00::1", 29500, "eth0").action is Action.DROP
+    assert decide(sample("ufw_port_range"), "fd00::2", "fd00::1", 29500, "eth0").action is Action.ACCEPT
+    assert decide(sample("ufw_allow_subnet"), "::ffff:198.18.0.2", HERE, 1, "eth0").action is Action.ACCEPT
 
 
 def test_outbound() -> None:
     for name in ("ufw_allow_subnet", "firewalld_default", "firewalld_drop_zone", "kube_nft", "kube_legacy"):
-        assert sample(name).decide(HERE, PEER, 29500, "eth0", incoming=False).action is Action.ACCEPT
+        assert decide(sample(name), HERE, PEER, 29500, "eth0", incoming=False).action is Action.ACCEPT
 
 
 def test_port_ranges_are_exact() -> None:
@@ -129,7 +130,7 @@ def test_stretches_say_the_same_as_each_port(name: str) -> None:
     rules = sample(name)
     spans = rules.decide_ports(BAD, HERE, 29495, 29605, "eth0")
     each = [span.decision for span in spans for _ in range(span.first, span.last + 1)]
-    assert each == [rules.decide(BAD, HERE, port, "eth0") for port in range(29495, 29606)]
+    assert each == [decide(rules, BAD, HERE, port, "eth0") for port in range(29495, 29606)]
 
 
 def test_peers_that_no_rule_tells_apart_are_asked_once() -> None:
@@ -149,7 +150,7 @@ def test_a_table_that_two_tools_show_counts_once() -> None:
 
 def test_nft_alone_leaves_parts_of_iptables_open() -> None:
     rules = combine(parse_nft((SAMPLES / "ufw_port_range.nft.json").read_text()))
-    decision = rules.decide(PEER, HERE, 2222, "eth0")
+    decision = decide(rules, PEER, HERE, 2222, "eth0")
     assert decision.action is Action.UNKNOWN
     assert "which nft does not show" in decision.reason or "not shown by nft" in decision.reason
 
@@ -163,9 +164,9 @@ def test_a_statement_that_is_not_known_is_a_doubt() -> None:
         '{"vmap": {"key": 3}}',
         '{"match": {"op": "=="}}',
     ):
-        decision = nft(rule % (strange + ', {"accept": null}')).decide(PEER, HERE, 1, "eth0")
+        decision = decide(nft(rule % (strange + ', {"accept": null}')), PEER, HERE, 1, "eth0")
         assert decision.action is Action.UNKNOWN, strange
-    decided = nft(rule % '{"xt": null}, {"drop": null}').decide(PEER, HERE, 1, "eth0")
+    decided = decide(nft(rule % '{"xt": null}, {"drop": null}'), PEER, HERE, 1, "eth0")
     assert decided.action is Action.UNKNOWN
 
 
@@ -175,7 +176,7 @@ def test_chains_in_a_circle_end() -> None:
         '"expr": [{"jump": {"target": "a"}}]}}'
         for chain in ("i", "a", "a")
     )
-    decision = nft(text).decide(PEER, HERE, 1, "eth0")
+    decision = decide(nft(text), PEER, HERE, 1, "eth0")
     assert decision.action is Action.UNKNOWN
     assert "too far" in decision.reason
 
@@ -184,7 +185,7 @@ def test_chains_in_a_circle_end() -> None:
 def test_a_very_large_rule_set_is_left_open_in_words() -> None:
     many = "\n".join(f"-A INPUT -p tcp -m tcp --dport {n % 65535 + 1} -j ACCEPT" for n in range(41_233))
     tables = parse_iptables_save(f"*filter\n:INPUT DROP [0:0]\n{many}\nCOMMIT\n", "ip")
-    decision = combine(iptables=tables).decide(PEER, HERE, 29500, "eth0")
+    decision = decide(combine(iptables=tables), PEER, HERE, 29500, "eth0")
     assert decision.action is Action.UNKNOWN
     assert "41,233 rules" in decision.reason
 
@@ -202,4 +203,4 @@ def test_very_many_boundaries_end_soon_and_leave_the_rest_open() -> None:
 def test_wrong_questions_are_errors_of_the_caller() -> None:
     for source, dest, port in ((PEER, "fd00::1", 1), (PEER, HERE, 0), ("nowhere", HERE, 1)):
         with pytest.raises(ValueError, match=r"."):
-            combine().decide(source, dest, port)
+            decide(combine(), source, dest, port)

@@ -68,7 +68,7 @@ def test_what_a_device_says() -> None:
     entry = table("v1.2_two_superpods").entries[3]
     assert (entry.rank, entry.server, entry.device, entry.super_device) == (3, "pod-a-2", 1, 3)
     assert (entry.address, entry.backup) == ("10.22.1.32", "10.22.0.32")
-    assert [entry.port(name) for name in ("device_port", "backup_device_port", "host_port")] == [
+    assert [entry.ports.get(name) for name in ("device_port", "backup_device_port", "host_port")] == [
         17001,
         17002,
         18002,

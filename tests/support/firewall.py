@@ -1,0 +1,20 @@
+"""What a rule set does with a connection to one port."""
+
+from __future__ import annotations
+
+from doctor.firewall import Decision, Ruleset
+from doctor.firewall.packet import EPHEMERAL
+
+
+def decide(
+    rules: Ruleset,
+    source: str,
+    dest: str,
+    port: int,
+    interface: str | None = None,
+    ephemeral: tuple[int, int] = EPHEMERAL,
+    *,
+    incoming: bool = True,
+) -> Decision:
+    (span,) = rules.decide_ports(source, dest, port, port, interface, ephemeral, incoming=incoming)
+    return span.decision

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 from doctor.firewall.iptables_tokens import IptablesOption, masked, number
 from doctor.firewall.rules import REWRITING, Field, RuleVerdict, SetMark, Step, Untrack, VerdictKind
@@ -43,21 +43,20 @@ def target_steps(name: str, given: list[IptablesOption], goto: bool, chains: Con
 
 def _mark(given: list[IptablesOption], field: Field) -> SetMark:
     """`--set-xmark value/mask` clears the mask and xors the value; the others are forms of it."""
-    if len(given) != 1:
+    pair = masked(given[0].value) if len(given) == 1 else None
+    if pair is None or given[0].name not in _MARKS:
         return SetMark(field, None)
-    option = given[0]
-    pair, plain = masked(option.value), number(option.value)
-    if option.name == "--set-xmark" and pair is not None:
-        return SetMark(field, pair[1], pair[0])
-    if option.name == "--set-mark" and pair is not None:
-        return SetMark(field, pair[1] | pair[0], pair[0])
-    if option.name == "--and-mark" and plain is not None:
-        return SetMark(field, ~plain & WORD)
-    if option.name == "--or-mark" and plain is not None:
-        return SetMark(field, plain, plain)
-    if option.name == "--xor-mark" and plain is not None:
-        return SetMark(field, 0, plain)
-    return SetMark(field, None)
+    return SetMark(field, *_MARKS[given[0].name](*pair))
+
+
+_MARKS: dict[str, Callable[[int, int], tuple[int, int]]] = {
+    "--set-xmark": lambda value, mask: (mask, value),
+    "--set-mark": lambda value, mask: (mask | value, value),
+    "--and-mark": lambda value, _: (~value & WORD, 0),
+    "--or-mark": lambda value, _: (value, value),
+    "--xor-mark": lambda value, _: (0, value),
+}
+"""Of a value and its mask, the bits to clear and the bits to flip."""
 
 
 def _connmark(given: list[IptablesOption]) -> SetMark:

@@ -89,7 +89,7 @@ class State:
 
     def next_packet(self) -> State:
         """What the next packet of the same connection starts with."""
-        return State(ctmark=self.ctmark, tracked=None if self.tracked is not True else True)
+        return State(ctmark=self.ctmark, tracked=self.tracked or None)
 
     def blurred(self) -> State:
         """Marks forgotten: stands for very many states at once."""

@@ -13,17 +13,14 @@ from doctor.job.launch.directory import Directory, as_address
 from doctor.job.launch.files import read_launch_files
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.processes import JobProcess, launch_of_processes
-from doctor.job.launch.ranks import Clash, device_conflicts
 
 __all__ = [
-    "Clash",
     "Directory",
     "JobProcess",
     "Launch",
     "ProcessEnv",
     "as_address",
     "common_env",
-    "device_conflicts",
     "launch_of_processes",
     "read_launch_files",
 ]

@@ -133,17 +133,12 @@ class _Shell:
         """Take reserved words off the front, and keep account of the blocks that they open and close."""
         while words:
             word = words[0].plain
-            if word in ("then", "do", "{", "}", "!", "time"):
-                words = words[1:]
-            elif word in ("if", "while", "until"):
+            if word in ("if", "while", "until"):
                 self._enter("if" if word == "if" else "loop")
-                words = words[1:]
             elif word in ("elif", "else"):
                 self._other_branch("if")
-                words = words[1:]
             elif word in ("fi", "done", "esac"):
                 self._close({"fi": "if", "done": "loop", "esac": "case"}[word])
-                words = words[1:]
             elif word in ("for", "select"):
                 self._enter("loop")
                 if len(words) > 1 and words[1].plain:
@@ -153,9 +148,10 @@ class _Shell:
                 self._enter("case")
                 return []
             elif word == "function":
-                words = words[2:]
-            else:
+                words = words[1:]  # its name goes as well
+            elif word not in ("then", "do", "{", "}", "!", "time"):
                 break
+            words = words[1:]
         if end == ")" and self.frames and self.frames[-1].kind == "case":
             self._other_branch("case")
             return []  # the pattern of a branch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, Literal
 
 from doctor.errors import UsageError
@@ -49,16 +50,15 @@ def make_table(servers: Sequence[LiveServer], form: MakeForm, architecture: str 
 def _current(servers: Sequence[LiveServer], form: str) -> dict[str, Any]:
     listed: list[dict[str, Any]] = []
     pods: dict[str, list[dict[str, str]]] = {}
-    rank = 0
+    ranks = count()
     for server in servers:
         entry: dict[str, Any] = {"server_id": server.id}
         if form == "1.2":
             entry["host_ip"] = server.address
             pods.setdefault(server.devices[0].super_pod or "", []).append({"server_id": server.id})
-        entry["device"] = [_device(rank + n, device, form) for n, device in enumerate(_ascending(server))]
+        entry["device"] = [_device(next(ranks), device, form) for device in _ascending(server)]
         if form == "1.0":
             entry["host_nic_ip"] = "reserve"  # MindSpore's own tool writes it; newer HCCL passes over it
-        rank += len(server.devices)
         listed.append(entry)
     document = {"version": form, "server_count": str(len(servers)), "server_list": listed}
     if form == "1.2":

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.job.launch import Directory, Launch, ProcessEnv, device_conflicts
+from doctor.job.launch import Directory, Launch, ProcessEnv
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.launcher import Master
 from doctor.job.launch.rank_env import (
@@ -21,7 +21,7 @@ from doctor.job.launch.rank_env import (
     shared_options,
     world_of,
 )
-from doctor.job.launch.ranks import Clash, counted, missing_ranks
+from doctor.job.launch.ranks import Clash, counted, device_conflicts, missing_ranks
 from tests.support.launches import table_rank, torch_rank, worker
 
 

@@ -16,50 +16,28 @@ _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
 """One that its line does not close ends with the line, so that one lost quotation mark does not turn all that
 follows inside out."""
 
-_STRING_OR_COMMENT = re.compile(_STRING + r"|//[^\n]*|\#[^\n]*|/\*")
-_STRING_OR_COMMA = re.compile(_STRING + r"|,(?=[ \t\r\n]*[}\]])")
+_COMMENT = re.compile(rf"(?P<stays>{_STRING}|/\*(?!(?s:.*?)\*/)(?s:.*))|//[^\n]*|\#[^\n]*|/\*(?s:.*?)\*/")
+"""A block comment that is not closed stays, and all that follows with it."""
+_COMMA = re.compile(rf"(?P<stays>{_STRING})|,(?=[ \t\r\n]*[}}\]])")
 _CHARACTER = re.compile(r"[^\n]")
 
 
-def without_comments(text: str) -> tuple[str, list[int]]:
-    """The text with blanks in place of comments, so that offsets stay; and where the comments began.
-
-    A block comment that is not closed stays.
-    """
-    pieces: list[str] = []
-    starts: list[int] = []
-    done = 0
-    for start, end in _comment_spans(text):
-        pieces += text[done:start], _CHARACTER.sub(" ", text[start:end])
-        starts.append(start)
-        done = end
-    return "".join([*pieces, text[done:]]), starts
-
-
-def without_trailing_commas(text: str) -> tuple[str, list[int]]:
-    """The same for commas before a closing bracket. The text holds no comments any more."""
-    starts = [match.start() for match in _STRING_OR_COMMA.finditer(text) if match[0] == ","]
-    pieces = [text[start + 1 : end] for start, end in zip([-1, *starts], [*starts, len(text)], strict=True)]
-    return " ".join(pieces), starts
-
-
 def plain_json(text: str) -> str:
-    """The text without either, all else at its place."""
-    return without_trailing_commas(without_comments(text)[0])[0]
+    """The text without comments and trailing commas, all else at its place."""
+    return _without(_COMMA, _without(_COMMENT, text)[0])[0]
 
 
-def _comment_spans(text: str) -> Iterator[tuple[int, int]]:
-    done = 0
-    while match := _STRING_OR_COMMENT.search(text, done):
-        done = match.end()
-        if match[0][0] == '"':
-            continue
-        if match[0] == "/*":
-            closed = text.find("*/", done)
-            if closed < 0:
-                return
-            done = closed + 2
-        yield match.start(), done
+def _without(pattern: re.Pattern[str], text: str) -> tuple[str, list[int]]:
+    """The text with blanks in place of what is found, so that offsets stay; and where each of these began."""
+    starts: list[int] = []
+
+    def blank(match: re.Match[str]) -> str:
+        if match["stays"]:
+            return match[0]
+        starts.append(match.start())
+        return _CHARACTER.sub(" ", match[0])
+
+    return pattern.sub(blank, text), starts
 
 
 LONGEST_INTEGER = 15
@@ -78,8 +56,8 @@ class Decoded(NamedTuple):
 
 
 def decode(text: str) -> Decoded:
-    plain, comments = without_comments(text)
-    plain, commas = without_trailing_commas(plain)
+    plain, comments = _without(_COMMENT, text)
+    plain, commas = _without(_COMMA, plain)
     places = Places(plain)
     flaws = [*_comments(Places(text), comments), *_commas(Places(text), commas)]
     odd: list[str] = []

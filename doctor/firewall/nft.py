@@ -31,9 +31,12 @@ class _Table(msgspec.Struct):
     name: str
 
 
-class _Chain(msgspec.Struct):
+class _Part(msgspec.Struct):
     family: str
     table: str
+
+
+class _Chain(_Part):
     name: str
     type: str | None = None
     hook: str | None = None
@@ -42,16 +45,12 @@ class _Chain(msgspec.Struct):
     dev: str | list[str] | None = None
 
 
-class _Rule(msgspec.Struct):
-    family: str
-    table: str
+class _Rule(_Part):
     chain: str
     expr: list[Any] = []
 
 
-class _Set(msgspec.Struct):
-    family: str
-    table: str
+class _Set(_Part):
     name: str
     elem: list[Any] = []
     flags: Any = ()

@@ -14,7 +14,9 @@ def ranges(numbers: Iterable[int]) -> list[str]:
     return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
 
 
-def ranks_text(ranks: Iterable[int]) -> str:
-    """ "rank 3", "ranks 0-2, 5"."""
+def ranks_text(ranks: Iterable[int], what: str = "rank", most: int | None = None) -> str:
+    """ "rank 3", "ranks 0-2, 5"; no more than `most` ranges."""
     numbers = set(ranks)
-    return f"rank{'' if len(numbers) == 1 else 's'} {', '.join(ranges(numbers))}"
+    texts = ranges(numbers)
+    more = f" and {len(texts) - most} more" if most and len(texts) > most else ""
+    return f"{what}{'' if len(numbers) == 1 else 's'} {', '.join(texts[:most])}{more}"

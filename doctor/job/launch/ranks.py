@@ -11,7 +11,7 @@ from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.launchers import MARKS, NUMBERS
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import rank_of, role_of, role_variable, world_of
-from doctor.text.ranks import ranges
+from doctor.text.ranks import ranks_text
 
 MOST_RANKS = 200_000
 """No job has a larger world."""
@@ -168,8 +168,5 @@ def may_be_inherited(launch: Launch, same: Sequence[ProcessEnv]) -> bool:
 
 
 def counted(numbers: Iterable[int], what: str = "rank") -> str:
-    """ "rank 3", "ranks 0-2, 5" """
-    some = set(numbers)
-    texts = ranges(some)
-    shown = ", ".join(texts[:12]) + (f" and {len(texts) - 12} more" if len(texts) > 12 else "")
-    return f"{what}{'s' if len(some) > 1 else ''} {shown}"
+    """ "rank 3", "ranks 0-2, 5 and 3 more" """
+    return ranks_text(numbers, what, most=12)

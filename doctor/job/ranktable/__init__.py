@@ -7,7 +7,6 @@ make_table(servers, "1.0")           a table of live devices
 Whether the hosts really have these devices is not known here.
 """
 
-from doctor.job.ranktable.judge import judge
 from doctor.job.ranktable.make import LiveDevice, LiveServer, make_table
 from doctor.job.ranktable.model import (
     Flaw,
@@ -17,7 +16,7 @@ from doctor.job.ranktable.model import (
     Spot,
     board_architecture,
 )
-from doctor.job.ranktable.read import read_table
+from doctor.job.ranktable.read import judge, read_table
 
 __all__ = [
     "Flaw",

@@ -60,6 +60,7 @@ def decode(text: str) -> Decoded:
     plain, commas = _without(_COMMA, plain)
     places = Places(plain)
     flaws = [*_comments(Places(text), comments), *_commas(Places(text), commas)]
+    # What Python's decoder lets pass although it should not.
     odd: list[str] = []
     doubled: list[object] = []
 

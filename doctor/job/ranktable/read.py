@@ -1,4 +1,4 @@
-"""A rank table's text -> what it says, and every flaw of the file at once.
+"""A rank table's text -> what it says, and every flaw at once: of the file, then of what it says.
 
 A slip that hides nothing (comments, trailing commas, a byte order mark, a key given twice) is a flaw, and the
 table is read all the same.
@@ -6,11 +6,17 @@ table is read all the same.
 
 from __future__ import annotations
 
-from doctor.job.ranktable.decode import decode
+from itertools import islice
+
+from doctor.job.ranktable.addresses import ADDRESS_RULES
+from doctor.job.ranktable.case import TableRules
+from doctor.job.ranktable.decode import decode, plain_json
 from doctor.job.ranktable.fields import Fields, TableNode
-from doctor.job.ranktable.flaws import Places, UnplacedFlaw, found, outline, settle
+from doctor.job.ranktable.flaws import ENOUGH, Places, UnplacedFlaw, found, outline, settle
 from doctor.job.ranktable.form import form_of, read_levels, read_status
+from doctor.job.ranktable.grouping import grouping
 from doctor.job.ranktable.model import Flaw, RankTable
+from doctor.job.ranktable.ranks import RANK_RULES
 from doctor.job.ranktable.servers import read_groups, read_servers
 from doctor.model import Severity
 from doctor.text.textfile import LIMIT, shown
@@ -45,6 +51,18 @@ def read_table(text: str) -> tuple[RankTable | None, tuple[Flaw, ...]]:
     fields = Fields(places, outline(places.text))
     table = _read(fields, TableNode(value, ()), text)
     return table, settle([*flaws, *fields.flaws], places)
+
+
+def judge(table: RankTable, product: str | None = None) -> tuple[Flaw, ...]:
+    """What is wrong with a table that could be read, judged by the file alone.
+
+    `product` as in the report (`atlas-a2`); None where it is not known, or differs between hosts.
+    """
+    places = Places(plain_json(table.text))
+    ranks = TableRules(table, "rank-table-ranks", places)
+    groups = TableRules(table, "rank-table-grouping", places)
+    flaws = [flaw for rule in (*RANK_RULES, *ADDRESS_RULES) for flaw in islice(rule(ranks), ENOUGH)]
+    return settle([*flaws, *grouping(groups, product)], places)
 
 
 def _read(fields: Fields, root: TableNode, text: str) -> RankTable | None:

@@ -67,7 +67,8 @@ def accepted(fate: Fate) -> Decision:
 
 def stopped(fate: Fate, packet: Packet) -> Decision:
     """The decision for a packet that some way, or every way, ends in something else than acceptance."""
-    which = "" if packet.first else _FOLLOWING[packet.reply]
+    following = "the answers to the first packet" if packet.reply else "the packets after the first"
+    which = "" if packet.first else following
     sure = not fate.alive and VerdictKind.UNKNOWN not in fate.ends
     if sure and len(fate.ends) == 1:
         kind, way = next(iter(fate.ends.items()))
@@ -79,9 +80,6 @@ def stopped(fate: Fate, packet: Packet) -> Decision:
     doubts = [way.doubt, *(other.doubt for other in fate.alive.values())]
     reason = next(filter(None, doubts), "the rules leave it open")
     return _decision(Action.UNKNOWN, way, f"{which}: {reason}" if which else reason)
-
-
-_FOLLOWING = {True: "the answers to the first packet", False: "the packets after the first"}
 
 
 def _ufw(chain: str) -> bool:

@@ -149,19 +149,14 @@ class Fields:
                 yield TableNode(value, (*node.path, key, index), node.who)
             else:
                 message = f"element {index + 1} of {key} is not an object"
-                self.complain(node, key, message, "an object in braces", _kind(value))
+                actual = "a list" if isinstance(value, list) else shown(str(value))
+                self.complain(node, key, message, "an object in braces", actual)
 
     def _member(self, node: TableNode, key: str, kind: str, needed: bool) -> object:
         value = node.members.get(key, _ABSENT)
         if value is _ABSENT and needed:
             self.complain(node, None, f"{key} is missing", f'"{key}": {kind}', f'no "{key}"')
         return value
-
-
-def _kind(value: object) -> str:
-    if value is None or isinstance(value, (bool, str, int, float)):
-        return shown(str(value))
-    return "a list"
 
 
 def is_address(text: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -96,13 +96,14 @@ def vote_across(cell: Cell, values: Mapping[int, Hashable]) -> Vote | None:
     return found
 
 
-def vote_of_most(
-    cell: Cell, values: Mapping[int, str], basis: Callable[[int], Hashable | None]
-) -> Vote | None:
-    """The vote of the largest group of places with an equal basis, which must agree in every bit."""
+def vote_of_most(cell: Cell, values: Mapping[int, str], basis: Mapping[int, Hashable | None]) -> Vote | None:
+    """The vote of the largest group of places with an equal basis, which must agree in every bit. Without a
+    known basis a place has no vote.
+    """
     groups: dict[Hashable, dict[int, str]] = defaultdict(dict)
     for place, value in values.items():
-        groups[basis(place)][place] = value
+        if basis[place] is not None:
+            groups[basis[place]][place] = value
     return vote_across(cell, max(groups.values(), key=len)) if groups else None
 
 

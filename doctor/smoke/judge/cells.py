@@ -7,9 +7,10 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from doctor.smoke.events import BatchHashes, Started, TrainStep
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.onhost.shape import CellShape
-from doctor.smoke.result import BatchHashes, RankSeen, SmokeResult, Started, TrainStep
+from doctor.smoke.result import RankSeen, SmokeResult
 
 NOT_ARITHMETIC = ("python", "numpy")
 """Versions that do not change what torch computes."""

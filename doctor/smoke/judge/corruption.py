@@ -11,10 +11,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from doctor.model import Evidence
+from doctor.smoke.events import Audit
 from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote, vote_of_most
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
-from doctor.smoke.result import Audit, SmokeResult
+from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-corruption"
 

@@ -74,12 +74,12 @@ def ending_words(seen: RankSeen) -> str:
     """What became of its process, after "its process"."""
     number = signal_of(seen)
     if number is not None:
-        return _SIGNALS.get(number, f"was killed by {_signal_name(number)}")
+        return _SIGNALS.get(number, f"was killed by {signal_name(number)}")
     code = seen.exit.code if seen.exit else None
     return f"ended by itself with exit status {'?' if code is None else code} and no exception"
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from doctor.model import Evidence
+from doctor.smoke.events import BatchHashes
 from doctor.smoke.judge.cells import Cell, cells
 from doctor.smoke.judge.charge import Charge, since_text
 from doctor.smoke.onhost.corpus import reference_batch
-from doctor.smoke.result import BatchHashes, SmokeResult
+from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-mask-divergence"
 PARTS = ("tokens", "mask", "labels")

@@ -11,7 +11,7 @@ from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.exits import said
 from doctor.smoke.judge.phrases import one_line
-from doctor.smoke.judge.stopped_cell import EndedCell, everybody
+from doctor.smoke.judge.stopped_cell import EndedCell, only_host
 
 _SEEN = {
     "dropped": "get no answer (dropped)",
@@ -109,7 +109,7 @@ def lost_each_other(cell: EndedCell) -> Charge:
         expected="connections stay up until the run is over",
         actual=f"{len(cell.fallen)} of {len(cell.ranks)} ranks lost a connection",
         ranks=lone,
-        hosts=suspects or (() if lone else everybody(cell)),
+        hosts=suspects or (() if lone else only_host(cell)),
         victims=tuple(
             seen.rank
             for seen in cell.ranks

@@ -9,9 +9,10 @@ from statistics import median
 from typing import NamedTuple
 
 from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import arithmetic
 from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.result import RankSeen, SmokeResult, TrainStep
+from doctor.smoke.result import RankSeen, SmokeResult
 
 SKIPPED = 3
 """First steps, in which caches fill and kernels compile."""

@@ -121,6 +121,11 @@ class EndedCell:
         guilty = set(ranks)
         return tuple(seen.rank for seen in self.ranks if seen.rank not in guilty)
 
+    def python_of(self, seen: RankSeen) -> str:
+        """The interpreter of a rank's host; empty where it is not known."""
+        host = self.result.host(self.plan.seat(seen.rank).host)
+        return host.python if host else ""
+
 
 def cells_with(result: SmokeResult, *causes: Cause) -> Iterator[EndedCell]:
     """The cells that the rules of these causes have."""
@@ -171,16 +176,16 @@ def where(seen: RankSeen) -> tuple[str, int | None]:
     return phase, step if phase == "train" else None
 
 
-def by_host(plan: SmokePlan, ranks: Iterable[int]) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
+def by_host(plan: SmokePlan, ranks: Iterable[RankSeen]) -> Iterator[tuple[tuple[str, ...], list[RankSeen]]]:
     """Culprits, one host after another; the host itself is named when it is all of its several ranks."""
-    hosts: dict[str, list[int]] = {}
-    for rank in sorted(ranks):
-        hosts.setdefault(plan.seat(rank).host, []).append(rank)
-    for host, mine in hosts.items():
-        whole = len(mine) > 1 and len(mine) == len(plan.on(host))
-        yield (host,) if whole else (), tuple(mine)
+    hosts: dict[str, list[RankSeen]] = {}
+    for seen in sorted(ranks, key=lambda seen: seen.rank):
+        hosts.setdefault(plan.seat(seen.rank).host, []).append(seen)
+    for host, here in hosts.items():
+        whole = len(here) > 1 and len(here) == len(plan.on(host))
+        yield (host,) if whole else (), here
 
 
-def everybody(cell: EndedCell) -> tuple[str, ...]:
+def only_host(cell: EndedCell) -> tuple[str, ...]:
     """Whom a fault of all ranks is laid to: their host where there is one only, else nobody."""
     return cell.hosts if len(cell.hosts) == 1 else ()

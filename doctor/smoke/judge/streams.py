@@ -11,11 +11,12 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.events import Started
 from doctor.smoke.judge.cells import Vote, vote
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.draws import judge_draws
 from doctor.smoke.onhost.streamplan import reference_fingerprint
-from doctor.smoke.result import SmokeResult, Started
+from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-mask-divergence"
 LIBRARY = {"numpy-pcg64": "numpy", "device": "torch"}

@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from doctor.smoke.events import Event
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES, SIZE, Page, read
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
-from doctor.smoke.result import Event
 
 EventType = TypeVar("EventType", bound=msgspec.Struct)
 STILL = 3.0

@@ -145,7 +145,10 @@ def _follows(plan: SmokePlan, charge: Charge, grounds: Iterable[Charge], earlier
             continue
         phase, step, within = _moment(ground)
         if ground in earlier:
-            if (_began(ground) if ground.check == MISMATCH else (phase, step, 0)) <= moment:
+            # A call left out pairs with the next of the same kind for several steps before two looks have
+            # shown it, and the first wrong sum is that of a rank without fault.
+            early = (min(phase, TRAIN), -math.inf, 0)
+            if (early if ground.check == MISMATCH else (phase, step, 0)) <= moment:
                 return True
         elif (phase, step, within) < moment:
             return True
@@ -156,11 +159,3 @@ def _confused(plan: SmokePlan, charge: Charge, ground: Charge) -> bool:
     """Whether a call of the collectives phase met another one than its own: its result is nobody's fault."""
     same = not _cells(plan, charge).isdisjoint(_cells(plan, ground))
     return same and ground.check == MISMATCH and _moment(ground)[0] <= _moment(charge)[0]
-
-
-def _began(mismatch: Charge) -> Moment:
-    """Since when calls may have met the wrong ones. A call left out pairs with the next of the same kind for
-    several steps before two looks have shown it, and the first wrong sum is that of a rank without fault.
-    """
-    phase = min(_moment(mismatch)[0], TRAIN)
-    return (phase, -math.inf, 0)

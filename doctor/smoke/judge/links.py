@@ -65,16 +65,13 @@ def judge_links(result: SmokeResult) -> Iterator[Charge]:
 
 def perhaps_slow_hosts(result: SmokeResult) -> list[str]:
     """Those that were slow each time by what a steady network shows, but not beyond the noise of this one."""
-    found = []
-    for stages, hosts in _measured(result):
-        noise = _repeat_noise(stages)
-        found += [
-            host
-            for host in hosts
-            if all(_is_below(stage.rates, host, 1 - SLOWER_IF_NOISY) for stage in stages)
-            and not _is_slow_each_time(stages, host, noise)
-        ]
-    return found
+    return [
+        host
+        for stages, hosts in _measured(result)
+        for host in hosts
+        if all(_is_below(stage.rates, host, 1 - SLOWER_IF_NOISY) for stage in stages)
+        and not _is_slow_each_time(stages, host, _repeat_noise(stages))
+    ]
 
 
 def too_noisy(result: SmokeResult) -> bool:
@@ -128,9 +125,9 @@ def _split(values: Mapping[Pair, float], host: str) -> tuple[list[float], list[f
 def _repeat_noise(stages: Sequence[Stage]) -> float:
     """How far a pair is from itself when it meets again, as a standard deviation of logarithms."""
     first, second = (stage.rates for stage in stages)
-    apart = [abs(math.log(rate / second[pair])) for pair, rate in first.items() if pair in second]
+    apart = [abs(math.log(rate / second[pair])) for pair, rate in first.items()]
     if len(apart) < FEW_PAIRS:
-        return max(apart) if apart else math.inf  # a median of so few is often too small by luck
+        return max(apart)  # a median of so few is often too small by luck
     return MAD * median(apart) / math.sqrt(2)
 
 
@@ -185,8 +182,6 @@ def _is_late(trips: Mapping[Pair, float], host: str, least: float) -> bool:
 
 def _pair_is_slow(rates: Mapping[Pair, float], pair: Pair, repeat: float) -> bool:
     """Both ends are fast with everybody else."""
-    if pair not in rates:
-        return False
     others = {other: rate for other, rate in rates.items() if other != pair}
     if any(all(end not in other for other in others) for end in pair):
         return False
@@ -272,8 +267,8 @@ def _table(stages: Sequence[Stage], host: str) -> str:
     pairs = sorted(stages[0].rates, key=lambda pair: (host not in pair, stages[0].rates[pair]))
     lines = []
     for pair in pairs[:24]:
-        rates = " and ".join(_rate(stage.rates[pair]) for stage in stages if pair in stage.rates)
-        trips = " and ".join(_trip(stage.trips[pair]) for stage in stages if pair in stage.trips)
+        rates = " and ".join(_rate(stage.rates[pair]) for stage in stages)
+        trips = " and ".join(_trip(stage.trips[pair]) for stage in stages)
         lines.append(f"{pair[0]} <-> {pair[1]}: {rates}; round trip {trips}")
     return "\n".join(lines)
 

@@ -36,12 +36,10 @@ def failing_network(cell: EndedCell) -> tuple[Blame, ...]:
     if mesh is None:
         return ()
     return tuple(
-        blame for blame in culprits(mesh.links) if any(_concerns(link, cell) for link in blame.links)
+        blame
+        for blame in culprits(mesh.links)
+        if any({link.source, link.target} <= set(cell.hosts) for link in blame.links)
     )
-
-
-def _concerns(link: Link, cell: EndedCell) -> bool:
-    return link.source in cell.hosts and link.target in cell.hosts
 
 
 def network_charges(

@@ -23,7 +23,6 @@ class AgentReady(Message, frozen=True, tag="ready"):
 
 
 class Imported(Message, frozen=True, tag="imported"):
-    seconds: Seconds
     path: Text = ""
     torch: Text = ""
 

@@ -83,29 +83,25 @@ def vote(values: Mapping[int, Hashable]) -> Vote | None:
     return Vote(tuple(sorted(values)), False)
 
 
-def vote_across(cell: Cell, values: Mapping[int, Hashable]) -> Vote | None:
-    """The same, of places. Voters on one host may share a fault of that host: alone they are not a majority
-    over another host.
-    """
-    found = vote(values)
-    if found is None or not found.decided:
-        return found
-    host = cell.shape.host_of
-    most = {host(place) for place in values if place not in found.odd}
-    if len(most) == 1 and any(host(place) not in most for place in found.odd):
-        return Vote(tuple(sorted(values)), False)
-    return found
-
-
 def vote_of_most(cell: Cell, values: Mapping[int, str], basis: Mapping[int, Hashable | None]) -> Vote | None:
     """The vote of the largest group of places with an equal basis, which must agree in every bit. Without a
     known basis a place has no vote.
+
+    Voters on one host may share a fault of that host: alone they are not a majority over another host.
     """
     groups: dict[Hashable, dict[int, str]] = defaultdict(dict)
     for place, value in values.items():
         if basis[place] is not None:
             groups[basis[place]][place] = value
-    return vote_across(cell, max(groups.values(), key=len)) if groups else None
+    most = max(groups.values(), key=len, default={})
+    found = vote(most)
+    if found and found.decided:
+        right, odd = (
+            {cell.shape.host_of(place) for place in side} for side in (most.keys() - found.odd, found.odd)
+        )
+        if len(right) == 1 and odd != right:
+            return Vote(tuple(sorted(most)), False)
+    return found
 
 
 def arithmetic(started: Started | None) -> Hashable:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
@@ -105,16 +106,11 @@ def _merged(names: list[str], charges: list[Charge]) -> Charge:
     first = charges[0]
     if len(charges) == 1:
         return first
-    return Charge(
-        check=CHECK,
-        kind="library",
+    return replace(
+        first,
         summary=f"the same seed gives other random numbers there from {', '.join(names)}",
         expected="; ".join(charge.expected for charge in charges),
         actual="; ".join(charge.actual for charge in charges),
-        ranks=first.ranks,
-        phase="start",
-        confidence=first.confidence,
-        undecided=first.undecided,
         evidence=tuple(evidence for charge in charges for evidence in charge.evidence),
         commands=tuple(dict.fromkeys(command for charge in charges for command in charge.commands)),
     )

@@ -8,7 +8,6 @@ import resource
 import select
 import signal
 import subprocess
-import time
 from typing import TYPE_CHECKING, Any
 
 from doctor.agents.onhost.bundle import command
@@ -40,7 +39,6 @@ class HostRanks:
         self.python = ""
         self.trouble = ""
         self.state_changed = False
-        self.began = time.monotonic()
         self._forkserver = None  # type: subprocess.Popen[bytes] | None
         self._report = self._output = self._life = -1
         self._reported = self._words = b""
@@ -59,7 +57,7 @@ class HostRanks:
             env = environment(env, interface)
             timeout = float(told["timeout"])
             self.ranks = [
-                Rank(int(seat["rank"]), index, int(seat["place"]), _config(told, seat, timeout, interface))
+                Rank(int(seat["rank"]), index, int(seat["place"]), _config(told, seat, timeout))
                 for index, seat in enumerate(told["ranks"][:MOST_RANKS])
             ]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -185,10 +183,7 @@ class HostRanks:
         what = report.get("what")
         if what == "imported":
             self.python = report["path"]
-            seconds = round(time.monotonic() - self.began, 3)
-            said.append(
-                {"say": "imported", "seconds": seconds, "path": self.python, "torch": report["torch"]}
-            )
+            said.append({"say": "imported", "path": self.python, "torch": report["torch"]})
         elif what == "failed":
             self.trouble = str(report["text"])
         elif what == "store":
@@ -258,14 +253,11 @@ class HostRanks:
         return end_children(END_SECONDS)
 
 
-def _config(
-    told: "dict[str, Any]", seat: "dict[str, Any]", timeout: float, interface: Any
-) -> "dict[str, Any]":
+def _config(told: "dict[str, Any]", seat: "dict[str, Any]", timeout: float) -> "dict[str, Any]":
     cell = str(int(seat["cell"]))
-    config = {name: seat[name] for name in ("cell", "local", "device", "rank")}
+    config = {name: seat[name] for name in ("cell", "local", "device")}
     inject = (told.get("inject") or {}).get(cell) or []
-    config.update(shape=told["shapes"][cell], timeout=timeout, inject=inject, interface=interface)
-    return config
+    return dict(config, shape=told["shapes"][cell], timeout=timeout, inject=inject)
 
 
 def _allow_descriptors(wanted: int) -> None:

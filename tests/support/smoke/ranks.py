@@ -190,7 +190,6 @@ def _be_rank(place: int, wish: dict[str, Any], memory: mmap.mmap, events: int, g
         "rank": place,
         "timeout": TIMEOUT,
         "inject": wish["inject"],
-        "interface": None,
     }
     rank.run(config, place, page, events, go, stack)
 

@@ -96,10 +96,9 @@ def vote_of_most(cell: Cell, values: Mapping[int, str], basis: Mapping[int, Hash
     most = max(groups.values(), key=len, default={})
     found = vote(most)
     if found and found.decided:
-        right, odd = (
-            {cell.shape.host_of(place) for place in side} for side in (most.keys() - found.odd, found.odd)
-        )
-        if len(right) == 1 and odd != right:
+        host = cell.shape.host_of
+        right = {host(place) for place in most if place not in found.odd}
+        if len(right) == 1 and right != {host(place) for place in found.odd}:
             return Vote(tuple(sorted(most)), False)
     return found
 

@@ -92,7 +92,10 @@ def _stalled(cell: EndedCell) -> Iterator[Charge]:
         guilty = [cell.ranks[place] for place in stall.places]
         proved = [seen for seen in guilty if len(looks(seen)) > 1]
         if not proved:
-            yield _nobody(cell, "unproved", _unproved(cell, guilty), guilty)
+            waiting = ranks_text(_waiting_for(cell, guilty))
+            names = ranks_text(seen.rank for seen in guilty)
+            what = f"{waiting} wait for {names}, whose page could be read only once: that proves nothing"
+            yield _nobody(cell, "unproved", what, guilty)
         for hosts, here in by_host(cell.plan, proved):
             yield _outside(cell, hosts, here, guilty)
     elif stall.kind == "alone" and cell.shape.world == 1:
@@ -203,12 +206,6 @@ def _inside_words(cell: EndedCell, sinks: Sequence[RankSeen]) -> str:
     first = min(calls.values(), key=lambda call: call.position)
     names = ranks_text(rank for rank, call in calls.items() if call == first)
     return f"{names} are all inside {call_words(first)} and it does not end"
-
-
-def _unproved(cell: EndedCell, guilty: Sequence[RankSeen]) -> str:
-    waiting = ranks_text(_waiting_for(cell, guilty))
-    names = ranks_text(seen.rank for seen in guilty)
-    return f"{waiting} wait for {names}, whose page could be read only once: that proves nothing"
 
 
 def _waiting_for(cell: EndedCell, late: Iterable[RankSeen]) -> list[int]:

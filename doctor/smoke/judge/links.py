@@ -96,7 +96,8 @@ def _measured(result: SmokeResult) -> Iterator[tuple[list[Stage], list[str]]]:
 
 def _noise(rates: Mapping[Pair, float], host: str) -> float:
     """How far the pairs without this host are from each other."""
-    return spread([math.log(rate) for rate in _split(rates, host)[1]])
+    others = [math.log(rate) for rate in _split(rates, host)[1]]
+    return spread(others) if others else 0.0
 
 
 def _stage(plan: SmokePlan, cell: Cell, stage: int) -> Stage:
@@ -144,10 +145,8 @@ def _is_slow_each_time(stages: Sequence[Stage], host: str, noise: float) -> bool
 
 
 def _is_slow(rates: Mapping[Pair, float], host: str, repeat: float) -> bool:
-    own, others = _split(rates, host)
-    if not others:
-        return False
-    return _is_below(rates, host, _limit(max(repeat, _noise(rates, host)), len(own)))
+    votes = len(_split(rates, host)[0])
+    return _is_below(rates, host, _limit(max(repeat, _noise(rates, host)), votes))
 
 
 def _is_below(rates: Mapping[Pair, float], host: str, part: float) -> bool:
@@ -204,24 +203,21 @@ def _trip(seconds: float) -> str:
 def _host_charge(plan: SmokePlan, stages: Sequence[Stage], host: str, slow: bool, late: bool) -> Charge:
     own, others = _medians([stage.rates for stage in stages], host)
     own_trip, other_trip = _medians([stage.trips for stage in stages], host)
-    words, expected, actual = [], [], []
+    found = []
     if slow:
-        words.append(
-            f"its network carries {_rate(own)}, {own / others:.0%} of what pairs of the other hosts do"
-        )
-        expected.append(f"about {_rate(others)}, as between the other hosts")
-        actual.append(_rate(own))
+        words = f"its network carries {_rate(own)}, {own / others:.0%} of what pairs of the other hosts do"
+        found.append((words, f"about {_rate(others)}, as between the other hosts", _rate(own)))
     if late:
-        words.append(f"round trips to it take {_trip(own_trip)}, and {_trip(other_trip)} between the others")
-        expected.append(f"round trips of about {_trip(other_trip)}")
-        actual.append(_trip(own_trip))
+        words = f"round trips to it take {_trip(own_trip)}, and {_trip(other_trip)} between the others"
+        found.append((words, f"round trips of about {_trip(other_trip)}", _trip(own_trip)))
+    summary, expected, actual = map("; ".join, zip(*found, strict=True))
     few = len({name for pair in stages[0].rates for name in pair}) < LEAST_FOR_PAIR
     return Charge(
         check=CHECK,
         kind="slow" if slow else "late",
-        summary="; ".join(words),
-        expected="; ".join(expected),
-        actual="; ".join(actual),
+        summary=summary,
+        expected=expected,
+        actual=actual,
         hosts=(host,),
         phase="bandwidth",
         confidence=Confidence.SUSPECT if few else Confidence.STRONG,

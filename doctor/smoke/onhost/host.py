@@ -56,10 +56,10 @@ class HostRanks:
             env = {str(name): str(value) for name, value in (told.get("env") or {}).items()}
             env = environment(env, interface)
             timeout = float(told["timeout"])
-            self.ranks = [
-                Rank(int(seat["rank"]), index, int(seat["place"]), _config(told, seat, timeout))
-                for index, seat in enumerate(told["ranks"][:MOST_RANKS])
-            ]
+            inject = list(told.get("inject") or ())
+            cell = {"cell": told["cell"], "shape": told["shape"], "timeout": timeout, "inject": inject}
+            seats = told["ranks"][:MOST_RANKS]
+            self.ranks = [Rank(index, seat, cell) for index, seat in enumerate(seats)]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise NotStarted(f"the agent did not understand what to start: {error!r}") from None
         except OSError as error:
@@ -251,13 +251,6 @@ class HostRanks:
             with contextlib.suppress(OSError):
                 os.killpg(self._forkserver.pid, signal.SIGKILL)
         return end_children(END_SECONDS)
-
-
-def _config(told: "dict[str, Any]", seat: "dict[str, Any]", timeout: float) -> "dict[str, Any]":
-    cell = str(int(seat["cell"]))
-    config = {name: seat[name] for name in ("cell", "local", "device")}
-    inject = (told.get("inject") or {}).get(cell) or []
-    return dict(config, shape=told["shapes"][cell], timeout=timeout, inject=inject)
 
 
 def _allow_descriptors(wanted: int) -> None:

@@ -187,7 +187,6 @@ def _be_rank(place: int, wish: dict[str, Any], memory: mmap.mmap, events: int, g
         "cell": 0,
         "local": place,
         "device": None,
-        "rank": place,
         "timeout": TIMEOUT,
         "inject": wish["inject"],
     }

@@ -124,7 +124,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
             host.ready_at = host.ready_at if host.ready else now
             host.ready, host.cores, host.load = True, said.cores, said.load
         elif isinstance(said, messages.Imported):
-            host.imported_at, host.python, host.torch = now, said.path, said.torch
+            host.imported_at, host.python = now, said.path
         elif isinstance(said, messages.Store):
             if host.host == self.plan.head:
                 self.store_port = said.port

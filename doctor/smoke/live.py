@@ -142,7 +142,6 @@ class LiveHost(RemoteAgent):
     looked: int = 0
     """The last look that it answered."""
     python: str = ""
-    torch: str = ""
     cores: int = 0
     load: float = 0.0
     reverse_dns: float | None = None

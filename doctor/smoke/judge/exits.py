@@ -59,15 +59,14 @@ def ended_badly(seen: RankSeen) -> bool:
 def way_of(seen: RankSeen) -> Death:
     """Of a rank that ended badly."""
     said = f"{seen.error.type}: {seen.error.text}" if seen.error else (seen.exit.words if seen.exit else "")
-    lost = bool(_CONNECTION.search(said))
     number = signal_of(seen)
-    if seen.error is not None:
-        return "connection" if lost else "exception"
-    if number == signal.SIGABRT:
-        return "connection" if lost else "aborted"
-    if number is not None:
+    if number not in (None, signal.SIGABRT):
         return "killed"
-    return "connection" if lost else "left"
+    if _CONNECTION.search(said):
+        return "connection"
+    if seen.error is not None:
+        return "exception"
+    return "left" if number is None else "aborted"
 
 
 def ending_words(seen: RankSeen) -> str:

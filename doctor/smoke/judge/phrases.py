@@ -17,9 +17,6 @@ _DOING = {
     "start": "preparing its libraries and its device",
     "ready": "waiting to be told where to join",
     "join": "joining the process group",
-    "collectives": "in the collectives phase",
-    "audit": "in the audit phase",
-    "bandwidth": "in the bandwidth phase",
     "done": "at its end",
 }
 _STATES = {

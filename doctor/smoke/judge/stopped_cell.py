@@ -67,11 +67,9 @@ class EndedCell:
         for place, seen in enumerate(self.ranks):
             pages = looks(seen)[-2:]
             known = [off_schedule(page, self.shape, place) for page in pages]
-            dead = seen.exit is not None
-            if dead and known and known[-1]:
+            sure = seen.exit is not None or (len(known) == 2 and known[0])
+            if sure and known and known[-1]:
                 found[seen.rank] = known[0] or known[-1]
-            elif len(known) == 2 and known[0] and known[1]:
-                found[seen.rank] = known[0]
         return found
 
     @cached_property
@@ -142,11 +140,8 @@ def _explained(cell: EndedCell) -> bool:
     end = cell.result.end
     if end.kind in ("exit", "stopped", "mismatch") and end.cell == cell.number:
         return False
-    for host in cell.hosts:
-        seen = cell.result.host(host)
-        if seen is not None and (seen.lost or (seen.trouble and end.kind in ("lost", "trouble"))):
-            return True
-    return False
+    hosts = [seen for seen in cell.result.hosts if seen.host in cell.hosts]
+    return any(seen.lost or (seen.trouble and end.kind in ("lost", "trouble")) for seen in hosts)
 
 
 def looks(seen: RankSeen) -> list[Sample]:
@@ -160,8 +155,7 @@ def last_look(seen: RankSeen) -> Sample | None:
 
 
 def phase_of(seen: RankSeen) -> str:
-    page = last_look(seen)
-    return page.phase if page else seen.phase
+    return place_of(seen)[0]
 
 
 def place_of(seen: RankSeen) -> tuple[str, int]:

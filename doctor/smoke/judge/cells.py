@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import NamedTuple
 
 from doctor.smoke.events import BatchHashes, Started, TrainStep
@@ -52,13 +53,10 @@ class Cell:
 
     def common_steps(self, places: Iterable[int]) -> list[dict[int, TrainStep]]:
         """For each step that all of them finished, from the first one: place -> what it reported."""
-        steps = {place: self.steps(place) for place in places}
-        found: list[dict[int, TrainStep]] = []
-        for number in range(self.shape.steps):
-            if not steps or any(number not in said for said in steps.values()):
-                break
-            found.append({place: said[number] for place, said in steps.items()})
-        return found
+        said = {place: self.steps(place) for place in places}
+        steps = range(self.shape.steps) if said else ()
+        common = takewhile(lambda step: all(step in known for known in said.values()), steps)
+        return [{place: known[step] for place, known in said.items()} for step in common]
 
 
 def cells(result: SmokeResult) -> Iterator[Cell]:

@@ -112,16 +112,19 @@ def _stalled(cell: EndedCell) -> Iterator[Charge]:
 def _inside(cell: EndedCell) -> Iterator[Charge]:
     """A collective that all its members have entered does not end."""
     sinks = [cell.ranks[place] for place in cell.stall.places]
-    call = _inside_words(cell, sinks)
+    calls = {seen.rank: cell.entries(seen.rank)[looks(seen)[-1].position - 1] for seen in sinks}
+    first = min(calls.values(), key=lambda call: call.position)
+    names = ranks_text(rank for rank, call in calls.items() if call == first)
+    what = f"{names} are all inside {call_words(first)} and it does not end"
     hosts = {cell.plan.seat(seen.rank).host for seen in sinks}
     if len(hosts) == 1:
-        found = _nobody(cell, "inside", f"{call}; all of its members are on this host", sinks)
+        found = _nobody(cell, "inside", f"{what}; all of its members are on this host", sinks)
         yield replace(found, hosts=tuple(hosts), confidence=Confidence.STRONG)
     elif failing_network(cell):
-        yield from network_charges(cell, call, *where(sinks[0]))
+        yield from network_charges(cell, what, *where(sinks[0]))
     else:
         known = "the hosts reach each other" if cell.result.mesh else "nobody tried the network meanwhile"
-        yield _nobody(cell, "inside", f"{call}; {known}, and no single rank is behind", sinks)
+        yield _nobody(cell, "inside", f"{what}; {known}, and no single rank is behind", sinks)
 
 
 def _outside(
@@ -199,13 +202,6 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
         evidence=evidence_of([last]),
         commands=("uptime", "top -b -n 1 | head -20"),
     )
-
-
-def _inside_words(cell: EndedCell, sinks: Sequence[RankSeen]) -> str:
-    calls = {seen.rank: cell.entries(seen.rank)[looks(seen)[-1].position - 1] for seen in sinks}
-    first = min(calls.values(), key=lambda call: call.position)
-    names = ranks_text(rank for rank, call in calls.items() if call == first)
-    return f"{names} are all inside {call_words(first)} and it does not end"
 
 
 def _waiting_for(cell: EndedCell, late: Iterable[RankSeen]) -> list[int]:

@@ -27,7 +27,6 @@ MOST_UNANSWERED = 3
 """After this many looks in a row an agent is given up, even if it still sends messages."""
 Meet = Callable[[], MeshResult | None]
 """Lets the hosts connect to each other, while their ranks hang."""
-Progress = Callable[[str], None]
 
 
 class SmokeRun:
@@ -47,7 +46,7 @@ class SmokeRun:
         timeout: float | None = None,
         until: float = math.inf,
         meet: Meet = lambda: None,
-        progress: Progress = lambda _: None,
+        progress: Callable[[str], None] = lambda _: None,
         patience: SmokePatience | None = None,
     ) -> None:
         self.began = time.monotonic()

@@ -93,8 +93,10 @@ def _audited(cell: Cell) -> Iterator[Charge]:
 
 
 def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[Charge]:
-    """A rank that shares its model with tensor-parallel peers computes with what they computed. So when
-    several ranks of one replica are off together, one of them is at fault and the others only repeat it.
+    """What one audit shows, a charge for each replica.
+
+    A rank that shares its model with tensor-parallel peers computes with what they computed. So when several
+    ranks of one replica are off together, one of them is at fault and the others only repeat it.
     """
     transient = {place for place, audit in audits.items() if audit.used != audit.votes[0]}
     odd, torn = _disagreeing(cell, step, audits)
@@ -150,7 +152,7 @@ def _disagreeing(
 def _ballots(
     votes: Iterable[tuple[int, Iterable[int], Iterable[str]]],
 ) -> list[tuple[int, dict[int, str]]]:
-    """From each place's batches and the hashes of their gradients: what each batch got from which place."""
+    """Batch -> place -> hash of its gradient there; from places, their batches and the hashes of these."""
     ballots: dict[int, dict[int, str]] = defaultdict(dict)
     for place, batches, hashes in votes:
         for batch, got in zip(batches, hashes, strict=False):

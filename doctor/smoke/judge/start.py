@@ -35,10 +35,10 @@ def _troubled_hosts(result: SmokeResult) -> Iterator[Charge]:
     if result.end.kind == "interrupted":
         return
     for host in result.hosts:
-        if not host.trouble or host.lost or (result.end.kind == "trouble" and had_started(result, host.host)):
+        started = had_started(result, host.host)
+        if not host.trouble or host.lost or (result.end.kind == "trouble" and started):
             continue
         words = one_line(host.trouble)
-        started = had_started(result, host.host)
         yield Charge(
             check="smoke-hang" if started else "smoke-not-started",
             kind="left-behind" if started else "host",

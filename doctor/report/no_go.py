@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import signal
 from pathlib import Path
 
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status
+from doctor.smoke.judge.exits import signal_name
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 
@@ -37,7 +37,7 @@ def _decisive(report: Report) -> list[Finding]:
 
 def _what(report: Report, decisive: list[Finding]) -> str:
     if report.stopped_by is not None:
-        return f"interrupted by {_signal(report.stopped_by)} before the verdict."
+        return f"interrupted by {signal_name(report.stopped_by)} before the verdict."
     if not decisive:
         needed = report.rules.need_hosts
         return "not every host was examined." if needed is None else "there are too few healthy hosts."
@@ -77,13 +77,6 @@ def _next(decisive: list[Finding], whole: Path | None) -> str:
     steps = [f"doctor explain {decisive[0].check}"] if decisive else []
     steps += [f"the whole report is {whole}"] if whole else []
     return f"Next: {'; '.join(steps) or 'run it again'}"
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _short(line: str) -> str:

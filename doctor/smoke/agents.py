@@ -11,23 +11,10 @@ import msgspec
 from doctor.agents.bootstrap import agent_script, module_texts
 from doctor.agents.session import AgentSession, Loss
 from doctor.model import Unreached
+from doctor.smoke import messages
+from doctor.smoke.events import BackendEvidence
 from doctor.smoke.live import LiveHost
-from doctor.smoke.messages import (
-    DECODER,
-    AgentLine,
-    AgentReady,
-    AgentTrouble,
-    Dns,
-    Exited,
-    Imported,
-    Pages,
-    RankMemory,
-    SmokeMessage,
-    Spawned,
-    StackTexts,
-    Store,
-)
-from doctor.smoke.result import BackendEvidence, Exit, SmokePlan
+from doctor.smoke.result import Exit, SmokePlan
 from doctor.smoke.watch import Watch
 from doctor.transport import Script, Session
 
@@ -49,10 +36,10 @@ def smoke_script(python: str | None = None, modules: Mapping[str, str] | None = 
     return agent_script({**module_texts(HOME), **changed}, f"{HOME}.agent", needs=NEEDS, python=python)
 
 
-class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
+class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
     """Takes what hosts report into `watch`."""
 
-    decoder, beat, last = DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
+    decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
 
     def __init__(self, session: Session, watch: Watch, began: float) -> None:
         super().__init__(session, watch.hosts, watch.patience)
@@ -90,7 +77,7 @@ class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
             for rank in (self.watch.ranks[seat.rank] for seat in self.plan.on(host.host))
             if self.plan.backend != "gloo" and rank.exit is None and rank.phase not in BEFORE_BACKEND
         ]
-        return host.host in self._stacks_of and all(rank.events[BackendEvidence] for rank in joined)
+        return host.host in self._stacks_of and all(rank.reports[BackendEvidence] for rank in joined)
 
     def _ask(self, what: Mapping[str, Any], answered: Callable[[LiveHost], bool]) -> None:
         self.tell_all(msgspec.json.encode(what))
@@ -127,42 +114,42 @@ class SmokeAgents(AgentSession[LiveHost, SmokeMessage]):
         else:
             host.trouble = host.trouble or detail
 
-    def take(self, host: LiveHost, said: SmokeMessage, size: int) -> bool:
+    def take(self, host: LiveHost, said: messages.SmokeMessage, size: int) -> bool:
         now = time.monotonic()
-        if isinstance(said, AgentLine | Exited):
+        if isinstance(said, messages.AgentLine | messages.Exited):
             self._of_rank(said, host, now, size)
-        elif isinstance(said, Pages):
+        elif isinstance(said, messages.Pages):
             self.watch.pages(host, said, now)
-        elif isinstance(said, AgentReady):
+        elif isinstance(said, messages.AgentReady):
             host.ready_at = host.ready_at if host.ready else now
             host.ready, host.cores, host.load = True, said.cores, said.load
-        elif isinstance(said, Imported):
-            host.imported_at, host.python, host.torch = now, said.path, said.torch
-        elif isinstance(said, Store):
+        elif isinstance(said, messages.Imported):
+            host.imported_at, host.python = now, said.path
+        elif isinstance(said, messages.Store):
             if host.host == self.plan.head:
                 self.store_port = said.port
-        elif isinstance(said, Spawned):
+        elif isinstance(said, messages.Spawned):
             for seat in self.plan.on(host.host):
                 self.watch.ranks[seat.rank].pid = said.pids.get(str(seat.rank))
-        elif isinstance(said, StackTexts):
+        elif isinstance(said, messages.StackTexts):
             self._stacks_of.add(host.host)
             for seat in self.plan.on(host.host):
                 self.watch.ranks[seat.rank].stack = said.stacks.get(str(seat.rank), "")
-        elif isinstance(said, Dns):
+        elif isinstance(said, messages.Dns):
             host.reverse_dns = said.seconds
-        elif isinstance(said, RankMemory):
+        elif isinstance(said, messages.RankMemory):
             host.peak_memory = said.peak
-        elif isinstance(said, AgentTrouble) and not (self.stopping and host.trouble):
+        elif isinstance(said, messages.AgentTrouble) and not (self.stopping and host.trouble):
             host.trouble = said.text
         return True
 
-    def _of_rank(self, said: AgentLine | Exited, host: LiveHost, now: float, size: int) -> None:
-        """A host may report on its own ranks only."""
-        ranks = self.watch.ranks
-        if said.rank >= len(ranks) or ranks[said.rank].seat.host != host.host:
+    def _of_rank(
+        self, said: messages.AgentLine | messages.Exited, host: LiveHost, now: float, size: int
+    ) -> None:
+        rank = self.watch.rank_on(host, said.rank)
+        if rank is None:
             return
-        rank = ranks[said.rank]
-        if isinstance(said, AgentLine):
+        if isinstance(said, messages.AgentLine):
             rank.take(said.event, now, size)
         elif rank.exit is None and not self.stopping:
             if said.last is not None and said.last.rank == said.rank:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from doctor.errors import UsageError, suggest
-from doctor.smoke.result import Injection, Phase
+from doctor.smoke.events import Phase
+from doctor.smoke.result import Injection
 
 _FORM = re.compile(r"([A-Za-z-]{1,40})@(\d{1,7})(?::(\d{1,7}))?", re.ASCII)
 

@@ -11,28 +11,10 @@ import msgspec
 
 from doctor.agents.session import RemoteAgent
 from doctor.model import Unreached
+from doctor.smoke import events
 from doctor.smoke.messages import PageLine, sample
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import (
-    Audit,
-    BackendEvidence,
-    BatchHashes,
-    Collectives,
-    Done,
-    Entered,
-    Error,
-    Event,
-    Exit,
-    HostSeen,
-    Init,
-    RankSeen,
-    Sample,
-    SmokeSeat,
-    Solo,
-    Started,
-    TrainStep,
-    Transfer,
-)
+from doctor.smoke.result import Exit, HostSeen, RankSeen, Sample, SmokeSeat
 
 E = TypeVar("E", bound=msgspec.Struct)
 MOST_EVENTS = 20_000
@@ -53,7 +35,7 @@ class LiveRank:
     pid: int | None = None
     exit: Exit | None = None
     stack: str = ""
-    events: dict[type, list[Event]] = field(default_factory=lambda: defaultdict(list))
+    reports: dict[type, list[events.Event]] = field(default_factory=lambda: defaultdict(list))
     heard: int = 0
     heard_bytes: int = 0
     entered: list[tuple[str, float]] = field(default_factory=list)
@@ -74,18 +56,18 @@ class LiveRank:
     def ended_badly(self) -> bool:
         return self.exit is not None and not (self.done and self.exit.code == 0)
 
-    def take(self, event: Event, now: float, size: int = 0) -> None:
+    def take(self, event: events.Event, now: float, size: int = 0) -> None:
         self.heard += 1
         self.heard_bytes += size
         if self.heard > MOST_EVENTS or self.heard_bytes > MOST_EVENT_BYTES:
             return
-        if isinstance(event, Entered):
+        if isinstance(event, events.Entered):
             self.entered.append((event.phase, now))
-        elif isinstance(event, Done):
+        elif isinstance(event, events.Done):
             self.done = True
             self.entered.append(("done", now))
         else:
-            self.events[type(event)].append(event)
+            self.reports[type(event)].append(event)
 
     def look(self, line: PageLine, now: float, apart: float) -> None:
         """Keep a new look at its page; the two kept are at least `apart` seconds from each other."""
@@ -104,7 +86,7 @@ class LiveRank:
 
     def seen(self, ended: float) -> RankSeen:
         first = self._first
-        backend = first(BackendEvidence)
+        backend = first(events.BackendEvidence)
         spans = [*self.entered, ("", ended)]
         seconds = {
             phase: round(max(0.0, after - at), 4)
@@ -119,24 +101,24 @@ class LiveRank:
             cpu=round(max(0.0, self.cpu[-1] - self.cpu[0]), 3) if len(self.cpu) > 1 else None,
             pid=self.pid,
             exit=self.exit,
-            error=first(Error),
+            error=first(events.Error),
             stack=self.stack,
             backend=backend.text if backend else "",
-            started=first(Started),
-            collectives=first(Collectives),
-            init=first(Init),
-            batches=self._all(BatchHashes),
-            steps=self._all(TrainStep),
-            audits=self._all(Audit),
-            solo=first(Solo),
-            pairs=self._all(Transfer),
+            started=first(events.Started),
+            collectives=first(events.Collectives),
+            init=first(events.Init),
+            batches=self._all(events.BatchHashes),
+            steps=self._all(events.TrainStep),
+            audits=self._all(events.Audit),
+            solo=first(events.Solo),
+            pairs=self._all(events.Transfer),
             seconds=seconds,
             done=self.done,
             disturbed=None if self.disturbed_at is None else round(max(0.0, ended - self.disturbed_at), 3),
         )
 
     def _all(self, kind: type[E]) -> tuple[E, ...]:
-        return cast("tuple[E, ...]", tuple(self.events[kind]))
+        return cast("tuple[E, ...]", tuple(self.reports[kind]))
 
     def _first(self, kind: type[E]) -> E | None:
         return next(iter(self._all(kind)), None)
@@ -160,7 +142,6 @@ class LiveHost(RemoteAgent):
     looked: int = 0
     """The last look that it answered."""
     python: str = ""
-    torch: str = ""
     cores: int = 0
     load: float = 0.0
     reverse_dns: float | None = None

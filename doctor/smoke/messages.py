@@ -7,13 +7,12 @@ from typing import Annotated
 import msgspec
 
 from doctor.agents.session import Bye, Message, NoInterpreter
+from doctor.smoke.events import Count, Event, Phase, Seconds, Text
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
-from doctor.smoke.result import Count, Event, Sample, Seconds, Text
+from doctor.smoke.result import Sample
 
 Index = Annotated[int, msgspec.Meta(ge=0, le=64)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
-
-
 Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
 
 
@@ -24,7 +23,6 @@ class AgentReady(Message, frozen=True, tag="ready"):
 
 
 class Imported(Message, frozen=True, tag="imported"):
-    seconds: Seconds
     path: Text = ""
     torch: Text = ""
 
@@ -108,18 +106,8 @@ def sample(line: PageLine) -> Sample | None:
     """The page in words; None when it holds a number that no rank of ours would write."""
     version, _, phase, step, position, group, seq, op, dtype, size, inside = line.page
     try:
-        return Sample(
-            version=version,
-            phase=PHASES[phase],  # type: ignore[arg-type]  # the same words, as a Literal
-            step=step,
-            position=position,
-            group=GROUPS[group],
-            seq=seq,
-            op=OPS[op],
-            dtype=DTYPES[dtype],
-            bytes=size,
-            inside=bool(inside),
-            still=line.still,
-        )
+        name: Phase = PHASES[phase]  # type: ignore[assignment]  # the same words, as a Literal
+        call = GROUPS[group], seq, OPS[op], DTYPES[dtype], size, bool(inside)
+        return Sample(version, name, step, position, *call, line.still)
     except IndexError:
         return None

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
-
-import msgspec
+from typing import Literal
 
 from doctor.mesh import MeshResult
 from doctor.model import Unreached
+from doctor.smoke import events
 from doctor.smoke.onhost.shape import CellShape
-
-Text = Annotated[str, msgspec.Meta(max_length=20_000)]
-Hash = Annotated[str, msgspec.Meta(max_length=64)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
-Phase = Literal["spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,148 +72,12 @@ class SmokePlan:
         )
 
 
-# The events of a rank, in order. One JSON line each; "ev" is the kind.
-
-
-class Started(msgspec.Struct, frozen=True, tag="start", tag_field="ev"):
-    """The rank is alive and knows its libraries. `streams`: name -> hash of what a fixed seed gives."""
-
-    versions: dict[str, Text]
-    streams: dict[str, Hash]
-    golden: tuple[Hash, ...]
-    """Hashes of an integer matrix product, computed again each time."""
-    product: Text = ""
-
-
-class CollectiveWrong(msgspec.Struct, frozen=True):
-    """One result that differs from its closed form."""
-
-    name: Text
-    group: Text
-    index: Count
-    got: Text
-    expected: Text
-    position: Count = 0
-
-
-class Collectives(msgspec.Struct, frozen=True, tag="collectives", tag_field="ev"):
-    done: Count
-    wrong: tuple[CollectiveWrong, ...] = ()
-    unsupported: tuple[Text, ...] = ()
-    """What the backend refused, as "op dtype"."""
-
-
-class BatchHashes(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):
-    """Hashes of what a rank trains on at a step, and of what it drew there from the libraries' streams."""
-
-    step: Count
-    tokens: Hash
-    mask: Hash
-    labels: Hash
-    streams: dict[str, Hash] = {}
-
-
-class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
-    """One training step. Floats that are not finite are None; `finite` is of the rank's own loss and
-    gradient, before any of it was reduced over replicas.
-    """
-
-    step: Count
-    loss: float | None
-    finite: bool
-    params: Hash
-    """Of the rank's parameters after the step."""
-    own: tuple[float, float] | None = None
-    """Projection of the rank's own gradient onto a fixed vector of signs, and the sum of its magnitudes."""
-    reduced: float | None = None
-    """The same projection of the gradient as all-reduced over replicas (before the division)."""
-    cpu: Seconds = 0.0
-    compute: Seconds = 0.0
-    wait: Seconds = 0.0
-
-
-class Init(msgspec.Struct, frozen=True, tag="init", tag_field="ev"):
-    """The parameters before the first step."""
-
-    params: Hash
-
-
-class Audit(msgspec.Struct, frozen=True, tag="audit", tag_field="ev"):
-    """Hashes of gradients of one step: the one that was used, and those computed again.
-
-    `votes` are of the batches of replicas d, d-1 and d-2 (if there are that many), where d is the rank's
-    own; each with the rank's own parameters at that step.
-    """
-
-    step: Count
-    used: Hash
-    votes: tuple[Hash, ...]
-
-
-class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
-    """Hashes of gradients that each rank computed alone, on a small whole model: of the batches of its own
-    place in the cell, of the one before and of the one before that.
-    """
-
-    votes: tuple[Hash, ...]
-
-
-class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
-    """One transfer with a peer on another host, both directions at once. `peer` is a place in the cell."""
-
-    peer: Count
-    round: Count
-    bytes: Count
-    seconds: Seconds
-    rtt: Seconds
-    """Median round trip of one small message."""
-    stage: Count = 1
-
-
-class Entered(msgspec.Struct, frozen=True, tag="phase", tag_field="ev"):
-    phase: Phase
-
-
-class Error(msgspec.Struct, frozen=True, tag="error", tag_field="ev"):
-    """An exception that ended the rank."""
-
-    type: Text
-    text: Text
-    trace: Text = ""
-
-
-class BackendEvidence(msgspec.Struct, frozen=True, tag="backend", tag_field="ev"):
-    """What NCCL or HCCL themselves know of a hang."""
-
-    text: Text
-
-
-class Done(msgspec.Struct, frozen=True, tag="done", tag_field="ev"):
-    pass
-
-
-Event = (
-    Started
-    | Collectives
-    | Init
-    | BatchHashes
-    | TrainStep
-    | Audit
-    | Solo
-    | Transfer
-    | Entered
-    | Error
-    | BackendEvidence
-    | Done
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Sample:
     """A rank's page as its agent read it, with names for numbers. `still`: seconds without a change."""
 
     version: int
-    phase: Phase
+    phase: events.Phase
     step: int
     position: int
     group: str
@@ -253,24 +110,24 @@ class RankSeen:
     """
 
     rank: int
-    phase: Phase = "spawned"
+    phase: events.Phase = "spawned"
     samples: tuple[Sample, ...] = ()
     state: str = ""
     cpu: float | None = None
     pid: int | None = None
     exit: Exit | None = None
-    error: Error | None = None
+    error: events.Error | None = None
     stack: str = ""
     backend: str = ""
     """What NCCL or HCCL themselves know of a hang."""
-    started: Started | None = None
-    collectives: Collectives | None = None
-    init: Init | None = None
-    batches: tuple[BatchHashes, ...] = ()
-    steps: tuple[TrainStep, ...] = ()
-    audits: tuple[Audit, ...] = ()
-    solo: Solo | None = None
-    pairs: tuple[Transfer, ...] = ()
+    started: events.Started | None = None
+    collectives: events.Collectives | None = None
+    init: events.Init | None = None
+    batches: tuple[events.BatchHashes, ...] = ()
+    steps: tuple[events.TrainStep, ...] = ()
+    audits: tuple[events.Audit, ...] = ()
+    solo: events.Solo | None = None
+    pairs: tuple[events.Transfer, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Phase -> seconds spent in it."""
     done: bool = False
@@ -322,7 +179,7 @@ class Hiccup:
     """A rank or a host stood still for long, and then went on."""
 
     rank: int
-    phase: Phase
+    phase: events.Phase
     seconds: float
 
 

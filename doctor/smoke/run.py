@@ -27,7 +27,6 @@ MOST_UNANSWERED = 3
 """After this many looks in a row an agent is given up, even if it still sends messages."""
 Meet = Callable[[], MeshResult | None]
 """Lets the hosts connect to each other, while their ranks hang."""
-Progress = Callable[[str], None]
 
 
 class SmokeRun:
@@ -47,7 +46,7 @@ class SmokeRun:
         timeout: float | None = None,
         until: float = math.inf,
         meet: Meet = lambda: None,
-        progress: Progress = lambda _: None,
+        progress: Callable[[str], None] = lambda _: None,
         patience: SmokePatience | None = None,
     ) -> None:
         self.began = time.monotonic()
@@ -134,27 +133,24 @@ class SmokeRun:
         )
 
     def _start(self, host: str) -> dict[str, Any]:
-        plan = self.plan
-        seats = plan.on(host)
-        cells = sorted({seat.cell for seat in seats})
+        """All ranks of a host are in one cell."""
+        plan, seats = self.plan, self.plan.on(host)
+        cell = next((seat.cell for seat in seats), 0)
         return {
             "do": "start",
             "ranks": [
-                {key: getattr(seat, key) for key in ("place", "cell", "local", "device", "rank")}
-                for seat in seats
+                {key: getattr(seat, key) for key in ("place", "local", "device", "rank")} for seat in seats
             ],
-            "shapes": {str(cell): self.watch.shapes[cell]._asdict() for cell in cells},
+            "cell": cell,
+            "shape": self.watch.shapes[cell]._asdict(),
             "python": self.pythons.get(host),
             "env": dict(self.env),
             "timeout": 3600.0,
-            "inject": {
-                str(cell): [
-                    {"kind": each.kind, "rank": plan.seat(each.rank).place, "step": each.step}
-                    for each in plan.injected
-                    if plan.seat(each.rank).cell == cell
-                ]
-                for cell in cells
-            },
+            "inject": [
+                {"kind": each.kind, "rank": plan.seat(each.rank).place, "step": each.step}
+                for each in plan.injected
+                if plan.seat(each.rank).cell == cell
+            ],
             "address": plan.addresses[host],
             "head": plan.addresses[plan.head],
             "store": host == plan.head,

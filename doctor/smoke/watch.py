@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from doctor.smoke.judge.deviation import off_schedule
@@ -44,8 +44,6 @@ class Watch:
         }
         self.hiccups: list[Hiccup] = []
         self.stopped_since: dict[int, float] = {}
-        self.off_since: dict[int, int] = {}
-        """Rank -> the version of the page that was first seen off its schedule."""
         self.exit_at: float | None = None
         self.frozen = False
         """Pages no longer count: evidence is being taken, and that may move ranks."""
@@ -69,14 +67,19 @@ class Watch:
         if pages.id is not None:
             host.looked = max(host.looked, pages.id)
         for line in () if self.frozen else pages.ranks:
-            if line.rank >= len(self.ranks) or self.ranks[line.rank].seat.host != host.host:
+            rank = self.rank_on(host, line.rank)
+            if rank is None:
                 continue
-            rank = self.ranks[line.rank]
             rank.look(line, now, self.patience.again)
             if rank.state in ("T", "t"):
                 self.stopped_since.setdefault(line.rank, now)
             else:
                 self.stopped_since.pop(line.rank, None)
+
+    def rank_on(self, host: LiveHost, number: int) -> LiveRank | None:
+        """The rank of that number, if it is one of the host: it may report on no other."""
+        rank = self.ranks[number] if number < len(self.ranks) else None
+        return rank if rank and rank.seat.host == host.host else None
 
     def ended(self, rank: LiveRank) -> None:
         """A process that is gone is not stopped."""
@@ -89,30 +92,22 @@ class Watch:
         for host in self.hosts.values():
             if host.trouble or host.lost:
                 return Alarm("lost" if host.lost else "trouble")
-        if any(rank.ended_badly for rank in self.ranks):
+        if ended := [rank for rank in self.ranks if rank.ended_badly]:
             self.exit_at = self.exit_at or now
             if now - self.exit_at >= self.patience.grace or all(r.exit or r.done for r in self.ranks):
-                return Alarm("exit", self._cell(lambda rank: rank.ended_badly))
+                return Alarm("exit", ended[0].seat.cell)
             return None
         if any(now - since >= self.patience.stopped for since in self.stopped_since.values()):
-            return Alarm("stopped", self._cell(lambda rank: rank.seat.rank in self.stopped_since))
+            return Alarm("stopped", self.ranks[min(self.stopped_since)].seat.cell)
         found = [*self._off(), *self._silent(), *self._late(now), *self._still()]
         return next(iter(found), None)
 
-    def _cell(self, guilty: Callable[[LiveRank], bool]) -> int | None:
-        return next((rank.seat.cell for rank in self.ranks if guilty(rank)), None)
-
     def _off(self) -> Iterator[Alarm]:
         """A rank whose page is off its schedule, at two looks."""
-        for number, rank in enumerate(self.ranks):
-            looks = [each for _, each in rank.looks]
+        for rank in self.ranks:
             shape, place = self.shapes[rank.seat.cell], rank.seat.place
-            if looks and all(off_schedule(each, shape, place) for each in looks):
-                first = self.off_since.setdefault(number, len(looks))
-                if len(looks) > 1 or first != len(looks):
-                    yield Alarm("mismatch", rank.seat.cell)
-            else:
-                self.off_since.pop(number, None)
+            if len(rank.looks) > 1 and all(off_schedule(each, shape, place) for _, each in rank.looks):
+                yield Alarm("mismatch", rank.seat.cell)
 
     def _silent(self) -> Iterator[Alarm]:
         """When all of several hosts are silent, it is the controller that is cut off."""
@@ -153,7 +148,10 @@ class Watch:
 
     def _still(self) -> Iterator[Alarm]:
         """A cell in which no rank moved for as long as the limit; it takes a second look to be sure."""
-        for cell in range(len(self.plan.cells)) if self.all_ready else self._last_to_be_ready():
+        cells: Sequence[int] = range(len(self.plan.cells))
+        if not self.all_ready:  # all ranks of all cells wait for one: none may join before
+            cells = [next(rank.seat.cell for rank in self.ranks if PHASES.index(rank.phase) < READY)]
+        for cell in cells:
             quiet = self.quiet(cell)
             if quiet < self.patience.floor:
                 continue
@@ -162,11 +160,6 @@ class Watch:
             # Where a host is silent while the others stand still, a look is due before the limit.
             if quiet >= limit or (silent and quiet >= mute):
                 yield Alarm("still", cell, limit, sure=False)
-
-    def _last_to_be_ready(self) -> Iterator[int]:
-        """Until all ranks of all cells are ready, all of them wait for one: none may join before."""
-        late = next(rank for rank in self.ranks if PHASES.index(rank.phase) < READY)
-        yield late.seat.cell
 
     def together(self, cell: int) -> Sequence[int]:
         """The ranks that wait for each other."""

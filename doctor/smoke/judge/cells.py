@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import NamedTuple
 
+from doctor.smoke.events import BatchHashes, Started, TrainStep
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.onhost.shape import CellShape
-from doctor.smoke.result import BatchHashes, RankSeen, SmokeResult, Started, TrainStep
+from doctor.smoke.result import RankSeen, SmokeResult
 
 NOT_ARITHMETIC = ("python", "numpy")
 """Versions that do not change what torch computes."""
@@ -51,13 +53,10 @@ class Cell:
 
     def common_steps(self, places: Iterable[int]) -> list[dict[int, TrainStep]]:
         """For each step that all of them finished, from the first one: place -> what it reported."""
-        steps = {place: self.steps(place) for place in places}
-        found: list[dict[int, TrainStep]] = []
-        for number in range(self.shape.steps):
-            if not steps or any(number not in said for said in steps.values()):
-                break
-            found.append({place: said[number] for place, said in steps.items()})
-        return found
+        said = {place: self.steps(place) for place in places}
+        steps = range(self.shape.steps) if said else ()
+        common = takewhile(lambda step: all(step in known for known in said.values()), steps)
+        return [{place: known[step] for place, known in said.items()} for step in common]
 
 
 def cells(result: SmokeResult) -> Iterator[Cell]:
@@ -82,28 +81,24 @@ def vote(values: Mapping[int, Hashable]) -> Vote | None:
     return Vote(tuple(sorted(values)), False)
 
 
-def vote_across(cell: Cell, values: Mapping[int, Hashable]) -> Vote | None:
-    """The same, of places. Voters on one host may share a fault of that host: alone they are not a majority
-    over another host.
+def vote_of_most(cell: Cell, values: Mapping[int, str], basis: Mapping[int, Hashable | None]) -> Vote | None:
+    """The vote of the largest group of places with an equal basis, which must agree in every bit. Without a
+    known basis a place has no vote.
+
+    Voters on one host may share a fault of that host: alone they are not a majority over another host.
     """
-    found = vote(values)
-    if found is None or not found.decided:
-        return found
-    host = cell.shape.host_of
-    most = {host(place) for place in values if place not in found.odd}
-    if len(most) == 1 and any(host(place) not in most for place in found.odd):
-        return Vote(tuple(sorted(values)), False)
-    return found
-
-
-def vote_of_most(
-    cell: Cell, values: Mapping[int, str], basis: Callable[[int], Hashable | None]
-) -> Vote | None:
-    """The vote of the largest group of places with an equal basis, which must agree in every bit."""
     groups: dict[Hashable, dict[int, str]] = defaultdict(dict)
     for place, value in values.items():
-        groups[basis(place)][place] = value
-    return vote_across(cell, max(groups.values(), key=len)) if groups else None
+        if basis[place] is not None:
+            groups[basis[place]][place] = value
+    most = max(groups.values(), key=len, default={})
+    found = vote(most)
+    if found and found.decided:
+        host = cell.shape.host_of
+        right = {host(place) for place in most if place not in found.odd}
+        if len(right) == 1 and right != {host(place) for place in found.odd}:
+            return Vote(tuple(sorted(most)), False)
+    return found
 
 
 def arithmetic(started: Started | None) -> Hashable:

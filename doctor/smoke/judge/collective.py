@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from doctor.model import Confidence, Evidence
+from doctor.smoke.events import CollectiveWrong
 from doctor.smoke.judge.cells import Cell, cells
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.gradient_sum import Loss, first_loss, projections
 from doctor.smoke.onhost.collectiveplan import LARGEST, PERIOD, addends
-from doctor.smoke.result import CollectiveWrong, SmokeResult
+from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-collective-wrong"
 _NAME = re.compile(r"(\w{1,30}) of (\d{1,12}) (\w{1,20})(?: from (\d{1,6}))?")

@@ -1,20 +1,20 @@
 """Silent corruption: ranks that compute something else than their neighbours from the same numbers.
 
-Three witnesses: a product of whole numbers, gradients of the training computed again (`audits`), and
-gradients that each rank computes all alone.
+Three witnesses: a product of whole numbers; gradients of the training, computed again by the rank itself and
+by the next two replicas; and gradients that each rank computes all alone.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from doctor.model import Evidence
-from doctor.smoke.judge.audits import judge_audits
+from doctor.smoke.events import Audit
 from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote, vote_of_most
 from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.onhost.trainplan import GOLDEN, places_again
+from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
 from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-corruption"
@@ -24,7 +24,7 @@ def judge_corruption(result: SmokeResult) -> Iterator[Charge]:
     """Each rank is charged once, by the first witness; where one is sure, mere suspicions do not count."""
     charges = list(_golden(result))
     for cell in cells(result):
-        charges += judge_audits(cell)
+        charges += _audited(cell)
         charges += _alone(cell)
     sure = {rank for charge in charges if not charge.undecided for rank in charge.ranks}
     named: set[int] = set()
@@ -79,17 +79,139 @@ def _product_charge(
     )
 
 
+def _audited(cell: Cell) -> Iterator[Charge]:
+    """The first audit of the training that shows anything."""
+    said: dict[int, dict[int, Audit]] = defaultdict(dict)
+    for place in cell.places:
+        for audit in cell.seen[place].audits:
+            if audit.step < cell.shape.steps and audit.votes:
+                said[audit.step][place] = audit
+    for step, audits in sorted(said.items()):
+        if charges := list(_audit(cell, step, audits)):
+            yield from charges
+            return
+
+
+def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[Charge]:
+    """What one audit shows, a charge for each replica.
+
+    A rank that shares its model with tensor-parallel peers computes with what they computed. So when several
+    ranks of one replica are off together, one of them is at fault and the others only repeat it.
+    """
+    transient = {place for place, audit in audits.items() if audit.used != audit.votes[0]}
+    odd, torn = _disagreeing(cell, step, audits)
+    for dp in range(cell.shape.dp):
+        replica = cell.replica(dp)
+        places = [place for place in replica if place in transient or place in odd]
+        if not places:
+            continue
+        own_only = all(odd.get(place, {dp}) <= {dp} for place in places)
+        if not transient.isdisjoint(places):
+            kind, words = "transient", "the gradient that it used is not the one that it computes again"
+        elif own_only and cell.shape.dp > 2:
+            kind = "data"
+            words = "its gradient of its own batch is wrong, and those of others' batches are right"
+        else:
+            kind, words = "gradient", "it computes other gradients than its neighbours from the same numbers"
+        decided = len(places) == 1 or (kind == "data" and places == replica)
+        yield _audit_charge(cell, step, audits, places, kind, words, decided)
+    if not transient and not odd:
+        for replicas in sorted(torn):
+            words = "replicas compute different gradients from the same numbers"
+            places = [place for dp in replicas for place in cell.replica(dp)]
+            yield _audit_charge(cell, step, audits, places, "gradient", words, decided=False)
+
+
+def _disagreeing(
+    cell: Cell, step: int, audits: Mapping[int, Audit]
+) -> tuple[dict[int, set[int]], set[tuple[int, ...]]]:
+    """Place -> the replicas whose batches it computed differently from the two others; and the replicas that
+    differ where it is unknown which of them is wrong.
+    """
+    odd: dict[int, set[int]] = defaultdict(set)
+    torn: set[tuple[int, ...]] = set()
+    replica_of = {place: cell.shape.dp_of(place) for place in audits}
+    known = {dp: _computed_with(cell, dp, step) for dp in set(replica_of.values())}
+    basis = {place: known[dp] for place, dp in replica_of.items()}
+    for tp in range(cell.shape.tp):
+        votes = (
+            (place, replicas_again(cell.shape, replica_of[place]), audits[place].votes)
+            for place in cell.column(tp)
+            if place in audits
+        )
+        for batch, cast in _ballots(votes):
+            found = vote_of_most(cell, cast, basis)
+            if found and found.decided:
+                for place in found.odd:
+                    odd[place].add(batch)
+            elif found:
+                torn.add(tuple(sorted({replica_of[place] for place in found.odd})))
+    return odd, torn
+
+
+def _ballots(
+    votes: Iterable[tuple[int, Iterable[int], Iterable[str]]],
+) -> list[tuple[int, dict[int, str]]]:
+    """Batch -> place -> hash of its gradient there; from places, their batches and the hashes of these."""
+    ballots: dict[int, dict[int, str]] = defaultdict(dict)
+    for place, batches, hashes in votes:
+        for batch, got in zip(batches, hashes, strict=False):
+            ballots[batch][place] = got
+    return sorted(ballots.items())
+
+
+def _computed_with(cell: Cell, dp: int, step: int) -> Hashable:
+    """The parameters of a replica before the step, and its arithmetic. None: not known."""
+    parts: list[Hashable] = []
+    for place in cell.replica(dp):
+        seen = cell.seen[place]
+        before = cell.steps(place).get(step - 1) if step else seen.init
+        if before is None:
+            return None
+        parts.append((before.params, arithmetic(seen.started)))
+    return tuple(parts)
+
+
+def _audit_charge(
+    cell: Cell,
+    step: int,
+    audits: Mapping[int, Audit],
+    places: list[int],
+    kind: str,
+    words: str,
+    decided: bool,
+) -> Charge:
+    lines = []
+    for place in cell.places:
+        if place in audits:
+            audit, replicas = audits[place], replicas_again(cell.shape, cell.shape.dp_of(place))
+            batches = zip(replicas, audit.votes, strict=False)
+            again = ", ".join(f"batch of replica {dp}: {got}" for dp, got in batches)
+            lines.append(f"{cell.name(place)}: used {audit.used}; computed again: {again}")
+    peers = {peer for place in places for peer in cell.replica(cell.shape.dp_of(place))}
+    return Charge(
+        check=CHECK,
+        kind=kind,
+        summary=f"{words} (step {step})",
+        expected="the same gradient of one batch, in every bit, whoever computes it",
+        actual="another gradient" if decided else "different gradients",
+        ranks=cell.numbers(places),
+        victims=cell.numbers(peers - set(places)),
+        phase="train",
+        step=step,
+        undecided=not decided,
+        evidence=(Evidence(f"hashes of gradients of step {step}", "\n".join(lines[:32])),),
+    )
+
+
 def _alone(cell: Cell) -> Iterator[Charge]:
     """Each batch was computed by its own place and the next two, each on a whole model of its own."""
-    ballots: dict[int, dict[int, str]] = defaultdict(dict)
-    for place in cell.places:
-        if solo := cell.seen[place].solo:
-            for batch, got in zip(places_again(cell.shape, place), solo.votes, strict=False):
-                ballots[batch][place] = got
+    solos = {place: solo.votes for place in cell.places if (solo := cell.seen[place].solo)}
+    basis = {place: arithmetic(cell.seen[place].started) for place in solos}
     blamed: dict[bool, set[int]] = {True: set(), False: set()}
     lines: list[str] = []
-    for batch, cast in sorted(ballots.items()):
-        if found := vote_of_most(cell, cast, lambda place: arithmetic(cell.seen[place].started)):
+    for batch, cast in _ballots((place, places_again(cell.shape, place), solos[place]) for place in solos):
+        if found := vote_of_most(cell, cast, basis):
             lines += [f"batch {batch} on {cell.name(place)}: {got}" for place, got in cast.items()]
             blamed[found.decided].update(found.odd)
     evidence = (Evidence("hashes of gradients that ranks computed alone", "\n".join(lines[:48])),)

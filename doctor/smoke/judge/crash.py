@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.exits import ORDER, commands, ending_words, way_of
-from doctor.smoke.judge.phrases import SHOWN, doing, evidence, last_lines, one_line
+from doctor.smoke.judge.phrases import SHOWN, consequences, doing, evidence, last_lines, one_line
 from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, place_of
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import HostSeen, RankSeen, SmokePlan, SmokeResult
+from doctor.smoke.result import RankSeen, SmokeResult
 
 
 def judge_crash(result: SmokeResult) -> Iterator[Charge]:
@@ -25,40 +26,30 @@ def _lost_hosts(result: SmokeResult) -> Iterator[Charge]:
         return
     for host in result.hosts:
         if host.lost is not None:
-            words = host.lost.summary
-            detail = (Evidence("ssh", one_line(host.lost.detail or words)),)
+            kind, why = "lost", host.lost.summary
             summary = "the connection to the host was lost during the run"
+            detail = Evidence("ssh", one_line(host.lost.detail or why))
             shell = (f"ping -c 3 {quote(host.host)}", *host.lost.commands)
-            yield _of_host(result.plan, host, "lost", summary, words, detail, shell)
         elif host.trouble and result.end.kind == "trouble" and had_started(result, host.host):
-            summary = f"the agent on the host ended or fell silent during the run: {one_line(host.trouble)}"
-            said = (Evidence("agent", last_lines(host.trouble)),)
+            kind, why = "agent", one_line(host.trouble)
+            summary = f"the agent on the host ended or fell silent during the run: {why}"
+            detail = Evidence("agent", last_lines(host.trouble))
             shell = ("uptime", "dmesg -T | tail -50")
-            yield _of_host(result.plan, host, "agent", summary, one_line(host.trouble), said, shell)
-
-
-def _of_host(
-    plan: SmokePlan,
-    host: HostSeen,
-    kind: str,
-    summary: str,
-    actual: str,
-    seen: tuple[Evidence, ...],
-    shell: tuple[str, ...],
-) -> Charge:
-    touched = {seat.cell for seat in plan.on(host.host)}
-    return Charge(
-        check="smoke-crash",
-        kind=kind,
-        summary=summary,
-        expected="the host answers until the run is over",
-        actual=actual,
-        hosts=(host.host,),
-        victims=tuple(s.rank for s in plan.seats if s.cell in touched and s.host != host.host),
-        confidence=Confidence.STRONG,
-        evidence=seen,
-        commands=shell,
-    )
+        else:
+            continue
+        cells = {seat.cell for seat in result.plan.on(host.host)}
+        yield Charge(
+            check="smoke-crash",
+            kind=kind,
+            summary=summary,
+            expected="the host answers until the run is over",
+            actual=why,
+            hosts=(host.host,),
+            victims=tuple(s.rank for s in result.plan.seats if s.cell in cells and s.host != host.host),
+            confidence=Confidence.STRONG,
+            evidence=(detail,),
+            commands=shell,
+        )
 
 
 def had_started(result: SmokeResult, host: str) -> bool:
@@ -76,11 +67,11 @@ def _dead(cell: EndedCell) -> Iterator[Charge]:
         alike.setdefault(_ending(seen), []).append(seen)
     for ending, ranks in alike.items():
         if len(ranks) == len(cell.ranks) and len(cell.hosts) > 1:
-            yield _charge(cell, way, ending, ranks, guilty, (), ())
-            continue
-        for hosts, mine in by_host(cell.plan, [seen.rank for seen in ranks]):
-            here = [seen for seen in ranks if seen.rank in mine]
-            yield _charge(cell, way, ending, here, guilty, hosts, mine)
+            charge = _charge(cell, way, ending, ranks, guilty)
+            yield replace(charge, summary=f"{charge.summary}, and so did all ranks", ranks=())
+        else:
+            for hosts, here in by_host(cell.plan, ranks):
+                yield replace(_charge(cell, way, ending, here, guilty), hosts=hosts)
 
 
 def _ending(seen: RankSeen) -> str:
@@ -90,30 +81,23 @@ def _ending(seen: RankSeen) -> str:
 
 
 def _charge(
-    cell: EndedCell,
-    way: str,
-    ending: str,
-    ranks: Sequence[RankSeen],
-    guilty: Sequence[RankSeen],
-    hosts: tuple[str, ...],
-    named: tuple[int, ...],
+    cell: EndedCell, way: str, ending: str, ranks: Sequence[RankSeen], guilty: Sequence[RankSeen]
 ) -> Charge:
     first = ranks[0]
     phase, step = place_of(first)
     return Charge(
         check="smoke-crash",
         kind=way,
-        summary=f"{ending}; it was {doing(phase, step)}" + (", and so did all ranks" if not named else ""),
+        summary=f"{ending}; it was {doing(phase, step)}",
         expected="the process runs until the end",
         actual=_actual(first),
-        ranks=named,
-        hosts=hosts,
+        ranks=tuple(seen.rank for seen in ranks),
         victims=cell.others(seen.rank for seen in guilty),
         phase=phase,
         step=step if phase == "train" else None,
-        evidence=tuple(
-            [each for seen in ranks[:SHOWN] for each in _words(seen)]
-            + list(_cascade(cell, {seen.rank for seen in guilty}))
+        evidence=(
+            *(each for seen in ranks[:SHOWN] for each in _words(seen)),
+            *consequences(cell, [seen.rank for seen in guilty], _ending),
         ),
         commands=commands(first),
     )
@@ -133,10 +117,3 @@ def _words(seen: RankSeen) -> list[Evidence]:
     if seen.exit is not None and seen.exit.words.strip():
         found.append(Evidence(f"last words of rank {seen.rank}", last_lines(seen.exit.words)))
     return found + evidence(seen)
-
-
-def _cascade(cell: EndedCell, guilty: set[int]) -> Iterator[Evidence]:
-    """Those that died of it."""
-    fallen = [seen for seen in cell.fallen if seen.rank not in guilty]
-    for seen in fallen[:SHOWN]:
-        yield Evidence(f"rank {seen.rank}, in consequence", one_line(_ending(seen)))

@@ -7,9 +7,8 @@ unless it is a fact about one rank that no other rank can cause.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from doctor.model import Evidence, Severity
 from doctor.smoke.judge.cells import without
@@ -49,22 +48,15 @@ explain its other gradient, and never the reverse."""
 AFTER_STEP = 4
 FOLLOWS_FROM_DATA = {"tp-loss", "transient", "data", "gradient", "replica"}
 """What other data of a rank do to all ranks of its replica."""
-_JUDGES: tuple[Callable[[SmokeResult], Iterable[Charge]], ...] = (
-    judge_collective,
-    judge_desync,
-    judge_nan,
-    judge_corruption,
-    judge_loss,
-)
 
 
 def judge_data(result: SmokeResult, earlier: Sequence[Charge] = ()) -> tuple[Charge, ...]:
     """`earlier`: what is charged already, for how the run ended."""
     plan = result.plan
     data = list(_joined(judge_masks(result), judge_streams(result)))
-    others = list(chain.from_iterable(judge(result) for judge in _JUDGES))
-    others = [charge for charge in others if not _from_data(plan, charge, data)]
-    found = [*data, *others]
+    judges = (judge_collective, judge_desync, judge_nan, judge_corruption, judge_loss)
+    others = [charge for judge in judges for charge in judge(result)]
+    found = [*data, *(charge for charge in others if not _from_data(plan, charge, data))]
     found = [charge for charge in found if not _solved(charge, [*earlier, *found])]
     grounds = [charge for charge in [*earlier, *found] if charge.kind not in HARMLESS and _counts(charge)]
     kept = [charge for charge in found if not _follows(plan, charge, grounds, earlier)]
@@ -145,7 +137,10 @@ def _follows(plan: SmokePlan, charge: Charge, grounds: Iterable[Charge], earlier
             continue
         phase, step, within = _moment(ground)
         if ground in earlier:
-            if (_began(ground) if ground.check == MISMATCH else (phase, step, 0)) <= moment:
+            # A call left out pairs with the next of the same kind for several steps before two looks have
+            # shown it, and the first wrong sum is that of a rank without fault.
+            early = (min(phase, TRAIN), -math.inf, 0)
+            if (early if ground.check == MISMATCH else (phase, step, 0)) <= moment:
                 return True
         elif (phase, step, within) < moment:
             return True
@@ -156,11 +151,3 @@ def _confused(plan: SmokePlan, charge: Charge, ground: Charge) -> bool:
     """Whether a call of the collectives phase met another one than its own: its result is nobody's fault."""
     same = not _cells(plan, charge).isdisjoint(_cells(plan, ground))
     return same and ground.check == MISMATCH and _moment(ground)[0] <= _moment(charge)[0]
-
-
-def _began(mismatch: Charge) -> Moment:
-    """Since when calls may have met the wrong ones. A call left out pairs with the next of the same kind for
-    several steps before two looks have shown it, and the first wrong sum is that of a rank without fault.
-    """
-    phase = min(_moment(mismatch)[0], TRAIN)
-    return (phase, -math.inf, 0)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from doctor.model import Evidence
+from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import Cell, alike, cells, everybody, vote
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.gradient_sum import first_loss, projections
 from doctor.smoke.onhost.corpus import reference_init
-from doctor.smoke.result import SmokeResult, TrainStep
+from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-desync"
 

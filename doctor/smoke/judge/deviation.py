@@ -13,7 +13,7 @@ from typing import Literal
 
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.schedule import schedule
-from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
+from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.result import Sample
 
 DeviationKind = Literal["skip", "extra", "order", "shape", "dtype", "op", "phase"]
@@ -40,22 +40,15 @@ def off_schedule(sample: Sample, shape: CellShape, place: int) -> PageDeviation 
     entries = entries_of(shape, place)
     if sample.position > len(entries):
         return PageDeviation("extra", sample, None)
-    if sample.position == 0:
-        return None if _between(sample, None, next(iter(entries), None)) else _gone_on(sample, entries)
-    due = entries[sample.position - 1]
-    if _named(sample) != _name(due) or (sample.inside and (sample.phase, sample.step) != _when(due)):
-        return PageDeviation(_kind(sample, due, entries), sample, due)
-    if not sample.inside and not _between(sample, due, next(iter(entries[sample.position :]), None)):
-        return _gone_on(sample, entries)
-    return None
-
-
-def _gone_on(sample: Sample, entries: Sequence[ScheduledCall]) -> PageDeviation:
-    return PageDeviation("phase", sample, next(iter(entries[sample.position :]), None))
-
-
-def _named(sample: Sample) -> tuple[str, int, str, str, int]:
-    return sample.group, sample.seq, sample.op, sample.dtype, sample.bytes
+    here = (PHASES.index(sample.phase), sample.step)
+    shown = (sample.group, sample.seq, sample.op, sample.dtype, sample.bytes)
+    last = entries[sample.position - 1] if sample.position else None
+    if last is not None and (shown != _name(last) or (sample.inside and here != _moment(last))):
+        return PageDeviation(_kind(sample, last, entries), sample, last)
+    following = next(iter(entries[sample.position :]), None)
+    behind = last is not None and here < _moment(last)
+    ahead = following is not None and here > _moment(following)
+    return PageDeviation("phase", sample, following) if behind or ahead else None
 
 
 def _name(entry: ScheduledCall) -> tuple[str, int, str, str, int]:
@@ -63,45 +56,23 @@ def _name(entry: ScheduledCall) -> tuple[str, int, str, str, int]:
     return call.group, entry.seq, call.op, call.dtype, call.bytes
 
 
-def _when(entry: ScheduledCall) -> tuple[str, int]:
-    return entry.phase, entry.call.step
-
-
-def _between(sample: Sample, last: ScheduledCall | None, following: ScheduledCall | None) -> bool:
-    """Whether phase and step of a rank outside lie between those of its last call and of its next one."""
-    here = PHASES.index(sample.phase)
-    if last is not None:
-        there = PHASES.index(last.phase)
-        if here < there or (here == there and sample.step < last.call.step):
-            return False
-    if following is not None:
-        there = PHASES.index(following.phase)
-        if here > there or (here == there and sample.step > following.call.step):
-            return False
-    return True
+def _moment(entry: ScheduledCall) -> tuple[int, int]:
+    return PHASES.index(entry.phase), entry.call.step
 
 
 def _kind(sample: Sample, due: ScheduledCall, entries: Sequence[ScheduledCall]) -> DeviationKind:
-    if (sample.group, sample.seq, sample.phase, sample.step) == (due.call.group, due.seq, *_when(due)):
-        if sample.op != due.call.op:
+    call = due.call
+    if (sample.group, sample.seq, sample.phase, sample.step) == (call.group, due.seq, due.phase, call.step):
+        if sample.op != call.op:
             return "op"
-        return "dtype" if sample.dtype != due.call.dtype else "shape"
-    meant = _nearest(sample, due.position, entries)
+        return "dtype" if sample.dtype != call.dtype else "shape"
+    # The entry of the schedule that the rank believes it is at.
+    shown = (sample.phase, sample.step, sample.group, sample.op, sample.dtype, sample.bytes)
+    same = [entry for entry in entries if shown == (entry.phase, entry.call.step, *entry.call[1:5])]
+    meant = min(same, key=lambda entry: abs(entry.position - due.position), default=None)
     if meant is None:
         return "order"
     if meant.position < due.position:
         return "extra"
-    if meant.position == due.position + 1 and meant.phase == due.phase and _swappable(meant.call, due.call):
-        return "order"
-    return "skip"
-
-
-def _swappable(one: CollectiveCall, other: CollectiveCall) -> bool:
-    return one.step == other.step and one.group != other.group
-
-
-def _nearest(sample: Sample, position: int, entries: Sequence[ScheduledCall]) -> ScheduledCall | None:
-    """The entry of the schedule that the rank believes it is at."""
-    shown = (sample.phase, sample.step, sample.group, sample.op, sample.dtype, sample.bytes)
-    same = [entry for entry in entries if shown == (entry.phase, entry.call.step, *entry.call[1:5])]
-    return min(same, key=lambda entry: abs(entry.position - position), default=None)
+    is_next = (meant.position, *_moment(meant)) == (due.position + 1, *_moment(due))
+    return "order" if is_next and meant.call.group != call.group else "skip"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from doctor.model import Evidence
 from doctor.smoke.judge.cells import Cell, Vote, cells, vote
 from doctor.smoke.judge.charge import Charge, since_text
+from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.result import RankSeen, SmokeResult
 
@@ -29,35 +31,21 @@ class StreamTurn(NamedTuple):
     decided: bool
 
 
-class _Known:
-    """What plain Python knows of the streams, computed once."""
-
-    def __init__(self, cell: Cell, fingerprint: Mapping[str, str]) -> None:
-        self.shape = cell.shape
-        self.fingerprint = fingerprint
-        self.steps: dict[tuple[int, int], dict[str, str]] = {}
-
-    def draws(self, name: str, step: int, dp: int) -> str | None:
-        if (step, dp) not in self.steps:
-            self.steps[step, dp] = reference_streams(self.shape, step, dp * self.shape.tp)
-        return self.steps[step, dp].get(name)
-
-    def library(self, seen: RankSeen, name: str) -> bool:
-        """Whether the rank's library is one whose numbers are known here."""
-        wanted = self.fingerprint.get(name)
-        return seen.started is not None and wanted is not None and seen.started.streams.get(name) == wanted
+@lru_cache(maxsize=4096)
+def _wanted(shape: CellShape, step: int, dp: int) -> dict[str, str]:
+    """What plain Python knows of the draws of a replica, by stream."""
+    return reference_streams(shape, step, dp * shape.tp)
 
 
 def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[Charge]:
     """`other`: stream -> ranks whose library gives other numbers anyway, which must not be compared."""
     fingerprint = reference_fingerprint()
     for cell in cells(result):
-        reference = _Known(cell, fingerprint)
         streams: dict[tuple[StreamTurn, frozenset[int]], list[str]] = defaultdict(list)
         for name in _names(cell):
             places = [place for place in cell.places if cell.ranks[place] not in other.get(name, ())]
-            known = [place for place in places if reference.library(cell.seen[place], name)]
-            turns = _against_reference(cell, known, name, reference)
+            known = [place for place in places if _is_known(cell.seen[place], name, fingerprint.get(name))]
+            turns = _against_reference(cell, known, name)
             if not known:
                 turns |= _against_peers(cell, places, name)
             grouped: dict[StreamTurn, set[int]] = defaultdict(set)
@@ -69,6 +57,11 @@ def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[
             yield _charge(cell, turn, guilty, names)
 
 
+def _is_known(seen: RankSeen, name: str, fingerprint: str | None) -> bool:
+    """Whether the rank's library is one whose numbers are known here."""
+    return bool(fingerprint and seen.started and seen.started.streams.get(name) == fingerprint)
+
+
 def _names(cell: Cell) -> list[str]:
     return sorted({n for place in cell.places for said in cell.batches(place).values() for n in said.streams})
 
@@ -78,16 +71,17 @@ def _drawn(cell: Cell, place: int, name: str) -> dict[int, str]:
     return {step: said[step].streams[name] for step in sorted(said) if name in said[step].streams}
 
 
-def _against_reference(cell: Cell, places: list[int], name: str, known: _Known) -> dict[int, StreamTurn]:
+def _against_reference(cell: Cell, places: list[int], name: str) -> dict[int, StreamTurn]:
     turns: dict[int, StreamTurn] = {}
     for place in places:
         right: int | None = None
         own = cell.shape.dp_of(place)
         for step, got in _drawn(cell, place, name).items():
-            if got == known.draws(name, step, own):
+            if got == _wanted(cell.shape, step, own).get(name):
                 right = step
                 continue
-            whose = next((dp for dp in range(cell.shape.dp) if got == known.draws(name, step, dp)), None)
+            replicas = range(cell.shape.dp)
+            whose = next((dp for dp in replicas if got == _wanted(cell.shape, step, dp).get(name)), None)
             if whose is not None:
                 story = f"drew the random numbers of replica {whose} instead of replica {own}"
             elif right is None:

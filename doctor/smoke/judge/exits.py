@@ -59,27 +59,26 @@ def ended_badly(seen: RankSeen) -> bool:
 def way_of(seen: RankSeen) -> Death:
     """Of a rank that ended badly."""
     said = f"{seen.error.type}: {seen.error.text}" if seen.error else (seen.exit.words if seen.exit else "")
-    lost = bool(_CONNECTION.search(said))
     number = signal_of(seen)
-    if seen.error is not None:
-        return "connection" if lost else "exception"
-    if number == signal.SIGABRT:
-        return "connection" if lost else "aborted"
-    if number is not None:
+    if number not in (None, signal.SIGABRT):
         return "killed"
-    return "connection" if lost else "left"
+    if _CONNECTION.search(said):
+        return "connection"
+    if seen.error is not None:
+        return "exception"
+    return "left" if number is None else "aborted"
 
 
 def ending_words(seen: RankSeen) -> str:
     """What became of its process, after "its process"."""
     number = signal_of(seen)
     if number is not None:
-        return _SIGNALS.get(number, f"was killed by {_signal_name(number)}")
+        return _SIGNALS.get(number, f"was killed by {signal_name(number)}")
     code = seen.exit.code if seen.exit else None
     return f"ended by itself with exit status {'?' if code is None else code} and no exception"
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import Cell
-from doctor.smoke.result import TrainStep
 
 LIMIT = 1e-7
 """Of the sum of all magnitudes; healthy runs stay below 5e-10."""

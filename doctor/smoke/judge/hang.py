@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
 
@@ -14,13 +14,12 @@ from doctor.smoke.judge.stopped_cell import (
     EndedCell,
     by_host,
     cells_with,
-    everybody,
     last_look,
     looks,
+    only_host,
     place_of,
     where,
 )
-from doctor.smoke.judge.wait_graph import Waits
 from doctor.smoke.result import RankSeen, SmokeResult
 
 _MOST_WAITS = 16
@@ -50,7 +49,7 @@ def judge_hiccups(result: SmokeResult) -> Iterator[Charge]:
             summary=f"all ranks stood still for {hiccup.seconds:.1f} s and went on",
             expected="progress without a pause",
             actual=f"{hiccup.seconds:.1f} s without a move",
-            hosts=everybody(cell),
+            hosts=only_host(cell),
             victims=tuple(seen.rank for seen in cell.ranks),
             phase=hiccup.phase,
             confidence=Confidence.STRONG,
@@ -60,22 +59,20 @@ def judge_hiccups(result: SmokeResult) -> Iterator[Charge]:
 
 
 def _stopped(cell: EndedCell) -> Iterator[Charge]:
-    for hosts, ranks in by_host(cell.plan, [seen.rank for seen in cell.stopped]):
-        here = [seen for seen in cell.stopped if seen.rank in ranks]
+    for hosts, here in by_host(cell.plan, cell.stopped):
         first = here[0]
         phase, step = where(first)
-        by = (
-            "a debugger or tracer"
-            if first.state == "t"
-            else "a signal (SIGSTOP, SIGTSTP) or a frozen container"
-        )
+        by = "a signal (SIGSTOP, SIGTSTP) or a frozen container"
+        if first.state == "t":
+            by = "a debugger or tracer"
+        during = f"in the {phase} phase" if step is None else f"in training step {step}"
         yield Charge(
             check="smoke-hang",
             kind="stopped",
-            summary=f"its process was stopped by {by} {_during(phase, step)}, and did not go on by itself",
+            summary=f"its process was stopped by {by} {during}, and did not go on by itself",
             expected="the process runs, or sleeps in a collective",
             actual=f"state {first.state} in /proc: it {state_words(first)}",
-            ranks=ranks,
+            ranks=tuple(seen.rank for seen in here),
             hosts=hosts,
             victims=cell.others(seen.rank for seen in cell.stopped),
             phase=phase,
@@ -95,19 +92,19 @@ def _stalled(cell: EndedCell) -> Iterator[Charge]:
         guilty = [cell.ranks[place] for place in stall.places]
         proved = [seen for seen in guilty if len(looks(seen)) > 1]
         if not proved:
-            yield _nobody(cell, "unproved", _unproved(cell, guilty), guilty)
-        for hosts, ranks in by_host(cell.plan, [seen.rank for seen in proved]):
-            yield _outside(cell, hosts, [seen for seen in proved if seen.rank in ranks], ranks, guilty)
+            waiting = ranks_text(_waiting_for(cell, guilty))
+            names = ranks_text(seen.rank for seen in guilty)
+            what = f"{waiting} wait for {names}, whose page could be read only once: that proves nothing"
+            yield _nobody(cell, "unproved", what, guilty)
+        for hosts, here in by_host(cell.plan, proved):
+            yield _outside(cell, hosts, here, guilty)
+    elif stall.kind == "alone" and cell.shape.world == 1:
+        what = "it stands still, and no other rank is there to wait for: what it computes does not end"
+        found = _nobody(cell, "outside", what, cell.living)
+        yield replace(found, ranks=(cell.ranks[0].rank,), victims=(), confidence=Confidence.CERTAIN)
     elif stall.kind == "alone":
         what = "all ranks stand still and none waits in a collective: what they compute does not end"
-        if cell.shape.world == 1:
-            what = "it stands still, and no other rank is there to wait for: what it computes does not end"
-        found = _nobody(cell, "outside", what, cell.living)
-        yield (
-            replace(found, ranks=(cell.ranks[0].rank,), victims=(), confidence=Confidence.CERTAIN)
-            if cell.shape.world == 1
-            else found
-        )
+        yield _nobody(cell, "outside", what, cell.living)
     elif stall.kind == "inside":
         yield from _inside(cell)
 
@@ -115,30 +112,29 @@ def _stalled(cell: EndedCell) -> Iterator[Charge]:
 def _inside(cell: EndedCell) -> Iterator[Charge]:
     """A collective that all its members have entered does not end."""
     sinks = [cell.ranks[place] for place in cell.stall.places]
-    call = _inside_words(cell, sinks)
+    calls = {seen.rank: cell.entries(seen.rank)[looks(seen)[-1].position - 1] for seen in sinks}
+    first = min(calls.values(), key=lambda call: call.position)
+    names = ranks_text(rank for rank, call in calls.items() if call == first)
+    what = f"{names} are all inside {call_words(first)} and it does not end"
     hosts = {cell.plan.seat(seen.rank).host for seen in sinks}
     if len(hosts) == 1:
-        found = _nobody(cell, "inside", f"{call}; all of its members are on this host", sinks)
+        found = _nobody(cell, "inside", f"{what}; all of its members are on this host", sinks)
         yield replace(found, hosts=tuple(hosts), confidence=Confidence.STRONG)
     elif failing_network(cell):
-        yield from network_charges(cell, call, *where(sinks[0]))
+        yield from network_charges(cell, what, *where(sinks[0]))
     else:
         known = "the hosts reach each other" if cell.result.mesh else "nobody tried the network meanwhile"
-        yield _nobody(cell, "inside", f"{call}; {known}, and no single rank is behind", sinks)
+        yield _nobody(cell, "inside", f"{what}; {known}, and no single rank is behind", sinks)
 
 
 def _outside(
-    cell: EndedCell,
-    hosts: tuple[str, ...],
-    here: Sequence[RankSeen],
-    ranks: tuple[int, ...],
-    guilty: Sequence[RankSeen],
+    cell: EndedCell, hosts: tuple[str, ...], here: Sequence[RankSeen], guilty: Sequence[RankSeen]
 ) -> Charge:
     """Ranks of one host that never entered what others wait in; the words are of the one furthest behind."""
     first = min(here, key=lambda seen: looks(seen)[-1].position)
     page = looks(first)[-1]
     due = cell.entries(first.rank)[page.position]
-    waiting = _waiting_for(cell, {cell.plan.seat(rank).place for rank in ranks})
+    waiting = _waiting_for(cell, here)
     wait = "waits" if len(waiting) == 1 else "wait"
     phase, step = where(first)
     return Charge(
@@ -147,12 +143,12 @@ def _outside(
         summary=f"it never entered {call_words(due)}, and {ranks_text(waiting)} {wait} for it",
         expected=f"it enters {call_words(due)}",
         actual=f"{page_words(page)}; no move for {_limit(cell)}; its process {state_words(first)}",
-        ranks=ranks,
+        ranks=tuple(seen.rank for seen in here),
         hosts=hosts,
         victims=cell.others(seen.rank for seen in guilty),
         phase=phase,
         step=step,
-        evidence=(*evidence_of(here), *_waits(cell, cell.stall.waits)),
+        evidence=(*evidence_of(here), *_waits(cell)),
         commands=_commands(cell, first),
     )
 
@@ -165,12 +161,12 @@ def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankSeen]) -
         summary=words,
         expected="the collective ends" if kind == "inside" else "every rank goes on",
         actual=f"no move for {_limit(cell)}",
-        hosts=() if kind == "unproved" else everybody(cell),
+        hosts=() if kind == "unproved" else only_host(cell),
         victims=tuple(seen.rank for seen in cell.living),
         phase=phase,
         step=step,
         confidence=Confidence.SUSPECT,
-        evidence=(*_waits(cell, cell.stall.waits), *evidence_of(ranks)),
+        evidence=(*_waits(cell), *evidence_of(ranks)),
         commands=COMMANDS if len(cell.hosts) > 1 else ("dmesg -T | tail -50",),
     )
 
@@ -182,7 +178,7 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
     if not cells:
         return
     living = [seen for cell in cells for seen in cell.living]
-    last = min(living, key=lambda seen: (_position(seen), seen.rank))
+    last = min(living, key=lambda seen: page.position if (page := last_look(seen)) else 0)
     end = cells[0].result.end
     if end.kind == "deadline":
         words = f"the run was not over after {end.seconds:.0f} s; it was slow and did not hang"
@@ -197,7 +193,7 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
         summary=words,
         expected="the run ends in time",
         actual=f"the last rank, {last.rank}, is {doing(*place_of(last))}",
-        hosts=everybody(cells[0]) if len(cells) == 1 else (),
+        hosts=only_host(cells[0]) if len(cells) == 1 else (),
         victims=tuple(seen.rank for seen in living),
         phase=phase,
         step=step,
@@ -208,33 +204,20 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[Charge]:
     )
 
 
-def _inside_words(cell: EndedCell, sinks: Sequence[RankSeen]) -> str:
-    calls = {seen.rank: cell.entries(seen.rank)[looks(seen)[-1].position - 1] for seen in sinks}
-    first = min(calls.values(), key=lambda call: call.position)
-    names = ranks_text(rank for rank, call in calls.items() if call == first)
-    return f"{names} are all inside {call_words(first)} and it does not end"
-
-
-def _unproved(cell: EndedCell, guilty: Sequence[RankSeen]) -> str:
-    waiting = ranks_text(_waiting_for(cell, {cell.plan.seat(seen.rank).place for seen in guilty}))
-    names = ranks_text(seen.rank for seen in guilty)
-    return f"{waiting} wait for {names}, whose page could be read only once: that proves nothing"
-
-
-def _waiting_for(cell: EndedCell, places: set[int]) -> list[int]:
-    """The ranks that wait in a collective for one of these places."""
+def _waiting_for(cell: EndedCell, late: Iterable[RankSeen]) -> list[int]:
+    """The ranks that wait in a collective for one of these."""
+    places = {cell.plan.seat(seen.rank).place for seen in late}
     waits = cell.stall.waits
     return [cell.ranks[place].rank for place in sorted(waits) if places & set(waits[place])]
 
 
-def _waits(cell: EndedCell, waits: Waits) -> Iterator[Evidence]:
+def _waits(cell: EndedCell) -> Iterator[Evidence]:
     lines = []
-    for place, others in sorted(waits.items()):
+    for place, others in sorted(cell.stall.waits.items()):
         seen = cell.ranks[place]
         call = call_words(cell.entries(seen.rank)[looks(seen)[-1].position - 1])
-        names = (
-            ranks_text(cell.ranks[other].rank for other in others) if others else "nobody: all have entered"
-        )
+        names = ranks_text(cell.ranks[other].rank for other in others)
+        names = names if others else "nobody: all have entered"
         lines.append(f"rank {seen.rank} is inside {call} and waits for {names}")
     if lines:
         more = [f"and {len(lines) - _MOST_WAITS} more"] if len(lines) > _MOST_WAITS else []
@@ -243,25 +226,14 @@ def _waits(cell: EndedCell, waits: Waits) -> Iterator[Evidence]:
 
 def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
     """The ranks are gone by now: what made one stick may still be seen on its host."""
-    host = cell.plan.seat(seen.rank).host
-    found = ["ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", "dmesg -T | tail -50"]
-    if len(cell.plan.hosts) > 1:
-        seen_host = cell.result.host(host)
-        python = seen_host.python if seen_host else ""
-        found.append(f"doctor smoke {quote(host)}" + (f" --python {quote(python)}" if python else ""))
-    return tuple(found)
+    found = ("ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", "dmesg -T | tail -50")
+    if len(cell.plan.hosts) == 1:
+        return found
+    host, python = cell.plan.seat(seen.rank).host, cell.python_of(seen)
+    return (*found, f"doctor smoke {quote(host)}" + (f" --python {quote(python)}" if python else ""))
 
 
 def _limit(cell: EndedCell) -> str:
     limit = cell.result.end.limit
     still = [page.still for seen in cell.living if (page := last_look(seen))]
     return f"{limit if limit is not None else min(still, default=0.0):.1f} s"
-
-
-def _position(seen: RankSeen) -> int:
-    page = last_look(seen)
-    return page.position if page else 0
-
-
-def _during(phase: str, step: int | None) -> str:
-    return f"in training step {step}" if step is not None else f"in the {phase} phase"

@@ -65,16 +65,13 @@ def judge_links(result: SmokeResult) -> Iterator[Charge]:
 
 def perhaps_slow_hosts(result: SmokeResult) -> list[str]:
     """Those that were slow each time by what a steady network shows, but not beyond the noise of this one."""
-    found = []
-    for stages, hosts in _measured(result):
-        noise = _repeat_noise(stages)
-        found += [
-            host
-            for host in hosts
-            if all(_is_below(stage.rates, host, 1 - SLOWER_IF_NOISY) for stage in stages)
-            and not _is_slow_each_time(stages, host, noise)
-        ]
-    return found
+    return [
+        host
+        for stages, hosts in _measured(result)
+        for host in hosts
+        if all(_is_below(stage.rates, host, 1 - SLOWER_IF_NOISY) for stage in stages)
+        and not _is_slow_each_time(stages, host, _repeat_noise(stages))
+    ]
 
 
 def too_noisy(result: SmokeResult) -> bool:
@@ -99,7 +96,8 @@ def _measured(result: SmokeResult) -> Iterator[tuple[list[Stage], list[str]]]:
 
 def _noise(rates: Mapping[Pair, float], host: str) -> float:
     """How far the pairs without this host are from each other."""
-    return spread([math.log(rate) for rate in _split(rates, host)[1]])
+    others = [math.log(rate) for rate in _split(rates, host)[1]]
+    return spread(others) if others else 0.0
 
 
 def _stage(plan: SmokePlan, cell: Cell, stage: int) -> Stage:
@@ -128,9 +126,9 @@ def _split(values: Mapping[Pair, float], host: str) -> tuple[list[float], list[f
 def _repeat_noise(stages: Sequence[Stage]) -> float:
     """How far a pair is from itself when it meets again, as a standard deviation of logarithms."""
     first, second = (stage.rates for stage in stages)
-    apart = [abs(math.log(rate / second[pair])) for pair, rate in first.items() if pair in second]
+    apart = [abs(math.log(rate / second[pair])) for pair, rate in first.items()]
     if len(apart) < FEW_PAIRS:
-        return max(apart) if apart else math.inf  # a median of so few is often too small by luck
+        return max(apart)  # a median of so few is often too small by luck
     return MAD * median(apart) / math.sqrt(2)
 
 
@@ -147,10 +145,8 @@ def _is_slow_each_time(stages: Sequence[Stage], host: str, noise: float) -> bool
 
 
 def _is_slow(rates: Mapping[Pair, float], host: str, repeat: float) -> bool:
-    own, others = _split(rates, host)
-    if not others:
-        return False
-    return _is_below(rates, host, _limit(max(repeat, _noise(rates, host)), len(own)))
+    votes = len(_split(rates, host)[0])
+    return _is_below(rates, host, _limit(max(repeat, _noise(rates, host)), votes))
 
 
 def _is_below(rates: Mapping[Pair, float], host: str, part: float) -> bool:
@@ -185,8 +181,6 @@ def _is_late(trips: Mapping[Pair, float], host: str, least: float) -> bool:
 
 def _pair_is_slow(rates: Mapping[Pair, float], pair: Pair, repeat: float) -> bool:
     """Both ends are fast with everybody else."""
-    if pair not in rates:
-        return False
     others = {other: rate for other, rate in rates.items() if other != pair}
     if any(all(end not in other for other in others) for end in pair):
         return False
@@ -209,24 +203,21 @@ def _trip(seconds: float) -> str:
 def _host_charge(plan: SmokePlan, stages: Sequence[Stage], host: str, slow: bool, late: bool) -> Charge:
     own, others = _medians([stage.rates for stage in stages], host)
     own_trip, other_trip = _medians([stage.trips for stage in stages], host)
-    words, expected, actual = [], [], []
+    found = []
     if slow:
-        words.append(
-            f"its network carries {_rate(own)}, {own / others:.0%} of what pairs of the other hosts do"
-        )
-        expected.append(f"about {_rate(others)}, as between the other hosts")
-        actual.append(_rate(own))
+        words = f"its network carries {_rate(own)}, {own / others:.0%} of what pairs of the other hosts do"
+        found.append((words, f"about {_rate(others)}, as between the other hosts", _rate(own)))
     if late:
-        words.append(f"round trips to it take {_trip(own_trip)}, and {_trip(other_trip)} between the others")
-        expected.append(f"round trips of about {_trip(other_trip)}")
-        actual.append(_trip(own_trip))
+        words = f"round trips to it take {_trip(own_trip)}, and {_trip(other_trip)} between the others"
+        found.append((words, f"round trips of about {_trip(other_trip)}", _trip(own_trip)))
+    summary, expected, actual = map("; ".join, zip(*found, strict=True))
     few = len({name for pair in stages[0].rates for name in pair}) < LEAST_FOR_PAIR
     return Charge(
         check=CHECK,
         kind="slow" if slow else "late",
-        summary="; ".join(words),
-        expected="; ".join(expected),
-        actual="; ".join(actual),
+        summary=summary,
+        expected=expected,
+        actual=actual,
         hosts=(host,),
         phase="bandwidth",
         confidence=Confidence.SUSPECT if few else Confidence.STRONG,
@@ -272,8 +263,8 @@ def _table(stages: Sequence[Stage], host: str) -> str:
     pairs = sorted(stages[0].rates, key=lambda pair: (host not in pair, stages[0].rates[pair]))
     lines = []
     for pair in pairs[:24]:
-        rates = " and ".join(_rate(stage.rates[pair]) for stage in stages if pair in stage.rates)
-        trips = " and ".join(_trip(stage.trips[pair]) for stage in stages if pair in stage.trips)
+        rates = " and ".join(_rate(stage.rates[pair]) for stage in stages)
+        trips = " and ".join(_trip(stage.trips[pair]) for stage in stages)
         lines.append(f"{pair[0]} <-> {pair[1]}: {rates}; round trip {trips}")
     return "\n".join(lines)
 

@@ -127,8 +127,8 @@ def _judge(cell: Cell) -> Iterator[Charge]:
     if limit is None or len(curve) < len(curves[0]):
         return
     shown = f"{curve[0]:.2f} to {fmean(curve[-tail:]):.2f} in {len(curve)} steps"
-    if lagging := _lagging(curves, tail, limit):
-        yield _lag(cell, curves, tail, lagging, shown)
+    if charge := _lag(cell, curves, tail, limit, shown):
+        yield charge
         return
     drop = _drop(curve, tail)
     if drop < limit:
@@ -153,28 +153,25 @@ def _judge(cell: Cell) -> Iterator[Charge]:
         )
 
 
-def _lagging(curves: Sequence[Sequence[float | None]], tail: int, limit: float) -> list[int]:
-    """The replicas that are behind the others, if the others do learn."""
-    allowed = GAP * math.sqrt(BUDGETS[0][1] / tail)
-    found = [dp for dp, gap in enumerate(_gaps(curves, tail)) if gap > allowed]
-    rest = [loss for loss in _mean([c for dp, c in enumerate(curves) if dp not in found]) if loss is not None]
-    return found if found and rest and _drop(rest, tail) >= HALFWAY * limit else []
-
-
 def _lag(
-    cell: Cell, curves: Sequence[Sequence[float | None]], tail: int, lagging: list[int], shown: str
-) -> Charge:
+    cell: Cell, curves: Sequence[Sequence[float | None]], tail: int, limit: float, shown: str
+) -> Charge | None:
+    """Against the replicas that are behind the others, if the others do learn."""
+    gaps, allowed = _gaps(curves, tail), GAP * math.sqrt(BUDGETS[0][1] / tail)
+    lagging = [dp for dp, gap in enumerate(gaps) if gap > allowed]
+    rest = _mean([curve for dp, curve in enumerate(curves) if dp not in lagging])
+    known = [loss for loss in rest if loss is not None]
+    if not lagging or not known or _drop(known, tail) < HALFWAY * limit:
+        return None
     ends = [_mean_of(curve[-tail:]) or 0.0 for curve in curves]
-    gap = max(_gaps(curves, tail))
-    allowed = GAP * math.sqrt(BUDGETS[0][1] / tail)
     others = fmean(end for dp, end in enumerate(ends) if dp not in lagging)
     own = " and ".join(f"{ends[dp]:.2f}" for dp in lagging)
     lines = "\n".join(f"replica {dp}: {end:.3f}" for dp, end in enumerate(ends))
     return Charge(
         check=CHECK,
         kind="replica",
-        summary=f"the loss on its data stays {gap:.2f} above that of the other replicas: it trains on other "
-        "data or labels than it should, or computes wrongly",
+        summary=f"the loss on its data stays {max(gaps):.2f} above that of the other replicas: it trains on "
+        "other data or labels than it should, or computes wrongly",
         expected=f"within {allowed:.2f} of the others, which are at {others:.2f}",
         actual=f"{own} over the last {tail} steps",
         ranks=cell.numbers(place for dp in lagging for place in cell.replica(dp)),

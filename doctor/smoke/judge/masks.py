@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from doctor.model import Evidence
+from doctor.smoke.events import BatchHashes
 from doctor.smoke.judge.cells import Cell, cells
 from doctor.smoke.judge.charge import Charge, since_text
 from doctor.smoke.onhost.corpus import reference_batch
-from doctor.smoke.result import BatchHashes, SmokeResult
+from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-mask-divergence"
 PARTS = ("tokens", "mask", "labels")
@@ -31,48 +34,38 @@ class DataDeviation(NamedTuple):
 def judge_masks(result: SmokeResult) -> Iterator[Charge]:
     """One charge for all ranks of a cell that deviate in the same way from the same step on."""
     for cell in cells(result):
-        expected = _References(cell)
         alike: dict[DataDeviation, list[int]] = defaultdict(list)
         for place in cell.places:
-            if deviation := _deviation(cell, place, expected):
+            if deviation := _deviation(cell, place):
                 alike[deviation].append(place)
         for deviation, places in alike.items():
-            yield _charge(cell, deviation, places, expected)
+            yield _charge(cell, deviation, places)
 
 
-class _References:
-    """What each replica of a cell must train on, computed once."""
-
-    def __init__(self, cell: Cell) -> None:
-        self.shape = cell.shape
-        self.known: dict[tuple[int, int], Triple] = {}
-
-    def of(self, step: int, dp: int) -> Triple:
-        if (step, dp) not in self.known:
-            self.known[step, dp] = reference_batch(self.shape, step, dp * self.shape.tp)
-        return self.known[step, dp]
+@lru_cache(maxsize=4096)
+def _wanted(shape: CellShape, step: int, dp: int) -> Triple:
+    """What a replica must train on."""
+    return reference_batch(shape, step, dp * shape.tp)
 
 
 def _triple(batch: BatchHashes) -> Triple:
     return batch.tokens, batch.mask, batch.labels
 
 
-def _deviation(cell: Cell, place: int, expected: _References) -> DataDeviation | None:
+def _deviation(cell: Cell, place: int) -> DataDeviation | None:
     dp = cell.shape.dp_of(place)
     right: int | None = None
     for step, batch in sorted(cell.batches(place).items()):
-        wanted, got = expected.of(step, dp), _triple(batch)
+        wanted, got = _wanted(cell.shape, step, dp), _triple(batch)
         if got != wanted:
             parts = tuple(part for part, a, b in zip(PARTS, got, wanted, strict=True) if a != b)
-            kind, story = _story(cell, place, step, got, parts, expected)
+            kind, story = _story(cell, place, step, got, parts)
             return DataDeviation(step, right, parts, story, kind)
         right = step
     return None
 
 
-def _story(
-    cell: Cell, place: int, step: int, got: Triple, parts: tuple[str, ...], expected: _References
-) -> tuple[str, str]:
+def _story(cell: Cell, place: int, step: int, got: Triple, parts: tuple[str, ...]) -> tuple[str, str]:
     """Whose data it has, if that is known, and how it differs from its peers, as kind and words."""
     own = cell.shape.dp_of(place)
     what = (
@@ -81,27 +74,27 @@ def _story(
     index = PARTS.index("tokens" if what == "batch" else what)
     verb = "are" if what == "labels" else "is"
     for dp in range(cell.shape.dp):
-        if dp != own and got[index] == expected.of(step, dp)[index]:
+        if dp != own and got[index] == _wanted(cell.shape, step, dp)[index]:
             return "same-data", f"its {what} {verb} that of replica {dp} instead of replica {own}"
     for other in (step + 1, step - 1):
-        if other >= 0 and got[index] == expected.of(other, own)[index]:
+        if other >= 0 and got[index] == _wanted(cell.shape, other, own)[index]:
             way = "ahead" if other > step else "behind"
             return way, f"its {what} {verb} that of step {other}, one step {way}"
     peers = [peer for peer in cell.replica(own) if peer != place]
     theirs = [_triple(batch) for peer in peers if (batch := cell.batches(peer).get(step))]
-    if theirs and all(each == expected.of(step, own) for each in theirs):
+    if theirs and all(each == _wanted(cell.shape, step, own) for each in theirs):
         return what, f"its {what} {verb} not that of its tensor-parallel peers"
     if theirs and all(each == got for each in theirs):
         return what, f"its {what}, the same on the whole replica, {verb} not what the seed gives"
     return what, f"its {what} {verb} not what the seed gives"
 
 
-def _charge(cell: Cell, deviation: DataDeviation, places: list[int], expected: _References) -> Charge:
+def _charge(cell: Cell, deviation: DataDeviation, places: list[int]) -> Charge:
     step, right, parts, story, kind = deviation
     lines = []
     for place in places:
         got = dict(zip(PARTS, _triple(cell.batches(place)[step]), strict=True))
-        wanted = dict(zip(PARTS, expected.of(step, cell.shape.dp_of(place)), strict=True))
+        wanted = dict(zip(PARTS, _wanted(cell.shape, step, cell.shape.dp_of(place)), strict=True))
         differ = ", ".join(f"{part} {got[part]} instead of {wanted[part]}" for part in parts)
         lines.append(f"{cell.name(place)}: {differ}")
     replicas = {cell.shape.dp_of(place) for place in places}

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from doctor.model import Evidence
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.deviation import PageDeviation
 from doctor.smoke.judge.exits import ending_words
 from doctor.smoke.judge.phrases import (
-    SHOWN,
     call_words,
+    consequences,
     doing,
     evidence_of,
-    one_line,
     page_words,
     shown_words,
 )
 from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with
-from doctor.smoke.result import SmokeResult
+from doctor.smoke.result import RankSeen, SmokeResult
 
 
 def judge_mismatch(result: SmokeResult) -> Iterator[Charge]:
@@ -27,35 +25,36 @@ def judge_mismatch(result: SmokeResult) -> Iterator[Charge]:
         for rank, found in sorted(cell.off.items(), key=lambda item: item[1].sample.position):
             alike.setdefault((found.kind, found.due, _what(found)), []).append(rank)
         for ranks in alike.values():
-            for hosts, mine in by_host(result.plan, ranks):
-                yield _charge(cell, hosts, mine)
+            for hosts, here in by_host(result.plan, [result.ranks[rank] for rank in ranks]):
+                yield _charge(cell, hosts, here)
 
 
-def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: tuple[int, ...]) -> Charge:
-    first = cell.off[ranks[0]]
-    sample = first.sample
+def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankSeen]) -> Charge:
+    first = cell.off[ranks[0].rank]
+    sample, python = first.sample, cell.python_of(ranks[0]) or "python3"
     return Charge(
         check="smoke-mismatch",
         kind=first.kind,
         summary=_summary(first),
         expected=call_words(first.due) if first.due else "no further collective",
         actual=page_words(sample),
-        ranks=ranks,
+        ranks=tuple(seen.rank for seen in ranks),
         hosts=hosts,
         victims=cell.others(cell.off),
         phase=sample.phase,
         step=sample.step if sample.phase == "train" else None,
-        evidence=(*evidence_of(cell.result.ranks[rank] for rank in ranks), *_fallen(cell)),
-        commands=_commands(cell, ranks[0]),
+        # The program that dies is often not the one at fault.
+        evidence=(*evidence_of(ranks), *consequences(cell, cell.off, _ending)),
+        commands=(
+            # All ranks run the same program: one that does something else has another torch, or bad memory.
+            f"{python} -c 'import torch; print(torch.__version__, torch.__file__)'",
+            "dmesg -T | grep -iE 'mce|edac|hardware error' | tail",
+        ),
     )
 
 
-def _fallen(cell: EndedCell) -> Iterator[Evidence]:
-    """Peers that died of it: the program that dies is often not the one at fault."""
-    fallen = [seen for seen in cell.fallen if seen.rank not in cell.off]
-    for seen in fallen[:SHOWN]:
-        words = f"{seen.error.type}: {seen.error.text}" if seen.error else f"its process {ending_words(seen)}"
-        yield Evidence(f"rank {seen.rank}, in consequence", one_line(words))
+def _ending(seen: RankSeen) -> str:
+    return f"{seen.error.type}: {seen.error.text}" if seen.error else f"its process {ending_words(seen)}"
 
 
 def _what(found: PageDeviation) -> object:
@@ -81,13 +80,3 @@ def _summary(found: PageDeviation) -> str:
         "phase": f"it skipped a collective: it is {doing(sample.phase, sample.step)} and never entered "
         f"{call_words(due)}",
     }[found.kind]
-
-
-def _commands(cell: EndedCell, rank: int) -> tuple[str, ...]:
-    """All ranks run the same program, so one that does something else has another torch, or bad memory."""
-    host = cell.result.host(cell.plan.seat(rank).host)
-    python = (host.python if host else "") or "python3"
-    return (
-        f"{python} -c 'import torch; print(torch.__version__, torch.__file__)'",
-        "dmesg -T | grep -iE 'mce|edac|hardware error' | tail",
-    )

@@ -18,17 +18,16 @@ BLOWN_UP = 3.0
 def judge_nan(result: SmokeResult) -> Iterator[Charge]:
     """`finite` was looked at before anything was summed over replicas: the first rank stands alone."""
     for cell in cells(result):
-        steps = {place: cell.steps(place) for place in cell.places}
-        bad = {place: step for place in cell.places for step in [_first(cell, place)] if step is not None}
+        steps = [(place, said) for place in cell.places for said in cell.steps(place).values()]
+        bad = [(said.step, place) for place, said in steps if not said.finite]
         if not bad:
             continue
-        first = min(bad.values())
-        places = [place for place, step in bad.items() if step == first]
-        before = [said.loss for each in steps.values() for said in each.values() if said.step <= first]
-        known = [loss for loss in before if loss is not None]
-        start = [each[0].loss for each in steps.values() if 0 in each]
-        began = max((loss for loss in start if loss is not None), default=0.0)
-        blown_up = began > 0 and max(known, default=0.0) > BLOWN_UP * began
+        first = min(bad)[0]
+        places = [place for step, place in bad if step == first]
+        losses = [(said.step, said.loss) for _, said in steps if said.loss is not None]
+        began = max((loss for step, loss in losses if step == 0), default=0.0)
+        highest = max((loss for step, loss in losses if step <= first), default=0.0)
+        blown_up = began > 0 and highest > BLOWN_UP * began
         charge = _charge(cell, first, places)
         if blown_up or len(places) == len(cell.places):
             why = ": it grew without bound before" if blown_up else " on all ranks at once"
@@ -36,10 +35,6 @@ def judge_nan(result: SmokeResult) -> Iterator[Charge]:
             yield everybody(result, everyone, cell)
             continue
         yield from _by_replica(cell, charge, places)
-
-
-def _first(cell: Cell, place: int) -> int | None:
-    return min((step for step, said in cell.steps(place).items() if not said.finite), default=None)
 
 
 def _by_replica(cell: Cell, charge: Charge, places: list[int]) -> Iterator[Charge]:

@@ -11,7 +11,7 @@ from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.exits import said
 from doctor.smoke.judge.phrases import one_line
-from doctor.smoke.judge.stopped_cell import EndedCell, everybody
+from doctor.smoke.judge.stopped_cell import EndedCell, only_host
 
 _SEEN = {
     "dropped": "get no answer (dropped)",
@@ -36,12 +36,10 @@ def failing_network(cell: EndedCell) -> tuple[Blame, ...]:
     if mesh is None:
         return ()
     return tuple(
-        blame for blame in culprits(mesh.links) if any(_concerns(link, cell) for link in blame.links)
+        blame
+        for blame in culprits(mesh.links)
+        if any({link.source, link.target} <= set(cell.hosts) for link in blame.links)
     )
-
-
-def _concerns(link: Link, cell: EndedCell) -> bool:
-    return link.source in cell.hosts and link.target in cell.hosts
 
 
 def network_charges(
@@ -109,7 +107,7 @@ def lost_each_other(cell: EndedCell) -> Charge:
         expected="connections stay up until the run is over",
         actual=f"{len(cell.fallen)} of {len(cell.ranks)} ranks lost a connection",
         ranks=lone,
-        hosts=suspects or (() if lone else everybody(cell)),
+        hosts=suspects or (() if lone else only_host(cell)),
         victims=tuple(
             seen.rank
             for seen in cell.ranks

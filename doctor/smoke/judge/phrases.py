@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import islice
 
 from doctor.model import Evidence
+from doctor.smoke.judge.stopped_cell import EndedCell
 from doctor.smoke.onhost.page import JOINING
 from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import RankSeen, Sample
@@ -16,9 +17,6 @@ _DOING = {
     "start": "preparing its libraries and its device",
     "ready": "waiting to be told where to join",
     "join": "joining the process group",
-    "collectives": "in the collectives phase",
-    "audit": "in the audit phase",
-    "bandwidth": "in the bandwidth phase",
     "done": "at its end",
 }
 _STATES = {
@@ -108,6 +106,15 @@ def evidence(seen: RankSeen) -> list[Evidence]:
 def evidence_of(ranks: Iterable[RankSeen]) -> tuple[Evidence, ...]:
     """The same, of the first few."""
     return tuple(each for seen in islice(ranks, SHOWN) for each in evidence(seen))
+
+
+def consequences(
+    cell: EndedCell, guilty: Container[int], ending: Callable[[RankSeen], str]
+) -> Iterator[Evidence]:
+    """Ranks that died because of the guilty ones, and how."""
+    fallen = (seen for seen in cell.fallen if seen.rank not in guilty)
+    for seen in islice(fallen, SHOWN):
+        yield Evidence(f"rank {seen.rank}, in consequence", one_line(ending(seen)))
 
 
 def top_of(stack: str) -> str:

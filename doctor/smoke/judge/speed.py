@@ -9,9 +9,10 @@ from statistics import median
 from typing import NamedTuple
 
 from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import arithmetic
 from doctor.smoke.judge.charge import Charge, ranks_text
-from doctor.smoke.result import RankSeen, SmokeResult, TrainStep
+from doctor.smoke.result import SmokeResult
 
 SKIPPED = 3
 """First steps, in which caches fill and kernels compile."""
@@ -60,25 +61,20 @@ def _counted(result: SmokeResult, rank: int) -> dict[int, TrainStep]:
 
 def perhaps_slow(result: SmokeResult) -> list[int]:
     """Ranks that took longer than they may, in steps too uneven to hold it against them."""
-    found = []
-    for paces in _compared(result):
-        for rank in paces.burnt:
-            pace = paces.of(rank)
-            if pace is not None and pace.ratio > 1 + SLOWER and not pace.slow:
-                found.append(rank)
-    return sorted(found)
+    paces = (pace for _, paces in _compared(result) for pace in paces.items())
+    return sorted(rank for rank, pace in paces if pace.ratio > 1 + SLOWER and not pace.slow)
 
 
 def _stragglers(result: SmokeResult, shared: set[str]) -> Iterator[Charge]:
     """One charge for the slow ranks of each host."""
-    for paces in _compared(result):
+    for middles, paces in _compared(result):
         slow: dict[str, dict[int, float]] = defaultdict(dict)
-        for rank in paces.burnt:
-            host, pace = result.plan.seat(rank).host, paces.of(rank)
-            if host not in shared and pace is not None and pace.slow:
+        for rank, pace in paces.items():
+            host = result.plan.seat(rank).host
+            if host not in shared and pace.slow:
                 slow[host][rank] = pace.ratio
         for ratios in slow.values():
-            yield _straggler(ratios, paces.middles)
+            yield _straggler(ratios, middles)
 
 
 class _Pace(NamedTuple):
@@ -95,49 +91,40 @@ class _Pace(NamedTuple):
         return self.ratio > self.limit and self.often >= OFTEN
 
 
-class _Paces:
-    """Ranks on devices of one kind: seconds of computing at each step, and by which part more is slow."""
-
-    def __init__(self, burnt: Mapping[int, Mapping[int, float]], slower: float) -> None:
-        self.burnt = burnt
-        self.slower = slower
-        self.middles = {rank: median(said.values()) for rank, said in burnt.items()}
-
-    def of(self, rank: int) -> _Pace | None:
-        others = [middle for other, middle in self.middles.items() if other != rank]
-        usual = median(others)
-        each = [
-            own / median(theirs)
-            for step, own in self.burnt[rank].items()
-            if (
-                theirs := [said[step] for other, said in self.burnt.items() if other != rank and step in said]
-            )
-        ]
-        if not each:
-            return None
-        # Between ranks, and of this rank's median from step to step, in logarithms.
-        apart = spread([math.log(other / usual) for other in others])
-        uneven = 1.25 * spread([math.log(value) for value in each]) / math.sqrt(len(each))
-        limit = max(1 + self.slower, math.exp(min(5 * max(apart, uneven), 10.0)))
-        often = sum(value > 1 + SLOWER for value in each) / len(each)
-        return _Pace(self.middles[rank] / usual, limit, often)
-
-
-def _compared(result: SmokeResult) -> Iterator[_Paces]:
-    """The ranks that are comparable, by their devices."""
+def _compared(result: SmokeResult) -> Iterator[tuple[dict[int, float], dict[int, _Pace]]]:
+    """Ranks on devices of one kind: the median seconds that each computes at a step, and its pace."""
     products: dict[object, dict[int, dict[int, float]]] = defaultdict(dict)
     for seen in result.ranks:
-        burnt = _burnt(result, seen)
+        burnt = {n: step.cpu for n, step in _counted(result, seen.rank).items() if step.cpu > 0}
         if len(burnt) >= LEAST_STEPS:
             products[arithmetic(seen.started)][seen.rank] = burnt
     for burnt_by in products.values():
         if len(burnt_by) >= LEAST_RANKS:
-            yield _Paces(burnt_by, SLOWER_IF_SHARED if waited(result, burnt_by) else SLOWER)
+            slower = SLOWER_IF_SHARED if waited(result, burnt_by) else SLOWER
+            middles = {rank: median(said.values()) for rank, said in burnt_by.items()}
+            paces = {rank: _pace(rank, burnt_by, middles, slower) for rank in burnt_by}
+            yield middles, {rank: pace for rank, pace in paces.items() if pace}
 
 
-def _burnt(result: SmokeResult, seen: RankSeen) -> dict[int, float]:
-    """Seconds of computing at each step."""
-    return {n: step.cpu for n, step in _counted(result, seen.rank).items() if step.cpu > 0}
+def _pace(
+    rank: int, burnt_by: Mapping[int, Mapping[int, float]], middles: Mapping[int, float], slower: float
+) -> _Pace | None:
+    """`slower`: by which part more is slow."""
+    others = [middle for other, middle in middles.items() if other != rank]
+    usual = median(others)
+    each = [
+        own / median(theirs)
+        for step, own in burnt_by[rank].items()
+        if (theirs := [said[step] for other, said in burnt_by.items() if other != rank and step in said])
+    ]
+    if not each:
+        return None
+    # Between ranks, and of this rank's median from step to step, in logarithms.
+    apart = spread([math.log(other / usual) for other in others])
+    uneven = 1.25 * spread([math.log(value) for value in each]) / math.sqrt(len(each))
+    limit = max(1 + slower, math.exp(min(5 * max(apart, uneven), 10.0)))
+    often = sum(value > 1 + SLOWER for value in each) / len(each)
+    return _Pace(middles[rank] / usual, limit, often)
 
 
 def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Charge:
@@ -163,15 +150,14 @@ def _contention(result: SmokeResult) -> Iterator[Charge]:
     """Only beside hosts that are not shared: where all are, the run itself is too large for them."""
     if result.plan.backend != "gloo":
         return
-    waits: dict[str, float] = {}
-    least: dict[str, float] = {}
-    for host in result.plan.hosts:
-        halves = [half for seat in result.plan.on(host) for half in _waiting(result, seat.rank)]
-        if halves:
-            waits[host], least[host] = median(halves), min(halves)
+    halves = {
+        host: [half for seat in result.plan.on(host) for half in _waiting(result, seat.rank)]
+        for host in result.plan.hosts
+    }
+    waits = {host: median(each) for host, each in halves.items() if each}
     if len(waits) < LEAST_HOSTS:
         return
-    taken = [host for host in waits if _stands_apart(host, least[host], waits)]
+    taken = [host for host in waits if _stands_apart(host, min(halves[host]), waits)]
     if 2 * len(taken) < len(waits):  # else it is hard to say who is unusual
         for host in taken:
             yield _shared(result, host, waits[host], waits)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.crash import had_started
 from doctor.smoke.judge.network import failing_network, network_charges
 from doctor.smoke.judge.phrases import doing, evidence_of, last_lines, one_line, state_words
-from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, everybody, looks, phase_of
+from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, looks, only_host, phase_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import RankSeen, SmokeResult
 
@@ -23,23 +24,21 @@ def judge_start(result: SmokeResult) -> Iterator[Charge]:
     for cell in cells_with(result, "stall"):
         if cell.stall.kind not in ("behind", "together"):
             continue
-        if all(PHASES.index(phase_of(seen)) <= READY for seen in cell.living):
-            # Nobody is told to join before all ranks of all cells are ready.
-            if not told:
-                told = True
-                yield from _never_ready(cell)
-        else:
+        if any(PHASES.index(phase_of(seen)) > READY for seen in cell.living):
             yield from _never_joined(cell)
+        elif not told:  # no rank may join before all ranks of all cells are ready
+            told = True
+            yield from _never_ready(cell)
 
 
 def _troubled_hosts(result: SmokeResult) -> Iterator[Charge]:
     if result.end.kind == "interrupted":
         return
     for host in result.hosts:
-        if not host.trouble or host.lost or (result.end.kind == "trouble" and had_started(result, host.host)):
+        started = had_started(result, host.host)
+        if not host.trouble or host.lost or (result.end.kind == "trouble" and started):
             continue
         words = one_line(host.trouble)
-        started = had_started(result, host.host)
         yield Charge(
             check="smoke-hang" if started else "smoke-not-started",
             kind="left-behind" if started else "host",
@@ -93,7 +92,7 @@ def _never_joined(cell: EndedCell) -> Iterator[Charge]:
         summary="all ranks are joining the process group and none gets in; no single rank is behind",
         expected="every rank connects to the store and to its peers",
         actual=f"nobody moved for {_seconds(cell)}",
-        hosts=everybody(cell),
+        hosts=only_host(cell),
         victims=tuple(seen.rank for seen in cell.living),
         phase="join",
         confidence=Confidence.SUSPECT,
@@ -117,18 +116,14 @@ def _behind(cell: EndedCell, late: Sequence[RankSeen], rest: Sequence[RankSeen])
         )
         return
     if not rest:
-        yield _late(cell, everybody(cell), (), late, rest)
+        yield replace(_late(cell, only_host(cell), late, rest), ranks=())
         return
-    for hosts, ranks in by_host(cell.plan, [seen.rank for seen in late]):
-        yield _late(cell, hosts, ranks, [seen for seen in late if seen.rank in ranks], rest)
+    for hosts, here in by_host(cell.plan, late):
+        yield _late(cell, hosts, here, rest)
 
 
 def _late(
-    cell: EndedCell,
-    hosts: tuple[str, ...],
-    ranks: tuple[int, ...],
-    late: Sequence[RankSeen],
-    rest: Sequence[RankSeen],
+    cell: EndedCell, hosts: tuple[str, ...], late: Sequence[RankSeen], rest: Sequence[RankSeen]
 ) -> Charge:
     first = late[0]
     phase = phase_of(first)
@@ -146,21 +141,18 @@ def _late(
         summary=f"it never joined: {doing_what}, {waiting}",
         expected="every rank joins the process group",
         actual=f"no move for {_seconds(cell)}; its process {state_words(first)}",
-        ranks=ranks,
+        ranks=tuple(seen.rank for seen in late),
         hosts=hosts,
         victims=tuple(seen.rank for seen in rest),
         phase=phase,
         confidence=sure if pages else Confidence.SUSPECT,
         evidence=(*evidence_of(late), *_names(cell)),
-        commands=_commands(cell, first),
+        commands=(
+            f"time {cell.python_of(first) or 'python3'} -c 'import torch, torch.distributed'",
+            "ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'",
+            "dmesg -T | tail -50",
+        ),
     )
-
-
-def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
-    host = cell.result.host(cell.plan.seat(seen.rank).host)
-    python = (host.python if host else "") or "python3"
-    stuck = "ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'"
-    return (f"time {python} -c 'import torch, torch.distributed'", stuck, "dmesg -T | tail -50")
 
 
 def _proved(seen: RankSeen) -> bool:

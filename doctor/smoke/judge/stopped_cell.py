@@ -67,11 +67,9 @@ class EndedCell:
         for place, seen in enumerate(self.ranks):
             pages = looks(seen)[-2:]
             known = [off_schedule(page, self.shape, place) for page in pages]
-            dead = seen.exit is not None
-            if dead and known and known[-1]:
+            sure = seen.exit is not None or (len(known) == 2 and known[0])
+            if sure and known and known[-1]:
                 found[seen.rank] = known[0] or known[-1]
-            elif len(known) == 2 and known[0] and known[1]:
-                found[seen.rank] = known[0]
         return found
 
     @cached_property
@@ -121,6 +119,11 @@ class EndedCell:
         guilty = set(ranks)
         return tuple(seen.rank for seen in self.ranks if seen.rank not in guilty)
 
+    def python_of(self, seen: RankSeen) -> str:
+        """The interpreter of a rank's host; empty where it is not known."""
+        host = self.result.host(self.plan.seat(seen.rank).host)
+        return host.python if host else ""
+
 
 def cells_with(result: SmokeResult, *causes: Cause) -> Iterator[EndedCell]:
     """The cells that the rules of these causes have."""
@@ -137,11 +140,8 @@ def _explained(cell: EndedCell) -> bool:
     end = cell.result.end
     if end.kind in ("exit", "stopped", "mismatch") and end.cell == cell.number:
         return False
-    for host in cell.hosts:
-        seen = cell.result.host(host)
-        if seen is not None and (seen.lost or (seen.trouble and end.kind in ("lost", "trouble"))):
-            return True
-    return False
+    hosts = [seen for seen in cell.result.hosts if seen.host in cell.hosts]
+    return any(seen.lost or (seen.trouble and end.kind in ("lost", "trouble")) for seen in hosts)
 
 
 def looks(seen: RankSeen) -> list[Sample]:
@@ -155,8 +155,7 @@ def last_look(seen: RankSeen) -> Sample | None:
 
 
 def phase_of(seen: RankSeen) -> str:
-    page = last_look(seen)
-    return page.phase if page else seen.phase
+    return place_of(seen)[0]
 
 
 def place_of(seen: RankSeen) -> tuple[str, int]:
@@ -171,16 +170,16 @@ def where(seen: RankSeen) -> tuple[str, int | None]:
     return phase, step if phase == "train" else None
 
 
-def by_host(plan: SmokePlan, ranks: Iterable[int]) -> Iterator[tuple[tuple[str, ...], tuple[int, ...]]]:
+def by_host(plan: SmokePlan, ranks: Iterable[RankSeen]) -> Iterator[tuple[tuple[str, ...], list[RankSeen]]]:
     """Culprits, one host after another; the host itself is named when it is all of its several ranks."""
-    hosts: dict[str, list[int]] = {}
-    for rank in sorted(ranks):
-        hosts.setdefault(plan.seat(rank).host, []).append(rank)
-    for host, mine in hosts.items():
-        whole = len(mine) > 1 and len(mine) == len(plan.on(host))
-        yield (host,) if whole else (), tuple(mine)
+    hosts: dict[str, list[RankSeen]] = {}
+    for seen in sorted(ranks, key=lambda seen: seen.rank):
+        hosts.setdefault(plan.seat(seen.rank).host, []).append(seen)
+    for host, here in hosts.items():
+        whole = len(here) > 1 and len(here) == len(plan.on(host))
+        yield (host,) if whole else (), here
 
 
-def everybody(cell: EndedCell) -> tuple[str, ...]:
+def only_host(cell: EndedCell) -> tuple[str, ...]:
     """Whom a fault of all ranks is laid to: their host where there is one only, else nobody."""
     return cell.hosts if len(cell.hosts) == 1 else ()

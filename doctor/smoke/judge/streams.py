@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.events import Started
 from doctor.smoke.judge.cells import Vote, vote
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.draws import judge_draws
 from doctor.smoke.onhost.streamplan import reference_fingerprint
-from doctor.smoke.result import SmokeResult, Started
+from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-mask-divergence"
 LIBRARY = {"numpy-pcg64": "numpy", "device": "torch"}
@@ -104,16 +106,11 @@ def _merged(names: list[str], charges: list[Charge]) -> Charge:
     first = charges[0]
     if len(charges) == 1:
         return first
-    return Charge(
-        check=CHECK,
-        kind="library",
+    return replace(
+        first,
         summary=f"the same seed gives other random numbers there from {', '.join(names)}",
         expected="; ".join(charge.expected for charge in charges),
         actual="; ".join(charge.actual for charge in charges),
-        ranks=first.ranks,
-        phase="start",
-        confidence=first.confidence,
-        undecided=first.undecided,
         evidence=tuple(evidence for charge in charges for evidence in charge.evidence),
         commands=tuple(dict.fromkeys(command for charge in charges for command in charge.commands)),
     )

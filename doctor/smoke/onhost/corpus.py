@@ -21,15 +21,10 @@ HIDDEN = 0
 NOISE = 0.1
 MASKED = 0.15
 
-
-def _floor() -> float:
-    """Entropy in nats of a token whose sequence's theme is known: no loss can stay below it."""
-    other = NOISE / (VOCABULARY - 1)
-    theme = 1 - NOISE + other
-    return -theme * math.log(theme) - (VOCABULARY - 2) * other * math.log(other)
-
-
-FLOOR = _floor()
+_OTHER = NOISE / (VOCABULARY - 1)
+_THEME = 1 - NOISE + _OTHER
+FLOOR = -_THEME * math.log(_THEME) - (VOCABULARY - 2) * _OTHER * math.log(_OTHER)
+"""Entropy in nats of a token whose sequence's theme is known: no loss can stay below it."""
 
 
 class TokenBatch(NamedTuple):

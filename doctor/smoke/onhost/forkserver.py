@@ -30,8 +30,6 @@ from doctor.smoke.onhost.page import SIZE, Page
 from doctor.smoke.onhost.process import default_signals, die_with_parent
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
-    from collections.abc import Callable
-
     Config = dict[str, Any]
     Seat = dict[str, Any]
 
@@ -83,10 +81,9 @@ class ForkServer:
         gc.collect()
         forking = len(os.listdir("/proc/self/task")) == 1
         if self.config["store"] is not None:
-            self.store = self._fork(lambda: _be_store(self.config), None) if forking else self._start(STORE)
-        memory = mmap.mmap(self.config["pages"], SIZE * len(self.seats))
+            self.store = self._fork(None) if forking else self._start(STORE)
         for index, seat in enumerate(self.seats):
-            pid = self._fork(self._rank(seat, memory), seat) if forking else self._start(index)
+            pid = self._fork(seat) if forking else self._start(index)
             self.indices[pid] = index
         _close(self.seats)
         self.report("spawned", pids={index: pid for pid, index in self.indices.items()})
@@ -121,8 +118,8 @@ class ForkServer:
             elif pid == self.store:
                 self.report("store-ended", code=code, signal=number)
 
-    def _fork(self, live: "Callable[[], None]", seat: "Seat | None") -> int:
-        """A child that holds no descriptor of the others and never returns."""
+    def _fork(self, seat: "Seat | None") -> int:
+        """A rank, or the store: a child that holds no descriptor of the others and never returns."""
         for buffered in (sys.stdout, sys.stderr):  # both sides of a fork would write what is in them
             buffered.flush()
         pid = os.fork()
@@ -130,22 +127,20 @@ class ForkServer:
             try:
                 die_with_parent(self.pid)
                 default_signals()
-                for descriptor in (self.bell, self.ring, self.config["life"], self.config["pages"]):
+                for descriptor in (self.bell, self.ring, self.config["life"]):
                     os.close(descriptor)
                 _close([other for other in self.seats if other is not seat])
-                live()
+                if seat is None:
+                    os.close(self.config["pages"])
+                    _be_store(self.config)
+                else:
+                    os.close(self.config["report"])
+                    _be_rank(self.config, seat)
             except BaseException:
                 traceback.print_exc()
             finally:
                 os._exit(3)
         return pid
-
-    def _rank(self, seat: "Seat", memory: mmap.mmap) -> "Callable[[], None]":
-        def live() -> None:
-            os.close(self.config["report"])
-            _be_rank(seat, memory)
-
-        return live
 
     def _start(self, index: int) -> int:
         """The store or a rank in an interpreter of its own, which imports torch again."""
@@ -177,7 +172,7 @@ def _be_alone(config: "Config") -> None:
             _be_store(config)
         seat = config["seats"][config["seat"]]
         seat["output"] = os.dup(1)
-        _be_rank(seat, mmap.mmap(config["pages"], SIZE * len(config["seats"])))
+        _be_rank(config, seat)
     except BaseException:
         traceback.print_exc()
     finally:
@@ -195,7 +190,9 @@ def _be_store(config: "Config") -> None:
         signal.pause()
 
 
-def _be_rank(seat: "Seat", memory: mmap.mmap) -> None:
+def _be_rank(config: "Config", seat: "Seat") -> None:
+    memory = mmap.mmap(config["pages"], SIZE * len(config["seats"]))
+    os.close(config["pages"])
     nothing = os.open(os.devnull, os.O_RDONLY)
     for descriptor, standard in ((nothing, 0), (seat["output"], 1), (seat["output"], 2)):
         os.dup2(descriptor, standard)

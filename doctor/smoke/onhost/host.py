@@ -8,7 +8,6 @@ import resource
 import select
 import signal
 import subprocess
-import time
 from typing import TYPE_CHECKING, Any
 
 from doctor.agents.onhost.bundle import command
@@ -40,7 +39,6 @@ class HostRanks:
         self.python = ""
         self.trouble = ""
         self.state_changed = False
-        self.began = time.monotonic()
         self._forkserver = None  # type: subprocess.Popen[bytes] | None
         self._report = self._output = self._life = -1
         self._reported = self._words = b""
@@ -58,10 +56,10 @@ class HostRanks:
             env = {str(name): str(value) for name, value in (told.get("env") or {}).items()}
             env = environment(env, interface)
             timeout = float(told["timeout"])
-            self.ranks = [
-                Rank(int(seat["rank"]), index, int(seat["place"]), _config(told, seat, timeout, interface))
-                for index, seat in enumerate(told["ranks"][:MOST_RANKS])
-            ]
+            inject = list(told.get("inject") or ())
+            cell = {"cell": told["cell"], "shape": told["shape"], "timeout": timeout, "inject": inject}
+            seats = told["ranks"][:MOST_RANKS]
+            self.ranks = [Rank(index, seat, cell) for index, seat in enumerate(seats)]
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise NotStarted(f"the agent did not understand what to start: {error!r}") from None
         except OSError as error:
@@ -185,10 +183,7 @@ class HostRanks:
         what = report.get("what")
         if what == "imported":
             self.python = report["path"]
-            seconds = round(time.monotonic() - self.began, 3)
-            said.append(
-                {"say": "imported", "seconds": seconds, "path": self.python, "torch": report["torch"]}
-            )
+            said.append({"say": "imported", "path": self.python, "torch": report["torch"]})
         elif what == "failed":
             self.trouble = str(report["text"])
         elif what == "store":
@@ -256,16 +251,6 @@ class HostRanks:
             with contextlib.suppress(OSError):
                 os.killpg(self._forkserver.pid, signal.SIGKILL)
         return end_children(END_SECONDS)
-
-
-def _config(
-    told: "dict[str, Any]", seat: "dict[str, Any]", timeout: float, interface: Any
-) -> "dict[str, Any]":
-    cell = str(int(seat["cell"]))
-    config = {name: seat[name] for name in ("cell", "local", "device", "rank")}
-    inject = (told.get("inject") or {}).get(cell) or []
-    config.update(shape=told["shapes"][cell], timeout=timeout, inject=inject, interface=interface)
-    return config
 
 
 def _allow_descriptors(wanted: int) -> None:

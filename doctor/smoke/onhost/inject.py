@@ -86,12 +86,8 @@ def _mask(rank: FaultyRank) -> None:
 def _stray(rank: FaultyRank) -> None:
     """As with a loader that draws its masks from Python's global stream."""
     shape, dp = rank.comm.shape, rank.trainer.dp
-
-    def mask(step: int) -> list[int]:
-        return mask_of(shape, step, dp, hashed(repr(random.getstate()).encode()))
-
     rank.at_step(random.random)
-    rank.remask(mask)
+    rank.remask(lambda step: mask_of(shape, step, dp, hashed(repr(random.getstate()).encode())))
 
 
 def _ahead(rank: FaultyRank) -> None:

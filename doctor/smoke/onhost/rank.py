@@ -73,8 +73,10 @@ def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, 
     enter("ready")
     address, port = _go(go_fd)
     enter("join")
-    if config["inject"]:
-        _injection().before_join(config["inject"], place, page)
+    # Faults on purpose; other runs do not load them.
+    faults = importlib.import_module("doctor.smoke.onhost.inject") if config["inject"] else None
+    if faults:
+        faults.before_join(config["inject"], place, page)
     limit = timedelta(seconds=timeout)
     store = PrefixStore(f"cell{config['cell']}", TCPStore(address, port, timeout=limit))
     page.enter_phase("join", 1)
@@ -85,8 +87,8 @@ def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, 
     join(comm)
     _answer(go_fd, device, say)
     trainer = Trainer(comm)
-    if config["inject"]:
-        _injection().apply(config["inject"], comm, trainer, page)
+    if faults:
+        faults.apply(config["inject"], comm, trainer, page)
     for phase, work in WORK:
         if phase != "bandwidth" or len(shape.hosts) > 1:
             enter(phase)
@@ -146,11 +148,6 @@ def _answer(go_fd: int, device: Device, say: Say) -> None:
             say({"ev": "backend", "text": device.evidence()})
 
     threading.Thread(target=listen, daemon=True).start()
-
-
-def _injection() -> Any:
-    """Faults on purpose; other runs do not load them."""
-    return importlib.import_module("doctor.smoke.onhost.inject")
 
 
 def _sayer(fd: int) -> Say:

@@ -24,11 +24,11 @@ VERSION, PHASE, STEP, DISTURBED = (
 
 
 class Rank:
-    def __init__(self, number: int, index: int, place: int, config: "dict[str, Any]") -> None:
-        self.number = number
+    def __init__(self, index: int, told: "dict[str, Any]", cell: "dict[str, Any]") -> None:
         self.index = index
-        self.place = place
-        self.config = config
+        self.number = int(told["rank"])
+        self.place = int(told["place"])
+        self.config = dict(cell, local=told["local"], device=told["device"])
         self.events, self._their_events = os.pipe()
         self._their_go, self.go = os.pipe()
         self.output, self._their_output = os.pipe()

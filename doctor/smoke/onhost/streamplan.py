@@ -44,7 +44,9 @@ def _draws(seed: int, skipped: int) -> dict[str, bytes]:
     return {
         "python": doubles([python.random() for _ in range(DRAWS)]),
         "numpy": doubles([numpy.random() for _ in range(DRAWS)]),
-        "torch": _floats([(torch.getrandbits(32) & 0xFFFFFF) * 2.0**-24 for _ in range(DRAWS)]),
+        "torch": struct.pack(
+            f"<{DRAWS}f", *((torch.getrandbits(32) & 0xFFFFFF) * 2.0**-24 for _ in range(DRAWS))
+        ),
     }
 
 
@@ -60,7 +62,3 @@ def _twister(seed: int) -> random.Random:
 
 def doubles(values: list[float]) -> bytes:
     return struct.pack(f"<{len(values)}d", *values)
-
-
-def _floats(values: list[float]) -> bytes:
-    return struct.pack(f"<{len(values)}f", *values)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import random
+from contextlib import suppress
 from typing import Any
 
 import torch
@@ -15,17 +16,12 @@ from doctor.smoke.onhost.model import bytes_of
 from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.streamplan import DRAWS, FINGERPRINT_SEED, doubles
 
-
-def _numpy() -> Any:
-    try:
-        importlib.import_module("numpy.random")
-        return importlib.import_module("numpy")
-    except ImportError:
-        return None
-
-
-numpy = _numpy()
+numpy: Any = None
 """None where it is not installed: torch works without."""
+
+with suppress(ImportError):
+    importlib.import_module("numpy.random")
+    numpy = importlib.import_module("numpy")
 
 LARGE = 1 << 21
 """From 2**20 numbers on, what a GPU draws depends on how many multiprocessors it has.

@@ -48,7 +48,7 @@ class Trainer:
             self.step(step)
 
     def begin(self) -> None:
-        self.streams.seed(self.stream_seed())
+        self.streams.seed(stream_seed(self.shape, self.dp))
         self.model.load(self.initial())
         self.comm.say({"ev": "init", "params": self.fingerprint()})
 
@@ -88,10 +88,6 @@ class Trainer:
 
     def step_begins(self, step: int) -> None:
         """Nothing, unless a fault is due."""
-
-    def stream_seed(self) -> int:
-        """What the libraries' streams are seeded with."""
-        return stream_seed(self.shape, self.dp)
 
     def initial(self) -> bytes:
         return initial_parameters(self.shape, self.comm.place)

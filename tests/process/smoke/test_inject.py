@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from doctor.smoke.events import Audit, BatchHashes, Collectives, Error, Init, TrainStep
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.schedule import join_calls
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall, numbered
 from doctor.smoke.onhost.streamplan import reference_streams
 from doctor.smoke.onhost.trainplan import train_calls
-from doctor.smoke.result import Audit, BatchHashes, Collectives, Error, Init, TrainStep
 from tests.support.smoke.ranks import RankOutput, run_ranks
 
 SHAPE = CellShape(2, 2, (4,), 4, 7)

@@ -90,16 +90,16 @@ class Agent:
     ) -> None:
         env = {"PYTHONPATH": str(self.modules)} | ({} if act is None else {"ACT": act})
         env |= changed.pop("env", {})
-        seat = {"cell": 0, "device": None}
         self.send(
             **{
                 "do": "start",
-                "ranks": [dict(seat, place=n, local=n, rank=n + 10) for n in range(ranks)],
-                "shapes": {"0": {"dp": ranks, "tp": 1, "hosts": [ranks], "steps": 3, "seed": 1}},
+                "ranks": [{"place": n, "local": n, "device": None, "rank": n + 10} for n in range(ranks)],
+                "cell": 0,
+                "shape": {"dp": ranks, "tp": 1, "hosts": [ranks], "steps": 3, "seed": 1},
                 "python": sys.executable,
                 "env": env,
                 "timeout": 60,
-                "inject": {},
+                "inject": [],
                 "address": "127.0.0.1",
                 "head": "127.0.0.1",
                 "store": False,

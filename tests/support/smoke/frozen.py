@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from doctor.smoke.events import Error, Phase
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
-from doctor.smoke.result import Error, Exit, Phase, RankSeen, Sample, SmokePlan, SmokeResult
+from doctor.smoke.result import Exit, RankSeen, Sample, SmokePlan, SmokeResult
 from tests.support.smoke.results import healthy, schedule, with_end, with_rank
 
 Key = tuple[tuple[int, ...], int]

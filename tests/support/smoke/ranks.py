@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from doctor.smoke.events import Event
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES, SIZE, Page, read
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
-from doctor.smoke.result import Event
 
 EventType = TypeVar("EventType", bound=msgspec.Struct)
 STILL = 3.0
@@ -187,10 +187,8 @@ def _be_rank(place: int, wish: dict[str, Any], memory: mmap.mmap, events: int, g
         "cell": 0,
         "local": place,
         "device": None,
-        "rank": place,
         "timeout": TIMEOUT,
         "inject": wish["inject"],
-        "interface": None,
     }
     rank.run(config, place, page, events, go, stack)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from doctor.smoke.events import Audit, BatchHashes, Collectives, Init, Solo, Started, TrainStep, Transfer
 from doctor.smoke.onhost.bandwidthplan import meetings
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.random_bytes import hashed, words
@@ -21,24 +22,7 @@ from doctor.smoke.onhost.schedule import schedule as make_schedule
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.onhost.trainplan import audited, places_again, replicas_again, shown
-from doctor.smoke.result import (
-    Audit,
-    BatchHashes,
-    Collectives,
-    Exit,
-    HostSeen,
-    Init,
-    RankSeen,
-    RunEnd,
-    Sample,
-    SmokePlan,
-    SmokeResult,
-    SmokeSeat,
-    Solo,
-    Started,
-    TrainStep,
-    Transfer,
-)
+from doctor.smoke.result import Exit, HostSeen, RankSeen, RunEnd, Sample, SmokePlan, SmokeResult, SmokeSeat
 
 RankChange = Callable[[RankSeen], RankSeen]
 

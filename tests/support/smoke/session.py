@@ -231,7 +231,7 @@ class Agent:
 
     def start(self, what: dict[str, Any]) -> None:
         self.say("ready", python="3.11.2", cores=8, load=0.5)
-        self.say("imported", seconds=0.5, path="/usr/bin/python3", torch="2.13.0")
+        self.say("imported", path="/usr/bin/python3", torch="2.13.0")
         if what["store"]:
             self.say("store", port=40000)
         self.say("spawned", pids={str(each["rank"]): 100 + each["rank"] for each in what["ranks"]})

@@ -7,12 +7,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from doctor.smoke.events import BatchHashes, CollectiveWrong, TrainStep
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.onhost.collectiveplan import PERIOD, addends, total
 from doctor.smoke.onhost.corpus import reference_batch
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.trainplan import replicas_again
-from doctor.smoke.result import BatchHashes, CollectiveWrong, RankSeen, SmokeResult, TrainStep
+from doctor.smoke.result import RankSeen, SmokeResult
 from tests.support.smoke.results import changed, healthy, mark, plan_of, with_batches, with_rank, with_steps
 
 Spoil = Callable[[SmokeResult], SmokeResult]

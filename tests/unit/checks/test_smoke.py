@@ -23,8 +23,9 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.model import Finding, Missing, Problem, Result, Status
 from doctor.smoke import judge as judges
+from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.result import LeftOutOfSmoke, RunEnd, SmokeResult, TrainStep
+from doctor.smoke.result import LeftOutOfSmoke, RunEnd, SmokeResult
 from tests.support.recordings import heard, recording
 from tests.support.smoke.results import changed, healthy, plan_of, with_rank, with_steps
 

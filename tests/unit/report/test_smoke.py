@@ -17,9 +17,10 @@ from doctor.model import Severity
 from doctor.report.json import as_data, as_json
 from doctor.report.smoke import links, outcome, phases, versions
 from doctor.report.smoketext import curve
+from doctor.smoke.events import Started, Transfer
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import Injection, LeftOutOfSmoke, RunEnd, SmokeResult, Started, Transfer
+from doctor.smoke.result import Injection, LeftOutOfSmoke, RunEnd, SmokeResult
 from doctor.text.terminal import put
 from tests.support.recordings import recording, report
 from tests.support.reports import NAMES, reports, seated, smoke_runs, text

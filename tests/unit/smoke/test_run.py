@@ -533,7 +533,7 @@ def test_a_rank_s_events_are_bounded_in_number_and_size() -> None:
     large = event(3, ev="start", versions={str(n): "x" * 10_000 for n in range(50)}, streams={}, golden=[])
     run = prepared(Cluster(small(), says={"node2": [large] * 100}), timeout=2.0)
     run.conduct()
-    kept = sum(len(events) for events in run.watch.ranks[3].events.values())
+    kept = sum(len(events) for events in run.watch.ranks[3].reports.values())
     assert 1 <= kept <= 40
 
 

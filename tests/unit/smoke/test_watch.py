@@ -7,12 +7,13 @@ from typing import cast
 
 import pytest
 
+from doctor.smoke.events import Done, Entered, Phase
 from doctor.smoke.limits import PATIENCE, SmokePatience, stall_limit
 from doctor.smoke.messages import PageLine, Pages
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
 from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.plan import SmokeWishes, plan_smoke
-from doctor.smoke.result import Done, Entered, Exit, Phase, Sample
+from doctor.smoke.result import Exit, Sample
 from doctor.smoke.watch import Alarm, Watch
 from tests.unit.smoke.test_plan import hosts, job
 

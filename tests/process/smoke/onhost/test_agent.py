@@ -55,10 +55,8 @@ def test_a_whole_run_with_torch(agent: Open) -> None:
         "cell": 0,
         "local": 1,
         "device": None,
-        "rank": 11,
         "timeout": 60,
         "inject": [],
-        "interface": "lo",
     }
     assert 2**20 < run.said("memory")[0]["peak"] < 2**32
     assert [said["say"] for said in run.heard][-1] == "bye"

@@ -92,9 +92,9 @@ def test_a_store_that_ends_is_reported(agent: Open) -> None:
         {"ranks": None},
         {"ranks": [{}]},
         {"ranks": [5]},
-        {"shapes": {}},
+        {"ranks": [{"rank": 0}]},
         {"timeout": "soon"},
-        {"inject": [1]},
+        {"inject": 1},
         {"env": 7},
     ],
 )

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from doctor.smoke.events import Collectives, Event, Transfer
 from doctor.smoke.onhost import bandwidthplan
 from doctor.smoke.onhost.bandwidthplan import bandwidth_calls, meetings
 from doctor.smoke.onhost.collectiveplan import collective_calls
 from doctor.smoke.onhost.schedule import join_calls
 from doctor.smoke.onhost.shape import CellShape, numbered
-from doctor.smoke.result import Collectives, Event, Transfer
 from tests.support.smoke.marks import Marks, run_phases
 
 SHAPES = [

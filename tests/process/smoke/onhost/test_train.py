@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from doctor.smoke.events import Audit, BatchHashes, Done, Entered, Error, Init, Solo, Started, TrainStep
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.streamplan import reference_streams
 from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
-from doctor.smoke.result import Audit, BatchHashes, Done, Entered, Error, Init, Solo, Started, TrainStep
 from tests.support.smoke.ranks import RankOutput, run_ranks
 
 LAYOUTS = [(1, 1), (2, 1), (1, 2), (3, 1), (2, 2), (4, 2), (2, 4)]

@@ -10,12 +10,13 @@ import pytest
 
 from doctor.model import Confidence, Severity
 from doctor.rules.smoke import problem
+from doctor.smoke.events import BatchHashes, Started, TrainStep
 from doctor.smoke.judge import desync, draws, masks
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
-from doctor.smoke.result import BatchHashes, RankSeen, Started, TrainStep
+from doctor.smoke.result import RankSeen
 from tests.support.smoke.results import changed, healthy, mark, plan_of, with_rank
 from tests.support.smoke.spoilt import (
     SHAPES,

@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.model import Confidence, Severity
+from doctor.smoke.events import TrainStep, Transfer
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, too_noisy
 from doctor.smoke.judge.speed import judge_speed, perhaps_slow
-from doctor.smoke.result import SmokeResult, TrainStep, Transfer
+from doctor.smoke.result import SmokeResult
 from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
 
 STRAGGLER, SHARED, LINK = "smoke-straggler", "smoke-contention", "smoke-slow-link"

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from doctor.model import Severity
+from doctor.smoke.events import BatchHashes
 from doctor.smoke.judge import draws
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
-from doctor.smoke.result import BatchHashes, SmokeResult
+from doctor.smoke.result import SmokeResult
 from tests.support.smoke.results import changed, mark, with_batches, with_rank
 from tests.support.smoke.spoilt import Spoil, Verdict, both, run_of, started, stray, verdicts
 

@@ -1,0 +1,146 @@
+"""What a rank reports, in order: one line of JSON each, "ev" is the kind. Bounded: a host may be hostile."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Text = Annotated[str, msgspec.Meta(max_length=20_000)]
+Hash = Annotated[str, msgspec.Meta(max_length=64)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+Phase = Literal["spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done"]
+
+
+class Started(msgspec.Struct, frozen=True, tag="start", tag_field="ev"):
+    """The rank is alive and knows its libraries. `streams`: name -> hash of what a fixed seed gives."""
+
+    versions: dict[str, Text]
+    streams: dict[str, Hash]
+    golden: tuple[Hash, ...]
+    """Hashes of an integer matrix product, computed again each time."""
+    product: Text = ""
+
+
+class CollectiveWrong(msgspec.Struct, frozen=True):
+    """One result that differs from its closed form."""
+
+    name: Text
+    group: Text
+    index: Count
+    got: Text
+    expected: Text
+    position: Count = 0
+
+
+class Collectives(msgspec.Struct, frozen=True, tag="collectives", tag_field="ev"):
+    done: Count
+    wrong: tuple[CollectiveWrong, ...] = ()
+    unsupported: tuple[Text, ...] = ()
+    """What the backend refused, as "op dtype"."""
+
+
+class BatchHashes(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):
+    """Hashes of what a rank trains on at a step, and of what it drew there from the libraries' streams."""
+
+    step: Count
+    tokens: Hash
+    mask: Hash
+    labels: Hash
+    streams: dict[str, Hash] = {}
+
+
+class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
+    """One training step. Floats that are not finite are None; `finite` is of the rank's own loss and
+    gradient, before any of it was reduced over replicas.
+    """
+
+    step: Count
+    loss: float | None
+    finite: bool
+    params: Hash
+    """Of the rank's parameters after the step."""
+    own: tuple[float, float] | None = None
+    """Projection of the rank's own gradient onto a fixed vector of signs, and the sum of its magnitudes."""
+    reduced: float | None = None
+    """The same projection of the gradient as all-reduced over replicas (before the division)."""
+    cpu: Seconds = 0.0
+    compute: Seconds = 0.0
+    wait: Seconds = 0.0
+
+
+class Init(msgspec.Struct, frozen=True, tag="init", tag_field="ev"):
+    """The parameters before the first step."""
+
+    params: Hash
+
+
+class Audit(msgspec.Struct, frozen=True, tag="audit", tag_field="ev"):
+    """Hashes of gradients of one step: the one that was used, and those computed again.
+
+    `votes` are of the batches of replicas d, d-1 and d-2 (if there are that many), where d is the rank's
+    own; each with the rank's own parameters at that step.
+    """
+
+    step: Count
+    used: Hash
+    votes: tuple[Hash, ...]
+
+
+class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
+    """Hashes of gradients that each rank computed alone, on a small whole model: of the batches of its own
+    place in the cell, of the one before and of the one before that.
+    """
+
+    votes: tuple[Hash, ...]
+
+
+class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
+    """One transfer with a peer on another host, both directions at once. `peer` is a place in the cell."""
+
+    peer: Count
+    round: Count
+    bytes: Count
+    seconds: Seconds
+    rtt: Seconds
+    """Median round trip of one small message."""
+    stage: Count = 1
+
+
+class Entered(msgspec.Struct, frozen=True, tag="phase", tag_field="ev"):
+    phase: Phase
+
+
+class Error(msgspec.Struct, frozen=True, tag="error", tag_field="ev"):
+    """An exception that ended the rank."""
+
+    type: Text
+    text: Text
+    trace: Text = ""
+
+
+class BackendEvidence(msgspec.Struct, frozen=True, tag="backend", tag_field="ev"):
+    """What NCCL or HCCL themselves know of a hang."""
+
+    text: Text
+
+
+class Done(msgspec.Struct, frozen=True, tag="done", tag_field="ev"):
+    pass
+
+
+Event = (
+    Started
+    | Collectives
+    | Init
+    | BatchHashes
+    | TrainStep
+    | Audit
+    | Solo
+    | Transfer
+    | Entered
+    | Error
+    | BackendEvidence
+    | Done
+)

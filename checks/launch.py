@@ -138,26 +138,24 @@ def _outliers(
     (majority, most), (_, second), *_ = groups
     if len(most) == len(second):
         processes = [each for _, group in groups for each in group]
-        yield Problem(
+        yield names.problem(
+            processes,
+            name,
             f"{name} is not the same for all ranks{UNDECIDED}",
             expected="one value for all",
             actual="; ".join(f"{value}: {names.labels(group)}" for value, group in groups[:8]),
-            subject=names.subject(name),
-            hosts=names.hosts(processes),
-            where=names.places(processes),
             confidence=Confidence.SUSPECT,
             evidence=_evidence(names, [group[0] for _, group in groups], name),
             commands=tuple(_typed(name, value) for value, _ in groups[:2]),
         )
         return
     for value, processes in groups[1:]:
-        yield Problem(
+        yield names.problem(
+            processes,
+            name,
             f"{name} differs from the other ranks'",
             expected=f"{majority}, as for {names.labels(most)}",
             actual=f"{value}, for {names.labels(processes)}",
-            subject=names.subject(name),
-            hosts=names.hosts(processes),
-            where=names.places(processes),
             evidence=_evidence(names, [*processes[:3], *most[:1]], name),
             commands=(_typed(name, majority),),
         )

@@ -23,26 +23,20 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.system import DEVICES, Devices
-from doctor.rules.parallel import (
-    CONVERTED,
-    MODES,
-    REDUCED,
-    WRAPPED,
-    ParallelJob,
-    known_mode,
-    says_bad_count,
-    says_bad_mode,
-    says_bad_type,
-    says_odd_split,
-    says_pynative,
-    says_uneven,
-    scaling,
-)
+from doctor.job.parallel import Layout
+from doctor.rules.parallel import CONVERTED, MODES, REDUCED, WRAPPED, ParallelJob, known_mode, scaling
 
 MODULE = 8
 """NPUs of an Atlas training host whose NPUs are wired to each other; cards in slots are not."""
 
 SCRIPT = "# in the training script: mindspore."
+REFUSED_BY_TORCH = {
+    "float64": "at::kDouble",
+    "uint16": "at::ScalarType::UInt16",
+    "uint32": "at::ScalarType::UInt32",
+    "uint64": "at::ScalarType::UInt64",
+}
+"""What torch_npu itself refuses to reduce, by the names that it prints (ProcessGroupHCCL.cpp)."""
 
 
 @check("plan-invalid", PLAN, maybe(DEVICES), scope=Scope.CLUSTER)
@@ -93,7 +87,7 @@ def _parallel_mode(job: ParallelJob) -> Iterator[Problem]:
             "MindSpore does not know this parallel mode",
             f"{near[0]} or ParallelMode.{near[0].upper()}" if near else f"one of {', '.join(MODES)}",
             said,
-            *says_bad_mode(said),
+            *_words_on_mode(said),
             commands=(f"{SCRIPT}set_auto_parallel_context(parallel_mode='{near[0]}')",) if near else (),
         )
         return
@@ -102,7 +96,7 @@ def _parallel_mode(job: ParallelJob) -> Iterator[Problem]:
             "only AutoParallel, and not set_auto_parallel_context, takes this parallel mode",
             f"{mode} for set_auto_parallel_context",
             said,
-            *says_bad_mode(said),
+            *_words_on_mode(said),
             severity=Severity.WARN,
         )
     if job.layout.mode == "pynative" and mode not in ("stand_alone", "data_parallel"):
@@ -111,7 +105,12 @@ def _parallel_mode(job: ParallelJob) -> Iterator[Problem]:
             f"PyNative mode runs this parallel mode {'in shard functions only' if sharded else 'not at all'}",
             "mode=graph (GRAPH_MODE), or parallel_mode=data_parallel",
             f"{mode} in PyNative mode",
-            *says_pynative(mode),
+            Evidence("MindSpore", f"PyNative Only support STAND_ALONE and DATA_PARALLEL, but got:{mode}"),
+            Evidence(
+                "MindSpore",
+                "ValueError: Pynative only supports STAND_ALONE, DATA_PARALLEL and AUTO_PARALLEL using "
+                f"sharding_propagation under shard function for ParallelMode, but got {mode.upper()}.",
+            ),
             commands=(f"{SCRIPT}set_context(mode=mindspore.GRAPH_MODE)",),
             severity=Severity.WARN if sharded else Severity.FAIL,
         )
@@ -122,6 +121,19 @@ def _parallel_mode(job: ParallelJob) -> Iterator[Problem]:
             f"stand_alone on {job.world} devices",
             severity=Severity.WARN,
         )
+
+
+def _words_on_mode(said: str) -> tuple[Evidence, ...]:
+    """The older and the newer words of set_auto_parallel_context."""
+    return (
+        Evidence("MindSpore", f"ValueError: Parallel mode does not support {said}"),
+        Evidence(
+            "MindSpore",
+            "ValueError: The context configuration parameter 'parallel_mode' only support 'stand_alone', "
+            "'data_parallel', 'hybrid_parallel', 'semi_auto_parallel' and 'auto_parallel', "
+            f"but got the value : {said}.",
+        ),
+    )
 
 
 def _power_of_2(number: int) -> bool:
@@ -139,7 +151,11 @@ def _strategy(job: ParallelJob) -> Iterator[Problem]:
             "a strategy splits a dimension into parts whose number is no power of 2",
             f"powers of 2, since {job.world} devices are one too",
             ", ".join(map(str, dict.fromkeys(odd))),
-            says_odd_split(job.layout, odd[0]),
+            Evidence(
+                "MindSpore",
+                f"The strategy is {_printed(job.layout)}, "
+                f"the value of strategy must be the power of 2, but get {odd[0]}",
+            ),
         )
     uneven = [row for row in rows if stage % math.prod(row)]
     if uneven:
@@ -148,8 +164,19 @@ def _strategy(job: ParallelJob) -> Iterator[Problem]:
             f"a strategy {'needs more devices than there are' if wanted > stage else 'leaves devices over'}",
             f"a product that divides the {stage} devices {of}",
             f"{' x '.join(map(str, uneven[0]))} = {wanted}",
-            says_uneven(job.layout, stage),
+            # How many devices it requires depends on the operator, not on one of its inputs alone.
+            Evidence(
+                "MindSpore",
+                f"The strategy is {_printed(job.layout)}, it requires … devices, but the device number of "
+                f"this stage is {stage}, it can not be divisible by …",
+            ),
         )
+
+
+def _printed(layout: Layout) -> str:
+    """The strategy, as MindSpore prints it."""
+    rows = ["(" + ", ".join(map(str, row)) + ")" for row in layout.strategy or ()]
+    return "(" + ", ".join(rows) + (",)" if len(rows) == 1 else ")")
 
 
 def _data_type(job: ParallelJob) -> Iterator[Problem]:
@@ -158,11 +185,16 @@ def _data_type(job: ParallelJob) -> Iterator[Problem]:
     refusing = [product for product in known or ["atlas-950"] if dtype not in REDUCED[product]]
     if dtype is None or dtype in CONVERTED or not refusing:
         return
+    listed = ", ".join(REDUCED[refusing[0]])
+    quotes = [Evidence("HCCL documentation", f"HcclAllReduce, {refusing[0]}: {listed}")]
+    if dtype in REFUSED_BY_TORCH and job.layout.framework == "torch":
+        words = f"HCCL allreduce: Unsupported data type {REFUSED_BY_TORCH[dtype]}"
+        quotes.append(Evidence("torch_npu", words))
     yield job.wrong(
         f"HCCL does not reduce this data type on {' or '.join(refusing) if known else 'any product'}",
-        f"one of {', '.join(REDUCED[refusing[0]])}",
+        f"one of {listed}",
         dtype,
-        *says_bad_type(job.layout, refusing[0]),
+        *quotes,
     )
 
 
@@ -179,12 +211,16 @@ def _devices_of_a_host(job: ParallelJob) -> Iterator[Problem]:
         for host in bad
         if max(len(job.devices[host].npus), job.devices[host].of(ASCEND).on_bus) >= MODULE
     ]
+    documented = "Atlas training: 1, 2, 4 or 8 devices; of n servers 1n, 2n, 4n or 8n"
     if bad:
+        number = next(iter(bad.values()))
         yield job.wrong(
             "HCCL does not connect so many devices of an Atlas training host",
             "1, 2, 4 or 8 devices on each host",
             _by_host(bad),
-            *says_bad_count(next(iter(bad.values()))),
+            Evidence("HCCL documentation", documented),
+            # It counts the devices of one server, and is less exact than the documentation.
+            Evidence("HCCL", f"devNum[{number}] devNum must be divisible by 8, or equal to 1, 2 or 4"),
             severity=Severity.FAIL if wired else Severity.WARN,
             confidence=Confidence.CERTAIN if wired else Confidence.STRONG,
         )
@@ -193,7 +229,7 @@ def _devices_of_a_host(job: ParallelJob) -> Iterator[Problem]:
             "Atlas training hosts take part with different numbers of devices",
             "the same number on each host",
             _by_host(used),
-            says_bad_count(0)[0],
+            Evidence("HCCL documentation", documented),
             severity=Severity.WARN,
         )
 

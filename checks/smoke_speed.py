@@ -118,6 +118,6 @@ def smoke_slow_link(seen: SmokeSeen) -> Iterator[Problem]:
     What to do: look at the speed and the error counters of the named host's port and of the switch port at
     the other end; exchange cable or optics with a host that is fast, and see whether the fault goes with it.
     """
-    at_least(seen, "smoke-slow-link", "bandwidth", together=3)
+    at_least(seen, "smoke-slow-link", "bandwidth", hosts=3, together=3)
     steady(seen)
     yield from accused(seen, "smoke-slow-link", "bandwidth")

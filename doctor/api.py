@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
 
 from doctor.devices import AMD, ASCEND, NVIDIA, VENDORS, Vendor
@@ -225,15 +225,15 @@ class Check:
 
     id: str
     title: str
-    severity: Severity
     needs: tuple[Need[Any], ...]
     scope: Scope
     run: Callable[..., Iterator[Problem]]
     doc: str
     origin: str
+    severity: Severity = Severity.FAIL
     remedy: str | None = None
     causes: tuple[str, ...] = ()
-    backends: frozenset[Backend] = field(default_factory=frozenset)
+    backends: tuple[Backend, ...] = ()
     vendor: Vendor | None = None
     several_hosts: bool = False
     sphere: Sphere | None = None
@@ -320,25 +320,13 @@ def check(
     is the check's manual: its first line is the title.
     """
 
+    if "vendor" in options:
+        options.setdefault("backends", (options["vendor"].backend,))
+
     def make(function: Callable[..., Problems]) -> Check:
         doc = inspect.getdoc(function) or ""
-        vendor = options.get("vendor")
-        return Check(
-            id=id,
-            title=doc.partition("\n")[0].rstrip("."),
-            severity=options.get("severity", Severity.FAIL),
-            needs=needs,
-            scope=scope,
-            run=function,
-            doc=doc,
-            origin=inspect.getsourcefile(function) or "?",
-            remedy=options.get("remedy"),
-            causes=options.get("causes", ()),
-            backends=frozenset(options.get("backends", (vendor.backend,) if vendor else ())),
-            vendor=vendor,
-            several_hosts=options.get("several_hosts", False),
-            sphere=options.get("sphere"),
-        )
+        title, origin = doc.partition("\n")[0].rstrip("."), inspect.getsourcefile(function) or "?"
+        return Check(id, title, needs, scope, function, doc, origin, **options)
 
     return make
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
-from doctor.option import refuse_conflicts
 from doctor.run.request import Request
+from doctor.text.option import refuse_conflicts
 from doctor.text.terminal import put
 
 GONE_IN = 15

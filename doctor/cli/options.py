@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, fields
+from functools import cache
 from types import GenericAlias
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
-from doctor.option import KEY, Option
 from doctor.run.request import Request
+from doctor.text.option import KEY, Option
 
 T = TypeVar("T")
 
@@ -54,8 +55,9 @@ def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[...,
     return command
 
 
+@cache
 def _parameters(kind: type) -> list[tuple[Option, inspect.Parameter]]:
-    """The parameter of each option of a group and of the groups in it."""
+    """The parameter of each option of a group and of the groups in it; made once for all commands."""
     types = get_type_hints(kind)
     found = []
     for each in fields(kind):

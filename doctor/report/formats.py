@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from doctor.option import KEY, Option, option
+from doctor.text.option import KEY, Option, option
 
 if TYPE_CHECKING:
     from doctor.judge.verdict import Report

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
-from doctor.rules.smoke import is_fault
+from doctor.rules.smoke import is_fault, together
 from doctor.smoke.judge.loss import LossSummary, loss_summary
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.page import PHASES
@@ -59,16 +59,12 @@ def phases(run: JudgedRun, net: float | None) -> tuple[PhaseLine, ...]:
     wrong = {_PART_OF.get(charge.phase, charge.phase) for charge in run.charges if is_fault(charge)}
     wrong |= set() if here is None or ended == "interrupted" else {here}
     rows = [] if net is None else [PhaseLine("net", "fail" if "net" in wrong else "pass", round(net, 3))]
-    order = SHOWN if _hosts_meet(run) else SHOWN[:-1]
+    order = SHOWN if together(run.plan) > 1 else SHOWN[:-1]
     reached = len(order) if here is None else order.index(here) if here in order else len(order) - 1
     for number, name in enumerate(order):
         status: Outcome = "fail" if name in wrong else "pass" if number < reached else "skipped"
         rows.append(PhaseLine(name, status, _seconds(run, name) if number <= reached else 0.0))
     return tuple(rows)
-
-
-def _hosts_meet(run: JudgedRun) -> bool:
-    return any(len({run.plan.seat(rank).host for rank in cell}) > 1 for cell in run.plan.cells)
 
 
 def _seconds(run: JudgedRun, name: str) -> float:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from doctor.job.launch.directory import Directory
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import rank_of, role_of
 from doctor.job.launch.ranks import counted
-from doctor.model import Evidence, Place
+from doctor.model import Evidence, Place, Problem
 
 MOST_PLACES = 64
 MOST_EVIDENCE = 6
@@ -61,6 +62,24 @@ class LaunchNames:
 
     def subject(self, what: str) -> str:
         return f"{self.launch.name}: {what}"
+
+    def problem(
+        self,
+        processes: Sequence[ProcessEnv],
+        name: str,
+        summary: str,
+        expected: str,
+        actual: str,
+        **more: Any,
+    ) -> Problem:
+        """What is wrong with a variable of these processes; `more` is as in Problem, and overrides."""
+        about = {
+            "subject": self.subject(name),
+            "hosts": self.hosts(processes),
+            "where": self.places(processes),
+            "evidence": self.evidence(processes, name),
+        }
+        return Problem(summary, expected, actual, **about | more)
 
 
 def number(process: ProcessEnv) -> int | None:

@@ -38,16 +38,8 @@ def impossible_ranks(names: LaunchNames) -> Iterator[Problem]:
     for (said, how, limit), processes in wrong.items():
         texts = ", ".join(f"{said}={each.env[said][:100]} ({each.source})" for each in processes[:4])
         more = f" and {len(processes) - 4} more" if len(processes) > 4 else ""
-        yield Problem(
-            f"{said} {how}",
-            expected=limit,
-            actual=texts + more,
-            subject=names.subject(said),
-            hosts=names.hosts(processes),
-            where=names.places(processes),
-            evidence=names.evidence(processes, said),
-            commands=(f"export {said}=$i  # $i: {limit}",),
-        )
+        commands = (f"export {said}=$i  # $i: {limit}",)
+        yield names.problem(processes, said, f"{said} {how}", limit, texts + more, commands=commands)
 
 
 def doubled_ranks(names: LaunchNames) -> Iterator[Problem]:
@@ -59,14 +51,12 @@ def doubled_ranks(names: LaunchNames) -> Iterator[Problem]:
     automatic = any(map(role_variable, present))
     if without and len(numbered) > len(without) and not automatic:
         name = numbered[0].said
-        yield Problem(
+        yield names.problem(
+            without,
+            name,
             f"{name} is not set",
             expected=f"{name}, as for the other {len(numbered)} ranks",
             actual=f"not set for {names.labels(without)}",
-            subject=names.subject(name),
-            hosts=names.hosts(without),
-            where=names.places(without),
-            evidence=names.evidence(without, name),
             commands=(f"export {name}=$i  # $i: another number for each rank",),
         )
 
@@ -100,13 +90,12 @@ def _twice(names: LaunchNames, numbers: Sequence[ToldNumber], processes: Sequenc
     by_hand = may_be_inherited(names.launch, processes)
     where = [f"{each.source} on {each.host}" if each.host else each.source for each in processes]
     more = f" and {len(processes) - 6} more" if len(processes) > 6 else ""
-    return Problem(
+    return names.problem(
+        processes,
+        f"{number.said}={number.text[:100]}" if len(numbers) == 1 else number.said,
         f"{what} given {times} times",
         expected="every number once",
         actual=f"{', '.join(where[:6])}{more}",
-        subject=names.subject(f"{number.said}={number.text[:100]}" if len(numbers) == 1 else number.said),
-        hosts=names.hosts(processes),
-        where=names.places(processes),
         severity=Severity.WARN if by_hand else None,
         confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
         evidence=_said(names, processes, number),
@@ -133,13 +122,12 @@ def node_ranks(names: LaunchNames) -> Iterator[Problem]:
         size = nodes[1] if nodes else None
         if number is None or not size or (number.value is not None and 0 <= number.value < size):
             continue
-        yield Problem(
+        yield names.problem(
+            [process],
+            number.said,
             f"{number.said} is out of range",
             expected=f"0 to {size - 1} ({size} nodes)",
             actual=f"{number.said}={number.text[:100]}, for {process.source}",
-            subject=names.subject(number.said),
-            hosts=names.hosts([process]),
-            where=names.places([process]),
             evidence=_said(names, [process], number),
             commands=(remark(f"give each host another {number.said} from 0 to {size - 1}"),),
         )
@@ -178,14 +166,12 @@ def wrong_roles(names: LaunchNames) -> Iterator[Problem]:
         if role is not None and role not in MSRUN.roles:
             wrong.setdefault(role, []).append(process)
     for role, processes in wrong.items():
-        yield Problem(
+        yield names.problem(
+            processes,
+            "MS_ROLE",
             "MS_ROLE is none that MindSpore knows: it stops with `Role name is invalid`",
             expected=", ".join(MSRUN.roles),
             actual=f"MS_ROLE={role[:100] or 'nothing'}, for {names.labels(processes)}",
-            subject=names.subject("MS_ROLE"),
-            hosts=names.hosts(processes),
-            where=names.places(processes),
-            evidence=names.evidence(processes, "MS_ROLE"),
             commands=("export MS_ROLE=MS_WORKER",),
         )
     schedulers = [process for process in launch.told if role_of(process) == "scheduler"]
@@ -193,14 +179,12 @@ def wrong_roles(names: LaunchNames) -> Iterator[Problem]:
         process for process in launch.told if role_of(process) == "rank" and process.env.get("MS_ROLE")
     ]
     if len(schedulers) > 1:
-        yield Problem(
+        yield names.problem(
+            schedulers,
+            "MS_ROLE",
             "there are several schedulers, and MindSpore takes exactly one",
             expected="one process with MS_ROLE=MS_SCHED",
             actual=f"{len(schedulers)}: {', '.join(names.label(each) for each in schedulers[:6])}",
-            subject=names.subject("MS_ROLE"),
-            hosts=names.hosts(schedulers),
-            where=names.places(schedulers),
-            evidence=names.evidence(schedulers, "MS_ROLE"),
             commands=("export MS_ROLE=MS_WORKER",),
         )
     yield from _worker_number(names, workers, bool(schedulers))
@@ -212,23 +196,25 @@ def _worker_number(names: LaunchNames, workers: Sequence[ProcessEnv], scheduled:
     if world is None or world.value is None or any(process.loop for process in workers):
         return
     if len(workers) > world.value:
-        yield Problem(
+        yield names.problem(
+            workers,
+            world.said,
             f"there are more workers than {world.said} says: the surplus cannot register",
             expected=f"{world.value} ({world.said})",
             actual=f"{len(workers)} with MS_ROLE=MS_WORKER",
-            subject=names.subject(world.said),
-            where=names.places(workers),
+            hosts=(),
             evidence=names.evidence(workers[:2], world.said),
             commands=(f"export {world.said}={len(workers)}",),
         )
     elif names.launch.live and len(workers) == world.value and not scheduled:
         master = master_of(workers[0])
-        yield Problem(
+        yield names.problem(
+            workers,
+            "MS_ROLE",
             "all workers run and no scheduler does: they wait until they give up",
             expected="one process with MS_ROLE=MS_SCHED",
             actual="none among the processes that run",
-            subject=names.subject("MS_ROLE"),
-            where=names.places(workers),
+            hosts=(),
             confidence=Confidence.STRONG,
             evidence=names.evidence(workers[:2], master.said if master else "MS_ROLE"),
             commands=("export MS_ROLE=MS_SCHED",),

@@ -31,14 +31,6 @@ https://github.com/hicann/hccl at 09300b70 (August 2026)."""
 CONVERTED = ("bool", "uint8", "complex64", "complex128")
 """Reduced as another type: torch_npu makes int32 of the first two, torch pairs of floats of the others."""
 
-_TORCH_NAMES = {
-    "float64": "at::kDouble",
-    "uint16": "at::ScalarType::UInt16",
-    "uint32": "at::ScalarType::UInt32",
-    "uint64": "at::ScalarType::UInt64",
-}
-"""What torch_npu itself refuses to reduce, by the names that it prints (ProcessGroupHCCL.cpp)."""
-
 MODES = ("stand_alone", "data_parallel", "hybrid_parallel", "semi_auto_parallel", "auto_parallel")
 WRAPPED = {
     "semi_auto": "semi_auto_parallel",
@@ -98,70 +90,6 @@ def known_mode(text: str) -> str | None:
     member = re.fullmatch(r"(?:\w{1,40}\.){0,3}ParallelMode\.([A-Z_]{1,40})", text)
     name = member[1].lower() if member else WRAPPED.get(text, text)
     return name if name in MODES else None
-
-
-def says_bad_mode(said: str) -> tuple[Evidence, ...]:
-    """The older and the newer words of set_auto_parallel_context."""
-    return (
-        Evidence("MindSpore", f"ValueError: Parallel mode does not support {said}"),
-        Evidence(
-            "MindSpore",
-            "ValueError: The context configuration parameter 'parallel_mode' only support 'stand_alone', "
-            "'data_parallel', 'hybrid_parallel', 'semi_auto_parallel' and 'auto_parallel', "
-            f"but got the value : {said}.",
-        ),
-    )
-
-
-def says_pynative(mode: str) -> tuple[Evidence, ...]:
-    """The older and the newer words."""
-    return (
-        Evidence("MindSpore", f"PyNative Only support STAND_ALONE and DATA_PARALLEL, but got:{mode}"),
-        Evidence(
-            "MindSpore",
-            "ValueError: Pynative only supports STAND_ALONE, DATA_PARALLEL and AUTO_PARALLEL using "
-            f"sharding_propagation under shard function for ParallelMode, but got {mode.upper()}.",
-        ),
-    )
-
-
-def _strategy(layout: Layout) -> str:
-    """As MindSpore prints it."""
-    rows = ["(" + ", ".join(map(str, row)) + ")" for row in layout.strategy or ()]
-    return "(" + ", ".join(rows) + (",)" if len(rows) == 1 else ")")
-
-
-def says_odd_split(layout: Layout, number: int) -> Evidence:
-    words = (
-        f"The strategy is {_strategy(layout)}, the value of strategy must be the power of 2, but get {number}"
-    )
-    return Evidence("MindSpore", words)
-
-
-def says_uneven(layout: Layout, stage: int) -> Evidence:
-    """How many devices it requires depends on the operator, not on one of its inputs alone."""
-    return Evidence(
-        "MindSpore",
-        f"The strategy is {_strategy(layout)}, it requires … devices, but the device number of this stage is "
-        f"{stage}, it can not be divisible by …",
-    )
-
-
-def says_bad_type(layout: Layout, product: str) -> tuple[Evidence, ...]:
-    """The list of the documentation, and torch_npu's words where it refuses before HCCL does."""
-    listed = Evidence("HCCL documentation", f"HcclAllReduce, {product}: {', '.join(REDUCED[product])}")
-    name = _TORCH_NAMES.get(layout.dtype or "")
-    if name is None or layout.framework != "torch":
-        return (listed,)
-    return (listed, Evidence("torch_npu", f"HCCL allreduce: Unsupported data type {name}"))
-
-
-def says_bad_count(number: int) -> tuple[Evidence, ...]:
-    """HCCL counts the devices of one server; its message is less exact than its documentation."""
-    return (
-        Evidence("HCCL documentation", "Atlas training: 1, 2, 4 or 8 devices; of n servers 1n, 2n, 4n or 8n"),
-        Evidence("HCCL", f"devNum[{number}] devNum must be divisible by 8, or equal to 1, 2 or 4"),
-    )
 
 
 @dataclass(frozen=True, slots=True)

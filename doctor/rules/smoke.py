@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from doctor.api import UNDECIDED, Confidence, Place, Problem, Severity, Skip, Undecided, fold
 from doctor.facts.smoke import SmokeSeen
@@ -47,38 +47,44 @@ def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:
         raise Undecided("; ".join(texts) if len(texts) > 1 else next(iter(reasons)), hosts)
 
 
-def at_least(
-    seen: SmokeSeen,
-    check: str,
-    decided_by: str,
-    *,
-    hosts: int = 0,
-    ranks: int = 0,
-    replicas: int = 0,
-    together: int = 0,
-    steps: int = 0,
-) -> None:
+def together(plan: SmokePlan) -> int:
+    """Hosts in the cell that has most of them: transfers are compared inside of cells."""
+    return max((len({plan.seat(rank).host for rank in cell}) for cell in plan.cells), default=0)
+
+
+_SIZES: Mapping[str, tuple[Callable[[SmokePlan], int], str]] = {
+    "hosts": (
+        lambda plan: len(plan.hosts),
+        "it compares {} hosts or more, and {} host{} took part in the smoke run",
+    ),
+    "ranks": (
+        lambda plan: len(plan.seats),
+        "it compares {} ranks or more, and {} rank{} took part in the smoke run",
+    ),
+    "replicas": (
+        lambda plan: max(len(cell) // plan.tp for cell in plan.cells),
+        "it compares {} replicas of the model or more, and there was {}",
+    ),
+    "together": (together, "it compares {} hosts or more that train together, and no cell has more than {}"),
+    "steps": (
+        lambda plan: plan.steps,
+        "it takes {} steps or more to say, and the smoke run had {} (--steps)",
+    ),
+}
+"""What a comparison may need enough of: how it is counted, and why there is too little."""
+
+
+def at_least(seen: SmokeSeen, check: str, decided_by: str, **least: int) -> None:
     """Skip a check that compares, where there is too little to compare and nothing was charged all the same.
 
-    Only runs that decided it count: a first one of many hosts that broke off proves nothing for a second one
-    of few. `together`: so many hosts in one cell, since transfers are compared inside of cells.
+    `least` is by the names of `_SIZES`. Only runs that decided the check count: a first one of many hosts
+    that broke off proves nothing for a second one of few.
     """
     plans = [run.plan for run in seen.runs if any(run.got_past(host, decided_by) for host in run.plan.hosts)]
-    if not plans or _charged(seen, check):
-        return
-    most = max(len(plan.hosts) for plan in plans)
-    if most < max(hosts, together):
-        raise Skip(f"it compares {max(hosts, together)} hosts or more, and {_took_part(most, 'host')}")
-    if (most := max(len(plan.seats) for plan in plans)) < ranks:
-        raise Skip(f"it compares {ranks} ranks or more, and {_took_part(most, 'rank')}")
-    if (most := max(len(cell) // plan.tp for plan in plans for cell in plan.cells)) < replicas:
-        raise Skip(f"it compares {replicas} replicas of the model or more, and there was {most}")
-    if (most := max(_together(plan) for plan in plans)) < together:
-        raise Skip(
-            f"it compares {together} hosts or more that train together, and no cell has more than {most}"
-        )
-    if (most := max(plan.steps for plan in plans)) < steps:
-        raise Skip(f"it takes {steps} steps or more to say, and the smoke run had {most} (--steps)")
+    for name, number in least.items() if plans and not _charged(seen, check) else ():
+        count, why = _SIZES[name]
+        if (most := max(map(count, plans))) < number:
+            raise Skip(why.format(number, most, "" if most == 1 else "s"))
 
 
 def only_on(seen: SmokeSeen, check: str, backend: str) -> None:
@@ -129,15 +135,6 @@ def _named(seen: SmokeSeen, check: str, host: str) -> bool:
         for charge in run.charges
         if charge.check == check and is_fault(charge)
     )
-
-
-def _together(plan: SmokePlan) -> int:
-    """Hosts in the cell that has most of them."""
-    return max((len({plan.seat(rank).host for rank in cell}) for cell in plan.cells), default=0)
-
-
-def _took_part(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'} took part in the smoke run"
 
 
 def _same(charge: Charge, plan: SmokePlan) -> object:

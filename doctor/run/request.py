@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.option import IN_JOB, REPLAY, any_option, host_option, live_option, option
 from doctor.report.formats import Outputs
+from doctor.text.option import IN_JOB, REPLAY, any_option, host_option, live_option, option
 
 if TYPE_CHECKING:
     from doctor.model import Unreached

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from doctor.model import Host, Unreached, UnreachedKind
 from doctor.run.in_job import proc
 from doctor.run.in_job.hub import Hub
-from doctor.run.in_job.limits import SILENT
-from doctor.run.in_job.messages import ProcessState
+from doctor.run.in_job.messages import SILENT, ProcessState
 from doctor.text.nodeset import is_host
 
 Place = tuple[str, str]

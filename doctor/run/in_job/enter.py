@@ -10,12 +10,14 @@ import sys
 from doctor import __version__
 from doctor.job.launch.variables import kept
 from doctor.run.in_job import proc
-from doctor.run.in_job.limits import JOIN
 from doctor.run.in_job.messages import Hello, Welcome
 from doctor.run.in_job.rank_env import OWN, JobRank, is_scheduler, read_job_rank
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
 from doctor.text.terminal import put
+
+JOIN = 60.0
+"""Seconds for all ranks to come."""
 
 
 def in_job(request: Request) -> int:

@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 
 from doctor import __version__
 from doctor.run.in_job import messages, proc
-from doctor.run.in_job.limits import ANSWER, BEAT, SILENT, SLEPT, SOON, TAKE
 from doctor.run.in_job.listener import RankListener
+from doctor.run.in_job.messages import BEAT, SILENT, SLEPT
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.relayed_program import RelayedProgram
 from doctor.run.in_job.wire import CONTROL, STDERR, STDOUT, Loop, RankLink
+
+# Seconds: who has not answered a call by then is looked at; for an answer; for all to have the verdict.
+SOON, ANSWER, TAKE = 1.0, 2.0, 3.0
 
 
 @dataclass(slots=True)
@@ -171,7 +174,7 @@ class Hub:
         there = (self.members[rank] for rank in sorted(self.members) if self.members[rank].place == place)
         return next((member for member in there if member.speaks), None)
 
-    def roll_call(self, seconds: float = SILENT) -> dict[int, str]:
+    def roll_call(self) -> dict[int, str]:
         """Ranks that came and do not answer now, with the state of their process ('' if unknown)."""
         serial = self._next()
         for member in self.members.values():
@@ -186,7 +189,7 @@ class Hub:
                 mute = self._mute(serial)
             states = {member.rank: self._state(member) for member in mute}
             sure = all(state and state in proc.WORDS for state in states.values())
-            if sure or time.monotonic() >= began + seconds:
+            if sure or time.monotonic() >= began + SILENT:
                 return states
 
     def _mute(self, serial: int) -> list[Member]:

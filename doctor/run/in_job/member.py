@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from doctor.run.in_job import messages, proc
-from doctor.run.in_job.limits import BEAT, SILENT, SLEPT
+from doctor.run.in_job.messages import BEAT, SILENT, SLEPT
 from doctor.run.in_job.programs import MOST_PROGRAMS, ServedProgram
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.wire import CONTROL, STDIN, Loop, RankLink, Stranger, introduce

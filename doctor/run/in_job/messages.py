@@ -1,10 +1,17 @@
-"""What ranks send each other, besides the bytes of programs. An invalid message ends the link."""
+"""What ranks send each other, besides the bytes of programs, and when. An invalid message ends the link."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 import msgspec
+
+BEAT = 2.0
+"""Seconds from one sign of life to the next."""
+SILENT = 10.0
+"""Seconds without a word, after which a rank is taken for lost."""
+SLEPT = 4.0
+"""Seconds: a pause of our own so long proves nothing against others."""
 
 Text = Annotated[str, msgspec.Meta(max_length=400)]
 CommandText = Annotated[str, msgspec.Meta(max_length=900_000)]

@@ -598,5 +598,5 @@ def test_jobs_without_gpus(own: Mapping[str, Devices], expected: int, view: View
 
 @pytest.mark.parametrize("check", [UNHEALTHY, BUSY, ECC, XID], ids=lambda check: check.id)
 def test_only_nccl_jobs_are_examined_for_gpus(check: Check) -> None:
-    assert check.backends == {Backend.NCCL}
+    assert check.backends == (Backend.NCCL,)
     assert check.severity is Severity.FAIL

@@ -513,4 +513,4 @@ def test_infiniband_is_not_used() -> None:
 
 @pytest.mark.parametrize("check", [NVLINK, MANAGER, PORT], ids=lambda check: check.id)
 def test_only_nccl_jobs_are_examined_for_their_fabric(check: Check) -> None:
-    assert check.backends == {Backend.NCCL}
+    assert check.backends == (Backend.NCCL,)

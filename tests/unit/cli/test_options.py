@@ -9,10 +9,10 @@ import pytest
 import typer
 
 from doctor.cli import app, run
-from doctor.option import IN_JOB, REPLAY, Option, options
 from doctor.recording import save
 from doctor.report.formats import FORMATS, STDOUT, Format
 from doctor.run.request import Request
+from doctor.text.option import IN_JOB, REPLAY, Option, options
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 

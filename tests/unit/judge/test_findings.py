@@ -9,14 +9,14 @@ import pytest
 
 from doctor.api import Check, Scope
 from doctor.judge.findings import fold_findings
-from doctor.model import Confidence, Finding, Place, Problem, Remedy, Result, Severity, Status, Values, View
+from doctor.model import Confidence, Finding, Place, Problem, Remedy, Result, Status, Values, View
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
 
 
 def made(id: str, *causes: str, remedy: str | None = None) -> Check:
     nothing: Any = lambda: iter(())  # noqa: E731
-    return Check(id, id, Severity.FAIL, (), Scope.HOST, nothing, "", "", remedy, causes)
+    return Check(id, id, (), Scope.HOST, nothing, "", "", remedy=remedy, causes=causes)
 
 
 CHECKS = {

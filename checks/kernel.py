@@ -29,9 +29,7 @@ from doctor.facts.limits import (
     RDMA,
     CpuPace,
     Limits,
-    Neighbours,
     Ports,
-    Rdma,
 )
 from doctor.facts.memory import MB, SWAP, Swap
 from doctor.facts.network import LISTENERS, BoundPort
@@ -196,7 +194,7 @@ def nproc_low(limits: Limits, plan: JobPlan, here: Here, expect: Expect) -> Iter
 
 
 @check("memlock-low", LIMITS, RDMA, EXPECT, severity=Severity.WARN, remedy="raise-memlock")
-def memlock_low(limits: Limits, rdma: Rdma, expect: Expect) -> Iterator[Problem]:
+def memlock_low(limits: Limits, rdma: tuple[str, ...], expect: Expect) -> Iterator[Problem]:
     """A login may lock too little memory for RDMA.
 
     Why it matters: InfiniBand and RoCE register memory by locking it. Under a small limit, ibv_reg_mr or
@@ -204,7 +202,7 @@ def memlock_low(limits: Limits, rdma: Rdma, expect: Expect) -> Iterator[Problem]
 
     What to do: set memlock to unlimited for non-interactive logins, or --ulimit memlock=-1 for a container.
     """
-    if not rdma.devices:
+    if not rdma:
         raise Skip("the host has no RDMA device")
     if limits.memlock < expect.memlock_mb * MB:
         yield Problem(
@@ -213,7 +211,7 @@ def memlock_low(limits: Limits, rdma: Rdma, expect: Expect) -> Iterator[Problem]
             actual=f"{limits.memlock // 1024} kB",
             evidence=(
                 Evidence("/proc/self/limits", f"Max locked memory {limits.memlock}"),
-                Evidence("/sys/class/infiniband", " ".join(rdma.devices)),
+                Evidence("/sys/class/infiniband", " ".join(rdma)),
             ),
         )
 
@@ -237,7 +235,7 @@ def _limit(what: str, line: str, actual: int, need: int) -> Problem:
     remedy="grow-arp-table",
     sphere=Sphere.NETWORK,
 )
-def arp_table_small(neighbours: Neighbours, plan: JobPlan, expect: Expect) -> Iterator[Problem]:
+def arp_table_small(neighbours: int | None, plan: JobPlan, expect: Expect) -> Iterator[Problem]:
     """The kernel's neighbour table is smaller than the cluster.
 
     Why it matters: a host that talks to more neighbours than gc_thresh3 forgets some all the time: single
@@ -246,14 +244,14 @@ def arp_table_small(neighbours: Neighbours, plan: JobPlan, expect: Expect) -> It
     What to do: raise net.ipv4.neigh.default.gc_thresh1, gc_thresh2 and gc_thresh3 together.
     """
     need = expect.arp_hosts or len(plan.hosts)
-    if neighbours.most is None:
+    if neighbours is None:
         raise Skip("the table's size is not shown in a container or network namespace")
-    if neighbours.most < need:
+    if neighbours < need:
         yield Problem(
             "the neighbour (ARP) table is smaller than the cluster",
             expected=f"net.ipv4.neigh.default.gc_thresh3 of {need} or more",
-            actual=str(neighbours.most),
-            evidence=(Evidence("/proc/sys/net/ipv4/neigh/default/gc_thresh3", str(neighbours.most)),),
+            actual=str(neighbours),
+            evidence=(Evidence("/proc/sys/net/ipv4/neigh/default/gc_thresh3", str(neighbours)),),
             values={"low": need, "middle": 2 * need, "high": 4 * need},
         )
 

@@ -20,7 +20,7 @@ from doctor.api import (
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
-from doctor.facts.system import IDENTITY, Identity
+from doctor.facts.system import IDENTITY
 from doctor.job.launch import Directory, JobProcess, Launch, ProcessEnv
 from doctor.job.launch.launchers import MASTER_OPTIONS, MASTERS
 from doctor.job.launch.options import NOT_GIVEN
@@ -57,7 +57,7 @@ def launch_inconsistent(
     plan: JobPlan,
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     resolved: Mapping[str, ResolvedNames],
-    identities: Mapping[str, Identity],
+    identities: Mapping[str, str],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
     """Ranks of one job are told different things.

@@ -21,7 +21,7 @@ from doctor.api import (
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
-from doctor.facts.system import IDENTITY, Identity
+from doctor.facts.system import IDENTITY
 from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.launcher import Master
@@ -53,7 +53,7 @@ def master_not_here(
     plan: JobPlan,
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     resolved: Mapping[str, ResolvedNames],
-    identities: Mapping[str, Identity],
+    identities: Mapping[str, str],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
     """The master address is loopback, unknown, or not that of the host of rank 0.

@@ -21,7 +21,7 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
-from doctor.facts.system import DEVICES, IDENTITY, Devices, Identity
+from doctor.facts.system import DEVICES, IDENTITY, Devices
 from doctor.facts.tables import RANK_TABLE, TableSeen
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.launch.common import spans_hosts
@@ -57,7 +57,7 @@ def launch_ranks(
     plan: JobPlan,
     jobs: Mapping[str, tuple[JobProcess, ...]],
     devices: Mapping[str, Devices],
-    identities: Mapping[str, Identity],
+    identities: Mapping[str, str],
     table: TableSeen | None,
 ) -> Iterator[Problem]:
     """A rank is there twice, not at all, or has a number or device that cannot be.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from doctor.api import PLAN, Backend, JobPlan, Problem, Scope, Severity, check, maybe
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
-from doctor.facts.system import DEVICES, IDENTITY, Devices, Identity
+from doctor.facts.system import DEVICES, IDENTITY, Devices
 from doctor.job.launch import JobProcess, Launch, ProcessEnv
 from doctor.job.launch.rank_env import launcher
 from doctor.rules.launch_names import LaunchNames
@@ -54,7 +54,7 @@ def launch_timeouts(
     launches: tuple[Launch, ...],
     plan: JobPlan,
     devices: Mapping[str, Devices],
-    identities: Mapping[str, Identity],
+    identities: Mapping[str, str],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
     """HCCL's timeouts are out of range, or end in the wrong order.

@@ -27,7 +27,7 @@ from doctor.api import (
 )
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.run import CLOCKS, Offset
-from doctor.facts.system import IDENTITY, Identity
+from doctor.facts.system import IDENTITY
 
 
 @check(
@@ -73,7 +73,7 @@ def hostname_loopback(
 
 
 @check("hostname-duplicate", IDENTITY, scope=Scope.CLUSTER, several_hosts=True, remedy="set-hostname")
-def hostname_duplicate(identities: Mapping[str, Identity]) -> Iterator[Problem]:
+def hostname_duplicate(identities: Mapping[str, str]) -> Iterator[Problem]:
     """Several hosts report the same host name.
 
     Why it matters: MindSpore numbers the devices of a machine by its host name: two machines with one name
@@ -83,8 +83,8 @@ def hostname_duplicate(identities: Mapping[str, Identity]) -> Iterator[Problem]:
     What to do: give each host a name of its own.
     """
     owners: dict[str, list[str]] = {}
-    for host, identity in identities.items():
-        owners.setdefault(identity.hostname, []).append(host)
+    for host, name in identities.items():
+        owners.setdefault(name, []).append(host)
     for name, hosts in owners.items():
         if len(hosts) > 1:
             yield Problem(

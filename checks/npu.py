@@ -28,7 +28,7 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.ascend.hccn_tool import devices as named
-from doctor.facts.ascend.npu_smi_card import NPU_ECC, Ecc
+from doctor.facts.ascend.npu_smi_card import NPU_ECC
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.ascend.used import VISIBLE, chosen, used
 from doctor.facts.system import DEVICES, VIEW, Devices
@@ -147,7 +147,7 @@ def device_unhealthy(
     devices: Devices,
     plan: JobPlan,
     here: Here,
-    ecc: Mapping[int, Ecc] | None,
+    ecc: Mapping[int, int] | None,
     view: str | None,
 ) -> Iterator[Problem]:
     """npu-smi does not call an NPU healthy, or does not show it at all.
@@ -166,7 +166,7 @@ def device_unhealthy(
     ):
         yield _unhealthy(health, codes, errors, [sick[number] for number in numbers])
     cards = {device: npu.card for device, npu in judged.items()}
-    hurt = {d: ecc[card].double_bit for d, card in cards.items() if ecc and card in ecc}
+    hurt = {d: ecc[card] for d, card in cards.items() if ecc and card in ecc}
     for count, numbers in alike({device: errors for device, errors in hurt.items() if errors > 0}):
         yield _corrupted(count, numbers, [cards[number] for number in numbers])
     if hidden and view == "host" and len(npus) < len(devices.npus):

@@ -108,24 +108,21 @@ def _nonsense(recording: Recording) -> Iterator[str]:
     """What no run would have recorded: a recording may come from anywhere, and its names go into files."""
     names = [host.name for host in recording.hosts]
     known = set(names)
-    if not names or len(known) < len(names):
-        yield "its hosts are none, or named twice"
-    if not all(map(is_host, names)):
-        yield "a host has a name that is none"
     mentioned = (*recording.heard, *recording.unreached, *recording.unfinished, *_hosts_of(recording.mesh))
-    if not known >= {*mentioned}:
-        yield "it speaks of hosts that it does not name"
     wishes = recording.wishes
-    if wishes.head and wishes.head.value not in known:
-        yield "its head is none of its hosts"
+    head, port = wishes.head, wishes.master_port
     ranks = [host.ranks for host in recording.hosts if host.ranks is not None]
     ranks += [wishes.ranks_per_host.value] if wishes.ranks_per_host else []
-    if not all(0 < number <= MOST_RANKS for number in ranks):
-        yield "a number of ranks is out of range"
-    if wishes.master_port and not 0 < wishes.master_port.value < 65536:
-        yield "its master port is out of range"
-    if not 0 <= recording.seconds < 1e6:
-        yield "its time is out of range"
+    faults = {
+        "its hosts are none, or named twice": not names or len(known) < len(names),
+        "a host has a name that is none": not all(map(is_host, names)),
+        "it speaks of hosts that it does not name": not known >= {*mentioned},
+        "its head is none of its hosts": head and head.value not in known,
+        "a number of ranks is out of range": not all(0 < number <= MOST_RANKS for number in ranks),
+        "its master port is out of range": port and not 0 < port.value < 65536,
+        "its time is out of range": not 0 <= recording.seconds < 1e6,
+    }
+    yield from (words for words, wrong in faults.items() if wrong)
     for run in recording.smoke:
         yield from _nonsense_of_smoke(run, known)
 
@@ -164,18 +161,14 @@ def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
         or not 0 <= plan.seed < MOST_SEED
         or len(seats) > MOST_RANKS
         or (run.end.cell is not None and not 0 <= run.end.cell < len(plan.cells))
-        or any(rank not in ranks for rank in _numbered(run))
+        or any(each.rank not in ranks for each in plan.injected)
+        or any(each.rank not in ranks for each in run.hiccups)
     ):
         yield "the ranks of its smoke run do not add up"
     elif not all(0 <= value < MOST_SECONDS for value in _measured(run)):
         yield "a time of its smoke run is out of range"
     elif not all(0 <= value <= MOST_COUNT for value in _counted(run)):
         yield "a number of its smoke run is out of range"
-
-
-def _numbered(run: SmokeResult) -> Iterator[int]:
-    yield from (each.rank for each in run.plan.injected)
-    yield from (each.rank for each in run.hiccups)
 
 
 def _seated(plan: SmokePlan) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from doctor.api import Capture, Fact, Given, JobPlan, NotUnderstood, Run
 from doctor.facts.network import ResolvedNames
-from doctor.facts.system import Identity
 from doctor.job.launch import Directory, JobProcess, Launch, as_address
 from doctor.job.launch.command import kept_words, read_command
 from doctor.job.launch.launchers import BY_LAUNCHERS, NUMBERS, RANK_NAMES
@@ -85,15 +84,11 @@ def directory(
     plan: JobPlan,
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     names: Mapping[str, ResolvedNames],
-    identities: Mapping[str, Identity],
+    identities: Mapping[str, str],
 ) -> Directory:
     """Who is called what, and whose an address is."""
     called = {
-        host.name: frozenset(
-            text.lower()
-            for text in (host.given, identities[host.name].hostname if host.name in identities else "")
-            if text
-        )
+        host.name: frozenset(text.lower() for text in (host.given, identities.get(host.name, "")) if text)
         for host in plan.hosts
     }
     held = {

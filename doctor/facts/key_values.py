@@ -43,6 +43,11 @@ def value_of(text: str, *keys: str) -> str:
     raise NotUnderstood("")
 
 
+def count(text: str) -> int | None:
+    """The number, if the text is one and nothing else."""
+    return int(text) if re.fullmatch(r"[0-9]{1,12}", text) else None
+
+
 def cells(line: str, gap: str = r"\s\s+|\t") -> list[str]:
     """The cells of a line: between bars where it begins with one, else between gaps.
 

@@ -89,19 +89,13 @@ def _limits(capture: Capture) -> Limits:
 LIMITS = Fact("limits", Read(("/proc/self/limits",)), _limits)
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The largest size of the IPv4 neighbour (ARP) table; None where the namespace does not show it."""
-
-    most: int | None
-
-
-def _neighbours(capture: Capture) -> Neighbours:
+def _neighbours(capture: Capture) -> int | None:
     text = next(iter(files(capture).values()), "").strip()
-    return Neighbours(int(text) if re.fullmatch(r"\d{1,10}", text) else None)
+    return int(text) if re.fullmatch(r"\d{1,10}", text) else None
 
 
 NEIGHBOURS = Fact("neighbours", Read(("/proc/sys/net/ipv4/neigh/default/gc_thresh3",)), _neighbours)
+"""The largest size of the IPv4 neighbour (ARP) table; None where the namespace does not show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +132,10 @@ PACE = Fact(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Rdma:
-    """InfiniBand and RoCE devices of the host."""
-
-    devices: tuple[str, ...]
-
-
-def _rdma(capture: Capture) -> Rdma:
+def _rdma(capture: Capture) -> tuple[str, ...]:
     places = (re.fullmatch(r"/sys/class/infiniband/([^/]+)/node_type", path) for path in files(capture))
-    return Rdma(tuple(sorted({place[1] for place in places if place})))
+    return tuple(sorted({place[1] for place in places if place}))
 
 
 RDMA = Fact("rdma", Read(("/sys/class/infiniband/*/node_type",)), _rdma)
+"""InfiniBand and RoCE devices of the host."""

@@ -11,8 +11,6 @@ from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
 from doctor.devices import EVERY_VISIBLE, VENDORS
 from doctor.job.launch.variables import HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, SECRET, is_kept
 
-PACKAGES = ("torch", "torch-npu", "mindspore", "numpy")
-
 
 @dataclass(frozen=True, slots=True)
 class Python:

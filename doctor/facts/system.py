@@ -11,21 +11,15 @@ from doctor.devices import ASCEND, VENDORS, Vendor, every
 from doctor.model import View
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What the host calls itself."""
-
-    hostname: str
-
-
-def _identity(capture: Capture) -> Identity:
+def _identity(capture: Capture) -> str:
     name = files(capture).get("/proc/sys/kernel/hostname", "").strip()
     if not name or len(name) > 255:
         raise NotUnderstood("the host does not say its name")
-    return Identity(name)
+    return name
 
 
 IDENTITY = Fact("identity", Read(("/proc/sys/kernel/hostname",)), _identity)
+"""What the host calls itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +47,17 @@ KERNEL = Fact(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
-    """Seconds since the epoch, as the host's clock has it."""
-
-    now: float
-
-
-def _clock(capture: Capture) -> Clock:
+def _clock(capture: Capture) -> float:
     match = re.fullmatch(r"(\d{9,11})(?:\.(\d{1,9}|%?N)?)?", capture.stdout.strip())
     if not match:
         raise NotUnderstood(f"date printed {capture.stdout[:80]!r} instead of seconds")
     fraction = match[2] if match[2] and match[2].isdigit() else "5"  # busybox has no %N: half a second
-    return Clock(float(f"{match[1]}.{fraction}"))
+    return float(f"{match[1]}.{fraction}")
 
 
 CLOCK = Fact("clock", Run("date +%s.%N"), _clock, timeout=2)
 CLOCK_END = Fact("clock-end", Run("date +%s.%N"), _clock, timeout=2)
-"""Read again by the last command of the probe."""
+"""Seconds since the epoch; read again by the last command of the probe."""
 
 
 @dataclass(frozen=True, slots=True)

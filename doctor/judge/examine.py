@@ -120,8 +120,7 @@ def _views(facts: Facts) -> Mapping[str, View]:
 
 def _sharing(facts: Facts) -> frozenset[str]:
     """Hosts seen in their first network namespace: only there the size of the neighbour table shows."""
-    seen = {host: facts.get(host, NEIGHBOURS) for host in facts.hosts}
-    return frozenset(host for host, found in seen.items() if getattr(found, "most", None) is not None)
+    return frozenset(host for host in facts.hosts if isinstance(facts.get(host, NEIGHBOURS), int))
 
 
 def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[str, ...]:

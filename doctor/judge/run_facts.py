@@ -95,7 +95,7 @@ def _clocks(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
             offsets[host] = None
             continue
         end = first if isinstance(last, Missing) else last
-        offsets[host] = Offset(end.now - heard.ended, first.now - heard.started)
+        offsets[host] = Offset(end - heard.ended, first - heard.started)
     return offsets
 
 

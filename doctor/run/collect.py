@@ -5,7 +5,6 @@ An interrupted run can be judged by what was collected before.
 
 from __future__ import annotations
 
-import ipaddress
 import secrets
 import shlex
 import time
@@ -26,7 +25,7 @@ from doctor.probe import HostAnswer, read, script, through
 from doctor.recording import SCHEMA, Recording
 from doctor.run.ping_round import plan_ping_round
 from doctor.smoke.result import SmokeResult
-from doctor.text.nodeset import is_host
+from doctor.text.nodeset import is_host, is_ip
 from doctor.text.redact import redact, redact_values
 from doctor.transport import Session, Transport
 from doctor.transport.containers import not_entered
@@ -279,14 +278,6 @@ def _names_to_ask(hosts: Sequence[Host], plan: JobPlan) -> dict[str, tuple[str, 
             for i, name in enumerate(names)
         }
     return {
-        name: tuple(n for n in dict.fromkeys(asked) if is_host(n) and not _is_address(n))
+        name: tuple(n for n in dict.fromkeys(asked) if is_host(n) and not is_ip(n))
         for name, asked in wanted.items()
     }
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

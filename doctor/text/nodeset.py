@@ -83,14 +83,24 @@ def check_host(name: str) -> str:
     """The name, if it can be a host name or an IP address (IPv6 with or without its brackets)."""
     bare = name[1:-1] if name.startswith("[") and name.endswith("]") and ":" in name else name
     if ":" in bare:
-        if not _is_ip(bare):
+        if not is_ip(bare):
             raise UsageError(f"{shown(name)} is not an IPv6 address, and other names have no ':'")
         return bare
     if not _NAME.fullmatch(bare):
         raise UsageError(f"{shown(name)} is not a host name{_why_no_name(bare)}")
-    if "." in bare and bare.replace(".", "").isdigit() and not _is_ip(bare):
+    if "." in bare and bare.replace(".", "").isdigit() and not is_ip(bare):
         raise UsageError(f"{shown(name)} is not an IPv4 address")
     return bare
+
+
+def is_ip(text: str) -> bool:
+    """Of either version; one of version 6 may have a zone: fe80::1%eth0."""
+    try:
+        address, _, zone = text.partition("%")
+        ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return not zone or (":" in address and _NAME.fullmatch(zone) is not None)
 
 
 def check_user(name: str) -> str:
@@ -225,15 +235,6 @@ def _groups(piece: str, groups: Groups | None) -> list[str]:
             raise UsageError(f"the inventory has no group {shown(group)}", near)
         names += groups[group]
     return names
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        address, _, zone = text.partition("%")
-        ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    return not zone or (":" in address and _NAME.fullmatch(zone) is not None)
 
 
 def _why_no_name(name: str) -> str:

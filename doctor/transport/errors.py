@@ -41,28 +41,24 @@ class Destination:
     port: int
     user: str
     options: tuple[str, ...] = ()
-    via: str | None = None
 
     def ssh(self, *more: str) -> str:
         words = ["ssh", *self.options, *more]
         return f"{shlex.join(words)} {shlex.quote(f'{self.user}@{self.name}')} true"
 
 
+@dataclass(eq=False)
 class CannotReach(Exception):
     """One destination cannot be asked. Becomes an `Unreached` for every host that it stands for."""
 
-    def __init__(
-        self, kind: UnreachedKind, summary: str, remedy: str, commands: Sequence[str] = (), detail: str = ""
-    ) -> None:
-        super().__init__(summary)
-        self.kind = kind
-        self.summary = summary
-        self.remedy = remedy
-        self.commands = tuple(commands)
-        self.detail = detail
+    kind: UnreachedKind
+    summary: str
+    remedy: str
+    commands: Sequence[str] = ()
+    detail: str = ""
 
     def of(self, host: str) -> Unreached:
-        return Unreached(host, self.kind, self.summary, self.remedy, self.commands, self.detail)
+        return Unreached(host, self.kind, self.summary, self.remedy, tuple(self.commands), self.detail)
 
 
 def quoted(text: bytes | str, limit: int = 120) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from doctor.api import ASCEND, Backend, Check, JobPlan, Undecided
 from doctor.facts.network import ResolvedNames
-from doctor.facts.system import Devices, FoundDevices, Identity
+from doctor.facts.system import Devices, FoundDevices
 from doctor.job.launch import JobProcess, Launch, launch_of_processes, read_launch_files
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
@@ -310,7 +310,7 @@ def the_facts(hosts: int = 2, names: Mapping[str, str] | None = None) -> dict[st
     return {
         "addresses": {h: {"lo": ("127.0.0.1", "::1"), "eth0": (f"192.168.7.{h[4:]}",)} for h in every},
         "names": {host: ResolvedNames(known, host) for host in every},
-        "identity": {host: Identity(f"{host}.cluster.local") for host in every},
+        "identity": {host: f"{host}.cluster.local" for host in every},
         "devices": {
             host: Devices({ASCEND.name: FoundDevices(tuple(range(8)), 8)}, "atlas-a2") for host in every
         },

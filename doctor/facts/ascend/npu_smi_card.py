@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -11,7 +10,7 @@ from doctor.api import Capture, Fact, Group, NotUnderstood, Run
 from doctor.devices import ASCEND
 from doctor.facts.ascend.hccn_tool import Unsaid, split_known
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
-from doctor.facts.key_values import fields, pairs, table
+from doctor.facts.key_values import count, fields, pairs, table
 
 T = TypeVar("T")
 
@@ -91,41 +90,30 @@ def _keys(listed: str) -> dict[int, str]:
     rows = [
         row
         for row in table(listed)
-        if _number(row.get("NPU ID", "")) is not None
-        and _number(row.get("Chip ID", "")) is not None
+        if count(row.get("NPU ID", "")) is not None
+        and count(row.get("Chip ID", "")) is not None
         and "mcu" not in row.get("Chip Name", "").lower()
     ]
     single = len({row["NPU ID"] for row in rows}) == len(rows)
     found: dict[int, str] = {}
     for position, row in enumerate(rows):
-        physical = _number(row.get("Chip Phy-ID", ""))
-        logic = _number(row["NPU ID"] if single else row.get("Chip Logic ID", ""))
+        physical = count(row.get("Chip Phy-ID", ""))
+        logic = count(row["NPU ID"] if single else row.get("Chip Logic ID", ""))
         device = physical if physical is not None else logic if logic is not None else position
         found[device] = f"{int(row['NPU ID'])}/{int(row['Chip ID'])}"
     return found
 
 
-def _number(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[0-9]{1,12}", text) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Ecc:
-    """Errors of a card's memory, of all its chips, that could not be corrected."""
-
-    double_bit: int
-
-
-def _ecc(text: str) -> Ecc:
-    given = (_number(value) for key, value in pairs(text) if key.endswith("Double Bit Error Count"))
+def _ecc(text: str) -> int:
+    given = (count(value) for key, value in pairs(text) if key.endswith("Double Bit Error Count"))
     counts = [number for number in given if number is not None]
     if not counts:
         raise NotUnderstood("")
-    return Ecc(sum(counts))
+    return sum(counts)
 
 
-NPU_ECC: Fact[Mapping[int, Ecc]] = _each("npu-ecc", "ecc", "card", _ecc)
-"""By card; nothing where the product does not tell."""
+NPU_ECC: Fact[Mapping[int, int]] = _each("npu-ecc", "ecc", "card", _ecc)
+"""By card: errors in its memory that could not be corrected. Empty where the product does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +129,7 @@ class SuperPodPlace:
 def _super_pod(text: str) -> SuperPodPlace:
     found = fields(text)
     numbers = [
-        _number(found.get(key, "")) for key in ("sdid", "super pod id", "server index", "super pod size")
+        count(found.get(key, "")) for key in ("sdid", "super pod id", "server index", "super pod size")
     ]
     device, pod, server, size = numbers
     if device is None or pod is None or server is None or size is None:

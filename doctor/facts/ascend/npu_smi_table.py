@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from doctor.facts.key_values import cells
+from doctor.facts.key_values import cells, count
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,13 @@ def _row(above: Sequence[str], below: Sequence[str], header: _Header) -> Row | N
     card, *rest = above[0].split() or [""]
     chip, *physical = below[0].split() or [""]
     usages = _usages(below, header)
-    if not _number(card) or len(usages) <= header.which or len(below) <= header.health:
+    if count(card) is None or len(usages) <= header.which or len(below) <= header.health:
         return None
     used, total = usages[header.which]
     return Row(
         int(card),
-        int(chip) if _number(chip) else None,
-        int(physical[0]) if header.numbered and physical and _number(physical[0]) else None,
+        count(chip),
+        count(physical[0]) if header.numbered and physical else None,
         (above[header.name] if header.name else " ".join(rest))[:80],
         above[header.health][:40],
         below[header.health][:40],
@@ -110,13 +110,8 @@ def _row(above: Sequence[str], below: Sequence[str], header: _Header) -> Row | N
 def _note(row: Sequence[str], processes: dict[tuple[int, int | None], list[NpuProcess]]) -> None:
     if len(row) < 4:
         return
-    where = row[0].split()
-    if not where or not all(map(_number, where[:2])) or not _number(row[1]):
+    pid, where = count(row[1]), [count(word) for word in row[0].split()[:2]]
+    if pid is None or not where or where[0] is None or where[-1] is None:
         return
-    chip = int(where[1]) if len(where) > 1 else None
-    memory = int(row[3]) if _number(row[3]) else 0
-    processes.setdefault((int(where[0]), chip), []).append(NpuProcess(int(row[1]), row[2][:80], memory))
-
-
-def _number(text: str) -> bool:
-    return re.fullmatch(r"[0-9]{1,9}", text) is not None
+    chip = where[1] if len(where) > 1 else None
+    processes.setdefault((where[0], chip), []).append(NpuProcess(pid, row[2][:80], count(row[3]) or 0))

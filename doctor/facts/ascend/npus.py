@@ -7,19 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, NotUnderstood, Run
-from doctor.facts.ascend.npu_smi_card import (
-    ELSEWHERE,
-    NPU_ECC,
-    NPU_SMI,
-    NPU_SUPER_POD,
-    TOOL,
-    Ecc,
-)
+from doctor.facts.ascend.npu_smi_card import ELSEWHERE, NPU_SMI, TOOL
 from doctor.facts.ascend.npu_smi_table import NpuProcess, Row, read_box
 from doctor.facts.device_tools import calling, calls, complaint
 from doctor.facts.key_values import pairs
 
-__all__ = ["NPUS", "NPU_ECC", "NPU_SMI", "NPU_SUPER_POD", "Ecc", "Npu", "NpuProcess"]
+__all__ = ["NPUS", "Npu", "NpuProcess"]
 
 
 @dataclass(frozen=True, slots=True)

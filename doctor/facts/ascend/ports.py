@@ -11,7 +11,7 @@ from itertools import pairwise
 from doctor.api import Fact, NotUnderstood
 from doctor.facts.ascend.hccn_tool import ONLY_950, PerDevice, hccn
 from doctor.facts.device_tools import ToolCall
-from doctor.facts.key_values import fields, pairs, table
+from doctor.facts.key_values import count, fields, pairs, table
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _time(text: str) -> datetime | None:
 
 def _history(call: ToolCall) -> LinkHistory:
     found = fields(call.text)
-    ups, downs = (_count(found.get(f"link {way} count", "")) for way in ("up", "down"))
+    ups, downs = (count(found.get(f"link {way} count", "")) for way in ("up", "down"))
     if ups is None:
         raise NotUnderstood("")
     now = _time(found.get("current time", ""))
@@ -99,10 +99,6 @@ def _history(call: ToolCall) -> LinkHistory:
         ago = (now - then).total_seconds() if now and then else None
         changes.append(LinkChange(at, ago if ago is not None and ago >= 0 else None, way == "UP"))
     return LinkHistory(ups, downs, tuple(changes))
-
-
-def _count(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[0-9]{1,12}", text) else None
 
 
 NPU_LINK_HISTORY: Fact[PerDevice[LinkHistory]] = hccn("npu-link-history", "-i $n -link_stat -g", _history)
@@ -165,11 +161,11 @@ class NpuPort:
 def _ports(call: ToolCall) -> tuple[NpuPort, ...]:
     found = []
     for row in table(call.text):
-        die, port = _count(row.get("UdieID", "")), _count(row.get("PortID", ""))
+        die, port = count(row.get("UdieID", "")), count(row.get("PortID", ""))
         state = row.get("Link Status", "").upper()
         if die is None or port is None or state not in ("UP", "DOWN"):
             continue
-        speed, kind, media = _count(row.get("Speed", "")), row.get("PortType", ""), row.get("Media Type", "")
+        speed, kind, media = count(row.get("Speed", "")), row.get("PortType", ""), row.get("Media Type", "")
         found.append(NpuPort(die, port, speed, kind[:40], state == "UP", media[:40]))
     if not found:
         raise NotUnderstood("")

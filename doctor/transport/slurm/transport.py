@@ -64,7 +64,9 @@ class SlurmTransport:
         crew = self._launch(scripts)
         for host, why in crew.failed.items():
             yield why.of(host)
-        yield from _Talks(crew.voices, self._cap).run(_begun(scripts, crew), timeout)
+        # Their input was sent with their command.
+        begun = {host: replace(scripts[host], stdin=b"") for host in crew.voices}
+        yield from _Talks(crew.voices, self._cap).run(begun, timeout)
 
     def open(self, scripts: Mapping[str, Script]) -> Session:
         crew = self._launch(scripts)
@@ -191,8 +193,3 @@ class _Talks(ThreadedTransport):
     def close(self) -> None:
         for voice in self._voices.values():
             voice.end()
-
-
-def _begun(scripts: Mapping[str, Script], crew: _Crew) -> dict[str, Script]:
-    """What is left to do for the hosts that take part: their input was sent with their command."""
-    return {host: replace(scripts[host], stdin=b"") for host in crew.voices}

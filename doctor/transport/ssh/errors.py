@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from doctor.model import UnreachedKind
 from doctor.transport.errors import CannotReach, Destination, knock, quoted, rounded
@@ -146,13 +146,8 @@ def tunnel_refused(to: Destination, jump: str, code: int, words: str, seconds: f
 
 def jump_failed(jump: str, why: CannotReach) -> CannotReach:
     """Equal for every target behind the jump host, so that they fold into one finding."""
-    return CannotReach(
-        UnreachedKind.JUMP,
-        f"The jump host {jump} cannot be used: {why.summary}",
-        why.remedy,
-        why.commands,
-        why.detail,
-    )
+    summary = f"The jump host {jump} cannot be used: {why.summary}"
+    return replace(why, kind=UnreachedKind.JUMP, summary=summary)
 
 
 def proxy_failed(to: Destination, command: str, said: str) -> CannotReach:

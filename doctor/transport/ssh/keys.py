@@ -67,29 +67,21 @@ class KeyRing:
 
     def offers(self, settings: HostSettings, unusable: dict[str, str]) -> Iterator[Offer]:
         """Keys in the order to try; nothing is read before it is asked for. Fills `unusable` (file: why)."""
-        worked = self._worked
-        if worked is None:
-            yield from self._in_order(settings, unusable)
-            return
+        in_order = self._in_order(settings, unusable)
         later: list[Offer] = []
-        for offer in self._in_order(settings, unusable):
+        for offer in in_order if (worked := self._worked) else ():
             if offer.key is worked:
                 yield offer
-                yield from later
-                later = []
-                worked = None
-            elif worked is None:
-                yield offer
-            else:
-                later.append(offer)
+                break
+            later.append(offer)
         yield from later
+        yield from in_order
 
     def _in_order(self, settings: HostSettings, unusable: dict[str, str]) -> Iterator[Offer]:
         home = os.path.expanduser("~/.ssh")
         named = bool(settings.identities)
         files = settings.identities or tuple(os.path.join(home, name) for name in DEFAULTS)
         offered: set[bytes] = set()
-        publics: list[bytes] = []
 
         def fresh(offer: Offer) -> bool:
             mark = _identity(offer.key)
@@ -104,7 +96,6 @@ class KeyRing:
                 if found.offers:
                     yield from found.offers
                 elif found.public is not None and (held := self._held(settings.agent, found.public)):
-                    publics.append(found.public)
                     yield held
                 elif found.problem and (named or found.locked):
                     unusable[name] = found.problem

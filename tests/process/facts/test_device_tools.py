@@ -17,7 +17,7 @@ from doctor.api import Ask, Fact, Group, Run
 from doctor.facts.ascend import network
 from doctor.facts.ascend.hccn_tool import TOOL, Unsaid, asked, split_known
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
-from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SUPER_POD, Ecc
+from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SUPER_POD
 from doctor.facts.ascend.npus import NPUS
 from doctor.facts.ascend.ports import NPU_PORTS
 from doctor.facts.device_tools import calling, calls
@@ -281,7 +281,7 @@ def test_the_sick_are_asked_what_ails_them(
 def test_cards_and_chips_are_asked_as_they_are_listed(tool: Tool) -> None:
     tool.says(SMI, "npu-smi")
     done = tool.run(script(NPU_ECC), {"MAP": "m_a3.txt"})
-    assert printed(NPU_ECC, done.stdout) == {0: Ecc(0), 1: Ecc(3)}
+    assert printed(NPU_ECC, done.stdout) == {0: 0, 1: 3}
     assert tool.calls() == ["info -m", "info -t ecc -i 0", "info -t ecc -i 1"]
     assert printed(NPU_SUPER_POD, tool.run(script(NPU_SUPER_POD), {"MAP": "m_a5.txt"}).stdout) == {}
     assert tool.calls()[3:] == ["info -m", "info -t spod-info -i 0 -c 0"], "not asked again"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from doctor.api import Confidence, Expect, Severity
-from doctor.facts.ascend.npu_smi_card import Ecc
 from doctor.facts.ascend.npu_smi_table import NpuProcess
 from doctor.facts.ascend.npus import Npu
 from doctor.facts.system import Devices
@@ -164,12 +163,12 @@ def npus(**changes: Any) -> tuple[Npu, ...]:
     return tuple(npu(n, **changes) if n == 3 else npu(n) for n in EIGHT)
 
 
-NO_ERRORS: Mapping[int, Ecc] = {}
+NO_ERRORS: Mapping[int, int] = {}
 
 
 def unhealthy(
     found: tuple[Npu, ...],
-    ecc: Mapping[int, Ecc] | None = NO_ERRORS,
+    ecc: Mapping[int, int] | None = NO_ERRORS,
     job: JobPlan | None = None,
     view: View | None = View.HOST,
     there: Devices | None = None,
@@ -208,16 +207,16 @@ def test_the_same_fault_of_several_devices_is_one_problem() -> None:
 
 
 def test_memory_errors_warn() -> None:
-    fine = {n: Ecc(0) for n in EIGHT}
+    fine = dict.fromkeys(EIGHT, 0)
     assert unhealthy(npus(), fine).passed, "single bits are corrected"
-    problem = unhealthy(npus(), {**fine, 3: Ecc(2)}).only
+    problem = unhealthy(npus(), {**fine, 3: 2}).only
     assert (problem.subject, problem.severity) == ("device 3", Severity.WARN)
     assert problem.actual == "2 double-bit ECC errors"
 
 
 def test_both_chips_of_a_card_have_its_memory_errors() -> None:
     found = tuple(npu(n, card=n // 2, chip=n % 2) for n in range(16))
-    judged = unhealthy(found, {2: Ecc(1)}, there=devices("atlas-a3", range(16)))
+    judged = unhealthy(found, {2: 1}, there=devices("atlas-a3", range(16)))
     assert judged.only.subject == "devices 4-5"
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from doctor.devices import ASCEND, NVIDIA
 from doctor.errors import NotUnderstood
-from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PACE, PORTS, RDMA, Limits, Ports, Rdma
+from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PACE, PORTS, RDMA, Limits, Ports
 from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, VIEW
 from doctor.model import View
 from tests.support.captures import held, printed, sample
@@ -73,8 +73,8 @@ def test_a_missing_limit_is_named() -> None:
 
 def test_neighbours() -> None:
     path = "/proc/sys/net/ipv4/neigh/default/gc_thresh3"
-    assert held(NEIGHBOURS, {path: "1024"}).most == 1024
-    assert held(NEIGHBOURS, {}).most is None
+    assert held(NEIGHBOURS, {path: "1024"}) == 1024
+    assert held(NEIGHBOURS, {}) is None
 
 
 def test_pace() -> None:
@@ -95,12 +95,12 @@ def test_pace() -> None:
 
 def test_rdma() -> None:
     paths = {f"/sys/class/infiniband/mlx5_{n}/node_type": "1: CA" for n in (1, 0)}
-    assert held(RDMA, paths) == Rdma(("mlx5_0", "mlx5_1"))
-    assert held(RDMA, {}) == Rdma(())
+    assert held(RDMA, paths) == ("mlx5_0", "mlx5_1")
+    assert held(RDMA, {}) == ()
 
 
 def test_identity() -> None:
-    assert held(IDENTITY, {"/proc/sys/kernel/hostname": "node3"}).hostname == "node3"
+    assert held(IDENTITY, {"/proc/sys/kernel/hostname": "node3"}) == "node3"
 
 
 @pytest.mark.parametrize("name", ["", "  ", "n" * 300])
@@ -138,7 +138,7 @@ def test_kernel() -> None:
     ],
 )
 def test_clock(text: str, now: float) -> None:
-    assert printed(CLOCK, text).now == now
+    assert printed(CLOCK, text) == now
 
 
 @pytest.mark.parametrize("text", ["", "Fri Nov 20", "-5", "1795167475.12x", "1" * 400])

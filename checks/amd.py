@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from doctor.api import (
     AMD,
@@ -13,7 +14,6 @@ from doctor.api import (
     Evidence,
     Expect,
     JobPlan,
-    Place,
     Problem,
     Severity,
     Undecided,
@@ -32,9 +32,8 @@ from doctor.facts.amd.log import AmdTrouble, troubles
 from doctor.facts.gpus import Gpu, Gpus, gpus_named
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.rules.devices import alike
-from doctor.rules.gpus import hip_gpus
+from doctor.rules.gpus import busy_gpus, gpu_problem, hip_gpus, logged
 
-SHOWN = 8
 SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
 """Processes that are on a GPU although no job runs there."""
 
@@ -90,7 +89,7 @@ def amd_ras(
     stuck = {i: own.stuck for i, own in mine.items() if own.stuck}
     for count, indices in alike(stuck):
         yield _memory(
-            "bad pages of its memory could not be retired", count, indices, "bad-pages", "replace-amd"
+            "bad pages of its memory could not be retired", count, indices, "bad-pages", remedy="replace-amd"
         )
     for count, indices in alike({i: own.uncorrected for i, own in mine.items() if own.uncorrected}):
         yield _memory(
@@ -104,33 +103,20 @@ def amd_ras(
         raise Undecided(f"{gpus_named(untold)}: {gpus.tool} does not tell the errors")
 
 
-def _memory(
-    summary: str,
-    count: int,
-    indices: list[int],
-    command: str,
-    remedy: str | None = None,
-    severity: Severity | None = None,
-) -> Problem:
-    return Problem(
+def _memory(summary: str, count: int, indices: list[int], command: str, **more: Any) -> Problem:
+    return gpu_problem(
+        indices,
         summary,
+        Evidence(f"amd-smi {command}", f"{gpus_named(indices)}: {count}"),
         expected="none",
         actual=str(count),
-        subject=gpus_named(indices),
-        where=_places(indices),
-        severity=severity,
-        evidence=(Evidence(f"amd-smi {command}", f"{gpus_named(indices)}: {count}"),),
-        remedy=remedy,
         values=_indices(indices),
+        **more,
     )
 
 
-def _places(indices: Sequence[int]) -> tuple[Place, ...]:
-    return tuple(Place(device=index) for index in indices)
-
-
 def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
-    return {"gpu": tuple(str(index) for index in indices)}
+    return {"gpu": tuple(map(str, indices))}
 
 
 @check(
@@ -170,17 +156,8 @@ def amd_busy(
     others = [process for process in processes or () if not SERVICES.fullmatch(process.name)]
     own = {gpu.index: [process for process in others if process.gpu == gpu.index] for gpu in mine}
     used = {gpu.index: _used(gpu, health) for gpu in mine}
-    kinds = {
-        gpu.index: (
-            tuple(sorted({process.name for process in own[gpu.index]})),
-            (used[gpu.index] or 0) > expect.gpu_idle_mb,
-        )
-        for gpu in mine
-    }
     hidden = [process for process in others if process.gpu is None]
-    for (names, full), indices in alike(kinds):
-        if names or full:
-            yield _busy(names, full, indices, used, {i: own[i] or hidden for i in indices}, expect)
+    yield from busy_gpus(used, own, expect.gpu_idle_mb, "amd-smi process", _indices, hidden)
     if processes is None and all(mb is None for mb in used.values()):
         raise Undecided(f"{gpus.tool} tells neither processes nor memory")
 
@@ -188,35 +165,6 @@ def amd_busy(
 def _used(gpu: Gpu, health: Mapping[int, AmdHealth] | None) -> int | None:
     told = health.get(gpu.index) if health else None
     return told.used_mb if told and told.used_mb is not None else gpu.used_mb
-
-
-def _busy(
-    names: tuple[str, ...],
-    full: bool,
-    indices: Sequence[int],
-    used: Mapping[int, int | None],
-    processes: Mapping[int, Sequence[AmdProcess]],
-    expect: Expect,
-) -> Problem:
-    shown = ", ".join(name for name in names if name)[:160]
-    return Problem(
-        "processes of another job are on it" if names else "its memory is in use",
-        expected="no process" if names else f"at most {expect.gpu_idle_mb} MB of its memory in use",
-        actual=shown or "of a process that is not visible from here",
-        subject=gpus_named(indices),
-        where=_places(indices),
-        severity=None if full else Severity.WARN,
-        confidence=Confidence.CERTAIN if shown else Confidence.STRONG,
-        evidence=tuple(
-            Evidence(
-                "amd-smi process",
-                f"GPU {index}: {used[index]} MB in use"
-                + "".join(f"; pid {p.pid} {p.name} {p.used_mb} MB" for p in processes[index][:SHOWN]),
-            )
-            for index in indices[:SHOWN]
-        ),
-        values=_indices(indices),
-    )
 
 
 @check(
@@ -261,24 +209,10 @@ def amd_reset(
         if index is None or index in mine:
             kinds.setdefault((trouble.meaning, trouble.fatal), []).append(trouble)
     for (meaning, fatal), found in kinds.items():
-        yield _logged(meaning, fatal, found, where)
-
-
-def _logged(meaning: str, fatal: bool, found: Sequence[AmdTrouble], where: Mapping[str, int]) -> Problem:
-    buses = list(dict.fromkeys(trouble.bus for trouble in found if trouble.bus))
-    indices = sorted({where[bus] for bus in buses if bus in where})
-    strange = [f"GPU at {bus}" for bus in buses if bus not in where]
-    return Problem(
-        f"kernel log: {meaning}",
-        expected="nothing of the kind",
-        actual="once" if len(found) == 1 else f"{len(found)} times",
-        subject=", ".join([gpus_named(indices)] * bool(indices) + strange[:SHOWN]) or None,
-        where=_places(indices),
-        severity=None if fatal else Severity.WARN,
-        evidence=tuple(Evidence("dmesg", _when(each.line) + each.line.text[:300]) for each in found[-3:]),
-        values=_indices(indices),
-    )
-
-
-def _when(line: KernelLine) -> str:
-    return "" if line.age is None else f"{line.age / 3600:.1f} h ago: "
+        yield logged(
+            found,
+            f"kernel log: {meaning}",
+            where,
+            expected="nothing of the kind",
+            severity=None if fatal else Severity.WARN,
+        )

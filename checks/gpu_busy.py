@@ -9,18 +9,14 @@ from doctor.api import (
     EXPECT,
     NVIDIA,
     PLAN,
-    Confidence,
-    Evidence,
     Expect,
     JobPlan,
-    Place,
     Problem,
-    Severity,
     Undecided,
     check,
     maybe,
 )
-from doctor.facts.gpus import Gpu, Gpus, gpus_named
+from doctor.facts.gpus import Gpu, Gpus
 from doctor.facts.nvidia.gpus import (
     GPU_HEALTH,
     GPU_PROCESSES,
@@ -28,10 +24,8 @@ from doctor.facts.nvidia.gpus import (
     GpuProcess,
     NvidiaHealth,
 )
-from doctor.rules.devices import alike
-from doctor.rules.gpus import cuda_gpus
+from doctor.rules.gpus import busy_gpus, cuda_gpus
 
-SHOWN = 8
 SERVICES = re.compile(r"nvidia-cuda-mps-(server|control)|nv-hostengine|X(org|wayland)|gnome-shell|kwin_\w+")
 """Processes that are on a GPU although no job runs there."""
 
@@ -70,47 +64,13 @@ def gpu_busy(
         gpu for gpu in cuda_gpus(gpus, plan) if not (health and gpu.index in health and health[gpu.index].mig)
     ]
     own = {gpu.index: _on(gpu, processes or ()) for gpu in whole}
-    kinds = {
-        gpu.index: (
-            tuple(sorted({process.name for process in own[gpu.index]})),
-            (gpu.used_mb or 0) > expect.gpu_idle_mb,
-        )
-        for gpu in whole
-    }
-    for (names, full), indices in alike(kinds):
-        if names or full:
-            yield _busy(names, full, [gpu for gpu in whole if gpu.index in indices], own, expect)
+    used = {gpu.index: gpu.used_mb for gpu in whole}
+    yield from busy_gpus(used, own, expect.gpu_idle_mb, "nvidia-smi --query-compute-apps", _files)
 
 
 def _on(gpu: Gpu, processes: Sequence[GpuProcess]) -> list[GpuProcess]:
     return [p for p in processes if p.uuid == gpu.uuid and not SERVICES.fullmatch(p.name)]
 
 
-def _busy(
-    names: tuple[str, ...],
-    full: bool,
-    busy: Sequence[Gpu],
-    own: Mapping[int, Sequence[GpuProcess]],
-    expect: Expect,
-) -> Problem:
-    shown = ", ".join(name for name in names if name)[:160]
-    hidden = "of a process that is not visible from here"
-    indices = [gpu.index for gpu in busy]
-    return Problem(
-        "processes of another job are on it" if names else "its memory is in use",
-        expected="no process" if names else f"at most {expect.gpu_idle_mb} MB of its memory in use",
-        actual=shown or hidden,
-        subject=gpus_named(indices),
-        where=tuple(Place(device=index) for index in indices),
-        severity=None if full else Severity.WARN,
-        confidence=Confidence.CERTAIN if shown else Confidence.STRONG,
-        evidence=tuple(
-            Evidence(
-                "nvidia-smi --query-compute-apps",
-                f"GPU {gpu.index}: {gpu.used_mb} MB in use"
-                + "".join(f"; pid {p.pid} {p.name} {p.used_mb} MB" for p in own[gpu.index][:SHOWN]),
-            )
-            for gpu in busy[:SHOWN]
-        ),
-        values={"device": tuple(f"/dev/nvidia{index}" for index in indices)},
-    )
+def _files(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
+    return {"device": tuple(f"/dev/nvidia{index}" for index in indices)}

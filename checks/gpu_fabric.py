@@ -27,7 +27,7 @@ from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from doctor.facts.system import VIEW
 from doctor.rules.devices import alike
-from doctor.rules.gpus import cuda_gpus
+from doctor.rules.gpus import SHOWN, cuda_gpus, gpu_problem
 
 Topology = Mapping[tuple[int, int], str]
 ENOUGH = 3
@@ -131,16 +131,15 @@ def _fewer(host: str, usual: Usual, count: int, indices: Sequence[int], own: Map
         + (f", inactive: {', '.join(str(n) for n in own[index].inactive)}" if own[index].inactive else "")
         for index in indices
     ]
-    return Problem(
+    return gpu_problem(
+        indices,
         "NVLinks are inactive",
+        *(Evidence("nvidia-smi nvlink --status", line) for line in lines[:SHOWN]),
+        host=host,
         expected=f"{usual.count} active links, {usual.why}",
         actual=f"{count} active",
-        subject=gpus_named(indices),
-        hosts=(host,),
-        where=tuple(Place(host=host, device=index) for index in indices),
         severity=None if usual.sure else Severity.WARN,
         confidence=Confidence.STRONG if usual.sure else Confidence.SUSPECT,
-        evidence=tuple(Evidence("nvidia-smi nvlink --status", line) for line in lines[:8]),
     )
 
 
@@ -169,18 +168,14 @@ def _distant(
     for (usual, joined), pairs in lost.items():
         ends = Counter(index for pair in pairs for index in pair)
         worst = [index for index, times in ends.items() if len(pairs) > 1 and times == len(pairs)]
-        indices = sorted(worst or ends)
-        yield Problem(
+        yield gpu_problem(
+            sorted(worst or ends),
             "GPUs are joined by fewer NVLinks than usual",
+            *(Evidence("nvidia-smi topo -m", f"GPU{a} to GPU{b}: {joined}") for a, b in pairs[:SHOWN]),
+            host=host,
             expected=usual,
             actual=joined,
-            subject=gpus_named(indices),
-            hosts=(host,),
-            where=tuple(Place(host=host, device=index) for index in indices),
             confidence=Confidence.STRONG,
-            evidence=tuple(
-                Evidence("nvidia-smi topo -m", f"GPU{a} to GPU{b}: {joined}") for a, b in pairs[:8]
-            ),
         )
 
 
@@ -229,32 +224,29 @@ def fabric_manager_down(
             evidence=(Evidence("/proc/*/comm", "no nv-fabricmanage"), *_fabric(waiting, states)),
         )
     elif waiting:
-        yield Problem(
+        yield gpu_problem(
+            waiting,
             "GPUs have not joined the NVLink fabric",
+            *_fabric(waiting, states),
             expected="Completed",
             actual=states[waiting[0]].fabric,
-            subject=gpus_named(waiting),
-            where=tuple(Place(device=index) for index in waiting),
-            evidence=_fabric(waiting, states),
         )
     if refused:
-        yield Problem(
+        yield gpu_problem(
+            refused,
             "GPUs could not join the NVLink fabric",
+            *_fabric(refused, states),
             expected="Completed, Success",
             actual=f"Completed, {states[refused[0]].fabric_status}",
-            subject=gpus_named(refused),
-            where=tuple(Place(device=index) for index in refused),
-            evidence=_fabric(refused, states),
         )
     for state, indices in alike({i: state for i, state in hurt.items() if state in _UNWELL}):
-        yield Problem(
+        yield gpu_problem(
+            indices,
             "the NVLink fabric of the GPU is not well",
+            *_fabric(indices, states),
             expected="Healthy",
             actual=states[indices[0]].fabric_health,
-            subject=gpus_named(indices),
-            where=tuple(Place(device=index) for index in indices),
             severity=_UNWELL[state],
-            evidence=_fabric(indices, states),
         )
     if manager.switches and not manager.running and not states and view != "host":
         raise Undecided("the processes of the host, nv-fabricmanager among them, cannot be seen from here")
@@ -280,5 +272,5 @@ def _fabric(indices: Sequence[int], states: Mapping[int, NvidiaHealth]) -> tuple
             "nvidia-smi --query-gpu=fabric.state,fabric.status",
             f"GPU {i}: {states[i].fabric}, {states[i].fabric_status or 'no status'}",
         )
-        for i in indices[:8]
+        for i in indices[:SHOWN]
     )

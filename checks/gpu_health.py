@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from doctor.api import (
     NVIDIA,
@@ -11,7 +12,6 @@ from doctor.api import (
     Confidence,
     Evidence,
     JobPlan,
-    Place,
     Problem,
     Severity,
     Undecided,
@@ -21,7 +21,7 @@ from doctor.api import (
 from doctor.facts.gpus import Gpus, bus_id, gpus_named
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.rules.devices import alike
-from doctor.rules.gpus import cuda_gpus
+from doctor.rules.gpus import cuda_gpus, gpu_problem
 
 NO_ACTION = "none"
 
@@ -72,13 +72,12 @@ def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] 
     fit = [gpu.index for gpu in mine if not gpu.trouble]
     actions = {index: health[index].action for index in fit if health and index in health}
     for action, indices in alike({i: a for i, a in actions.items() if a.lower() not in ("", NO_ACTION)}):
-        yield Problem(
+        yield gpu_problem(
+            indices,
             "the driver asks for an action to recover the GPU",
+            Evidence("nvidia-smi --query-gpu=gpu_recovery_action", action),
             expected="None",
             actual=action,
-            subject=gpus_named(indices),
-            where=_places(indices),
-            evidence=(Evidence("nvidia-smi --query-gpu=gpu_recovery_action", action),),
             remedy="revive-gpu" if "reboot" in action.lower() else None,
             values=_indices(indices),
         )
@@ -116,13 +115,13 @@ def _unreachable(line: str, which: str) -> Problem:
     """Older drivers name the PCI bus, newer ones the index."""
     bus, index = bus_id(which), re.match(r"(\d{1,3}):", which)
     indices = [int(index[1])] if index and not bus else []
-    return Problem(
+    return gpu_problem(
+        indices,
         "nvidia-smi lists a GPU that it cannot reach",
+        Evidence("nvidia-smi", line),
         expected="every GPU answers",
         actual=line,
         subject=gpus_named(indices) if indices else f"GPU at {bus or which[:20]}",
-        where=_places(indices),
-        evidence=(Evidence("nvidia-smi", line),),
         remedy="revive-gpu",
     )
 
@@ -139,28 +138,23 @@ def _inforom(line: str) -> Problem:
 
 
 def _sick(trouble: str, indices: list[int]) -> Problem:
-    return Problem(
+    return gpu_problem(
+        indices,
         {
             "gpu is lost": "the GPU has fallen off the bus",
             "gpu requires reset": "the GPU must be reset before it can be used",
         }.get(trouble, "nvidia-smi cannot read the GPU"),
+        Evidence("nvidia-smi --query-gpu", f"{gpus_named(indices)}: [{trouble}]"),
         expected="every value can be read",
         actual=trouble,
-        subject=gpus_named(indices),
-        where=_places(indices),
         severity=Severity.WARN if trouble == "unknown error" else None,
-        evidence=(Evidence("nvidia-smi --query-gpu", f"{gpus_named(indices)}: [{trouble}]"),),
         remedy="revive-gpu" if trouble == "gpu is lost" else None,
         values=_indices(indices),
     )
 
 
-def _places(indices: Sequence[int]) -> tuple[Place, ...]:
-    return tuple(Place(device=index) for index in indices)
-
-
 def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
-    return {"gpu": tuple(str(index) for index in indices)}
+    return {"gpu": tuple(map(str, indices))}
 
 
 @check("gpu-ecc", GPU_HEALTH, GPUS, PLAN, remedy="reset-gpu", vendor=NVIDIA)
@@ -181,7 +175,7 @@ def gpu_ecc(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan) -> It
             "Yes",
             failed,
             "remapped_rows.failure",
-            "replace-gpu",
+            remedy="replace-gpu",
         )
     hurt = {
         i: (own.uncorrected, own.action.lower() == NO_ACTION) for i, own in mine.items() if own.uncorrected
@@ -209,22 +203,13 @@ def gpu_ecc(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan) -> It
             )
 
 
-def _memory(
-    summary: str,
-    actual: str,
-    indices: list[int],
-    field: str,
-    remedy: str | None = None,
-    severity: Severity | None = None,
-) -> Problem:
-    return Problem(
+def _memory(summary: str, actual: str, indices: list[int], field: str, **more: Any) -> Problem:
+    return gpu_problem(
+        indices,
         summary,
+        Evidence(f"nvidia-smi --query-gpu={field}", f"{gpus_named(indices)}: {actual}"),
         expected="none",
         actual=actual,
-        subject=gpus_named(indices),
-        where=_places(indices),
-        severity=severity,
-        evidence=(Evidence(f"nvidia-smi --query-gpu={field}", f"{gpus_named(indices)}: {actual}"),),
-        remedy=remedy,
         values=_indices(indices),
+        **more,
     )

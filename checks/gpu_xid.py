@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from doctor.api import (
     EXPECT,
     NVIDIA,
     PLAN,
-    Evidence,
     Expect,
     JobPlan,
-    Place,
     Problem,
     Severity,
     check,
     maybe,
 )
-from doctor.facts.gpus import Gpus, gpus_named
+from doctor.facts.gpus import Gpus
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.nvidia.xid import Xid, xids
 from doctor.facts.processes import KERNEL_LOG, KernelLine
-from doctor.rules.gpus import cuda_gpus
+from doctor.rules.gpus import cuda_gpus, logged
 
-SHOWN = 8
 NO_ACTION = "none"
 
 
@@ -65,24 +62,10 @@ def gpu_xid(
         fatal = xid.fatal and not (told and told.action.lower() == NO_ACTION)
         kinds.setdefault((xid.number, fatal, xid.meaning), []).append(xid)
     for (number, fatal, meaning), found in kinds.items():
-        yield _xid(number, meaning, fatal, found, where)
-
-
-def _xid(number: int, meaning: str, fatal: bool, found: Sequence[Xid], where: Mapping[str, int]) -> Problem:
-    buses = list(dict.fromkeys(xid.bus for xid in found if xid.bus))
-    indices = sorted(where[bus] for bus in buses if bus in where)
-    strange = [f"GPU at {bus}" for bus in buses if bus not in where]
-    return Problem(
-        f"Xid {number}: {meaning}",
-        expected="no such Xid",
-        actual="once" if len(found) == 1 else f"{len(found)} times",
-        subject=", ".join([gpus_named(indices)] * bool(indices) + strange[:SHOWN]) or None,
-        where=tuple(Place(device=index) for index in indices),
-        severity=None if fatal else Severity.WARN,
-        evidence=tuple(Evidence("dmesg", _when(xid.line) + xid.line.text[:300]) for xid in found[-3:]),
-        values={"gpu": tuple(str(index) for index in indices)},
-    )
-
-
-def _when(line: KernelLine) -> str:
-    return "" if line.age is None else f"{line.age / 3600:.1f} h ago: "
+        yield logged(
+            found,
+            f"Xid {number}: {meaning}",
+            where,
+            expected="no such Xid",
+            severity=None if fatal else Severity.WARN,
+        )

@@ -1,27 +1,15 @@
-"""The NPUs that a job uses: which they are, what is known of them, and which differ from the others."""
+"""Devices: which NPUs a job uses, what is known of them, which differ from the others, and their problems."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from doctor.api import (
-    UNDECIDED,
-    Confidence,
-    Evidence,
-    JobPlan,
-    Place,
-    Problem,
-    Severity,
-    Skip,
-    Undecided,
-    fold,
-)
+from doctor.api import UNDECIDED, Confidence, Evidence, JobPlan, Place, Problem, Skip, Undecided, fold
 from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid, devices, split_known
 from doctor.facts.ascend.used import used
-from doctor.model import Values
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -93,32 +81,20 @@ def named(seats: Iterable[HostDevice]) -> str:
 
 
 def problem_of(
-    numbers: list[int],
+    numbers: Sequence[int],
     summary: str,
     *evidence: Evidence,
-    expected: str,
-    actual: str,
     host: str | None = None,
-    values: Values | None = None,
-    severity: Severity | None = None,
-    confidence: Confidence = Confidence.CERTAIN,
-    remedy: str | None = None,
-    commands: tuple[str, ...] = (),
+    what: str = "device",
+    **more: Any,
 ) -> Problem:
-    """A fault of devices of this host, or of the one that is being judged."""
+    """A fault of devices of this host, or of the one that is being judged; `more` is as in Problem."""
     return Problem(
         summary,
-        expected=expected,
-        actual=actual,
         evidence=evidence,
-        subject=devices(numbers),
         hosts=(host,) if host else (),
         where=tuple(Place(host=host, device=number) for number in numbers),
-        severity=severity,
-        confidence=confidence,
-        remedy=remedy,
-        values=values or {},
-        commands=commands,
+        **{"subject": devices(numbers, what), **more},
     )
 
 
@@ -156,16 +132,8 @@ class OddDevices:
     def subject(self) -> str:
         return named(self.seats) if len(self.hosts) > 1 else devices([device for _, device in self.seats])
 
-    def problem(
-        self,
-        summary: str,
-        *evidence: Evidence,
-        values: Values,
-        severity: Severity | None = None,
-        remedy: str | None = None,
-        confidence: Confidence = Confidence.CERTAIN,
-    ) -> Problem:
-        """`confidence` is for what is decided; suspects are suspects."""
+    def problem(self, summary: str, *evidence: Evidence, **more: Any) -> Problem:
+        """`more` is as in Problem; its confidence is for what is decided: suspects are suspects."""
         return Problem(
             summary if self.decided else summary + UNDECIDED,
             expected=self.expected,
@@ -174,10 +142,7 @@ class OddDevices:
             subject=self.subject,
             hosts=self.hosts,
             where=self.where,
-            severity=severity,
-            confidence=confidence if self.decided else Confidence.SUSPECT,
-            remedy=remedy,
-            values=values,
+            **more if self.decided else more | {"confidence": Confidence.SUSPECT},
         )
 
 

@@ -1,13 +1,23 @@
-"""Which GPUs of a host are the job's: those that the *_VISIBLE_DEVICES variables leave."""
+"""GPUs of either vendor: which the *_VISIBLE_DEVICES variables leave the job, and problems of GPUs."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
+from typing import Any
 
-from doctor.api import AMD, NVIDIA, JobPlan, Undecided
-from doctor.facts.gpus import Gpu, Gpus, is_named
+from doctor.api import AMD, NVIDIA, Confidence, Evidence, JobPlan, Problem, Severity, Undecided
+from doctor.facts.amd.gpus import AmdProcess
+from doctor.facts.amd.log import AmdTrouble
+from doctor.facts.gpus import Gpu, Gpus, gpus_named, is_named
+from doctor.facts.nvidia.gpus import GpuProcess
+from doctor.facts.nvidia.xid import Xid
+from doctor.rules.devices import alike, problem_of
+
+SHOWN = 8
+gpu_problem = partial(problem_of, what="GPU")
 
 
 def cuda_gpus(gpus: Gpus, plan: JobPlan) -> tuple[Gpu, ...]:
@@ -65,3 +75,56 @@ def _words(text: str, known: str, unknown: str, complaint: str) -> tuple[str, ..
     if any(word.startswith(unknown) for word in words[len(read) : len(read) + 1]):
         raise Undecided(f"{complaint}, which are not looked at")
     return read
+
+
+def busy_gpus(
+    used_mb: Mapping[int, int | None],
+    own: Mapping[int, Sequence[AmdProcess | GpuProcess]],
+    idle_mb: int,
+    source: str,
+    values: Callable[[Sequence[int]], dict[str, tuple[str, ...]]],
+    hidden: Sequence[AmdProcess] = (),
+) -> Iterator[Problem]:
+    """GPUs that another job uses. `hidden` are processes of which it is not known on which GPU they are."""
+
+    def seen(index: int) -> Evidence:
+        processes = [f"; pid {p.pid} {p.name} {p.used_mb} MB" for p in (own[index] or hidden)[:SHOWN]]
+        return Evidence(source, f"GPU {index}: {used_mb[index]} MB in use{''.join(processes)}")
+
+    kinds = {
+        index: (tuple(sorted({process.name for process in own[index]})), (mb or 0) > idle_mb)
+        for index, mb in used_mb.items()
+    }
+    for (names, full), indices in alike(kinds):
+        shown = ", ".join(filter(None, names))[:160]
+        if names or full:
+            yield gpu_problem(
+                indices,
+                "processes of another job are on it" if names else "its memory is in use",
+                *map(seen, indices[:SHOWN]),
+                expected="no process" if names else f"at most {idle_mb} MB of its memory in use",
+                actual=shown or "of a process that is not visible from here",
+                severity=None if full else Severity.WARN,
+                confidence=Confidence.CERTAIN if shown else Confidence.STRONG,
+                values=values(indices),
+            )
+
+
+def logged(found: Sequence[AmdTrouble | Xid], summary: str, where: Mapping[str, int], **more: Any) -> Problem:
+    """What the driver wrote into the kernel log; `where` has the number of each GPU by its PCI bus."""
+    buses = list(dict.fromkeys(each.bus for each in found if each.bus))
+    indices = sorted({where[bus] for bus in buses if bus in where})
+    strange = [f"GPU at {bus}" for bus in buses if bus not in where]
+    return gpu_problem(
+        indices,
+        summary,
+        *(Evidence("dmesg", _when(each.line.age) + each.line.text[:300]) for each in found[-3:]),
+        actual="once" if len(found) == 1 else f"{len(found)} times",
+        subject=", ".join([gpus_named(indices)] * bool(indices) + strange[:SHOWN]) or None,
+        values={"gpu": tuple(map(str, indices))},
+        **more,
+    )
+
+
+def _when(age: float | None) -> str:
+    return "" if age is None else f"{age / 3600:.1f} h ago: "

@@ -19,7 +19,7 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts, Inputs, judge
-from doctor.judge.findings import fold_findings
+from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report, Rules, RunInfo
@@ -55,7 +55,7 @@ def check_table(path: Path, outputs: Outputs) -> int:
         run=RunInfo("ranktable check", "ranktable", started, 0.0, "none"),
         plan=plan,
         hosts=(),
-        findings=fold_findings(results, {check.id: check for check in checks}, {}, load_remedies().fill),
+        findings=fold_findings(results, {c.id: c for c in checks}, Views({}), load_remedies().fill),
         results=tuple(results),
         scopes={check.id: Scope.CLUSTER for check in checks},
         rules=Rules(),

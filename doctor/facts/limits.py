@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -109,10 +110,8 @@ class CpuPace:
 
 def _pace(capture: Capture) -> CpuPace:
     found = files(capture)
-    governors: dict[str, int] = {}
-    for path, text in found.items():
-        if path.endswith("/scaling_governor") and text.strip():
-            governors[text.strip()] = governors.get(text.strip(), 0) + 1
+    governors = Counter(text.strip() for path, text in found.items() if path.endswith("/scaling_governor"))
+    del governors[""]
     nodes = sum(len(part) for part in _ranges(found.get("/sys/devices/system/node/online", "0")))
     return CpuPace(
         governors, found.get("/proc/sys/kernel/numa_balancing", "0").strip() not in ("", "0"), nodes

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
+from doctor.text.nodeset import is_ip
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,13 +243,5 @@ def _names(capture: Capture) -> ResolvedNames:
     return ResolvedNames({name: tuple(addresses) for name, addresses in found.items()}, own)
 
 
-@lru_cache(4096)
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
+_is_address = lru_cache(4096)(is_ip)
 NAMES = Fact("names", Run(_ask_names), _names, timeout=12, slow=True, partial=True)

@@ -65,13 +65,9 @@ def _python(capture: Capture) -> Python:
     head = re.search(r"^python (\d+\.\d+\S*) (.*)$", capture.stdout, re.MULTILINE)
     if not head:
         raise NotUnderstood("the interpreter did not say its version")
-    packages: dict[str, str] = {}
-    there: set[str] = set()
-    for name, version in re.findall(r"^package (\S+) (\S+)$", capture.stdout, re.MULTILINE):
-        there.add(name)
-        if version != "?":
-            packages.setdefault(name, version)
-    return Python(head[2], head[1], packages, frozenset(there - packages.keys()))
+    there = re.findall(r"^package (\S+) (\S+)$", capture.stdout, re.MULTILINE)
+    packages = {name: version for name, version in reversed(there) if version != "?"}  # the first counts
+    return Python(head[2], head[1], packages, frozenset(name for name, _ in there) - packages.keys())
 
 
 PYTHON = Fact("python", Run(_ask_python), _python, timeout=10)

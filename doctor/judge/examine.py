@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
 from doctor.judge.engine import Facts, Inputs, judge
-from doctor.judge.findings import fold_findings
+from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
@@ -85,9 +85,7 @@ def build_report(
         severities=prepared.exam.severity,
     )
     results = judge(prepared.checks, case)
-    found = fold_findings(
-        results, {c.id: c for c in prepared.checks}, _views(facts), playbook.fill, _sharing(facts)
-    )
+    found = fold_findings(results, {c.id: c for c in prepared.checks}, _views(facts), playbook.fill)
     products = {host: str(getattr(facts.get(host, DEVICES), "product", "unknown")) for host in facts.hosts}
     return Report(
         run=RunInfo(
@@ -113,14 +111,11 @@ def build_report(
     )
 
 
-def _views(facts: Facts) -> Mapping[str, View]:
+def _views(facts: Facts) -> Views:
+    """Only in its first network namespace the size of a host's neighbour table shows."""
     seen = {host: facts.get(host, VIEW) for host in facts.hosts}
-    return {host: view if isinstance(view, View) else View.HOST for host, view in seen.items()}
-
-
-def _sharing(facts: Facts) -> frozenset[str]:
-    """Hosts seen in their first network namespace: only there the size of the neighbour table shows."""
-    return frozenset(host for host in facts.hosts if isinstance(facts.get(host, NEIGHBOURS), int))
+    views = {host: view if isinstance(view, View) else View.HOST for host, view in seen.items()}
+    return Views(views, {host for host in facts.hosts if isinstance(facts.get(host, NEIGHBOURS), int)})
 
 
 def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[str, ...]:

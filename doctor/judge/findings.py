@@ -57,12 +57,10 @@ class Views:
 def fold_findings(
     results: Sequence[Result],
     checks: Mapping[str, Check],
-    views: Mapping[str, View],
+    sights: Views,
     fill: FillRemedy,
-    sharing: Container[str] = (),
 ) -> tuple[Finding, ...]:
-    """`fill` makes what to type of a remedy's name and values; `views` says where hosts were seen from."""
-    sights = Views(views, sharing)
+    """`fill` makes what to type of a remedy's name and values."""
     groups = enumerate(_groups(results, checks, sights))
     made = [_finding(str(number), group, checks, sights, fill) for number, group in groups]
     ordered = _order(_link(made, checks))

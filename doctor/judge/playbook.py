@@ -137,7 +137,7 @@ def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]
 
     for key in ("checks", "skip", "essential"):
         for index, glob in enumerate(getattr(exam, key)):
-            if not any(fnmatchcase(id, glob) for id in ids):
+            if not any(matches(id, [glob]) for id in ids):
                 unknown(f"$.{key}[{index}]", glob, "no check", ids)
     for id in exam.severity:
         if id not in ids:
@@ -153,6 +153,10 @@ def load_remedies() -> Playbook:
     paths = sorted((bundled("playbooks") / "remedies").glob("*.yaml"))
     files = [_convert(read_yaml(path), dict[str, Recipe], str(path)) for path in paths]
     return Playbook({name: recipe for file in files for name, recipe in file.items()})
+
+
+def matches(id: str, globs: Iterable[str]) -> bool:
+    return any(fnmatchcase(id, glob) for glob in globs)
 
 
 def select(
@@ -171,13 +175,10 @@ def select(
     """
     ids = [check.id for check in checks]
     for glob in (*only, *skip):
-        if not any(fnmatchcase(id, glob) for id in ids):
+        if not any(matches(id, [glob]) for id in ids):
             raise UsageError(
                 f"No check is called {glob!r}. {suggest(glob, ids)}".strip(), "`doctor list` shows all."
             )
-
-    def matches(id: str, globs: Sequence[str]) -> bool:
-        return any(fnmatchcase(id, glob) for glob in globs)
 
     wanted = [c for c in checks if matches(c.id, exam.checks) and not matches(c.id, exam.skip)]
     chosen = [

@@ -93,7 +93,9 @@ def wanted_ports(plan: MeshPlan, node: MeshNode) -> tuple[tuple[Kind, int], ...]
     return tuple(ports)
 
 
-def attempts(plan: MeshPlan, pairs: Iterable[Pair], listeners: Iterable[Listener]) -> tuple[Attempt, ...]:
+def attempts(
+    plan: MeshPlan, pairs: Iterable[Pair], listeners: Iterable[Listener], *, master: bool = False
+) -> tuple[Attempt, ...]:
     """The connections for these pairs. Only ports that our own agents bound are ever connected to."""
     address = {node.host: node.address for node in plan.nodes}
     bound: dict[str, list[tuple[Kind, int]]] = defaultdict(list)
@@ -104,20 +106,15 @@ def attempts(plan: MeshPlan, pairs: Iterable[Pair], listeners: Iterable[Listener
         Attempt(source, target, address[target], port, kind)
         for source, target in pairs
         for kind, port in bound[target]
-        if kind != "master"
+        if (kind == "master") is master
     )
 
 
 def master_attempts(plan: MeshPlan, listeners: Iterable[Listener]) -> tuple[Attempt, ...]:
     """Every host to the head's master port, if the head's agent could bind it."""
-    address = {node.host: node.address for node in plan.nodes}
-    return tuple(
-        Attempt(node.host, listener.host, address[listener.host], listener.port, "master")
-        for listener in listeners
-        if listener.kind == "master" and listener.port is not None and listener.error is None
-        for node in plan.nodes
-        if node.host != listener.host
-    )
+    head = plan.head or ""
+    pairs = ((node.host, head) for node in plan.nodes if node.host != head)
+    return attempts(plan, pairs, listeners, master=True)
 
 
 def _nodes(addresses: Mapping[str, str | None]) -> tuple[tuple[MeshNode, ...], tuple[LeftOut, ...]]:

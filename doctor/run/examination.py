@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any, Literal, cast
 
 from doctor.api import Fact
@@ -15,7 +14,7 @@ from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
 from doctor.judge.examine import PreparedExam, build_report
-from doctor.judge.playbook import MeshMode, Playbook, exams, load_exam, load_remedies, select
+from doctor.judge.playbook import MeshMode, Playbook, exams, load_exam, load_remedies, matches, select
 from doctor.judge.reading import Reading, read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report, Rules
@@ -91,11 +90,7 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
         expect=amend(Expect(), {key: str(value) for key, value in expected.items()}, f"exam {name}"),
         # What a person asks for by name is essential to them.
         rules=Rules(
-            frozenset(
-                check.id
-                for check in checks
-                if what.only or any(fnmatchcase(check.id, glob) for glob in exam.essential)
-            ),
+            frozenset(c.id for c in checks if what.only or matches(c.id, exam.essential)),
             what.strict,
             what.need_hosts,
         ),

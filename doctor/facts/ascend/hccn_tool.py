@@ -62,18 +62,15 @@ def asked(
 
     It tells first which devices there are, so that those that it never came to are known.
     """
-    return "\n".join(
-        [
-            calling(TOOL, ELSEWHERE, seconds),
-            "c=",
-            f"for d in {at}[0-9] {at}[0-9][0-9] {at}[0-9][0-9][0-9]; do",
-            f'  [ ! -e "$d" ] || c="$c ${{d#{at}}}"',
-            "done",
-            'printf "devices%s\\n" "$c"',
-            first,
-            f"for n in $c; do q $n {words}; {then or ':'}; done",
-        ]
-    )
+    return f"""\
+{calling(TOOL, ELSEWHERE, seconds)}
+c=
+for d in {at}[0-9] {at}[0-9][0-9] {at}[0-9][0-9][0-9]; do
+  [ ! -e "$d" ] || c="$c ${{d#{at}}}"
+done
+printf "devices%s\\n" "$c"
+{first}
+for n in $c; do q $n {words}; {then or ":"}; done"""
 
 
 _PROTECT = "mount --make-rprivate / && mount --bind /etc /etc && mount -o remount,bind,ro /etc"
@@ -82,14 +79,11 @@ _PROTECT = "mount --make-rprivate / && mount --bind /etc /etc && mount -o remoun
 def unwritten(script: str) -> str:
     """The script with /etc read-only to itself only; its argument is "ro" if that succeeded."""
     shielded = quote(f'{_PROTECT} && exec sh -c "$1" sh ro')
-    return "\n".join(
-        [
-            f"s={quote(script)}",
-            f"if unshare -m sh -c {quote(_PROTECT)} 2>/dev/null",
-            f'then exec unshare -m sh -c {shielded} sh "$s"',
-            'else exec sh -c "$s" sh rw; fi',
-        ]
-    )
+    return f"""\
+s={quote(script)}
+if unshare -m sh -c {quote(_PROTECT)} 2>/dev/null
+then exec unshare -m sh -c {shielded} sh "$s"
+else exec sh -c "$s" sh rw; fi"""
 
 
 def noted(key: str) -> str:
@@ -146,13 +140,10 @@ def _value(answers: Sequence[ToolCall], read: Callable[[ToolCall], T]) -> T | Un
             return Unsaid(call.failed)
     if not answers:
         return Unsaid(why_not(TOOL, "unasked", "time"))
-    if _UNSUPPORTED in answers[0].text.splitlines():
+    if "The command is not supported on this product." in answers[0].text.splitlines():
         return Unsaid("the command is not supported on this product", unsupported=True)
     call = ToolCall(answers[-1].key, answers[-1].rc, "\n".join(answer.text for answer in answers))
     try:
         return read(call)
     except NotUnderstood as error:
         return Unsaid(str(error) or complaint(call, TOOL))
-
-
-_UNSUPPORTED = "The command is not supported on this product."

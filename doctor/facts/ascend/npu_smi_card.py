@@ -27,15 +27,12 @@ _SECONDS = 10
 def _ask_each(about: str, what: Literal["card", "device"]) -> str:
     of_card = f'cut -d" " -f1 | uniq | while read -r c; do q "$c" info -t {about} -i "$c"'
     of_chip = f'while read -r c i; do q "$c/$i" info -t {about} -i "$c" -c "$i"'
-    return "\n".join(
-        [
-            calling(TOOL, ELSEWHERE, _SECONDS),
-            "q map info -m",
-            f"printf '%s\\n' \"$o\" | {_CHIPS} |",
-            of_card if what == "card" else of_chip,
-            "case $o in *'does not support'*) break; esac; done",
-        ]
-    )
+    return f"""\
+{calling(TOOL, ELSEWHERE, _SECONDS)}
+q map info -m
+printf '%s\\n' "$o" | {_CHIPS} |
+{of_card if what == "card" else of_chip}
+case $o in *'does not support'*) break; esac; done"""
 
 
 def _each(

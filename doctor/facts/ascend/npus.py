@@ -46,14 +46,11 @@ _NPUS_SECONDS = 12
 
 def _ask_npus() -> str:
     """One call tells of all; those that are not well are then asked for what ails them, one by one."""
-    return "\n".join(
-        [
-            calling(TOOL, ELSEWHERE, _NPUS_SECONDS),
-            f"L={_NPUS_SECONDS - 2}; q all info; L=4",
-            f"printf '%s\\n' \"$o\" | {_SICK} |",
-            'while read -r c i; do q "$c/$i" info -t health -i "$c" ${i:+-c $i}; done',
-        ]
-    )
+    return f"""\
+{calling(TOOL, ELSEWHERE, _NPUS_SECONDS)}
+L={_NPUS_SECONDS - 2}; q all info; L=4
+printf '%s\\n' "$o" | {_SICK} |
+while read -r c i; do q "$c/$i" info -t health -i "$c" ${{i:+-c $i}}; done"""
 
 
 def _npus(capture: Capture) -> tuple[Npu, ...]:

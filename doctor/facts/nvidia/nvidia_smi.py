@@ -23,16 +23,8 @@ _NOTHING = re.compile(r"|\[.*\]|N/A|ERR!|Not Supported", re.IGNORECASE)
 
 def asking(seconds: int, *lines: str) -> Run:
     """A script that may call `q KEY words...` of nvidia-smi for at most that many seconds."""
-    return Run(
-        "\n".join(
-            [
-                f"[ -e {NVIDIA.driver} ] || {{ echo the NVIDIA driver is not loaded >&2; exit 1; }}",
-                calling(TOOL, _ELSEWHERE, seconds),
-                f"L={seconds - 2}",
-                *lines,
-            ]
-        )
-    )
+    loaded = f"[ -e {NVIDIA.driver} ] || {{ echo the NVIDIA driver is not loaded >&2; exit 1; }}"
+    return Run("\n".join((loaded, calling(TOOL, _ELSEWHERE, seconds), f"L={seconds - 2}", *lines)))
 
 
 def answer(capture: Capture) -> ToolCall:

@@ -89,7 +89,8 @@ class RankLink:
         self._wake = wake
         self._lock = threading.Lock()
         self._out: deque[memoryview] = deque()
-        self._waiting = 0
+        self.waiting = 0
+        """Bytes that are to be sent."""
         self._begun = bytearray()
 
     def send(self, kind: int, number: int, payload: bytes) -> None:
@@ -99,7 +100,7 @@ class RankLink:
             for data in (HEAD.pack(len(payload), kind, number), payload):
                 if data:
                     self._out.append(memoryview(data))
-                    self._waiting += len(data)
+                    self.waiting += len(data)
         self._wake()
 
     def tell(self, message: msgspec.Struct) -> None:
@@ -107,11 +108,7 @@ class RankLink:
 
     @property
     def full(self) -> bool:
-        return self._waiting >= FULL
-
-    @property
-    def waiting(self) -> int:
-        return self._waiting
+        return self.waiting >= FULL
 
     def flush(self) -> None:
         """Send what fits. Raises OSError when the other side has gone."""
@@ -121,7 +118,7 @@ class RankLink:
                     sent = self.socket.send(self._out[0])
                 except BlockingIOError:
                     return
-                self._waiting -= sent
+                self.waiting -= sent
                 if sent == len(self._out[0]):
                     self._out.popleft()
                 else:
@@ -152,7 +149,7 @@ class RankLink:
         with self._lock:
             self.closed = True
             self._out.clear()
-            self._waiting = 0
+            self.waiting = 0
         self.socket.close()
 
 

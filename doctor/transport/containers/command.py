@@ -121,18 +121,13 @@ def _flags(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _check_container(text: str, words: Sequence[str], compose: bool) -> None:
-    options: list[str] = []
-    name = None
-    for number, word in _flags(words):
-        if not word.startswith("-"):
-            name = number
-            break
-        options.append(word)
-    if compose:
-        if "T" not in _switches(options):
-            raise UsageError(f"{shown(text)} would open a terminal, which garbles answers", "Add -T.")
-    else:
+    flags = list(_flags(words))
+    name = next((number for number, word in flags if not word.startswith("-")), None)
+    options = [word for number, word in flags if name is None or number < name]
+    if not compose:
         _check_options(text, options)
+    elif "T" not in _switches(options):
+        raise UsageError(f"{shown(text)} would open a terminal, which garbles answers", "Add -T.")
     if name is None:
         raise UsageError(f"{shown(text)} names no container", "For instance: docker exec -i train")
     _check_end(text, words[name + 1 :])

@@ -31,7 +31,7 @@ class SrunProgram:
         self._rc: int | None = None
         self._words: SrunMessages | None = None
         self._heard = self._flooded = False
-        self._hung_up = self._over = False
+        self.hung_up = self._over = False
 
     # For the step.
 
@@ -68,10 +68,6 @@ class SrunProgram:
             self._bell.set()
         return lines
 
-    @property
-    def hung_up(self) -> bool:
-        return self._hung_up
-
     # For the thread that talks to it.
 
     def wait(self, seconds: float) -> None:
@@ -89,7 +85,7 @@ class SrunProgram:
         return out, err
 
     def give(self, data: memoryview) -> int:
-        if self._hung_up:
+        if self.hung_up:
             raise BrokenPipeError
         with self._lock:
             room = MOST_UNSENT - len(self._unsent)
@@ -118,8 +114,8 @@ class SrunProgram:
         return self._rc
 
     def hang_up(self) -> None:
-        if not self._hung_up:
-            self._hung_up = True
+        if not self.hung_up:
+            self.hung_up = True
             self._news()
 
     def end(self) -> None:

@@ -118,9 +118,9 @@ class SshConfig:
         port: int | None,
         jump: str | None,
     ) -> HostSettings:
-        def text(key: str, default: str = "") -> str:
+        def text(key: str) -> str:
             value = found.get(key)
-            return default if value is None else str(value)
+            return "" if value is None else str(value)
 
         def number(key: str) -> float | None:
             value = text(key)

@@ -17,7 +17,7 @@ from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
 from doctor.expect import Expect
 from doctor.facts.smoke import SMOKE, JudgedRun, SmokeSeen
 from doctor.judge.engine import Facts, Inputs, judge
-from doctor.judge.findings import fold_findings
+from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
@@ -81,7 +81,7 @@ def told(results: Iterable[Result], *others: tuple[str, str, Status]) -> dict[st
         Result(check, (host,), status, problem=Problem("ill", where=(Place(host=host),)))
         for check, host, status in others
     ]
-    found = fold_findings([*results, *made], CHECKS, {}, load_remedies().fill)
+    found = fold_findings([*results, *made], CHECKS, Views({}), load_remedies().fill)
     return {finding.check: finding for finding in found}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from doctor.api import Check, Scope
-from doctor.judge.findings import fold_findings
+from doctor.judge.findings import Views, fold_findings
 from doctor.model import Confidence, Finding, Place, Problem, Remedy, Result, Status, Values, View
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
@@ -42,7 +42,7 @@ def mend(name: str, values: Values) -> Remedy | None:
 
 
 def folded(results: Iterable[Result], views: Mapping[str, View] | None = None) -> tuple[Finding, ...]:
-    return fold_findings(list(results), CHECKS, views or {}, mend)
+    return fold_findings(list(results), CHECKS, Views(views or {}), mend)
 
 
 def shown(found: Iterable[Finding]) -> list[tuple[str, str, str | None]]:
@@ -178,7 +178,7 @@ def test_a_sure_cause_clears_the_other_suspects() -> None:
 
 def test_checks_that_explain_each_other_all_stay() -> None:
     circle = {"x": made("x", "y"), "y": made("y", "x")}
-    found = fold_findings([result("x", "a"), result("y", "a")], circle, {}, mend)
+    found = fold_findings([result("x", "a"), result("y", "a")], circle, Views({}), mend)
     assert sorted(f.check for f in found) == ["x", "y"]
 
 

@@ -92,17 +92,13 @@ def calls(text: str, tool: str) -> Iterator[ToolCall]:
 
 
 def why_not(tool: str, how: str, detail: str) -> str:
-    if how == "hung":
-        return f"{tool} did not answer within {detail} s"
-    if how == "long":
-        return f"{tool} printed without end"
-    if detail == "busy":
-        return f"{tool} was busy all the time"
-    if detail == "hung":
-        return f"not asked: {tool} had hung twice before"
-    if detail == "writes":
-        return f"not asked: {tool} would note the answer in its configuration"
-    return f"not asked: the time for {tool} was used up"
+    asked = {"hung": f"{tool} did not answer within {detail} s", "long": f"{tool} printed without end"}
+    unasked = {
+        "busy": f"{tool} was busy all the time",
+        "hung": f"not asked: {tool} had hung twice before",
+        "writes": f"not asked: {tool} would note the answer in its configuration",
+    }
+    return asked.get(how) or unasked.get(detail, f"not asked: the time for {tool} was used up")
 
 
 def complaint(call: ToolCall, tool: str) -> str:

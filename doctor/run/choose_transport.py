@@ -37,7 +37,7 @@ def choose_transport(way: WayFlags, targets: Targets, hosts: Sequence[Host]) -> 
     if targets.local and way.transport not in ("ssh", "srun"):
         from doctor.transport.local import LocalTransport
 
-        return LocalTransport(hosts)
+        return LocalTransport()
     if way.transport == "srun" or (
         way.transport == "auto" and targets.source == SLURM and _by_srun(way, hosts)
     ):

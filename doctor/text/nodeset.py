@@ -238,17 +238,14 @@ def _groups(piece: str, groups: Groups | None) -> list[str]:
 
 
 def _why_no_name(name: str) -> str:
-    if name.startswith("-"):
-        return ": it starts with '-', as an option does"
-    if len(name) > 253:
-        return f": it has {len(name)} characters, and 253 is the most"
-    if not name.isprintable():
-        return ": it has control characters in it"
-    if not name.isascii():
-        return ": only ASCII letters are allowed"
-    if any(c in "!&^" for c in name):
-        return ": to leave hosts out, use --exclude"
-    return ""
+    reasons = {
+        ": it starts with '-', as an option does": name.startswith("-"),
+        f": it has {len(name)} characters, and 253 is the most": len(name) > 253,
+        ": it has control characters in it": not name.isprintable(),
+        ": only ASCII letters are allowed": not name.isascii(),
+        ": to leave hosts out, use --exclude": bool(set(name) & set("!&^")),
+    }
+    return next((words for words, true in reasons.items() if true), "")
 
 
 def _too_many(text: str) -> str:

@@ -92,12 +92,10 @@ def _undecodable(data: bytes) -> Iterable[tuple[int, str]]:
 
 
 def _why(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "does not exist"
-    if isinstance(error, IsADirectoryError):
-        return "is a directory, not a file"
-    if isinstance(error, PermissionError):
-        return "may not be read by this user (permission denied)"
-    if isinstance(error, OSError) and error.strerror:
-        return f"cannot be read: {error.strerror}"
-    return "cannot be read: that is not a file name"
+    known: dict[type[Exception], str] = {
+        FileNotFoundError: "does not exist",
+        IsADirectoryError: "is a directory, not a file",
+        PermissionError: "may not be read by this user (permission denied)",
+    }
+    why = getattr(error, "strerror", None) or "that is not a file name"
+    return known.get(type(error), f"cannot be read: {why}")

@@ -10,13 +10,13 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 
 import psutil
 
-from doctor.model import Host
 from doctor.transport import errors
-from doctor.transport.program import OUTPUT_CAP
+from doctor.transport.program import OUTPUT_CAP, Program
 from doctor.transport.threads import ThreadedTransport, Turn
 
 PIECE = 256 * 1024
@@ -176,44 +176,36 @@ def _session(leader: int) -> Iterator[int]:
                     yield pid
 
 
-def start_program(command: str) -> LocalProgram:
-    """Raises CannotReach where this machine cannot start a shell."""
-    try:
-        return LocalProgram(command)
-    except OSError as error:
-        raise errors.not_started(error) from None
-
-
 class LocalTransport(ThreadedTransport):
     """See `Transport`. Every host is this machine."""
 
     name = "local"
 
-    def __init__(self, hosts: Sequence[Host], output_cap: int = OUTPUT_CAP) -> None:
+    def __init__(self, output_cap: int = OUTPUT_CAP) -> None:
         super().__init__(output_cap)
-        self._programs: dict[str, list[LocalProgram]] = {host.name: [] for host in hosts}
+        self._stops: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         # Otherwise a running program would outlive an interpreter that exits early.
         atexit.register(self.close)
 
-    def program(self, host: str, command: str, turn: Turn) -> LocalProgram:
+    def program(self, host: str, command: str, turn: Turn) -> Program:
         turn.begin()
-        begun = start_program(command)
-        self._programs.setdefault(host, []).append(begun)
+        try:
+            begun = LocalProgram(command)
+        except OSError as error:
+            raise errors.not_started(error) from None
+        self._stops[host].append(begun.stop)
         return begun
 
     def give_up(self, host: str) -> str:
-        for program in self._programs.get(host, []):
-            program.stop()
+        for stop in self._stops[host]:
+            stop()
         return "it ran"
 
     def close(self) -> None:
         atexit.unregister(self.close)
-        stops = [
-            threading.Thread(target=program.stop, daemon=True)
-            for programs in list(self._programs.values())
-            for program in list(programs)
-        ]
-        for stop in stops:
-            stop.start()
-        for stop in stops:
-            stop.join(2 * TERM_GRACE)
+        stops = [stop for of_host in list(self._stops.values()) for stop in list(of_host)]
+        threads = [threading.Thread(target=stop, daemon=True) for stop in stops]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(2 * TERM_GRACE)

@@ -27,7 +27,7 @@ class RoutedTransport(ThreadedTransport):
         if here:
             from doctor.transport.local import LocalTransport
 
-            self._add(LocalTransport(here, settings.output_cap), here)
+            self._add(LocalTransport(settings.output_cap), here)
         if there:
             from doctor.transport.ssh.transport import SshTransport
 

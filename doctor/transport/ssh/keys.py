@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -222,18 +223,9 @@ def _parse_as(kind: type[paramiko.PKey], path: Path) -> paramiko.PKey | Exceptio
 
 def _public(path: Path, text: bytes) -> bytes | None:
     """The public half: of FILE.pub, or of FILE when that is itself a public key."""
-    if not text.startswith(PUBLIC):
-        text = _read(path.with_name(path.name + ".pub"))
-    if not text.startswith(PUBLIC):
-        return None
-    try:
-        return PublicBlob.from_string(text.decode("utf-8", "replace")).key_blob
-    except (ValueError, paramiko.SSHException):
-        return None
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+    with contextlib.suppress(OSError, ValueError, paramiko.SSHException):
+        if not text.startswith(PUBLIC):
+            text = path.with_name(path.name + ".pub").read_bytes()
+        if text.startswith(PUBLIC):
+            return PublicBlob.from_string(text.decode("utf-8", "replace")).key_blob
+    return None

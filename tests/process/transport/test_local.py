@@ -22,7 +22,7 @@ HERE = Host("here", "localhost")
 
 @pytest.fixture
 def transport() -> Iterator[LocalTransport]:
-    made = LocalTransport([HERE], output_cap=1_000_000)
+    made = LocalTransport(output_cap=1_000_000)
     yield made
     made.close()
 
@@ -65,7 +65,7 @@ def test_a_command_that_kills_itself(transport: LocalTransport) -> None:
 
 
 def test_a_large_stdin_and_a_talkative_reader() -> None:
-    roomy = LocalTransport([HERE])
+    roomy = LocalTransport()
     text = b"x" * 99 + b"\n"
     got = one(roomy, Script("cat", text * 60_000 + DONE + b"\n", DONE))
     assert got.stdout == text * 60_000 + DONE + b"\n"

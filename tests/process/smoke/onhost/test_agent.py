@@ -14,7 +14,6 @@ import psutil
 import pytest
 
 from doctor.agents.bootstrap import LAST_LINE
-from doctor.model import Host
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.onhost.agent import MOST, Stillness
 from doctor.transport import Ended
@@ -234,7 +233,7 @@ def test_all_events_of_a_rank_come_before_its_exit(agent: Open) -> None:
 
 def test_through_a_transport() -> None:
     """Closing it ends the run, which ends with its last line."""
-    transport = LocalTransport([Host("here", "127.0.0.1")])
+    transport = LocalTransport()
     session = transport.open({"here": smoke_script(sys.executable)})
     heard = []
     for _ in range(9):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, overload
 
 from doctor.devices import AMD, ASCEND, NVIDIA, VENDORS, Vendor
 from doctor.errors import NotUnderstood
@@ -260,58 +260,44 @@ class OfCluster(Options):
     scope: Literal[Scope.CLUSTER]
 
 
+P = ParamSpec("P")
 Problems = Iterator[Problem]
+Maker: TypeAlias = Callable[[Callable[P, Problems]], Check]
 
 
 @overload
-def check(id: str, a: Need[A], /, **rest: Unpack[OfHost]) -> Callable[[Callable[[A], Problems]], Check]: ...
+def check(id: str, a: Need[A], /, **rest: Unpack[OfHost]) -> Maker[[A]]: ...
 @overload
-def check(
-    id: str, a: Need[A], b: Need[B], /, **rest: Unpack[OfHost]
-) -> Callable[[Callable[[A, B], Problems]], Check]: ...
+def check(id: str, a: Need[A], b: Need[B], /, **rest: Unpack[OfHost]) -> Maker[[A, B]]: ...
 @overload
-def check(
-    id: str, a: Need[A], b: Need[B], c: Need[C], /, **rest: Unpack[OfHost]
-) -> Callable[[Callable[[A, B, C], Problems]], Check]: ...
+def check(id: str, a: Need[A], b: Need[B], c: Need[C], /, **rest: Unpack[OfHost]) -> Maker[[A, B, C]]: ...
 @overload
 def check(
     id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], /, **rest: Unpack[OfHost]
-) -> Callable[[Callable[[A, B, C, D], Problems]], Check]: ...
+) -> Maker[[A, B, C, D]]: ...
 @overload
 def check(
     id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], e: Need[E], /, **rest: Unpack[OfHost]
-) -> Callable[[Callable[[A, B, C, D, E], Problems]], Check]: ...
+) -> Maker[[A, B, C, D, E]]: ...
 @overload
 def check(
     id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], e: Need[E], f: Need[F], /, **rest: Unpack[OfHost]
-) -> Callable[[Callable[[A, B, C, D, E, F], Problems]], Check]: ...
+) -> Maker[[A, B, C, D, E, F]]: ...
 @overload
-def check(
-    id: str, a: Fact[A], /, **rest: Unpack[OfCluster]
-) -> Callable[[Callable[[Mapping[str, A]], Problems]], Check]: ...
+def check(id: str, a: Fact[A], /, **rest: Unpack[OfCluster]) -> Maker[[Mapping[str, A]]]: ...
 @overload
-def check(
-    id: str, a: Fact[A], b: Given[B], /, **rest: Unpack[OfCluster]
-) -> Callable[[Callable[[Mapping[str, A], B], Problems]], Check]: ...
+def check(id: str, a: Fact[A], b: Given[B], /, **rest: Unpack[OfCluster]) -> Maker[[Mapping[str, A], B]]: ...
 @overload
 def check(
     id: str, a: Fact[A], b: Given[B], c: Given[C], /, **rest: Unpack[OfCluster]
-) -> Callable[[Callable[[Mapping[str, A], B, C], Problems]], Check]: ...
+) -> Maker[[Mapping[str, A], B, C]]: ...
 @overload
-def check(
-    id: str, a: Given[A], /, **rest: Unpack[OfCluster]
-) -> Callable[[Callable[[A], Problems]], Check]: ...
+def check(id: str, a: Given[A], /, **rest: Unpack[OfCluster]) -> Maker[[A]]: ...
 @overload
-def check(
-    id: str, a: Given[A], b: Given[B], /, **rest: Unpack[OfCluster]
-) -> Callable[[Callable[[A, B], Problems]], Check]: ...
+def check(id: str, a: Given[A], b: Given[B], /, **rest: Unpack[OfCluster]) -> Maker[[A, B]]: ...
 @overload
-def check(
-    id: str, /, *needs: Need[Any], **rest: Unpack[OfCluster]
-) -> Callable[[Callable[..., Problems]], Check]: ...
-def check(
-    id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: Unpack[Options]
-) -> Callable[[Callable[..., Problems]], Check]:
+def check(id: str, /, *needs: Need[Any], **rest: Unpack[OfCluster]) -> Maker[...]: ...
+def check(id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: Unpack[Options]) -> Maker[...]:
     """Make a `Check` of a function that yields a Problem for each fault; it registers nothing.
 
     In cluster scope a fact arrives as a mapping host -> value, of the hosts where it could be had; only those

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from doctor.api import Given
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import SmokePlan, SmokeResult
+from doctor.smoke.result import RankSeen, SmokePlan, SmokeResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +24,8 @@ class JudgedRun:
 
     def got_past(self, host: str, phase: str) -> bool:
         """Whether every rank of the host, with all the ranks that it trains with, left that phase behind."""
-        cells = {seat.cell for seat in self.plan.on(host)}
-        ranks = [seen for cell in cells for seen in self.result.cell_ranks(cell)]
-        return bool(ranks) and all(
-            seen.done or PHASES.index(seen.phase) > PHASES.index(phase) for seen in ranks
-        )
+        ranks, end = self._ranks(host), PHASES.index(phase)
+        return bool(ranks) and all(seen.done or PHASES.index(seen.phase) > end for seen in ranks)
 
     def ending(self, host: str) -> str:
         """Where the run ended for this host, in words."""
@@ -36,12 +33,14 @@ class JudgedRun:
             return "the smoke run was interrupted"
         if self.result.end.kind == "deadline":
             return "the smoke run ran out of time"
-        cells = {seat.cell for seat in self.plan.on(host)}
-        phases = [seen.phase for cell in cells for seen in self.result.cell_ranks(cell) if not seen.done] or [
-            "done"
-        ]
-        first = min(phases, key=PHASES.index)
+        phases = (seen.phase for seen in self._ranks(host) if not seen.done)
+        first = min(phases, key=PHASES.index, default="done")
         return f"the smoke run ended in the {PHASE_NAMES.get(first, first)} phase"
+
+    def _ranks(self, host: str) -> list[RankSeen]:
+        """Those of a host, and all with which they train."""
+        cells = {seat.cell for seat in self.plan.on(host)}
+        return [seen for cell in cells for seen in self.result.cell_ranks(cell)]
 
 
 PHASE_NAMES = {"spawned": "start", "ready": "start"}

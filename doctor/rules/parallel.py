@@ -1,7 +1,4 @@
-"""What is known of parallel plans without asking any host: what HCCL and MindSpore document and would say.
-
-Owns their words and lists; judges nothing.
-"""
+"""What is known of parallel plans without asking any host: lists of HCCL and MindSpore. Judges nothing."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def example() -> tuple[str, str]:
     return check, test
 
 
-def test_the_example_is_the_codes_own() -> None:
+def test_the_example_is_copied_from_the_code() -> None:
     check, test = example()
     assert check[check.index("@check(") :] in (ROOT / "checks/kernel.py").read_text()
     of_kernel = (ROOT / "tests/hosts/checks/test_kernel.py").read_text()

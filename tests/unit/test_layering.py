@@ -95,7 +95,7 @@ def test_modules_import_only_from_the_lines_above() -> None:
     assert wrong == []
 
 
-def test_no_modules_import_each_other() -> None:
+def test_no_imports_form_a_circle() -> None:
     """Not even for a type checker."""
     arrows = {module: {name for name, _ in ours(path)} - {module} for module, path in MODULES.items()}
     while leaves := [module for module, targets in arrows.items() if not targets & arrows.keys()]:
@@ -135,7 +135,7 @@ def test_facts_and_the_job_judge_nothing(folder: str) -> None:
         assert not verdicts & (names | attributes), path
 
 
-def test_the_ground_stands_alone() -> None:
+def test_the_lowest_modules_import_only_the_standard_library() -> None:
     standard = sys.stdlib_module_names
     for name in ("model", "errors", "text/redact"):
         used = {found.split(".")[0] for found, _ in imported(ROOT / f"{name}.py")}

@@ -71,7 +71,7 @@ def test_the_same_recording_gives_the_same_report(file: Path) -> None:
     assert as_json(report(load(file))) == as_json(report(FULL))
 
 
-def test_the_run_is_all_that_differs_between_two_runs_that_heard_the_same() -> None:
+def test_two_runs_with_the_same_answers_differ_only_in_the_run_itself() -> None:
     later = replace(FULL, started="2027-01-01T00:00:00Z", seconds=9.9)
     data, other = as_data(report(FULL)), as_data(report(later))
     assert data.pop("run") != other.pop("run")
@@ -93,7 +93,7 @@ def test_the_run_is_all_that_differs_between_two_runs_that_heard_the_same() -> N
         (b"\xff\xfe\x00", "is no recording"),
     ],
 )
-def test_a_file_that_is_no_recording(file: Path, content: bytes, message: str) -> None:
+def test_a_file_that_is_not_a_recording(file: Path, content: bytes, message: str) -> None:
     file.write_bytes(content)
     with pytest.raises(UsageError) as caught:
         load(file)
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, place: str) -> None:
         load(tmp_path / place)
 
 
-def test_a_recording_cut_anywhere_is_told_apart(file: Path) -> None:
+def test_a_recording_cut_anywhere_is_recognised(file: Path) -> None:
     save(FULL, file)
     whole = file.read_bytes()
     for end in range(0, len(whole), 997):
@@ -147,7 +147,7 @@ def test_a_recording_with_a_wrong_part(file: Path, change: dict[str, Any]) -> No
         {"wishes": {"head": {"value": "stranger", "source": "x"}}},
     ],
 )
-def test_a_recording_that_no_run_would_make(file: Path, change: dict[str, Any]) -> None:
+def test_a_recording_that_no_run_could_make(file: Path, change: dict[str, Any]) -> None:
     """Its types are right. It may come from anywhere, and its names end up in lists of hosts."""
     save(FULL, file)
     told = json.loads(file.read_bytes()) | {"heard": {}, "unreached": {}, "mesh": None} | change
@@ -271,7 +271,7 @@ def test_a_smoke_run_that_does_not_add_up(file: Path, path: tuple[str | int, ...
 
 
 @pytest.mark.parametrize("text", [b"NaN", b"Infinity", b"1e999"])
-def test_no_number_is_beyond_all_bounds(file: Path, text: bytes) -> None:
+def test_numbers_without_bounds_are_refused(file: Path, text: bytes) -> None:
     save(with_smoke(runs()["hung"]), file)
     whole = file.read_bytes()
     assert whole.count(b'"latency":1.04') == 1

@@ -105,7 +105,7 @@ def told(report: Report) -> Report:
 
 
 @each_name
-def test_the_report_says_the_same(name: str) -> None:
+def test_the_report_has_the_same_results(name: str) -> None:
     """Findings, culprits, remedies, hosts, plan, smoke runs, results, counts, verdict and exit code."""
     code, report, _ = replay_as_then(name)
     assert code == exit_code_of(name)
@@ -113,7 +113,7 @@ def test_the_report_says_the_same(name: str) -> None:
 
 
 @each_name
-def test_it_is_said_in_the_same_words(name: str) -> None:
+def test_the_report_has_the_same_words(name: str) -> None:
     _, report, printed = replay_as_then(name)
     if os.environ.get("UPDATE_REPLAY"):
         assert without_sentences(told(report)) == without_sentences(told(report_of(name)))

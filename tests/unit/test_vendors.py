@@ -57,7 +57,7 @@ def test_no_file_compares_vendors() -> None:
 
 
 @each_vendor
-def test_the_checks_of_a_row_are_there(vendor: Vendor) -> None:
+def test_the_checks_of_a_row_exist(vendor: Vendor) -> None:
     ids = {
         f"{vendor.prefix}missing",
         vendor.busy,
@@ -69,7 +69,7 @@ def test_the_checks_of_a_row_are_there(vendor: Vendor) -> None:
 
 
 @each_vendor
-def test_what_a_row_logs_is_read(vendor: Vendor) -> None:
+def test_kernel_log_lines_of_a_row_are_read(vendor: Vendor) -> None:
     assert vendor.kernel_log in WORTH_READING
 
 

@@ -206,14 +206,14 @@ HARMLESS = (
 )
 
 
-def test_lines_that_accuse_nobody(examine: AmdExaminer) -> None:
+def test_log_lines_that_accuse_no_gpu(examine: AmdExaminer) -> None:
     host = examine.victim("nobody").host
     host.shadow("/proc/uptime", "90000.00 9.00\n")
     host.kernel_log("".join(LINE.format(82800, line) for line in HARMLESS))
     assert [f for f in examine(*ALONE).trouble if f["check"].startswith("amd-")] == []
 
 
-def test_gpus_that_the_job_does_not_use_may_be_ill(examine: AmdExaminer) -> None:
+def test_faults_of_gpus_that_the_job_does_not_use_are_ignored(examine: AmdExaminer) -> None:
     """HIP counts from the other end than amd-smi."""
     host = examine.victim("not used")
     host[1].uncorrected = 2
@@ -239,7 +239,7 @@ def test_no_driver_anywhere(examine: AmdExaminer) -> None:
     assert_says(found, "the AMD driver is not loaded")
 
 
-def test_without_amd_smi_rocm_smi_tells(examine: AmdExaminer) -> None:
+def test_rocm_smi_is_used_where_amd_smi_is_missing(examine: AmdExaminer) -> None:
     """All but the errors, of which it tells nothing in JSON."""
     for each in examine.amd:
         each.do("rm /usr/bin/amd-smi")
@@ -253,7 +253,7 @@ def test_without_amd_smi_rocm_smi_tells(examine: AmdExaminer) -> None:
     assert {f["check"] for f in examine(*EIGHT).trouble} == {"amd-busy", "amd-missing"}
 
 
-def test_amd_smi_that_refuses_a_login_outside_of_its_groups(examine: AmdExaminer) -> None:
+def test_amd_smi_refuses_a_login_outside_its_groups(examine: AmdExaminer) -> None:
     host = examine.victim("refused")
     host.put("outside_groups", NOT_IN_GROUPS)
     outcome = examine(*ALONE)
@@ -262,7 +262,7 @@ def test_amd_smi_that_refuses_a_login_outside_of_its_groups(examine: AmdExaminer
     assert any(call.startswith("rocm-smi") for call in host.calls)
 
 
-def test_without_either_nothing_is_healthy(examine: AmdExaminer) -> None:
+def test_without_either_tool_no_host_is_healthy(examine: AmdExaminer) -> None:
     host = examine.victim("neither")
     host.do("rm /usr/bin/amd-smi /usr/bin/rocm-smi")
     outcome = examine(*ALONE)
@@ -270,7 +270,7 @@ def test_without_either_nothing_is_healthy(examine: AmdExaminer) -> None:
     assert untold(outcome, host.host.name).keys() == OF_SMI
 
 
-def test_they_hang(examine: AmdExaminer) -> None:
+def test_tools_that_hang(examine: AmdExaminer) -> None:
     host = examine.victim("hung")
     before = host.host.snapshot()
     host.hang()

@@ -81,13 +81,13 @@ FAULTS = {
 @pytest.mark.parametrize(
     "name", some_of(FAULTS, "nft drops", "iptables-legacy", "ufw", "firewalld", "outbound")
 )
-def test_read_from_the_rules_and_mended(name: str, examine: Examiner) -> None:
+def test_found_in_the_rules_and_fixed_by_the_remedy(name: str, examine: Examiner) -> None:
     outcome = prove(FAULTS[name], name, examine)
     mend(examine.lab, outcome.trouble[0])
     assert_healthy(examine(*ALONE))
 
 
-def test_who_cannot_connect_is_a_symptom_of_the_firewall(examine: Examiner) -> None:
+def test_a_failed_connection_is_a_symptom_of_the_firewall(examine: Examiner) -> None:
     fault = FAULTS["nft drops"]
     found, *symptoms = prove(Fault(fault.check, fault.inject, args=()), "symptom", examine).trouble
     assert [each["check"] for each in symptoms] == ["port-unreachable"]
@@ -105,7 +105,7 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("name", some_of(UNSEEN, "nft rejects", "outbound"))
-def test_found_by_connecting_alone(name: str, examine: Examiner) -> None:
+def test_found_by_connecting_without_reading_the_rules(name: str, examine: Examiner) -> None:
     """An ordinary user cannot read the rules: real connections tell."""
     fault = FAULTS[name]
     says = (UNSEEN[name],)
@@ -125,12 +125,12 @@ SILENT = {
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_an_active_firewall_is_no_fault(name: str, lab: Lab, examine: Examiner) -> None:
+def test_an_active_firewall_is_not_a_fault(name: str, lab: Lab, examine: Examiner) -> None:
     SILENT[name](victim(lab, "any", name))
     assert_healthy(examine())
 
 
-def test_one_pair_one_way(lab: Lab, examine: Examiner) -> None:
+def test_one_pair_is_blocked_in_one_direction(lab: Lab, examine: Examiner) -> None:
     rule = f"{USUAL}; ip saddr {lab['node4'].address} drop"
     nft_input(rule)(lab["node2"])
     (found,) = assert_only(examine(*ALONE), "firewall-blocks", ["node2"])
@@ -141,7 +141,7 @@ def test_one_pair_one_way(lab: Lab, examine: Examiner) -> None:
     assert seen["subject"].startswith("node4 -> node2")
 
 
-def test_a_rule_that_stops_answers_too_is_one_fault(lab: Lab, examine: Examiner) -> None:
+def test_a_rule_that_also_stops_answers_is_one_fault(lab: Lab, examine: Examiner) -> None:
     """Without connection tracking it stops the answers to the host's own connections as well."""
     peer = lab["node4"].address
     lab["node2"].iptables("-I", "INPUT", "-s", peer, "-p", "tcp", "--dport", "1024:", "-j", "REJECT")
@@ -149,7 +149,7 @@ def test_a_rule_that_stops_answers_too_is_one_fault(lab: Lab, examine: Examiner)
     assert found["remedy"]["commands"] == [f"sudo iptables -I INPUT -p tcp -s {peer} -j ACCEPT"]
 
 
-def test_ports_of_hccl(lab: Lab, examine: Examiner) -> None:
+def test_a_rule_on_the_ports_of_hccl(lab: Lab, examine: Examiner) -> None:
     """The same rule stops a job over HCCL, and hardly anything else."""
     for host in lab:
         host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60031")
@@ -162,7 +162,7 @@ def test_ports_of_hccl(lab: Lab, examine: Examiner) -> None:
     assert {place["port"] for place in seen["where"]} == {60000}
 
 
-def test_when_all_drop_alike_the_connections_blame_nobody(lab: Lab, examine: Examiner) -> None:
+def test_connections_blame_no_host_when_all_hosts_drop_them(lab: Lab, examine: Examiner) -> None:
     for host in lab:
         nft_input(USUAL, "drop")(host)
     (found,) = assert_only(examine(user="trainee"), "port-unreachable", [])

@@ -114,7 +114,7 @@ def test_links_that_no_host_has_are_not_in_use(examine: GpuExaminer) -> None:
     assert_healthy(examine(*ALONE))
 
 
-def test_a_host_that_is_alone_is_held_against_itself(examine: GpuExaminer) -> None:
+def test_a_single_host_is_compared_with_itself(examine: GpuExaminer) -> None:
     """A GPU without any link may be meant so."""
     gpu, seats = examine.gpus["node2"][5], [("node2", 5)]
     gpu.links_down(0, 1, 2)
@@ -125,7 +125,7 @@ def test_a_host_that_is_alone_is_held_against_itself(examine: GpuExaminer) -> No
     assert [each["confidence"] for each in found] == ["suspect"]
 
 
-def test_hosts_without_switches_need_no_manager(examine: GpuExaminer) -> None:
+def test_hosts_without_switches_do_not_need_a_manager(examine: GpuExaminer) -> None:
     for host in examine.gpus:
         host.without_switches()
     outcome = examine(*ALONE)
@@ -200,7 +200,7 @@ def test_no_subnet_manager_anywhere(examine: GpuExaminer) -> None:
     assert {each["subject"] for each in found} == {f"mlx5_{number} port 1" for number in UP}
 
 
-def test_ports_that_the_job_names(examine: GpuExaminer) -> None:
+def test_the_job_names_its_ports(examine: GpuExaminer) -> None:
     """NCCL_IB_HCA: a named port counts though it is down everywhere; what it does not name does not."""
     for host in examine.gpus:
         cards(host, UP | {3: DOWN} | ({1: DOWN} if host.number == 2 else {}))

@@ -68,13 +68,13 @@ def test_it_is_not_installed(examine: GpuExaminer) -> None:
     assert_only(examine(*ALONE), "fabric-manager-down", ["node2"])
 
 
-def test_an_old_driver_tells_less(examine: GpuExaminer) -> None:
+def test_an_old_driver_reports_fewer_fields(examine: GpuExaminer) -> None:
     examine.gpus["node1"].driver_lacks("gpu_recovery_action", "fabric.health.summary", "fabric.state")
     examine.gpus["node3"].driver_lacks("remapped_rows.pending", "remapped_rows.failure", "mig.mode.current")
     assert_healthy(examine(*ALONE))
 
 
-def test_a_host_without_gpus_beside_a_job_without_them(examine: GpuExaminer) -> None:
+def test_hosts_without_gpus_and_a_job_without_gpus(examine: GpuExaminer) -> None:
     """Where GPUs are not asked for, none is missed; nor is what joins them."""
     for host in examine.gpus:
         host.without_gpus()
@@ -87,7 +87,7 @@ def test_a_host_without_gpus_beside_a_job_without_them(examine: GpuExaminer) -> 
 # Ordinary users.
 
 
-def test_an_ordinary_user(examine: GpuExaminer) -> None:
+def test_what_an_ordinary_user_cannot_read_is_unknown(examine: GpuExaminer) -> None:
     outcome = examine(user="trainee")
     assert_healthy(outcome, OF_ROOT)
     for name in examine.gpus.lab.names:
@@ -103,13 +103,13 @@ ORDINARY = {
 
 
 @pytest.mark.parametrize("name", some_of(ORDINARY, "a lost GPU", "no fabric manager"))
-def test_an_ordinary_user_finds(name: str, examine: GpuExaminer) -> None:
+def test_an_ordinary_user_finds_a_fault(name: str, examine: GpuExaminer) -> None:
     fault = ORDINARY[name]
     ordinary = GpuFault(fault.check, fault.inject, fault.devices, unknown=tuple(OF_ROOT), user="trainee")
     prove(ordinary, name, examine)
 
 
-def test_gpus_that_an_ordinary_user_may_not_use(examine: GpuExaminer) -> None:
+def test_gpus_that_only_root_may_use_are_missing_for_an_ordinary_user(examine: GpuExaminer) -> None:
     host = victim(examine.gpus, "not handed out")
     host.only_for_root()
     name = host.host.name
@@ -118,7 +118,7 @@ def test_gpus_that_an_ordinary_user_may_not_use(examine: GpuExaminer) -> None:
     assert_healthy(examine(*ALONE))
 
 
-def test_sudo(examine: GpuExaminer) -> None:
+def test_sudo_reads_what_needs_root(examine: GpuExaminer) -> None:
     for host in examine.gpus.lab:
         host.grant_sudo()
     assert_healthy(examine("--sudo", user="trainee"))

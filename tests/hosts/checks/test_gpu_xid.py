@@ -76,7 +76,7 @@ def test_found(name: str, examine: GpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
 
 
-def test_what_accuses_no_gpu(examine: GpuExaminer) -> None:
+def test_xids_of_programs_and_old_xids_accuse_no_gpu(examine: GpuExaminer) -> None:
     """Xids that a program causes, and those of the day before yesterday."""
     one, other = examine.gpus["node1"], examine.gpus["node3"]
     logged(one, 2, 13, 31, 43, 45)
@@ -92,7 +92,7 @@ def test_what_accuses_no_gpu(examine: GpuExaminer) -> None:
     assert {each["summary"][:6] for each in found} == {"Xid 79", "Xid 48"}
 
 
-def test_as_it_was_met(examine: GpuExaminer) -> None:
+def test_a_captured_log_of_a_gpu_that_fell_off_the_bus(examine: GpuExaminer) -> None:
     """Lines without a time, of GPUs that no longer are where they were."""
     host = victim(examine.gpus, "met")
     text = sample("dmesg/xid_79_63.txt")
@@ -120,7 +120,7 @@ def test_many_on_two_gpus(examine: GpuExaminer) -> None:
     assert len(found["evidence"]) == 3
 
 
-def test_a_job_over_cpus_does_not_mind(examine: GpuExaminer) -> None:
+def test_an_xid_is_only_a_warning_for_a_job_on_cpus(examine: GpuExaminer) -> None:
     host = victim(examine.gpus, "cpu")
     logged(host, 1, 79)
     found = assert_only(examine(*ALONE, "--backend", "gloo"), "kernel-log", [host.host.name], "warn")

@@ -189,7 +189,7 @@ def test_other_ports_of_hccl_are_known_from_the_launch(
     assert found["where"] == [{"host": host.name, "rank": None, "device": None, "port": 50031, "peer": None}]
 
 
-def test_stock_values_are_no_fault_for_a_small_job(lab: Lab, examine: Examiner) -> None:
+def test_stock_values_suffice_for_a_small_job(lab: Lab, examine: Examiner) -> None:
     lab[HEAD].sysctl("net.core.somaxconn", 128)
     lab[HEAD].sysctl("net.ipv4.tcp_max_syn_backlog", 128)
     lab["node3"].limits(nofile=1024)

@@ -83,7 +83,7 @@ def test_found(name: str, examine: NpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
 
 
-def test_a_device_that_lost_what_was_set_is_mended_by_the_remedy(examine: NpuExaminer) -> None:
+def test_the_remedy_fixes_a_device_that_lost_its_settings(examine: NpuExaminer) -> None:
     rack = examine.rack
     npu = rack["node3"][3]
     fine = npu.address
@@ -103,13 +103,13 @@ def test_a_device_that_lost_what_was_set_is_mended_by_the_remedy(examine: NpuExa
     assert_healthy(examine(*ALONE))
 
 
-def test_what_the_file_leaves_out_is_no_fault(examine: NpuExaminer) -> None:
+def test_settings_that_the_file_leaves_out_are_not_a_fault(examine: NpuExaminer) -> None:
     host = examine.rack["node2"]
     host.configure(3, address=None, netmask=None, gateway=None, netdetect=None)
     assert_healthy(examine(*ALONE))
 
 
-def test_two_hosts_have_one_address(examine: NpuExaminer) -> None:
+def test_two_hosts_share_one_address(examine: NpuExaminer) -> None:
     rack = examine.rack
     rack["node3"][2].address = rack["node1"][2].address
     found = assert_only(examine(), "device-ip-duplicate", ["node3"], devices=[("node3", 2)])
@@ -117,7 +117,7 @@ def test_two_hosts_have_one_address(examine: NpuExaminer) -> None:
     assert [each["confidence"] for each in found] == ["strong"]
 
 
-def test_outside_of_the_segment_without_gateways(examine: NpuExaminer) -> None:
+def test_an_address_outside_the_segment_without_gateways(examine: NpuExaminer) -> None:
     rack = examine.rack
     for host in rack:
         for npu in host:

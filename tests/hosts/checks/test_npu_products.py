@@ -167,7 +167,7 @@ def test_found(name: str, fitted: Fitted) -> None:
     prove(fault, name, fitted(product))
 
 
-def test_one_port_of_several_may_be_down(fitted: Fitted) -> None:
+def test_one_of_several_ports_may_be_down(fitted: Fitted) -> None:
     examine = fitted(A950)
     examine.rack["node2"][3].link_up = False
     assert_healthy(examine(*ALONE))
@@ -186,7 +186,7 @@ def test_one_segment_for_all_rails(fitted: Fitted) -> None:
     assert found["confidence"] == "suspect"
 
 
-def test_a_training_server_needs_addresses_even_alone(fitted: Fitted) -> None:
+def test_a_single_training_server_needs_addresses(fitted: Fitted) -> None:
     """Its rank tables ask for them; a server of another product does without."""
     examine = fitted(TRAINING)
     without_addresses(examine.rack["node2"])
@@ -201,7 +201,7 @@ def test_the_remedy_names_the_die(fitted: Fitted) -> None:
     assert_says([found], "npu-smi set -t reset -i 6 -c 1")
 
 
-def test_products_side_by_side(make_lab: Callable[..., Lab], tmp_path: Path) -> None:
+def test_hosts_of_different_products(make_lab: Callable[..., Lab], tmp_path: Path) -> None:
     """They are compared among themselves."""
     rack = fit_npus(make_lab(4), {f"node{n}": TRAINING if n < 3 else "atlas-a2" for n in range(1, 5)})
     assert_healthy(NpuExaminer(rack, tmp_path)(*ALONE, hosts="node[1-4]"))

@@ -57,7 +57,7 @@ HUNG_ONCE = NpuFault(
 )
 
 
-def test_somebody_else_uses_the_tool_for_a_while(examine: NpuExaminer) -> None:
+def test_another_process_uses_the_tool_for_a_while(examine: NpuExaminer) -> None:
     """For two seconds from the first call that was turned away."""
 
     def free() -> None:
@@ -109,7 +109,7 @@ def test_tools_that_never_answer(examine: NpuExaminer) -> None:
         host.await_that(lambda host=host: not host.leftovers(before[host.name]), "clean end")  # type: ignore[misc]
 
 
-def test_what_is_not_installed(examine: NpuExaminer) -> None:
+def test_tools_that_are_not_installed(examine: NpuExaminer) -> None:
     rack = examine.rack
     rack["node1"].without_tool()
     rack["node2"].do("rm /etc/hccn.conf")
@@ -129,7 +129,7 @@ def test_what_is_not_installed(examine: NpuExaminer) -> None:
     }
 
 
-def test_an_ordinary_user(examine: NpuExaminer) -> None:
+def test_what_an_ordinary_user_cannot_read_is_unknown(examine: NpuExaminer) -> None:
     outcome = examine(*FABRIC, user="trainee")
     assert_healthy(outcome, OF_HCCN | OF_ROOT)
     assert not [call for host in examine.rack for call in host.calls if not call.startswith("npu-smi")]
@@ -147,7 +147,7 @@ def test_an_ordinary_user_finds_what_needs_no_root(examine: NpuExaminer) -> None
     assert outcome.code == 1
 
 
-def test_sudo(examine: NpuExaminer) -> None:
+def test_sudo_reads_what_needs_root(examine: NpuExaminer) -> None:
     for host in examine.rack.lab:
         host.grant_sudo()
     assert_healthy(examine("--sudo", user="trainee"))

@@ -43,7 +43,7 @@ def live(rack: Rack) -> list[tuple[str, int, str | None]]:
     return [(each.host.address, npu.device, npu.address) for each in rack for npu in each]
 
 
-def test_form_1_0(rack: Rack, tmp_path: Path) -> None:
+def test_a_table_in_form_1_0(rack: Rack, tmp_path: Path) -> None:
     table = made(rack, tmp_path / "hccl.json")
     ranks = [(server["server_id"], one) for server in table["server_list"] for one in server["device"]]
     assert [(id, int(one["device_id"]), one["device_ip"]) for id, one in ranks] == live(rack)
@@ -51,7 +51,7 @@ def test_form_1_0(rack: Rack, tmp_path: Path) -> None:
     assert (table["version"], table["server_count"], table["status"]) == ("1.0", "3", "completed")
 
 
-def test_legacy(rack: Rack, tmp_path: Path) -> None:
+def test_a_table_in_the_legacy_form(rack: Rack, tmp_path: Path) -> None:
     table = made(rack, tmp_path / "hccl.json", "--format", "legacy")
     (group,) = table["group_list"]
     ranks = [(one["server_id"], one["devices"][0]) for one in group["instance_list"]]
@@ -112,7 +112,7 @@ def test_refused_where_the_tool_cannot_be_asked(rack: Rack, tmp_path: Path) -> N
     assert not path.exists()
 
 
-def test_a_host_alone_whose_devices_have_no_addresses(rack: Rack, tmp_path: Path) -> None:
+def test_a_single_host_whose_devices_have_no_addresses(rack: Rack, tmp_path: Path) -> None:
     """They need none there: a warning, and a table without addresses that is sound."""
     for npu in rack["node2"]:
         npu.address = None

@@ -61,7 +61,7 @@ def launch(lab: Lab, tmp_path: Path) -> Launch:
     return start
 
 
-def test_it_trains_on_the_hosts_that_are_fit(launch: Launch, lab: Lab, tmp_path: Path) -> None:
+def test_it_trains_on_the_healthy_hosts(launch: Launch, lab: Lab, tmp_path: Path) -> None:
     """The head is faulty, and one host more than is needed is healthy."""
     lab["node1"].shm("16m")
     ran = launch(2)

@@ -28,7 +28,7 @@ def made(host: Host) -> int:
 
 @pytest.mark.parametrize("shell", HERE)
 @pytest.mark.parametrize("name", ["host", "preflight"])
-def test_an_exam_makes_few_processes(
+def test_an_exam_starts_few_processes(
     lab: Lab, name: str, shell: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted on a healthy host, whose answer is whole."""

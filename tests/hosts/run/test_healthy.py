@@ -37,7 +37,7 @@ def test_sudo_reads_what_an_ordinary_user_may_not(lab: Lab, examine: Examiner) -
     assert_healthy(examine("--sudo", user="trainee"))
 
 
-def test_sudo_that_one_host_refuses(lab: Lab, examine: Examiner) -> None:
+def test_one_host_refuses_sudo(lab: Lab, examine: Examiner) -> None:
     for name in ("node1", "node2", "node4"):
         lab[name].grant_sudo()
     outcome = examine("--sudo", user="trainee")
@@ -65,7 +65,7 @@ def test_healthy_where_the_hosts_have_no_python(lab: Lab, examine: Examiner) -> 
     }
 
 
-def test_healthy_where_hosts_lack_what_only_helps(lab: Lab, examine: Examiner) -> None:
+def test_healthy_where_hosts_lack_optional_programs(lab: Lab, examine: Examiner) -> None:
     lab["node2"].no_tool("timeout", "pkill", "renice")
     before = lab["node2"].snapshot()
     assert_healthy(examine(*ALONE))

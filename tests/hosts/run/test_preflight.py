@@ -159,7 +159,7 @@ def test_no_torch_anywhere(run: Runner) -> None:
 @pytest.mark.parametrize(
     "command", [("check",), pytest.param(("preflight", "--no-smoke"), marks=pytest.mark.long)]
 )
-def test_without_a_smoke_run_nobody_asks_for_torch(command: tuple[str, ...], run: Runner) -> None:
+def test_torch_is_not_needed_without_a_smoke_run(command: tuple[str, ...], run: Runner) -> None:
     outcome = run(*command, HOSTS, python=WITHOUT_TORCH)
     assert (outcome.code, outcome.faults) == (0, {}), outcome.text
     assert outcome.report["smoke"] is None
@@ -187,7 +187,7 @@ def test_a_host_that_hangs_is_named_and_the_others_are_seen_to_train(run: Runner
     assert again(outcome)[0] == 1
 
 
-def test_an_ordinary_user_gets_a_0(run: Runner) -> None:
+def test_an_ordinary_user_gets_exit_code_0(run: Runner) -> None:
     outcome = run("preflight", "node[1-2]", user="trainee")
     assert (outcome.code, outcome.faults) == (0, {}), outcome.text
     assert_trained(outcome, ["node1", "node2"])

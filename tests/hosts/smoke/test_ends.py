@@ -151,7 +151,7 @@ def kill_session(host: Host) -> None:
         among=(kill_agent, kill_session),
     ),
 )
-def test_a_host_whose_connection_ends(
+def test_the_connection_of_a_host_ends(
     phase: str, cut: Callable[[Host], None], start: Callable[[str], Run], lab: Lab
 ) -> None:
     """Its own processes end at once, those of the others when the run has told who was lost.
@@ -169,7 +169,7 @@ def test_a_host_whose_connection_ends(
 
 
 @pytest.mark.parametrize("phase", [pytest.param("start", marks=pytest.mark.long), "train"])
-def test_a_host_that_is_silently_lost(phase: str, start: Callable[[str], Run], lab: Lab) -> None:
+def test_a_host_is_lost_silently(phase: str, start: Callable[[str], Run], lab: Lab) -> None:
     """No packet comes through any more and no connection ends: its lease does. Only sshd still waits."""
     run = start(phase)
     silence(lab[VICTIM], but_ssh=False)

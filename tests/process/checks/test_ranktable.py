@@ -68,7 +68,7 @@ def on_this_machine(paths: Sequence[str]) -> Fact[Mapping[str, HostFile]]:
 
 
 @pytest.mark.parametrize("shell", HERE)
-def test_files_are_told_with_their_checksum_and_text(shell: str, tmp_path: Path) -> None:
+def test_files_are_reported_with_their_checksum_and_text(shell: str, tmp_path: Path) -> None:
     texts = {"small.json": SMALL, "large.json": LARGE, "bom.json": BOM}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
@@ -87,7 +87,7 @@ def test_files_are_told_with_their_checksum_and_text(shell: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("shell", HERE)
-def test_a_file_system_that_hangs_costs_only_itself(shell: str, tmp_path: Path) -> None:
+def test_a_hanging_file_system_loses_only_its_own_fact(shell: str, tmp_path: Path) -> None:
     """What reads the file is out of reach of any signal, and keeps open all that it was given."""
     fake = tmp_path / "cksum"
     fake.write_text("#!/bin/sh\nsetsid sleep 60 >/proc/$PPID/fd/1 &\nexec setsid sleep 60\n")

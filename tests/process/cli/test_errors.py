@@ -89,7 +89,7 @@ def test_all_mistakes_of_an_inventory_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["hello", "", "{}", '{"schema": 99}', '{"schema": 1}', "[1, 2"])
-def test_a_file_that_is_no_recording(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_recording(tmp_path: Path, content: str) -> None:
     file = tmp_path / "x.json"
     file.write_text(content)
     told(["check", "--replay", str(file)], str(file), "recording")
@@ -103,7 +103,7 @@ def test_a_truncated_recording(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("extra", [["node1"], ["--local"], ["-F", "hosts"], ["--exclude", "node1"]])
-def test_a_replay_asks_nobody(tmp_path: Path, extra: list[str]) -> None:
+def test_options_that_reach_hosts_are_refused_with_a_replay(tmp_path: Path, extra: list[str]) -> None:
     file = tmp_path / "x.json"
     save(recording(["node1", "node2"]), file)
     told(
@@ -120,14 +120,14 @@ def test_a_replay_asks_nobody(tmp_path: Path, extra: list[str]) -> None:
         ("nosuch", ["There is no check"]),
     ],
 )
-def test_explaining_what_is_not_there(id: str, words: list[str]) -> None:
+def test_explaining_what_does_not_exist(id: str, words: list[str]) -> None:
     told(["explain", id], *words)
 
 
 @pytest.mark.parametrize(
     ("command", "word"), [("chekc", "Did you mean 'check'"), ("x\x1b[2J", "No such command")]
 )
-def test_a_command_that_is_not_there(command: str, word: str) -> None:
+def test_a_command_that_does_not_exist(command: str, word: str) -> None:
     said = told([command], word, lines=4)
     assert "\x1b" not in said
 
@@ -152,7 +152,7 @@ def test_a_library_that_is_broken(module: str, tmp_path: Path) -> None:
         ("raise DoctorError('No checks were found.', 'Install again.')", 70, "No checks were found."),
     ],
 )
-def test_a_break_of_ours(broken: str, code: int, word: str) -> None:
+def test_an_internal_error(broken: str, code: int, word: str) -> None:
     program = (
         "import doctor.run.examination, sys\n"
         "from doctor.errors import DoctorError\n"

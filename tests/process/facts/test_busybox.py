@@ -65,13 +65,13 @@ def test_a_fact_on_busybox(name: str, busybox: dict[str, Any], ordinary: dict[st
         assert found == expected
 
 
-def test_what_busybox_cannot_say_is_said_to_be_missing(busybox: dict[str, Any]) -> None:
+def test_what_busybox_cannot_report_is_missing_with_a_reason(busybox: dict[str, Any]) -> None:
     missing = {name: value.reason for name, value in busybox.items() if isinstance(value, Missing)}
     assert missing["processes"] == "ps printed no process"
     assert missing["names"] == "its command is not installed there"
 
 
-def test_what_busybox_can_say(busybox: dict[str, Any], ordinary: dict[str, Any]) -> None:
+def test_what_busybox_can_report(busybox: dict[str, Any], ordinary: dict[str, Any]) -> None:
     for name in ("identity", "addresses", "ports", "limits", "routes", "links", "spaces", "clock", "memory"):
         assert not isinstance(busybox[name], Missing), name
     assert abs(busybox["clock"] - ordinary["clock"]) < 60

@@ -142,7 +142,7 @@ def test_nothing_else_reaches_a_recording(bench: Bench, tmp_path: Path) -> None:
 
 
 @each_shell
-def test_a_loop_that_tells_no_rank(shell: str, bench: Bench) -> None:
+def test_a_loop_that_sets_no_rank(shell: str, bench: Bench) -> None:
     """LOCAL_RANK and WORLD_SIZE are enough for a program of one host."""
     env = {"LOCAL_RANK": "1", "WORLD_SIZE": "8"}
     rank = bench.start(env)
@@ -157,7 +157,7 @@ def test_helpers_of_a_rank_are_not_ranks(shell: str, bench: Bench) -> None:
 
 
 @each_shell
-def test_a_shell_around_a_rank_is_no_rank(shell: str, bench: Bench) -> None:
+def test_a_shell_around_a_rank_is_not_a_rank(shell: str, bench: Bench) -> None:
     """`bash -c "python train.py; :"` is told the same."""
     words = ("sh", "-c", f"{sys.executable} {bench.script} fork; :")
     around = bench.start(TORCH, *words)
@@ -196,17 +196,17 @@ def test_a_launcher_without_a_rank(shell: str, bench: Bench, tmp_path: Path) -> 
     "env",
     [{"MASTER_ADDR": "node1"}, {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, {"RANK_TABLE_FILE": "/x"}],
 )
-def test_what_merely_inherited_a_variable_is_no_job(env: dict[str, str], bench: Bench) -> None:
+def test_a_process_that_only_inherited_a_variable_is_not_a_job(env: dict[str, str], bench: Bench) -> None:
     bench.start(env)
     assert bench.seen(HERE[0]) == []
 
 
-def test_what_only_speaks_of_a_launcher_is_no_job(bench: Bench) -> None:
+def test_a_process_that_only_names_a_launcher_is_not_a_job(bench: Bench) -> None:
     bench.start({}, sys.executable, str(bench.script), "", "torchrun", "msrun")
     assert bench.seen(HERE[0]) == []
 
 
-def test_the_doctor_is_no_job(bench: Bench, tmp_path: Path) -> None:
+def test_the_doctor_is_not_a_job(bench: Bench, tmp_path: Path) -> None:
     """It may be started inside a rank; so may its probe."""
     doctor = tmp_path / "doctor"
     shutil.copy(bench.script, doctor)
@@ -235,7 +235,7 @@ def test_without_a_grep_that_reads_lines_that_end_with_nul(bench: Bench, tmp_pat
 
 
 @each_shell
-def test_a_host_without_jobs_is_cheap(shell: str) -> None:
+def test_reading_a_host_without_jobs_is_cheap(shell: str) -> None:
     """One grep over all processes, and nothing else."""
     began = _cpu_of_children()
     Facts({"here": ask([PROCESSES_OF_JOBS], shell)}).get("here", PROCESSES_OF_JOBS)

@@ -45,7 +45,7 @@ def look(path: Path) -> Python:
     ],
     ids=["none", "metadata", "both", "built in place", "garbage", "no version", "another folder"],
 )
-def test_torch_is_seen_where_it_lies(
+def test_torch_is_found_by_its_files(
     files: dict[str, str], packages: dict[str, str], unversioned: set[str], tmp_path: Path
 ) -> None:
     for name, text in files.items():
@@ -57,7 +57,7 @@ def test_torch_is_seen_where_it_lies(
 
 
 @pytest.mark.parametrize("path", ["/opt/no such/python", "python-that-is-nowhere"])
-def test_an_interpreter_that_is_not_there(path: str) -> None:
+def test_an_interpreter_that_does_not_exist(path: str) -> None:
     assert isinstance(PYTHON.command, Run)
     shell = PYTHON.command.text(Ask("a", python=path))
     said = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout

@@ -92,7 +92,7 @@ def test_output_and_exit_code_arrive_as_they_are(shell: str) -> None:
 
 
 @shells
-def test_what_could_not_be_had_says_why(shell: str) -> None:
+def test_a_missing_fact_has_its_reason(shell: str) -> None:
     facts = [
         fact("unknown", "nosuch-command-of-ours -x"),
         fact("failed", "echo half; echo reason >&2; exit 4"),
@@ -123,7 +123,7 @@ def test_what_could_not_be_had_says_why(shell: str) -> None:
 
 
 @shells
-def test_a_slow_fact_that_cannot_be_stopped_costs_only_itself(
+def test_a_slow_fact_that_cannot_be_stopped_loses_only_itself(
     shell: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("ask", "answer"):
@@ -187,7 +187,7 @@ def test_sudo_is_asked_once(shell: str, allowed: bool, folder: Path) -> None:
 
 
 @shells
-def test_nobody_at_the_other_end_ends_everything(shell: str) -> None:
+def test_a_lost_controller_ends_everything(shell: str) -> None:
     facts = [
         fact("slow", "sleep 61", slow=True, timeout=90),
         fact("stubborn", "trap '' TERM; sleep 62", timeout=90),
@@ -200,7 +200,7 @@ def test_nobody_at_the_other_end_ends_everything(shell: str) -> None:
 
 @shells
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_asked_to_end_it_ends_everything(shell: str, number: signal.Signals) -> None:
+def test_a_request_to_end_ends_everything(shell: str, number: signal.Signals) -> None:
     """Also what `timeout` put into groups of their own."""
     process = start(
         [fact("slow", "sleep 63", slow=True, timeout=90), fact("one", "sleep 64", timeout=90)], shell
@@ -236,14 +236,14 @@ def test_nothing_is_written_and_every_fact_is_read(shell: str, tmp_path: Path) -
     assert not [reason for reason in broken if "broke" in reason]
 
 
-def test_files_are_asked_for_in_one_go() -> None:
+def test_files_are_read_by_one_command() -> None:
     facts = [Fact(f"f{n}", Read((f"/proc/{n}", "/proc/version")), lambda c: c.stdout) for n in range(9)]
     text = script(facts, Ask("h"), TOKEN).stdin.decode()
     assert text.count("grep ") == 1
     assert text.count("/proc/version") == 1
 
 
-def test_the_command_line_suits_every_login_shell() -> None:
+def test_the_command_line_works_in_every_login_shell() -> None:
     """csh and fish read it too: no quotes, no variables, no redirections."""
     assert script([], Ask("h"), TOKEN).command == "exec sh -s"
 

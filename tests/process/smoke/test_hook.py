@@ -100,7 +100,7 @@ def test_strict_ends_every_rank(tmp_path: Path, way: dict[str, Any]) -> None:
         assert "Diverged: doctor: the ranks do not train on what they should" in said
 
 
-def test_off_is_off(tmp_path: Path) -> None:
+def test_off_switches_the_hook_off(tmp_path: Path) -> None:
     for code, verdicts, said in processes(tmp_path, [0, 1, 2, 3], env={"DOCTOR_HOOK": "off"}):
         assert (code, verdicts, said) == (0, [None] * 5, "")
     assert not list(tmp_path.iterdir())

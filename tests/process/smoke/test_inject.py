@@ -277,7 +277,7 @@ def test_a_wrong_sum_in_the_training(shape: CellShape) -> None:
     assert got[1] != healthy[1]
 
 
-def test_a_slow_rank_computes_half_as_much_again() -> None:
+def test_a_slow_rank_computes_fifty_percent_longer() -> None:
     shape = CellShape(2, 1, (2,), 16, 7)
     ranks = ranks_with("", "slow", shape=shape)
 

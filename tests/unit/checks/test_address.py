@@ -17,7 +17,7 @@ NAMES = ["n1", "n2", "n3"]
     [("10.0.0.2", [("n1", "n2")]), ("10.0.0.1", [])],
     ids=["two machines", "two containers of a machine"],
 )
-def test_one_address_of_two_hosts(dialled: str, found: list[tuple[str, ...]]) -> None:
+def test_two_hosts_share_one_address(dialled: str, found: list[tuple[str, ...]]) -> None:
     """Where both are on one machine and share its network, ranks differ by their ports."""
     run = recording(NAMES, heard={"n2": replace(heard(2, NAMES), captures=heard(1, NAMES).captures)})
     hosts = (

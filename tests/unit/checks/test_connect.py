@@ -23,14 +23,14 @@ def judged(seen: MeshResult) -> int:
     return len(list(CHECK.run(seen, draft([Host(name, name) for name in NAMES], JobWishes()))))
 
 
-def test_everybody_reached_everybody() -> None:
+def test_every_host_reached_every_other() -> None:
     assert judged(mesh(NAMES)) == 0
 
 
 @pytest.mark.parametrize(
     ("end", "words"), [("source", "could connect to it"), ("target", "could connect to")]
 )
-def test_a_host_that_was_only_seen_from_one_side_is_not_proved(end: str, words: str) -> None:
+def test_a_host_that_was_tested_in_one_direction_only_is_not_proved(end: str, words: str) -> None:
     """`a` took part in one direction only: whatever the others say, the other direction is open."""
     whole = mesh(NAMES)
     other = {"source": "target", "target": "source"}[end]

@@ -40,7 +40,7 @@ def test_a_link_that_went_down(up: str, down: str) -> None:
     assert found(*QUIET, down) == [], "it was never up: a port without a cable"
 
 
-def test_an_xid_is_told_once() -> None:
+def test_an_xid_is_reported_once() -> None:
     (problem,) = found(XID)
     assert "a GPU reported a fault" in problem.summary
     assert found(XID, backend=Backend.NCCL) == [], "gpu-xid tells it"

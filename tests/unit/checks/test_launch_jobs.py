@@ -179,7 +179,7 @@ HEALTHY: dict[str, Jobs] = {
 @pytest.mark.parametrize("backend", ["nccl", "hccl"])
 @pytest.mark.parametrize("ranks", [8, 2])
 @pytest.mark.parametrize("name", HEALTHY)
-def test_what_is_right(name: str, ranks: int, backend: str) -> None:
+def test_healthy_jobs(name: str, ranks: int, backend: str) -> None:
     assert silent(HEALTHY[name], ranks=ranks, backend=backend) == []
 
 
@@ -189,13 +189,13 @@ def test_a_service_in_front_of_the_scheduler() -> None:
     assert "10.96.1.7 may be a service that passes on to node1" in doubt
 
 
-def test_an_address_that_nobody_has_and_all_were_told() -> None:
+def test_an_address_that_no_host_has_and_all_ranks_got_is_a_warning() -> None:
     job = {"node1": workers({"MS_SCHED_HOST": "10.96.1.7"}, MS_SCHED_HOST="10.96.1.7")}
     problem = only(job, backend="hccl")
     assert problem.severity is Severity.WARN
 
 
-def test_a_job_beside_a_part_of_another() -> None:
+def test_a_whole_job_and_a_part_of_another() -> None:
     """The other one goes on where nobody looked."""
     job = {f"node{n + 1}": agent_and_ranks(n, nodes=2, master=HEAD) for n in (0, 1)}
     (doubt,) = silent({**job, "node3": agent_and_ranks(0, nodes=2, master=OTHER)}, hosts=3)
@@ -214,7 +214,7 @@ def test_a_host_with_another_job_is_not_idle() -> None:
     assert "ranks 8-15 of 16" in doubt
 
 
-def test_missing_ranks_of_no_host_are_a_doubt() -> None:
+def test_ranks_that_no_host_lacks_are_only_a_doubt() -> None:
     env = {"OMPI_COMM_WORLD_SIZE": 12, "OMPI_COMM_WORLD_LOCAL_SIZE": 8}
     job = {"node1": [process(10 + r, {"OMPI_COMM_WORLD_RANK": r, **env}) for r in range(8)]}
     (doubt,) = silent(job, hosts=1)
@@ -292,7 +292,7 @@ FAULTS: dict[str, tuple[Jobs, str, str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_is_wrong(name: str) -> None:
+def test_faulty_jobs(name: str) -> None:
     job, id, summary = FAULTS[name]
     problems, _ = found(job, backend="hccl")
     severe = [problem for problem in problems[id] if summary in problem.summary]
@@ -305,7 +305,7 @@ def by_hand(*env: Mapping[str, str | int], program: str = "/job/eval.py") -> Job
     return {"node1": [process(20 + n, {**pod, **each}, "python", program) for n, each in enumerate(env)]}
 
 
-def test_scripts_that_were_run_by_hand_in_a_pod() -> None:
+def test_scripts_started_by_hand_in_a_pod() -> None:
     """They have the pod's rank, and are not ranks."""
     problem = only(by_hand({}, {}))
     assert problem.summary == "RANK=0 is given 2 times"

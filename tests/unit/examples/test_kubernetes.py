@@ -87,7 +87,7 @@ def test_it_fits_its_schema(name: str) -> None:
         ("restartPolicy: Never", "restartPolicy: [Never]", "is no string"),
     ],
 )
-def test_a_slip_would_be_found(name: str, old: str, new: str, says: str) -> None:
+def test_a_misspelled_manifest_is_refused(name: str, old: str, new: str, says: str) -> None:
     text = (FOLDER / f"{name}.yaml").read_text()
     assert old in text
     manifest = yaml.safe_load(text.replace(old, new))

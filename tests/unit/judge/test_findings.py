@@ -49,7 +49,7 @@ def shown(found: Iterable[Finding]) -> list[tuple[str, str, str | None]]:
     return [(f.check, "".join(f.hosts), f.because) for f in found]
 
 
-def test_passes_and_skips_are_no_findings() -> None:
+def test_passes_and_skips_are_not_findings() -> None:
     assert folded([result("plain", "a", Status.PASS), result("plain", "b", Status.SKIP)]) == ()
 
 
@@ -74,13 +74,13 @@ def test_different_faults_do_not(other: dict[str, Any]) -> None:
     assert len(folded([result("plain", "a"), result("plain", "b", **other)])) == 2
 
 
-def test_what_is_seen_from_a_container_stays_apart() -> None:
+def test_findings_from_a_container_are_kept_apart() -> None:
     views = {"a": View.HOST, "b": View.CONTAINER}
     found = folded([result("plain", "a"), result("plain", "b")], views)
     assert [(f.hosts, f.view) for f in found] == [(("a",), View.HOST), (("b",), View.CONTAINER)]
 
 
-def test_a_fault_of_several_culprits_stays_by_itself() -> None:
+def test_a_fault_of_several_culprits_is_not_folded() -> None:
     assert len(folded([result("plain", "ab"), result("plain", "ab"), result("plain", "")])) == 3
 
 
@@ -92,7 +92,7 @@ def test_unknowns_fold_by_reason() -> None:
     ]
 
 
-def test_places_get_the_host() -> None:
+def test_places_without_a_host_get_that_of_the_finding() -> None:
     (lone,) = folded([result("plain", "a", where=(Place(port=5), Place(host="b", peer="a")))])
     assert lone.where == (Place(host="a", port=5), Place(host="b", peer="a"))
     (several,) = folded([result("plain", "ab", where=(Place(port=5),))])
@@ -113,7 +113,7 @@ def test_remedies(problem: dict[str, Any], remedy: Remedy) -> None:
     assert found.remedy == remedy
 
 
-def test_worst_first_and_symptoms_right_behind_their_cause() -> None:
+def test_findings_are_sorted_by_severity_with_symptoms_after_their_cause() -> None:
     found = folded(
         [
             result("echo", "a"),
@@ -158,7 +158,7 @@ def test_worst_first_and_symptoms_right_behind_their_cause() -> None:
         (result("cause", "a", CRASH), result("symptom", "a"), False),
     ],
 )
-def test_what_explains_what(cause: Result, symptom: Result, linked: bool) -> None:
+def test_a_cause_explains_only_symptoms_on_its_host(cause: Result, symptom: Result, linked: bool) -> None:
     found = {f.check: f for f in folded([symptom, cause])}
     assert (found["symptom"].because == found["cause"].id) is linked
     assert found["cause"].because is None
@@ -176,7 +176,7 @@ def test_a_sure_cause_clears_the_other_suspects() -> None:
     assert {f.check: f.hosts for f in certain}["symptom"] == ("a", "b")
 
 
-def test_checks_that_explain_each_other_all_stay() -> None:
+def test_checks_that_explain_each_other_are_all_kept() -> None:
     circle = {"x": made("x", "y"), "y": made("y", "x")}
     found = fold_findings([result("x", "a"), result("y", "a")], circle, Views({}), mend)
     assert sorted(f.check for f in found) == ["x", "y"]

@@ -137,7 +137,7 @@ def test_a_host_with_something_essential_undecided_is_unexamined() -> None:
     ]
 
 
-def test_a_host_that_was_not_heard_is_never_healthy() -> None:
+def test_a_host_that_did_not_answer_is_never_healthy() -> None:
     hosts = [Host("a", "a"), Host("b", "b")]
     reports = host_reports(hosts, draft(hosts, JobWishes()), {"b": "cpu"}, {}, ("b",), (), Rules())
     assert [h.status for h in reports] == [HostStatus.UNEXAMINED] * 2

@@ -190,7 +190,7 @@ def test_tables_are_rectangular(product: Product) -> None:
 
 
 @pytest.mark.parametrize("kind", ["usages", "common"])
-def test_what_an_a2_says_more(kind: str) -> None:
+def test_additional_lines_of_an_a2(kind: str) -> None:
     shown, real = (
         keys(text).splitlines() for text in (below(on(A2)[kind], 4), sample(f"npu-smi/t_{kind}_910b1.txt"))
     )

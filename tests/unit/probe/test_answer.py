@@ -73,7 +73,7 @@ def test_a_whole_answer() -> None:
     }
 
 
-def test_output_cannot_pass_for_a_frame() -> None:
+def test_output_cannot_imitate_a_frame() -> None:
     imitation = out("two", "forged", token="f" * 16).decode() + f"\n{'f' * 16} done\n"
     heard = got(out("one", imitation) + out("two", "true"), [ONE, TWO])
     assert heard.captures["two"].stdout == "true"
@@ -115,7 +115,7 @@ def test_a_damaged_frame_hides_no_other(size: int) -> None:
     assert heard.captures["two"].stdout == "second"
 
 
-def test_half_of_the_files_are_none() -> None:
+def test_an_incomplete_list_of_files_is_missing() -> None:
     """Else a host would look as if it lacked what came behind the cut."""
     text = "/proc/a:1\n/sys/x/b:2"
     assert reasons(got(out(FILES, text) + DONE, [FILE])) == {}
@@ -130,7 +130,7 @@ def test_half_of_the_files_are_none() -> None:
     assert reasons(late) == {"file": "reading files did not end within 10 s"}
 
 
-def test_what_is_missing_is_a_finding_that_names_it() -> None:
+def test_a_missing_answer_is_a_finding_that_names_it() -> None:
     cut = got(WHOLE[: WHOLE.index(b"second")], [ONE, TWO, SLOW], AnswerEnd.LOST)
     damaged = got(out("one", "first", size=7) + DONE, [ONE])
     names = ["node1", "node2", "node3"]

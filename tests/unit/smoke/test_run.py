@@ -121,7 +121,7 @@ def test_a_rank_that_halts_is_named(halt: dict[int, int], check: str, words: str
     assert all(seen.stack == f"stack of {seen.rank}" for seen in result.ranks)
 
 
-def test_a_stall_is_called_soon_after_its_limit() -> None:
+def test_a_stall_is_reported_soon_after_its_limit() -> None:
     cluster = Cluster(small(), halt={3: SECOND})
     stood: list[float] = []
     result = conducted(cluster, progress=lambda _: stood.append(time.monotonic()))
@@ -185,12 +185,12 @@ def test_connections_that_broke_because_a_host_is_gone() -> None:
 
 
 @pytest.mark.parametrize("broken", [Meeting(OSError("no route")), Meeting(RuntimeError("bug"))])
-def test_a_mesh_that_breaks_loses_nothing(broken: Meeting) -> None:
+def test_a_failed_mesh_loses_no_evidence(broken: Meeting) -> None:
     result = conducted(Cluster(small(), halt={3: SECOND}), broken)
     assert (result.end.kind, result.mesh, named(result)) == ("still", None, {"node2"})
 
 
-def test_a_terminal_that_is_gone_ends_no_run() -> None:
+def test_a_closed_terminal_does_not_end_the_run() -> None:
     def broken(_: str) -> None:
         raise BrokenPipeError
 
@@ -319,7 +319,7 @@ def test_a_host_whose_connection_died_silently(number: int, since: int) -> None:
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_a_silent_host_that_answers_when_it_is_looked_at(goes_on: bool) -> None:
+def test_a_silent_host_that_answers_a_request(goes_on: bool) -> None:
     """It is not gone: what hangs is the rank that stands still, if it does."""
     cluster = Cluster(small(), halt={0: SECOND}, shy=frozenset({"node2"}))
 
@@ -333,21 +333,21 @@ def test_a_silent_host_that_answers_when_it_is_looked_at(goes_on: bool) -> None:
     assert named(result) == (set() if goes_on else {"node1"})
 
 
-def test_a_host_that_fell_silent_while_the_others_go_on() -> None:
+def test_a_host_falls_silent_while_the_others_go_on() -> None:
     cluster = Cluster(small(4, 8), mute={"node3": READY})
     result = conducted(cluster, patience=replace(QUICK, first=9.0))
     assert result.end.kind == "trouble"
     assert named(result) == {"node3"}
 
 
-def test_when_nothing_is_heard_of_anybody_it_is_our_own_connection() -> None:
+def test_if_no_host_answers_our_own_connection_is_the_cause() -> None:
     cluster = Cluster(small(), mute={"node1": SECOND, "node2": SECOND})
     result = conducted(cluster)
     assert result.end.kind == "interrupted"
     assert not named(result)
 
 
-def test_an_agent_that_speaks_and_answers_no_look() -> None:
+def test_an_agent_that_reports_but_does_not_answer_a_request() -> None:
     cluster = Cluster(small(), halt={1: SECOND}, deaf=frozenset({"node2"}))
     result = conducted(cluster)
     assert (result.end.kind, named(result)) == ("trouble", {"node2"})
@@ -462,7 +462,7 @@ def test_a_rank_that_leaves_early_with_status_zero() -> None:
     assert (charge.check, charge.kind, charge.ranks) == ("smoke-crash", "left", (3,))
 
 
-def test_an_agent_that_does_not_end_delays_nothing() -> None:
+def test_an_agent_that_does_not_end_does_not_delay_the_run() -> None:
     cluster = Cluster(small(), stays=frozenset({"node2"}))
     began = time.monotonic()
     assert conducted(cluster).end.kind == "done"
@@ -537,7 +537,7 @@ def test_a_rank_s_events_are_bounded_in_number_and_size() -> None:
     assert 1 <= kept <= 40
 
 
-def test_an_agent_that_always_cries_hang_does_not_hold_the_run_beyond_its_time() -> None:
+def test_an_agent_that_always_reports_a_hang_does_not_prolong_the_run() -> None:
     """Its pages move, and it says that they do not: that is never confirmed, and ends all the same."""
     cluster = Cluster(small(1), halt={0: SECOND, 1: SECOND})
 
@@ -551,7 +551,7 @@ def test_an_agent_that_always_cries_hang_does_not_hold_the_run_beyond_its_time()
     assert result.end.seconds < 2.0
 
 
-def test_what_is_heard_after_the_end_makes_no_negative_times() -> None:
+def test_events_after_the_end_cause_no_negative_times() -> None:
     cluster = Cluster(small(), halt={3: SECOND})
 
     def say_more() -> None:

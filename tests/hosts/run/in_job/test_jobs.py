@@ -68,7 +68,7 @@ def test_mpirun_a_stopped_rank_is_named_on_its_host(three: Lab) -> None:
     assert text.count("FAIL") == 1
 
 
-def test_mpirun_the_first_rank_of_a_host_stops_after_it_came(three: Lab) -> None:
+def test_mpirun_the_first_rank_of_a_host_stops_after_it_joined(three: Lab) -> None:
     """Rank 2 was to run node2's programs; rank 5 is held until it is stopped."""
     three["node3"].do("touch /run/held")
     others = [rank for rank in ALL if rank != 2]

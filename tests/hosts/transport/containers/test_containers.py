@@ -42,7 +42,7 @@ def test_the_lab_really_enters_other_namespaces(dock: Dock) -> None:
     assert entered.stdout == "pod1\nsaid\n"
 
 
-def test_a_container_that_is_well(dock: Dock) -> None:
+def test_a_healthy_container(dock: Dock) -> None:
     """It shares the host's network; its engine takes its time, which makes no clock wrong."""
     for host in ("node1", "node2"):
         container = dock.engine.run(host, "train", shm="1g")
@@ -60,7 +60,7 @@ def test_a_container_that_is_well(dock: Dock) -> None:
 
 
 @pytest.mark.skipif(not Memory.possible(), reason="this machine does not let us limit memory")
-def test_the_container_is_short_and_the_host_is_not(dock: Dock) -> None:
+def test_the_container_has_too_little_and_the_host_enough(dock: Dock) -> None:
     for host in ("node1", "node2"):
         short = host == "node2"
         dock.engine.run(host, "train", shm="64m" if short else "1g", memory=200 * MB if short else None)
@@ -79,7 +79,7 @@ def test_the_container_is_short_and_the_host_is_not(dock: Dock) -> None:
     assert dock("check", BOTH, "--expect", "memory_mb_per_rank=100", *NARROW).code == 0
 
 
-def test_the_host_is_short_whoever_looks(dock: Dock) -> None:
+def test_a_host_that_has_too_little_is_found_from_its_container_too(dock: Dock) -> None:
     """What containers share with their host is the host's, and is mended there."""
     host = dock.lab["node2"]
     dock.engine.run("node2", "train", shm="1g")
@@ -98,7 +98,7 @@ def test_the_host_is_short_whoever_looks(dock: Dock) -> None:
     assert "of the host, seen from inside the container" in seen.text
 
 
-def test_settings_of_a_network_of_its_own_are_the_containers(dock: Dock) -> None:
+def test_a_container_has_settings_of_its_own_network(dock: Dock) -> None:
     for number in (1, 2):
         settings = {"net.core.somaxconn": 2} if number == 1 else None
         dock.engine.run(f"node{number}", f"pod{number}", net="pod", shm="1g", sysctls=settings)
@@ -124,7 +124,7 @@ def test_containers_on_the_bridge_of_each_host(dock: Dock) -> None:
     assert seen.code == 1
 
 
-def test_an_engine_that_says_no(dock: Dock) -> None:
+def test_an_engine_that_refuses(dock: Dock) -> None:
     """The entry is at fault, by its name, and what to type fits."""
     dock.engine.run("node1", "train", shm="1g")
     paused = dock.engine.run("node2", "train", shm="1g")
@@ -160,7 +160,7 @@ def await_running(container: Container, word: str, seconds: float = 30) -> None:
 
 
 @pytest.mark.parametrize("who", ["doctor", "docker"])
-def test_nothing_stays_in_a_container_whoever_is_killed(who: str, dock: Dock) -> None:
+def test_nothing_stays_in_a_container_whichever_process_is_killed(who: str, dock: Dock) -> None:
     """The engine does not end what it started when its client dies: the probe has to see to that itself."""
     container = dock.engine.run("node1", "train", shm="1g")
     host = dock.lab["node1"]

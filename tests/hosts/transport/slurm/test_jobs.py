@@ -60,7 +60,7 @@ def test_three_faults_at_once_are_told_apart_and_nothing_trains(slurm: Slurm) ->
     assert "FAIL  node2  firewall-blocks" in job.output
 
 
-def test_a_rank_that_hangs_keeps_the_job_from_training_unless_three_hosts_will_do(slurm: Slurm) -> None:
+def test_a_hanging_rank_stops_the_job_unless_three_hosts_suffice(slurm: Slurm) -> None:
     """Both decisions are of the same run."""
     job = submit(
         slurm,
@@ -75,7 +75,9 @@ def test_a_rank_that_hangs_keeps_the_job_from_training_unless_three_hosts_will_d
 @pytest.mark.long
 @pytest.mark.parametrize("fault", ["firewall", "shm", "slurmd", "power", "hang"])
 @pytest.mark.parametrize("need", [None, 3])
-def test_one_fault(fault: str, need: int | None, slurm: Slurm) -> None:
+def test_one_fault_is_found_and_decides_whether_the_job_trains(
+    fault: str, need: int | None, slurm: Slurm
+) -> None:
     host = slurm.lab["node3"]
     if fault == "firewall":
         firewall(host)

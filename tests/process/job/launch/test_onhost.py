@@ -41,7 +41,7 @@ def on_the_host(words: tuple[str, ...], awk: tuple[str, ...], *variables: str) -
 
 @each_awk
 @pytest.mark.parametrize("line", LINES)
-def test_a_host_says_what_is_kept_and_no_secret(line: str, awk: tuple[str, ...]) -> None:
+def test_a_host_prints_what_is_kept_and_no_secret(line: str, awk: tuple[str, ...]) -> None:
     words = tuple(shlex.split(line))
     kept = kept_words(words)
     assert "k3y" not in " ".join(kept) or kept == ("torchrun", "k3y")

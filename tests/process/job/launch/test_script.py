@@ -49,7 +49,7 @@ def lines(text: str) -> list[ShellCommand]:
         "torchrun cost$ $",
     ],
 )
-def test_words_are_those_that_bash_gives(text: str) -> None:
+def test_words_are_those_that_bash_produces(text: str) -> None:
     """The script is run here, with a torchrun that prints its words and does nothing else."""
     if not shutil.which("bash"):
         pytest.skip("needs bash")

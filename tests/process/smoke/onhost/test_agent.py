@@ -88,7 +88,7 @@ def test_how_a_rank_ends(agent: Open, act: str, code: int | None, number: int | 
     assert [row["rank"] for row in looked["ranks"]] == [11]
 
 
-def test_pages_say_where_ranks_are(agent: Open) -> None:
+def test_pages_show_where_ranks_are(agent: Open) -> None:
     run = agent()
     run.start(1, JOINING)
     pid = run.spawned()["10"]
@@ -120,7 +120,7 @@ def _pages_in(run: Agent, seconds: float) -> int:
     return len(run.said("pages")) - before
 
 
-def test_a_stopped_rank_is_noticed_and_one_that_goes_on(agent: Open) -> None:
+def test_stopping_and_continuing_a_rank_is_noticed(agent: Open) -> None:
     run = agent()
     run.start(1, JOINING)
     pid = run.spawned()["10"]
@@ -145,7 +145,7 @@ def test_a_short_stop_is_not_reported(agent: Open) -> None:
     assert {row["state"] for said in run.said("pages") for row in said["ranks"]} <= {"S", "R", ""}
 
 
-def test_a_fault_on_purpose_is_timed(agent: Open) -> None:
+def test_an_injected_fault_is_timed(agent: Open) -> None:
     run = agent()
     run.start(1, "page.disturb(); time.sleep(600)")
     said = run.page(lambda row: row["disturbed"] is not None and row["disturbed"] > 0.5)
@@ -209,7 +209,7 @@ def _cpu(pid: int) -> float:
     return times.user + times.system
 
 
-def test_events_that_are_none_are_dropped(agent: Open) -> None:
+def test_lines_that_are_not_events_are_dropped(agent: Open) -> None:
     act = (
         """for line in (b"no json", b"[1]", b"\\xff\\xfe", b'{"ev": "half', b"{}{}", b"", b"[" * 99999):\n"""
         """    os.write(events, line + b"\\n")\n"""
@@ -250,7 +250,7 @@ def test_through_a_transport() -> None:
 
 
 @pytest.mark.parametrize("started", [False, True])
-def test_lines_that_are_no_commands_are_ignored(agent: Open, started: bool) -> None:
+def test_lines_that_are_not_commands_are_ignored(agent: Open, started: bool) -> None:
     run = agent()
     if started:
         run.start()
@@ -265,7 +265,7 @@ def test_lines_that_are_no_commands_are_ignored(agent: Open, started: bool) -> N
     run.until("pages", lambda said: said["id"] == 3)
 
 
-def test_an_agent_without_cpu_sees_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_that_gets_no_cpu_does_not_count_the_time_as_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.02, 5.0, 5.02, 9.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     still = Stillness()
@@ -277,7 +277,7 @@ def test_an_agent_without_cpu_sees_no_hang(monkeypatch: pytest.MonkeyPatch) -> N
     assert (round(still.gap, 3), round(still.quiet, 3)) == (0.14, MOST)
 
 
-def test_a_gap_is_of_one_phase_and_of_the_living() -> None:
+def test_a_gap_belongs_to_one_phase_and_to_living_ranks() -> None:
     still = Stillness()
     first, later = (5, False), (5, True)  # the first step of the training, and those after it
     for phase, gap in ((first, 0.0), (first, 0.1), (later, 0.0), (later, 0.1)):

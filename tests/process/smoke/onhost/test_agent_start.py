@@ -98,7 +98,7 @@ def test_a_store_that_ends_is_reported(agent: Open) -> None:
         {"env": 7},
     ],
 )
-def test_a_start_that_makes_no_sense(agent: Open, wrong: dict[str, Any]) -> None:
+def test_an_invalid_start_command_is_refused(agent: Open, wrong: dict[str, Any]) -> None:
     run = agent()
     run.start(told=wrong)
     assert "did not understand" in run.until("trouble")["text"]
@@ -164,19 +164,19 @@ def test_no_torch(agent: Open) -> None:
     )
 
 
-def test_no_such_interpreter(agent: Open) -> None:
+def test_an_interpreter_that_does_not_exist(agent: Open) -> None:
     run = agent()
     run.start(python="/opt/nowhere/python")
     assert "cannot start /opt/nowhere/python: " in run.until("trouble")["text"]
 
 
-def test_what_runs_on_torch_cannot_be_imported(agent: Open) -> None:
+def test_the_module_of_a_rank_cannot_be_imported(agent: Open) -> None:
     run = agent(modules={"rank": "import torch.no_such_thing"})
     run.start()
     assert "cannot import what runs on torch 9.9 and Python 3" in run.until("trouble")["text"]
 
 
-def test_sitecustomize_that_ends_it(agent: Open) -> None:
+def test_a_sitecustomize_that_ends_the_interpreter(agent: Open) -> None:
     run = agent()
     (run.modules / "sitecustomize.py").write_text(
         "import os; os.write(2, b'licence expired\\n'); os._exit(9)"

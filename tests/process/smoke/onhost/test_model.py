@@ -62,7 +62,7 @@ def test_the_training_draws_nothing_from_the_libraries() -> None:
 @pytest.mark.parametrize(
     ("rate", "least", "most"), [(None, 0.8, 1.1), (0.0, -0.2, 0.2), (1.0, -math.inf, 0.5)]
 )
-def test_the_loss_falls_only_where_something_is_learnt(rate: float | None, least: float, most: float) -> None:
+def test_the_loss_falls_only_if_the_model_learns(rate: float | None, least: float, most: float) -> None:
     alone = Alone()
     if rate is not None:
         alone.trainer.rate = lambda step: rate  # type: ignore[method-assign] # noqa: ARG005
@@ -86,7 +86,7 @@ def test_a_value_that_is_not_finite_is_reported_before_it_spreads(bad: float) ->
     assert (second["finite"], second["loss"]) == (False, None)
 
 
-def test_only_what_is_hidden_is_asked_for_and_it_cannot_be_seen() -> None:
+def test_only_hidden_tokens_are_predicted_and_they_cannot_be_seen() -> None:
     trainer = Alone().trainer
     trainer.model.load(trainer.initial())
     tokens, mask, labels = trainer.batch(0)
@@ -148,7 +148,7 @@ def cut(name: str, whole: torch.Tensor, tp: int, place: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("tp", [2, 4])
-def test_ranks_with_a_part_each_compute_what_one_with_the_whole_does(tp: int) -> None:
+def test_ranks_with_parts_compute_the_same_as_one_rank_with_the_whole(tp: int) -> None:
     alone = Alone().trainer
     sample = alone.batch(0)
     alone.model.load(initial_parameters(alone.shape, 0))

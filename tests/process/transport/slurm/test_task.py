@@ -72,7 +72,7 @@ def test_both_streams_long_lines_and_the_mark_itself() -> None:
 
 @settings(max_examples=8)
 @given(st.lists(st.binary(max_size=1300).map(lambda data: data.replace(b"\n", b"")), max_size=4))
-def test_any_bytes_come_through(lines: list[bytes]) -> None:
+def test_any_bytes_are_passed_through(lines: list[bytes]) -> None:
     text = b"".join(line + b"\n" for line in lines)
     out, _, ended = run(openings({"node1": opening("cat", text)}), ["node1"])
     assert out["node1"] == text

@@ -30,7 +30,7 @@ def test_one_job_over_two_hosts() -> None:
     assert launch.told[1].source == "process 100"
 
 
-def test_no_process_no_launch() -> None:
+def test_without_processes_there_is_no_launch() -> None:
     assert running(node1=(), node2=()) == ()
 
 
@@ -113,7 +113,7 @@ def test_a_host_without_the_id_of_the_scheduler_belongs_to_the_job() -> None:
     assert len(launch.told) == 16
 
 
-def test_agents_go_with_their_ranks() -> None:
+def test_agents_belong_to_their_ranks() -> None:
     agent = ("python", "/usr/bin/torchrun", "--nproc_per_node=2", "/job/train.py")
     processes = [
         process(1, {}, *agent),

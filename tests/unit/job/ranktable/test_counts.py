@@ -108,7 +108,7 @@ def judged(document: Document) -> tuple[Flaw, ...]:
         ),
     ],
 )
-def test_faults_of_the_whole(
+def test_faults_of_the_whole_table(
     name: str, change: Callable[[Document], object], message: str, actual: str
 ) -> None:
     document = sample(name)

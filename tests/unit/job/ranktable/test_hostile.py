@@ -126,7 +126,7 @@ SIZE = 1_000_000
     ],
     ids=lambda text: text[:12] + "…",
 )
-def test_a_hostile_file_ends_in_good_time(text: str) -> None:
+def test_a_hostile_file_is_read_in_bounded_time(text: str) -> None:
     started = time.process_time()
     examine(text)
     assert time.process_time() - started < 30

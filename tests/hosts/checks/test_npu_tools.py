@@ -37,7 +37,7 @@ def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
 
 
 def untold(outcome: Outcome, host: str) -> dict[str, str]:
-    """Check -> why it could not decide on this host."""
+    """Check -> the reason why it could not decide on this host."""
     found = outcome.report["findings"]
     return {f["check"]: f["summary"] for f in found if f["status"] == "unknown" and host in f["hosts"]}
 

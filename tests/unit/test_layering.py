@@ -18,7 +18,7 @@ FREE = {"__init__", "py.typed"}
 
 
 def table() -> dict[str, list[str]]:
-    """The units of doctor/ in their order; and inside of some, the order of their modules and folders."""
+    """The units of doctor/ in their order and, inside some, the order of their modules and folders."""
     _, _, section = PAGE.read_text().partition("## The order of the folders")
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|([^|]*)\|$", section, re.MULTILINE)
     return {unit: inside.strip(" `").split() for unit, inside in rows}
@@ -58,7 +58,7 @@ def ours(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def children(folder: Path) -> set[str]:
-    """What a folder holds: modules and folders of modules."""
+    """The contents of a folder: modules and folders of modules."""
     files = {path.stem for path in folder.glob("*.py")} - FREE
     return files | {path.parent.name for path in folder.glob("*/__init__.py")}
 
@@ -116,7 +116,9 @@ def test_only_the_ssh_transport_imports_paramiko() -> None:
 
 @pytest.mark.parametrize("folder", ["mesh", "firewall", "facts", "rules", "judge", "report"])
 def test_only_transports_and_their_driver_reach_hosts(folder: str) -> None:
-    """What reads, judges or shows has no socket and starts no process; the mesh's agent runs on the hosts."""
+    """Code that reads, judges or shows opens no socket and starts no process; the mesh's agent runs on the
+    hosts.
+    """
     for path in (ROOT / folder).rglob("*.py"):
         if path.name != "agent.py":
             used = {name.split(".")[0] for name, _ in imported(path)}

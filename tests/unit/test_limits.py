@@ -1,4 +1,4 @@
-"""A limit of processor time stops what is busy, and not what waits."""
+"""A limit of processor time stops busy code, but not waiting code."""
 
 from __future__ import annotations
 

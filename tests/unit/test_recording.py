@@ -1,4 +1,4 @@
-"""A run saved and read back is the same run, holds no secret, and a file that is none says so."""
+"""A saved run reads back as the same run and holds no secret; a file that is not a recording is refused."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_recording_with_a_wrong_part(file: Path, change: dict[str, Any]) -> No
     ],
 )
 def test_a_recording_that_no_run_could_make(file: Path, change: dict[str, Any]) -> None:
-    """Its types are right. It may come from anywhere, and its names end up in lists of hosts."""
+    """Its types are right, but it may come from anywhere, and its names end up in lists of hosts."""
     save(FULL, file)
     told = json.loads(file.read_bytes()) | {"heard": {}, "unreached": {}, "mesh": None} | change
     file.write_text(json.dumps(told))
@@ -204,7 +204,7 @@ def changed_at(data: Any, path: tuple[str | int, ...], value: Any) -> Any:
 
 
 def load_with(file: Path, run: Any) -> Recording:
-    """A recording with this smoke run, whatever it is."""
+    """Load a recording with this smoke run, valid or not."""
     data = json.loads(msgspec.json.encode(recording(FOUR, smoke_wanted=True)))
     file.write_text(json.dumps(data | {"smoke": [run]}))
     return load(file)
@@ -281,7 +281,7 @@ def test_numbers_without_bounds_are_refused(file: Path, text: bytes) -> None:
 
 
 def paths(data: Any, before: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """The places of all values, no more than the first three of a list."""
+    """The paths of all values, with at most the first three items of a list."""
     inner: list[tuple[str | int, Any]] = []
     if isinstance(data, dict):
         inner = list(data.items())

@@ -1,4 +1,6 @@
-"""A vendor is one row: rows are whole, nothing else tells vendors apart, and the guide names every file."""
+"""A vendor is one row: rows are complete, no other code distinguishes vendors, and the guide names every
+file.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def test_the_files_of_the_guide_speak_of_amd(name: str) -> None:
 
 
 def compared(tree: ast.AST) -> list[str]:
-    """What is compared with a vendor: its row, its name or its product."""
+    """The values that are compared with a vendor: its row, its name or its product."""
     words = {word for vendor in VENDORS for word in (vendor.name, vendor.product)}
     rows = {vendor.name.upper() for vendor in VENDORS}
     compares = (node for node in ast.walk(tree) if isinstance(node, ast.Compare))

@@ -1,4 +1,4 @@
-"""Hosts that say the same data address."""
+"""Hosts that report the same data address."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = ["n1", "n2", "n3"]
     ids=["two machines", "two containers of a machine"],
 )
 def test_two_hosts_share_one_address(dialled: str, found: list[tuple[str, ...]]) -> None:
-    """Where both are on one machine and share its network, ranks differ by their ports."""
+    """If both are on one machine and share its network, their ranks differ by port."""
     run = recording(NAMES, heard={"n2": replace(heard(2, NAMES), captures=heard(1, NAMES).captures)})
     hosts = (
         Host("n1", "10.0.0.1", data="10.0.0.1"),

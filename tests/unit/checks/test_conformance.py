@@ -1,4 +1,4 @@
-"""Every check, exam and remedy keeps the rules, whoever wrote it; nothing here counts or lists them."""
+"""Every check, exam and remedy follows the rules, whoever wrote it; nothing here counts or lists them."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ def test_checks_import_only_what_is_meant_for_them(file: Path) -> None:
 
 @each_file
 def test_checks_are_pure(file: Path) -> None:
-    """They cannot know the time, the files or the environment of the machine that judges."""
+    """They cannot read the time, the files or the environment of the machine that judges."""
     used = {node.id for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Name)}
     assert not used & {"open", "os", "time", "socket", "subprocess", "random", "print", "input", "Path"}
 
 
 @cache
 def texts(file: Path) -> re.Pattern[str]:
-    """What the strings of a file may be; the holes of an f-string may be anything."""
+    """Patterns for the strings of a file; the holes of an f-string match anything."""
     return re.compile("|".join(_texts(file)))
 
 

@@ -1,4 +1,4 @@
-"""port-unreachable on what a mesh saw: facts in, problems out."""
+"""port-unreachable on the results of a mesh: facts in, problems out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = ["a", "b", "c"]
 
 
 def judged(seen: MeshResult) -> int:
-    """How many problems; raises Undecided as the check does."""
+    """The number of problems; raises Undecided as the check does."""
     return len(list(CHECK.run(seen, draft([Host(name, name) for name in NAMES], JobWishes()))))
 
 
@@ -31,7 +31,7 @@ def test_every_host_reached_every_other() -> None:
     ("end", "words"), [("source", "could connect to it"), ("target", "could connect to")]
 )
 def test_a_host_that_was_tested_in_one_direction_only_is_not_proved(end: str, words: str) -> None:
-    """`a` took part in one direction only: whatever the others say, the other direction is open."""
+    """`a` took part in one direction only: whatever the others report, the other direction is unknown."""
     whole = mesh(NAMES)
     other = {"source": "target", "target": "source"}[end]
     links = tuple(link for link in whole.links if getattr(link, other) != "a")

@@ -1,4 +1,4 @@
-"""What is said of NVIDIA GPUs: typed facts in, problems out; and of healthy ones nothing."""
+"""The checks of NVIDIA GPUs: typed facts in, problems out, and none for healthy GPUs."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_driver_that_is_not_loaded_has_its_own_remedy() -> None:
 
 
 def test_gpus_of_other_jobs_are_not_missing() -> None:
-    """In a job of Slurm all device files show, and nvidia-smi lists only those of the job."""
+    """In a job of Slurm all device files are visible, but nvidia-smi lists only the GPUs of the job."""
     seen = dict.fromkeys(FOUR, gpus(4, denied=4))
     assert lacking(FOUR, seen=seen) == []
     one = {**dict.fromkeys(FOUR, gpus()), "node2": gpus(4, denied=4)}

@@ -1,4 +1,4 @@
-"""What is said of NVLinks, fabric managers and InfiniBand ports: typed facts in, problems out."""
+"""The checks of NVLinks, fabric managers and InfiniBand ports: typed facts in, problems out."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_no_gpu_has_nvlinks() -> None:
 
 
 def topology(far: int = -1) -> dict[tuple[int, int], str]:
-    """Eight GPUs, all joined alike; but `far` has lost one link."""
+    """Eight GPUs, all connected alike, except that `far` has lost one link."""
     return {(a, b): "NV17" if far in (a, b) else "NV18" for a in range(8) for b in range(a + 1, 8)}
 
 

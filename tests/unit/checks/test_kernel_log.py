@@ -1,4 +1,4 @@
-"""What the kernel log says of links, in the words of many drivers: facts in, problems out."""
+"""What the kernel log reports about links, in the messages of many drivers: facts in, problems out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, Sourced
 
 (KERNEL_LOG_CHECK,) = (check for check in find_checks().checks if check.id == "kernel-log")
-# As the drivers mlx5_core, hns3, hinic and igb write it.
+# The messages of the drivers mlx5_core, hns3, hinic and igb.
 LINKS = (
     ("mlx5_core 0000:3b:00.0 ens1f0: Link up", "mlx5_core 0000:3b:00.0 ens1f0: Link down"),
     ("hns3 0000:7d:00.0 eth0: link up", "hns3 0000:7d:00.0 eth0: link down"),

@@ -1,4 +1,4 @@
-"""The checks of a launch: silent on what is right, whatever started it, and exact on what is wrong."""
+"""The checks of a launch: silent about correct ones, whatever the launcher, and exact about faults."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def silent(launches: list[Launch] | tuple[Launch, ...], plan: JobPlan | None = N
 
 
 def only(launches: list[Launch] | tuple[Launch, ...], id: str) -> Problem:
-    """The one problem; no other check of the launch says anything."""
+    """The only problem; no other check of the launch reports anything."""
     found = {check: judged(check, launches) for check in LAUNCH_CHECKS}
     others = {check: [words(p) for p in problems] for check, (problems, _) in found.items() if check != id}
     assert not any(others.values()), others
@@ -68,7 +68,7 @@ def only(launches: list[Launch] | tuple[Launch, ...], id: str) -> Problem:
 
 
 def changed(job: Jobs, pids: range | tuple[int, ...], **env: str | int | None) -> Jobs:
-    """The job with variables of some processes set or, where None, taken out."""
+    """The job with variables of some processes set or, if None, removed."""
 
     def change(each: JobProcess) -> JobProcess:
         if each.pid not in pids:
@@ -80,7 +80,7 @@ def changed(job: Jobs, pids: range | tuple[int, ...], **env: str | int | None) -
     return {host: [change(each) for each in processes] for host, processes in job.items()}
 
 
-# What is right.
+# Healthy launches.
 
 
 @pytest.mark.parametrize("name", HEALTHY)
@@ -407,7 +407,7 @@ def test_a_host_that_has_not_started() -> None:
 
 
 def test_the_other_ranks_may_run_on_hosts_that_were_not_examined() -> None:
-    """All hosts that were looked at are full: where the other ranks are is nobody's business here."""
+    """All examined hosts are full, so the other ranks are expected elsewhere."""
     problems, doubt = judged(RANKS, running(**changed(torch_job(), range(100, 116), WORLD_SIZE=32)))
     assert problems == []
     assert "ranks 16-31 of 32 may run on hosts that were not looked at" in doubt
@@ -670,7 +670,7 @@ def test_other_hosts_need_not_know_the_master_of_a_job_on_one_host(tmp_path: Pat
 
 
 def test_a_name_that_stands_for_a_service(tmp_path: Path) -> None:
-    """Its address is none of the hosts', and connections may be passed on to rank 0 all the same."""
+    """Its address does not belong to a host, but connections may still be forwarded to rank 0."""
     facts = the_facts(names={"job-master": "10.96.0.7"})
     (problem,), _ = judged(MASTER, [read(tmp_path, "export MASTER_ADDR=job-master\n")], facts=facts)
     assert problem.severity is Severity.WARN
@@ -678,7 +678,7 @@ def test_a_name_that_stands_for_a_service(tmp_path: Path) -> None:
 
 
 def test_commands_to_type_stay_on_one_line(tmp_path: Path) -> None:
-    """A value with a line end in it would be a command of its own behind a comment."""
+    """The part of a value after a line end would become a command of its own."""
     texts = [
         f"torchrun --nnodes=2 --node_rank={n} --master_addr=node1 --rdzv_id='a\nreboot {n}' t.py\n"
         for n in (0, 1)

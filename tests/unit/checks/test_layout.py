@@ -1,4 +1,4 @@
-"""plan-invalid: each rule with its exact numbers and words, and plans beside it of which nothing is said."""
+"""plan-invalid: each rule with its exact numbers and words, and similar plans that are valid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAIL, WARN = Severity.FAIL, Severity.WARN
 
 
 def plan_of(said: str, ranks: Mapping[str, int], backend: Backend, source: str = "devices found") -> JobPlan:
-    """The settled plan of a job with so many ranks on each host."""
+    """The settled plan of a job with this many ranks on each host."""
     plan = draft([Host(name, name) for name in ranks], JobWishes())
     hosts = tuple(replace(host, ranks=Sourced(ranks[host.name], source)) for host in plan.hosts)
     layout = Sourced(read_layout([said]), "--plan") if said else None
@@ -46,7 +46,7 @@ def judged(
 
 
 def quotes(problem: Problem) -> list[str]:
-    """What is quoted, but for the plan itself, which always ends the evidence."""
+    """The quotes of the evidence, except the plan itself, which always comes last."""
     assert problem.evidence[-1].source == "--plan"
     return [f"{quote.source}: {quote.text}" for quote in problem.evidence[:-1]]
 
@@ -140,7 +140,7 @@ def test_default_ranks_of_cpus_are_a_guess() -> None:
 
 
 def test_an_accelerator_host_without_known_devices_decides_nothing() -> None:
-    """All else is judged first."""
+    """The other rules are judged first."""
     plan = plan_of("dp=8,tp=2,parallel_mode=semi_paralel", {"a": 8, "b": 2}, Backend.HCCL)
     silent = replace(plan.hosts[1], ranks=Sourced(2, "default"))
     problems = CHECK.run(replace(plan, hosts=(plan.hosts[0], silent)), {})
@@ -357,7 +357,7 @@ def test_other_backends_reduce_every_data_type(backend: Backend) -> None:
 def test_numbers_of_devices_that_an_atlas_training_host_does_not_support(
     said: str, ranks: tuple[int, ...], on_bus: int, severity: Severity, actual: str, number: int
 ) -> None:
-    """Cards in slots are not wired to each other, and HCCL does not look at their number."""
+    """Cards in slots are not connected to each other, and HCCL does not check their number."""
     problem = only(judged(said, *ranks, product="atlas-training", on_bus=on_bus), severity)
     assert problem.summary == "HCCL does not connect so many devices of an Atlas training host"
     assert (problem.expected, problem.actual) == ("1, 2, 4 or 8 devices on each host", actual)

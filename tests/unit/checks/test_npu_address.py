@@ -1,4 +1,4 @@
-"""Addresses of NPUs: missing, not applied, held twice."""
+"""Addresses of NPUs: missing, not applied, used twice."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def applied(
     hosts: int = 3,
     product: str = "atlas-a2",
 ) -> Judgement:
-    """Of one host, which is the culprit of all that is found."""
+    """Judge one host, which is the culprit of every problem."""
     known = ({"node1": value} if value is not None else {} for value in (gateways, detect))
     job, found = plan(*HOSTS[:hosts]), {"node1": devices(product)}
     judged = judge("device-ip-not-applied", {"node1": addresses}, {"node1": conf}, job, *known, found)

@@ -1,4 +1,4 @@
-"""NPUs missing, ill or in use: facts in, problems out."""
+"""NPUs that are missing, unhealthy or in use: facts in, problems out."""
 
 from __future__ import annotations
 
@@ -140,14 +140,14 @@ def test_one_other_host_is_too_few_for_a_failure(
 
 
 def test_no_npu_anywhere() -> None:
-    """Where nothing speaks of NPUs but the backend, the job may see them elsewhere: in its containers."""
+    """If only the backend suggests NPUs, the job may see them elsewhere: in its containers."""
     assert "none is expected" in missing(everywhere(devices("cpu", npus=()))).skipped
     plugged = everywhere(devices("cpu", npus=())) | {"node2": devices("atlas-a2", npus=(), on_bus=8)}
     assert {host for problem in missing(plugged).problems for host in problem.hosts} == set(HOSTS)
 
 
 def npu(device: int, **more: Any) -> Npu:
-    """A device of an idle Atlas A2, but for what is said."""
+    """A device of an idle Atlas A2, with changes."""
     own: dict[str, Any] = {
         "card": device,
         "chip": 0,

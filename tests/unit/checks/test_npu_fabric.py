@@ -1,4 +1,4 @@
-"""NPU to NPU: who pings whom, what the pings say, and which device is blamed."""
+"""NPU to NPU: which pings are made, what they show, and which device is blamed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster(hosts: int, devices: int = 2) -> Addresses:
 
 
 def pinged(addresses: Addresses, lost: Mapping[tuple[str, int], str]) -> dict[str, tuple[Ping, ...]]:
-    """What everybody's pings say when some devices are ill in some way."""
+    """The pings of all devices when some devices have a fault."""
     owner = {
         a.ip: (host, d) for host, said in addresses.items() for d, a in said.items() if isinstance(a, Address)
     }
@@ -208,7 +208,7 @@ def test_an_address_is_a_single_word_of_the_script(address: str) -> None:
 
 
 def test_an_address_with_a_scope_is_not_accepted() -> None:
-    """What stands behind the % may be any text at all, and would travel to other hosts."""
+    """The text after the % may be anything, and would be sent to other hosts."""
     said = "devices 0\nGet ipconf failed, because no ip was preset there!\n@ 0 13\n"
     said += "ipv6_address: fe80::1%;id >pwned; echo\nprefix_length: 64\n@ 0 0\n"
     (address,) = NPU_ADDRESSES.parse(Capture("npu-addresses", 0, said)).values()

@@ -1,4 +1,4 @@
-"""Links of NPUs: down, unhealthy, unwatched, unlike the others'. Facts in, problems out."""
+"""Links of NPUs: down, unhealthy, unwatched, different from the others. Facts in, problems out."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def health(
     hosts: int = 3,
     product: str = "atlas-a2",
 ) -> Judgement:
-    """Of one host, which is the culprit of all that is found."""
+    """Judge one host, which is the culprit of every problem."""
     found = judge(
         "device-net-unhealthy",
         {"node1": status},

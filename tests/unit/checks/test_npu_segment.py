@@ -88,7 +88,7 @@ def test_without_known_gateways_the_check_is_undecided() -> None:
 def test_an_address_outside_the_segment_with_the_gateway_of_the_others(
     way: str | None, found: set[Any]
 ) -> None:
-    """Its gateway tells that the address is what is wrong."""
+    """Its gateway shows that the address is wrong."""
     gateways = {**everywhere(each("10.20.0.254")), "node2": each("10.20.0.254", {3: way})}
     judged = subnet(FLAT.but({(2, 3): Address("10.99.0.3", 24)}), gateways=gateways)
     assert judged.places == found
@@ -107,7 +107,7 @@ def test_a_segment_for_each_number_warns() -> None:
 
 
 def planes(of: int) -> Network:
-    """So many neighbouring devices share a segment, on every host."""
+    """On every host, this many neighbouring devices share a segment."""
     return Network(lambda host, device: f"10.20.{device // of}.{16 * host + device}")
 
 

@@ -1,4 +1,6 @@
-"""Rank tables against what hosts tell: who is who, whose devices these are, which copy is the right one."""
+"""Rank tables compared with the hosts: which server is which host, whose devices they are, which copy is
+right.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def held_against(
     addresses: Mapping[str, str] | None = None,
     npus: Mapping[str, Any] | None = None,
 ) -> Judgement:
-    """The check, on hosts with eight devices each whose addresses are all told, unless said otherwise."""
+    """Run the check on hosts with eight devices each, by default with all their addresses known."""
     return judge(
         "rank-table-devices",
         seen(text),
@@ -105,15 +107,15 @@ NOT_SAID = "neither a server_id nor a device_ip says which server of the table i
 @pytest.mark.parametrize(
     ("ids", "more", "accused", "unknown"),
     [
-        # Nothing tells who is who: nobody is accused, and servers are not called strangers.
+        # Nothing identifies the servers: no host is accused, and no server is called unknown.
         (OTHERS, {"npus": {}}, (), HOSTS),
         (("10.9.0.1", "10.9.0.2", "10.9.0.3"), {"npus": {}, "addresses": OWN}, (), HOSTS),
         (OTHERS, {"npus": RAILS.of()}, (), HOSTS),
-        # Devices tell of two of them; the third told nothing and may be the server that is left.
+        # Devices identify two of them; the third did not answer and may be the remaining server.
         (OTHERS, {"npus": without("node3")}, (), ("node3",)),
         (("node1", "node2", "worker3"), {"npus": {}, "addresses": OWN}, (), ("node3",)),
         (("10.0.0.1", "10.0.0.2", "10.9.0.3"), {"npus": {}, "addresses": OWN}, ("node3",), ()),
-        # No server is left that it could be.
+        # No server remains that it could be.
         (("server0", "server1"), {}, ("node3",), ()),
         (("node1", "node2"), {"npus": {}}, ("node3",), ()),
     ],
@@ -200,7 +202,7 @@ def test_addresses_are_compared_as_addresses(written: str, held: str, same: bool
 
 
 def file(text: str) -> HostFile:
-    """As the fact has it: the text of a large file is not fetched, and of others the ends are stripped."""
+    """The file as the fact reads it: the text of a large file is not fetched, that of others is stripped."""
     return HostFile(posix_cksum(text.encode()), "" if len(text) > MOST else text.strip())
 
 
@@ -211,7 +213,7 @@ def copies(
     given: str | None = None,
     path: str = PATH,
 ) -> Judgement:
-    """The check on hosts with these files at `path`, with a table of the command line at PATH."""
+    """Run the check on hosts with these files at `path`, and a table of the command line at PATH."""
     absent = HostFile("", trouble="there is no such file")
     job = replace(
         plan(env=told or {}),
@@ -262,7 +264,7 @@ def test_the_given_table_counts_even_if_all_hosts_differ() -> None:
 
 
 def test_an_old_file_at_the_path_of_the_controller_is_ignored() -> None:
-    """The launch says that the table lies elsewhere."""
+    """The launch names another path for the table."""
     old = SMALL.replace("node2", "node9")
     assert copies(everywhere(old), told={"RANK_TABLE_FILE": "/data/hccl.json"}, given=SMALL).passed
     assert copies(everywhere(old), given=SMALL).only.hosts == HOSTS
@@ -281,7 +283,7 @@ def test_a_relative_path_is_not_followed(name: str) -> None:
     assert said.unknown == f"{name}=conf/hccl.json depends on the directory in which the job is started"
 
 
-# Which table checks are given.
+# The table that checks are given.
 
 
 def given_table(*said: Capture | Missing, env: Mapping[str, str] | None = None) -> TableSeen | Missing:

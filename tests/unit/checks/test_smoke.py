@@ -1,4 +1,4 @@
-"""What becomes of a smoke run's charges: who is named, what is left undecided, what explains what."""
+"""From charges of a smoke run to findings: which host is named, what stays undecided, what explains what."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def charge(check: str, *ranks: int, **more: Any) -> Charge:
 
 
 def judged(*runs: JudgedRun, names: Iterable[str] = NAMES, **more: Any) -> list[Result]:
-    """What the smoke checks say of these runs."""
+    """The results of the smoke checks for these runs."""
     names = list(names)
     made = recording(names)
     case = Inputs(
@@ -76,7 +76,7 @@ def of(results: Iterable[Result], check: str) -> list[tuple[str, str]]:
 
 
 def told(results: Iterable[Result], *others: tuple[str, str, Status]) -> dict[str, Finding]:
-    """The findings by check, beside those of other checks: id, host and status."""
+    """The findings by check, together with those of other checks: id, host and status."""
     made = [
         Result(check, (host,), status, problem=Problem("ill", where=(Place(host=host),)))
         for check, host, status in others
@@ -382,7 +382,7 @@ def test_a_network_too_noisy_to_compare_is_not_called_healthy() -> None:
 
 
 def test_a_host_that_may_be_slow_is_not_called_healthy() -> None:
-    """Of three hosts, in transfers that differ too much to name it."""
+    """One of three hosts, whose transfers differ too much to name it."""
     result = healthy(plan_of(hosts=3, each=1))
     for rank, seen in enumerate(result.ranks):
         pairs = tuple(
@@ -408,7 +408,7 @@ def test_a_rank_that_may_be_slow_is_not_called_healthy() -> None:
 
 
 def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:
-    """Bandwidth was measured between two hosts only, once the two others were left out."""
+    """Bandwidth was measured only between two hosts, after the two others were left out."""
     left = tuple(LeftOutOfSmoke(host, "an earlier smoke run named it") for host in ("n3", "n4"))
     small = replace(healthy(plan_of(hosts=2, each=2, tp=2)), left_out=left)
     first = run(charge("smoke-hang", 4, 5, 6, 7), of=ended("train"))

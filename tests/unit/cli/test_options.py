@@ -38,7 +38,7 @@ ALLOWED = [(first, other) for first, other in PAIRS if first not in ALL[other].n
 
 
 def typed(known: Option, folder: Path) -> list[str]:
-    """The option with a value that fits it, and that differs from its default."""
+    """The option with a valid value that differs from its default."""
     if known.metavar in ("FILE", "DIR"):
         return [known.name, str(folder if known.metavar == "DIR" else folder / f"{known.parameter}.out")]
     value = VALUES.get(known.name, "2")
@@ -49,7 +49,7 @@ def typed(known: Option, folder: Path) -> list[str]:
 def preflight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """With --in-job as the scheduler of a job, which examines nothing."""
+    """Run preflight; with --in-job as the scheduler of a job, which examines nothing."""
     monkeypatch.setenv("MS_ROLE", "MS_SCHED")
     save(recording(NAMES), tmp_path / "replay.out")
 

@@ -1,4 +1,4 @@
-"""What amd-smi, rocm-smi and the amdgpu driver print, as typed facts; and what of it accuses a GPU."""
+"""What amd-smi, rocm-smi and the amdgpu driver print, as typed facts, and which log lines accuse a GPU."""
 
 from __future__ import annotations
 

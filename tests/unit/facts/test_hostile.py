@@ -1,4 +1,4 @@
-"""Whatever a host prints, a parser gives a value or says that it did not understand; and it does so soon."""
+"""Whatever a host prints, a parser returns a value or reports that it did not understand, in bounded time."""
 
 from __future__ import annotations
 

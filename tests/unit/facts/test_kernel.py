@@ -23,7 +23,7 @@ Max locked memory         unlimited            unlimited            bytes
 
 
 def sysctls(**changed: str) -> dict[str, str]:
-    """The sampled values as the files that PORTS reads; `None` of a key takes its file away."""
+    """The sampled values as the files that PORTS reads; `None` for a key removes its file."""
     found = dict(re.findall(r"^(\S+) = (.*)$", sample("host/sysctl_keys.txt"), re.MULTILINE))
     found |= {key.replace("__", "."): value for key, value in changed.items()}
     return {f"/proc/sys/{key.replace('.', '/')}": value for key, value in found.items() if value != "gone"}
@@ -151,7 +151,7 @@ def test_clock_not_understood(text: str) -> None:
     ("nodes", "pci", "npus", "gpus", "product"),
     [
         ([], "", 0, 0, "cpu"),
-        ([], "0000\t10de2330\t0", 0, 0, "cpu"),  # a GPU without its driver is no device to use
+        ([], "0000\t10de2330\t0", 0, 0, "cpu"),  # a GPU without its driver is not a usable device
         (["nvidia0", "nvidia1", "nvidia-caps"], "", 0, 2, "nvidia"),
         (["davinci0", "davinci_manager"], "0100\t19e5d802\t1f", 1, 0, "atlas-a2"),
         (["davinci0"], "", 1, 0, "ascend"),

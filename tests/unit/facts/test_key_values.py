@@ -1,4 +1,4 @@
-"""Texts of the tools of devices that no fact asks for: the generic readers understand them all the same."""
+"""Outputs of device tools that no fact reads: the generic readers understand them too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts that the facts do not ask for, or get in another form: they are understood all the same."""
+"""Layouts that no fact reads, or reads in another form: the generic readers understand them too."""
 
 from __future__ import annotations
 

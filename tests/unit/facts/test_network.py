@@ -148,7 +148,7 @@ def test_addresses_without_ip() -> None:
 
 
 def test_names_that_were_looked_up_before_the_time_ran_out() -> None:
-    """A name whose look-up was ended half-way was not looked up, and is not "not found"."""
+    """A name whose look-up was cut off was not looked up, and is not "not found"."""
     text = "? node1\n10.0.0.1 STREAM node1\n? gone\n? node2\n"
     found = NAMES.parse(Capture("names", 137, text)).addresses
     assert found == {"node1": ("10.0.0.1",), "gone": ()}

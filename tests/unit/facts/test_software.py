@@ -159,7 +159,7 @@ def test_only_important_lines_of_the_kernel_log_are_kept(name: str, texts: list[
     [
         ("[  900.5] Out of memory: Killed process 7", 99.5),
         ("<3>[ 1000.000000] Out of memory: Killed process 7", 0.0),
-        ("[ 2000.0] Out of memory: Killed process 7", 0.0),  # a clock of the log that runs ahead
+        ("[ 2000.0] Out of memory: Killed process 7", 0.0),  # a log whose clock runs ahead
         ("Out of memory: Killed process 7", None),
     ],
 )

@@ -1,4 +1,4 @@
-"""Decisions on recorded rule sets, without a kernel: who blocks, by which rule, for which ports and peers."""
+"""Decisions on recorded rule sets, without a kernel: which rule blocks which ports and peers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HERE, PEER, BAD, FAR = "198.18.0.1", "198.18.0.2", "198.18.0.66", "203.0.113.9"
 
 
 def sample(name: str) -> Ruleset:
-    """All parts of one recorded host together, as a probe would bring them."""
+    """All parts of one recorded host together, as a probe would return them."""
 
     def text(ending: str) -> str:
         path = SAMPLES / f"{name}.{ending}"

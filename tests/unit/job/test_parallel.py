@@ -1,4 +1,4 @@
-"""The parallel plan as it is read: --plan and the inventory's `plan:`."""
+"""Reading the parallel plan: --plan and the inventory's `plan:`."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_the_factors_are_those_that_were_given() -> None:
 
 
 def attempt(texts: Sequence[str]) -> Layout | str:
-    """The plan, or what is said against it."""
+    """The plan, or the error."""
     try:
         return read_layout(texts)
     except UsageError as error:

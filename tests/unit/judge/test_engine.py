@@ -1,4 +1,4 @@
-"""What the engine makes of checks that pass, fail, skip, doubt and break, and of facts that are not there."""
+"""How the engine handles checks that pass, fail, skip, stay undecided and crash, and missing facts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SUN: Given[str] = Given("sun", of_hosts=True)
 
 
 def heard(host: str, word: str | None) -> HostAnswer:
-    """`None` is a fact that could not be had; an empty text breaks the parser."""
+    """`None` is a missing fact; an empty text makes the parser fail."""
     missing = {} if word is not None else {"word": Missing("word", "it hid")}
     captures = {"word": Capture("word", 0, word)} if word is not None else {}
     return HostAnswer(host, captures, missing, True, 0.0, 0.0)

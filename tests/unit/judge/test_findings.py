@@ -31,7 +31,7 @@ CHECKS = {
 
 
 def result(check: str, hosts: str, status: Status = FAIL, **problem: Any) -> Result:
-    """`hosts` are letters. A problem when it failed, else a reason."""
+    """`hosts` are letters. A failed result has a problem, another a reason."""
     if status in (FAIL, WARN):
         return Result(check, tuple(hosts), status, problem=Problem(problem.pop("summary", "sad"), **problem))
     return Result(check, tuple(hosts), status, problem.get("reason", "because"))
@@ -165,7 +165,7 @@ def test_a_cause_explains_only_symptoms_on_its_host(cause: Result, symptom: Resu
 
 
 def test_a_sure_cause_clears_the_other_suspects() -> None:
-    """If it is at one end of every link that failed, and says nothing of another end."""
+    """It does so if it is at one end of every failed link and does not concern the other end."""
     failed = Place(host="b", peer="a")
     suspects = result("symptom", "ab", confidence=Confidence.SUSPECT, where=(failed,))
     narrowed = folded([suspects, result("cause", "b")])[1]

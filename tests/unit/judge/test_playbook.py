@@ -141,7 +141,7 @@ def test_loops_stand_outside_quotes_and_comments(name: str) -> None:
 
 
 def test_a_fault_of_many_devices_has_a_short_remedy() -> None:
-    """But for what changes something: that is typed for each device."""
+    """Commands that change something are the exception: they are listed for each device."""
     numbers = tuple(str(number) for number in range(16))
     loops = {
         name: remedy.commands
@@ -179,7 +179,7 @@ NASTY = st.text(max_size=30) | st.sampled_from(
 @pytest.mark.slow
 @given(value=NASTY)
 def test_any_value_stays_one_word_of_its_command(value: str) -> None:
-    """With any value each command has the same words as with a harmless one, but for that value."""
+    """With any value each command has the same words as with a harmless one, except for that value."""
     for name, recipe in REMEDIES.recipes.items():
         for command in recipe.commands:
             lone = Playbook({name: Recipe("", (command,))})
@@ -212,7 +212,7 @@ def test_any_value_stays_inside_its_loop(values: list[str]) -> None:
 
 @given(value=NASTY | st.from_regex(r"[\w./&;=-]{1,9}", fullmatch=True))
 def test_sed_treats_every_value_as_text(value: str) -> None:
-    """A `/` or `&` in a host's own name would end or change the pattern, and sed can run commands."""
+    """A `/` or `&` in the name of a host would end or change the pattern, and sed can run commands."""
     remedy = REMEDIES.fill("own-name-in-hosts", dict.fromkeys(("loopback", "address", "name"), value))
     assert remedy is not None
     if any("sed" in command for command in remedy.commands):

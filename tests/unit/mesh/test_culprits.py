@@ -1,4 +1,4 @@
-"""Failing pairs -> who is guilty: clusters with injected faults, and the cases where nobody can be named."""
+"""Failing pairs -> culprits: clusters with injected faults, and the cases where no host can be named."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_master_port_open_but_ephemeral_ports_dropped() -> None:
 
 
 def test_one_host_alone_does_not_reach_the_master_port() -> None:
-    """One connection is all there is: the head may refuse it, or the host fail to make it."""
+    """There is only one connection: either the head refuses it, or the host fails to open it."""
     (blame,) = culprits(mesh(8, lambda a, _b, kind: a == "n03" and kind == "master"))
     assert (blame.hosts, blame.direction, blame.kinds) == (("n00", "n03"), "pair", ("master",))
 

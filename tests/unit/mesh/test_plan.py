@@ -1,4 +1,4 @@
-"""Who should try to reach whom."""
+"""Which hosts should try to reach which."""
 
 from __future__ import annotations
 

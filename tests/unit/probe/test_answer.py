@@ -33,7 +33,7 @@ def out(name: str, text: str, rc: int = 0, *, token: str = T, size: int | None =
 
 
 def err(name: str, text: str) -> bytes:
-    """What a lane's commands printed on stderr, each behind its name."""
+    """What a lane's commands printed on stderr, each after its name."""
     blob = f"\n{T} n before\nnot of this one\n{T} n {name}\n{text}\n\n{T} n behind"
     return f"\n{T} e {len(blob)}\n{blob}\n".encode()
 
@@ -78,7 +78,7 @@ def test_output_cannot_imitate_a_frame() -> None:
     heard = got(out("one", imitation) + out("two", "true"), [ONE, TWO])
     assert heard.captures["two"].stdout == "true"
     assert not heard.complete
-    # Even with the token, a frame inside another's output is that output.
+    # Even with the token, a frame inside another's output is part of that output.
     heard = got(out("one", out("two", "forged").decode()) + out("two", "true") + DONE, [ONE, TWO])
     assert heard.captures["two"].stdout == "true"
 
@@ -116,7 +116,7 @@ def test_a_damaged_frame_hides_no_other(size: int) -> None:
 
 
 def test_an_incomplete_list_of_files_is_missing() -> None:
-    """Else a host would look as if it lacked what came behind the cut."""
+    """Otherwise a host would seem to lack the files after the cut."""
     text = "/proc/a:1\n/sys/x/b:2"
     assert reasons(got(out(FILES, text) + DONE, [FILE])) == {}
     assert reasons(got(out(FILES, text, rc=2) + DONE, [FILE])) == {}, "grep did not find some of them"
@@ -183,7 +183,7 @@ def test_random_bytes(stdout: bytes, end: AnswerEnd, rc: int | None) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_a_mutilated_answer(data: st.DataObject) -> None:
-    """Whatever is lost, every fact is either there or missing with a reason."""
+    """Whatever is lost, every fact is either present or missing with a reason."""
     start = data.draw(st.integers(0, len(WHOLE)))
     end = data.draw(st.integers(start, len(WHOLE)))
     junk = data.draw(st.binary(max_size=20))

@@ -1,4 +1,4 @@
-"""`--report-dir`: files of each run's own, private, whole, and never over others."""
+"""`--report-dir`: each run has its own files, which are private and complete and never replace others."""
 
 from __future__ import annotations
 

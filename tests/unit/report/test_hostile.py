@@ -1,4 +1,4 @@
-"""What hostile hosts and recordings cannot do: draw on the terminal, imitate a line, break the JSON."""
+"""Hostile hosts and recordings cannot draw on the terminal, imitate a line or break the JSON."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def hostile_report(evil: str) -> Report:
 
 
 def unsafe(shown: str) -> list[str]:
-    """What may move the cursor, change colours or the direction of writing, or hide text."""
+    """The characters that may move the cursor, change colours or the direction of writing, or hide text."""
     return [c for c in shown if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
 
 
@@ -66,7 +66,7 @@ def test_a_line_end_in_output_of_a_host_cannot_imitate_a_finding() -> None:
 
 
 def test_hostile_host_names_of_a_recording() -> None:
-    """A recording is somebody else's file too."""
+    """A recording may come from another person."""
     name = f"no{HOSTILE}de"
     made = recording(["node1", "node2"], hosts=(Host(name, name), Host("node2", "node2")))
     assert unsafe(text(report(made), 80, verbose=True)) == []

@@ -1,4 +1,4 @@
-"""Who goes, on which port, and the line that starts them, in the form of each launcher."""
+"""Which hosts are started, on which port, and the line that starts them, in the form of each launcher."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def judged(
     names: Sequence[str] = NAMES,
     **wishes: Any,
 ) -> Report:
-    """Hosts, of which some have a small /dev/shm."""
+    """A report of hosts; those in `sick` have a small /dev/shm."""
     broken = {name: heard(names.index(name) + 1, names, spaces=SMALL_SHM) for name in sick}
     made = recording(names, heard=broken, wishes=JobWishes(**wishes))
     hosts = [replace(host, ranks=(ranks or {}).get(host.name)) for host in made.hosts]
@@ -113,7 +113,7 @@ def test_a_healthy_head_is_started_and_comes_first() -> None:
     ("wish", "bound", "port"),
     [
         (29500, {"node1": {29500, 29501}}, 29502),
-        (29500, {"node2": {29500}}, 29500),  # it is no head
+        (29500, {"node2": {29500}}, 29500),  # it is not a head
         (65535, {"node1": {65535}}, 65534),
         (59999, {"node1": {59999}}, 60032),  # HCCL has those between
     ],
@@ -179,7 +179,7 @@ def test_msrun() -> None:
 
 
 def test_srun_takes_the_head_that_slurm_will_take() -> None:
-    """The first of the allocation's order is node 0 of the step, whatever was planned."""
+    """The first host in the order of the allocation is node 0 of the step, whatever was planned."""
     start = starting(judged(("node2",), 2, head=Sourced("node4", "inventory")), order=NAMES)
     assert line("srun", start) == (
         "srun --nodelist=node1,node4 --nodes=2 --ntasks=2 --ntasks-per-node=1"
@@ -244,11 +244,11 @@ def test_nothing_that_a_host_is_called_is_run_by_a_shell(form: str) -> None:
     hostile = ["a$(reboot)", "b;reboot", "c`reboot`"]
     found = Go(tuple(hostile), (), (), dict.fromkeys(hostile, 2), "10.0.0.1;reboot", 29500, ())
     start = LaunchParts(found, "$(reboot)", Path("/tmp/$(reboot)"))
-    if form != "hostfile":  # no shell reads that
+    if form != "hostfile":  # a shell cannot read this
         for shown in launch_lines(start, form).splitlines():
             words = shlex.split(shown)
             assert not any(word in ("reboot", ";", "`reboot`") for word in words)
-            bare = shown.replace("'", "\0").split("\0")[::2]  # what stands outside of quotes
+            bare = shown.replace("'", "\0").split("\0")[::2]  # the part outside quotes
             assert not any(sign in part for part in bare for sign in ";`()")
 
 

@@ -168,7 +168,7 @@ ORDER = ("net", "start", "join", "collectives", "train", "audit", "bandwidth")
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("kind", ["still", "interrupted"])
 def test_phases_of_a_run_that_ended_early(phase: str, kind: str) -> None:
-    """What lies before is passed; the phase itself failed, unless interrupted; the rest never began."""
+    """Earlier phases passed; the phase itself failed, unless interrupted; later ones never started."""
     found = phases(run(stopped(phase, kind, hosts=2)), 0.1)
     assert [row.name for row in found] == list(ORDER)
     name = {"spawned": "start", "ready": "start", "done": "bandwidth"}.get(phase, phase)

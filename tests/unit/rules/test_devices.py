@@ -1,4 +1,4 @@
-"""Which devices are the job's, which of them differ, and how they are called."""
+"""Which devices belong to the job, which of them differ, and how they are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which GPUs the variables of CUDA and HIP leave a job."""
+"""Which GPUs the variables of CUDA and HIP leave visible to a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who takes part in the smoke runs of an examination, and when they are repeated."""
+"""Which hosts take part in the smoke runs of an examination, and when the runs are repeated."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def interrupted(plan: SmokePlan) -> SmokeResult:
 
 
 def nobody_named(plan: SmokePlan) -> SmokeResult:
-    """All stand inside of one collective, and the sockets say nothing."""
+    """All ranks wait inside one collective, and the sockets show nothing."""
     return frozen(plan, {}, blocked=lambda _, entry: entry.phase == "train" and entry.call.step == 5)
 
 
 @dataclass
 class Transport:
-    """Opens sessions that nobody uses."""
+    """Opens sessions that are never used."""
 
     name: str = "ssh"
     warnings: Sequence[str] = ()
@@ -64,7 +64,7 @@ class Transport:
 
 @dataclass
 class Stage:
-    """An examination that has come as far as its smoke run, and what its runs will see."""
+    """An examination that has reached its smoke run, and what its runs will see."""
 
     outcomes: list[Outcome | BaseException]
     deadline: float | None = None

@@ -21,7 +21,7 @@ from doctor.smoke.hook_impl.verdict import Divergence, Verdict
 
 
 def call(*ranks: str) -> dict[int, dict[str, str]]:
-    """One word a rank: the hashes of tokens, mask and labels, a letter each; "-" for none."""
+    """One word per rank: the hashes of tokens, mask and labels, a letter each; "-" for none."""
     return {
         rank: {part: letter for part, letter in zip(rule.PARTS, word, strict=False) if letter != "-"}
         for rank, word in enumerate(ranks)
@@ -255,7 +255,7 @@ def test_a_list_that_contains_itself_is_refused() -> None:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Verdict]]:
-    """The hook as rank 0 of two, over a dictionary instead of a store; rank 1 says what `other` gives it."""
+    """The hook as rank 0 of two, over a dictionary instead of a store; rank 1 sends the data of `other`."""
     monkeypatch.setattr(hook, "_made", 0)
     monkeypatch.setattr(hook, "_last", None)
     monkeypatch.setattr(compare, "_calls", [])
@@ -280,7 +280,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Verdict]]:
 
 
 class Store:
-    """As torch's: `get` waits for what is not there, which must never be asked for."""
+    """Like torch's: `get` waits for a missing key, so a missing key must never be read."""
 
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}

@@ -1,4 +1,4 @@
-"""Who takes part in a smoke run, and how its ranks are grouped."""
+"""Which hosts take part in a smoke run, and how its ranks are grouped."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_invalid_wishes_are_refused(wishes: SmokeWishes) -> None:
 
 
 def test_on_amd_gpus_each_device_has_a_rank_over_rccl() -> None:
-    """torch calls it nccl; a rank sees the devices that the job's own variables leave, from 0."""
+    """torch calls it nccl; a rank sees the devices that the job's own variables leave, counted from 0."""
     sights = {name: HostView(devices={AMD: 8}) for name in ("node1", "node2")}
     wishes = JobWishes(env={"HIP_VISIBLE_DEVICES": "4,5,6,7"})
     plan = plan_smoke(

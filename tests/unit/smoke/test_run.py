@@ -1,4 +1,4 @@
-"""A smoke run is conducted to its end whatever the agents do, and what it saw names whom it should."""
+"""A smoke run reaches its end whatever the agents do, and its result names the right culprit."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_the_mesh_is_tried_once_while_ranks_hang() -> None:
 def test_the_mesh_is_not_tried_where_it_would_prove_nothing(
     plan: SmokePlan, script: Script, kind: str
 ) -> None:
-    """Of one host, of ranks that were not yet connected, and of what has another cause."""
+    """With one host, with ranks that were not yet connected, and for stalls with another cause."""
     meet = Meeting()
     result = conducted(Cluster(plan, script), meet)
     assert result.end.kind == kind
@@ -170,7 +170,7 @@ def test_the_mesh_is_tried_when_only_connections_broke(how: dict[str, Any], time
 
 
 def test_connections_that_broke_because_a_host_is_gone() -> None:
-    """Its ranks' peers end first; that the host is gone is heard of while evidence is taken."""
+    """Its ranks' peers end first; the loss of the host is noticed while evidence is collected."""
     cluster = Cluster(small(3), exits={0: (SECOND, BROKEN), 1: (SECOND, BROKEN)})
 
     def lose(cluster: Cluster) -> None:
@@ -240,7 +240,7 @@ def test_an_interrupt_while_evidence_is_taken_keeps_the_verdict() -> None:
     ],
 )
 def test_out_of_time(cut_short: bool, halt: dict[int, int], kind: str) -> None:
-    """A run that was cut short by the time of the whole examination was not too slow."""
+    """A run that was ended by the time limit of the whole examination was not too slow."""
     cluster = Cluster(small(), halt=halt)
     patient = replace(QUICK, first=9.0, floor=0.05 if halt else 9.0, gaps=1e9)
     if not halt:
@@ -262,7 +262,7 @@ def test_out_of_time(cut_short: bool, halt: dict[int, int], kind: str) -> None:
 
 @pytest.mark.parametrize("where", [SECOND, SECOND + 1])
 def test_a_stall_that_ends_is_a_hiccup(where: int) -> None:
-    """It stood for the limit, and went on between two looks."""
+    """It stalled for the limit, and went on between two samples."""
     cluster = Cluster(small(1), halt={1: where})
 
     def go_on(cluster: Cluster) -> None:
@@ -291,7 +291,7 @@ def test_a_short_stall_is_not_reported() -> None:
 
 
 def test_a_rank_that_died_while_the_stall_was_confirmed() -> None:
-    """That all stood still is then a consequence, and no pause that ended by itself."""
+    """The stall is then a consequence, not a pause that ended by itself."""
     cluster = Cluster(small(), halt={3: SECOND})
 
     def die(cluster: Cluster) -> None:
@@ -306,8 +306,8 @@ def test_a_rank_that_died_while_the_stall_was_confirmed() -> None:
 
 @pytest.mark.parametrize(("number", "since"), [(2, SECOND), (3, SECOND), (4, BANDWIDTH)])
 def test_a_host_whose_connection_died_silently(number: int, since: int) -> None:
-    """No line of it arrives any more, and the others hang in a collective: it is not waited for until the
-    lease runs out, and nobody else is blamed.
+    """No line from it arrives any more, and the others hang in a collective: the run does not wait for its
+    lease to run out, and no other host is blamed.
     """
     patient = replace(QUICK, silent=60.0)
     result = conducted(Cluster(small(number), mute={"node2": since}), patience=patient)
@@ -320,7 +320,7 @@ def test_a_host_whose_connection_died_silently(number: int, since: int) -> None:
 
 @pytest.mark.parametrize("goes_on", [True, False])
 def test_a_silent_host_that_answers_a_request(goes_on: bool) -> None:
-    """It is not gone: what hangs is the rank that stands still, if it does."""
+    """It is not lost: if a rank has stopped, that rank is what hangs."""
     cluster = Cluster(small(), halt={0: SECOND}, shy=frozenset({"node2"}))
 
     def go_on(cluster: Cluster) -> None:
@@ -355,7 +355,7 @@ def test_an_agent_that_reports_but_does_not_answer_a_request() -> None:
 
 
 def test_agents_that_ended_because_they_were_left_alone() -> None:
-    """This program was stopped for longer than their lease: nobody on a host is to blame."""
+    """This program was stopped for longer than their lease: no host is to blame."""
     cluster = Cluster(small(), halt={3: SECOND})
     slept: list[bool] = []
 
@@ -410,14 +410,14 @@ def test_torch_that_is_never_imported() -> None:
 
 
 def test_ranks_that_are_never_started() -> None:
-    """No rank lives, so the agent cannot say that none moves."""
+    """No rank exists, so the agent cannot report that none moves."""
     result = conducted(Cluster(small(), unsaid={"node2": frozenset({"spawned"})}))
     assert "its ranks were not started" in result.host("node2").trouble  # type: ignore[union-attr]
     assert named(result) == {"node2"}
 
 
 def test_ranks_that_are_ready_wait_for_a_slow_import_elsewhere() -> None:
-    """Their cell stands still, and no rank of it is waited for."""
+    """Their cell stalls, but no rank of it is late."""
     plan = small(4, 8)
     assert len(plan.cells) == 2
     cluster = Cluster(plan, unsaid={"node4": frozenset({"imported", "spawned"})})
@@ -448,7 +448,7 @@ def test_a_store_that_ends() -> None:
 
 
 def test_a_rank_that_hangs_when_the_others_are_done() -> None:
-    """On their host nobody is left who could move: it does not count as a host that moves."""
+    """Their host has no other rank that could move, so it does not count as a host that moves."""
     result = conducted(Cluster(small(), halt={3: DONE}))
     assert result.end.kind == "still"
     assert result.end.seconds < 2
@@ -538,7 +538,9 @@ def test_a_rank_s_events_are_bounded_in_number_and_size() -> None:
 
 
 def test_an_agent_that_always_reports_a_hang_does_not_prolong_the_run() -> None:
-    """Its pages move, and it says that they do not: that is never confirmed, and ends all the same."""
+    """Its pages move although it reports that they do not: the hang is never confirmed, and the run still
+    ends.
+    """
     cluster = Cluster(small(1), halt={0: SECOND, 1: SECOND})
 
     def lie(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""When a run is called wrong: limits that adapt, and nothing that a slow machine alone could set off."""
+"""When a run is called faulty: limits that adapt, and no alarm that a slow machine alone could cause."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def test_ranks_are_started_soon_after_the_import() -> None:
 
 
 def test_a_host_whose_ranks_are_all_done_moves_no_more() -> None:
-    """Its agent says that nothing stands still there; what the others do decides."""
+    """Its agent reports no stall there, so the other hosts decide."""
     watched = watch()
     show(watched, 102, everyone(watched, "train", 5), quiet=1.5)
     for rank in watched.ranks[2:]:
@@ -251,7 +251,7 @@ def test_a_host_whose_ranks_are_all_done_moves_no_more() -> None:
     ("silent", "alarmed"), [((), False), (("node2",), True), (("node2", "node3", "node4"), False)]
 )
 def test_the_last_report_of_a_silent_host_counts_for_a_moment(silent: Sequence[str], alarmed: bool) -> None:
-    """Where most of them are silent, it is rather the few that are cut off."""
+    """If most of them are silent, the few others are more likely to be cut off."""
     watched = watch(number=4)
     show(watched, 102, everyone(watched, "train", 5), quiet=1.5)
     for name in ("node2", "node3", "node4"):

@@ -1,4 +1,4 @@
-"""Targets: the inventory file, and which way of naming hosts wins."""
+"""Targets: the inventory file, and which way of naming hosts takes precedence."""
 
 from __future__ import annotations
 

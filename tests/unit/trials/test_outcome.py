@@ -1,4 +1,4 @@
-"""The long trials count honestly: what is right, what is wrong, and how sure that is."""
+"""The long trials count honestly: what is right, what is wrong, and with which confidence."""
 
 from __future__ import annotations
 

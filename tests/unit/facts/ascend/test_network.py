@@ -1,4 +1,4 @@
-"""What hccn_tool prints, and what is made of it: device by device, and never more than was said."""
+"""What hccn_tool prints, and the facts parsed from it: device by device, and never more than was printed."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ HEALTH = ("Fault", "Init", "Success", "Unreachable", "Receive timeout", "Socket 
 
 
 def framed(answers: Mapping[int, str], rc: int = 0) -> str:
-    """What the loop of calls prints for these devices."""
+    """The output of the loop of calls for these devices."""
     frames = "".join(f"{text}\n@ {device} {rc}\n" for device, text in answers.items())
     return f"devices{''.join(f' {device}' for device in answers)}\n{frames}"
 
 
 def read(fact: Fact[Any], text: str, rc: int = 0) -> Any:
-    """What is made of one device's answer."""
+    """The fact parsed from one device's answer."""
     return printed(fact, framed({3: text}, rc))[3]
 
 
@@ -176,7 +176,7 @@ def test_a_change_in_the_future_has_no_age() -> None:
             Tls(on=True),
         ),
         (
-            NPU_TLS,  # what goes to stderr may arrive first
+            NPU_TLS,  # stderr may arrive first
             "\t tls expiration status[2](0:normal, 1:near expiration, 2:has expired)\n"
             "dev_id:0, tls switch[1](0:disable, 1:enable)\n\t end_time[Sun Jan  5 08:00:00 2025 GMT]",
             Tls(on=True, expired="Sun Jan  5 08:00:00 2025 GMT"),

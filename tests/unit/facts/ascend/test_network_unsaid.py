@@ -1,4 +1,4 @@
-"""Where hccn_tool says nothing usable of a device: the reason is told, and nothing else."""
+"""Where hccn_tool prints nothing usable about a device, only the reason is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What npu-smi prints, in the boxes of every product, and what is made of it."""
+"""What npu-smi prints, in the boxes of every product, and the facts parsed from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nvidia-smi, the kernel and ibstat print of GPUs, their links and InfiniBand ports, as typed facts."""
+"""What nvidia-smi, the kernel and ibstat print about GPUs, links and InfiniBand ports, as typed facts."""
 
 from __future__ import annotations
 

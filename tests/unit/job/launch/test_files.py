@@ -123,7 +123,7 @@ def test_workers_and_scheduler_of_one_script(tmp_path: Path) -> None:
 
 
 def test_only_the_training_counts(tmp_path: Path) -> None:
-    """Preparations, and launches that ran before the last one, are other jobs."""
+    """Preparations, and launches before the last one, are other jobs."""
     (told,) = read(tmp_path, TORCHRUN.format(node=0)).told
     assert "pretrain.py" in told.command
     (told,) = read(

@@ -1,4 +1,4 @@
-"""A launcher is one file and one row: nothing else names it."""
+"""A launcher is one file and one row: no other file names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launch scripts: what a shell would make of them, without one."""
+"""Launch scripts are read as a shell would read them, without a shell."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.limits import within
 
 
 def test_growing_lists_are_not_split_without_limit() -> None:
-    """Ten doublings of a list whose elements are a thousand words each."""
+    """A list whose elements are a thousand words each is doubled ten times."""
     words = f"B='{'a ' * 1900}'\n"
     grown = 'A=("$B" "$B")\n' + 'A=("${A[@]}" "${A[@]}")\n' * 10
     began = time.process_time()
@@ -118,7 +118,7 @@ PIECES = (
 
 
 def refused(text: str) -> ShellError | None:
-    """Why a text cannot be read, where it cannot."""
+    """The reason why a text cannot be read, or nothing."""
     try:
         script = read_script(text)
     except ShellError as error:

@@ -1,4 +1,4 @@
-"""The plan of the job: who said what, and what is worked out from the hosts."""
+"""The plan of the job: the source of each value, and what is computed from the hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who decides what the plan says: flags, --launch, the rank table, Slurm, the inventory, defaults."""
+"""Which source decides the plan: flags, --launch, the rank table, Slurm, the inventory, defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of a rank table that must add up, and who belongs to which superpod."""
+"""The numbers of a rank table that must add up, and which server belongs to which superpod."""
 
 from __future__ import annotations
 

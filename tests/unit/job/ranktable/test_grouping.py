@@ -1,4 +1,4 @@
-"""What each product asks of the number and choice of devices, and of their addresses."""
+"""What each product requires of the number and choice of devices, and of their addresses."""
 
 from __future__ import annotations
 

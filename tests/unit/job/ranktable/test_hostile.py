@@ -1,4 +1,4 @@
-"""Whatever a file holds: a table or none, flaws with places inside the file, and an end in good time."""
+"""Whatever a file holds: a table or none, flaws with places inside the file, in bounded time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pieces = st.lists(
 
 
 def examine(text: str) -> None:
-    """Reads and judges; every place is one of the file, and what is said of it is bounded."""
+    """Read and judge a file; every place is inside the file, and every message is bounded."""
     read, flaws = read_table(text)
     lines = text.removeprefix("\ufeff").split("\n")
     if read is None:

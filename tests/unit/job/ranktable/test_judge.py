@@ -1,4 +1,4 @@
-"""What is judged of a table: ranks that add up, addresses, superpods, and what each product asks."""
+"""How a table is judged: ranks that add up, addresses, superpods, and the requirements of each product."""
 
 from __future__ import annotations
 

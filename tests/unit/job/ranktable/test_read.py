@@ -1,4 +1,4 @@
-"""Rank tables of every form, and what they must say."""
+"""Rank tables of every form, and what they must contain."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_addresses_of_form_2_0() -> None:
 
 
 def test_a_group_list_gets_the_ranks_that_hccl_assigns() -> None:
-    """Servers by their ids, devices ascending, whatever their order in the file."""
+    """Servers are sorted by id and devices by number, whatever their order in the file."""
     entries = table("group_list").entries
     assert [(entry.server, entry.device) for entry in entries] == [
         ("worker-1", 0),

@@ -1,4 +1,4 @@
-"""Slips in the JSON of a rank table: each is told with its place, and hides no more than it must."""
+"""Syntax errors in the JSON of a rank table: each is reported with its place and hides little else."""
 
 from __future__ import annotations
 

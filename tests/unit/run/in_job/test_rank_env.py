@@ -1,4 +1,4 @@
-"""Which rank a process is, by what torchrun, mpirun, msrun, srun and torch_npu_run tell it."""
+"""Which rank a process is, by the variables of torchrun, mpirun, msrun, srun and torch_npu_run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_each_launcher_is_understood(
 
 
 def test_the_innermost_launcher_counts() -> None:
-    """torchrun is started by mpirun or srun, and hands their variables on."""
+    """torchrun is started by mpirun or srun, and passes their variables on."""
     assert read_job_rank({**SRUN, **OPENMPI, **TORCHRUN}).rank == 5
     assert read_job_rank({**SRUN, **OPENMPI, "RANK": "9", "WORLD_SIZE": "10"}).rank == 3
 

@@ -1,4 +1,4 @@
-"""Every fault in the numbers of a run names exactly its culprit, and what follows from it is not charged."""
+"""For every fault in the numbers of a run exactly its culprit is named, and consequences are not charged."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _CACHED = {
 
 @pytest.fixture(autouse=True)
 def _references_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are the same in all tests, and most of the time that a test takes."""
+    """Cache the references: they are the same in all tests and take most of a test's time."""
     for (module, name), known in _CACHED.items():
         monkeypatch.setattr(module, name, known)
 
@@ -286,8 +286,8 @@ def test_what_ended_the_run_comes_before_what_followed(charge: Charge, left: boo
 
 @pytest.mark.parametrize("late", [1, 3, 25])
 def test_sums_from_mismatched_calls_are_charged_to_no_rank(late: int) -> None:
-    """Rank 3 left out an all-reduce; rank 1 got what rank 3 sent in the next step instead. The pages show it
-    some steps later only.
+    """Rank 3 skipped an all-reduce; rank 1 received what rank 3 sent in the next step instead. The pages show
+    it only some steps later.
     """
     result = both(
         steps(1, lambda s: changed(s, reduced=(s.reduced or 0) + 1), 2),

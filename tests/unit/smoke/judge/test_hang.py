@@ -1,4 +1,4 @@
-"""Runs that ended early: every fault of the catalogue names its culprit, and nobody else."""
+"""Runs that ended early: for every fault of the catalogue only its culprit is named."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_a_rank_that_never_gets_ready_is_named(plan: SmokePlan, rank: int, phase
     assert (charge.check, charge.kind, charge.ranks) == ("smoke-not-started", "behind", (rank,))
     assert charge.confidence is Confidence.CERTAIN
     assert set(charge.victims) == set(range(len(plan.seats))) - {rank}
-    # The watcher may see another cell stand still first: it waits for the same rank.
+    # The watcher may see another cell stall first: it waits for the same rank.
     other_cell = (mine + 1) % len(plan.cells)
     assert one(with_end(result, "still", cell=other_cell, limit=1.0)).ranks == (rank,)
 
@@ -344,7 +344,7 @@ def test_a_frozen_host_is_charged_once_with_its_ranks() -> None:
     assert (charge.hosts, charge.ranks) == (("n2",), (2, 3))
 
 
-# Another collective than the schedule has.
+# Collectives that are not on the schedule.
 
 DP20 = ("train", "dp", 20)
 
@@ -417,7 +417,7 @@ def test_one_sample_off_the_schedule_accuses_no_living_rank() -> None:
     assert judged(with_rank(result, 1, samples=(right, last))) == []
     torn = replace(last, version=last.version + 1)
     assert judged(with_rank(result, 1, samples=(torn, torn))) == []
-    # The page of a dead rank does not move any more: one look is enough.
+    # The page of a dead rank does not change any more: one sample is enough.
     dead = died(with_rank(result, 1, samples=(right, last)), 1, signal=6)
     assert one(dead).check == "smoke-mismatch"
 
@@ -550,7 +550,7 @@ def mesh(plan: SmokePlan, broken: Callable[[str, str], bool], outcome: str = "dr
 
 
 def cut_off(plan: SmokePlan, host: str, before: int) -> SmokeResult:
-    """No collective from this position on that has members on the host and elsewhere ends any more."""
+    """From this position on, no collective with members on the host and elsewhere ends."""
     shape = plan.shape(plan.seat(plan.on(host)[0].rank).cell)
     places = {seat.place for seat in plan.on(host)}
 
@@ -626,7 +626,7 @@ def test_broken_connections_name_the_host_that_they_have_in_common(prefix: str) 
     charge = one(replace(result, mesh=mesh(FOUR, lambda *_: False)))
     assert (charge.check, charge.kind, charge.hosts) == ("smoke-hang", "connection", ("n3",))
     assert charge.confidence is Confidence.SUSPECT
-    # When the sockets still fail, they are believed first.
+    # If the sockets still fail, they decide first.
     assert one(replace(result, mesh=mesh(FOUR, lambda a, b: "n2" in (a, b)))).hosts == ("n2",)
 
 

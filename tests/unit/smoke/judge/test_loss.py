@@ -1,4 +1,4 @@
-"""The loss of a run: limits on both sides of each, who is named, and what the report is told."""
+"""The loss of a run: both sides of each limit, which rank is named, and what the report shows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def curved(result: SmokeResult, curve: Curve, cell: int | None = None) -> SmokeR
 
 
 def fallen(part: float) -> Curve:
-    """Down that part of the way, at once."""
+    """A loss that falls by this part of the way at once."""
     return lambda step, _: 4.6 if step < 3 else 4.6 - part * (4.6 - FLOOR)
 
 
@@ -75,7 +75,7 @@ def verdicts(charges: tuple[Charge, ...]) -> list[tuple[str, str, tuple[int, ...
         (19, 0.59, False),
         (15, 0.51, False),
         (15, 0.49, True),
-        (14, 0.0, False),  # too few to say
+        (14, 0.0, False),  # too few to decide
     ],
 )
 def test_the_loss_must_approach_its_floor(steps: int, part: float, found: bool) -> None:
@@ -115,7 +115,7 @@ def test_faulty_curves_are_charged(
 
 
 def test_a_replica_of_two_with_shuffled_labels() -> None:
-    """It learns nothing; the other is held up by its gradients. From the losses of such a run."""
+    """It learns nothing, and its gradients hold the other one back. The losses are those of such a run."""
 
     def curve(step: int, dp: int) -> float:
         return 4.3 if dp else 4.6 - 2.6 * min(step / 15, 1.0)
@@ -140,7 +140,7 @@ def test_a_replica_is_not_behind_others_that_learn_nothing() -> None:
 def test_a_stall_of_one_cell_blames_that_cell(
     cell: int | None, expected: list[tuple[str, str, tuple[int, ...], bool]]
 ) -> None:
-    """What happens in all of them is nobody's; in one of them, one of its ranks'."""
+    """A stall of all cells blames no rank; a stall of one cell blames one of its ranks."""
     assert verdicts(judge_data(curved(run_of(4, cells=2), fallen(0.1), cell))) == expected
 
 
@@ -155,7 +155,7 @@ def test_the_first_deviation_counts() -> None:
 
 
 def not_finite(result: SmokeResult, *ranks: int, first: int) -> SmokeResult:
-    """On these ranks from that step on, and on all of them from the next one."""
+    """Losses that are not finite on these ranks from that step on, and on all ranks from the next one."""
     for seen in result.ranks:
         begins = first if seen.rank in ranks else first + 1
         result = with_steps(
@@ -169,7 +169,7 @@ def not_finite(result: SmokeResult, *ranks: int, first: int) -> SmokeResult:
     [
         (2, (3,), [(NAN, "nan", (3,), False)]),
         (4, (0, 6), [(NAN, "nan", (0,), False), (NAN, "nan", (6,), False)]),
-        (2, (2, 3), [(NAN, "nan-replica", (2, 3), True)]),  # peers catch it from one another at once
+        (2, (2, 3), [(NAN, "nan-replica", (2, 3), True)]),  # peers get it from each other at once
         (2, (0, 1, 2, 3), [(NAN, "nan", (), False)]),
     ],
 )
@@ -182,7 +182,7 @@ def test_the_first_rank_without_numbers(
 
 
 def test_one_of_four_peers_without_numbers() -> None:
-    """That its loss is not that of its peers follows from it."""
+    """That its loss differs from its peers' is a consequence."""
     charges = judge_data(not_finite(run_of(1, 4, 4), 1, first=12))
     assert verdicts(charges) == [(NAN, "nan", (1,), False)]
 

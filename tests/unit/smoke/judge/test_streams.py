@@ -1,4 +1,4 @@
-"""The libraries' random streams: who has another library, who drew once too often, and what is no fault."""
+"""The libraries' random streams: different libraries, additional draws, and what is not a fault."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gives(name: str, fingerprint: str, *ranks: int, version: str = "") -> Spoil:
 
 
 def draw(name: str, *ranks: int, odd: tuple[int, ...] = (), first: int = 0, shared: bool = False) -> Spoil:
-    """Draws that plain Python does not know: one for each replica, and others on the odd ranks."""
+    """Draws that plain Python cannot predict: one for each replica, and others on the odd ranks."""
 
     def spoil(result: SmokeResult) -> SmokeResult:
         for rank in ranks:
@@ -183,6 +183,6 @@ def test_a_stray_draw_names_the_steps_before_and_after() -> None:
 
 
 def test_stray_draws_hide_no_later_fault() -> None:
-    """Neither hides what is found later, nor is it hidden."""
+    """They neither hide a later fault nor are hidden by it."""
     spoil = both(stray(1, "python"), started(3, golden=("a", "b", "c")))
     assert [charge.kind for charge in judge_data(spoil(run_of("2x2")))] == ["golden-again", "stream"]

@@ -1,4 +1,4 @@
-"""What the smoke run draws and trains on: the same on every machine, and known without torch."""
+"""The data and draws of the smoke run: the same on every machine, and known without torch."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_replicas_start_alike_and_peers_share_unsplit_parameters() -> None:
 
 
 def test_references_do_not_change() -> None:
-    """Hosts and controllers of different versions, and of different machines, must draw the same."""
+    """Hosts and controllers with different versions, and on different machines, must draw the same."""
     assert corpus.reference_batch(SHAPE, 3, 2) == REFERENCE_BATCH
     assert corpus.reference_init(SHAPE, 1) == REFERENCE_INIT
     assert struct.unpack("<3f", initial_parameters(SHAPE, 1)[:12]) == REFERENCE_VALUES

@@ -1,4 +1,4 @@
-"""What may stand in `--enter`, and what is said when a command did not enter, in words of the real tools."""
+"""What `--enter` accepts, and the error when a command did not enter, with messages of the real tools."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_each_host_has_an_entry_of_its_own() -> None:
 
 
 def test_a_name_is_harmless_in_a_command() -> None:
-    """Names of hosts are checked; even one that was not would stay one word."""
+    """Names of hosts are checked; even an unchecked one would stay one word."""
     wild = "x; reboot"
     assert not is_host(wild)
     assert shlex.split(entered(Host(wild, wild, enter="docker exec -i {host}")))[-1] == wild

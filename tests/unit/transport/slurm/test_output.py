@@ -46,7 +46,7 @@ def test_nodes_that_slurm_cannot_reach(name: str, down: list[DownNode]) -> None:
     ["IDLE", "ALLOCATED", "MIXED+DRAIN", "ALLOCATED+COMPLETING", "IDLE+MAINTENANCE+RESERVED", "MIXED-"],
 )
 def test_nodes_that_work(state: str) -> None:
-    """A node that drains still runs the jobs that it has."""
+    """A draining node still runs its present jobs."""
     assert down_nodes(f"NodeName=a Arch=x86_64 State={state} Weight=1 Reason=soon") == []
 
 
@@ -67,7 +67,7 @@ def test_without_an_answer_of_slurm_no_node_is_left_out(text: str) -> None:
     ],
 )
 def test_the_node_on_which_a_step_does_not_begin(name: str, failed: dict[str, str]) -> None:
-    """Those that srun killed for it are not to blame."""
+    """Nodes that srun killed because of it are not to blame."""
     assert words(name).refused == failed
 
 

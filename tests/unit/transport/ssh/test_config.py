@@ -1,4 +1,4 @@
-"""What ssh_config, the inventory and the flags make of a host; and what known_hosts says about it."""
+"""The settings of a host from ssh_config, the inventory and the flags, and its entries in known_hosts."""
 
 from __future__ import annotations
 

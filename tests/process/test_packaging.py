@@ -31,7 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def doctor(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command of a new environment that has the wheel and what it asks for, and nothing else."""
+    """The command in a new environment that has only the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("clean")
     run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
     run(folder / "venv/bin/python", "-m", "pip", "install", "-q", wheel, cwd=folder)
@@ -39,7 +39,7 @@ def doctor(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_installs_only_the_package(wheel: Path) -> None:
-    """Top-level folders called checks or playbooks would meet those of other packages."""
+    """Top-level folders called checks or playbooks would clash with those of other packages."""
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"doctor"}
 

@@ -1,4 +1,4 @@
-"""AMD GPUs, each fault alone on one host of three with eight MI300X each; the tools as they are met."""
+"""AMD GPUs, each fault alone on one host of three with eight MI300X each, and tools in every condition."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def amd3() -> Iterator[AmdGpus]:
 
 @dataclass(frozen=True, slots=True)
 class AmdExaminer:
-    """`doctor check` on healthy hosts at first; it sees to it that nothing was ever set."""
+    """`doctor check` on hosts that are healthy at first; it asserts that no setting was changed."""
 
     amd: AmdGpus
     folder: Path
@@ -78,7 +78,7 @@ def test_healthy(exam: tuple[str, ...], examine: AmdExaminer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way to break a host; `devices` are those that must be named, `says` what must be said of them."""
+    """One way to break a host; `devices` are those that must be named, `says` is text of their finding."""
 
     check: str
     inject: Callable[[AmdHost], object]
@@ -214,7 +214,7 @@ def test_log_lines_that_accuse_no_gpu(examine: AmdExaminer) -> None:
 
 
 def test_faults_of_gpus_that_the_job_does_not_use_are_ignored(examine: AmdExaminer) -> None:
-    """HIP counts from the other end than amd-smi."""
+    """HIP counts in the opposite order to amd-smi."""
     host = examine.victim("not used")
     host[1].uncorrected = 2
     host.runs(2, ("python", 5, 40000))
@@ -232,7 +232,7 @@ def test_faults_of_gpus_that_the_job_does_not_use_are_ignored(examine: AmdExamin
 
 
 def test_no_driver_anywhere(examine: AmdExaminer) -> None:
-    """Instinct GPUs on the PCI bus say by themselves what the hosts are for."""
+    """Instinct GPUs on the PCI bus alone show what the hosts are for."""
     for host in examine.amd:
         host.without_driver()
     found = assert_only(examine(*ALONE), "amd-missing", examine.amd.lab.names, devices=())
@@ -240,7 +240,7 @@ def test_no_driver_anywhere(examine: AmdExaminer) -> None:
 
 
 def test_rocm_smi_is_used_where_amd_smi_is_missing(examine: AmdExaminer) -> None:
-    """All but the errors, of which it tells nothing in JSON."""
+    """It provides everything except the errors, which it does not print as JSON."""
     for each in examine.amd:
         each.do("rm /usr/bin/amd-smi")
     assert_healthy(examine(*ALONE), {"amd-ras"})

@@ -1,4 +1,4 @@
-"""Every firewall a host may run, between hosts that really connect: who blocks what, and what mends it."""
+"""Every firewall a host may run, between hosts that really connect: which rule blocks, and what fixes it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def nft_input(rules: str, policy: str = "accept") -> Callable[[Host], None]:
 
 
 def nft_output(host: Host) -> None:
-    """Answers may leave, questions may not."""
+    """Replies may leave, new connections may not."""
     chain = "type filter hook output priority 0; policy drop; oif lo accept; ct state established accept;"
     host.nft(TABLE % ("leave", chain))
 
@@ -106,7 +106,7 @@ UNSEEN = {
 
 @pytest.mark.parametrize("name", some_of(UNSEEN, "nft rejects", "outbound"))
 def test_found_by_connecting_without_reading_the_rules(name: str, examine: Examiner) -> None:
-    """An ordinary user cannot read the rules: real connections tell."""
+    """An ordinary user cannot read the rules: only real connections show the fault."""
     fault = FAULTS[name]
     says = (UNSEEN[name],)
     unseen = Fault("port-unreachable", fault.inject, says=says, args=(), on=fault.on, user="trainee")
@@ -142,7 +142,7 @@ def test_one_pair_is_blocked_in_one_direction(lab: Lab, examine: Examiner) -> No
 
 
 def test_a_rule_that_also_stops_answers_is_one_fault(lab: Lab, examine: Examiner) -> None:
-    """Without connection tracking it stops the answers to the host's own connections as well."""
+    """Without connection tracking it also stops the answers to the host's own connections."""
     peer = lab["node4"].address
     lab["node2"].iptables("-I", "INPUT", "-s", peer, "-p", "tcp", "--dport", "1024:", "-j", "REJECT")
     (found,) = assert_only(examine(*ALONE), "firewall-blocks", ["node2"])

@@ -230,7 +230,7 @@ def test_a_process_on_several_gpus_is_reported_once(examine: GpuExaminer) -> Non
     assert_says([found], "GPUs 1-2,6", "pid 701 python", "pid 706 python")
 
 
-# What the job uses, as its launch says.
+# GPUs that the job uses, by its launch.
 
 
 def chosen(examine: GpuExaminer, visible: str) -> tuple[str, ...]:
@@ -257,7 +257,7 @@ def test_a_gpu_that_the_job_names_does_not_exist(examine: GpuExaminer) -> None:
     assert_says(found, "CUDA_VISIBLE_DEVICES names a GPU that is not there", r"GPU 7 \|", "6,7")
 
 
-# Nobody has a GPU: nothing on the hosts themselves tells that it should be otherwise.
+# No host has a GPU, and nothing on the hosts shows that there should be one.
 
 
 def test_no_driver_anywhere(examine: GpuExaminer) -> None:

@@ -1,4 +1,4 @@
-"""What joins GPUs, within a host and between hosts, each fault alone on one host of three."""
+"""The connections of GPUs, within a host and between hosts, each fault alone on one host of three."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def all_links_down(host: GpuHost) -> None:
 
 
 def one_is_far(host: GpuHost) -> None:
-    """Its links are up, and yet nobody reaches it over them."""
+    """Its links are up, but no other GPU reaches it over them."""
     for other in EIGHT:
         if other != 2:
             host.joined(2, other, "SYS")
@@ -115,7 +115,7 @@ def test_links_that_no_host_has_are_not_in_use(examine: GpuExaminer) -> None:
 
 
 def test_a_single_host_is_compared_with_itself(examine: GpuExaminer) -> None:
-    """A GPU without any link may be meant so."""
+    """A GPU without any link may be intended."""
     gpu, seats = examine.gpus["node2"][5], [("node2", 5)]
     gpu.links_down(0, 1, 2)
     found = assert_only(examine(*ALONE, hosts="node2"), "nvlink-down", ["node2"], devices=seats)
@@ -159,7 +159,7 @@ def cards(host: GpuHost, states: Mapping[int, State], *, roce: bool = False) -> 
 
 
 def test_ports_are_up(examine: GpuExaminer) -> None:
-    """One that is down on every host has no cable anywhere; one host alone is held against nobody."""
+    """A port that is down on every host has no cable anywhere; a single host is compared with no other."""
     for host in examine.gpus:
         cards(host, UP | {3: DOWN})
     assert_healthy(examine(*CARDS[2:]))
@@ -201,7 +201,7 @@ def test_no_subnet_manager_anywhere(examine: GpuExaminer) -> None:
 
 
 def test_the_job_names_its_ports(examine: GpuExaminer) -> None:
-    """NCCL_IB_HCA: a named port counts though it is down everywhere; what it does not name does not."""
+    """NCCL_IB_HCA: a named port counts although it is down everywhere; other ports do not count."""
     for host in examine.gpus:
         cards(host, UP | {3: DOWN} | ({1: DOWN} if host.number == 2 else {}))
     names = examine.gpus.lab.names

@@ -1,4 +1,4 @@
-"""nvidia-smi as it is met: hung, not there, not for everybody. Nothing of it blames a GPU."""
+"""nvidia-smi in every condition: hung, missing, only for root. None of these blames a GPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def examine(gpus3: Gpus, tmp_path: Path) -> GpuExaminer:
 
 
 def test_it_hangs(examine: GpuExaminer) -> None:
-    """Whatever it is asked, on one host; asked some things, on the others. What else there is, is found."""
+    """On one host every call hangs, on the others only some. Faults in the remaining answers are found."""
     whole, links, apps = examine.gpus
     before = {host.host.name: host.host.snapshot() for host in examine.gpus}
     whole.hang()
@@ -56,7 +56,7 @@ def test_it_hangs(examine: GpuExaminer) -> None:
 
 
 def test_it_is_not_installed(examine: GpuExaminer) -> None:
-    """The device files are there, and so is what needs no nvidia-smi."""
+    """The device files exist, and so do facts that need no nvidia-smi."""
     host = examine.gpus["node2"]
     host.do("rm /usr/bin/nvidia-smi")
     outcome = examine(*ALONE)
@@ -75,7 +75,7 @@ def test_an_old_driver_reports_fewer_fields(examine: GpuExaminer) -> None:
 
 
 def test_hosts_without_gpus_and_a_job_without_gpus(examine: GpuExaminer) -> None:
-    """Where GPUs are not asked for, none is missed; nor is what joins them."""
+    """If no GPUs are wanted, neither they nor their links are missing."""
     for host in examine.gpus:
         host.without_gpus()
     outcome = examine(*ALONE)

@@ -23,7 +23,7 @@ NODES = "/sys/devices/system/node"
 
 
 def queue(name: str, setting: str, value: int, on: str, args: tuple[str, ...], ranks: int) -> Fault:
-    """A queue of the kernel that is shorter than the number of ranks: a fault on the head only."""
+    """A kernel queue that is shorter than the number of ranks: a fault on the head only."""
     return Fault(
         name,
         lambda host: host.sysctl(setting, value),
@@ -138,7 +138,7 @@ def test_only_the_head_binds_the_master_port(lab: Lab, examine: Examiner) -> Non
 
 @pytest.fixture
 def ascend(lab: Lab) -> tuple[str, ...]:
-    """Every host is as a job over HCCL wants it; the arguments that ask for such a job."""
+    """Prepare every host for a job over HCCL; the arguments that ask for such a job."""
     for host in lab:
         host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60031")
     return (*ALONE, "--backend", "hccl")

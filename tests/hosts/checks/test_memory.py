@@ -9,7 +9,7 @@ from tests.support.faults import ALONE, Examiner, Fault, assert_healthy, one_of_
 
 
 def stale_segments(host: Host) -> None:
-    """What an earlier job left behind fills the shared memory."""
+    """Leftovers of an earlier job fill the shared memory."""
     host.shm("256m")
     host.fill("/dev/shm/nccl-Zk3x9a", "180m")
     host.fill("/dev/shm/torch_123_4", "20m")

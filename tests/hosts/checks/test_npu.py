@@ -175,7 +175,7 @@ def test_found(name: str, examine: NpuExaminer) -> None:
 
 
 def test_fewer_cards_than_the_inventory_says(examine: NpuExaminer) -> None:
-    """Where all hosts lack one, none is the odd one out."""
+    """If all hosts lack a card, none differs from the others."""
     rack = examine.rack
     for host in rack:
         host.drop(0)

@@ -1,4 +1,4 @@
-"""Addresses of Ascend devices and what depends on them, each fault alone on one host of three."""
+"""Addresses of Ascend devices and their consequences, each fault alone on one host of three."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NPU to NPU over the fabric: who is blamed, and who is not, when pings get lost although links are up."""
+"""NPU to NPU over the fabric: which devices are blamed when pings get lost although links are up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
 
 
 def cut_off(rack: Rack, host: NpuHost, *devices: int) -> None:
-    """Nobody's pings get through, but the switch still answers the device's own check."""
+    """No pings pass in either direction, but the switch still answers the device's own check."""
     for device in devices:
         host[device].net_health = "Success"
         rack.cut(host[device])
@@ -42,7 +42,7 @@ def test_one_device_is_cut_off_from_all_others(examine: NpuExaminer) -> None:
 
 
 def test_a_device_that_reports_its_broken_network_is_the_cause(examine: NpuExaminer) -> None:
-    """Then that is the cause, and the pings are what follows."""
+    """Its report is the cause, and the lost pings are the consequence."""
     host = victim(examine.rack, "noticed")
     examine.rack.cut(host[2])
     name = host.host.name
@@ -174,7 +174,7 @@ def test_the_output_of_the_ping_is_the_evidence(examine: NpuExaminer) -> None:
 
 
 def route(rack: Rack, host: NpuHost) -> None:
-    """A host in a segment of its own, which a switch joins with that of the others."""
+    """Put a host into its own segment, which a switch connects with that of the others."""
     rack.router("10.40.0.1")
     for npu in host:
         npu.address, npu.gateway, npu.detect = f"10.40.0.{10 + npu.device}", "10.40.0.1", "10.40.0.1"

@@ -174,7 +174,7 @@ def test_one_of_several_ports_may_be_down(fitted: Fitted) -> None:
 
 
 def test_one_segment_for_all_rails(fitted: Fitted) -> None:
-    """Nobody can tell who is wrong: all are suspects."""
+    """It is undecided which device is wrong: all are suspects."""
     examine = fitted(TRAINING)
     for host in examine.rack:
         for npu in host:
@@ -187,7 +187,7 @@ def test_one_segment_for_all_rails(fitted: Fitted) -> None:
 
 
 def test_a_single_training_server_needs_addresses(fitted: Fitted) -> None:
-    """Its rank tables ask for them; a server of another product does without."""
+    """Its rank tables need them; a server of another product does not."""
     examine = fitted(TRAINING)
     without_addresses(examine.rack["node2"])
     outcome = examine(*ALONE, hosts="node2")
@@ -202,6 +202,6 @@ def test_the_remedy_names_the_die(fitted: Fitted) -> None:
 
 
 def test_hosts_of_different_products(make_lab: Callable[..., Lab], tmp_path: Path) -> None:
-    """They are compared among themselves."""
+    """Hosts are compared only with hosts of their product."""
     rack = fit_npus(make_lab(4), {f"node{n}": TRAINING if n < 3 else "atlas-a2" for n in range(1, 5)})
     assert_healthy(NpuExaminer(rack, tmp_path)(*ALONE, hosts="node[1-4]"))

@@ -1,4 +1,4 @@
-"""hccn_tool and npu-smi as they are met: busy, hung, not there, not for everybody. No host is blamed."""
+"""hccn_tool and npu-smi in every condition: busy, hung, missing, only for root. No host is blamed."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ HUNG_ONCE = NpuFault(
 
 
 def test_another_process_uses_the_tool_for_a_while(examine: NpuExaminer) -> None:
-    """For two seconds from the first call that was turned away."""
+    """For two seconds after the first refused call."""
 
     def free() -> None:
         host.host.await_that(lambda: bool(host.refused), "call")
@@ -76,7 +76,7 @@ def test_another_process_uses_the_tool_for_a_while(examine: NpuExaminer) -> None
 
 
 def test_a_query_hangs_on_one_device(examine: NpuExaminer) -> None:
-    """Everything else is known of this one, and a fault of another is found by that very query."""
+    """Everything else is known about this device, and the same query finds a fault of another one."""
     name = "one query hangs"
     host = victim(examine.rack, name).host.name
     outcome = prove(HUNG_ONCE, name, examine)
@@ -85,7 +85,7 @@ def test_a_query_hangs_on_one_device(examine: NpuExaminer) -> None:
 
 
 def test_tools_that_never_answer(examine: NpuExaminer) -> None:
-    """One is busy for ever, one hangs and is deaf, one is npu-smi: each costs what it tells, and no more."""
+    """One is busy, one hangs and ignores signals, one is npu-smi: each loses only its own answers."""
     rack = examine.rack
     busy, deaf, smi = (rack[name] for name in rack.lab.names)
     before = {host.host.name: host.host.snapshot() for host in rack}
@@ -118,8 +118,8 @@ def test_tools_that_are_not_installed(examine: NpuExaminer) -> None:
     assert_healthy(outcome, OF_HCCN | OF_SMI)
     assert {name: set(untold(outcome, name)) for name in rack.lab.names} == {
         "node1": OF_HCCN,
-        "node2": OF_THE_FILE | {"device-unreachable"},  # nobody is left to be pinged
-        "node3": OF_SMI | {"device-unreachable"},  # whether it is at work is not known
+        "node2": OF_THE_FILE | {"device-unreachable"},  # no device is left to be pinged
+        "node3": OF_SMI | {"device-unreachable"},  # whether it is busy is not known
     }
     told = untold(outcome, "node1") | untold(outcome, "node3")
     assert all(why.endswith(": its command is not installed there") for why in told.values())

@@ -1,4 +1,4 @@
-"""Rank tables held against the hosts of a lab: those that are named in them, and those that hold them."""
+"""Rank tables compared with the hosts of a lab: those that they name, and those that have a copy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def given(examine: NpuExaminer, text: str) -> tuple[str, str]:
 
 
 def test_the_table_names_the_hosts(examine: NpuExaminer) -> None:
-    """By name or by address; one that is sound is said nothing of."""
+    """By name or by address; a valid table is not mentioned."""
     text = sound(examine.rack).replace('"node2"', f'"{examine.rack["node2"].host.address}"')
     outcome = examine(*given(examine, text), hosts="")
     assert_healthy(outcome)
@@ -142,7 +142,7 @@ def test_a_board_of_another_architecture(examine: NpuExaminer) -> None:
 
 
 def test_a_trailing_comma(examine: NpuExaminer) -> None:
-    """The table is understood all the same: its hosts are examined."""
+    """The table is still understood: its hosts are examined."""
     text = sound(examine.rack).replace('"status": "completed"', '"status": "completed",')
     line = text[: text.index('"completed"')].count("\n") + 1
     column = text.splitlines()[line - 1].rindex(",") + 1
@@ -175,11 +175,11 @@ def test_the_remedy_keeps_the_format_of_the_table(examine: NpuExaminer) -> None:
     assert_says([found], "ranktable make .* --format legacy")
 
 
-# Where the launch says that the table lies.
+# Tables at the path that the launch names.
 
 
 def launched(examine: NpuExaminer, *without: str, **other: str) -> tuple[str, str]:
-    """Put the table on all hosts, but for those `without` and those that have another."""
+    """Put the table on all hosts, except those in `without` and those that have another."""
     for host in examine.rack.lab:
         if host.name not in without:
             host.write(ON_HOSTS, other.get(host.name, sound(examine.rack)))
@@ -206,7 +206,7 @@ def test_one_host_has_another_table(examine: NpuExaminer) -> None:
 
 
 def test_the_same_wrong_table_everywhere(examine: NpuExaminer) -> None:
-    """No copy is the odd one out, and the host that it is wrong about is named."""
+    """No copy differs from the others, and the host with the wrong entry is named."""
     wrong = sound(examine.rack).replace("10.20.1.15", "10.20.1.99")
     names = dict.fromkeys(examine.rack.lab.names, wrong)
     found = assert_only(

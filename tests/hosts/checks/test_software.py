@@ -27,7 +27,7 @@ NO_AGE = (*ALONE, "--expect", "leftover_minutes=0")
 
 
 def package(name: str, version: str, host: Host) -> None:
-    """Metadata as pip leaves it; that is all that is looked at."""
+    """Write metadata as pip does; nothing else of a package is read."""
     host.write(f"{PACKAGES}/{name}-{version}.dist-info/METADATA", f"Name: {name}\nVersion: {version}\n")
 
 

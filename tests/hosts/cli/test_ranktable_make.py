@@ -1,4 +1,4 @@
-"""`doctor ranktable make` on a lab: the live devices and nothing else, or no table at all."""
+"""`doctor ranktable make` on a lab: a table of exactly the live devices, or no table at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOARD = {"x86_64": "0x0000", "aarch64": "0x0020"}
 
 
 def doctor(rack: Rack, *args: str, code: int = 0) -> str:
-    """What `doctor ranktable ARGS` says; nothing was set on any host."""
+    """The output of `doctor ranktable ARGS`; asserts that nothing was changed on any host."""
     done = rack.lab.doctor("ranktable", *args)
     assert done.returncode == code, done.stdout + done.stderr
     assert not rack.setters
@@ -26,7 +26,7 @@ def doctor(rack: Rack, *args: str, code: int = 0) -> str:
 
 
 def made(rack: Rack, path: Path, *args: str) -> Any:
-    """The table that is made; it is made twice, and both ways to check it find it clean."""
+    """Make the table, twice; both ways to check it find no flaw."""
     texts = []
     for _ in range(2):
         doctor(rack, "make", ALL, "--output", str(path), *args)
@@ -113,7 +113,7 @@ def test_refused_where_the_tool_cannot_be_asked(rack: Rack, tmp_path: Path) -> N
 
 
 def test_a_single_host_whose_devices_have_no_addresses(rack: Rack, tmp_path: Path) -> None:
-    """They need none there: a warning, and a table without addresses that is sound."""
+    """They do not need addresses: a warning, and a valid table without addresses."""
     for npu in rack["node2"]:
         npu.address = None
     path = tmp_path / "hccl.json"

@@ -57,7 +57,7 @@ def state(slurm: Slurm) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize(("script", "need"), [("nvidia.sbatch", 3), ("ascend.sbatch", 4)])
 def test_a_job_trains_where_it_is_healthy(script: str, need: int, slurm: Slurm) -> None:
-    """On hosts without devices: what the examples name by variables is gloo here."""
+    """On hosts without devices: the backend that the examples set by variables is gloo here."""
     if need < 4:
         slurm.lab["node1"].shm("16m")
     body = (EXAMPLES / script).read_text().partition("\n")[2]

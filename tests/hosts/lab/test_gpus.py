@@ -1,4 +1,4 @@
-"""Hosts with emulated NVIDIA GPUs: what nvidia-smi answers, sick GPUs, no driver, and how all is put back."""
+"""Hosts with emulated NVIDIA GPUs: answers of nvidia-smi, faulty GPUs, no driver, and resetting it all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def query(host: GpuHost, fields: str, form: str = "csv,noheader") -> list[list[s
     return [list(row) for row in csv.reader(lines, skipinitialspace=True)]
 
 
-# As on paper: the same layout as real output.
+# The same layout as real output.
 
 
 def header(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The lab itself: hosts that are there, healthy, apart, breakable, mendable, and gone in the end."""
+"""The lab itself: its hosts exist, are healthy and separate, can be broken and reset, and leave nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def answers(source: Host, target: Host, port: int = PORT) -> bool:
 
 
 def dial(lab: Lab, host: str = "node1", seconds: int = 8) -> str:
-    """What ssh says when it cannot get in."""
+    """The error of ssh when it cannot log in."""
     client = ["ssh", "-F", str(lab.ssh_config), "-o", f"ConnectTimeout={seconds}", host, "echo in"]
     done = lab.run(client)
     assert done.returncode == 255, done.stdout
@@ -45,7 +45,7 @@ def test_missing_says_what_the_lab_lacks(monkeypatch: pytest.MonkeyPatch) -> Non
     assert missing() == "the lab needs the program 'no-such-program'"
 
 
-# There, and healthy.
+# Hosts exist and are healthy.
 
 
 @pytest.mark.parametrize(

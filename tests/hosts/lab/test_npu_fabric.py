@@ -1,4 +1,4 @@
-"""The fabric that joins emulated NPUs: who finds whom, and what keeps them apart, from packet to packet."""
+"""The fabric of emulated NPUs: which device reaches which, and which faults cut them off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Change = Callable[[Rack], object]
 
 
 def ping(rack: Rack, source: tuple[str, int] = SOURCE, target: tuple[str, int] | str = TARGET) -> str:
-    """How much is lost of what one NPU sends to another, in per cent."""
+    """The packet loss from one NPU to another, in per cent."""
     host, device = source
     address = target if isinstance(target, str) else rack[target[0]][target[1]].address
     code, stdout, stderr = tool(rack[host], f"-i {device} -ping -g address {address}")
@@ -56,7 +56,7 @@ def test_every_device_reaches_every_other(rack: Rack) -> None:
 
 
 def move(at: tuple[str, int], address: str, gateway: str | None) -> Change:
-    """Into the segment 10.40.0.0/16, whose switch has 10.40.0.1, with or without a gateway."""
+    """Move a device into the segment 10.40.0.0/16, whose switch has 10.40.0.1, with or without a gateway."""
 
     def change(rack: Rack) -> None:
         moved = rack[at[0]][at[1]]

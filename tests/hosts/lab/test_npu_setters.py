@@ -1,4 +1,6 @@
-"""Setters of the emulated hccn_tool: noted, and as good as the real ones, so that a remedy can be proved."""
+"""Setters of the emulated hccn_tool: recorded, and as effective as the real ones, so that remedies can be
+tested.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from tests.support.npu_tools import tool
 
 SHOWN = ("ip", "link", "netdetect", "gateway", "tls", "mtu", "fec")
 
-# What is typed, what shows it, what is shown, and what /etc/hccn.conf keeps.
+# The setter, the getter, its answer, and the line in /etc/hccn.conf.
 SETTERS: list[tuple[str, str, str, str | None]] = [
     (
         "-ip -s address 10.20.9.9 netmask 255.255.255.0",

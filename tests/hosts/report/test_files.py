@@ -64,7 +64,7 @@ def test_a_recording_can_be_judged_with_other_expectations(lab: Lab, examine: Ex
 
 
 def test_a_recording_is_private_and_gives_the_same_bytes(lab: Lab, examine: Examiner) -> None:
-    """Whatever a host printed: an unreadable answer, strange letters, secrets."""
+    """Whatever a host printed: an unreadable answer, unusual characters, secrets."""
     lab["node4"].shell("cut", after=3000)
     lab["node2"].sshd(SetEnv="NCCL_NOTE=\"caf\u00e9 \u2028 'quoted'\"")
     outcome = examine()

@@ -1,4 +1,4 @@
-"""`doctor preflight` on real hosts: what a job script reads of it, and who takes part in its smoke run."""
+"""`doctor preflight` on real hosts: what a job script reads, and which hosts take part in its smoke run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NET_LIMIT = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run said, and the files that a job script reads."""
+    """The result of one run, and the files that a job script reads."""
 
     code: int
     report: dict[str, Any]
@@ -42,7 +42,7 @@ class Outcome:
 
     @property
     def faults(self) -> dict[str, list[str]]:
-        """Check -> hosts, of what fails."""
+        """Check -> hosts, for failed checks."""
         found = self.report["findings"]
         return {each["check"]: each["hosts"] for each in found if each["status"] in ("fail", "crash")}
 
@@ -87,7 +87,7 @@ def assert_same_again(outcome: Outcome) -> None:
 
 
 def assert_trained(outcome: Outcome, hosts: list[str]) -> None:
-    """Exactly these hosts trained, all the way, and are the ones that a job may use."""
+    """Assert that exactly these hosts trained to the end and may be used by a job."""
     assert outcome.smoke["status"] == "pass", outcome.text
     assert outcome.smoke["hosts"] == hosts
     assert {rank["host"] for rank in outcome.smoke["ranks"]} == set(hosts)
@@ -194,7 +194,7 @@ def test_an_ordinary_user_gets_exit_code_0(run: Runner) -> None:
 
 
 def test_a_firewall_is_named_within_seconds(run: Runner, lab: Lab) -> None:
-    """Torch would wait for minutes; the hosts are asked to connect before any rank is started."""
+    """Torch would wait for minutes; the hosts test their connections before any rank is started."""
     no_new_connections(lab["node3"])
     outcome = run("smoke", HOSTS)
     assert outcome.faults == {"port-unreachable": ["node3"]}, outcome.text

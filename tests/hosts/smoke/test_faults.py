@@ -1,4 +1,4 @@
-"""`doctor smoke` on real hosts: well, and with each fault that it can make on purpose."""
+"""`doctor smoke` on real hosts: healthy ones, and with each fault that it can inject."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PHASES = ["start", "join", "collectives", "train", "audit", "bandwidth"]
 
 @dataclass(frozen=True, slots=True)
 class Smoked:
-    """What one smoke run said."""
+    """The result of one smoke run."""
 
     code: int
     report: dict[str, Any]

@@ -1,4 +1,4 @@
-"""Real things are broken while ranks train: the host or rank is named, and slow is not taken for broken."""
+"""Real faults while ranks train: the host or rank is named, and slow is not taken for broken."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Finder:
 
 sys.meta_path.insert(0, Finder())
 """
-# Check -> what a library of one host does otherwise than those of the others.
+# Check -> how a library of one host differs from those of the others.
 TAMPERED = {
     "smoke-desync": """
 NAME = "torch.optim.adam"

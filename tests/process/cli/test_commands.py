@@ -115,7 +115,7 @@ def test_exit_codes_of_a_replay(
     ],
 )
 def test_a_reader_that_closes_the_pipe_early(arguments: list[str], tmp_path: Path) -> None:
-    """As in `doctor list | head -1`, with the reader gone before the first word."""
+    """As in `doctor list | head -1`, where the reader ends before the first word."""
     file = tmp_path / "x.json"
     save(recording(NAMES), file)
     arguments = [str(file) if word == "X" else word for word in arguments]

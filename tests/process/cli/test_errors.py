@@ -1,4 +1,4 @@
-"""A mistake of the person is a sentence or two and exit 2, a break of the tool is 70, never a traceback."""
+"""A user's mistake is a sentence or two and exit code 2, an internal error is 70, never a traceback."""
 
 from __future__ import annotations
 

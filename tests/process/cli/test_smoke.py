@@ -81,7 +81,7 @@ def test_a_mistake_is_reported_with_a_next_step_before_any_host_is_asked(
 
 @pytest.mark.parametrize("hosts", [["node1"], ["--hostfile", "hosts"], []])
 def test_an_interpreter_on_hosts_needs_an_absolute_path(hosts: list[str], tmp_path: Path) -> None:
-    """Hosts do not start in the folder of the person who types."""
+    """Hosts do not start in the folder where the command is typed."""
     ran = doctor("smoke", *hosts, "--python", "env/bin/python", cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "--python env/bin/python: give the whole path, as it is on the hosts." in ran.stderr
@@ -157,14 +157,14 @@ def test_options_that_do_not_fit_the_ranks_of_the_run(arguments: list[str], word
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A run that was made once, and its recording, which tells it again as often as one likes."""
+    """A run that was made once, and its recording, which can be replayed any number of times."""
 
     ran: subprocess.CompletedProcess[str]
     report: bytes
     recording: Path
 
     def again(self, *arguments: str, columns: int = 100) -> str:
-        """What a log file gets."""
+        """The output that a log file gets."""
         ran = doctor("smoke", "--replay", str(self.recording), *arguments, env={"COLUMNS": str(columns)})
         no_go = "doctor: no go: " if "-q" in arguments and ran.returncode else ""
         assert ran.stderr.partition("smoke-")[0] == no_go
@@ -245,7 +245,7 @@ def test_a_run_that_hangs(hung: Kept) -> None:
 def test_a_log_gets_plain_lines(
     name: str, columns: int, more: tuple[str, ...], request: pytest.FixtureRequest
 ) -> None:
-    """No colour, no blanks at line ends, and nothing wider than it may be but commands to copy."""
+    """No colour, no blanks at line ends, and no lines that are too wide, except commands to copy."""
     kept: Kept = request.getfixturevalue(name)
     lines = kept.again(*more, columns=columns).splitlines()
     commands = {row for found in json.loads(kept.report)["findings"] for row in _commands(found)}
@@ -264,7 +264,7 @@ class Running:
     below: list[psutil.Process] = field(default_factory=list)
 
     def await_word(self, word: str) -> None:
-        """`-v` tells a log what begins."""
+        """Wait until `-v` prints a line with this word."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             if re.search(word, line):
@@ -327,12 +327,12 @@ def test_an_interrupted_training_shows_what_is_known(
 def test_a_second_signal_at_any_time(
     number: signal.Signals, between: float, training: Callable[[], Running]
 ) -> None:
-    """The second signal may come at any time: the code stays, something is said, nothing is left."""
+    """The second signal may come at any time: the exit code stays, a message is printed, nothing is left."""
     running = training()
     running.process.send_signal(number)
     time.sleep(between)
     running.process.send_signal(number)
     shown, errors = running.end()
-    # What comes after the report ends the interpreter itself; a shell reads both as 128 + number.
+    # A signal after the report ends the interpreter itself; a shell reads both as 128 + number.
     assert running.process.returncode in (128 + number, -number)
     assert ("Interrupted." in shown) or ("doctor: interrupted before the report was made." in errors)

@@ -1,4 +1,4 @@
-"""A host that has only busybox: a fact is what it is elsewhere, or missing with a reason, never wrong."""
+"""A host that has only busybox: a fact is the same as elsewhere, or missing with a reason, never wrong."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def values(shell: str, env: dict[str, str]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def busybox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """All facts where every command is an applet; sbin is cut off by names that fail there."""
+    """All facts on a host where every command is an applet; sbin is hidden by names that fail."""
     folder = tmp_path_factory.mktemp("applets")
     applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
     for applet in applets:

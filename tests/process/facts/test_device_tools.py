@@ -1,4 +1,4 @@
-"""The loop of shell that calls the tools of devices, really run by shells, with tools that misbehave."""
+"""The shell loop that calls the tools of devices, run by real shells, with tools that misbehave."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def script(fact: Fact[Any]) -> str:
 
 
 class Tool:
-    """A tool of our own in a folder, with devices beside it; it notes how it was called."""
+    """A tool of our own in a folder, together with devices; it logs its calls."""
 
     def __init__(self, folder: Path, shell: str) -> None:
         self.folder, self.shell = folder, shell
@@ -144,7 +144,7 @@ def test_after_two_that_hang_no_more_are_asked(tool: Tool) -> None:
 
 @shells
 def test_a_call_that_cannot_be_killed_loses_only_its_own_answer(tool: Tool) -> None:
-    """As one that waits inside the kernel: `timeout` waits with it."""
+    """Like a call that waits inside the kernel: `timeout` waits with it."""
     real = shutil.which("timeout")
     tool.says("[ $2 = 0 ] && exec sleep 60; echo 'link status: UP'")
     (tool.folder / "bin" / "timeout").unlink(missing_ok=True)
@@ -188,7 +188,7 @@ def test_nothing_is_called_once_the_controller_is_gone(tool: Tool) -> None:
 
 @shells
 def test_only_getters_are_called(tool: Tool) -> None:
-    """By any fact; -inet6 only where there is no address."""
+    """For every fact; -inet6 only if there is no address."""
     tool.says("echo 'Get ipconf failed, because no ip was preset there!'; exit 3")
     facts = [fact for fact in vars(network).values() if isinstance(fact, Fact) and fact.name != "hccn-conf"]
     for fact in facts:
@@ -224,7 +224,7 @@ def test_other_products_are_not_asked_for_the_ports_of_a_950(tool: Tool) -> None
 
 @shells
 def test_what_came_before_the_fact_was_stopped_is_kept(tool: Tool) -> None:
-    """And what still runs then does not hold up the probe."""
+    """A call that still runs then does not delay the probe."""
     tool.says("[ $2 = 2 ] && exec sleep 60; echo 'link status: UP'")
     fact: Fact[Any] = replace(
         NPU_LINKS,

@@ -1,4 +1,4 @@
-"""Versions, Python and the environment, asked by a real shell."""
+"""Versions, Python and the environment, read by a real shell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.captures import printed
 
 
 def look(path: Path) -> Python:
-    """What the probe's question says of this interpreter, with a folder on its PYTHONPATH."""
+    """What the probe finds out about this interpreter, with a folder on its PYTHONPATH."""
     assert isinstance(PYTHON.command, Run)
     shell = PYTHON.command.text(Ask("a", python=sys.executable))
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(path), "LC_ALL": "C"}

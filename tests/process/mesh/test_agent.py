@@ -24,7 +24,7 @@ TOKEN = "c0ffee"
 
 
 def interpreter(version: str) -> str | None:
-    """A Python of this version on this machine, beside shims that may point nowhere."""
+    """A Python of this version on this machine; some shims may point nowhere."""
     found = [shutil.which(f"python{version}")]
     found += map(
         str,
@@ -87,7 +87,7 @@ def can_bind(address: str, port: int) -> bool:
 
 @contextlib.contextmanager
 def full_backlog() -> Iterator[int]:
-    """A port whose queue is full: the kernel drops whoever knocks, as a firewall would."""
+    """A port whose queue is full: the kernel drops new connections, as a firewall would."""
     with (
         socket.create_server(("127.0.0.2", 0), backlog=0) as server,
         socket.create_connection(server.getsockname()),

@@ -143,7 +143,7 @@ def test_a_host_with_only_bash_connects_and_says_so(tmp_path: Path) -> None:
 
 
 class Scripted:
-    """A session whose one host answers from a table: what was asked (a pattern) -> what it prints."""
+    """A session whose only host answers from a table: request (a pattern) -> output."""
 
     def __init__(self, answers: dict[str, str], first: list[Line | Ended] | None = None) -> None:
         self.answers = answers

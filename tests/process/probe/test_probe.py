@@ -48,7 +48,7 @@ def program(folder: Path, name: str, text: str) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """One that an ordinary user may enter, as it may not enter pytest's own."""
+    """A folder that an ordinary user may enter; pytest's own it may not."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -57,7 +57,7 @@ def folder() -> Iterator[Path]:
 @shells
 def test_output_and_exit_code_arrive_as_they_are(shell: str) -> None:
     facts = [
-        fact("slow", "sleep 0.2; echo later", slow=True),  # in the pipe that is no command's stdin
+        fact("slow", "sleep 0.2; echo later", slow=True),  # in the pipe that is not the stdin of a command
         fact("plain", "echo hello"),
         fact("quoted", "echo 'it'\"'\"'s' \"$((1 + 1))\" \\$HOME; printf '%s\\n' 'a  b'"),
         fact("no-newline", "printf abc"),
@@ -131,7 +131,7 @@ def test_a_slow_fact_that_cannot_be_stopped_loses_only_itself(
     facts = [
         fact(
             "dead", "setsid sleep 60 & exit", slow=True, timeout=70
-        ),  # out of reach of any signal of the probe
+        ),  # cannot be reached by any signal of the probe
         fact("names", "echo names", slow=True),
         fact("quick", "echo quick"),
         fact(LAST, "echo last"),
@@ -201,7 +201,7 @@ def test_a_lost_controller_ends_everything(shell: str) -> None:
 @shells
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_request_to_end_ends_everything(shell: str, number: signal.Signals) -> None:
-    """Also what `timeout` put into groups of their own."""
+    """Also processes that `timeout` put into their own groups."""
     process = start(
         [fact("slow", "sleep 63", slow=True, timeout=90), fact("one", "sleep 64", timeout=90)], shell
     )

@@ -1,4 +1,4 @@
-"""A mistake in what a job script asks for ends the run before any host is asked."""
+"""A mistake in the options of a job script ends the run before any host is asked."""
 
 from __future__ import annotations
 

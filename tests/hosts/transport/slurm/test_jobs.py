@@ -27,7 +27,7 @@ def script(options: str = "", nodes: int = 4, where: str = "") -> str:
 
 
 def firewall(host: Host) -> None:
-    """Slurm gets through, and a rendezvous does not."""
+    """A firewall that passes Slurm but not a rendezvous."""
     host.nft(
         f"""table inet closed {{ chain in {{ type filter hook input priority 0; policy accept;
         iif eth0 tcp dport != {{ 22, {DAEMON} }} ct state new drop; }}
@@ -61,7 +61,7 @@ def test_three_faults_at_once_are_told_apart_and_nothing_trains(slurm: Slurm) ->
 
 
 def test_a_hanging_rank_stops_the_job_unless_three_hosts_suffice(slurm: Slurm) -> None:
-    """Both decisions are of the same run."""
+    """Both decisions use the same run."""
     job = submit(
         slurm,
         script(f"{HANGS} --need-hosts 3 --save $JOB/run --healthy-hosts $JOB/healthy", 3, "-w $JOB/healthy"),

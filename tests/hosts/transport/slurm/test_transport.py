@@ -25,7 +25,7 @@ def report(job: Job) -> dict[str, Any]:
 
 
 def check(*arguments: str) -> str:
-    """As a script's line; the exit code is in the file `code`."""
+    """The command as a line of a script; the exit code goes to the file `code`."""
     words = shlex.join(["doctor", "check", *arguments])
     return f"{words} --json $JOB/report --save $JOB/recording; echo $? >$JOB/code\n"
 
@@ -71,7 +71,7 @@ def test_a_dead_slurmd_takes_out_its_host_only(slurm: Slurm) -> None:
 
 
 def test_what_slurm_says_of_a_node_is_the_reason(slurm: Slurm) -> None:
-    """It is not even tried there."""
+    """Such a node is not even tried."""
     down = "scontrol update nodename=node3 state=down reason='bad fan'\n"
     job = submit(slurm, down + check(), "--no-kill")
     found = report(job)
@@ -90,7 +90,7 @@ def test_an_ended_allocation_blames_no_host(slurm: Slurm) -> None:
 
 @pytest.fixture
 def allocation(tmp_path: Path) -> dict[str, str]:
-    """An environment as in a job, with an srun that nobody is to call."""
+    """An environment as in a job, with an srun that must not be called."""
     srun = tmp_path / "srun"
     srun.write_text(f"#!/bin/sh\n: >{tmp_path}/called\nexit 1\n")
     srun.chmod(0o755)

@@ -1,4 +1,4 @@
-"""Hosts that cannot be asked, or not to the end: each way of failing alone, with the real sshd."""
+"""Hosts that cannot be examined, or only in part: each failure alone, with the real sshd."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_name_that_cannot_be_resolved(examine: Examiner) -> None:
 
 @pytest.fixture
 def forgotten(lab: Lab) -> Iterator[Host]:
-    """A host that the controller has never met."""
+    """A host that is missing from the controller's known_hosts."""
     known = lab.known_hosts.read_text()
     host = victim(lab, "any", "unknown key")
     lab.known_hosts.write_text("".join(x for x in known.splitlines(True) if not x.startswith(host.name)))
@@ -144,7 +144,7 @@ def test_three_unreachable_hosts_of_four_are_one_finding(lab: Lab, examine: Exam
     assert (outcome.code, outcome.hosts("healthy")) == (1, {"node3"})
 
 
-# The answer began and did not end. What is missing was not looked at, and among it what must be known.
+# The answer began and did not end. The missing facts were not examined, among them essential ones.
 
 
 @pytest.mark.parametrize(

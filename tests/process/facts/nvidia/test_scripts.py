@@ -1,4 +1,4 @@
-"""The scripts that ask of NVIDIA GPUs and InfiniBand ports, run by the shells of this machine."""
+"""The scripts that read NVIDIA GPUs and InfiniBand ports, run by the shells of this machine."""
 
 from __future__ import annotations
 

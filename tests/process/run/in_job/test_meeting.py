@@ -1,4 +1,4 @@
-"""Ranks on one machine find each other by `--in-job`, and none of them waits for ever."""
+"""Ranks on one machine find each other with `--in-job`, and none of them waits for ever."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check(ranks: Ranks, *more: str) -> list[str]:
 
 
 def absent(ranks: Ranks) -> dict[str, Any]:
-    """The one finding, which is of a rank that is not there."""
+    """The only finding, which is about a missing rank."""
     report = json.loads(ranks.report.read_bytes())
     assert [found["check"] for found in report["findings"]] == ["host-unreachable"]
     found: dict[str, Any] = report["findings"][0]
@@ -128,7 +128,7 @@ def test_when_rank_0_is_stopped_the_others_report_it(make_ranks: Callable[[int],
 
 
 def test_ports_of_other_programs_are_skipped(make_ranks: Callable[[int], Ranks]) -> None:
-    """One that says nothing we know, and somebody who knocks at ours without the job's token."""
+    """One program answers with nothing known, and another connects to our port without the job's token."""
     ranks = make_ranks(3)
     first, second, *_ = read_job_rank(ranks.environment(1)).ports
     with socket.create_server(("", first)) as foreign:

@@ -1,4 +1,4 @@
-"""The smoke agent for real, on this machine: what it says of ranks that do as they are told."""
+"""The real smoke agent on this machine: what it reports about ranks that a test controls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def agent(tmp_path: Path) -> Iterator[Open]:
 
 
 def test_a_whole_run_with_torch(agent: Open) -> None:
-    """Its store, its pipes, its order of answers."""
+    """The store, the pipes and the order of answers of a whole run."""
     meet = (
         "import torch.distributed as dist\n"
         "where = json.loads(os.read(go, 4096))\n"
@@ -99,7 +99,7 @@ def test_pages_show_where_ranks_are(agent: Open) -> None:
     moving = run.page(lambda row: row["page"][2] == 5 and row["page"][0] > 20)
     assert moving["ranks"][0]["page"][1] == pid
     assert moving["ranks"][0]["page"][5:10] == [1, 1, 1, 1, 4]
-    assert moving["gap"] < 0.5  # that of the phase before does not count
+    assert moving["gap"] < 0.5  # the gap of the previous phase does not count
     assert moving["ranks"][0]["disturbed"] is None
 
 
@@ -232,7 +232,7 @@ def test_all_events_of_a_rank_come_before_its_exit(agent: Open) -> None:
 
 
 def test_through_a_transport() -> None:
-    """Closing it ends the run, which ends with its last line."""
+    """Closing the session ends the run, which ends with its last line."""
     transport = LocalTransport()
     session = transport.open({"here": smoke_script(sys.executable)})
     heard = []

@@ -1,4 +1,4 @@
-"""However a smoke agent ends, and in whatever phase, nothing of its run is left."""
+"""However and in whatever phase a smoke agent ends, nothing of its run is left."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _stopped(run: Agent) -> None:
 
 
 def _with_families(run: Agent) -> None:
-    """Ranks that have started processes of their own, in sessions of their own."""
+    """Ranks that have started processes in new sessions."""
     run.start(2, "subprocess.Popen(['sleep', '600'], start_new_session=True); say(ev='two'); time.sleep(600)")
     run.event("two")
     run.event("two")
@@ -139,7 +139,7 @@ def test_an_agent_ends_when_its_lease_is_not_renewed(agent: Open) -> None:
 def test_a_controller_that_does_not_read_delays_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent goes on watching its lease beside a full pipe."""
+    """The agent goes on watching its lease although a pipe is full."""
     run = Agent(tmp_path)
     try:
         script = smoke_script(sys.executable, {"rank": RANK})
@@ -194,7 +194,7 @@ def test_a_process_that_cannot_be_killed_is_named(
 ) -> None:
     monkeypatch.setattr(program, "end_children", lambda _: [(123, state)])
     program.SmokeAgent(b"", 0).end()
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0  # an agent that does not serve ends nobody
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0  # an agent that does not serve ends no process
     assert capfd.readouterr().out.splitlines() == [
         f'{{"say":"trouble","text":"process 123 cannot be killed ({why})"}}',
         '{"say":"bye"}',

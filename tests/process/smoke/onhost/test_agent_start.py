@@ -1,4 +1,4 @@
-"""How a smoke agent starts its ranks, and what it says when it cannot."""
+"""How a smoke agent starts its ranks, and what it reports when it cannot."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_rank_holds_only_its_own_pipes(agent: Open) -> None:
 
 
 def test_when_threads_run_each_rank_gets_its_own_interpreter(agent: Open) -> None:
-    """A child that is forked beside a thread may wait for a lock for ever."""
+    """A child that is forked while threads run may wait for a lock for ever."""
     torch = "import threading, time; __version__ = '1'\n"
     torch += "threading.Thread(target=time.sleep, args=(600,)).start()"
     run = agent(torch=torch)

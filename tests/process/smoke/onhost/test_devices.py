@@ -1,4 +1,4 @@
-"""The devices of ranks. nccl and hccl are tried against stand-ins that have the names of the real modules."""
+"""The devices of ranks. nccl and hccl are tested with stand-ins that have the names of the real modules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from doctor.smoke.onhost.devices import Cuda, Device, NpuDevice, device_of
 
 
 class Api:
-    """What torch.cuda and torch_npu.npu have in common; remembers what it was asked."""
+    """The common part of torch.cuda and torch_npu.npu; remembers its calls."""
 
     def __init__(self, product: str) -> None:
         self.asked: list[tuple[str, Any]] = []

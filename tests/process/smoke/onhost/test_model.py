@@ -1,4 +1,4 @@
-"""The model and the training of the smoke run in this process: a world of one, and a cut over threads."""
+"""The model and the training of the smoke run in this process: a world of one, and a split over threads."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from doctor.smoke.onhost.train import Trainer
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """As in a rank; torch's threads wait for each other where there are fewer cores than ranks."""
+    """Use one thread, as a rank does; torch's threads wait for each other if there are fewer cores than
+    ranks.
+    """
     torch.set_num_threads(1)
 
 
 class Alone:
-    """A trainer of a world of one, and what it said."""
+    """A trainer of a world of one, and its events."""
 
     def __init__(self, kind: type[Trainer] = Trainer, steps: int = 30) -> None:
         self.said: list[dict[str, Any]] = []
@@ -113,7 +115,7 @@ def test_the_update_is_adam() -> None:
     assert torch.allclose(trainer.model.flat.double(), expected, atol=1e-6)
 
 
-# The cut over ranks, in threads.
+# The split over ranks, in threads.
 
 
 class Threads(Comm):
@@ -136,7 +138,7 @@ class Threads(Comm):
 
 
 def cut(name: str, whole: torch.Tensor, tp: int, place: int) -> torch.Tensor:
-    """The part of a parameter that a rank of Megatron-LM's cut holds."""
+    """The part of a parameter that a rank holds in Megatron-LM's split."""
     if name.endswith("qkv"):
         heads = whole.view(3, HEADS, -1, WIDTH)
         return heads[:, place * HEADS // tp : (place + 1) * HEADS // tp].reshape(-1, WIDTH)

@@ -1,4 +1,4 @@
-"""What OpenSSH and we write into known_hosts, each read by the other."""
+"""The known_hosts entries of OpenSSH and ours, each read by the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way in which a host cannot be asked, told apart, with what to type next."""
+"""Every way in which a host cannot be reached, each recognised, with the command to type next."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nobody's own keys, known hosts or agent."""
+    """A home without keys, known hosts or agent of a user."""
     folder = tmp_path / "my home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))

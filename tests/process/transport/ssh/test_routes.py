@@ -1,4 +1,4 @@
-"""The ways to a host: jump hosts, ProxyCommand, agents and certificates, and a mixture of SSH and local."""
+"""Routes to a host: jump hosts, ProxyCommand, agents and certificates, and a mixture of SSH and local."""
 
 from __future__ import annotations
 

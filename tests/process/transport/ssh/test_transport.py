@@ -1,4 +1,4 @@
-"""What is said over SSH: scripts, sessions, limits, reuse, and letting go."""
+"""What happens over SSH: scripts, sessions, limits, reuse, and closing."""
 
 from __future__ import annotations
 

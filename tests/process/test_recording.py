@@ -20,7 +20,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "run.json"
 
 
-class Nobody:
+class UnusedTransport:
     """A transport that is never used; a collection needs one."""
 
     name = "ssh"
@@ -43,7 +43,7 @@ def test_no_secret_is_saved(file: Path, monkeypatch: pytest.MonkeyPatch) -> None
         expect={},
         facts=facts,
     )
-    collection = Collection(order, Nobody(), lambda *_: None)  # type: ignore[arg-type]
+    collection = Collection(order, UnusedTransport(), lambda *_: None)  # type: ignore[arg-type]
     collection.heard["here"] = said
     save(collection.recording(), file)
     text = file.read_text()

@@ -187,7 +187,7 @@ def _seats(found: Iterable[Found]) -> set[Seat]:
     return {(place["host"], place["device"]) for place in places if place["device"] is not None}
 
 
-def mend(lab: Lab, found: Found) -> None:
+def apply_remedy(lab: Lab, found: Found) -> None:
     """Run the commands of the finding on the hosts that it names."""
     for host in found["hosts"]:
         for command in found["remedy"]["commands"]:

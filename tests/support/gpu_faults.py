@@ -87,7 +87,7 @@ def prove(fault: GpuFault, name: str, examine: GpuExaminer) -> Outcome:
     return outcome
 
 
-def untold(outcome: Outcome, host: str) -> dict[str, str]:
+def undecided_on(outcome: Outcome, host: str) -> dict[str, str]:
     """Check -> the reason why it could not decide on this host."""
     found = outcome.report["findings"]
     return {f["check"]: f["summary"] for f in found if f["status"] == "unknown" and host in f["hosts"]}

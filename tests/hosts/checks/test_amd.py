@@ -22,7 +22,7 @@ from tests.support.faults import (
     some_of,
     words,
 )
-from tests.support.gpu_faults import ALL, left_out, untold
+from tests.support.gpu_faults import ALL, left_out, undecided_on
 from tests.support.npu_faults import assert_says
 
 EIGHT = (*ALONE, "--expect", "devices=8")
@@ -258,7 +258,7 @@ def test_amd_smi_refuses_a_login_outside_its_groups(examine: AmdExaminer) -> Non
     host.put("outside_groups", NOT_IN_GROUPS)
     outcome = examine(*ALONE)
     assert_healthy(outcome, {"amd-ras"})
-    assert untold(outcome, host.host.name).keys() == {"amd-ras"}
+    assert undecided_on(outcome, host.host.name).keys() == {"amd-ras"}
     assert any(call.startswith("rocm-smi") for call in host.calls)
 
 
@@ -267,7 +267,7 @@ def test_without_either_tool_no_host_is_healthy(examine: AmdExaminer) -> None:
     host.do("rm /usr/bin/amd-smi /usr/bin/rocm-smi")
     outcome = examine(*ALONE)
     assert_healthy(outcome, OF_SMI)
-    assert untold(outcome, host.host.name).keys() == OF_SMI
+    assert undecided_on(outcome, host.host.name).keys() == OF_SMI
 
 
 def test_tools_that_hang(examine: AmdExaminer) -> None:
@@ -277,7 +277,7 @@ def test_tools_that_hang(examine: AmdExaminer) -> None:
     outcome = examine(*ALONE)
     (found,) = assert_only(outcome, "amd-unhealthy", [host.host.name], "warn", devices=())
     assert "amd-smi does not answer" in words(found)
-    assert untold(outcome, host.host.name).keys() == OF_SMI - {"amd-unhealthy"}
+    assert undecided_on(outcome, host.host.name).keys() == OF_SMI - {"amd-unhealthy"}
     host.host.await_that(lambda: not host.host.leftovers(before), "clean end")
 
 
@@ -290,7 +290,7 @@ def test_garbage_is_never_healthy(text: str, examine: AmdExaminer) -> None:
     for name in ("static", "metric", "process", "bad-pages"):
         host.put(name, text)
     outcome = examine(*ALONE)
-    told = untold(outcome, host.host.name)
+    told = undecided_on(outcome, host.host.name)
     assert {"amd-ras", "amd-busy"} <= told.keys()
     named = {f["check"] for f in outcome.trouble if f["hosts"] == [host.host.name]}
     assert named & {"amd-unhealthy", "amd-missing"} or "amd-unhealthy" in told

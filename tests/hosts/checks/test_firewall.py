@@ -12,9 +12,9 @@ from tests.support.faults import (
     HEAD,
     Examiner,
     Fault,
+    apply_remedy,
     assert_healthy,
     assert_only,
-    mend,
     prove,
     some_of,
     victim,
@@ -83,7 +83,7 @@ FAULTS = {
 )
 def test_found_in_the_rules_and_fixed_by_the_remedy(name: str, examine: Examiner) -> None:
     outcome = prove(FAULTS[name], name, examine)
-    mend(examine.lab, outcome.trouble[0])
+    apply_remedy(examine.lab, outcome.trouble[0])
     assert_healthy(examine(*ALONE))
 
 
@@ -92,7 +92,7 @@ def test_a_failed_connection_is_a_symptom_of_the_firewall(examine: Examiner) -> 
     found, *symptoms = prove(Fault(fault.check, fault.inject, args=()), "symptom", examine).trouble
     assert [each["check"] for each in symptoms] == ["port-unreachable"]
     assert symptoms[0]["because"] == found["id"]
-    mend(examine.lab, found)
+    apply_remedy(examine.lab, found)
     assert_healthy(examine())
 
 
@@ -171,5 +171,5 @@ def test_connections_blame_no_host_when_all_hosts_drop_them(lab: Lab, examine: E
     assert {len(each["hosts"]) for each in (head, others)} == {1, 3}
     for found in (head, others):
         assert "from all other hosts" in found["actual"]
-        mend(lab, found)
+        apply_remedy(lab, found)
     assert_healthy(examine())

@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab.gpus import Gpus
 from tests.support.faults import ALONE, assert_healthy, assert_only, some_of, words
-from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, prove, three_hosts, untold, victim
+from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, prove, three_hosts, undecided_on, victim
 
 OF_SMI = {"gpu-unhealthy", "gpu-busy", "gpu-ecc", "nvlink-down"}
 OF_ROOT = {"firewall-blocks", "kernel-log", "gpu-xid"}
@@ -44,7 +44,7 @@ def test_it_hangs(examine: GpuExaminer) -> None:
     assert "nvidia-smi does not answer" in words(silent)
     assert silent["confidence"] == "suspect"
     assert busy["where"][0]["device"] == 3
-    told = {name: untold(outcome, name) for name in examine.gpus.lab.names}
+    told = {name: undecided_on(outcome, name) for name in examine.gpus.lab.names}
     assert told["node1"].keys() == OF_SMI - {"gpu-unhealthy"}
     assert told["node1"]["gpu-busy"] == "nvidia-smi did not answer within 10 s"
     assert told["node2"] == {"nvlink-down": "nvlinks: nvidia-smi did not answer within 6 s"}
@@ -61,7 +61,7 @@ def test_it_is_not_installed(examine: GpuExaminer) -> None:
     host.do("rm /usr/bin/nvidia-smi")
     outcome = examine(*ALONE)
     assert_healthy(outcome, OF_SMI)
-    told = untold(outcome, "node2")
+    told = undecided_on(outcome, "node2")
     assert {why.partition(": ")[2] for why in told.values()} == {"its command is not installed there"}
     assert told.keys() == OF_SMI
     host.stop_fabric_manager()
@@ -91,7 +91,7 @@ def test_what_an_ordinary_user_cannot_read_is_unknown(examine: GpuExaminer) -> N
     outcome = examine(user="trainee")
     assert_healthy(outcome, OF_ROOT)
     for name in examine.gpus.lab.names:
-        assert all("needs root (--sudo uses sudo -n)" in why for why in untold(outcome, name).values())
+        assert all("needs root (--sudo uses sudo -n)" in why for why in undecided_on(outcome, name).values())
 
 
 ORDINARY = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
-from tests.support.faults import ALONE, Found, assert_healthy, assert_only, mend, one_of_each, words
+from tests.support.faults import ALONE, Found, apply_remedy, assert_healthy, assert_only, one_of_each, words
 from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, assert_says, prove
 
 
@@ -96,7 +96,7 @@ def test_the_remedy_fixes_a_device_that_lost_its_settings(examine: NpuExaminer) 
         r"-ip -s address 10\.20\.3\.13 netmask 255\.255\.0\.0",
     )
     for each in found:
-        mend(rack.lab, each)
+        apply_remedy(rack.lab, each)
     assert npu.address == fine
     assert rack.setters == (("node3", "-i 3 -cfg recovery"),)
     npu.host.forget_calls()

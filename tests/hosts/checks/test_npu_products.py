@@ -40,13 +40,13 @@ def racks() -> Iterator[Callable[[str], Rack]]:
 def fitted(racks: Callable[[str], Rack], tmp_path: Path) -> Fitted:
     """Healthy hosts of a product."""
 
-    def mended(product: str) -> NpuExaminer:
+    def healthy_again(product: str) -> NpuExaminer:
         rack = racks(product)
         rack.lab.reset()
         rack.reset()
         return NpuExaminer(rack, tmp_path)
 
-    return mended
+    return healthy_again
 
 
 @pytest.mark.parametrize(

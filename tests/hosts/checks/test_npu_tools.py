@@ -36,7 +36,7 @@ def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
     return NpuExaminer(rack, tmp_path)
 
 
-def untold(outcome: Outcome, host: str) -> dict[str, str]:
+def undecided_on(outcome: Outcome, host: str) -> dict[str, str]:
     """Check -> the reason why it could not decide on this host."""
     found = outcome.report["findings"]
     return {f["check"]: f["summary"] for f in found if f["status"] == "unknown" and host in f["hosts"]}
@@ -81,7 +81,7 @@ def test_a_query_hangs_on_one_device(examine: NpuExaminer) -> None:
     host = victim(examine.rack, name).host.name
     outcome = prove(HUNG_ONCE, name, examine)
     why = "device 3: hccn_tool did not answer within 4 s"
-    assert untold(outcome, host) == {"device-tls-mismatch": why}
+    assert undecided_on(outcome, host) == {"device-tls-mismatch": why}
 
 
 def test_tools_that_never_answer(examine: NpuExaminer) -> None:
@@ -93,7 +93,7 @@ def test_tools_that_never_answer(examine: NpuExaminer) -> None:
     deaf.hang(deaf=True)
     smi.hang_smi()
     outcome = examine(*FABRIC)
-    told = {host.host.name: untold(outcome, host.host.name) for host in rack}
+    told = {host.host.name: undecided_on(outcome, host.host.name) for host in rack}
     assert_healthy(outcome, OF_HCCN | OF_SMI)
     assert told["node1"].keys() - {"device-unreachable"} == OF_HCCN - {"device-unreachable"}
     assert told["node2"].keys() - {"device-unreachable"} == OF_HCCN - {"device-unreachable"}
@@ -116,14 +116,14 @@ def test_tools_that_are_not_installed(examine: NpuExaminer) -> None:
     rack["node3"].without_smi()
     outcome = examine(*FABRIC)
     assert_healthy(outcome, OF_HCCN | OF_SMI)
-    assert {name: set(untold(outcome, name)) for name in rack.lab.names} == {
+    assert {name: set(undecided_on(outcome, name)) for name in rack.lab.names} == {
         "node1": OF_HCCN,
         "node2": OF_THE_FILE | {"device-unreachable"},  # no device is left to be pinged
         "node3": OF_SMI | {"device-unreachable"},  # whether it is busy is not known
     }
-    told = untold(outcome, "node1") | untold(outcome, "node3")
+    told = undecided_on(outcome, "node1") | undecided_on(outcome, "node3")
     assert all(why.endswith(": its command is not installed there") for why in told.values())
-    assert untold(outcome, "node2") == {
+    assert undecided_on(outcome, "node2") == {
         "device-ip-not-applied": "hccn-conf: /etc/hccn.conf is not there",
         "device-unreachable": "npu-pings: none of its NPUs had another host's to ping",
     }
@@ -134,7 +134,7 @@ def test_what_an_ordinary_user_cannot_read_is_unknown(examine: NpuExaminer) -> N
     assert_healthy(outcome, OF_HCCN | OF_ROOT)
     assert not [call for host in examine.rack for call in host.calls if not call.startswith("npu-smi")]
     for name in examine.rack.lab.names:
-        assert all("needs root (--sudo uses sudo -n)" in why for why in untold(outcome, name).values())
+        assert all("needs root (--sudo uses sudo -n)" in why for why in undecided_on(outcome, name).values())
 
 
 def test_an_ordinary_user_finds_what_needs_no_root(examine: NpuExaminer) -> None:

@@ -725,8 +725,8 @@ def test_timeouts_that_do_not_fit(env: dict[str, str | int], name: str, value: i
     assert problem.commands == (f"export {name}={value}",)
     assert problem.expected
     assert problem.actual
-    mended = read(tmp_path, dump({**env, name: value}))
-    assert judged(TIMEOUTS, [mended]) == ([], ""), "what the finding says to type is right"
+    corrected = read(tmp_path, dump({**env, name: value}))
+    assert judged(TIMEOUTS, [corrected]) == ([], ""), "the commands of the finding are right"
 
 
 @pytest.mark.parametrize(

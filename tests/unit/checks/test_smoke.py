@@ -139,7 +139,7 @@ def test_the_subject_names_ranks_and_devices(name: str) -> None:
     assert problem.subject == subject
 
 
-def test_a_charge_against_nobody_shows_where_it_is_seen_and_blames_no_host() -> None:
+def test_a_charge_without_culprit_shows_where_it_is_seen_and_blames_no_host() -> None:
     results = judged(run(charge("smoke-loss-stall"), charge("smoke-hang", victims=(0, 1, 2))))
     by_check = {r.check: r for r in results if r.problem}
     assert by_check["smoke-loss-stall"].hosts == by_check["smoke-hang"].hosts == ()

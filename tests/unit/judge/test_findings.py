@@ -25,7 +25,7 @@ CHECKS = {
         made("cause"),
         made("symptom", "cause"),
         made("echo", "symptom"),
-        made("plain", remedy="mend-it"),
+        made("plain", remedy="fix-it"),
     )
 }
 
@@ -37,12 +37,12 @@ def result(check: str, hosts: str, status: Status = FAIL, **problem: Any) -> Res
     return Result(check, tuple(hosts), status, problem.get("reason", "because"))
 
 
-def mend(name: str, values: Values) -> Remedy | None:
+def fill_remedy(name: str, values: Values) -> Remedy | None:
     return Remedy(name, (f"{name} {dict(values)}",))
 
 
 def folded(results: Iterable[Result], views: Mapping[str, View] | None = None) -> tuple[Finding, ...]:
-    return fold_findings(list(results), CHECKS, Views(views or {}), mend)
+    return fold_findings(list(results), CHECKS, Views(views or {}), fill_remedy)
 
 
 def shown(found: Iterable[Finding]) -> list[tuple[str, str, str | None]]:
@@ -102,8 +102,8 @@ def test_places_without_a_host_get_that_of_the_finding() -> None:
 @pytest.mark.parametrize(
     ("problem", "remedy"),
     [
-        ({}, Remedy("mend-it", ("mend-it {}",))),
-        ({"values": {"x": 1}}, Remedy("mend-it", ("mend-it {'x': 1}",))),
+        ({}, Remedy("fix-it", ("fix-it {}",))),
+        ({"values": {"x": 1}}, Remedy("fix-it", ("fix-it {'x': 1}",))),
         ({"remedy": "other"}, Remedy("other", ("other {}",))),
         ({"commands": ("ls",), "remedy": "other"}, Remedy("by-hand-plain", ("ls",))),
     ],
@@ -178,7 +178,7 @@ def test_a_sure_cause_clears_the_other_suspects() -> None:
 
 def test_checks_that_explain_each_other_are_all_kept() -> None:
     circle = {"x": made("x", "y"), "y": made("y", "x")}
-    found = fold_findings([result("x", "a"), result("y", "a")], circle, Views({}), mend)
+    found = fold_findings([result("x", "a"), result("y", "a")], circle, Views({}), fill_remedy)
     assert sorted(f.check for f in found) == ["x", "y"]
 
 

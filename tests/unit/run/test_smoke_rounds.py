@@ -44,7 +44,7 @@ def interrupted(plan: SmokePlan) -> SmokeResult:
     return with_end(healthy(plan), "interrupted")
 
 
-def nobody_named(plan: SmokePlan) -> SmokeResult:
+def without_culprit(plan: SmokePlan) -> SmokeResult:
     """All ranks wait inside one collective, and the sockets show nothing."""
     return frozen(plan, {}, blocked=lambda _, entry: entry.phase == "train" and entry.call.step == 5)
 
@@ -175,7 +175,7 @@ def test_a_run_is_repeated_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> Non
     assert stage.ran[1][0].head == "node2"
 
 
-@pytest.mark.parametrize("outcome", [nobody_named, interrupted, well])
+@pytest.mark.parametrize("outcome", [without_culprit, interrupted, well])
 def test_a_run_is_not_repeated_when_no_host_is_named(
     monkeypatch: pytest.MonkeyPatch, outcome: Outcome
 ) -> None:

@@ -47,7 +47,7 @@ def test_a_healthy_allocation_trains(slurm: Slurm) -> None:
     assert "Smoke  8 ranks (4 hosts × 2), gloo" in job.output
 
 
-def test_three_faults_at_once_are_told_apart_and_nothing_trains(slurm: Slurm) -> None:
+def test_three_faults_at_once_are_distinguished_and_nothing_trains(slurm: Slurm) -> None:
     firewall(slurm.lab["node2"])
     slurm.lab["node3"].shm("16m")
     slurm.stop_node(slurm.lab["node4"])

@@ -345,7 +345,7 @@ def test_exit_code_0_is_proof(data: st.DataObject, damage: str) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=3000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(data=st.data(), damage=st.sampled_from(list(DAMAGES)))
 def test_exit_code_0_is_proof_in_many_more_cases(data: st.DataObject, damage: str) -> None:
     _check(data, damage)

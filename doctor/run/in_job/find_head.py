@@ -101,10 +101,10 @@ def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHe
     """Raises Stranger or OSError."""
     mine = Introduction(seat.token, endpoint(connection.getpeername()))
     said = mine.answer(_line(connection, until))
+    sure = bool(seat.secret) or peer_is_ours(connection) is True  # somebody has accepted it by now
     connection.settimeout(_left(until))
     connection.sendall(said)
     seals = mine.confirm(_line(connection, until))
-    sure = bool(seat.secret) or peer_is_ours(connection) is True
     return FoundHead(connection, seals, mine.there, sure)
 
 

@@ -7,6 +7,7 @@ whole of it, and when too many knock at once, the one that has been at it longes
 from __future__ import annotations
 
 import contextlib
+import math
 import selectors
 import socket
 import threading
@@ -18,14 +19,16 @@ import msgspec
 
 from doctor.errors import UsageError
 from doctor.run.in_job.handshake import HANDSHAKE, LONGEST_LINE, Greeting, Stranger, endpoint
-from doctor.run.in_job.messages import MEMBER, Hello
+from doctor.run.in_job.messages import MEMBER, SILENT, Hello
 from doctor.run.in_job.rank_env import JobRank
-from doctor.run.in_job.socket_owner import other_holder, peer_is_ours
+from doctor.run.in_job.socket_owner import SocketTables, other_holder, peer_is_ours
 from doctor.run.in_job.wire import CONTROL, PIECE, FrameReader
 
 MOST_VISITORS = 256
 BACKLOG = 1024
 PAUSE = 0.05
+GRACE = 0.5
+"""Seconds that each one has, however many knock."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +37,7 @@ class Visitor:
 
     connection: socket.socket
     greeting: Greeting
+    came: float
     until: float
     line: bytearray = field(default_factory=bytearray)
     reader: FrameReader | None = None
@@ -51,12 +55,12 @@ class RankListener:
         self._let_in = let_in
         self._visitors: dict[Visitor, None] = {}
         self._selector = selectors.DefaultSelector()
+        self._tables = SocketTables()
         self._closed = False
         self.turned_away: dict[str, None] = {}
         self.passed_over: dict[int, int] = {}
         self._socket = self._listening()
         self._socket.setblocking(False)
-        self._selector.register(self._socket, selectors.EVENT_READ, None)
         self._thread = threading.Thread(target=self._serve, name="in-job door", daemon=True)
         self._thread.start()
 
@@ -87,31 +91,56 @@ class RankListener:
 
     def _serve(self) -> None:
         while not self._closed:
-            until = min((visitor.until for visitor in self._visitors), default=None)
-            wait = None if until is None else max(0.0, until - time.monotonic())
-            for key, _ in self._selector.select(wait):
-                if key.data is None:
-                    self._accept()
-                elif key.data in self._visitors:
-                    self._hear(key.data)
             now = time.monotonic()
             for visitor in [visitor for visitor in self._visitors if visitor.until <= now]:
                 self._turn_away(visitor)
+            room = self._room_at()
+            moments = [room, *(visitor.until for visitor in self._visitors)]
+            until = min((moment for moment in moments if moment > now), default=None)
+            self._await_knocks(room <= now)
+            for key, _ in self._selector.select(None if until is None else until - now):
+                if key.data is not None:
+                    self._hear(key.data)
+                elif not self._closed:
+                    self._accept()
         for visitor in list(self._visitors):
             self._turn_away(visitor)
         self._selector.close()
 
+    def _await_knocks(self, wanted: bool) -> None:
+        if wanted and self._socket not in self._selector.get_map():
+            self._selector.register(self._socket, selectors.EVENT_READ, None)
+        elif not wanted and self._socket in self._selector.get_map():
+            self._selector.unregister(self._socket)
+
+    def _room_at(self) -> float:
+        """When the next one may come: at once, or when the one that has to go for it has had some time."""
+        if len(self._visitors) < MOST_VISITORS:
+            return -math.inf
+        return self._oldest().came + GRACE
+
+    def _oldest(self) -> Visitor:
+        """That has not proved itself, if there is one."""
+        first = next(iter(self._visitors))
+        return next((visitor for visitor in self._visitors if visitor.reader is None), first)
+
     def _accept(self) -> None:
-        try:
-            connection, _ = self._socket.accept()
-        except BlockingIOError:
-            return
-        except OSError:  # out of descriptors for the moment, or who knocked has left
-            self._make_room(len(self._visitors))
-            if not self._closed:
+        """All that there is room for: whose they are is then looked up for all at once."""
+        while self._room_at() <= time.monotonic():
+            try:
+                connection, _ = self._socket.accept()
+            except BlockingIOError:
+                return
+            except OSError:  # out of descriptors for the moment, or who knocked has left
+                if self._visitors:
+                    self._turn_away(self._oldest())
                 time.sleep(PAUSE)
-            return
-        self._make_room(MOST_VISITORS)
+                return
+            if len(self._visitors) >= MOST_VISITORS:
+                self._turn_away(self._oldest())
+            self._greet(connection)
+
+    def _greet(self, connection: socket.socket) -> None:
         try:
             connection.setblocking(False)
             greeting = Greeting(self._seat.token, endpoint(connection.getsockname()))
@@ -119,17 +148,14 @@ class RankListener:
         except OSError:
             connection.close()
             return
-        visitor = Visitor(connection, greeting, time.monotonic() + HANDSHAKE)
+        now = time.monotonic()
+        visitor = Visitor(connection, greeting, now, now + HANDSHAKE)
         self._visitors[visitor] = None
         self._selector.register(connection, selectors.EVENT_READ, visitor)
 
-    def _make_room(self, most: int) -> None:
-        """The oldest goes that has not proved itself."""
-        while self._visitors and len(self._visitors) >= most:
-            oldest = next(iter(self._visitors))
-            self._turn_away(next((each for each in self._visitors if each.reader is None), oldest))
-
     def _hear(self, visitor: Visitor) -> None:
+        if visitor not in self._visitors:  # it had to go meanwhile
+            return
         try:
             data = visitor.connection.recv(PIECE)
             if not data:
@@ -173,11 +199,11 @@ class RankListener:
             )
         if not self._seat.secret:
             try:
-                peer_is_ours(visitor.connection)
+                peer_is_ours(visitor.connection, self._tables, visitor.came)
             except Stranger as why:
                 raise Stranger(f"somebody came as a rank: {why}" if str(why) else "") from None
         visitor.reader = FrameReader(greeting.seals.into)
-        visitor.until = time.monotonic() + HANDSHAKE  # for its first message
+        visitor.until = time.monotonic() + SILENT  # for its first message
 
     def _turn_away(self, visitor: Visitor) -> None:
         self._leave(visitor)

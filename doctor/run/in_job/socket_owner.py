@@ -6,67 +6,86 @@ container with a network of its own, is not. User numbers are those of our own u
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import socket
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from doctor.run.in_job.handshake import Endpoint, Stranger, endpoint
 
-_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_TABLES = (Path("/proc/net/tcp6"), Path("/proc/net/tcp"))
+"""Rank 0 listens with a socket of IPv6, so that it is mostly found in the first."""
 _LISTENING = re.compile(r"^ *\d+: [0-9A-F]+:([0-9A-F]{4}) [0-9A-F]+:0000 0A (.*)$", re.MULTILINE)
-_READINGS = 5
+_READINGS = 3
 """A table that changes while it is read may lack a row."""
 _NOBODY = 65534
 """What users are shown as who have no number in our user namespace; we may be one of them."""
 _ALL_USERS = ["0", "0", "4294967295"]
 
 
-def peer_is_ours(connection: socket.socket) -> bool | None:
+class SocketTables:
+    """What the kernel shows. To read it takes milliseconds, of a busy host many."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, tuple[float, str]] = {}
+
+    def after(self, moment: float) -> Iterator[str]:
+        """Each as it was at some time after that moment, of time.monotonic."""
+        for table in _TABLES:
+            if moment >= self._read.get(table, (-math.inf, ""))[0]:
+                now = time.monotonic()
+                with suppress(OSError):  # no IPv6, or /proc without it
+                    self._read[table] = now, table.read_text()
+            if table in self._read:
+                yield self._read[table][1]
+
+
+def peer_is_ours(
+    connection: socket.socket, tables: SocketTables | None = None, came: float = math.inf
+) -> bool | None:
     """Whether the other end belongs to our own user; None where it is not on this host, or cannot be seen.
 
-    Raises Stranger where it belongs to somebody else.
+    Tables that were read after it `came` will do. Raises Stranger where it belongs to somebody else.
     """
+    tables = tables or SocketTables()
     here, there = endpoint(connection.getsockname()), endpoint(connection.getpeername())
-    if here.address != there.address and not _is_local(there.address):
+    near = here.address == there.address
+    if not near and not _is_local(there.address):
         return None
-    mine = None
-    for _ in range(_READINGS):
-        tables = list(_tables())
-        mine = _owner_of(here, there, tables)
-        theirs = _owner_of(there, here, tables)
-        if mine and theirs:
-            break
-    if mine != (os.geteuid(), True):  # they do not even show what we know
-        return None
-    if theirs:
-        return _is_ours(*theirs)
-    if here.address != there.address:
-        return None
-    raise Stranger("it cannot be seen to whom it belongs")
+    theirs = None
+    for moment in (came, *[math.inf] * (_READINGS - 1)):
+        theirs = theirs or _owner_of(there, here, tables.after(moment))
+        if theirs == (os.geteuid(), True):
+            return True if theirs[0] != _NOBODY or _sees_all_users() else None
+    ours = (_owner_of(here, there, tables.after(math.inf)) for _ in range(_READINGS))
+    if (os.geteuid(), True) not in ours or not (theirs or near):
+        return None  # they do not even show what we know
+    uid, held = theirs or (0, False)
+    raise Stranger(
+        f"it belongs to the user with uid {uid}" if held else "it cannot be seen to whom it belongs"
+    )
 
 
-def _owner_of(local: Endpoint, remote: Endpoint, tables: list[str]) -> tuple[int, bool] | None:
+def _owner_of(local: Endpoint, remote: Endpoint, texts: Iterable[str]) -> tuple[int, bool] | None:
     """Of a socket: see `_owner`."""
     ends = [f" {_shown(local, wide)} {_shown(remote, wide)} " for wide in (False, True)]
-    found = next((text[at:] for text in tables for end in ends if (at := text.find(end)) >= 0), "")
+    found = next((text[at:] for text in texts for end in ends if (at := text.find(end)) >= 0), "")
     return _owner(found.split(None, 3)[3].partition("\n")[0]) if found else None
-
-
-def _is_ours(uid: int, held: bool) -> bool | None:
-    if not held:
-        raise Stranger
-    if uid != os.geteuid():
-        raise Stranger(f"it belongs to the user with uid {uid}")
-    return True if uid != _NOBODY or _sees_all_users() else None
 
 
 def other_holder(port: int) -> int | None:
     """The uid of another user that listens on the port."""
-    rows = (row for text in _tables() for row in _LISTENING.finditer(text) if int(row[1], 16) == port)
+    rows = (
+        row
+        for text in SocketTables().after(math.inf)
+        for row in _LISTENING.finditer(text)
+        if int(row[1], 16) == port
+    )
     return next((uid for row in rows if (uid := _owner(row[2])[0]) != os.geteuid()), None)
 
 
@@ -87,12 +106,6 @@ def _is_local(address: str) -> bool:
         except OSError:
             return False
         return True
-
-
-def _tables() -> Iterator[str]:
-    for table in _TABLES:
-        with suppress(OSError):  # no IPv6, or /proc without it
-            yield table.read_text()
 
 
 def _sees_all_users() -> bool:

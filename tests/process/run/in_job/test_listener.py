@@ -80,7 +80,7 @@ def test_slow_strangers_keep_no_rank_out(seat: JobRank, came: SimpleQueue[Visito
 def test_one_that_proves_itself_and_says_nothing_is_let_go(
     seat: JobRank, came: SimpleQueue[Visitor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("doctor.run.in_job.listener.HANDSHAKE", 0.5)
+    monkeypatch.setattr("doctor.run.in_job.listener.SILENT", 0.5)
     found = find_head(seat, time.monotonic() + 20)
     assert not isinstance(found, str)
     with found.connection as connection:

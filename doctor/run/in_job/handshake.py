@@ -19,7 +19,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-HANDSHAKE = 5.0
+HANDSHAKE = 10.0
 """Seconds for two ranks to know each other, from the first byte to the last."""
 PROTOCOL = b"cluster-doctor in-job "
 MAGIC = PROTOCOL + b"2"

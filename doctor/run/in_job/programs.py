@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from doctor.errors import DoctorError
 from doctor.run.in_job.messages import ProgramEnded
 from doctor.run.in_job.own_programs import NOT_MADE, OwnProgram, Refused
 from doctor.run.in_job.wire import PIECE, STDERR, STDOUT, RankLink
@@ -70,7 +69,7 @@ class ServedProgram:
         except OSError as error:
             self._complain(f"this host cannot start a shell: {error.strerror}")
         except NOT_MADE as why:
-            self._complain(why.message if isinstance(why, DoctorError) else str(why))
+            self._complain(str(why))
         finally:
             self._link.tell(ProgramEnded(self.number, rc))
 

@@ -23,11 +23,12 @@ from doctor.run.in_job.member import Membership
 from doctor.run.in_job.messages import Hello, RunVerdict, StartProgram, Welcome
 from doctor.run.in_job.rank_env import JobRank, read_job_rank
 from doctor.run.in_job.wire import CONTROL, STDERR, STDIN, STDOUT
-from doctor.run.request import Request
+from doctor.run.request import ExamFlags, Request
 from doctor.transport.question import MeshQuestion, ProbeQuestion, Question, SmokeQuestion
 from tests.support.injob import free_port
 from tests.support.injob_attacks import FalseHead
 
+PLAIN = Request("check")
 TOKEN = "0123456789abcdef"
 OWN = {"NCCL_DEBUG": "INFO", "RANK_TABLE_FILE": "/etc/table.json"}
 START: dict[str, Any] = {
@@ -60,7 +61,7 @@ def a_seat() -> JobRank:
 def asked() -> Callable[..., FalseHead]:
     """What came of a question, and of lines for its program, once that program has ended."""
 
-    def ask(question: Question, *lines: bytes) -> FalseHead:
+    def ask(question: Question, *lines: bytes, request: Request = PLAIN) -> FalseHead:
         seat = a_seat()
         stdin = b"".join(line + b"\n" for line in lines)
         head = FalseHead(
@@ -70,7 +71,7 @@ def asked() -> Callable[..., FalseHead]:
         )
         with socket.create_server(("127.0.0.1", seat.ports[0])) as server:
             threading.Thread(target=lambda: head(server.accept()[0]), daemon=True).start()
-            outcome = Membership(seat, HELLO, Request("check")).follow(20)
+            outcome = Membership(seat, HELLO, request).follow(20)
         assert outcome.code == 1
         return head
 
@@ -85,6 +86,23 @@ def test_questions_of_the_probe_are_answered(asked: Callable[..., FalseHead]) ->
     head = asked(probe(names=("localhost",), tables=("/etc/table.json",)))
     assert f"{TOKEN} o clock 0" in head.texts(STDOUT)
     assert head.texts(STDERR) == ""
+
+
+def test_a_sites_own_questions_are_answered_by_ranks_with_its_checks(
+    asked: Callable[..., FalseHead], tmp_path: Path
+) -> None:
+    """What is run there is what the rank's own file says."""
+    (tmp_path / "site.py").write_text(
+        "from doctor.api import Fact, Run, check\n"
+        "OWN = Fact('site-own', Run('echo of the site'), lambda capture: capture.stdout)\n"
+        "@check('site-check', OWN)\n"
+        "def site(own):\n    yield from ()\n"
+    )
+    own = Request("check", what=ExamFlags(checks=(tmp_path,)))
+    assert "of the site" in asked(probe("site-own"), request=own).texts(STDOUT)
+    assert "give every rank the same --checks" in asked(probe("site-own")).texts(STDERR)
+    gone = Request("check", what=ExamFlags(checks=(tmp_path / "gone",)))
+    assert "it is not a folder" in asked(probe(), request=gone).texts(STDERR)
 
 
 def test_an_interpreter_cannot_be_named(asked: Callable[..., FalseHead], tmp_path: Path) -> None:
@@ -194,7 +212,7 @@ def test_a_good_verdict_that_nothing_vouches_for_needs_to_be_the_only_one(
         if both:
             listener = RankListener(replace(seat, ports=seat.ports[1:]), lambda _: None)
             stack.callback(listener.close)
-        outcome = Membership(seat, HELLO, Request("check")).follow(20)
+        outcome = Membership(seat, HELLO, PLAIN).follow(20)
     assert outcome.code == code, outcome
     if code:
         first, second = (f"127.0.0.1:{port}" for port in seat.ports[:2])

@@ -7,6 +7,7 @@ whole of it, and when too many knock at once, the one that has been at it longes
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 import selectors
 import socket
@@ -131,8 +132,8 @@ class RankListener:
                 connection, _ = self._socket.accept()
             except BlockingIOError:
                 return
-            except OSError:  # out of descriptors for the moment, or who knocked has left
-                if self._visitors:
+            except OSError as error:  # or who knocked has left
+                if error.errno in (errno.EMFILE, errno.ENFILE) and self._visitors:
                     self._turn_away(self._oldest())
                 time.sleep(PAUSE)
                 return

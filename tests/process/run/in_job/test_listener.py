@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import socket
 import threading
 import time
@@ -18,7 +20,7 @@ from doctor.run.in_job.listener import MOST_VISITORS, RankListener, Visitor
 from doctor.run.in_job.messages import Beat, Hello
 from doctor.run.in_job.rank_env import JobRank, read_job_rank
 from doctor.run.in_job.wire import Loop
-from tests.support.injob import free_port
+from tests.support.injob import await_true, free_port
 
 HELLO = Hello(1, 2, "node1", "", 1, 1, 1, "0")
 HEALTHY = 64
@@ -113,3 +115,20 @@ def test_a_connection_that_was_meant_for_another_place_is_refused(seat: JobRank)
         assert "by a relay or translation" in " ".join(listener.turned_away)
     finally:
         listener.close()
+
+
+def test_without_descriptors_the_oldest_stranger_goes(seat: JobRank, came: SimpleQueue[Visitor]) -> None:
+    """A process has a limited number; a rank comes all the same."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = len(os.listdir("/proc/self/fd"))
+    with ExitStack() as stack:
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(20):
+            stack.enter_context(socket.create_connection(("127.0.0.1", seat.ports[0])))
+        await_true(lambda: len(os.listdir("/proc/self/fd")) >= taken + 40)
+        stranger = stack.enter_context(socket.socket())  # which gets the lowest number that is free
+        resource.setrlimit(resource.RLIMIT_NOFILE, (stranger.fileno() + 1, hard))
+        stranger.settimeout(10)
+        stranger.connect(("127.0.0.1", seat.ports[0]))
+        assert stranger.recv(7) == b"cluster"
+    assert came.empty()

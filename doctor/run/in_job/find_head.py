@@ -23,6 +23,8 @@ from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.socket_owner import peer_is_ours
 
 CONNECT_SECONDS = 2.0
+FIRST_WORD = 3.0
+"""Seconds for rank 0 to speak: other programs that hold a port mostly wait to be spoken to."""
 PAUSE = 0.25
 
 
@@ -100,7 +102,7 @@ def _resolve(head: str, port: int, until: float) -> list[Any]:
 def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHead:
     """Raises Stranger or OSError."""
     mine = Introduction(seat.token, endpoint(connection.getpeername()))
-    said = mine.answer(_line(connection, until))
+    said = mine.answer(_line(connection, min(until, time.monotonic() + FIRST_WORD)))
     sure = bool(seat.secret) or peer_is_ours(connection) is True  # somebody has accepted it by now
     connection.settimeout(_left(until))
     connection.sendall(said)

@@ -177,9 +177,9 @@ class RankListener:
         if visitor.reader is None:
             visitor.line += data
             line, end, data = bytes(visitor.line).partition(b"\n")
-            if not end or len(line) > LONGEST_LINE:
-                if len(visitor.line) > LONGEST_LINE:
-                    raise Stranger
+            if len(line) >= LONGEST_LINE:
+                raise Stranger
+            if not end:
                 return
             self._answer(visitor, line)
         assert visitor.reader is not None

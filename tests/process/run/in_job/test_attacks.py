@@ -11,6 +11,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from doctor.api import Ask
 from doctor.run.in_job.messages import RunVerdict, StartProgram, Welcome
 from doctor.run.in_job.rank_env import read_job_rank
@@ -19,6 +21,7 @@ from tests.support.injob import RANK, TORCHRUN, Ranks, await_true, free_port, ma
 from tests.support.injob_attacks import STRANGER, FalseHead, another_user, dribble, frames, relay
 
 __all__ = ["make_ranks"]
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="starts processes of another user")
 KEY = "5b1f0cb3b1e94c53a1d8c0cb"
 
 

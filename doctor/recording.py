@@ -23,6 +23,7 @@ from doctor.probe import HostAnswer
 from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.text.nodeset import is_host
+from doctor.text.printable import clean_line, escaped
 
 SCHEMA = 1
 MOST_RANKS = 1_000_000
@@ -77,7 +78,7 @@ def save(recording: Recording, path: Path) -> None:
 
 def encoded(recording: Recording) -> bytes:
     """The bytes of its file."""
-    return msgspec.json.encode(recording)
+    return escaped(msgspec.json.encode(recording).decode()).encode()
 
 
 def load(path: Path) -> Recording:
@@ -90,7 +91,9 @@ def load(path: Path) -> Recording:
         head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         schema = msgspec.json.decode(head["schema"], type=int)
     except (msgspec.DecodeError, KeyError, RecursionError) as error:
-        raise UsageError(f"{path}: is no recording: {error}.", "Recordings are written by --save.") from None
+        raise UsageError(
+            f"{path}: is no recording: {clean_line(str(error))}.", "Recordings are written by --save."
+        ) from None
     if schema != SCHEMA:
         raise UsageError(
             f"{path}: is a recording of form {schema}; this version ({__version__}) reads form {SCHEMA}."
@@ -98,7 +101,7 @@ def load(path: Path) -> Recording:
     try:
         recording = msgspec.json.decode(raw, type=Recording)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise UsageError(f"{path}: is a damaged recording: {error}.") from None
+        raise UsageError(f"{path}: is a damaged recording: {clean_line(str(error))}.") from None
     for nonsense in _nonsense(recording):
         raise UsageError(f"{path}: is a damaged recording: {nonsense}.")
     return recording

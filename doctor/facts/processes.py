@@ -30,8 +30,8 @@ class Processes:
 
 
 _WORKER = "multiprocessing.(spawn|forkserver|resource_tracker)"
-# A command line may hold a secret, and the process may be anybody's: only the program leaves the host, and what
-# makes a process a worker.
+# A command line may hold a secret, and the process may be anybody's: only the program leaves the host, and
+# what makes a process a worker.
 _PS = (
     "command -v ps >/dev/null || exit 127; cd /proc; "
     # Nothing of the kind on most hosts. The brackets keep the pattern from finding itself.

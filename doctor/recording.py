@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -24,6 +24,7 @@ from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.text.nodeset import is_host
 from doctor.text.printable import clean_line, escaped
+from doctor.transport.advice import read_back
 
 SCHEMA = 1
 MOST_RANKS = 1_000_000
@@ -104,7 +105,24 @@ def load(path: Path) -> Recording:
         raise UsageError(f"{path}: is a damaged recording: {clean_line(str(error))}.") from None
     for nonsense in _nonsense(recording):
         raise UsageError(f"{path}: is a damaged recording: {nonsense}.")
-    return recording
+    return _with_our_commands(recording)
+
+
+def _with_our_commands(recording: Recording) -> Recording:
+    """What it wants typed, made anew: everything else that is typed is made of facts, here."""
+    hosts = {host.name: host for host in recording.hosts}
+    unreached = {name: read_back(why, hosts[name]) for name, why in recording.unreached.items()}
+    smoke = tuple(
+        replace(
+            run,
+            hosts=tuple(
+                replace(seen, lost=read_back(seen.lost, hosts[seen.host])) if seen.lost else seen
+                for seen in run.hosts
+            ),
+        )
+        for run in recording.smoke
+    )
+    return replace(recording, unreached=unreached, smoke=smoke)
 
 
 def _nonsense(recording: Recording) -> Iterator[str]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import ast
-import gzip
 import io
 import json
 import random
 import re
 import tempfile
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,8 @@ from doctor.__main__ import main
 from doctor.run.progress import ProgressLine
 from doctor.text.printable import escaped
 from tests.support.paths import ROOT
+from tests.support.tampered import tampered
 
-SAMPLES = ROOT / "tests" / "samples" / "recordings"
 KINDS = ("all-unreachable", "lab-host-faults", "lab-launch", "lab-smoke-kill", "lab-unreachable", "one-host")
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\u2066\u200b\u2028\r\b\x00\x7f\x85\U000e0041"
 OURS = re.compile(r"\x1b\[[0-9;]*m|\r\x1b\[K")
@@ -49,35 +47,6 @@ def drawn(text: str) -> list[str]:
     """What may move the cursor, change colours or the direction of writing, or hide text."""
     rest = OURS.sub("", text)
     return [c for c in rest if c not in "\n\t" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
-
-
-@cache
-def saved(name: str) -> Any:
-    return json.loads(gzip.decompress((SAMPLES / f"{name}.run.json.gz").read_bytes()))
-
-
-FREE = ("stdout", "stderr", "reason", "summary", "remedy", "commands", "detail", "notes", "no_smoke", "text")
-"""What may be anything, and the recording still be one."""
-
-
-def leaves(value: Any, key: str = "") -> Iterator[tuple[Any, Any, bool]]:
-    """Every text in it: the container, its place there, and whether it is free."""
-    for place, each in value.items() if isinstance(value, dict) else enumerate(value):
-        name = place if isinstance(place, str) else key
-        if isinstance(each, str):
-            yield value, place, name in FREE
-        elif isinstance(each, (dict, list)):
-            yield from leaves(each, name)
-
-
-def tampered(name: str, evil: str, dice: random.Random, share: float, free: bool) -> bytes:
-    recording = json.loads(json.dumps(saved(name)))
-    for container, place, may in list(leaves(recording)):
-        if dice.random() < share and (may or not free):
-            text = container[place]
-            at = dice.randrange(len(text) + 1)
-            container[place] = text[:at] + evil + text[at:]
-    return json.dumps(recording).encode()
 
 
 def said(call: Callable[[], object]) -> str:

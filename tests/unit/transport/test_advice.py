@@ -89,6 +89,9 @@ def entered(entry: str, texts: Sequence[str], origin: str = "host") -> Iterator[
 
 def honest() -> list[Unreached]:
     found = [why.of("node1") for module in (errors, ssh_errors, slurm_errors) for why in sentences(module)]
+    found.append(Unreached("node1", UnreachedKind.LOST, "lost", "See whether.", ("ssh node1 uptime",)))
+    look = "ssh node1 ps -o pid,stat,wchan:24,args -p 7,8"
+    found.append(Unreached("node1", UnreachedKind.RANK, "gone", "See who stopped it; kill -CONT 7.", (look,)))
     for end in AnswerEnd:
         why = read(Answer("node1", b"", b"", 1, end, 0, 1), (), "token")
         assert isinstance(why, Unreached)

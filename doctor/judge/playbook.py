@@ -90,7 +90,7 @@ def _filled(command: str, values: Values) -> Iterator[str]:
     if not set(names) <= set(values):
         return
     choices = {name: v if isinstance(v := values[name], tuple) else (v,) for name in names}
-    if not all(str(value).isprintable() for some in choices.values() for value in some):
+    if "#" in command and not all(str(value).isprintable() for some in choices.values() for value in some):
         return
     loop = next((h[1] for h in _HOLE.finditer(command) if h[2] and len(choices[h[1]]) > _FEW), "")
     each = " ".join(shlex.quote(str(value)) for value in choices.pop(loop, ()))

@@ -16,6 +16,7 @@ import pytest
 from doctor.api import Capture, Run
 from doctor.facts.processes import PROCESSES, Processes
 from doctor.judge.engine import Facts
+from tests.support.captures import every_fact
 from tests.support.probing import HERE, NOBODY, ask
 
 SECONDS = 60
@@ -97,6 +98,12 @@ def test_of_a_stuck_process_the_program_and_of_a_healthy_one_nothing(shell: str,
     shown = {process.pid: process.command for process in value.shown}
     assert shown[stuck] == "/opt/train/hangs"
     assert not shown.keys() & healthy
+
+
+def test_no_fact_tells_of_a_healthy_process_of_another_user(crowd: Crowd) -> None:
+    crowd.run("torchrun", "--nproc-per-node=2", "train.py")
+    heard = ask(list(every_fact().values()), HERE[0])
+    assert "ZZLEAK" not in str(heard)
 
 
 @each_shell

@@ -58,8 +58,8 @@ _COMMAND = re.compile(
 _OPTIONS = [re.compile(rf"(\s{option})(?:{_VALUE.pattern})") for option in _TAKEN.values()]
 
 _NAMED = re.compile(
-    r"""(?<!\S)--?[\w.-]{1,80}[ \t]{1,4}(?=[^\s-])"""
-    r"""|(?<![\w.-])[\w.-]{1,80}(?P<quote>\\?["'])?[ \t]{0,4}(?P<sign>[=:])(?!=)[ \t]{0,4}(?=\S)"""
+    r"""(?<!\S)--?[\w.-]+[ \t]{1,4}(?=[^\s-])"""
+    r"""|(?<![\w.-])[\w.-]+(?P<quote>\\?["'])?[ \t]{0,4}(?P<sign>[=:])(?!=)[ \t]{0,4}(?=\S)"""
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _ALWAYS = ("token", "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials")
@@ -93,7 +93,7 @@ _ALIKE = {
 """Words before these that make them something else: a table's key, a language model's word, a round."""
 _HARMLESS = re.compile(
     r"""["']?(?:\d{1,3}|true|false|yes|no|none|null|on|off|ok|auto|required|basic|bearer|digest|ntlm
-    |negotiate|oauth2?|munge|ldap|pam|kerberos|gssapi|publickey|password|plain|trust)["']?(?:[\s,;)}\]]|\Z)""",
+    |negotiate|oauth2?|munge|ldap|pam|kerberos|gssapi|publickey|password|plain|trust|value)["']?(?:[\s,;)}\]]|\Z)""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Values that no short word makes a secret."""
@@ -226,7 +226,8 @@ def _secret(name: str, sign: str, value: str, *, quoted: bool = False) -> bool:
     if last.endswith(_ALWAYS) or last.endswith(_KEYS):
         return True
     if last == "key":
-        return bool(before) or (not sign and _PLACE.match(value) is None)
+        alone = (not sign or (name == "KEY" and sign == "=")) and not _HARMLESS.match(value)
+        return bool(before) or (alone and _PLACE.match(value) is None)
     if not (last in _SHORT or last in _JOINED) or _HARMLESS.match(value):
         return False
     if last.startswith("sig"):

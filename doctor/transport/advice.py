@@ -106,16 +106,15 @@ def rebuilt(command: str) -> str | None:
 
 
 def _over_ssh(words: list[str]) -> str | None:
-    """A file of settings (-F) is left out: it may name any program, and here it is another file, if any."""
     options = ["ssh"]
     while words and words[0].startswith("-"):
         option, *words = words
+        options.append(option)
         if option != "-v":
             value, *words = words or [""]
             if option not in _OPTIONS or not _OPTIONS[option](value):
                 return None
-        if option != "-F":
-            options += [option] if option == "-v" else [option, value]
+            options.append(value)
     if not words or not _is_login(words[0]):
         return None
     login, *there = words
@@ -224,7 +223,7 @@ _HOLES: Mapping[str, Callable[[str], bool]] = {
     "LINE": lambda text: re.fullmatch(r"\d{1,9}p", text) is not None,
 }
 _OPTIONS: Mapping[str, Callable[[str], bool]] = {
-    "-F": bool,
+    "-F": lambda text: text.startswith("/") and text.isprintable(),  # not one that came with the recording
     "-p": _is_number,
     "-i": _is_file,
     "-J": partial(_passes, check_jump),

@@ -278,7 +278,7 @@ def _typed(flags: SshSettings, port: int) -> tuple[str, ...]:
     """What a person types so that `ssh` does as we did."""
     words: list[str] = []
     if flags.config_file is not None:
-        words += ["-F", flags.config_file]
+        words += ["-F", os.path.abspath(flags.config_file)]
     if port != 22:
         words += ["-p", str(port)]
     for identity in flags.identities:

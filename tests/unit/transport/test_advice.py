@@ -195,6 +195,8 @@ def test_the_kind_decides_where_nothing_is_left(kind: UnreachedKind) -> None:
     assert read_back(Unreached("node1", kind, "x", "Words."), HOST).commands == ()
 
 
-def test_a_file_of_settings_is_left_out() -> None:
-    """Here its name may be anybody's file."""
-    assert rebuilt("ssh -F '/tmp/my config' -p 2222 -v me@node1 true") == "ssh -p 2222 -v me@node1 true"
+def test_a_file_of_settings_is_named_by_its_whole_path() -> None:
+    """A file that came along with the recording has no path that its author knows."""
+    typed = "ssh -F '/tmp/my config' -p 2222 -v me@node1 true"
+    assert rebuilt(typed) == typed
+    assert rebuilt("ssh -F './my config' -v me@node1 true") is None

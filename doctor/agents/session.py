@@ -17,6 +17,7 @@ from doctor.model import Unreached
 from doctor.transport import Ended, Line, Session
 
 MOST_NOISE = 200
+MOST_SHOWN = 200
 ALONE = 0.8
 """After this part of their lease without a line from here, agents may end."""
 
@@ -55,7 +56,10 @@ class RemoteAgent:
     mute: bool = False
     """It is no longer expected to answer."""
     spoke: bool = False
+    unasked: int = 0
+    """Lines that are no answer; empty ones count, too."""
     noise: list[str] = field(default_factory=list)
+    """What they say."""
 
 
 Loss = Literal["unreached", "ended", "noise"]
@@ -145,9 +149,11 @@ class AgentSession(ABC, Generic[A, M]):
         if isinstance(message, NoInterpreter | Bye):
             why = printable(message.detail) if isinstance(message, NoInterpreter) else "its agent ended early"
             self._drop(agent, "ended", why)
-        elif (message is None or not self.take(agent, message, len(line.text))) and line.text.strip():
-            agent.noise.append(printable(line.text.decode("utf-8", "replace")))
-            if len(agent.noise) > MOST_NOISE:
+        elif message is None or not self.take(agent, message, len(line.text)):
+            agent.unasked += 1
+            if words := printable(line.text[:MOST_SHOWN].decode("utf-8", "replace")):
+                agent.noise.append(words)
+            if agent.unasked > MOST_NOISE:
                 self._drop(agent, "noise", f"it printed more than {MOST_NOISE} lines that are no answer")
 
     def _ended(self, agent: A, event: Ended) -> None:
@@ -159,12 +165,16 @@ class AgentSession(ABC, Generic[A, M]):
         self._drop(agent, "ended", f"its agent ended early (exit status {event.rc}){words}")
 
     def _drop(self, agent: A, how: Loss, detail: str, unreached: Unreached | None = None) -> None:
-        """Stop listening to it."""
-        agent.gone = True
+        self.ignore(agent)
         if not self.stopping:
             self.lose(agent, how, detail, unreached)
+
+    def ignore(self, agent: A) -> None:
+        """Stop listening to it, and end it: it may have much to say."""
+        agent.gone = True
+        self.session.end(agent.host)
 
 
 def printable(text: str) -> str:
     """One printable line, of bounded length."""
-    return "".join(c if c.isprintable() else " " for c in text[:200]).strip()
+    return "".join(c if c.isprintable() else " " for c in text[:MOST_SHOWN]).strip()

@@ -150,7 +150,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
                 self.listeners.append(Listener(host, kind, port, None, "no-agent"))
             agent.ports.clear()
             if not agent.ready:
-                agent.gone = True
+                self.ignore(agent)
 
     def _connect(self, todo: Iterable[Attempt], limit: float, answer: float) -> list[Link]:
         """Try all of these at once. A host that does not report a result leaves an untested link."""
@@ -203,7 +203,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         self._trouble(agent.host, "no-agent" if how == "ended" and not agent.ready else how, detail)
 
     def take(self, agent: _MeshAgent, message: MeshMessage, _size: int) -> bool:
-        if isinstance(message, AgentReady):
+        if isinstance(message, AgentReady) and not agent.ready:
             agent.ready = True
             if not message.agent.startswith("python"):
                 only = printable(message.agent)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -23,6 +24,9 @@ SLICE = 0.25
 """Seconds of listening at a time."""
 MOST_SILENCE = 2 * SLICE
 """Seconds of silence that one turn counts for: a controller that did not listen heard no silence."""
+PAGE = 4096
+"""Bytes. A longer message counts for several."""
+LINES_OF_A_HOST, LINES_OF_A_RANK, LINES_A_STEP, LOOKS_A_SECOND = 100, 200, 8, 200
 HOME = "doctor.smoke.onhost"
 NEEDS = "ctypes, fcntl, mmap, resource, select"
 
@@ -49,6 +53,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         self.began = began
         self.store_port: int | None = None
         self.looks = 0
+        self._ranks_on = Counter(seat.host for seat in self.plan.seats)
         self._stacks_of: set[str] = set()
         self._listened = time.monotonic()
 
@@ -116,6 +121,9 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
 
     def take(self, host: LiveHost, said: messages.SmokeMessage, size: int) -> bool:
         now = time.monotonic()
+        host.said += 1 + size // PAGE
+        if host.said > self._most(host, now):
+            return False
         if isinstance(said, messages.AgentLine | messages.Exited):
             self._of_rank(said, host, now, size)
         elif isinstance(said, messages.Pages):
@@ -142,6 +150,12 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         elif isinstance(said, messages.AgentTrouble) and not (self.stopping and host.trouble):
             host.trouble = said.text
         return True
+
+    def _most(self, host: LiveHost, now: float) -> float:
+        """What an agent may have said by now: several times what one says that does as it is told."""
+        ranks = self._ranks_on[host.host]
+        of_ranks = ranks * (LINES_OF_A_RANK + LINES_A_STEP * self.plan.steps)
+        return LINES_OF_A_HOST + of_ranks + (LOOKS_A_SECOND + ranks) * (now - self.began)
 
     def _of_rank(
         self, said: messages.AgentLine | messages.Exited, host: LiveHost, now: float, size: int

@@ -51,7 +51,10 @@ class Session(Protocol):
         """Queue one line (without newline) for a host; a host that is gone ignores it."""
 
     def receive(self, timeout: float) -> Line | Ended | None:
-        """The next line or end of any host; None after `timeout` seconds of silence."""
+        """The next line or end of any host; None after `timeout` seconds of silence. Hosts take turns."""
+
+    def end(self, host: str) -> None:
+        """End the program of one host. Nothing more is heard of it, not even its end."""
 
     def close(self) -> None: ...
 

@@ -14,9 +14,12 @@ from doctor.mesh import MeshResult
 from doctor.model import Unreached, UnreachedKind
 from doctor.rules.smoke import is_fault
 from doctor.smoke.judge import Charge, judge
+from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.limits import SmokePatience
+from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.smoke.run import SmokeRun
+from doctor.smoke.watch import Watch
 from doctor.transport import Ended
 from tests.support.smoke.session import (
     BANDWIDTH,
@@ -570,3 +573,32 @@ def test_the_limits_of_a_whole_run() -> None:
     assert prepared(cluster, timeout=3600.0).until - time.monotonic() <= 3600.0
     assert prepared(cluster, until=run.began + 1).until == pytest.approx(run.began + 1)
     assert isinstance(run.patience, SmokePatience)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"x",
+        b'{"say":"memory","peak":1}',
+        b'{"say":"ready","cores":8}',
+        b'{"say":"pages","ranks":[]}',
+        b'{"say":"event","rank":2,"event":{"ev":"phase","phase":"start"}}',
+        b'{"say":"event","rank":0,"event":{"ev":"done"}}',
+    ],
+)
+def test_a_host_that_floods_is_ended_and_named(line: bytes) -> None:
+    cluster = Cluster(small(), says={"node2": [line] * 5000})
+    result = conducted(cluster)
+    assert result.end.kind == "trouble"
+    assert [host.host for host in result.hosts if host.trouble] == ["node2"]
+    assert "lines that are no answer" in result.hosts[1].trouble
+    assert named(result) == {"node2"}
+    assert "node2" in cluster.ended
+
+
+def test_the_longest_run_is_no_flood() -> None:
+    """A rank says three things of each step: batch, loss and audit."""
+    plan = replace(small(2, 8), steps=MOST_STEPS)
+    agents = SmokeAgents(Cluster(small()), Watch(plan, QUICK, 0.0), 0.0)
+    assert agents._most(agents.agents["node2"], 0.0) > 2 * 8 * MOST_STEPS * 3

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check
 from doctor.facts.run import CUT_OFF, UNREACHED, CutOff
 from doctor.model import Unreached, UnreachedKind
+from doctor.text.nodeset import fold
 
 NEARLY_ALL = 0.9
 SLURM = (UnreachedKind.NODE, UnreachedKind.STEP)
@@ -23,9 +24,12 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
 
     What to do: the finding says at which step it failed (name, TCP, SSH, host key, login, shell) and what to
     type. When nearly all hosts fail alike, the cause is on the way to them: this machine, the jump host, DNS
-    or the network, and the finding says so instead of blaming every host.
+    or the network, and the finding says so instead of blaming every host. Hosts whose turn had not come when
+    the time for the whole run was over are not at fault: they are unknown.
     """
     failed = {host: why for host, why in reach.items() if why is not None}
+    late = {host: why for host, why in failed.items() if why.kind is UnreachedKind.DEADLINE}
+    failed = {host: why for host, why in failed.items() if host not in late}
     common = _common(list(failed.values()), len(reach))
     if common:
         alike = [
@@ -59,6 +63,15 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
             evidence=_evidence(why),
             commands=_steps(why),
         )
+    if late:
+        raise Undecided(_reasons(late), tuple(late))
+
+
+def _reasons(late: Mapping[str, Unreached]) -> str:
+    hosts: dict[str, list[str]] = {}
+    for host, why in late.items():
+        hosts.setdefault(why.summary, []).append(host)
+    return " ".join(f"{fold(names)}: {summary}" for summary, names in hosts.items())
 
 
 def _common(failures: Sequence[Unreached], hosts: int) -> Unreached | None:

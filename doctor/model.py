@@ -106,6 +106,8 @@ class UnreachedKind(str, Enum):
     RANK = "rank-absent"
     NODE = "node-out-of-slurm"
     STEP = "no-step"
+    DEADLINE = "deadline"
+    """The whole run had no time left for it."""
     OTHER = "other"
 
 

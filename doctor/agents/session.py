@@ -5,6 +5,7 @@ A host may be hostile: a line that does not decode, or that was not asked for, i
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -18,6 +19,8 @@ from doctor.transport import Ended, Line, Session
 
 MOST_NOISE = 200
 MOST_SHOWN = 200
+LAST_PATIENCE = 0.5
+"""Seconds that agents have to end even where the run has no time left: they do it by themselves, too."""
 ALONE = 0.8
 """After this part of their lease without a line from here, agents may end."""
 
@@ -76,8 +79,12 @@ class AgentSession(ABC, Generic[A, M]):
     last: ClassVar[bytes]
     """The line that ends an agent."""
 
-    def __init__(self, session: Session, agents: Mapping[str, A], lease: AgentPatience) -> None:
+    def __init__(
+        self, session: Session, agents: Mapping[str, A], lease: AgentPatience, until: float = math.inf
+    ) -> None:
+        """`until`, of time.monotonic(), is when the whole run ends."""
         self.session = session
+        self.until = until
         self.agents = agents
         self.stopping = False
         self._lease = lease
@@ -111,7 +118,9 @@ class AgentSession(ABC, Generic[A, M]):
         """Ask every agent to stop and wait until it has: only then is nothing of the run left."""
         self.stopping = True
         self.tell_all(self.last)
-        self.hear_until(time.monotonic() + self._lease.stop, lambda: not self.expected())
+        now = time.monotonic()
+        patience = max(LAST_PATIENCE, min(self._lease.stop, self.until - now))
+        self.hear_until(now + patience, lambda: not self.expected())
 
     def hear_until(self, deadline: float, over: Callable[[], bool]) -> None:
         while not over() and time.monotonic() < deadline:

@@ -89,8 +89,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         until: float,
     ) -> None:
         agents = {node.host: _MeshAgent(node.host, node=node) for node in plan.nodes}
-        super().__init__(session, agents, patience)
-        self.until = until
+        super().__init__(session, agents, patience, until)
         self.plan = plan
         self.patience = patience
         self.progress = progress

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -45,8 +46,8 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
 
     decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
 
-    def __init__(self, session: Session, watch: Watch, began: float) -> None:
-        super().__init__(session, watch.hosts, watch.patience)
+    def __init__(self, session: Session, watch: Watch, began: float, until: float = math.inf) -> None:
+        super().__init__(session, watch.hosts, watch.patience, until)
         self.watch = watch
         self.plan: SmokePlan = watch.plan
         self.patience = watch.patience
@@ -86,7 +87,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
 
     def _ask(self, what: Mapping[str, Any], answered: Callable[[LiveHost], bool]) -> None:
         self.tell_all(msgspec.json.encode(what))
-        deadline = time.monotonic() + self.patience.look
+        deadline = min(time.monotonic() + self.patience.look, self.until)
         self.hear_until(deadline, lambda: all(map(answered, self.expected())))
 
     # Listening.

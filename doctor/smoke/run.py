@@ -23,6 +23,8 @@ from doctor.smoke.watch import Alarm, Watch
 from doctor.transport import Session
 
 TICK = 0.05
+EVIDENCE = 6.0
+"""Seconds at the end of a run that is cut short, to see who stands still, and why."""
 MOST_UNANSWERED = 3
 """After this many looks in a row an agent is given up, even if it still sends messages."""
 Meet = Callable[[], MeshResult | None]
@@ -32,8 +34,9 @@ Meet = Callable[[], MeshResult | None]
 class SmokeRun:
     """One run over a session whose hosts were started with `smoke_script`.
 
-    `timeout` limits the whole run, in seconds; `until` does too, by time.monotonic. `conduct` always closes
-    the session; `result` is what is known so far, also of an interrupted run.
+    `timeout` limits the training, in seconds; `until` everything, by time.monotonic: what is left of it in the
+    end is for evidence. `conduct` always closes the session; `result` is what is known so far, also of an
+    interrupted run.
     """
 
     def __init__(
@@ -51,7 +54,8 @@ class SmokeRun:
     ) -> None:
         self.began = time.monotonic()
         own = self.began + (timeout or WHOLE[plan.backend])
-        self.until, self.cut_short = min(until, own), until < own
+        last = until - min(EVIDENCE, (until - self.began) / 4)
+        self.until, self.cut_short = min(last, own), last < own
         self.session = session
         self.plan = plan
         self.pythons = pythons
@@ -60,7 +64,7 @@ class SmokeRun:
         self.progress = progress
         self.meet = meet
         self.watch = Watch(plan, self.patience, self.began)
-        self.agents = SmokeAgents(session, self.watch, self.began)
+        self.agents = SmokeAgents(session, self.watch, self.began, until)
         self.end: RunEnd | None = None
         self.mesh: MeshResult | None = None
         self.shown = ""

@@ -200,6 +200,23 @@ def too_slow(seconds: float, doing: str) -> CannotReach:
     )
 
 
+def no_turn() -> CannotReach:
+    return CannotReach(
+        UnreachedKind.DEADLINE,
+        "Its turn had not come when the time for the whole run was over.",
+        "Give the run more time (--deadline), or ask more hosts at once (--fanout).",
+    )
+
+
+def cut_off(failed: str) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.DEADLINE,
+        "The time for the whole run was over before it had answered.",
+        "Give the run more time (--deadline).",
+        detail=quoted(failed),
+    )
+
+
 def no_session(to: Destination, words: str) -> CannotReach:
     said = f" ({quoted(words)})" if words else ""
     return CannotReach(

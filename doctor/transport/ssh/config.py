@@ -14,6 +14,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from paramiko.config import SSHConfig
 from paramiko.ssh_exception import SSHException
@@ -21,11 +22,14 @@ from paramiko.ssh_exception import SSHException
 from doctor.errors import UsageError
 from doctor.model import Host
 from doctor.transport.errors import Destination
+from doctor.transport.ssh.commands import Commands
 from doctor.transport.ssh.settings import DEFAULT_CONNECT_TIMEOUT, SshSettings
 
 MATCH_KNOWN = frozenset({"all", "canonical", "final", "host", "originalhost", "user", "localuser", "exec"})
+NUMBERS = frozenset({"port", "connecttimeout", "canonicalizemaxdots"})
 DEEPEST_INCLUDE = 16
 DEEPEST_JUMP = 8
+NUMBER = re.compile(r'"?([0-9]{1,6}(\.[0-9]{1,3})?|none)"?\s*(#.*)?', re.IGNORECASE)
 SETTING = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.+)")
 EARLY_TOKENS = {"hostname": ["%h"], "match-exec": SSHConfig.TOKENS_BY_CONFIG_KEY["match-exec"]}
 NOTHING = 'originalhost "!*"'
@@ -34,6 +38,24 @@ NOTHING = 'originalhost "!*"'
 class _Config(SSHConfig):
     # Tokens are replaced here (`_tokens`), once flags and inventory have had their say about user and port.
     TOKENS_BY_CONFIG_KEY = EARLY_TOKENS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commands = Commands()
+
+    def _does_match(self, criteria: list[Any], host: str, *state: Any) -> Any:
+        """As paramiko does it, but each command of a Match has a limit, and runs after what stands before."""
+        before: list[Any] = []
+        for each in criteria:
+            if each["type"] != "exec":
+                before.append(each)
+                continue
+            if before and not super()._does_match(before, host, *state):  # type: ignore[misc]
+                return []
+            command = self._tokenize(state[-1], host, "match-exec", each["param"])  # type: ignore[attr-defined]
+            if self.commands.succeeds(command) == each["negate"]:
+                return []
+        return super()._does_match(before, host, *state) if before else criteria  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +99,10 @@ class SshConfig:
             self._config = _Config.from_text("\n".join(self._lines))
         except (SSHException, ValueError) as error:
             raise UsageError(f"{settings.config_file or '~/.ssh/config'}: {error}") from None
+
+    def close(self) -> None:
+        """End the commands that still run."""
+        self._config.commands.close()
 
     def of(self, host: Host) -> HostSettings:
         """`host.name` is looked up as `ssh NAME` would; HostName counts unless the person gave an address."""
@@ -194,6 +220,8 @@ class SshConfig:
                     condition = _host(value) if key == "host" else _match(value)
                     self._lines.append(_block([*inside, condition]))
                 else:
+                    if key in NUMBERS and not NUMBER.fullmatch(value):
+                        raise ValueError(f"{setting[1]} is not a number: {value[:40]}")
                     self._lines.append(line)
             except ValueError as error:
                 raise UsageError(f"{file}:{number}: {error}") from None

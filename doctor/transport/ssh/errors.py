@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from doctor.errors import UsageError
 from doctor.model import UnreachedKind
 from doctor.transport.errors import CannotReach, Destination, knock, quoted, rounded
 
@@ -17,6 +18,14 @@ class Presented:
     kind: str
     fingerprint: str
     known_as: str
+
+
+def not_configured(error: UsageError) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.OTHER,
+        f"{error.message}.",
+        error.hint or "Look at ~/.ssh/config and /etc/ssh/ssh_config, or name another file with --ssh-config.",
+    )
 
 
 def login_refused(

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 import paramiko
 
+from doctor.errors import UsageError
 from doctor.model import Host
 from doctor.transport import errors
+from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.channel import ChannelProgram
 from doctor.transport.ssh.config import SshConfig
 from doctor.transport.ssh.hosts import HostConnection, Jumps
@@ -27,14 +29,27 @@ class SshTransport(ThreadedTransport):
 
     def __init__(self, hosts: Sequence[Host], settings: SshSettings) -> None:
         super().__init__(settings.output_cap)
-        config = SshConfig(settings)
+        self._config = SshConfig(settings)
         self._shared = Shared(warn=self._warn)
-        self._doors = {host.name: HostConnection(config.of(host)) for host in hosts}
-        self._jumps = Jumps(config, self._shared)
+        self._hosts = {host.name: host for host in hosts}
+        self._doors: dict[str, HostConnection] = {}
+        self._jumps = Jumps(self._config, self._shared)
         self._starts = threading.Semaphore(max(1, settings.fanout))
 
     def program(self, host: str, command: str, turn: Turn) -> ChannelProgram:
-        door = self._doors[host]
+        try:
+            return self._program(self._door(host), command, turn)
+        except UsageError as error:  # what ssh_config says of this host or of its jump host
+            raise ssh_errors.not_configured(error) from None
+
+    def _door(self, host: str) -> HostConnection:
+        """Its settings are looked up in its own time: a command in ssh_config (Match exec) may hang."""
+        if host not in self._doors:
+            with self._starts:
+                self._doors[host] = HostConnection(self._config.of(self._hosts[host]))
+        return self._doors[host]
+
+    def _program(self, door: HostConnection, command: str, turn: Turn) -> ChannelProgram:
         with door.lock:
             link = door.link
             if link is None or not link.alive():
@@ -58,14 +73,17 @@ class SshTransport(ThreadedTransport):
             self._warnings.append(warning)
 
     def give_up(self, host: str) -> str:
-        door = self._doors[host]
+        door = self._doors.get(host)
+        if door is None:
+            return "it waited for its turn"
         doing = door.doing
         door.drop()
         return doing
 
     def close(self) -> None:
         self._shared.closing.set()
-        for door in self._doors.values():
+        self._config.close()
+        for door in list(self._doors.values()):
             door.drop()
         self._jumps.drop()
         self._shared.keys.close()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from doctor.targets.inventory import Targets
     from doctor.transport import Transport
 
+SECONDS: Mapping[str, float] = {"min": 0.1, "max": 86_400.0}
+
 
 @dataclass(frozen=True, slots=True)
 class HostFlags:
@@ -70,9 +72,9 @@ class WayFlags:
     enter: str | None = host_option("--enter COMMAND", "Look inside: 'docker exec -i NAME'.")
     transport: str = host_option("--transport NAME", "auto, ssh, srun or local.", default="auto")
     fanout: int = any_option("--fanout N", "Connections being made at once.", default=64, min=1, max=4096)
-    connect_timeout: float | None = any_option("--connect-timeout S", "Default: 10 s.", min=0.1)
-    timeout: float = any_option("--timeout S", "For a host's answer.", default=60.0, min=0.1)
-    deadline: float | None = live_option("--deadline S", "For the whole run.", min=0.1)
+    connect_timeout: float | None = any_option("--connect-timeout S", "Default: 10 s.", **SECONDS)
+    timeout: float = any_option("--timeout S", "For a host's answer.", default=60.0, **SECONDS)
+    deadline: float | None = live_option("--deadline S", "For the whole run.", **SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

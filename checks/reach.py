@@ -25,11 +25,13 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
     What to do: the finding says at which step it failed (name, TCP, SSH, host key, login, shell) and what to
     type. When nearly all hosts fail alike, the cause is on the way to them: this machine, the jump host, DNS
     or the network, and the finding says so instead of blaming every host. Hosts whose turn had not come when
-    the time for the whole run was over are not at fault: they are unknown.
+    the time for the whole run was over are not at fault, nor are those that could not be asked because this
+    machine was short of memory, threads or descriptors, or stopped: they are unknown.
     """
     failed = {host: why for host, why in reach.items() if why is not None}
     late = {host: why for host, why in failed.items() if why.kind is UnreachedKind.DEADLINE}
-    failed = {host: why for host, why in failed.items() if host not in late}
+    short = {host: why for host, why in failed.items() if why.kind is UnreachedKind.CONTROLLER}
+    failed = {host: why for host, why in failed.items() if host not in late and host not in short}
     common = _common(list(failed.values()), len(reach))
     if common:
         alike = [
@@ -63,14 +65,26 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
             evidence=_evidence(why),
             commands=_steps(why),
         )
-    if late:
-        raise Undecided(_reasons(late), tuple(late))
+    for why in {why.summary: why for why in short.values()}.values():
+        yield Problem(
+            why.summary,
+            expected="a controller that can ask every host",
+            actual="hosts that were not asked, or not to the end",
+            severity=Severity.WARN,
+            evidence=_evidence(why),
+            commands=_steps(why),
+        )
+    unasked = {**late, **short}
+    if unasked:
+        raise Undecided(_reasons(unasked), tuple(unasked))
 
 
-def _reasons(late: Mapping[str, Unreached]) -> str:
+def _reasons(unasked: Mapping[str, Unreached]) -> str:
     hosts: dict[str, list[str]] = {}
-    for host, why in late.items():
+    for host, why in unasked.items():
         hosts.setdefault(why.summary, []).append(host)
+    if len(hosts) == 1:
+        return next(iter(hosts))
     return " ".join(f"{fold(names)}: {summary}" for summary, names in hosts.items())
 
 

@@ -108,6 +108,8 @@ class UnreachedKind(str, Enum):
     STEP = "no-step"
     DEADLINE = "deadline"
     """The whole run had no time left for it."""
+    CONTROLLER = "controller"
+    """This machine was short of something, or stopped."""
     OTHER = "other"
 
 

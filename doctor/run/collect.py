@@ -24,13 +24,13 @@ from doctor.mesh import MeshPatience, MeshPlan, MeshResult, mesh_script, plan_me
 from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, Missing, Unreached, UnreachedKind
 from doctor.probe import HostAnswer, read, script, through
 from doctor.recording import SCHEMA, Recording
+from doctor.run.pauses import Pauses
 from doctor.run.ping_round import plan_ping_round
 from doctor.smoke.result import SmokeResult
 from doctor.text.nodeset import is_host, is_ip
 from doctor.text.redact import redact, redact_values
-from doctor.transport import Script, Session, Transport
+from doctor.transport import Script, Session, Transport, errors
 from doctor.transport.containers import not_entered
-from doctor.transport.errors import cut_off
 
 MOMENT = 0.05
 TOO_SLOW = (UnreachedKind.TIMEOUT, UnreachedKind.SILENT, UnreachedKind.BANNER)
@@ -82,6 +82,7 @@ class Collection:
     smoke: list[SmokeResult] = field(default_factory=list)
     no_smoke: str = ""
     stopped_by: int | None = None
+    pauses: Pauses = field(default_factory=Pauses)
     hosts: tuple[Host, ...] = field(init=False)
     wishes: JobWishes = field(init=False)
     drafted: JobPlan = field(init=False)
@@ -95,9 +96,12 @@ class Collection:
         self.drafted = draft(hosts, self.wishes)
 
     def run(self) -> None:
-        self._probe()
-        self._mesh()
-        self._follow_up()
+        try:
+            self._probe()
+            self._mesh()
+            self._follow_up()
+        finally:
+            self.pauses.close()
 
     def say(self, doing: str) -> None:
         self.progress(doing, None, ())
@@ -170,10 +174,13 @@ class Collection:
             self.progress("asking the hosts", len(self.heard), waiting.keys())
 
     def _excused(self, why: Unreached) -> Unreached:
-        """A host that was given up because the whole run was over might have answered."""
-        if self.left() > MOMENT or why.kind not in TOO_SLOW:
-            return why
-        return cut_off(why.summary).of(why.host)
+        """A host that was given up because the run was over, or had been stopped, might have answered."""
+        pause = self.pauses.longest
+        if pause and why.kind in (*TOO_SLOW, UnreachedKind.LOST, UnreachedKind.JUMP):
+            return errors.paused(pause, why.summary).of(why.host)
+        if self.left() <= MOMENT and why.kind in TOO_SLOW:
+            return errors.cut_off(why.summary).of(why.host)
+        return why
 
     def _mesh(self) -> None:
         """Only hosts that answered take part, on their data addresses."""
@@ -242,7 +249,7 @@ class Collection:
             else:
                 self._add(answer.host, heard.captures, heard.missing)
             gone = _gone(answer)
-            if gone and self._excused(gone).kind is not UnreachedKind.DEADLINE:
+            if gone and self._excused(gone) is gone:
                 self.unreached[gone.host] = gone
 
     def _add(self, host: str, captures: Mapping[str, Capture], missing: Mapping[str, Missing]) -> None:

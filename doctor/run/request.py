@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from doctor.report.formats import Outputs
 from doctor.text.option import IN_JOB, REPLAY, any_option, host_option, live_option, option
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from doctor.targets.inventory import Targets
     from doctor.transport import Transport
 
-SECONDS: Mapping[str, float] = {"min": 0.1, "max": 86_400.0}
+SECONDS: Mapping[str, Any] = {"min": 0.1, "max": 86_400.0}
 
 
 @dataclass(frozen=True, slots=True)

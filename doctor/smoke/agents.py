@@ -12,7 +12,7 @@ import msgspec
 
 from doctor.agents.bootstrap import agent_script, module_texts
 from doctor.agents.session import AgentSession, Loss
-from doctor.model import Unreached
+from doctor.model import Unreached, UnreachedKind
 from doctor.smoke import messages
 from doctor.smoke.events import BackendEvidence
 from doctor.smoke.live import LiveHost
@@ -28,6 +28,7 @@ MOST_SILENCE = 2 * SLICE
 PAGE = 4096
 """Bytes. A longer message counts for several."""
 LINES_OF_A_HOST, LINES_OF_A_RANK, LINES_A_STEP, LOOKS_A_SECOND = 100, 200, 8, 200
+OUR_OWN = (UnreachedKind.CONTROLLER, UnreachedKind.DEADLINE)
 HOME = "doctor.smoke.onhost"
 NEEDS = "ctypes, fcntl, mmap, resource, select"
 
@@ -113,10 +114,10 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
             host.spoke = False
 
     def lose(self, host: LiveHost, _: Loss, detail: str, unreached: Unreached | None) -> None:
-        if unreached is not None:
-            host.lost = unreached
-        elif self.excused:
+        if self.excused or (unreached and unreached.kind in OUR_OWN):
             self.watch.abandoned = True
+        elif unreached is not None:
+            host.lost = unreached
         else:
             host.trouble = host.trouble or detail
 

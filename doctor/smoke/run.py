@@ -34,9 +34,9 @@ Meet = Callable[[], MeshResult | None]
 class SmokeRun:
     """One run over a session whose hosts were started with `smoke_script`.
 
-    `timeout` limits the training, in seconds; `until` everything, by time.monotonic: what is left of it in the
-    end is for evidence. `conduct` always closes the session; `result` is what is known so far, also of an
-    interrupted run.
+    `timeout` limits the training, in seconds; `until` everything, by time.monotonic: its last seconds are for
+    evidence. `conduct` always closes the session; `result` is what is known so far, also of an interrupted
+    run.
     """
 
     def __init__(
@@ -98,12 +98,14 @@ class SmokeRun:
             if alarm is not None and not alarm.sure:
                 alarm = self._confirmed(alarm)
             if alarm is not None:
-                return alarm
+                return Alarm("interrupted") if self.agents.excused else alarm
             if time.monotonic() >= self.until:
                 return self._out_of_time()
 
     def _out_of_time(self) -> Alarm:
         """Ranks that still move in a run that was cut short were not too slow."""
+        if self.agents.excused:
+            return Alarm("interrupted")
         cells = range(len(self.plan.cells))
         still = any(self.watch.quiet(cell) >= self.patience.floor for cell in cells)
         return Alarm("interrupted" if self.cut_short and not still else "deadline")

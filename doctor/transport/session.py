@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from doctor.model import Unreached, UnreachedKind
+from doctor.model import UnreachedKind
 from doctor.transport import Ended, Line, Script, errors
 from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program, feed
@@ -37,7 +37,7 @@ class Sessions:
             for host, script in scripts.items()
         }
         for voice in self._voices.values():
-            voice.thread.start()
+            voice.begin()
 
     def send(self, host: str, line: bytes) -> None:
         voice = self._voices.get(host)
@@ -58,11 +58,11 @@ class Sessions:
             voice.close()
         until = time.monotonic() + CLOSE_SECONDS
         for voice in self._voices.values():
-            voice.thread.join(max(0.0, until - time.monotonic()))
+            voice.join(max(0.0, until - time.monotonic()))
 
 
 class _Turns:
-    """Who is to be heard next: one line of each host that has any, so that no host can keep others waiting."""
+    """Who is to be heard next: one line of each host that has any; none can keep the others waiting."""
 
     def __init__(self) -> None:
         self._some = threading.Condition()
@@ -124,6 +124,16 @@ class _Voice:
         self._program: Program | None = None
         self.thread = threading.Thread(target=self._live, name=f"session {host}", daemon=True)
 
+    def begin(self) -> None:
+        try:
+            self.thread.start()
+        except RuntimeError as error:
+            self._end(errors.explained(error))
+
+    def join(self, seconds: float) -> None:
+        if self.thread.ident is not None:
+            self.thread.join(seconds)
+
     def send(self, data: bytes) -> None:
         self._unsent.append(memoryview(data))
         self.ring()
@@ -141,7 +151,7 @@ class _Voice:
     def _live(self) -> None:
         stderr = bytearray()
         rc: int | None = None
-        unreached: Unreached | None = None
+        why: CannotReach | None = None
         try:
             self._program = program = self._start(self._host, self._script)
             try:
@@ -150,12 +160,13 @@ class _Voice:
                     rc = program.status(1.0)
             finally:
                 program.end()
-        except CannotReach as why:
-            unreached = why.of(self._host)
         except Exception as error:
             # The caller waits for this host's end.
-            unreached = errors.broken_tool(error).of(self._host)
-        self._turns.add(self, Ended(self._host, rc, bytes(stderr), unreached))
+            why = errors.explained(error)
+        self._end(why, rc, bytes(stderr))
+
+    def _end(self, why: CannotReach | None, rc: int | None = None, stderr: bytes = b"") -> None:
+        self._turns.add(self, Ended(self._host, rc, stderr, why.of(self._host) if why else None))
 
     def _pump(self, program: Program, stderr: bytearray) -> None:
         """Until the program ends or the session is closed. Raises CannotReach."""

@@ -13,7 +13,6 @@ from queue import Empty, SimpleQueue
 
 from doctor.model import Answer, AnswerEnd, Unreached
 from doctor.transport import Script, Session, errors
-from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program, converse
 from doctor.transport.session import Sessions
 
@@ -87,7 +86,9 @@ class ThreadedTransport(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
-    def run(self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf) -> Iterator[Outcome]:
+    def run(
+        self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf
+    ) -> Iterator[Outcome]:
         asking = _Round(self, scripts, timeout, until)
         try:
             yield from asking.outcomes()
@@ -110,11 +111,9 @@ class ThreadedTransport(ABC):
                 # It may print on, even if it is not read.
                 self.give_up(host)
             return answer
-        except CannotReach as why:
-            return why.of(host)
         except Exception as error:
             # A thread that died silently would leave its host without an outcome.
-            return errors.broken_tool(error).of(host)
+            return errors.explained(error).of(host)
 
 
 class _Round:
@@ -154,7 +153,10 @@ class _Round:
             self._waiting.add(host)
             job = (host, self._scripts[host], turn)
             name = f"{self._transport.name} {host}"
-            threading.Thread(target=self._ask, args=job, name=name, daemon=True).start()
+            try:
+                threading.Thread(target=self._ask, args=job, name=name, daemon=True).start()
+            except RuntimeError as error:
+                self._news.put((host, errors.explained(error).of(host)))
 
     def _ask(self, host: str, script: Script, turn: Turn) -> None:
         self._news.put((host, self._transport.ask(host, script, turn)))

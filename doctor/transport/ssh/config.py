@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,7 @@ class SshConfig:
 
         flags = self._flags
         port = port or int(number("port") or 22)
-        user = user or text("user") or getpass.getuser()
+        user = user or text("user") or _own_name()
         tokens = {"%h": address, "%n": name, "%p": str(port), "%r": user}
         jumps = jump if jump is not None else text("proxyjump")
         command = text("proxycommand")
@@ -283,8 +284,13 @@ def _split_jump(spec: str) -> tuple[str | None, str, int | None]:
     return user or None, found[1] or found[2], int(found[3]) if found[3] else None
 
 
+@cache
+def _own_name() -> str:
+    return getpass.getuser()
+
+
 def _tokens(value: str, tokens: dict[str, str]) -> str:
-    local = {"%%": "%", "%d": os.path.expanduser("~"), "%u": getpass.getuser(), **tokens}
+    local = {"%%": "%", "%d": os.path.expanduser("~"), "%u": _own_name(), **tokens}
     return re.sub(r"%.", lambda found: local.get(found[0], found[0]), value)
 
 

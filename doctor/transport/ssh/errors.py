@@ -24,7 +24,8 @@ def not_configured(error: UsageError) -> CannotReach:
     return CannotReach(
         UnreachedKind.OTHER,
         f"{error.message}.",
-        error.hint or "Look at ~/.ssh/config and /etc/ssh/ssh_config, or name another file with --ssh-config.",
+        error.hint
+        or "Look at ~/.ssh/config and /etc/ssh/ssh_config, or name another file with --ssh-config.",
     )
 
 

@@ -13,8 +13,8 @@ import pytest
 from doctor.mesh import MeshResult
 from doctor.model import Unreached, UnreachedKind
 from doctor.rules.smoke import is_fault
-from doctor.smoke.judge import Charge, judge
 from doctor.smoke.agents import SmokeAgents
+from doctor.smoke.judge import Charge, judge
 from doctor.smoke.limits import SmokePatience
 from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
@@ -377,6 +377,35 @@ def test_agents_that_ended_because_they_were_left_alone() -> None:
     assert judge(result) == ()
 
 
+@pytest.mark.parametrize("lost", [Ended("node2", None, b"", LOST), None])
+def test_ranks_that_ended_because_their_agents_were_left_alone(lost: Ended | None) -> None:
+    """Their exits are heard before the end of their agents."""
+    cluster = Cluster(small(3))
+
+    def sleep(cluster: Cluster) -> None:
+        if cluster.joined and not cluster.gone:
+            time.sleep(0.3)
+            for rank in (0, 1, 2, 3):
+                cluster.gone.add(rank)
+                how = BROKEN if rank else {"signal": 9}
+                cluster.agents[cluster.plan.seat(rank).host].say("exit", rank=rank, **how)
+            if lost is not None:
+                cluster.heard.append(lost)
+
+    cluster.on_receive = sleep
+    result = conducted(cluster, patience=replace(QUICK, lease=0.3))
+    assert result.end.kind == "interrupted"
+    assert judge(result) == ()
+
+
+@pytest.mark.parametrize("kind", [UnreachedKind.CONTROLLER, UnreachedKind.DEADLINE])
+def test_an_agent_that_this_machine_could_not_start_blames_no_host(kind: UnreachedKind) -> None:
+    ended = Ended("node2", None, b"", replace(LOST, kind=kind))
+    result = conducted(Cluster(small(), ends={"node2": (-1, ended)}))
+    assert result.end.kind == "interrupted"
+    assert not named(result)
+
+
 def test_a_pause_of_the_controller_blames_no_host() -> None:
     cluster = Cluster(small())
     slept: list[bool] = []
@@ -572,7 +601,7 @@ def test_the_limits_of_a_whole_run() -> None:
     assert run.until - run.began == pytest.approx(120.0)
     assert prepared(cluster, timeout=3600.0).until - time.monotonic() <= 3600.0
     assert prepared(cluster, until=run.began + 1).until == pytest.approx(run.began + 0.75, abs=0.1)
-    assert prepared(cluster, until=run.began + 60).until == pytest.approx(run.began + 54)
+    assert prepared(cluster, timeout=99.0, until=run.began + 60).until == pytest.approx(run.began + 54)
     assert isinstance(run.patience, SmokePatience)
 
 

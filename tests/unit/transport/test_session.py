@@ -79,6 +79,7 @@ EMPTY = b"\n" * PIECE
 def test_a_flood_keeps_no_other_host_waiting(piece: bytes) -> None:
     quiet = [b"one\ntwo\nthree\n"]
     session = opened(loud=Talker(endless(piece)), quiet=Talker(quiet))
+    session._voices["quiet"].thread.join(5)
     turns = [news.host for news in heard(session, 9)]
     session.close()
     assert turns.count("quiet") == 4  # and its end

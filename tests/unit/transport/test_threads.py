@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from doctor.model import Answer, AnswerEnd, Unreached, UnreachedKind
-from doctor.transport import Script
+from doctor.transport import Ended, Script
 from doctor.transport.errors import CannotReach
 from doctor.transport.threads import MOST_WAITING, Outcome, ThreadedTransport, Turn
 
@@ -135,3 +135,19 @@ def test_what_was_answered_in_time_is_kept() -> None:
     transport = Fake(fanout=1)
     [got] = transport.run(Written(1), 60.0, time.monotonic() + 60)
     assert isinstance(got, Answer)
+
+
+def test_a_shortage_of_threads_is_no_fault_of_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    transport = Fake(fanout=4)
+    monkeypatch.setattr(threading.Thread, "start", start)
+    outcomes = list(transport.run(Written(3), 60.0))
+    assert kinds(outcomes) == {UnreachedKind.CONTROLLER: 3}
+    session = transport.open({"node1": Script("", b"", b"")})
+    ended = session.receive(1)
+    session.close()
+    assert isinstance(ended, Ended)
+    assert ended.unreached is not None
+    assert ended.unreached.kind is UnreachedKind.CONTROLLER

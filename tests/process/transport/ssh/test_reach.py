@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import socket
 import threading
 import time
@@ -443,3 +444,18 @@ def test_name_servers_that_are_silent_do_not_outlast_the_run(
         UnreachedKind.TIMEOUT,
         UnreachedKind.DEADLINE,
     }
+
+
+def test_a_shortage_of_descriptors_is_no_fault_of_a_host(tmp_path: Path, server: Sshd) -> None:
+    hosts = [server.host(f"b{n}") for n in range(30)]
+    transport = SshTransport(hosts, SshSettings(config_file=config(tmp_path, server)))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 15, before[1]))
+    try:
+        got = list(transport.run({h.name: sh("echo hi") for h in hosts}, 30))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        transport.close()
+    failed = [each for each in got if isinstance(each, Unreached)]
+    assert 0 < len(failed) < 30
+    assert {each.summary for each in failed} == {"This machine ran out of file descriptors."}

@@ -13,7 +13,6 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +90,7 @@ class SshConfig:
 
     def __init__(self, settings: SshSettings) -> None:
         self._flags = settings
+        self._own_name = _own_name()
         self._config = _Config()
         self._lines: list[str] = []
         for file, required, base in _files(settings.config_file):
@@ -160,8 +160,8 @@ class SshConfig:
 
         flags = self._flags
         port = port or int(number("port") or 22)
-        user = user or text("user") or _own_name()
-        tokens = {"%h": address, "%n": name, "%p": str(port), "%r": user}
+        user = user or text("user") or self._own_name
+        tokens = {"%u": self._own_name, "%h": address, "%n": name, "%p": str(port), "%r": user}
         jumps = jump if jump is not None else text("proxyjump")
         command = text("proxycommand")
         listed = found.get("identityfile")
@@ -284,13 +284,15 @@ def _split_jump(spec: str) -> tuple[str | None, str, int | None]:
     return user or None, found[1] or found[2], int(found[3]) if found[3] else None
 
 
-@cache
 def _own_name() -> str:
-    return getpass.getuser()
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may not know its user
+        return str(os.getuid())
 
 
 def _tokens(value: str, tokens: dict[str, str]) -> str:
-    local = {"%%": "%", "%d": os.path.expanduser("~"), "%u": _own_name(), **tokens}
+    local = {"%%": "%", "%d": os.path.expanduser("~"), **tokens}
     return re.sub(r"%.", lambda found: local.get(found[0], found[0]), value)
 
 

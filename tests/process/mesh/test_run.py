@@ -23,7 +23,7 @@ from doctor.mesh import (
     plan_mesh,
     run_mesh,
 )
-from doctor.model import Host, Unreached, UnreachedKind
+from doctor.model import Unreached, UnreachedKind
 from doctor.transport import Ended, Line, Script
 from doctor.transport.local import LocalTransport
 from tests.support.mesh_session import LocalSession
@@ -241,7 +241,7 @@ def test_a_host_that_floods_costs_the_others_nothing(line: str, kind: str) -> No
     ready = '{"say":"ready","agent":"python 3"}'
     scripts = {node.host: mesh_script() for node in plan.nodes}
     scripts["n1"] = Script(f"echo {shlex.quote(ready)}; exec yes {shlex.quote(line)}", b"", b"")
-    transport = LocalTransport([Host(name, "localhost") for name in scripts])
+    transport = LocalTransport()
     before = psutil.Process().memory_info().rss
     began = time.monotonic()
     result = run_mesh(transport.open(scripts), plan)

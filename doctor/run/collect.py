@@ -9,7 +9,7 @@ import math
 import secrets
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -26,16 +26,14 @@ from doctor.probe import HostAnswer, read, script, through
 from doctor.recording import SCHEMA, Recording
 from doctor.run.pauses import Pauses
 from doctor.run.ping_round import plan_ping_round
+from doctor.run.scripts import NamesToAsk, Scripts
 from doctor.smoke.result import SmokeResult
-from doctor.text.nodeset import is_host, is_ip
 from doctor.text.redact import redact, redact_values
 from doctor.transport import Script, Session, Transport, errors
 from doctor.transport.containers import not_entered
 
 MOMENT = 0.05
 TOO_SLOW = (UnreachedKind.TIMEOUT, UnreachedKind.SILENT, UnreachedKind.BANNER)
-ALL_NAMES = 16
-"""Up to this many hosts, each resolves the names of all; beyond, only those of the head and a few others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +151,7 @@ class Collection:
         token, plan = secrets.token_hex(8), self.drafted
         facts = [fact for fact in order.facts if not fact.later]
         hosts = {host.name: host for host in order.hosts}
-        names = _NamesToAsk(tuple(hosts), plan)
+        names = NamesToAsk(tuple(hosts), plan)
         ports = (plan.master_port.value, *plan.hccl_ports)
 
         def write(host: str) -> Script:
@@ -162,7 +160,7 @@ class Collection:
 
         waiting = dict.fromkeys(hosts)
         self.progress("asking the hosts", 0, waiting.keys())
-        for answer in self.transport.run(_Scripts(hosts, write), order.timeout, order.until):
+        for answer in self.transport.run(Scripts(hosts, write), order.timeout, order.until):
             outcome = answer if isinstance(answer, Unreached) else read(answer, facts, token)
             if isinstance(outcome, Unreached) and isinstance(answer, Answer):
                 outcome = _named(outcome, answer, hosts[outcome.host])
@@ -281,44 +279,3 @@ def _named(why: Unreached, answer: Answer, host: Host) -> Unreached:
     if not host.enter or why.kind not in (UnreachedKind.NO_SHELL, UnreachedKind.SILENT):
         return why
     return not_entered(why, host, (answer.stderr or answer.stdout)[:4000].decode("utf-8", "replace"))
-
-
-class _Scripts(Mapping[str, Script]):
-    """Of each host, written when its turn comes: all at once they would fill the memory."""
-
-    def __init__(self, hosts: Iterable[str], write: Callable[[str], Script]) -> None:
-        self._hosts = dict.fromkeys(hosts)
-        self._write = write
-
-    def __getitem__(self, host: str) -> Script:
-        if host not in self._hosts:
-            raise KeyError(host)
-        return self._write(host)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._hosts)
-
-    def __len__(self) -> int:
-        return len(self._hosts)
-
-
-class _NamesToAsk:
-    """For each host the names that it is to resolve: all of a small cluster, else the head's and a few."""
-
-    def __init__(self, names: Sequence[str], plan: JobPlan) -> None:
-        self._names = names
-        self._place = {name: place for place, name in enumerate(names)}
-        self._master = [plan.master.value] if plan.master else []
-        self._head = plan.head.value
-
-    def of(self, host: str) -> tuple[str, ...]:
-        return tuple(n for n in dict.fromkeys(self._asked(host)) if is_host(n) and not is_ip(n))
-
-    def _asked(self, host: str) -> list[str]:
-        if len(self._names) == 1:
-            return self._master
-        if len(self._names) <= ALL_NAMES:
-            return [*self._names, *self._master]
-        near = (self._place[host] + step for step in (1, -1, 2, -2, 4, -4, 8, -8))
-        others = (self._names[place % len(self._names)] for place in near)
-        return [host, self._head, *self._master, *others]

@@ -7,10 +7,15 @@ import os
 import signal
 import subprocess
 import threading
+from typing import Any
+
+from paramiko.config import SSHConfig
 
 from doctor.errors import UsageError
+from doctor.transport.errors import quoted
 
 SECONDS = 10.0
+EARLY_TOKENS = {"hostname": ["%h"], "match-exec": SSHConfig.TOKENS_BY_CONFIG_KEY["match-exec"]}
 
 
 class Commands:
@@ -37,9 +42,8 @@ class Commands:
         try:
             return process.wait(self._seconds) == 0
         except subprocess.TimeoutExpired:
-            raise UsageError(
-                f"ssh_config: Match exec did not end within {self._seconds:g} s: {command[:80]}"
-            ) from None
+            late = f"ssh_config: Match exec did not end within {self._seconds:g} s: {quoted(command, 80)}"
+            raise UsageError(late) from None
         finally:
             _kill(process)
             process.wait()
@@ -57,3 +61,27 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+
+
+class PatientConfig(SSHConfig):
+    """paramiko's evaluation of ssh_config, with a limit for commands. `config` replaces other tokens."""
+
+    TOKENS_BY_CONFIG_KEY = EARLY_TOKENS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.commands = Commands()
+
+    def _does_match(self, criteria: list[Any], host: str, *state: Any) -> Any:
+        """As paramiko does it, but each command of a Match has a limit, and runs after what stands before."""
+        before: list[Any] = []
+        for each in criteria:
+            if each["type"] != "exec":
+                before.append(each)
+                continue
+            if before and not super()._does_match(before, host, *state):  # type: ignore[misc]
+                return []
+            command = self._tokenize(state[-1], host, "match-exec", each["param"])  # type: ignore[attr-defined]
+            if self.commands.succeeds(command) == each["negate"]:
+                return []
+        return super()._does_match(before, host, *state) if before else criteria  # type: ignore[misc]

@@ -14,15 +14,13 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-from paramiko.config import SSHConfig
 from paramiko.ssh_exception import SSHException
 
 from doctor.errors import UsageError
 from doctor.model import Host
 from doctor.transport.errors import Destination
-from doctor.transport.ssh.commands import Commands
+from doctor.transport.ssh.commands import PatientConfig
 from doctor.transport.ssh.settings import DEFAULT_CONNECT_TIMEOUT, SshSettings
 
 MATCH_KNOWN = frozenset({"all", "canonical", "final", "host", "originalhost", "user", "localuser", "exec"})
@@ -31,31 +29,7 @@ DEEPEST_INCLUDE = 16
 DEEPEST_JUMP = 8
 NUMBER = re.compile(r'"?([0-9]{1,6}(\.[0-9]{1,3})?|none)"?\s*(#.*)?', re.IGNORECASE)
 SETTING = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.+)")
-EARLY_TOKENS = {"hostname": ["%h"], "match-exec": SSHConfig.TOKENS_BY_CONFIG_KEY["match-exec"]}
 NOTHING = 'originalhost "!*"'
-
-
-class _Config(SSHConfig):
-    # Tokens are replaced here (`_tokens`), once flags and inventory have had their say about user and port.
-    TOKENS_BY_CONFIG_KEY = EARLY_TOKENS
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.commands = Commands()
-
-    def _does_match(self, criteria: list[Any], host: str, *state: Any) -> Any:
-        """As paramiko does it, but each command of a Match has a limit, and runs after what stands before."""
-        before: list[Any] = []
-        for each in criteria:
-            if each["type"] != "exec":
-                before.append(each)
-                continue
-            if before and not super()._does_match(before, host, *state):  # type: ignore[misc]
-                return []
-            command = self._tokenize(state[-1], host, "match-exec", each["param"])  # type: ignore[attr-defined]
-            if self.commands.succeeds(command) == each["negate"]:
-                return []
-        return super()._does_match(before, host, *state) if before else criteria  # type: ignore[misc]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +65,13 @@ class SshConfig:
     def __init__(self, settings: SshSettings) -> None:
         self._flags = settings
         self._own_name = _own_name()
-        self._config = _Config()
+        self._config = PatientConfig()
         self._lines: list[str] = []
         for file, required, base in _files(settings.config_file):
             if file.exists() or required:
                 self._read(file, base, [], 0)
         try:
-            self._config = _Config.from_text("\n".join(self._lines))
+            self._config = PatientConfig.from_text("\n".join(self._lines))
         except (SSHException, ValueError) as error:
             raise UsageError(f"{settings.config_file or '~/.ssh/config'}: {error}") from None
 

@@ -156,6 +156,11 @@ class _Round:
             try:
                 threading.Thread(target=self._ask, args=job, name=name, daemon=True).start()
             except RuntimeError as error:
+                self._waiting.discard(host)
+                if len(self.turns) > 1:  # one of the others will leave room
+                    del self.turns[host]
+                    self._rest.appendleft(host)
+                    return
                 self._news.put((host, errors.explained(error).of(host)))
 
     def _ask(self, host: str, script: Script, turn: Turn) -> None:

@@ -137,6 +137,19 @@ def test_what_was_answered_in_time_is_kept() -> None:
     assert isinstance(got, Answer)
 
 
+def test_hosts_wait_for_threads_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = threading.Thread.start
+    most = threading.active_count() + 3
+
+    def limited(thread: threading.Thread) -> None:
+        if threading.active_count() >= most:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    assert kinds(list(Fake(fanout=2).run(Written(300), 60.0))) == {AnswerEnd.DONE: 300}
+
+
 def test_a_shortage_of_threads_is_no_fault_of_a_host(monkeypatch: pytest.MonkeyPatch) -> None:
     def start(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check
+from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check, fold
 from doctor.facts.run import CUT_OFF, UNREACHED, CutOff
 from doctor.model import Unreached, UnreachedKind
-from doctor.text.nodeset import fold
 
 NEARLY_ALL = 0.9
 SLURM = (UnreachedKind.NODE, UnreachedKind.STEP)

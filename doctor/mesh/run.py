@@ -199,6 +199,8 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         self.troubles.setdefault((host, kind), MeshTrouble(host, kind, detail))
 
     def lose(self, agent: _MeshAgent, how: Loss, detail: str, _: Unreached | None) -> None:
+        if self.excused:
+            detail = "this program was stopped for longer than an agent waits"
         self._trouble(agent.host, "no-agent" if how == "ended" and not agent.ready else how, detail)
 
     def take(self, agent: _MeshAgent, message: MeshMessage, _size: int) -> bool:

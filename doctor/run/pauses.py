@@ -7,7 +7,7 @@ import threading
 import time
 
 BEAT = 0.5
-PAUSE = 3.0
+PAUSE = 4.0
 """Seconds. A busy machine lets a thread wait for less."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -12,6 +13,10 @@ from doctor.job.wishes import JobWishes
 from doctor.model import Host, Unreached, UnreachedKind
 from doctor.run.collect import Collection, Order
 from doctor.run.pauses import PAUSE, Pauses
+from doctor.transport import Script
+from doctor.transport.errors import no_turn
+from tests.support.limits import within
+from tests.support.recordings import report
 
 
 def collection(until: float = math.inf, **more: Any) -> Collection:
@@ -45,6 +50,28 @@ def test_a_run_that_was_stopped_blames_no_host(kind: UnreachedKind) -> None:
     excused = collection(pauses=stopped)._excused(why(kind))
     assert excused.kind is UnreachedKind.CONTROLLER
     assert "was stopped for 25 s" in excused.summary
+
+
+class Nobody:
+    """A transport whose hosts have no turn."""
+
+    name = "nobody"
+    warnings = ()
+
+    def run(self, scripts: Mapping[str, Script], timeout: float, until: float) -> Iterator[Unreached]:  # noqa: ARG002
+        yield from (no_turn().of(host) for host in scripts)
+
+
+def test_many_hosts_cost_little() -> None:
+    """Nothing is done for each host that takes longer the more hosts there are."""
+    names = [f"node{number}" for number in range(20_000)]
+    nobody: Any = Nobody()
+    hosts = tuple(Host(name, name) for name in names)
+    with within(10):
+        many = Collection(Order("check", "host", hosts, JobWishes(), {}, ()), nobody, lambda *_: None)
+        many.run()
+        found = report(many.recording())
+    assert (len(many.unreached), found.exit_code) == (20_000, 3)
 
 
 def test_a_busy_machine_is_no_pause() -> None:

@@ -1,4 +1,4 @@
-"""Data addresses: whether ranks of one host can be told from those of another."""
+"""Data addresses: whether ranks of one host can be distinguished from those of another."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def data_address_duplicate(
     """Hosts of the job have the same data address.
 
     Why it matters: ranks connect to each other by these addresses. Containers on the bridge network of each
-    host, and virtual machines behind NAT, all have the same one: a rank that dials another reaches itself, or
-    nobody, and the job hangs at start.
+    host, and virtual machines behind NAT, all have the same one: a rank that connects to another reaches
+    itself, or no process at all, and the job hangs at start.
 
-    How it is known: what each host says of its interfaces. Where a host has other addresses too and nothing
-    says which one ranks use, this is a warning.
+    How it is known: each host lists its interfaces. If a host has other addresses too and nothing names the
+    one that ranks use, this is a warning.
 
     What to do: start containers with --network=host or on a network that spans the hosts; on hosts with
-    several networks say which one ranks use (data: in the inventory, or GLOO_SOCKET_IFNAME).
+    several networks name the one that ranks use (data: in the inventory, or GLOO_SOCKET_IFNAME).
     """
     sharers: dict[str, list[str]] = {}
     for host in plan.hosts:
@@ -68,7 +68,7 @@ def data_address_duplicate(
 def _chosen(
     plan: JobPlan, host: str, address: str, addresses: Mapping[str, Mapping[str, tuple[str, ...]]]
 ) -> bool:
-    """Whether it was taken out of several, and nobody said so."""
+    """Whether it was chosen from several without any setting."""
     data = plan.host(host).data
     others = {
         each

@@ -1,4 +1,4 @@
-"""AMD GPUs of a host: they answer, their memory is whole, and they are free for the job."""
+"""AMD GPUs of a host: they answer, their memory has no errors, and they are free for the job."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
 def amd_unhealthy(gpus: Gpus) -> Iterator[Problem]:
     """The tools that should tell of the AMD GPUs do not answer, or list none of them.
 
-    Why it matters: amd-smi asks the driver. Where that does not answer, the ranks hang at their first call or
-    fail with "No HIP GPUs are available", and all others wait for them.
+    Why it matters: amd-smi asks the driver. If it does not answer, the ranks hang at their first call or fail
+    with "No HIP GPUs are available", and all others wait for them.
 
-    How it is known: amd-smi is asked, and rocm-smi where amd-smi is not there or refuses. Without both the
-    check cannot tell.
+    How it is known: amd-smi is called, or rocm-smi if amd-smi is missing or refuses. Without both the check
+    is undecided.
 
-    What to do: call amd-smi by hand and read the kernel log beside it. A driver that hangs comes back with a
-    restart of the host. If only this login is refused, add it to the groups that own /dev/kfd and /dev/dri.
+    What to do: call amd-smi by hand and read the kernel log. A driver that hangs recovers with a restart of
+    the host. If only this login is refused, add it to the groups that own /dev/kfd and /dev/dri.
     """
     if gpus.silent:
         yield Problem(
@@ -76,14 +76,14 @@ def amd_ras(
     """An AMD GPU counted errors that it could not correct (RAS), or has memory pages to be replaced.
 
     Why it matters: such an error ends the process that used the memory, and all ranks with it; the driver may
-    reset the GPU under a job. Pages that wait to be retired wear on until then.
+    reset the GPU under a job. Pages that wait to be retired get worse until then.
 
     How it is known: `amd-smi metric --ecc` counts the errors of all blocks since the driver was loaded,
-    `amd-smi bad-pages` lists pages. rocm-smi tells neither in a form for programs: with it alone the check
-    cannot tell.
+    `amd-smi bad-pages` lists pages. rocm-smi prints neither in a machine-readable form: with it alone the
+    check is undecided.
 
-    What to do: end what runs on the GPU and reset it, or restart the host. A GPU whose bad pages could not be
-    retired must be exchanged, and so must one whose errors come back.
+    What to do: end the processes on the GPU and reset it, or restart the host. A GPU whose bad pages could
+    not be retired must be exchanged, and so must one whose errors come back.
     """
     mine = {gpu.index: health[gpu.index] for gpu in hip_gpus(gpus, order, plan) if gpu.index in health}
     stuck = {i: own.stuck for i, own in mine.items() if own.stuck}
@@ -140,14 +140,14 @@ def amd_busy(
 ) -> Iterator[Problem]:
     """An AMD GPU is in use by another job, or keeps the memory of one.
 
-    Why it matters: two jobs on one GPU run out of its memory, or slow each other down; a process that was
-    left over holds the memory until it is ended.
+    Why it matters: two jobs on one GPU run out of its memory, or slow each other down; a leftover process
+    holds the memory until it is ended.
 
-    How it is known: the processes with memory of a GPU that amd-smi lists, and more memory in use than an
-    idle GPU has (1024 MB; gpu_idle_mb). Without root only the login's own processes are listed, and rocm-smi
-    does not tell which GPU a process uses: then the memory decides.
+    How it is known: the processes with GPU memory that amd-smi lists, and more memory in use than on an idle
+    GPU (1024 MB; gpu_idle_mb). Without root only the login's own processes are listed, and rocm-smi does not
+    show which GPU a process uses: then the memory decides.
 
-    What to do: see whose processes these are, and end what is left over. If they are the job's own, run the
+    What to do: find the owners of these processes, and end the leftovers. If they are the job's own, run the
     examination before it starts.
     """
     mine = hip_gpus(gpus, order, plan)
@@ -192,8 +192,8 @@ def amd_reset(
     How it is known: by the lines of the amdgpu driver. A reset alone is a warning, since a program can cause
     it; one that failed, and errors of the hardware, are faults.
 
-    What to do: see what came before the reset (`dmesg -T`): a ring that timed out points to a program, RAS
-    errors to the GPU. If it comes back, have the GPU examined.
+    What to do: look at what came before the reset (`dmesg -T`): a ring that timed out points to a program,
+    RAS errors point to the GPU. If it comes back, have the GPU examined.
     """
     recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
     listed = gpus.listed if gpus else ()

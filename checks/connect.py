@@ -1,4 +1,4 @@
-"""Who can really connect to whom, and what the firewalls say about it."""
+"""Which hosts can really connect to which, and which firewall rules apply."""
 
 from __future__ import annotations
 
@@ -69,14 +69,15 @@ def port_unreachable(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
     """One host of the job cannot connect to another.
 
     Why it matters: ranks connect to the head's master port and then to each other on ports that the kernel
-    chooses. Where one direction is closed the job hangs at start, and torch names no host, or the wrong one.
+    chooses. If one direction is closed the job hangs at start, and torch names no host, or the wrong one.
 
-    How it is known: an agent of ours listened on each host's data address, for a second, and every other host
-    connected to it, in both directions. The culprits are the fewest hosts that explain all that failed; where
-    two explanations are as good, both hosts are named and the finding says undecided.
+    How it is known: a small agent listened on each host's data address for a second, and every other host
+    connected to it, in both directions. The culprits are the fewest hosts that explain all failures; if two
+    explanations are equally good, both hosts are named and the finding says undecided.
 
-    What to do: let the cluster's addresses through the firewall of the named host, for all TCP ports. Dropped
-    without an answer is nearly always a firewall; refused is a firewall that rejects; no route is either.
+    What to do: let the cluster's addresses through the firewall of the named host, for all TCP ports. Packets
+    dropped without an answer nearly always mean a firewall; "refused" means a firewall that rejects; "no
+    route" means either.
     """
     for blame in culprits(mesh.links):
         yield _problem(blame, mesh, plan)
@@ -197,13 +198,13 @@ def firewall_blocks(
 ) -> Iterator[Problem]:
     """A firewall rule would stop the job's connections.
 
-    Why it matters: an active firewall is no fault as long as it lets the cluster's addresses through. What it
-    must let through is more than the master port: gloo and NCCL connect to ports that the kernel chooses, and
-    HCCL to 60000-60031.
+    Why it matters: an active firewall is not a fault as long as it lets the cluster's addresses through. The
+    master port alone is not enough: gloo and NCCL connect to ports that the kernel chooses, and HCCL to
+    60000-60031.
 
-    How it is known: the rules of nftables and iptables (both back-ends), whoever wrote them (ufw, firewalld,
-    Docker, by hand), are followed for a new connection from each other host's data address. Where real
-    connections prove the contrary, this is a warning; where the rules cannot be decided, it is unknown.
+    How it is known: the rules of nftables and iptables (both back-ends), whatever wrote them (ufw, firewalld,
+    Docker, a person), are followed for a new connection from each other host's data address. If real
+    connections prove the contrary, this is a warning; if the rules cannot be evaluated, it is unknown.
 
     What to do: let the other hosts' addresses through, instead of switching the firewall off.
     """
@@ -242,7 +243,7 @@ def firewall_blocks(
 
 
 def _only_answers(stopped: Mapping[str, tuple[Decision, list[str]]]) -> bool:
-    """Whether it is the answers that are stopped: by a rule of the other direction, and mended there."""
+    """Whether only the answers are stopped: by a rule of the other direction, which is fixed there."""
     return all(decision.reason.startswith("the answers") for decision, _ in stopped.values())
 
 
@@ -294,7 +295,7 @@ def _blocked(
     verb = "rejects" if decision.action.value == "reject" else "drops"
     contrary = _proved_contrary(stopped, inbound, here, mesh)
     everybody = len(blocked_peers) == len(plan.hosts) - 1
-    # Its own address among the others does no harm, and hosts that drop alike then fold into one finding.
+    # Including its own address is harmless and lets hosts with the same drops fold into one finding.
     allowed = [host.name for host in plan.hosts] if everybody else blocked_peers
     whom = "all other hosts" if everybody else fold(blocked_peers)
     return Problem(
@@ -319,7 +320,7 @@ def _blocked(
 
 
 def _rule(decision: Decision) -> str:
-    """The rule that decides, and where it stands."""
+    """The deciding rule, and its place."""
     place = f"{decision.table} {decision.chain}".strip()
     return f"{decision.rule!r} in {place}" if place else decision.rule or "its rules"
 
@@ -327,7 +328,7 @@ def _rule(decision: Decision) -> str:
 def _proved_contrary(
     stopped: Mapping[str, tuple[Decision, list[str]]], inbound: bool, here: Here, mesh: MeshResult | None
 ) -> bool:
-    """Whether every connection that the rules would stop was tried, in part at least, and got through."""
+    """Whether every connection that the rules would stop was tried, at least in part, and succeeded."""
     if mesh is None:
         return False
     kinds = {"the master port": "master", "HCCL's ports": "hccl", "ephemeral ports": "ephemeral"}

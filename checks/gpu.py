@@ -1,4 +1,4 @@
-"""GPUs of a host: all there, of whichever vendor the job's are."""
+"""GPUs of a host: whether all are present, for the vendor of the job's GPUs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NOBODY_SAID = "no accelerator found"
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How many GPUs a host must have, who says so, and what to say where it has fewer."""
+    """How many GPUs a host must have, the source of this number, and the text if it has fewer."""
 
     count: int
     why: str
@@ -77,15 +77,15 @@ def gpu_missing(
     Why it matters: the rank that was to use the GPU stops at its start ("invalid device ordinal"), or shares
     one with another rank (NCCL: "Duplicate GPU detected"), and all others wait for it.
 
-    How it is known: what nvidia-smi lists against /dev/nvidia*, against what is expected (--expect
-    devices=8), the ranks of the host, and the other hosts of the job that have the same GPUs (a warning where
-    a single host has more). CUDA_VISIBLE_DEVICES is honoured: only the GPUs that it names are looked for.
-    Where no host shows an accelerator, GPUs are looked for all the same if devices are expected, or NVIDIA's
-    are on the PCI bus (a warning), unless --backend gloo is given.
+    How it is known: the list of nvidia-smi is compared with /dev/nvidia*, with the expected number (--expect
+    devices=8), the ranks of the host, and the other hosts of the job that have the same GPUs (a warning if a
+    single host has more). CUDA_VISIBLE_DEVICES is honoured: only the GPUs that it names must be present. If
+    no host shows an accelerator, GPUs must still be present if devices are expected, or NVIDIA's are on the
+    PCI bus (a warning), unless --backend gloo is given.
 
-    What to do: where the driver is not loaded, the kernel log says why (nouveau in its place, a module built
-    for another kernel, Secure Boot). A GPU that fell off the bus comes back with a restart; where
-    `lspci -d 10de:` misses it too, have it reseated. Containers are started with --gpus.
+    What to do: if the driver is not loaded, the kernel log shows why (nouveau in its place, a module built
+    for another kernel, Secure Boot). A GPU that fell off the bus comes back with a restart; if
+    `lspci -d 10de:` does not list it either, have it reseated. Containers are started with --gpus.
     """
     words = cuda_words(plan)
     if words == ():
@@ -131,15 +131,15 @@ def amd_missing(
     Why it matters: the rank that was to use the GPU stops at its start ("invalid device ordinal", "No HIP
     GPUs are available"), or shares one with another rank, and all others wait for it.
 
-    How it is known: what amd-smi (or rocm-smi) lists against the render nodes that the kernel's ROCm driver
-    has for GPUs (/sys/class/kfd, /dev/dri/renderD*), against what is expected (--expect devices=8), the
-    ranks of the host, and the other hosts of the job that have the same GPUs (a warning where a single host
-    has more). HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES are honoured. Instinct
-    GPUs on the PCI bus without /dev/kfd have no driver. A login that may not open the device files has no
-    GPU either.
+    How it is known: the list of amd-smi (or rocm-smi) is compared with the render nodes that the kernel's
+    ROCm driver has for GPUs (/sys/class/kfd, /dev/dri/renderD*), with the expected number (--expect
+    devices=8), the ranks of the host, and the other hosts of the job that have the same GPUs (a warning if a
+    single host has more). HIP_VISIBLE_DEVICES, CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES are honoured.
+    Instinct GPUs on the PCI bus without /dev/kfd have no driver. To a login that may not open the device
+    files, all GPUs are missing.
 
-    What to do: where the driver is not loaded, the kernel log says why. A GPU that fell off the bus comes
-    back with a restart; where `lspci -d 1002:` misses it too, have it reseated. Users of GPUs belong to the
+    What to do: if the driver is not loaded, the kernel log shows why. A GPU that fell off the bus comes back
+    with a restart; if `lspci -d 1002:` does not list it either, have it reseated. Users of GPUs belong to the
     groups that own /dev/kfd and /dev/dri/renderD*, most often render and video; containers are started with
     --device=/dev/kfd --device=/dev/dri.
     """
@@ -163,7 +163,7 @@ def _is_doubtful(own: Devices, expect: Expect, view: str | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What all hosts show of one vendor's GPUs, and which of them the job wants by `words` of `variable`."""
+    """The GPUs of one vendor on all hosts, and which of them the job wants by `words` of `variable`."""
 
     vendor: Vendor
     plan: JobPlan
@@ -174,7 +174,7 @@ class Scene:
     variable: str
 
     def lost(self, host: str, expect: Expect) -> Iterator[Problem]:
-        """What a host lacks."""
+        """The problems of a host that lacks GPUs."""
         if self.words is not None and self.here[host].numbers:
             yield from self._unmet(host, self.words)
             return
@@ -199,7 +199,7 @@ class Scene:
         return self._count(host) if self._open(host) or not self.here[host].numbers else 0
 
     def _unmet(self, host: str, words: Sequence[str]) -> Iterator[Problem]:
-        """Those that the job wants by name."""
+        """The missing GPUs that the job wants by name."""
         seen = self._seen(host)
         lost = [
             word
@@ -249,7 +249,7 @@ class Scene:
         return Wanted(1, why)
 
     def _by_peers(self, host: str) -> Wanted | None:
-        """As many as on the hosts whose GPUs are the same, or may be; one that has none fails in any case."""
+        """The number on hosts whose GPUs are the same, or may be; a host that has none fails in any case."""
         there, own = self._count(host), _names(self.listed.get(host))
         same: list[int] = []
         unknown: list[int] = []
@@ -301,5 +301,5 @@ class Scene:
 
 
 def _names(seen: Gpus | None) -> frozenset[str]:
-    """What the host's GPUs are called; nothing where that is not known."""
+    """The names of the host's GPUs; empty if they are not known."""
     return frozenset(gpu.name for gpu in seen.listed if gpu.name) if seen else frozenset()

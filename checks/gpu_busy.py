@@ -49,13 +49,14 @@ def gpu_busy(
 ) -> Iterator[Problem]:
     """A GPU is in use by another job, or keeps the memory of one.
 
-    Why it matters: two jobs on one GPU run out of its memory, or slow each other down; a process that was
-    left over holds the memory until it is ended.
+    Why it matters: two jobs on one GPU run out of its memory, or slow each other down; a leftover process
+    holds the memory until it is ended.
 
-    How it is known: the compute processes that nvidia-smi lists, and more memory in use than an idle GPU has
-    (1024 MB; gpu_idle_mb); it hides the processes of other containers. GPUs in MIG mode are not judged.
+    How it is known: the compute processes that nvidia-smi lists, and more memory in use than on an idle GPU
+    (1024 MB; gpu_idle_mb); nvidia-smi hides the processes of other containers. GPUs in MIG mode are not
+    judged.
 
-    What to do: see whose processes these are, and end what is left over. If they are the job's own, run the
+    What to do: find the owners of these processes, and end the leftovers. If they are the job's own, run the
     examination before it starts.
     """
     if not (gpus.listed or gpus.silent or gpus.denied):

@@ -1,4 +1,4 @@
-"""What joins NVIDIA GPUs within a host: their NVLinks, and the manager of the NVSwitches between them."""
+"""Connections of NVIDIA GPUs within a host: their NVLinks, and the manager of the NVSwitches between them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Usual:
-    """How many links a GPU should have, who says so, and how sure that is."""
+    """How many links a GPU should have, the source of this number, and how sure it is."""
 
     count: int
     why: str
@@ -66,10 +66,10 @@ def nvlink_down(
     Why it matters: NCCL falls back to PCIe or to fewer links for the whole ring, so that every step of the
     job takes several times as long; on hosts with NVSwitches it may not start at all.
 
-    How it is known: the links of a GPU against those of the same GPU on other hosts of the same product;
-    without such hosts, against the other GPUs of its host. Links that no such GPU has are not in use.
+    How it is known: the links of a GPU are compared with those of the same GPU on other hosts of the same
+    product; without such hosts, with the other GPUs of its host. Links that no such GPU has are not in use.
 
-    What to do: reset the GPUs (all of them where there are NVSwitches); if the link stays down, have the
+    What to do: reset the GPUs (all of them if there are NVSwitches); if the link stays down, have the
     baseboard or the bridge examined. The kernel log names the link (Xid 74; 144-150 on Blackwell).
     """
     if not links:
@@ -114,12 +114,12 @@ def _usual(host: str, index: int, links: Mapping[str, Mapping[int, Links]]) -> U
     count, votes = _common(beside)
     if votes < MOST * len(beside):
         return None
-    # GPUs without a bridge beside pairs that have one: no link at all may be meant.
+    # GPUs without a bridge next to pairs that have one: having no link may be intended.
     return Usual(count, f"as {votes} other GPUs of the host have", bool(own[index].active))
 
 
 def _common(counts: Sequence[int]) -> tuple[int, int]:
-    """The most frequent count, the larger of two that are equally frequent, and how often it is there."""
+    """The most frequent count (the larger of two that are equally frequent), and how often it occurs."""
     votes = Counter(counts)
     best = max(votes, key=lambda count: (votes[count], count))
     return best, votes[best]
@@ -149,7 +149,7 @@ def _distant(
     topologies: Mapping[str, Topology],
     links: Mapping[str, Mapping[int, Links]],
 ) -> Iterator[Problem]:
-    """Pairs of GPUs that are joined by fewer links than is usual."""
+    """Pairs of GPUs that are connected by fewer links than usual."""
     peers = [
         other
         for name, other in topologies.items()
@@ -180,7 +180,7 @@ def _distant(
 
 
 def _strength(joined: str) -> int:
-    """NV18 -> 18; all that is no NVLink -> 0."""
+    """NV18 -> 18; anything that is not an NVLink -> 0."""
     match = re.fullmatch(r"NV(\d{1,3})", joined)
     return int(match[1]) if match else 0
 
@@ -202,13 +202,13 @@ def fabric_manager_down(
     """GPUs are joined by NVSwitches, and nobody has set these up.
 
     Why it matters: until the fabric manager has set the NVSwitches up and every GPU has joined the fabric,
-    CUDA does not start on any of them (error 802, "system not yet initialized"), although nvidia-smi looks
-    well.
+    CUDA does not start on any of them (error 802, "system not yet initialized"), although nvidia-smi shows
+    nothing wrong.
 
-    How it is known: whether nv-fabricmanager runs where there are NVSwitches (a container cannot see it), and
-    what the GPUs themselves say of the fabric (from Hopper on).
+    How it is known: whether nv-fabricmanager runs if there are NVSwitches (a container cannot see it), and
+    the fabric state that the GPUs themselves report (from Hopper on).
 
-    What to do: start nvidia-fabricmanager; it must be of the driver's very version. Its log is
+    What to do: start nvidia-fabricmanager; it must have exactly the driver's version. Its log is
     /var/log/fabricmanager.log.
     """
     states = {index: own for index, own in sorted((health or {}).items()) if own.fabric}

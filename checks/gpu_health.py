@@ -1,4 +1,4 @@
-"""NVIDIA GPUs themselves: they answer their driver, and their memory is whole."""
+"""NVIDIA GPUs themselves: they answer their driver, and their memory has no errors."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] 
     Why it matters: the rank on this GPU fails with "CUDA-capable device(s) is/are busy or unavailable", or
     hangs at its first call, and all others wait for it.
 
-    What to do: end what runs on the GPU and reset it; what is lost comes back only with a restart of the
-    host. A driver and a library of different versions are those before and after an upgrade: restart too.
+    What to do: end the processes on the GPU and reset it; a lost GPU comes back only with a restart of the
+    host. A driver and a library of different versions mean an upgrade without a restart: restart the host.
     """
     if gpus.silent:
         yield _silent(gpus.silent)
@@ -162,10 +162,10 @@ def gpu_ecc(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan) -> It
     """A GPU's memory had errors that could not be corrected, or waits for a reset to replace bad cells.
 
     Why it matters: such an error ends the process that used the memory, and all ranks with it. Rows that are
-    marked for replacement still wear on until the next reset.
+    marked for replacement get worse until the next reset.
 
-    What to do: end what runs on the GPU and reset it. One whose rows can no longer be replaced must be
-    exchanged. Where the driver itself says that no action is needed, new processes may use the GPU.
+    What to do: end the processes on the GPU and reset it. A GPU whose rows can no longer be replaced must be
+    exchanged. If the driver itself reports that no action is needed, new processes may use the GPU.
     """
     mine = {gpu.index: health[gpu.index] for gpu in cuda_gpus(gpus, plan) if gpu.index in health}
     failed = [index for index, own in mine.items() if own.remap_failed]

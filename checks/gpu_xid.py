@@ -1,4 +1,4 @@
-"""What the NVIDIA driver wrote into the kernel log against GPUs, NVLinks and the PCIe bus."""
+"""Faults of GPUs, NVLinks and the PCIe bus that the NVIDIA driver wrote into the kernel log."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def gpu_xid(
 ) -> Iterator[Problem]:
     """The kernel log of the last 24 hours holds Xids that accuse a GPU, an NVLink or the PCIe bus.
 
-    Why it matters: an Xid is the driver's own record of a fault. After one of those that ask for a reset, the
-    GPU fails or hangs until it is reset, whatever else looks well.
+    Why it matters: an Xid is the driver's own record of a fault. After an Xid that requires a reset, the GPU
+    fails or hangs until it is reset, even if everything else looks healthy.
 
-    What to do: reset the GPU, or restart the host where it has fallen off the bus; if the same Xid comes
-    back, have the GPU examined. Xids that a program causes (13, 31, 43, 45 and others) are not counted.
-    Where the driver says that no action is needed any more, the Xid is only a warning.
+    What to do: reset the GPU, or restart the host if the GPU has fallen off the bus; if the same Xid comes
+    back, have the GPU examined. Xids that a program causes (13, 31, 43, 45 and others) are not counted. If
+    the driver reports that no action is needed any more, the Xid is only a warning.
     """
     recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
     where = {gpu.bus: gpu.index for gpu in gpus.listed if gpu.bus} if gpus else {}

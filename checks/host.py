@@ -1,4 +1,4 @@
-"""The host itself: what its kernel logged, and processes that an earlier job left behind."""
+"""The host itself: faults in its kernel log, and processes that an earlier job left behind."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> 
     """The kernel log of the last 24 hours holds signs of trouble.
 
     Why it matters: memory that ran out, a device that reset or a link that flapped explains a job that died
-    without a word.
+    without a message.
 
-    What to do: read the lines in their place with `dmesg -T`. Xids that a faulty program causes (13, 31, 43,
+    What to do: read the lines in context with `dmesg -T`. Xids that a faulty program causes (13, 31, 43,
     45) are not counted against the host.
     """
     recent = [
@@ -68,7 +68,7 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> 
 
 
 def _told(line: KernelLine, plan: JobPlan) -> bool:
-    """Whether a check of its own judges the line."""
+    """Whether another check judges the line."""
     own = (v.kernel_log for v in VENDORS if v.log_check and v.backend is plan.backend.value)
     return any(re.search(pattern, line.text, re.IGNORECASE) for pattern in own)
 
@@ -108,10 +108,10 @@ def stuck_process(processes: Processes, expect: Expect) -> Iterator[Problem]:
     """Processes hang in the kernel, are zombies, or were left behind by an earlier training.
 
     Why it matters: a process in state D waits for a device or file system that does not answer, and so will
-    the next one; ranks whose launcher is gone still hold devices, ports and shared memory.
+    the next one; ranks whose launcher has ended still hold devices, ports and shared memory.
 
-    What to do: end leftovers; a process in state D goes only when what it waits for comes back, or with the
-    host. Only processes older than some minutes count.
+    What to do: end leftovers; a process in state D ends only when the device or file system answers again, or
+    with a restart of the host. Only processes older than some minutes count.
     """
     old = [process for process in processes.shown if process.seconds >= 60 * expect.leftover_minutes]
     stuck = [

@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE ports between the hosts: up where the same port of the other hosts is."""
+"""InfiniBand and RoCE ports between the hosts: up if the same port of the other hosts is up."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Peers:
     fabric: Set[Key]
 
     def agree(self, key: Key, of: int) -> bool:
-        """Whether nearly all of so many hosts have this port of the fabric up, and more than one has."""
+        """Whether nearly all of this many hosts, and more than one, have this port of the fabric up."""
         return key in self.fabric and 1 < self.up[key] >= NEARLY_ALL * of
 
 
@@ -55,17 +55,18 @@ class Peers:
 def ib_port_down(ports: Mapping[str, Sequence[InfinibandPort]], plan: JobPlan) -> Iterator[Problem]:
     """An InfiniBand or RoCE port is down on a host where the other hosts have it up.
 
-    Why it matters: NCCL gives each GPU its own port. With one down, that host talks through fewer ports than
-    the others, over another rail, or through TCP: the job does not start, or all its steps are slow.
+    Why it matters: NCCL gives each GPU its own port. With one down, that host communicates through fewer
+    ports than the others, over another rail, or through TCP: the job does not start, or all its steps are
+    slow.
 
-    How it is known: the same port (mlx5_0 port 1) on the other hosts. One that is down everywhere is taken as
-    not in use, unless NCCL_IB_HCA names it. It is only a warning where a single other host has the port up,
-    where a host has fewer ports than it lacks, and for Ethernet beside InfiniBand or beside faster Ethernet,
-    which may be of storage or management.
+    How it is known: the same port (mlx5_0 port 1) on the other hosts. A port that is down everywhere counts
+    as not in use, unless NCCL_IB_HCA names it. It is only a warning if a single other host has the port up,
+    if a host has fewer ports than it lacks, and for Ethernet next to InfiniBand or faster Ethernet, which may
+    belong to storage or management.
 
-    What to do: a port that is polling or disabled has no partner: look at the cable, the transceiver and the
-    port of the switch. One that is initializing has its link, but no subnet manager has set it up: look
-    whether opensm, or that of the switch, runs. NCCL_IB_HCA names the ports that the job shall use.
+    What to do: a port that is polling or disabled has no partner: check the cable, the transceiver and the
+    port of the switch. A port that is initializing has a link, but no subnet manager has set it up: check
+    whether opensm, or the one of the switch, runs. NCCL_IB_HCA names the ports that the job is to use.
     """
     if plan.env.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0"):
         raise Skip("NCCL_IB_DISABLE is set")
@@ -95,7 +96,7 @@ def _hosts_by_port(ports: Iterable[InfinibandPort]) -> Counter[Key]:
 
 
 def _of_fabric(active: Sequence[InfinibandPort]) -> list[InfinibandPort]:
-    """Those that surely join the hosts: Ethernet does where there is nothing else, and nothing faster."""
+    """Ports that surely connect the hosts: Ethernet does if there is nothing else, and nothing faster."""
     other = [port for port in active if port.layer.lower() != "ethernet"]
     fastest = max(map(_speed, active), default=0)
     return other or [port for port in active if _speed(port) == fastest]
@@ -107,7 +108,7 @@ def _speed(port: InfinibandPort) -> int:
 
 
 def _key(port: InfinibandPort) -> Key:
-    """Ports of one name that are of different kinds are not compared: numbers differ from host to host."""
+    """Ports with the same name but of different kinds are not compared: numbers differ from host to host."""
     return port.device, port.number, port.layer
 
 
@@ -153,9 +154,10 @@ def _down(host: str, port: InfinibandPort, peers: Peers, wish: str) -> Iterator[
 
 
 def _gone(host: str, own: Set[Key], peers: Peers, *, named: bool) -> Iterator[Problem]:
-    """What nearly all others have up; `named`: the job names ports, and the host has none of them.
+    """Ports that nearly all other hosts have up; `named`: the job names ports, and the host has none of them.
 
-    Hosts that share less than half of their ports are hardly of one kind, and without any they are not.
+    Hosts that share less than half of their ports are hardly of the same kind; without a common port they are
+    not.
     """
     lost = [key for key, up in peers.up.items() if key not in own and up >= NEARLY_ALL * peers.hosts]
     shared = len(own & peers.have.keys())

@@ -46,7 +46,7 @@ def somaxconn_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> It
     """Fewer connections can wait to be accepted than ranks will connect at start.
 
     Why it matters: at start every rank connects to the head at once. Connections beyond net.core.somaxconn
-    are dropped and tried again after seconds, or the start fails. The stock value is enough for a small job.
+    are dropped and retried after seconds, or the start fails. The stock value is enough for a small job.
 
     What to do: raise net.core.somaxconn, on the head above all. Huawei's advice for large clusters is 65535.
     """
@@ -89,8 +89,8 @@ def ports_not_reserved(ports: Ports, plan: JobPlan, here: Here) -> Iterator[Prob
     """A port that the job needs may be given away by the kernel before the job binds it.
 
     Why it matters: the ephemeral range of most systems, 32768-60999, overlaps HCCL's ports 60000-60031. Any
-    program that connects somewhere can get one of them as its source port, and HCCL then fails now and then
-    with "bind fail, error 98". The same holds for a master port inside the ephemeral range.
+    program that connects somewhere can get one of them as its source port, and HCCL then sometimes fails with
+    "bind fail, error 98". The same holds for a master port inside the ephemeral range.
 
     What to do: put the ports into net.ipv4.ip_local_reserved_ports: programs that name a port still get it,
     the kernel no longer gives it away. Keep what is reserved already.
@@ -171,7 +171,7 @@ def nofile_low(limits: Limits, plan: JobPlan, expect: Expect) -> Iterator[Proble
     errno 24, "too many open files", often hours into a run when data loaders open theirs.
 
     What to do: raise the limit for non-interactive logins (/etc/security/limits.d, LimitNOFILE of sshd or
-    slurmd), then log in again. Ascend asks for 2048 at least, and 100000 in large clusters.
+    slurmd), then log in again. Ascend requires at least 2048, and 100000 in large clusters.
     """
     least = 2048 if plan.backend.value is Backend.HCCL else 1024
     need = expect.nofile or max(least, 4 * plan.ranks)
@@ -238,8 +238,8 @@ def _limit(what: str, line: str, actual: int, need: int) -> Problem:
 def arp_table_small(neighbours: int | None, plan: JobPlan, expect: Expect) -> Iterator[Problem]:
     """The kernel's neighbour table is smaller than the cluster.
 
-    Why it matters: a host that talks to more neighbours than gc_thresh3 forgets some all the time: single
-    packets and new connections fail here and there ("neighbour table overflow").
+    Why it matters: a host that communicates with more neighbours than gc_thresh3 forgets some of them all the
+    time: single packets and new connections fail here and there ("neighbour table overflow").
 
     What to do: raise net.ipv4.neigh.default.gc_thresh1, gc_thresh2 and gc_thresh3 together.
     """
@@ -304,8 +304,8 @@ def cpu_governor(pace: CpuPace, expect: Expect) -> Iterator[Problem]:
 def numa_balancing(pace: CpuPace) -> Iterator[Problem]:
     """The kernel moves memory between NUMA nodes on its own.
 
-    Why it matters: automatic NUMA balancing unmaps pages to see who uses them. The page faults show as jitter
-    in every step, and pinned ranks gain nothing from it.
+    Why it matters: automatic NUMA balancing unmaps pages to see which CPUs use them. The page faults show as
+    jitter in every step, and pinned ranks gain nothing from it.
 
     What to do: switch it off on hosts that train.
     """
@@ -325,7 +325,7 @@ def swap_active(swap: Swap, expect: Expect) -> Iterator[Problem]:
     Why it matters: a rank whose pages are on disk stalls, and the whole job waits for it. Swap space that
     is not used is not a fault.
 
-    What to do: find what used up the memory, then switch swap off for the job.
+    What to do: find the process that used up the memory, then switch swap off for the job.
     """
     if swap.used > expect.swap_used_mb * MB:
         yield Problem(

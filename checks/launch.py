@@ -1,4 +1,4 @@
-"""The launch: whether all ranks of a job are told the same."""
+"""The launch: whether all ranks of a job get the same settings."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def launch_inconsistent(
 ) -> Iterator[Problem]:
     """Ranks of one job are told different things.
 
-    Why it matters: ranks with another MASTER_ADDR, MASTER_PORT or WORLD_SIZE wait for a job that does not
-    exist, and the others wait for them. Another HCCL_ or NCCL_ value gives a rank another timeout, buffer or
-    algorithm than its peers': it gives up first, or the first collective hangs.
+    Why it matters: ranks with a different MASTER_ADDR, MASTER_PORT or WORLD_SIZE wait for a job that does not
+    exist, and the others wait for them. A different HCCL_ or NCCL_ value gives a rank another timeout, buffer
+    or algorithm than its peers: it gives up first, or the first collective hangs.
 
-    How it is known: from what --launch names, from the inventory, and from the variables and command lines
-    of your own processes that run now. What most ranks were told is taken to be right; without a majority all
-    are named. What may differ from host to host (interfaces, addresses, logging) is not compared.
+    How it is known: from the files of --launch, from the inventory, and from the variables and command lines
+    of your own running processes. The value of most ranks counts as right; without a majority all are named.
+    Values that may differ from host to host (interfaces, addresses, logging) are not compared.
 
     What to do: give every rank the value that the finding names, best by setting it in one place only.
     """
@@ -111,7 +111,7 @@ def _different(names: LaunchNames, said: Sequence[tuple[ProcessEnv, Mapping[str,
 
 
 def _means_itself(names: LaunchNames, process: ProcessEnv, address: str) -> bool:
-    """Rank 0 may wait at loopback, and the scheduler at any address of its host: operators of pods do so."""
+    """Rank 0 may listen on loopback, the scheduler on any address of its host: operators of pods do so."""
     rank = rank_of(process)
     if role_of(process) == "scheduler" and names.host(process) in names.directory.owners(address):
         return True
@@ -120,7 +120,7 @@ def _means_itself(names: LaunchNames, process: ProcessEnv, address: str) -> bool
 
 
 def _same(name: str, values: Iterable[str], book: Directory) -> dict[str, str]:
-    """Value -> the one that it is counted with: of several ways to write one host's address the first."""
+    """Value -> the one that it is counted with: the first of several spellings of one host's address."""
     same: dict[str, str] = {}
     first: dict[tuple[frozenset[str], str], str] = {}
     for value in values:
@@ -192,7 +192,7 @@ def _contradictions(names: LaunchNames) -> Iterator[Problem]:
 
 
 def _workers(names: LaunchNames) -> Iterator[Problem]:
-    """What the agents of the hosts start has to add up to what all expect."""
+    """The ranks that the agents of the hosts start must add up to the number that all expect."""
     found = [(process, agent) for process in names.launch.told if (agent := launcher(process))]
     found = [
         (process, agent)
@@ -225,7 +225,9 @@ def _workers(names: LaunchNames) -> Iterator[Problem]:
 
 
 def _world(names: LaunchNames) -> Iterator[Problem]:
-    """WORLD_SIZE against nodes times processes; some platforms count nodes in what torchrun is told."""
+    """WORLD_SIZE compared with nodes times processes; some platforms set it to the number of nodes for
+    torchrun.
+    """
     for process in names.launch.told:
         agent, nodes, said = launcher(process), nodes_of(process), process.env.get("WORLD_SIZE", "")
         if nodes is None or nodes[0] != nodes[1] or not re.fullmatch(r"\d{1,9}", said):

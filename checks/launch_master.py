@@ -1,4 +1,4 @@
-"""The launch: whether the master that all ranks are sent to is where rank 0 is."""
+"""The launch: whether the master address of all ranks belongs to the host of rank 0."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def master_not_here(
     """The master address is loopback, unknown, or not that of the host of rank 0.
 
     Why it matters: all ranks connect to one address, and rank 0 (with MindSpore the scheduler) waits there.
-    With 127.0.0.1 each host waits for itself. msrun and torchrun use 127.0.0.1 when nobody says otherwise,
+    With 127.0.0.1 each host waits for itself. msrun and torchrun use 127.0.0.1 by default,
     and torchrun does not read MASTER_ADDR. msrun even starts a scheduler on every host then.
 
     How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
@@ -86,20 +86,20 @@ def master_not_here(
 
 
 def _is_first(process: ProcessEnv, launch: Launch) -> bool:
-    """Whether it is rank 0 itself and the others were told where that is, as operators of pods do."""
+    """Whether it is rank 0 itself and the others have its address, as operators of pods do."""
     others = (master_of(each) for each in launch.told if each is not process)
     return _waits(process) and any(other and not is_loopback_name(other.address) for other in others)
 
 
 def _waits(process: ProcessEnv) -> bool:
-    """Whether all others come to it."""
+    """Whether all others connect to it."""
     rank = rank_of(process)
     first = role_of(process) == "scheduler" or (rank is not None and rank.value == 0)
     return first and launcher(process) is None
 
 
 def _is_served(names: LaunchNames, master: Master) -> bool:
-    """Whether who waits was told its own address, and only the others this one: so it is with services."""
+    """Whether the process that waits got its own address and only the others this one, as with services."""
     for process in filter(_waits, names.launch.told):
         own, host = master_of(process), names.host(process)
         if own is not None and own.address != master.address and host is not None:
@@ -108,7 +108,7 @@ def _is_served(names: LaunchNames, master: Master) -> bool:
 
 
 def _masters(launch: Launch) -> list[tuple[Master, list[ProcessEnv]]]:
-    """Each address once, by the word of launchers where there are some: ranks only repeat it."""
+    """Each address once, from launchers if there are any: ranks only repeat it."""
     found: dict[str, tuple[Master, list[ProcessEnv]]] = {}
     for process in sorted(launch.told, key=lambda process: launcher(process) is None):
         master = master_of(process)
@@ -132,7 +132,7 @@ def _loopback(names: LaunchNames, master: Master, processes: list[ProcessEnv], p
 
 
 def _unresolved(names: LaunchNames, master: Master, processes: list[ProcessEnv]) -> Iterator[Problem]:
-    """A name that some host cannot look up, or takes for itself."""
+    """A name that some host cannot resolve, or resolves to itself."""
     if as_address(master.address):
         return
     views = names.directory.views(master.address)
@@ -166,7 +166,7 @@ def _unresolved(names: LaunchNames, master: Master, processes: list[ProcessEnv])
 def _elsewhere(
     names: LaunchNames, master: Master, processes: list[ProcessEnv], doubts: dict[str, None]
 ) -> Iterator[Problem]:
-    """The address belongs to a host, and to the right one."""
+    """Whether the address belongs to a host, and to the right one."""
     book, launch = names.directory, names.launch
     owners = book.owners(master.address)
     first, outside = _first_host(names, master)
@@ -195,7 +195,7 @@ def _elsewhere(
 def _not_first(
     names: LaunchNames, master: Master, processes: list[ProcessEnv], owner: str, first: str | None
 ) -> Problem:
-    """A name may stand for a service that passes on to rank 0: then its address is nobody's."""
+    """A name may stand for a service that forwards to rank 0: then its address belongs to no host."""
     who = "the scheduler" if master.on == "scheduler" else "rank 0"
     place = f"the host of {who}" if first else "one of these hosts"
     own = sorted(names.directory.held.get(first or "", frozenset()))
@@ -214,7 +214,7 @@ def _not_first(
 
 
 def _first_host(names: LaunchNames, master: Master) -> tuple[str | None, bool]:
-    """The host of rank 0, or of the scheduler, where it is known; and whether it is none of these hosts."""
+    """The host of rank 0, or of the scheduler, if known; and whether it is not among these hosts."""
     for process in names.launch.told:
         number = node_rank_of(process) if launcher(process) else rank_of(process) or node_rank_of(process)
         is_first = number is not None and number.value == 0

@@ -1,4 +1,4 @@
-"""The launch: whether every rank is there once, and each has a device of its own."""
+"""The launch: whether every rank exists exactly once, and has its own device."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def launch_ranks(
     """A rank is there twice, not at all, or has a number or device that cannot be.
 
     Why it matters: with RANK, RANK_ID or MS_NODE_ID doubled or missing the job waits at its start until it
-    times out, without a word of which rank it lacks. Two ranks on one device end with EJ0001 or out of
-    memory. MindSpore needs exactly one scheduler and as many workers as MS_WORKER_NUM says; `Role name is
-    invalid` is what it says of any other MS_ROLE.
+    times out, without a message about which rank is missing. Two ranks on one device end with EJ0001 or out
+    of memory. MindSpore needs exactly one scheduler and as many workers as MS_WORKER_NUM; for any other
+    MS_ROLE it prints `Role name is invalid`.
 
-    How it is known: from what --launch names, and from your own processes that run now. That a rank is
-    missing is only said where all of them should have been seen.
+    How it is known: from the files of --launch, and from your own running processes. A missing rank is only
+    reported if all ranks should have been seen.
 
     What to do: look at what the finding names: a loop that does not export the rank, a node rank that was
     copied from the other host, a process that ended.

@@ -1,4 +1,4 @@
-"""The launch: HCCL's timeouts, each in its range and in their order."""
+"""The launch: whether HCCL's timeouts are in range and in the right order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TABLES = ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH")
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """Something wrong with one variable. `value` is what to set it to."""
+    """A fault of one variable. `value` is its right value."""
 
     name: str
     summary: str
@@ -60,12 +60,13 @@ def launch_timeouts(
     """HCCL's timeouts are out of range, or end in the wrong order.
 
     Why it matters: HCCL refuses a value out of range (EI0001). In the wrong order the symptom is reported
-    before its cause: when waiting for a collective ends before connecting does, the log speaks of a
-    collective (EI0002) where a host could not be reached (EI0006).
+    before its cause: when waiting for a collective ends before connecting does, the log reports a collective
+    (EI0002) although a host could not be reached (EI0006).
 
-    How it is known: HCCL_CONNECT_TIMEOUT, 120 s unless set, and waited for 20 s longer, should be the
-    shortest; then HCCL_EXEC_TIMEOUT, 1836 s unless set; then HCCL_EVENT_TIMEOUT, which torch_npu itself puts
-    behind HCCL_EXEC_TIMEOUT unless it is set. 0 is "never" for the last two. Only what is set is judged.
+    How it is known: HCCL_CONNECT_TIMEOUT (120 s unless set, and HCCL waits 20 s longer) should be the
+    shortest; then HCCL_EXEC_TIMEOUT (1836 s unless set); then HCCL_EVENT_TIMEOUT, which torch_npu itself
+    makes longer than HCCL_EXEC_TIMEOUT unless it is set. 0 means "never" for the last two. Only variables
+    that are set are judged.
 
     What to do: set the variable to the value that the finding names, for every rank.
     """
@@ -94,7 +95,7 @@ def _problem(names: LaunchNames, flaw: Flaw, processes: Sequence[ProcessEnv]) ->
 
 
 def _flaws(process: ProcessEnv, first: bool) -> Iterator[Flaw]:
-    """`first`: there are NPUs of the first generation (910A)."""
+    """`first`: some NPUs are of the first generation (910A)."""
     set_to: dict[str, int] = {}
     for name in (CONNECT, EXEC, EVENT):
         text = process.env.get(name)
@@ -121,7 +122,7 @@ def _flaws(process: ProcessEnv, first: bool) -> Iterator[Flaw]:
 
 
 def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]:
-    """A script does not show what it inherits: there a default is no fact."""
+    """A script does not show what it inherits, so its defaults are not certain."""
     connect, execute = set_to.get(CONNECT, unset), set_to.get(EXEC, DEFAULTS[EXEC])
     really = max(STEP_910A, execute // STEP_910A * STEP_910A) if first and execute else execute
     rounded = f" (rounded down to {really} by this generation)" if really != execute else ""

@@ -1,4 +1,4 @@
-"""The parallel plan that was given: whether devices, framework and product can carry it."""
+"""The given parallel plan: whether devices, framework and product support it."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ REFUSED_BY_TORCH = {
 def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
     """The parallel plan does not fit the devices, the framework or the product.
 
-    Why it matters: a plan that cannot work stops every rank, often after minutes of starting up, in words
-    that name an operator or an argument and not the plan. No host is at fault.
+    Why it matters: a plan that cannot work stops every rank, often after minutes of starting up, with an
+    error that names an operator or an argument instead of the plan. No host is at fault.
 
-    What is judged, as far as it was said: that dp, tp, pp and cp make the number of devices (once dp is said,
-    a factor that is not said counts as 1; else what is said must divide the devices), and that expert groups
-    fill one stage. MindSpore's parallel mode, whether PyNative mode runs it, and the strategy of an operator.
-    Whether HCCL reduces the data type on this product, and over so many devices of a host. As warnings:
-    tensor parallel groups that span hosts, stand-alone mode on several devices, and a learning rate that
-    does not follow the global batch.
+    What is judged, if it was given: whether the product of dp, tp, pp and cp is the number of devices (once
+    dp is given, a missing factor counts as 1; otherwise the given factors must divide the devices), and
+    whether expert groups fill one stage. MindSpore's parallel mode, whether PyNative mode runs it, and the
+    strategy of an operator. Whether HCCL reduces the data type on this product, and over so many devices of a
+    host. As warnings: tensor parallel groups that span hosts, stand-alone mode on several devices, and a
+    learning rate that does not follow the global batch.
 
-    The learning rate: `devices_before` says for how many devices `batch` and `lr` were tuned. Where they were
-    changed since, `batch_before` and `lr_before` say what they were; what is not said is taken as kept. From
-    8 devices to 2, with the batch of a device kept, the global batch is 4 times smaller: divide the learning
-    rate by 4, or make the batch of a device 4 times larger. A rate that follows by the square root, as is
-    usual with Adam, is not warned of.
+    The learning rate: `devices_before` is the number of devices for which `batch` and `lr` were tuned. If
+    they were changed since, `batch_before` and `lr_before` are the old values; otherwise they count as
+    unchanged. From 8 devices to 2, with the batch of a device kept, the global batch is 4 times smaller:
+    divide the learning rate by 4, or make the batch of a device 4 times larger. A rate that follows by the
+    square root, as is usual with Adam, causes no warning.
 
-    What to do: change the plan in the job script, and in --plan or the inventory's `plan:`, to what is
-    expected. The quoted messages are those that the framework would give.
+    What to do: change the plan in the job script, and in --plan or the inventory's `plan:`, to the expected
+    values. The quoted messages are those that the framework would print.
     """
     if plan.layout is None:
         raise Skip("no parallel plan was given (--plan dp=4,tp=2 or plan: in the inventory)")
@@ -141,7 +141,9 @@ def _power_of_2(number: int) -> bool:
 
 
 def _strategy(job: ParallelJob) -> Iterator[Problem]:
-    """Strategies count in modes that split operators only, and powers of 2 only among as many devices."""
+    """Strategies count only in modes that split operators, and must be powers of 2 only if the number of
+    devices is a power of 2.
+    """
     rows, stage, mode = job.layout.strategy or (), job.stage, known_mode(job.layout.parallel_mode or "")
     if not stage or not job.world or mode in ("stand_alone", "data_parallel"):
         return
@@ -180,7 +182,7 @@ def _printed(layout: Layout) -> str:
 
 
 def _data_type(job: ParallelJob) -> Iterator[Problem]:
-    """Where the product is not known, the longest list counts."""
+    """If the product is not known, the longest list counts."""
     dtype, known = job.layout.dtype, sorted(job.products & REDUCED.keys())
     refusing = [product for product in known or ["atlas-950"] if dtype not in REDUCED[product]]
     if dtype is None or dtype in CONVERTED or not refusing:
@@ -199,7 +201,7 @@ def _data_type(job: ParallelJob) -> Iterator[Problem]:
 
 
 def _devices_of_a_host(job: ParallelJob) -> Iterator[Problem]:
-    """Of Atlas training; a job may use fewer devices than there are, when `world` says so."""
+    """For Atlas training only; a job may use fewer devices than exist if `world` says so."""
     training = {host for host, found in job.devices.items() if found.product == "atlas-training"}
     used = {host: number for host, number in job.ranks.items() if host in training}
     if job.layout.world and job.layout.world < job.plan.ranks:
@@ -243,7 +245,7 @@ def _by_host(numbers: Mapping[str, int]) -> str:
 
 
 def _tensor_parallel(job: ParallelJob) -> Iterator[Problem]:
-    """In superpods the fast links go on between hosts."""
+    """In superpods the fast links also connect hosts."""
     tp = job.layout.tp or 1
     small = {host: number for host, number in job.ranks.items() if number < tp}
     superpods = {"atlas-a3", "atlas-950"} & job.products
@@ -258,7 +260,7 @@ def _tensor_parallel(job: ParallelJob) -> Iterator[Problem]:
 
 
 def _experts(job: ParallelJob) -> Iterator[Problem]:
-    """Frameworks differ in what else they ask; none lets a group of experts leave its stage."""
+    """Frameworks differ in their other rules; none lets a group of experts span stages."""
     ep, stage = job.layout.ep, job.stage
     if ep and stage and stage % ep:
         yield job.wrong(
@@ -301,7 +303,7 @@ def _learning_rate(job: ParallelJob) -> Iterator[Problem]:
 
 
 def _factors(job: ParallelJob) -> Iterator[Problem]:
-    """A default number of ranks decides nothing: among accelerators it is no answer, on CPUs a warning."""
+    """A default number of ranks decides nothing: with accelerators it is undecided, on CPUs a warning."""
     factors, product = job.layout.factors, job.product
     ranks = job.layout.world or job.plan.ranks
     if not factors or product == ranks or (not job.layout.dp and ranks % product == 0):

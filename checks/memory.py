@@ -1,4 +1,4 @@
-"""Memory and disk: whether the ranks on a host have room."""
+"""Memory and disk: whether the ranks on a host have enough."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CONNECTIONS_PER_RANK = 4
 
 
 def _shm_need(plan: JobPlan, here: Here, expect: Expect) -> int:
-    """Bytes that the ranks on this host will ask of /dev/shm."""
+    """Bytes that the ranks on this host will need in /dev/shm."""
     mb = expect.shm_mb or plan.ranks_on(here.name) * CONNECTIONS_PER_RANK * expect.shm_mb_per_connection
     return mb * MB
 
@@ -47,7 +47,7 @@ def shm_small(spaces: Spaces, plan: JobPlan, here: Here, expect: Expect) -> Iter
     """/dev/shm is too small for the ranks that will share it.
 
     Why it matters: ranks on one host exchange data through /dev/shm: a NCCL connection takes about 10 MB, and
-    data loaders pass their batches there. Docker gives a container 64 MB unless told otherwise. A job then
+    data loaders pass their batches there. Docker gives a container 64 MB by default. A job then
     fails with "No space left on device" or dies with a bus error, often only after the first steps.
 
     What to do: give a container --shm-size or --ipc=host (in Kubernetes an emptyDir of medium Memory); on a
@@ -91,7 +91,7 @@ def shm_full(
     Why it matters: files that an earlier job left there (nccl-*, torch_*, psm_*) keep their memory until they
     are deleted or the host restarts; the next job fails as with a small /dev/shm.
 
-    What to do: look who still uses the named files (fuser), and delete those that nobody does.
+    What to do: find the processes that still use the named files (fuser), and delete unused files.
     """
     need = _shm_need(plan, here, expect)
     if SHM in spaces.gone:
@@ -121,8 +121,8 @@ def memory_low(memory: Memory, plan: JobPlan, here: Here, expect: Expect) -> Ite
     Why it matters: a rank needs some hundred MB before it has loaded anything; the kernel ends the largest
     process, usually a rank, when memory runs out, and the others hang.
 
-    What to do: find what holds the memory (a leftover of an earlier job, page cache is not counted). Where a
-    container's limit is short and the host is not, the finding says so: raise the limit.
+    What to do: find the process that holds the memory (a leftover of an earlier job; page cache is not
+    counted). If a container's limit is too low and the host has enough, the finding says so: raise the limit.
     """
     ranks = plan.ranks_on(here.name)
     need = ranks * expect.memory_mb_per_rank * MB
@@ -151,7 +151,7 @@ def disk_full(spaces: Spaces, expect: Expect) -> Iterator[Problem]:
     Why it matters: logs, compiled kernels and checkpoints end up in /tmp and the home directory; a rank that
     cannot write them stops alone, and the others wait for it.
 
-    What to do: find what fills it. File systems on the network are not looked at.
+    What to do: find the files that fill it. File systems on the network are not examined.
     """
     told: set[str] = set()
     for space in spaces.places:
@@ -178,7 +178,7 @@ def tmp_not_writable(spaces: Spaces) -> Iterator[Problem]:
     Why it matters: Python, compilers and communication libraries put locks, sockets and compiled kernels
     there, and fail at start when they cannot.
 
-    What to do: mend the permissions (/tmp and /dev/shm: 1777), or the file system that went read-only.
+    What to do: fix the permissions (/tmp and /dev/shm: 1777), or the file system that went read-only.
     """
     for path in spaces.gone:
         if path != SHM:

@@ -1,4 +1,4 @@
-"""Names and time: what ranks call each other, and whether clocks agree."""
+"""Names and time: whether names of hosts resolve correctly, and whether clocks agree."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def hostname_loopback(
 ) -> Iterator[Problem]:
     """The host's own name resolves to a loopback address, or to none of the host's own.
 
-    Why it matters: gloo, HCCL and MindSpore ask for the address of the host's own name and bind to it. Bound
+    Why it matters: gloo, HCCL and MindSpore look up the address of the host's own name and bind to it. Bound
     to 127.x, no other host can connect, and the job hangs at start. Debian and Ubuntu write such a line,
     127.0.1.1, into /etc/hosts at installation. A name that does not resolve, or only to addresses that the
     host does not have, makes gloo fall back to loopback as well.
@@ -108,11 +108,11 @@ def names_disagree(
     Why it matters: ranks find the head by its name. The host that resolves it to another address connects to
     the wrong machine, or waits for one that does not exist.
 
-    How it is known: an answer is right when the host of that name has the address. Where that host could not
-    be asked, the majority of the answers counts.
+    How it is known: an answer is right if the host of that name has the address. If that host could not be
+    examined, the majority of the answers counts.
 
-    What to do: mend /etc/hosts or DNS on the odd host out. When no host resolves a name that the person gave,
-    that name is only known to this machine: nothing is wrong as long as the job uses addresses.
+    What to do: fix /etc/hosts or DNS on the host that differs. If no host resolves a name that the user gave,
+    only this machine knows that name: nothing is wrong as long as the job uses addresses.
     """
     wrong: dict[str, list[tuple[str, str, str]]] = {}
     for name in (host.name for host in plan.hosts):
@@ -152,7 +152,7 @@ def names_disagree(
 
 
 def _majority(seen: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
-    """The answer that most hosts give; "not found" is no answer. None when two are as frequent."""
+    """The answer that most hosts give; "not found" does not count. None if two are equally frequent."""
     votes = Counter(answer for answer in seen.values() if answer).most_common(2)
     if len(votes) == 2 and votes[0][1] == votes[1][1]:
         return None
@@ -160,7 +160,7 @@ def _majority(seen: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
 
 
 def _stale(name: str, answer: frozenset[str], seen: Mapping[str, frozenset[str]]) -> Problem:
-    """Everybody is sent to an address that the host of that name does not have."""
+    """All hosts resolve a name to an address that the host of that name does not have."""
     return Problem(
         f"{name} resolves to an address that {name} does not have",
         expected="an address of one of its interfaces",
@@ -209,9 +209,9 @@ def clock_skew(offsets: Mapping[str, Offset | None], expect: Expect) -> Iterator
     Why it matters: logs of ranks cannot be put on one time line, and TLS between NPUs refuses a certificate
     that is not yet valid on a host whose clock is behind.
 
-    How it is known: each host's clock is known as far as the time that question and answer took allows. What
-    most hosts agree on is the right time, this machine's clock counting as one of them; a host is only blamed
-    for what lies beyond its own uncertainty.
+    How it is known: each host's clock is known up to the time that request and answer took. The time on which
+    most hosts agree is right, and this machine's clock counts as one of them; a host is only blamed for a
+    difference beyond its own uncertainty.
 
     What to do: run a time service (chrony, systemd-timesyncd) on every host.
     """
@@ -242,7 +242,7 @@ def clock_skew(offsets: Mapping[str, Offset | None], expect: Expect) -> Iterator
 
 
 def _agreed(offsets: Sequence[Offset]) -> Offset:
-    """The stretch that most offsets have in common (Marzullo); of several the one nearest to this machine."""
+    """The interval that most offsets share (Marzullo); of several, the one nearest to this machine."""
     best: tuple[int, float] = (0, 0.0)
     found = Offset(0.0, 0.0)
     for low in {offset.low for offset in offsets}:

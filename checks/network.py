@@ -1,4 +1,4 @@
-"""Interfaces and routes: whether the job's traffic goes where the job means it to."""
+"""Interfaces and routes: whether the job's traffic takes the intended interface."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def interface_missing(
     """The launch names an interface or address that this host does not have.
 
     Why it matters: GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME, HCCL_SOCKET_IFNAME and HCCL_IF_IP are taken
-    literally. A host that calls its interface otherwise finds no address to bind, and its ranks stop.
+    literally. A host whose interface has another name finds no address to bind, and its ranks stop.
 
     What to do: use a name that fits every host, or set the variable per host. HCCL and NCCL also take a
     prefix (`eth`) or what to exclude (`^docker,lo`); gloo takes the exact name only.
@@ -154,7 +154,7 @@ def link_speed_mismatch(
 
     Why it matters: a link that fell back to a lower speed (a bad cable, a wrong port) slows every collective.
 
-    What to do: look at cable, transceiver and switch port of the odd host out.
+    What to do: check cable, transceiver and switch port of the host that differs.
     """
     values = {host: link.speed for host, link in _job_links(links, addresses, plan).items() if link.speed}
     yield from _odd_ones(values, "link speed", None, "/sys/class/net/*/speed", plan, addresses)
@@ -220,8 +220,8 @@ def nic_errors(
 
     Why it matters: damaged packets are sent again, which shows as single slow steps and timeouts.
 
-    What to do: look at cable, transceiver and switch port. The counters count since the driver was loaded:
-    run again and see whether they grow.
+    What to do: check cable, transceiver and switch port. The counters count since the driver was loaded: run
+    again and see whether they grow.
     """
     interface = _job_interface(addresses, plan.data_address(here.name))
     if interface is None or interface not in links:

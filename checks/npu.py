@@ -1,4 +1,4 @@
-"""Ascend devices themselves: all there, healthy, and free for the job."""
+"""Ascend devices themselves: all present, healthy, and free for the job."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MOST = 256
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How many NPUs a host must have, and who says so."""
+    """How many NPUs a host must have, and the source of this number."""
 
     count: int
     why: str
@@ -71,14 +71,14 @@ def device_missing(
 
     Why it matters: the rank that was to use the NPU stops at its start (or takes another rank's), and all
     others wait for it. A card that dropped off the bus is the usual reason; in a container, a device that was
-    not handed in.
+    not passed in.
 
-    How it is known: /dev/davinci* against what is expected (--expect devices=8), the ranks of the host, the
-    accelerators on its PCI bus, and the other hosts of the job that have the same product (a warning where
-    only one host has more). ASCEND_RT_VISIBLE_DEVICES is honoured.
+    How it is known: /dev/davinci* is compared with the expected number (--expect devices=8), the ranks of the
+    host, the accelerators on its PCI bus, and the other hosts of the job that have the same product (a
+    warning if only one host has more). ASCEND_RT_VISIBLE_DEVICES is honoured.
 
-    What to do: where `lspci -d 19e5:` misses the card too, reseat it or power the host off and on; where it
-    shows it, the driver could not bring it up: see the kernel log. Start containers with every device.
+    What to do: if `lspci -d 19e5:` does not list the card either, reseat it or power the host off and on; if
+    it does, the driver could not start it: see the kernel log. Start containers with every device.
     """
     if not any(own.npus or own.of(ASCEND).on_bus for own in devices.values()) and not any(
         expect.devices for expect in expects.values()
@@ -153,11 +153,11 @@ def device_unhealthy(
     """npu-smi does not call an NPU healthy, or does not show it at all.
 
     Why it matters: a device in Alarm or Critical fails or hangs in the middle of a step, and the other ranks
-    report timeouts in its stead. Warning means that it still works; memory errors announce a failure.
+    report timeouts instead. Warning means that it still works; memory errors announce a failure.
 
-    What to do: stop the jobs on it and reset it (`npu-smi set -t reset -i CARD -c CHIP`); where the fault
-    comes back, collect logs with `msnpureport` and have the card replaced. The codes are those of Huawei's
-    fault dictionary.
+    What to do: stop the jobs on it and reset it (`npu-smi set -t reset -i CARD -c CHIP`); if the fault comes
+    back, collect logs with `msnpureport` and have the card replaced. The codes are those of Huawei's fault
+    dictionary.
     """
     judged, hidden = _judged(npus, devices, plan, here.name)
     sick = {device: npu for device, npu in judged.items() if npu.health.upper() != "OK"}
@@ -182,7 +182,8 @@ def _judged(
 ) -> tuple[dict[int, Npu], list[int]]:
     """The job's NPUs as npu-smi shows them, and those that it does not show.
 
-    A container may number its devices otherwise than npu-smi does: as many are taken for the same ones.
+    A container may number its devices differently from npu-smi: if there are equally many, they count as the
+    same devices.
     """
     shown = {npu.device: npu for npu in npus}
     mine = used(shown if len(shown) == len(devices.npus) else devices.npus, plan, host)
@@ -242,12 +243,12 @@ def device_busy(
     """An NPU is in use by another job, or keeps the memory of one.
 
     Why it matters: two jobs on one NPU run out of its memory or of its communication resources
-    (EJ0001, EI0004), or slow each other down; a process that was left over holds the device for ever.
+    (EJ0001, EI0004), or slow each other down; a leftover process holds the device for ever.
 
-    How it is known: the processes that npu-smi shows; where it shows none, more than 15 % of the device's
-    memory in use (npu_idle_percent): it hides the processes of other containers.
+    How it is known: the processes that npu-smi shows; if it shows none, more than 15 % of the device's memory
+    in use (npu_idle_percent), because npu-smi hides the processes of other containers.
 
-    What to do: see whose processes these are, and end what is left over. If they are the job's own, run the
+    What to do: find the owners of these processes, and end the leftovers. If they are the job's own, run the
     examination before it starts.
     """
     judged, hidden = _judged(npus, devices, plan, here.name)

@@ -1,4 +1,4 @@
-"""Addresses of Ascend devices: there, as configured, and each held by one device only."""
+"""Addresses of Ascend devices: present, as configured, and each used by one device only."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def device_ip_missing(
     Without one the connection to this device fails or is never tried (EI0006, timeouts on all other ranks).
 
     What to do: give it the address that the network plan has for it
-    (`hccn_tool -i N -ip -s address A netmask M`), or apply /etc/hccn.conf if that has one. It is a warning
-    where the job can do without: on one host (but for Atlas training servers, whose rank tables ask for
-    addresses), and on an Atlas A3 host without any, whose super pod has a network of its own.
+    (`hccn_tool -i N -ip -s address A netmask M`), or apply /etc/hccn.conf if that has one. It is a warning if
+    the job does not need it: on one host (except for Atlas training servers, whose rank tables need
+    addresses), and on an Atlas A3 host without any, whose super pod has its own network.
     """
     known, why = of_host(addresses, plan, here.name)
     lost = [device for device, address in known.items() if address is None]
@@ -96,12 +96,12 @@ def device_ip_not_applied(
 ) -> Iterator[Problem]:
     """An NPU uses other network settings than /etc/hccn.conf says.
 
-    Why it matters: the file is what was planned, and what rank tables are made from. A reset or a driver
-    upgrade loses the settings of the device; its peers then call an address that nobody has.
+    Why it matters: the file holds the planned settings, and rank tables are made from it. A reset or a driver
+    upgrade loses the settings of the device; its peers then connect to an address that no device has.
 
-    What to do: apply the file (`hccn_tool -i N -cfg recovery`), with no job on the device. Where the file is
-    what is wrong, set the right value with hccn_tool, which also writes the file. It is a warning for a job
-    on one host (but for Atlas training servers), which does not use this network.
+    What to do: apply the file (`hccn_tool -i N -cfg recovery`), with no job on the device. If the file is
+    wrong, set the right value with hccn_tool, which also writes the file. It is a warning for a job on one
+    host (except for Atlas training servers), which does not use this network.
     """
     known, silent = of_cluster({host: own for host, own in addresses.items() if host in confs}, plan)
     wrong: dict[str, dict[int, Differences]] = {}
@@ -119,7 +119,7 @@ def device_ip_not_applied(
 def _differences(
     conf: Mapping[str, str], address: Address | None, gateway: str | None, detect: str | None
 ) -> Differences:
-    """What the file says and the device does not use: key, the file's value, the device's."""
+    """Settings of the file that the device does not use: key, the file's value, the device's value."""
     pairs = []
     if "address" in conf:
         pairs.append(("address", conf["address"], address.ip if address else "none"))
@@ -187,14 +187,14 @@ def device_ip_duplicate(
 ) -> Iterator[Problem]:
     """Two NPUs have the same IP address.
 
-    Why it matters: packets for one reach the other, now and then: connections open and stall, or time out on
+    Why it matters: packets for one sometimes reach the other: connections open and stall, or time out on
     ranks that have nothing to do with it (EI0006). Addresses must be unique in the whole cluster.
 
-    How it is known who is wrong: the device whose own /etc/hccn.conf has another address, or that breaks the
-    sequence of addresses of its host or the segment of its number. Where nothing tells, all are named.
+    How the wrong device is known: its own /etc/hccn.conf has another address, or it breaks the sequence of
+    addresses of its host or the segment of its number. If nothing decides, all are named.
 
     What to do: give the wrong one the address that the network plan has for it. It is a warning for a job on
-    one host (but for Atlas training servers), which does not use this network.
+    one host (except for Atlas training servers), which does not use this network.
     """
     known, silent = of_cluster(addresses, plan)
     held = {seat: address for seat, address in known.items() if address is not None}
@@ -221,7 +221,7 @@ def device_ip_duplicate(
 def _wrong(
     seats: tuple[HostDevice, ...], held: Mapping[HostDevice, Address], confs: Mapping[str, Conf]
 ) -> tuple[HostDevice, ...]:
-    """All holders of one address but the one that it belongs to; empty when nothing tells."""
+    """All devices with one address except the one that it belongs to; empty if nothing decides."""
     configured = {s: confs.get(s[0], {}).get(s[1], {}).get("address", "") for s in seats}
     by_file = {s: _plain(ip) == _plain(held[s].ip) for s, ip in configured.items() if ip}
     for fits in (by_file, {s: in_sequence(s, held) for s in seats}, {s: in_rail(s, held) for s in seats}):

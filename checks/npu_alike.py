@@ -30,8 +30,8 @@ def device_tls_mismatch(
     (EI0006) and neither says why. With an expired certificate nothing connects.
 
     What to do: set the switch alike on every device of every host: `hccn_tool -i N -tls -s enable 0` for off,
-    `... enable 1` for on. Which of them is a matter of the site. Replace certificates that have expired.
-    It is a warning for a job on one host (but for Atlas training servers), which does not use this network.
+    `... enable 1` for on. Which of them depends on the site. Replace certificates that have expired. It is a
+    warning for a job on one host (except for Atlas training servers), which does not use this network.
     """
     known, silent = of_cluster(said, plan)
     severity = severity_of(plan, *products_of(devices))
@@ -81,7 +81,7 @@ def device_speed_mismatch(
     Why it matters: every collective is as fast as its slowest link. One that fell back to a lower speed (a
     bad cable or module, a wrong setting of the switch port) slows all ranks.
 
-    What to do: look at cable, optical module and switch port of the odd one out.
+    What to do: check cable, optical module and switch port of the device that differs.
     """
     known, silent = of_cluster(speeds, plan)
     down = {(host, n) for host, own in links.items() for n, up in split_known(own)[0].items() if not up}

@@ -56,15 +56,16 @@ def device_unreachable(
 ) -> Iterator[Problem]:
     """NPUs of different hosts cannot reach each other over the fabric.
 
-    Why it matters: HCCL connects device i of every host to device i of the others. One that is cut off makes
-    every rank wait for it until HCCL_CONNECT_TIMEOUT (EI0006), and the error names two ranks, not the one.
+    Why it matters: HCCL connects device i of every host to device i of the others. A device that is cut off
+    makes every rank wait for it until HCCL_CONNECT_TIMEOUT (EI0006), and the error names two ranks instead of
+    the right one.
 
     How it is known: device i of each host pings device i of the others with hccn_tool, in both directions;
-    with more than 8 hosts, of some others (--mesh full: of all). What failed is explained by the fewest
-    devices. NPUs at work are not pinged (--on-busy run does it all the same).
+    with more than 8 hosts, of some others (--mesh full: of all). The fewest devices that explain all failures
+    are named. Busy NPUs are not pinged (unless --on-busy run is given).
 
-    What to do: look at the named device's link, optical module, switch port and VLAN; where a whole rail
-    fails, at the switch of that rail.
+    What to do: check the named device's link, optical module, switch port and VLAN; if a whole rail fails,
+    the switch of that rail.
     """
     outcomes: tuple[Literal["lost", "lossy"], ...] = ("lost", "lossy")
     for outcome in outcomes:
@@ -83,7 +84,7 @@ def _open(own: Sequence[Ping]) -> bool:
 
 
 def _alike(found: Sequence[Rail]) -> list[list[Rail]]:
-    """What was found of several rails and is the same: one host's devices, or all switches."""
+    """Equal problems of several rails, merged: one host's devices, or all switches."""
     groups: dict[object, list[Rail]] = {}
     for rail in found:
         blame = rail.blame
@@ -123,7 +124,7 @@ def _problem(
 
 
 def _other(host: str, hosts: Sequence[str]) -> str | None:
-    """Of a pair the other one: what is sure of it clears this one."""
+    """The other device of a pair: a sure fault of it clears this one."""
     return next(other for other in hosts if other != host) if len(hosts) == 2 else None
 
 

@@ -34,12 +34,12 @@ def device_gateway_missing(
 ) -> Iterator[Problem]:
     """An NPU has no gateway while the others have one, or one that it cannot reach.
 
-    Why it matters: where the training network spans several segments, a device without a gateway reaches only
-    those of its own: ranks far away time out (EI0006). Where it is one segment, it is a warning, and for a
-    job on one host (but for Atlas training servers), which does not use this network.
+    Why it matters: if the training network spans several segments, a device without a gateway reaches only
+    its own segment: ranks elsewhere time out (EI0006). It is a warning if there is one segment, and for a job
+    on one host (except for Atlas training servers), which does not use this network.
 
-    How it is known: `hccn_tool -gateway -g`, which tells of IPv4 only: that a device with an IPv6 address has
-    no gateway is never concluded.
+    How it is known: `hccn_tool -gateway -g`, which covers only IPv4: a device with an IPv6 address is never
+    reported to have no gateway.
 
     What to do: set the gateway of the device's segment; it must be an address of that segment.
     """
@@ -63,7 +63,7 @@ def device_gateway_missing(
 
 
 def _lacking(ways: Mapping[HostDevice, str | None], several: bool) -> Iterator[OddDevices]:
-    """Without a majority that has one, nothing is amiss in a single segment; in several, it is undecided."""
+    """Without a majority that has one, nothing is wrong in a single segment; in several, it is undecided."""
     has = {seat for seat, way in ways.items() if way}
     lacks = {seat: "none is set" for seat, way in ways.items() if not way}
     if 2 * len(has) > len(ways):

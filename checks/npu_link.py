@@ -1,4 +1,4 @@
-"""Links of Ascend devices: up, healthy, and with something at their other end."""
+"""Links of Ascend devices: up, healthy, and with a known neighbour."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def device_link_down(
     Why it matters: no other host reaches the device; HCCL waits for its connection until the timeout, and the
     error names the ranks that waited (EI0006).
 
-    What to do: look at the cable, the optical module and the switch port; plug them in anew. On Atlas 950 a
-    device is down when none of its ports is up. It is a warning where the job can do without: on one host,
-    whose devices reach each other inside of the server (on Atlas training servers only if all links are
-    down), and on an Atlas A3 host without any link and address, which may not be cabled since its super pod
-    has a network of its own.
+    What to do: check the cable, the optical module and the switch port; plug them in again. On Atlas 950 a
+    device is down when none of its ports is up. It is a warning if the job does not need it: on one host,
+    whose devices reach each other inside the server (on Atlas training servers only if all links are down),
+    and on an Atlas A3 host without any link and address, which may not be cabled since its super pod has its
+    own network.
     """
     if devices.product == "atlas-950":
         if ports is None:
@@ -149,8 +149,8 @@ def device_no_lldp(
 ) -> Iterator[Problem]:
     """The switch does not tell an NPU which port it is plugged into.
 
-    Why it matters: without LLDP a wrong cable cannot be told from a right one, and nobody knows which port of
-    the switch to look at.
+    Why it matters: without LLDP a wrong cable cannot be distinguished from a right one, and the port of the
+    switch to check is unknown.
 
     What to do: switch LLDP on at the port of the switch. Devices without a link are left out.
     """

@@ -1,4 +1,4 @@
-"""The network that Ascend devices watch by themselves."""
+"""The network health that Ascend devices check by themselves."""
 
 from __future__ import annotations
 
@@ -70,16 +70,17 @@ def device_net_unhealthy(
 ) -> Iterator[Problem]:
     """An NPU's own check of its network fails.
 
-    Why it matters: the device sends to its detect address (the gateway or switch) all the time, and hears
-    nothing: what HCCL sends is lost as well.
+    Why it matters: the device sends to its detect address (the gateway or switch) all the time and gets no
+    answer, so packets of HCCL are lost as well.
 
-    How it is known: `hccn_tool -net_health -g`; Success is healthy, and so is Init, which only says that no
-    detect address is set. Devices without a link or an address are left to the checks of these. Where a
-    device number fails on nearly every host, the switch is at fault and no host is.
+    How it is known: `hccn_tool -net_health -g`; Success is healthy, and so is Init, which only means that no
+    detect address is set. Devices without a link or an address are left to the checks for those. If a device
+    number fails on nearly every host, the switch is at fault and no host is.
 
-    What to do: see that the detect address is right and answers, and look at VLAN and routing of the switch.
-    An address from 192.168.0.0 to 192.168.7.255 is a wrong one: these belong to the inside of the server.
-    It is a warning for a job on one host (but for Atlas training servers), which does not use this network.
+    What to do: make sure that the detect address is right and answers, and check VLAN and routing of the
+    switch. An address from 192.168.0.0 to 192.168.7.255 is wrong: these belong to the inside of the server.
+    It is a warning for a job on one host (except for Atlas training servers), which does not use this
+    network.
     """
     known, silent = of_cluster(health, plan)
     sick = {
@@ -99,7 +100,7 @@ def device_net_unhealthy(
 
 
 def _dead_rails(known: Collection[HostDevice], sick: Collection[HostDevice]) -> list[int]:
-    """Device numbers that fail on nearly all of several hosts: what they share is a switch."""
+    """Device numbers that fail on nearly all of several hosts: they share a switch."""
     asked, failing = (Counter(number for _, number in seats) for seats in (known, sick))
     return sorted(n for n, hosts in asked.items() if hosts >= 3 and failing[n] >= NEARLY_ALL * hosts)
 

@@ -50,12 +50,12 @@ def device_ip_subnet(
 
     How it is known: on Atlas training servers devices 0 and 4, 1 and 5, 2 and 6, 3 and 7 share a segment (a
     rail), the same on every host, and the four rails are four segments. On Atlas A2 and A3 all devices share
-    one, unless gateways join several; a device whose gateway is in the others' segment belongs there too.
-    Where each device number has a segment that is the same on all hosts, that is a plan, and only a warning.
-    hccn_tool tells no gateways of IPv6 addresses. On Atlas 950 this is not judged.
+    one, unless gateways connect several; a device whose gateway is in the others' segment belongs there too.
+    If each device number has the same segment on all hosts, this is a plan, and only a warning. hccn_tool
+    does not show gateways of IPv6 addresses. On Atlas 950 this is not judged.
 
-    What to do: give the device the address that the network plan has for it. It is a warning for a job on
-    one host (but for Atlas training servers), which does not use this network.
+    What to do: give the device the address that the network plan has for it. It is a warning for a job on one
+    host (except for Atlas training servers), which does not use this network.
     """
     known, silent = of_cluster(addresses, plan)
     products = by_product(known, devices)
@@ -103,7 +103,7 @@ def _rails(found: Mapping[HostDevice, str]) -> Iterator[Problem]:
 
 
 def _merged(odds: list[OddDevices]) -> OddDevices:
-    """Those of the same hosts, each with its own rail or number."""
+    """Merge groups of the same hosts, each with its own rail or number."""
     if len(odds) == 1:
         return odds[0]
     return OddDevices(
@@ -138,10 +138,10 @@ def _one_segment(found: Mapping[HostDevice, str], severity: Severity | None) -> 
 def _planes(
     found: Mapping[HostDevice, str], numbers: Mapping[int, Mapping[HostDevice, str]]
 ) -> dict[int, str]:
-    """The segment of each device number where that is how the network was laid out; empty where it is not.
+    """The segment of each device number if the network was planned that way; empty if it was not.
 
-    On several hosts a number has the segment that most of them give it. Where most devices share one segment
-    after all, only what is the same on all hosts is no slip.
+    On several hosts a number has the segment that most of them give it. If most devices share one segment
+    after all, only a deviation that is the same on all hosts is intended.
     """
     if len({host for host, _ in found}) == 1:
         return {} if _usual(found) else {device: segment for (_, device), segment in found.items()}
@@ -158,7 +158,7 @@ def _usual(found: Mapping[HostDevice, str]) -> str | None:
 
 
 def _apart(planes: Mapping[int, str]) -> Problem:
-    """Nobody's fault: it may be meant, and is enough for what only connects devices of one number."""
+    """No host is at fault: it may be intended, and suffices if only devices of one number connect."""
     members: dict[str, list[int]] = {}
     for number, segment in planes.items():
         members.setdefault(segment, []).append(number)
@@ -178,7 +178,7 @@ def _apart(planes: Mapping[int, str]) -> Problem:
 def _strangers(
     found: Mapping[HostDevice, str], ways: Mapping[HostDevice, str | None], severity: Severity | None
 ) -> Iterator[Problem]:
-    """Outside of the one segment that most are in, with a gateway that is in it and out of their reach."""
+    """Devices outside the segment of most others, with a gateway that is in it and out of their reach."""
     usual, votes = Counter(found.values()).most_common(1)[0]
     strangers = {
         seat: segment
@@ -219,12 +219,12 @@ def device_netmask_mismatch(
 ) -> Iterator[Problem]:
     """The netmask of an NPU differs from the others'.
 
-    Why it matters: a device with a narrower netmask takes its neighbours for strangers and sends to a gateway
-    that is not there; one with a wider netmask looks for strangers on its own segment. Either way some of its
-    connections fail (EI0006).
+    Why it matters: a device with a narrower netmask treats its neighbours as remote and sends to a gateway
+    that does not exist; one with a wider netmask looks for remote devices on its own segment. Either way some
+    of its connections fail (EI0006).
 
-    What to do: give the device the netmask of the others; the address stays. It is a warning for a job on
-    one host (but for Atlas training servers), which does not use this network.
+    What to do: give the device the netmask of the others; the address stays. It is a warning for a job on one
+    host (except for Atlas training servers), which does not use this network.
     """
     known, silent = of_cluster(addresses, plan)
     for product, own in by_product(known, devices).items():

@@ -1,4 +1,4 @@
-"""What announces the failure of an Ascend link: optical values, links that flap, errors that add up."""
+"""Signs of a failing Ascend link: optical values, links that flap, errors that add up."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def device_optical(
 ) -> Iterator[Problem]:
     """The optical module of an NPU is out of its own limits, gets no light, or is missing.
 
-    Why it matters: a module that is hot, dirty or bent in its fibre loses packets first and its link later;
-    the collectives on all ranks slow down with it.
+    Why it matters: a module that is hot or dirty, or whose fibre is bent, loses packets first and its link
+    later; the collectives on all ranks slow down with it.
 
     How it is known: the values of `hccn_tool -optical -g` against the thresholds that the module names.
 
-    What to do: no light received: look at the fibre and at the module at its other end. Own values out of
-    their limits: clean or replace the module.
+    What to do: if no light is received, check the fibre and the module at its other end. If its own values
+    are out of their limits, clean or replace the module.
     """
     known, why = of_host(optics, plan, here.name)
     up = split_known(links)[0] if links else {}
@@ -99,9 +99,9 @@ def device_optical(
 
 
 def _faults(optics: Optics | None, needed: bool) -> tuple[str, ...]:
-    """In words without numbers, so that devices with the same fault come together.
+    """Texts without numbers, so that devices with the same fault are grouped.
 
-    A copper cable needs no module: where no device has one, nothing is missing.
+    A copper cable needs no module: if no device has one, nothing is missing.
     """
     if optics is None:
         return ("the module is not present",) if needed else ()
@@ -152,13 +152,13 @@ def device_link_flaps(
 ) -> Iterator[Problem]:
     """The link of an NPU went down several times in the last 24 hours.
 
-    Why it matters: each time, packets are lost and sent again; a job that runs then stalls, or fails with
-    timeouts on ranks that have nothing to do with it.
+    Why it matters: each time, packets are lost and sent again; a running job stalls, or fails with timeouts
+    on ranks that have nothing to do with it.
 
     How it is known: the changes that `hccn_tool -link_stat -g` lists, by the device's own clock. Older ones
     do not count, and a restart of host or switch explains one or two (--expect link_flaps=2).
 
-    What to do: look at cable, optical module and switch port; replace the module.
+    What to do: check cable, optical module and switch port; replace the module.
     """
     known, why = of_host(history, plan, here.name)
     recent = {
@@ -213,11 +213,11 @@ def device_link_errors(
     Why it matters: damaged and repeated packets slow the collectives of all ranks, and announce a link that
     fails.
 
-    How it is known: the counters have added up since the driver was loaded, so that only the comparison
-    tells: more than ten times the median of all devices, and more than 1000 (--expect link_errors=1000).
-    Counters of pauses and congestion are shown, not judged.
+    How it is known: the counters have added up since the driver was loaded, so only a comparison decides:
+    more than ten times the median of all devices, and more than 1000 (--expect link_errors=1000). Counters of
+    pauses and congestion are shown, not judged.
 
-    What to do: see whether they still grow; look at cable, optical module and switch port.
+    What to do: see whether they still grow; check cable, optical module and switch port.
     """
     known, silent = of_cluster(counters, plan)
     if len(known) < 2 and not silent:
@@ -251,6 +251,6 @@ def _counted(own: Mapping[str, int], seat: HostDevice, names: tuple[str, ...]) -
 
 
 def _all_counted(own: Mapping[str, int]) -> str:
-    """Its errors, and what tells of congestion."""
+    """Its error counters, and those of congestion."""
     shown = [f"{n} {v}" for n, v in own.items() if v and (n in ERRORS or CONGESTION.fullmatch(n))]
     return ", ".join(shown)

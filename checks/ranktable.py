@@ -1,4 +1,4 @@
-"""Rank tables, by themselves: whether they can be read, add up, and fit the product."""
+"""Rank tables alone: whether they can be read, add up, and fit the product."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from doctor.job.ranktable import Flaw, board_architecture, judge
 def rank_table_invalid(seen: TableSeen) -> Iterator[Problem]:
     """The rank table cannot be read as one.
 
-    Why it matters: HCCL stops with EI0004 and seldom says where; torch_npu falls back to negotiating without
-    a word when the file is not there, and fails at the first collective when it is wrong.
+    Why it matters: HCCL stops with EI0004 and seldom says where; torch_npu silently falls back to negotiation
+    if the file is missing, and fails at the first collective if it is wrong.
 
-    What to do: mend the line that is named. A trailing comma and a // comment are the usual slips: JSON has
+    What to do: fix the named line. A trailing comma and a // comment are the usual mistakes: JSON has
     neither. `doctor ranktable make` writes a correct table from the devices themselves.
     """
     yield from _problems(seen, "rank-table-invalid", seen.flaws)
@@ -29,10 +29,10 @@ def rank_table_ranks(seen: TableSeen, plan: JobPlan, architectures: Mapping[str,
     """Rank ids, counts or identities in the rank table do not add up.
 
     Why it matters: HCCL wants ranks 0 to n-1, each once, and counts that are the lengths of their lists. A
-    rank that is named twice makes two processes wait for each other's place; a count that is too large makes
-    all of them wait for a rank that nobody is (EI0004, EI0014).
+    rank that is named twice makes two processes compete for one place; a count that is too large makes all of
+    them wait for a rank that does not exist (EI0004, EI0014).
 
-    What to do: mend the line that is named. `board_id` must fit the machine: 0x0000 on x86, 0x002f or 0x0020
+    What to do: fix the named line. `board_id` must fit the machine: 0x0000 on x86, 0x002f or 0x0020
     on ARM.
     """
     table = seen.table

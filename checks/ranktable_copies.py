@@ -1,4 +1,4 @@
-"""The copies of the rank table on the hosts: there, and all the same file."""
+"""The copies of the rank table on the hosts: present, and all the same file."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def rank_table_differs(
 ) -> Iterator[Problem]:
     """The rank table at the job's path is not the same file on every host.
 
-    Why it matters: each process reads its own host's copy. A copy that was not updated gives its ranks other
-    peers than all the others have; one that is missing makes torch_npu negotiate while the others do not.
+    Why it matters: each process reads its own host's copy. A copy that was not updated gives its ranks
+    different peers from all the others; a missing one makes torch_npu negotiate while the others do not.
 
     What to do: copy the right file to every host, or put it on a shared file system.
     """
     told = {name: plan.env[name] for name in TABLE_VARIABLES if plan.env.get(name)}
-    # Where the launch says where the table lies, an old file at the path of --rank-table is nobody's.
+    # If the launch names the path of the table, an old file at the path of --rank-table is not used.
     for path in plan.table_paths:
         if told and path not in told.values():
             continue
@@ -53,7 +53,7 @@ def rank_table_differs(
 
 
 def _majority(there: Mapping[str, HostFile]) -> str | None:
-    """The checksum that most have; None: undecided."""
+    """The checksum of most copies; None if undecided."""
     votes = Counter(file.checksum for file in there.values()).most_common()
     return None if len(votes) > 1 and votes[0][1] == votes[1][1] else votes[0][0] if votes else None
 

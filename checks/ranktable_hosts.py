@@ -1,4 +1,4 @@
-"""Rank tables and the hosts: true of their devices."""
+"""Rank tables and the hosts: whether the entries match the devices."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def rank_table_devices(
 ) -> Iterator[Problem]:
     """A device or address in the rank table is not what the host has.
 
-    Why it matters: every rank connects to the addresses of the table. One that belongs to no device, or to
-    another, ends in a timeout on all ranks (EI0006), or in EJ0004 on the one that owns the entry.
+    Why it matters: every rank connects to the addresses of the table. An address that belongs to no device,
+    or to another, ends in a timeout on all ranks (EI0006), or in EJ0004 on the rank of the entry.
 
-    What to do: `doctor ranktable make` writes the table anew from the live devices; or give the device the
+    What to do: `doctor ranktable make` writes a new table from the live devices; or give the device the
     address that the table has.
     """
     table = seen.table
@@ -89,7 +89,7 @@ def rank_table_devices(
             continue
         server = servers[host]
         there = present[server.id]
-        # Containers of one server have its devices among them: one that did not answer may have the others.
+        # Containers of one server share its devices: one that did not answer may have the others.
         if len(devices) < len(plan.hosts) > len(table.servers) and not there.issuperset(server.devices):
             doubts[host] = "a host that told nothing may have the other devices of the same server"
             there = there | set(server.devices)
@@ -133,9 +133,10 @@ def _placed(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     npus: Mapping[str, PerDevice[Address | None]],
 ) -> tuple[dict[str, Server], dict[str, str]]:
-    """What the table calls each host, and why that is not known; a host in neither is not in the table.
+    """The server of each host in the table, and the reason if it is not known; a host in neither is not in
+    the table.
 
-    HCCL takes any text for a server_id, so that one may also be known by the addresses of its devices only.
+    HCCL accepts any text as a server_id, so a server may only be known by the addresses of its devices.
     """
     owners = {ip_address(e.address): server for server in servers for e in server.entries if e.address}
     found: dict[str, Server] = {}
@@ -160,7 +161,7 @@ def _placed(
 
 
 def _by_devices(owners: Mapping[IP, Server], told: Mapping[int, IP]) -> Server | None:
-    """The server that has the addresses of the host's devices: most of them, for one may be what is wrong."""
+    """The server that has most addresses of the host's devices, since one of them may be wrong."""
     votes = Counter(owners[ip].id for ip in told.values() if ip in owners)
     for ip in told.values():
         server = owners.get(ip)
@@ -172,7 +173,7 @@ def _by_devices(owners: Mapping[IP, Server], told: Mapping[int, IP]) -> Server |
 
 
 def _is_none_of(servers: Sequence[Server], names_are_known: bool, told: Mapping[int, IP]) -> bool:
-    """Whether a host that was not found among the servers can be none of them."""
+    """Whether a host that was not found among the servers is certainly none of them."""
     return all(
         (names_are_known and _is_ip(server.host_ip or server.id))
         or (told and any(e.address for e in server.entries))
@@ -201,9 +202,9 @@ def _wrong(
     npus: PerDevice[Address | None],
     pods: Mapping[int, SuperPodPlace],
 ) -> Mapping[Words, list[RankEntry]]:
-    """What the table says of this host and is not so: (summary, in the table, on the host) -> entries.
+    """Wrong statements of the table about this host: (summary, in the table, on the host) -> entries.
 
-    `present` are the devices of all hosts of the server: containers may have them among them.
+    `present` are the devices of all hosts of the server: containers may share them.
     """
     found: dict[Words, list[RankEntry]] = {}
     for entry in server.entries:
@@ -238,7 +239,7 @@ def _wrong(
 
 
 def _unread(server: Server, npus: PerDevice[Address | None] | None) -> str:
-    """Why an address of the table could not be compared; device-ip-missing tells where none is set."""
+    """Why an address of the table could not be compared; device-ip-missing reports missing ones."""
     for entry in server.entries:
         if entry.address and entry.device is not None:
             if npus is None:

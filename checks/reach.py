@@ -1,4 +1,4 @@
-"""Hosts that could not be asked, or not to the end."""
+"""Hosts that could not be examined, or only in part."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
     Why it matters: a job that includes this host will not start, or will wait for it until a timeout.
     Nothing else is known of the host: it counts as unexamined, not as healthy.
 
-    What to do: the finding says at which step it failed (name, TCP, SSH, host key, login, shell) and what to
-    type. When nearly all hosts fail alike, the cause is on the way to them: this machine, the jump host, DNS
-    or the network, and the finding says so instead of blaming every host. Hosts whose turn had not come when
-    the time for the whole run was over are not at fault, nor are those that could not be asked because this
-    machine was short of memory, threads or descriptors, or stopped: they are unknown.
+    What to do: the finding names the step that failed (name, TCP, SSH, host key, login, shell) and the
+    command to type. If nearly all hosts fail alike, the cause is on the way to them: this machine, the jump
+    host, DNS or the network, and the finding says so instead of blaming every host. Hosts that were not asked
+    because the run had no time left, because this machine ran out of memory, threads or descriptors, or
+    because the run was stopped are unknown, and not at fault.
     """
     failed = {host: why for host, why in reach.items() if why is not None}
     late = {host: why for host, why in failed.items() if why.kind is UnreachedKind.DEADLINE}
@@ -88,7 +88,7 @@ def _reasons(unasked: Mapping[str, Unreached]) -> str:
 
 
 def _common(failures: Sequence[Unreached], hosts: int) -> Unreached | None:
-    """The failure that nearly all hosts share; two hosts are too few to tell."""
+    """The failure that nearly all hosts share; two hosts are too few to decide."""
     if hosts < 3 or not failures:
         return None
     (kind, summary), count = Counter((why.kind, why.summary) for why in failures).most_common(1)[0]
@@ -114,7 +114,7 @@ def _evidence(why: Unreached) -> tuple[Evidence, ...]:
 
 
 def _steps(why: Unreached) -> tuple[str, ...]:
-    """The next step in words, then what to type, on the machine that asked."""
+    """The next step in words, then the commands to type, on the examining machine."""
     return (f"# {why.remedy}", *why.commands)
 
 
@@ -122,10 +122,10 @@ def _steps(why: Unreached) -> tuple[str, ...]:
 def probe_incomplete(cut: Mapping[str, CutOff | None]) -> Iterator[Problem]:
     """A host's answer was cut off or damaged.
 
-    Why it matters: what is missing was not examined, and every check that needs it says unknown.
+    Why it matters: the missing facts were not examined, and every check that needs them is unknown.
 
-    What to do: the finding says what is missing and why. Raise --timeout when the host is only slow; look at
-    the named command on that host when one hangs.
+    What to do: the finding names what is missing and why. Raise --timeout if the host is only slow; run the
+    named command on that host if it hangs.
     """
     for host, lost in cut.items():
         if lost is not None:

@@ -52,22 +52,22 @@ MEMORY = ("shm-small", "shm-full", "memory-low")
 def smoke_not_started(seen: SmokeSeen) -> Iterator[Problem]:
     """A rank of the smoke run did not start, or did not join the others.
 
-    Why it matters: a job waits for its last rank. torch says so only when the rendezvous times out, after ten
-    minutes or half an hour, and then names a key of the store rather than a host.
+    Why it matters: a job waits for its last rank. torch reports this only when the rendezvous times out,
+    after ten minutes or half an hour, and then names a key of the store rather than a host.
 
-    How it is known: every rank shows in memory shared with its host's agent how far it has come: process
-    started, libraries there, connected. The finding names those that are behind when all others wait, and
-    how far they came.
+    How it is known: every rank shows in memory shared with its host's agent how far it has got: process
+    started, libraries loaded, connected. The finding names those that are behind when all others wait, and
+    how far they got.
 
     Causes seen in practice: an interpreter without torch, or with a torch that fails at import (a missing
     libascend_hal.so or libcudart, torch_npu built for another torch); a driver that does not answer, so that
     the first call to the device never returns; a Python environment on a network file system that is slow on
-    this host alone; a name server that does not answer, which costs 5 seconds for each connection to the
+    this host only; a name server that does not answer, which costs 5 seconds for each connection to the
     store; a host name that resolves to 127.0.1.1, on which gloo and HCCL then listen.
 
-    What to do: name the job's interpreter with --python, or `python:` in the inventory. Where an import
-    failed, run the same import by hand on that host. Where the rank started and never joined, look at names,
-    firewall and the interface that the job uses on that host.
+    What to do: name the job's interpreter with --python, or `python:` in the inventory. If an import failed,
+    run the same import by hand on that host. If the rank started and never joined, check names, firewall and
+    the interface that the job uses on that host.
     """
     yield from accused(seen, "smoke-not-started", "join")
 
@@ -82,26 +82,25 @@ def smoke_not_started(seen: SmokeSeen) -> Iterator[Problem]:
 def smoke_hang(seen: SmokeSeen) -> Iterator[Problem]:
     """The smoke run stood still: a rank never reached a collective, or one never ended.
 
-    Why it matters: a job in this state burns its whole allocation and prints nothing. The timeout that ends
-    it, half an hour in torch (HCCL_EXEC_TIMEOUT on Ascend, EI0002 in its log), shows on the ranks that wait;
-    the one that they wait for is silent.
+    Why it matters: a job in this state uses up its whole allocation and prints nothing. The timeout that ends
+    it, half an hour in torch (HCCL_EXEC_TIMEOUT on Ascend, EI0002 in its log), appears on the ranks that
+    wait; the one that they wait for is silent.
 
     How it is known: each rank shows which collective it is about to enter, is inside of, or has left. When
     none of them moves any more, the rank that is outside while the others wait inside is the culprit; a
-    process that is stopped, or in uninterruptible sleep, is seen as such. When all are inside the same
+    process that is stopped, or in uninterruptible sleep, is recognised. When all are inside the same
     collective, the hosts try plain connections to each other at once, and the host or link that fails is
-    named. Where nothing fails there either, the finding says that nobody could be named. A run that stood
-    still for a while and then went on is a warning.
+    named. If nothing fails there either, the finding says that no culprit could be named. A run that stalled
+    for a while and then went on is a warning.
 
     Causes seen in practice: a debugger or a scheduler that stops a process; a read from a network file system
-    that never returns (state D); a cable or switch port that died under way; a firewall that forgets quiet
-    connections; packets larger than some switch lets through; on NVIDIA an Xid error or a dead NVLink, on
-    Ascend a port of the NPU that is down, or TLS switched on at one end only.
+    that never returns (state D); a cable or switch port that failed during the run; a firewall that drops
+    idle connections; packets larger than a switch allows; on NVIDIA an Xid error or a dead NVLink, on Ascend
+    a port of the NPU that is down, or TLS switched on at one end only.
 
-    What to do: the finding says where the rank stood, with its stack when it could be taken. Run the host
-    alone: if it hangs there too, look at its processes, disks and devices; if not, at the network between the
-    named hosts. For a job of your own, take the same picture with `py-spy dump --pid PID` on the rank that
-    does not wait.
+    What to do: the finding shows where the rank was, with its stack if it could be taken. Run the host alone:
+    if it hangs there too, check its processes, disks and devices; if not, the network between the named
+    hosts. For your own job, take the same stack with `py-spy dump --pid PID` on the rank that does not wait.
     """
     yield from accused(seen, "smoke-hang", "done")
 
@@ -116,11 +115,11 @@ def smoke_hang(seen: SmokeSeen) -> Iterator[Problem]:
 def smoke_crash(seen: SmokeSeen) -> Iterator[Problem]:
     """A rank of the smoke run died, or the connection to its host was lost.
 
-    Why it matters: the other ranks then fail too, with "Connection closed by peer" or a timeout, each with a
-    traceback of its own, and the first that is printed is seldom the one that died first.
+    Why it matters: the other ranks then fail too, with "Connection closed by peer" or a timeout, each with
+    its own traceback, and the first one that is printed is seldom from the rank that died first.
 
     How it is known: the agent of each host sees at once how a process ended, and which rank had left the
-    common order before. Ranks that died of the first one's death are counted as victims, not accused.
+    common order before. Ranks that died because the first one did are victims and are not accused.
 
     Causes seen in practice: SIGKILL by the kernel's out-of-memory killer (dmesg says so) or by a limit of the
     container; SIGBUS when /dev/shm is full; SIGSEGV or SIGILL where torch or its device library was built for
@@ -144,19 +143,20 @@ def smoke_mismatch(seen: SmokeSeen) -> Iterator[Problem]:
     """A rank called another collective than its peers: skipped, added, out of order or of another shape.
 
     Why it matters: collectives have no names. One that is skipped on one rank is silently paired with the
-    next one of the others: the sums are wrong and training goes on, until it hangs somewhere else. Another
-    shape or type makes gloo abort a rank that did nothing wrong, and NCCL and HCCL wait for ever (EI0002).
+    next one of the others: the sums are wrong and training goes on, until it hangs somewhere else. A
+    different shape or type makes gloo abort a rank that did nothing wrong, and NCCL and HCCL wait for ever
+    (EI0002).
 
-    How it is known: the smoke run's schedule is fixed, and what every rank enters is held against it: group,
-    number in the group, operation, type and bytes. The finding says what was due and what was called instead.
+    How it is known: the smoke run's schedule is fixed, and every call of a rank is compared with it: group,
+    number in the group, operation, type and bytes. The finding names the scheduled call and the actual one.
 
     Causes seen in practice: in this run, whose code is the same everywhere, a different version of torch, or
     a patched one (sitecustomize, PYTHONPATH). In jobs: a branch on `rank == 0`, a data loader with one batch
     less on one rank, a parameter without gradient on some ranks, checkpoints or evaluation on some ranks
     only.
 
-    What to do: compare the software of the named host with the others'. In your own job look for whatever
-    only some ranks do between the last collective that agreed and this one.
+    What to do: compare the software of the named host with the others'. In your own job look for code that
+    only some ranks run between the last collective that agreed and this one.
     """
     at_least(seen, "smoke-mismatch", "done", ranks=2)
     yield from accused(seen, "smoke-mismatch", "done")

@@ -35,12 +35,12 @@ def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
     Why it matters: all ranks wait for the slowest at every step, so one rank that is 20 % slower makes the
     whole job 20 % slower; it does not show in step times, which are the same for all.
 
-    How it is known: each rank measures the time of its own computing, without waiting, at every step; one
-    whose median is more than 12 % above that of the others, in nearly all steps, is named (30 % where
-    ranks have to wait for their processors). Only ranks on
-    devices of the same kind are compared, and fewer than four ranks say nothing.
+    How it is known: each rank measures its own computing time, without waiting, at every step; a rank whose
+    median is more than 12 % above that of the others, in nearly all steps, is named (30 % if ranks have to
+    wait for their processors). Only ranks on devices of the same kind are compared, and fewer than four ranks
+    decide nothing.
 
-    Causes seen in practice: a device that throttles because it is hot or short of power; a power limit or a
+    Causes seen in practice: a device that throttles because it is hot or lacks power; a power limit or a
     clock that was set by hand; a CPU in a powersave governor; ranks bound to the wrong socket or all to the
     same core; a failing device that corrects its memory all the time; another kind of CPU.
 
@@ -63,20 +63,20 @@ def smoke_straggler(seen: SmokeSeen) -> Iterator[Problem]:
 def smoke_contention(seen: SmokeSeen) -> Iterator[Problem]:
     """The ranks of a host wait for its processor: somebody else computes there.
 
-    Why it matters: a job gets what is left. Its steps become slow and uneven, and so do those of everybody
-    who waits for this host.
+    Why it matters: a job gets only the rest of the processor. Its steps become slow and uneven, and so do
+    those of all ranks that wait for this host.
 
-    How it is known: on each rank the time that passed while it computed is held against the time that it got
-    from the processor. Where that is 1.3 times as much on all ranks of a host all the time, and far more than
-    on the other hosts, something else was running. When all hosts are alike, it is the size of the run and
-    nobody is named.
+    How it is known: on each rank the time that passed while it computed is compared with the CPU time that it
+    got. If it is 1.3 times as much on all ranks of a host all the time, and far more than on the other hosts,
+    another program was running. If all hosts are alike, the size of the run is the cause and no host is
+    named.
 
     Causes seen in practice: processes left by an earlier job; another job on a host that was meant to be
     exclusive; fewer CPUs in the container or cgroup than there are ranks; monitoring, backup or a virus
     scanner.
 
-    What to do: see what runs there, end what was left over, ask the scheduler for whole hosts, or for at
-    least one core a rank.
+    What to do: see what runs there, end leftovers, and ask the scheduler for whole hosts, or for at least one
+    core per rank.
     """
     only_on(seen, "smoke-contention", "gloo")
     at_least(seen, "smoke-contention", "train", hosts=3, steps=STEPS)
@@ -107,16 +107,16 @@ def smoke_slow_link(seen: SmokeSeen) -> Iterator[Problem]:
     Why it matters: a ring is as fast as its slowest link. A port that fell back to a tenth of its speed, or
     loses one packet in a thousand, slows every all-reduce of the job.
 
-    How it is known: hosts exchange data in pairs, both ways at once, each with several others, twice; a host
-    whose pairs are slower than the rest by more than the noise that was measured (at least 12 %) is named,
-    and so is one whose round trips take far longer. It needs three hosts.
+    How it is known: hosts exchange data in pairs, in both directions at once, each with several others,
+    twice; a host whose pairs are slower than the rest by more than the measured noise (at least 12 %) is
+    named, and so is one whose round trips take far longer. It needs three hosts.
 
     Causes seen in practice: a port that negotiated a lower speed; a bad cable or a dirty optical plug; an MTU
     of 1500 between hosts that use 9000; flow control or ECN switched off at one switch port; traffic that
     takes the management network; a virtual machine with a limited network.
 
-    What to do: look at the speed and the error counters of the named host's port and of the switch port at
-    the other end; exchange cable or optics with a host that is fast, and see whether the fault goes with it.
+    What to do: check the speed and the error counters of the named host's port and of the switch port at the
+    other end; exchange cable or optics with a fast host, and see whether the fault moves with them.
     """
     at_least(seen, "smoke-slow-link", "bandwidth", hosts=3, together=3)
     steady(seen)

@@ -46,8 +46,8 @@ def version_drift(
     Why it matters: a host that missed an upgrade is the usual reason why one node of many is slower or fails;
     HCCL and NCCL refuse or misbehave between different versions (EI0008).
 
-    What to do: bring the outliers to the version of the majority. Without a majority both sides are shown.
-    Only hosts with the same product (the same kind of accelerator) are compared.
+    What to do: bring the hosts that differ to the version of the majority. Without a majority both sides are
+    shown. Only hosts with the same product (the same kind of accelerator) are compared.
     """
     for product in dict.fromkeys(found.product for found in devices.values()):
         alike = [host for host, found in devices.items() if found.product == product]
@@ -112,7 +112,7 @@ def env_drift(environments: Mapping[str, Mapping[str, str]]) -> Iterator[Problem
     """Variables that matter to the job differ between hosts.
 
     Why it matters: a HCCL_ or NCCL_ variable that a start file sets on one host only gives its ranks another
-    timeout, buffer or interface than their peers'; they give up first, or never connect.
+    timeout, buffer or interface than their peers have; they give up first, or never connect.
 
     What to do: set it everywhere or nowhere; better in the job script than in a host's start files. Variables
     that are meant to be per host (ranks, addresses, visible devices) are not compared.

@@ -1,4 +1,4 @@
-"""The docs say what is true: their commands run, their picture is real, their links lead somewhere.
+"""The docs are true: their commands run, their picture is real, their links work.
 
 `UPDATE_README=1 pytest tests/hosts/test_docs.py` puts a fresh picture into the README.
 """
@@ -38,7 +38,7 @@ def doctor_commands(*pages: Path) -> list[str]:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
-    """A folder with the files that the docs speak of."""
+    """A folder with the files that the docs mention."""
     (inventory,) = [text for text in blocks(ROOT / "docs/inventory.md", "yaml") if "groups:" in text]
     (exam,) = [text for text in blocks(ROOT / "docs/writing-a-playbook.md", "yaml") if "essential:" in text]
     (tmp_path / "inventory.yaml").write_text(inventory)
@@ -48,7 +48,7 @@ def desk(tmp_path: Path) -> Path:
 
 
 def with_torch(words: list[str]) -> list[str]:
-    """The command with the interpreter that has torch in the lab, where it starts a smoke run."""
+    """The command, with the interpreter that has torch if it starts a smoke run in the lab."""
     if words[1] not in ("smoke", "preflight"):
         return words
     words = [sys.executable if word == "/opt/train/bin/python" else word for word in words]
@@ -57,11 +57,11 @@ def with_torch(words: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("command", doctor_commands(*(page for page in PAGES if page != RANKS)))
 def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None:
-    """On healthy hosts, every command shown works as it stands."""
+    """On healthy hosts, every command in the docs works as it is written."""
     words = with_torch(shlex.split(command.replace("|| exit 1", ""), comments=True))
     argv = lab4.doctor_argv(*words[1:])
     done = lab4.run(argv, cwd=desk)
-    # The strict exam asks for more than the lab's kernel settings give, and a fault on purpose is found.
+    # The strict exam requires more than the lab's kernel settings, and an injected fault is found.
     expected = 1 if "strict-rack" in command or "--inject" in command else 0
     assert done.returncode == expected, done.stdout + done.stderr
 
@@ -92,7 +92,7 @@ def test_a_command_for_npus_runs(command: str, npu_desk: Path, rack: Rack) -> No
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.usefixtures("lab4")  # it skips where there can be no lab
+@pytest.mark.usefixtures("lab4")  # it is skipped where no lab can run
 def test_the_picture_in_the_readme_is_what_the_lab_shows() -> None:
     code, shown = examine()
     assert code == 1
@@ -107,7 +107,7 @@ COUNTS = re.compile(r"\s+\d+\s+checks,\s+\d+\s+results:.*?\s\d+\.\d+\s+s\.", re.
 
 
 def timeless(text: str) -> str:
-    """Without the counts of all checks and the seconds, which end the last sentence wherever it is broken."""
+    """The text without the counts of all checks and the seconds at its end, wherever the line breaks."""
     return COUNTS.sub(" ... s.", text)
 
 

@@ -32,7 +32,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(
         signal.SIGINT, signal.default_int_handler
-    )  # also where a script started this in the background
+    )  # even if a script started this in the background
     with Lab(args.hosts) as lab, contextlib.suppress(KeyboardInterrupt):
         print(f"{len(lab.hosts)} hosts are up: {', '.join(lab.names)}.\n")
         print("Log in:        " + " ".join(lab.enter(["ssh", "-F", str(lab.ssh_config), lab.names[0]])))

@@ -54,7 +54,9 @@ class AmdHost(Emulated):
         return self.gpus[index]
 
     def drop(self, index: int, *, node: bool = False) -> None:
-        """A GPU is gone since the last boot; the others renumber. With `node` only the tools lack it."""
+        """A GPU has been gone since the last boot, and the others are renumbered. With `node` only the tools
+        lack it.
+        """
         lost = self.gpus.pop(index)
         for number, gpu in enumerate(self.gpus):
             gpu.index = number
@@ -71,7 +73,7 @@ class AmdHost(Emulated):
         self.do("rm /dev/kfd /dev/dri/renderD*")
 
     def without_gpus(self) -> None:
-        """A host that never had any: no driver and no tool either."""
+        """A host that never had a GPU: it has neither driver nor tool."""
         self.unplugged = frozenset(gpu.minor for gpu in self.gpus)
         self.plug()
         self.without_driver()
@@ -84,7 +86,7 @@ class AmdHost(Emulated):
         self.do("chmod 600 /dev/kfd /dev/dri/renderD*")
 
     def runs(self, index: int, *apps: tuple[str, int, int]) -> None:
-        """Processes of a GPU: name, number, megabytes."""
+        """Set the processes of a GPU: name, process id, megabytes."""
         self[index].apps = list(apps)
         self[index].used_mb = says.IDLE_MB + sum(mb for _, _, mb in apps)
         self.tell()
@@ -95,7 +97,7 @@ class AmdHost(Emulated):
         super().reset()
 
     def tell(self) -> None:
-        """Let the tools show what the GPUs are like."""
+        """Make the tools print the present state of the GPUs."""
         self.show(self._texts())
 
     def _restore(self) -> None:
@@ -103,7 +105,7 @@ class AmdHost(Emulated):
             State(index, f"0000:{BUSES[index]}:00.0", FIRST_MINOR + index) for index in range(self.count)
         ]
 
-    # What `Emulated` puts in place.
+    # What `Emulated` installs.
 
     def healthy(self) -> Mapping[str, str]:
         return self._healthy
@@ -152,7 +154,7 @@ class AmdGpus:
 
     @property
     def setters(self) -> tuple[tuple[str, str], ...]:
-        """Host and arguments of every call that was to change something: none, after an examination."""
+        """Host and arguments of every call meant to change something; empty after an examination."""
         return tuple((host.host.name, call) for host in self for call in host.setters)
 
     def reset(self) -> None:
@@ -161,7 +163,7 @@ class AmdGpus:
 
 
 def fit_amd(lab: Lab, count: int = 8) -> AmdGpus:
-    """Put so many GPUs into every host of a running lab."""
+    """Put this many GPUs into every host of a running lab."""
     amd = AmdGpus(lab, {host.name: AmdHost(host, count) for host in lab})
     amd.reset()
     return amd

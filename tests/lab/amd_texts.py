@@ -24,7 +24,7 @@ NOT_IN_GROUPS = (
 
 @dataclass(slots=True)
 class State:
-    """One GPU. `pages` are kind and address of its bad pages; `apps` name, number and megabytes."""
+    """One GPU. `pages` holds kind and address of its bad pages; `apps` name, process id and megabytes."""
 
     index: int
     bus: str
@@ -122,7 +122,7 @@ _STATUS = {"retired": "RESERVED", "pending": "PENDING", "un_res": "UNRESERVABLE"
 
 
 def _pages(gpu: State, kind: str) -> Any:
-    """Only one page stands there without brackets."""
+    """A single page is printed without brackets."""
     mine = [
         {"page_address": address, "page_size": 4096, "status": _STATUS[kind]}
         for own, address in gpu.pages
@@ -148,7 +148,7 @@ def rocm_info(gpus: Iterable[State]) -> str:
 
 
 def rocm_pids(gpus: Iterable[State]) -> str:
-    """Without a process there is no JSON at all."""
+    """Nothing is printed when there is no process."""
     told = {
         f"PID{pid}": f"{name.rpartition('/')[2].lower()}, 1, {mb << 20}, 0, 0"
         for gpu in gpus
@@ -158,7 +158,7 @@ def rocm_pids(gpus: Iterable[State]) -> str:
 
 
 def node(gpu: State | None) -> str:
-    """`properties` of a node of the kernel's topology: a GPU, or a processor."""
+    """The file `properties` of one node of the kernel's topology: a GPU or a processor."""
     if gpu is None:
         return "cpu_cores_count 96\nsimd_count 0\nvendor_id 0\nlocation_id 0\ndomain 0\ndrm_render_minor 0\n"
     return (

@@ -5,13 +5,13 @@
 #              ADDRESS, ADDRESS6, DATA (may be empty), GATEWAY (with prefix length, except the gateway)
 #
 # The root file system is an overlay over the machine's own, its upper layer in memory: the host
-# can be written to at will, and all of it disappears with its last process.
+# may write anywhere, and all changes disappear with its last process.
 set -eu
 umask 022
 dir=$1
 top=$dir/disk/top
 
-# /proc is still the machine's, so this is the number by which the machine knows us.
+# /proc is still the machine's, so this is our process id on the machine.
 read -r pid _ </proc/self/stat
 echo "pid $pid"
 hostname "$2"
@@ -24,7 +24,7 @@ mount -t overlay -o "lowerdir=/,upperdir=$dir/disk/upper,workdir=$dir/disk/work"
 rm -f "$top/.dockerenv" # whatever the machine is, the host is not a container
 
 mount -t proc proc "$top/proc"
-# The network's settings are the host's own; the rest are the machine's, and not to be written from here.
+# Network settings belong to the host; the rest belong to the machine and must not be written from here.
 mount --bind "$top/proc/sys" "$top/proc/sys"
 mount --bind "$top/proc/sys/net" "$top/proc/sys/net"
 mount -o remount,bind,ro "$top/proc/sys"
@@ -49,7 +49,7 @@ mkdir -p "$top/run/sshd" "$top/run/lock" "$top/home/trainee"
 chmod 1777 "$top/run/lock"
 chown 4001:4001 "$top/home/trainee"
 
-# Emulated hardware lies outside, in a folder that all hosts of the lab share: there they find each other. The
+# Emulated hardware is in a folder that all hosts of the lab share, so that they reach each other. The
 # lock shows that this host has power.
 mkdir -p "$dir/../shared/$2" "$top/run/cluster-doctor-lab/shared"
 mount --bind "$dir/../shared" "$top/run/cluster-doctor-lab/shared"
@@ -63,14 +63,14 @@ for path in $KEEP; do
 done
 unset IFS
 
-# The machine's swap is not the host's.
+# A host does not have the machine's swap,
 head -n 1 /proc/swaps >"$dir/swaps"
 mount --bind "$dir/swaps" "$top/proc/swaps"
-# Nor is what is plugged into it.
+# nor the devices that are plugged into the machine.
 : >"$dir/pci"
 [ ! -e "$top/proc/bus/pci/devices" ] || mount --bind "$dir/pci" "$top/proc/bus/pci/devices"
 
-# Through this the lab sees, from outside, every file that was changed on the root disk.
+# Through this descriptor the lab sees, from outside, every changed file of the root disk.
 exec 9<"$dir/disk/upper"
 
 cd "$top"
@@ -78,7 +78,7 @@ pivot_root . mnt
 cd /
 umount -l /mnt
 
-# The lab plugs the cable in from its side and then says go.
+# The lab connects the cable from its side and then sends "go".
 read -r _
 ip -batch - <<END
 link set lo up
@@ -90,7 +90,7 @@ ${DATA:+link set eth1 up}
 ${DATA:+addr add $DATA dev eth1}
 END
 
-# On wires this short, a neighbour that has gone is missed within seconds.
+# On links this short, a lost neighbour is noticed within seconds.
 for family in ipv4 ipv6; do
   echo 500 >/proc/sys/net/$family/neigh/eth0/base_reachable_time_ms
   echo 0 >/proc/sys/net/$family/neigh/eth0/delay_first_probe_time
@@ -98,7 +98,7 @@ for family in ipv4 ipv6; do
   echo 300 >/proc/sys/net/$family/neigh/eth0/retrans_time_ms
 done
 
-# The kernel shows the sizes of the neighbour table to the machine only: these are the stock ones.
+# The kernel shows the sizes of the neighbour table to the machine only: these are the default ones.
 mount -t tmpfs -o mode=755 neigh /proc/sys/net/ipv4/neigh
 mkdir /proc/sys/net/ipv4/neigh/default
 echo 128 >/proc/sys/net/ipv4/neigh/default/gc_thresh1
@@ -108,7 +108,7 @@ start-sshd
 
 echo init >/proc/self/comm
 exec 3<&0 </dev/null >/dev/null 2>&1
-# `wait` reaps whatever is left to PID 1 for as long as the lifeline is open.
+# `wait` reaps orphans as long as the lifeline is open.
 cat <&3 9<&- &
 exec 3<&-
 wait $!

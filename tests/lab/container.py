@@ -1,4 +1,4 @@
-"""One container of a lab host, seen from outside: what runs, lies and listens in it."""
+"""One container of a lab host, seen from outside: its processes, files and listeners."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 
 class Memory:
-    """A group with a limit of memory: real, of the machine's kernel."""
+    """A cgroup with a memory limit, enforced by the machine's kernel."""
 
     def __init__(self, limit: int, name: str) -> None:
         self.unified = not (_CGROUPS / "memory").is_dir()
@@ -36,7 +36,7 @@ class Memory:
 
     @staticmethod
     def possible() -> bool:
-        """Whether this machine lets us limit memory."""
+        """Whether this machine allows memory limits."""
         try:
             trial = Memory(1 << 30, "trial")
         except OSError:
@@ -45,7 +45,7 @@ class Memory:
         return True
 
     def remove(self) -> None:
-        """As soon as its last process is reaped."""
+        """Remove the cgroup as soon as its last process is reaped."""
         for _ in range(200):
             with contextlib.suppress(OSError):
                 self.folder.rmdir()
@@ -56,7 +56,7 @@ class Memory:
 
 @dataclass
 class Container:
-    """`pid` is the number by which the machine knows its PID 1, `pid_on_host` that by which the host does."""
+    """`pid` is the machine's process id of its PID 1, `pid_on_host` that of the host."""
 
     host: Host
     name: str
@@ -70,12 +70,12 @@ class Container:
         self.pid = _number(self.host.pid, self.pid_on_host)
 
     def ask(self, text: str) -> str:
-        """What a shell in it prints."""
+        """The output of a shell command inside it."""
         own = ["nsenter", "-t", str(self.pid_on_host), "-m", "-u", "-i", "-n", "-p", "--", "sh", "-c", text]
         return self.host.ask('exec "$@"', *own).stdout.strip()
 
     def snapshot(self) -> Snapshot:
-        """What runs, lies and listens in it. What is dead and only not reaped does not run."""
+        """Its processes, files and listeners. Zombies do not count as running."""
         return Snapshot(
             frozenset(self._processes()), frozenset(self._files()), frozenset(listening(self.pid))
         )
@@ -85,7 +85,7 @@ class Container:
 
     @property
     def zombies(self) -> int:
-        """Processes that ended and were left to a PID 1 that reaps no orphan."""
+        """Ended processes that the container's PID 1 did not reap."""
         return int(self.ask("cat /proc/[0-9]*/stat 2>/dev/null | grep -c ') Z '") or 0)
 
     def remove(self) -> None:
@@ -103,7 +103,7 @@ class Container:
                     yield Running(process.pid, command(process))
 
     def _files(self) -> Iterator[str]:
-        """What is mounted below is left out: it is the host's."""
+        """File systems mounted below are left out: they belong to the host."""
         for folder in FOLDERS:
             top = f"/proc/{self.pid}/root/{folder}"
             device = os.stat(top).st_dev
@@ -114,10 +114,10 @@ class Container:
 
 
 def _number(host: int, inside: int) -> int:
-    """The machine's number of the process that a host knows as `inside`."""
+    """The machine's id of the process that has the id `inside` on a host."""
     for pid in psutil.pids():
         with contextlib.suppress(OSError, psutil.NoSuchProcess):
-            # The last but one is its number on the host, the last the one in its own namespace: 1.
+            # The last but one is its id on the host; the last is the id in its own namespace, 1.
             if numbers(pid)[-2:] == [inside, 1] and namespace(psutil.Process(pid).ppid()) == namespace(host):
                 return pid
     raise LookupError(f"no process has the number {inside} on that host")

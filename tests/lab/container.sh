@@ -1,11 +1,11 @@
 # PID 1 of one container of a lab host. Runs inside fresh mount, UTS, IPC, PID and perhaps network namespaces.
 #
-# usage: sh container.sh NAME READY    READY: a file that gets our number on the host when all is set up
+# usage: sh container.sh NAME READY    READY: a file that gets our process id on the host after the setup
 # environment: HOSTNAME, SHM (size of /dev/shm), KEEP (colon-separated paths to show read-only), NAMES (text of
 #              /etc/hosts; empty: the host's), OWN_NET (1, or empty: the host's network), ADDRESS, GATEWAY (own
 #              network), SYSCTLS (name=value words), CGROUP (of memory; may be empty), UNIFIED (1: cgroup v2)
 #
-# Like an engine's: a root of its own, the programs of the host read-only. Unlike init, PID 1 reaps no orphan.
+# Like a real container: its own root, and the host's programs read-only. Unlike init, PID 1 reaps no orphan.
 set -eu
 umask 022
 read -r pid _ </proc/self/stat
@@ -35,7 +35,7 @@ done
 mkdir -m 1777 "$top/var/tmp"
 : >"$top/.dockerenv"
 
-# As an engine does: three files of its own over those of the image.
+# Like a real engine: three files of the container over those of the image.
 mkdir "$top/.engine"
 echo "$HOSTNAME" >"$top/.engine/hostname"
 : >"$top/.engine/resolv.conf"
@@ -48,7 +48,7 @@ mount -t proc proc "$top/proc"
 for setting in $SYSCTLS; do
   echo "${setting#*=}" >"$top/proc/sys/$(echo "${setting%%=*}" | tr . /)"
 done
-# The sizes of the neighbour table show in the first network namespace alone.
+# The sizes of the neighbour table are only visible in the first network namespace.
 if [ -z "$OWN_NET" ]; then
   mount --bind /proc/sys/net/ipv4/neigh "$top/proc/sys/net/ipv4/neigh"
 fi

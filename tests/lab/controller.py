@@ -28,7 +28,7 @@ class Controller:
 
     @property
     def identity(self) -> Path:
-        """The private key that logs in everywhere."""
+        """The private key for every host."""
         return self.directory / "id_ed25519"
 
     @property
@@ -41,7 +41,7 @@ class Controller:
 
     @property
     def home(self) -> Path:
-        """The home directory of whoever runs programs here."""
+        """The home directory of the user who runs programs here."""
         return self.directory / "home"
 
     def enter(self, argv: Sequence[str], cwd: Path | str = REPOSITORY) -> list[str]:
@@ -52,7 +52,7 @@ class Controller:
         return [*inside, "env", "-C", str(cwd), *argv]
 
     def environment(self, extra: Mapping[str, str] | None = None) -> dict[str, str]:
-        """A clean environment: nothing of the person who runs the tests but the PATH."""
+        """A clean environment: only the PATH is taken from the person who runs the tests."""
         path = os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
         plain = {"PATH": path, "HOME": str(self.home), "LANG": "C.UTF-8", "PYTHONPATH": str(REPOSITORY)}
         return {**plain, **(extra or {})}
@@ -101,7 +101,7 @@ class Controller:
         return self.run(["ssh", "-F", str(self.ssh_config), "-l", user, host, command])
 
     def doctor_argv(self, *args: str, user: str | None = None) -> list[str]:
-        """The command line of `doctor ARGS`, told about the lab's hosts where the command touches any."""
+        """The command line of `doctor ARGS`, with the lab's SSH configuration if it contacts hosts."""
         argv = [sys.executable, "-m", "doctor", *args]
         if args and args[0] in TOUCH_HOSTS:
             argv += ["--ssh-config", str(self.ssh_config), *(["--user", user] if user else [])]
@@ -122,14 +122,14 @@ class Controller:
         return WARM.run(argv[3:], env=self.environment(env), cwd=REPOSITORY, timeout=timeout, inside=inside)
 
     def ip(self, lines: Sequence[str], *, force: bool = False) -> None:
-        """Run `ip` commands on the switch, all in one process; with `force`, past those that fail."""
+        """Run `ip` commands on the switch in one process; with `force`, continue after those that fail."""
         command = ["ip", *(["-force"] if force else []), "-batch", "-"]
         done = self.run(command, input="\n".join(lines) + "\n")
         if done.returncode and not force:
             raise LabError(f"ip: {done.stderr.strip()}")
 
     def await_cables(self, cables: Sequence[Cable]) -> None:
-        """Wait until the switch forwards on all of them: a busy kernel may take seconds to see a plug."""
+        """Wait until the switch forwards on all ports: a busy kernel may take seconds to notice a cable."""
         waiting = {cable.port for cable in cables}
         deadline = time.monotonic() + 15
         while waiting:

@@ -1,9 +1,9 @@
-# The controller: a network namespace that is also the switch, and a mount namespace with names of its own.
+# The controller: a network namespace that is also the switch, and a mount namespace with its own names.
 #
 # usage: sh controller.sh DIR       stdin: the lifeline; the controller lives until it closes
 # environment: ADDRESS, ADDRESS6 (with prefix length)
 #
-# The file system stays the machine's, so that the code under test runs where it lies.
+# The file system stays the machine's, so that the code under test runs from its own folder.
 set -eu
 mount --bind "$1/hosts" /etc/hosts
 [ ! -e /etc/resolv.conf ] || mount --bind "$1/resolv.conf" /etc/resolv.conf
@@ -16,7 +16,7 @@ link set data up
 addr add $ADDRESS dev lan
 addr add $ADDRESS6 dev lan nodad
 END
-# As on the hosts: a neighbour that has gone is missed within seconds.
+# As on the hosts, a lost neighbour is noticed within seconds.
 for family in ipv4 ipv6; do
   echo 500 >/proc/sys/net/$family/neigh/lan/base_reachable_time_ms
   echo 0 >/proc/sys/net/$family/neigh/lan/delay_first_probe_time

@@ -1,4 +1,4 @@
-"""Four hosts, two of them sick in different ways, and what `doctor check` says about them."""
+"""Four hosts, two of them sick in different ways, and what `doctor check` reports about them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .lab import Lab
 
 
 def examine() -> tuple[int, str]:
-    """The exit code of the examination, and what a person would see in a terminal of 90 columns."""
+    """The exit code of the examination, and its output in a terminal of 90 columns."""
     with Lab(4) as lab:
         lab["node2"].shm("64m")
         lab["node3"].ufw_enable("allow 22/tcp")

@@ -1,7 +1,7 @@
 """Hardware that is not there: programs, device files and a PCI bus, put into hosts of a running lab.
 
-The programs are shell scripts in `emulators/`. What they print and note lies in a folder of the lab that all
-its hosts see (see boot.sh), so that a test changes it from outside, without touching the host.
+The programs are shell scripts in `emulators/`. Their output and their logs are in a folder of the lab that
+all its hosts see (see boot.sh), so that a test changes it from outside without touching the host.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if ! [ $bus -ef "$shared/pci" ]; then
 fi
 """
 
-# Programs that hang have become such a sleep.
+# Programs that hang exec this sleep.
 _END_HANGING = """
 for process in /proc/[0-9]*; do
   ! grep -aqs "^sleep.86400" "$process/cmdline" || kill -9 "${process#/proc/}"
@@ -55,10 +55,10 @@ done
 
 
 class Emulated(ABC):
-    """The emulated hardware of one host. `folder` holds what its programs print and note.
+    """The emulated hardware of one host.
 
-    `prepare` and `finish` are run on the host before and after its programs are put there; both may be run
-    again.
+    `folder` holds the output and the logs of its programs. `prepare` and `finish` run on the host before and
+    after its programs are installed; both may run again.
     """
 
     prepare = ""
@@ -74,11 +74,11 @@ class Emulated(ABC):
 
     @abstractmethod
     def healthy(self) -> Mapping[str, str]:
-        """All files of `folder` but logs and locks: path -> text."""
+        """All files of `folder` except logs and locks: path -> text."""
 
     @abstractmethod
     def programs(self) -> Mapping[str, tuple[str, int]]:
-        """What is to lie on the host: path -> text and mode."""
+        """The programs to install on the host: path -> text and mode."""
 
     @abstractmethod
     def nodes(self) -> Iterable[str]:
@@ -97,26 +97,26 @@ class Emulated(ABC):
 
     @property
     def setters(self) -> tuple[str, ...]:
-        """Those of `calls` that were to change something."""
+        """The `calls` meant to change something."""
         return self._log("setters")
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """Those of `calls` that came while another was at work."""
+        """The `calls` that were made while another one was running."""
         return self._log("refused")
 
     def forget_calls(self) -> None:
         for log in LOGS:
             (self.folder / log).write_text("")
 
-    # What the hardware of a kind does.
+    # What subclasses use.
 
     def altered(self) -> None:
-        """Something was changed on the host itself, which `reset` has to put back."""
+        """Whether something was changed on the host itself that `reset` has to restore."""
         self._installed_on = 0
 
     def reset(self) -> None:
-        """Everything as it was at first. A host that was booted since is fitted again."""
+        """Restore the initial state. A host that was rebooted gets its emulators again."""
         if self.setters:
             self.altered()
         if any(name.startswith("hang/") for name in self._files(self.folder)):
@@ -132,7 +132,7 @@ class Emulated(ABC):
             self._install()
 
     def show(self, texts: Mapping[str, str]) -> None:
-        """Let the programs print these texts from now on."""
+        """Make the programs print these texts from now on."""
         for name, text in texts.items():
             if self.read(name) != text:
                 self.put(name, text)
@@ -144,7 +144,7 @@ class Emulated(ABC):
             return None
 
     def put(self, name: str, text: str) -> None:
-        """At once: a program that is reading finds the old text or the new one."""
+        """Write atomically: a program that is reading finds the old text or the new one."""
         path = self.folder / name
         self._make(path.parent)
         new = path.with_name(f"{path.name}.new")
@@ -156,12 +156,14 @@ class Emulated(ABC):
         (self.folder / name).unlink(missing_ok=True)
 
     def plug(self) -> None:
-        """Show on the PCI bus what is there; in place, for this file is mounted on the host."""
+        """Show the present devices on the PCI bus. The file is changed in place because it is mounted on the
+        host.
+        """
         lines = "".join(_pci_line(*device) for device in (*_BUS, *self.bus()))
         (self.folder.parent / "pci").write_text(lines)
 
     def do(self, script: str, *args: str, stdin: str = "") -> None:
-        """Change the host itself; `reset` puts it back, so it need not be booted afresh."""
+        """Change the host itself; `reset` restores it, so it does not need a reboot."""
         self.altered()
         self._do(script, *args, stdin=stdin)
 
@@ -193,7 +195,7 @@ class Emulated(ABC):
         return tuple((self.read(name) or "").splitlines())
 
     def _touch(self, name: str, mode: int) -> None:
-        """An empty file whose mode is this, whatever the umask."""
+        """Create an empty file with this mode, whatever the umask."""
         self._make(self.folder)
         path = self.folder / name
         path.write_text("")

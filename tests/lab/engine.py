@@ -1,7 +1,7 @@
-"""A container engine for hosts of a lab: emulated, but what it starts really is in other namespaces.
+"""A container engine for hosts of a lab: emulated, but its containers are real namespaces.
 
-`docker exec` on hosts and `kubectl exec` on the controller speak to a daemon on the host, as the real ones
-do: what they started outlives them, and ends by itself when its stdin does.
+`docker exec` on hosts and `kubectl exec` on the controller talk to a daemon on the host, as the real ones do:
+a command they started outlives them, and ends by itself when its stdin ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GATEWAY = "169.254.1.1"
 
 
 class Engine:
-    """Containers on the hosts of one lab. `remove_all` ends them and takes their groups of memory away."""
+    """Containers on the hosts of one lab. `remove_all` ends them and removes their memory cgroups."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -52,8 +52,8 @@ class Engine:
     ) -> Container:
         """Start a container.
 
-        `net`: host; pod, with an address of its own in the lab's network; bridge, with one that it has on
-        every host. `memory` is its limit in bytes. `names` is what its /etc/hosts says beside its own.
+        `net`: "host"; "pod", with its own address in the lab's network; or "bridge", with the same address on
+        every host. `memory` is its limit in bytes. `names` are additional entries of its /etc/hosts.
         """
         machine = self.lab[host]
         self._install(machine)
@@ -101,7 +101,7 @@ class Engine:
         return container
 
     def change(self, container: Container, **changes: object) -> None:
-        """What the daemon knows of it: `refuses` is the text with which it says no, `delay` seconds."""
+        """What the daemon does with it: `refuses` is the text of its refusal, `delay` is in seconds."""
         container.registered |= changes
         text = json.dumps(container.registered)
         container.host.do(
@@ -111,7 +111,7 @@ class Engine:
         )
 
     def pods(self, folder: Path, namespace: str = "default") -> Path:
-        """Put a `kubectl` into `folder` that knows every container as the pod `NAMESPACE/NAME`."""
+        """Put into `folder` a `kubectl` that knows every container as the pod `NAMESPACE/NAME`."""
         folder.mkdir(exist_ok=True)
         places = {
             f"{namespace}/{each.name}": {
@@ -147,7 +147,9 @@ class Engine:
         host.await_that(lambda: host.ask(f"test -S {SOCKET}").returncode == 0, "engine")
 
     def _plug(self, host: Host, name: str, pid: int, address: str) -> None:
-        """A cable whose far end the host answers for (proxy ARP), so that the lab's network reaches it."""
+        """Connect a cable and let the host answer for its far end (proxy ARP), so that the lab's network
+        reaches it.
+        """
         port = f"c-{name}"[:15]
         host.do(
             """
@@ -166,7 +168,7 @@ class Engine:
 
 
 def pod_address(host: Host) -> str:
-    """Beside the host's own, in the lab's network."""
+    """The address of a pod: a further one in the lab's network."""
     return f"198.18.9.{host.spec.index}"
 
 

@@ -1,7 +1,7 @@
-"""What goes wrong in the lab itself, as opposed to what it makes go wrong on purpose."""
+"""Errors of the lab itself, as opposed to the faults that it injects."""
 
 from __future__ import annotations
 
 
 class LabError(Exception):
-    """The lab could not do what it was asked; the text says which command said what."""
+    """The lab failed at a task; the text names the command and its output."""

@@ -1,4 +1,4 @@
-"""The files by which a host differs from the machine it runs on; they become its upper layer."""
+"""The files in which a host differs from the machine it runs on; they become its upper layer."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ UseDNS no
 PrintMotd no
 """
 
-# What a login finds: the limits of a machine set up for training, as far as this one permits;
-# and no way to set the clock or load modules, which are the machine's.
+# Limits of a login: those of a machine set up for training, where this machine permits them;
+# and no capability to set the clock or load modules, which belong to the machine.
 START_SSHD = """\
 #!/bin/sh
 raise() {
@@ -39,7 +39,7 @@ DMESG = "#!/bin/sh\nexec cat /var/log/dmesg\n"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who may log in with the lab's key."""
+    """A user who may log in with the lab's key."""
 
     name: str
     uid: int
@@ -91,14 +91,14 @@ def _passwd(users: Iterable[User]) -> tuple[str, ...]:
 
 
 def _accounts(machine: str, ours: tuple[str, ...]) -> str:
-    """The machine's system accounts, with our lines in place of those of the same name."""
+    """The machine's system accounts, with our lines in place of lines with the same name."""
     mine = {line.split(":")[0] for line in ours}
     others = (line for line in Path(machine).read_text().splitlines() if line.split(":")[0] not in mine)
     return "\n".join([*ours, *others]) + "\n"
 
 
 def _directories(root: Path, directory: Path) -> None:
-    """Make `directory` and its parents readable by all, whatever the umask: they cover the machine's own."""
+    """Make `directory` and its parents readable by all, whatever the umask: they hide the machine's own."""
     if directory != root.parent:
         _directories(root, directory.parent)
         directory.mkdir(exist_ok=True)

@@ -24,7 +24,7 @@ class Firewalls(Machine):
         self.do('"$@"', f"ip{'6' if family == 6 else ''}tables-{backend}", *rule)
 
     def ufw_enable(self, *rules: str) -> None:
-        """Switch ufw on; each rule is what one would type after `ufw`. SSH stays open."""
+        """Switch ufw on; each rule is the text after `ufw` on a command line. SSH stays open."""
         for rule in ("allow 22/tcp", *rules):
             self.do(f"ufw {rule}")
         self.do("ufw --force enable")
@@ -40,5 +40,5 @@ class Firewalls(Machine):
             self.do(f"firewall-cmd {rule}")
 
     def blackhole(self) -> None:
-        """Drop every packet in and out, SSH included: a connection is neither taken nor refused."""
+        """Drop every packet in and out, SSH included: connections are neither accepted nor refused."""
         self.nft(BLACKHOLE)

@@ -17,7 +17,7 @@ from .slurm import missing as no_slurm
 
 @pytest.fixture(scope="session")
 def lab4() -> Iterator[Lab]:
-    """Four hosts for the whole session. Use `lab`, which also repairs them after each test."""
+    """Four hosts for the whole session. Tests use `lab`, which also repairs them after each test."""
     if reason := missing():
         pytest.skip(reason)
     with Lab(4) as lab:
@@ -42,7 +42,7 @@ def make_lab() -> Iterator[Callable[..., Lab]]:
 
 @pytest.fixture(scope="module")
 def rack3() -> Iterator[Rack]:
-    """Three hosts with eight NPUs each. Use `rack`, which also repairs them before each test."""
+    """Three hosts with eight NPUs each. Tests use `rack`, which also repairs them before each test."""
     if reason := missing():
         pytest.skip(reason)
     with Lab(3) as lab:
@@ -74,7 +74,7 @@ def make_rack(make_lab: Callable[..., Lab]) -> Iterator[Callable[..., Rack]]:
 
 @pytest.fixture(scope="module")
 def gpus2() -> Iterator[Gpus]:
-    """Two hosts with eight GPUs each. Use `gpus`, which also repairs them before each test."""
+    """Two hosts with eight GPUs each. Tests use `gpus`, which also repairs them before each test."""
     if reason := missing():
         pytest.skip(reason)
     with Lab(2) as lab:
@@ -91,7 +91,9 @@ def gpus(gpus2: Gpus) -> Gpus:
 
 @pytest.fixture(scope="session")
 def slurm4() -> Iterator[Slurm]:
-    """A Slurm of four hosts for the whole session. Use `slurm`, which also repairs them after each test."""
+    """A Slurm of four hosts for the whole session. Tests use `slurm`, which also repairs them after each
+    test.
+    """
     if reason := missing() or no_slurm():
         pytest.skip(reason)
     with Lab(4) as lab:

@@ -22,7 +22,7 @@ NO_DRIVER = (
     "Make sure that the latest NVIDIA driver is installed and running.\n\n"
 )
 
-# Fields that may be asked for, with the unit that their title shows and their healthy value.
+# Fields that can be queried, with the unit in their title and their healthy value.
 FIELDS = {
     "index": ("", ""),
     "uuid": ("", ""),
@@ -78,7 +78,7 @@ APPS = {
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """A process with memory of a GPU."""
+    """A process that uses memory of a GPU."""
 
     name: str
     pid: int
@@ -102,7 +102,7 @@ def healthy(host: int, index: int, count: int) -> dict[str, str]:
 
 
 def gpus(rows: Sequence[Mapping[str, str] | str], without: Iterable[str] = ()) -> str:
-    """The table behind --query-gpu; a row that is a text is what is said instead of it."""
+    """The table behind --query-gpu; a row that is a text is printed as it is."""
     known = {field: unit for field, (unit, _) in FIELDS.items() if field not in set(without)}
     shown = [f"!{row}" if isinstance(row, str) else "\t".join(row[field] for field in known) for row in rows]
     return _table(known, shown)
@@ -128,7 +128,7 @@ def head(gpu: Mapping[str, str]) -> str:
 
 
 def nvlink(rows: Iterable[tuple[Mapping[str, str], frozenset[int]]]) -> str:
-    """`nvlink --status`; beside each GPU stand its links that are down."""
+    """The output of `nvlink --status`; each GPU comes with its links that are down."""
     shown = ""
     for gpu, down in rows:
         shown += head(gpu)
@@ -141,7 +141,7 @@ def nvlink(rows: Iterable[tuple[Mapping[str, str], frozenset[int]]]) -> str:
 
 
 def topology(indexes: Sequence[int], joined: Mapping[tuple[int, int], str]) -> str:
-    """`topo -m`; `joined` holds what is not a full set of NVLinks."""
+    """The output of `topo -m`; `joined` holds the pairs without a full set of NVLinks."""
     names = [f"GPU{index}" for index in indexes]
     shown = "\t\033[4m" + "\t".join([*names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"]) + "\033[0m\n"
     for index in indexes:
@@ -156,7 +156,7 @@ def topology(indexes: Sequence[int], joined: Mapping[tuple[int, int], str]) -> s
 
 
 def plain(rows: Iterable[tuple[Mapping[str, str], Sequence[App]]]) -> str:
-    """nvidia-smi without arguments."""
+    """The output of nvidia-smi without arguments."""
     three = f"{'-' * 41}+{'-' * 24}+{'-' * 22}"
     lines = [
         "Tue Oct  8 09:49:34 2024",
@@ -201,7 +201,7 @@ def plain(rows: Iterable[tuple[Mapping[str, str], Sequence[App]]]) -> str:
 
 
 def _round(value: str, *words: str) -> str:
-    """As short as the table needs it; what is no number and none of `words` is an error."""
+    """Shorten a value for the table; a value that is neither a number nor one of `words` is an error."""
     if value in words:
         return value
     return f"{float(value):.0f}" if value.replace(".", "", 1).isdigit() else "ERR!"

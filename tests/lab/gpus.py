@@ -31,7 +31,7 @@ _TOLD = (
 
 
 class Gpu:
-    """One GPU; `gpu[field]` is what a query for the field prints, without its unit."""
+    """One GPU; `gpu[field]` is the output of a query for the field, without its unit."""
 
     def __init__(self, host: GpuHost, index: int) -> None:
         self.host = host
@@ -53,7 +53,7 @@ class Gpu:
         self["ecc.errors.uncorrected.volatile.total"] = uncorrected
 
     def remap(self, *, failed: bool = False) -> None:
-        """A row of its memory waits for a reset to be replaced; or could not be replaced."""
+        """A row of its memory waits for a reset to be replaced, or could not be replaced."""
         self[f"remapped_rows.{'failure' if failed else 'pending'}"] = "Yes"
 
     def needs_reset(self) -> None:
@@ -62,28 +62,28 @@ class Gpu:
         self["gpu_recovery_action"] = "Reset"
 
     def lost(self) -> None:
-        """It fell off the bus while the driver ran."""
+        """The GPU fell off the bus while the driver ran."""
         for field in self.values.keys() - set(_TOLD):
             self.values[field] = "[GPU is lost]"
         self.host.tell()
 
     def unknown(self) -> None:
-        """nvidia-smi cannot even say which one it is."""
+        """nvidia-smi cannot even identify the GPU."""
         self.message = f"Unable to determine the device handle for GPU{self['pci.bus_id'][4:]}: Unknown Error"
         self.host.tell()
 
     def processes(self, *running: tuple[str, int, int]) -> None:
-        """Name, number and memory in MiB of each."""
+        """Name, process id and memory in MiB of each."""
         self.apps = tuple(says.App(*app) for app in running)
         self.memory(1 + sum(app.memory_mb for app in self.apps))
 
     def memory(self, megabytes: int) -> None:
-        """Memory in use, by whomever."""
+        """Set the memory in use, whatever process uses it."""
         self.values["memory.free"] = str(says.MEMORY - megabytes)
         self["memory.used"] = megabytes
 
     def links_down(self, *links: int) -> None:
-        """NVLinks by number; all of them without any."""
+        """Take NVLinks down by number; without numbers, all of them."""
         self.down = frozenset(links or range(says.LINKS))
         self.host.tell()
 
@@ -117,12 +117,13 @@ class GpuHost(Emulated):
     def __iter__(self) -> Iterator[Gpu]:
         return iter(self.gpus)
 
-    # Trouble with the host as a whole; `reset` ends all of it.
+    # Faults of the whole host; `reset` removes them.
 
     def drop(self, index: int, *, node: bool = False) -> None:
-        """A GPU is gone since the last boot: from the bus, from /dev and from nvidia-smi, which renumber.
+        """A GPU has been gone since the last boot: from the bus, from /dev and from nvidia-smi, which
+        renumber the others.
 
-        With `node` it is only nvidia-smi that lacks it: the driver saw it and could not start it.
+        With `node` only nvidia-smi lacks it: the driver found it and could not start it.
         """
         self.gone |= {index}
         self.tell()
@@ -132,7 +133,7 @@ class GpuHost(Emulated):
             self.do('rm -f "/dev/nvidia$1"', str(self.count - len(self.unplugged)))
 
     def without_gpus(self) -> None:
-        """A host that never had any: no driver and no nvidia-smi either."""
+        """A host that never had a GPU: it has neither driver nor nvidia-smi."""
         self.gone = self.unplugged = frozenset(range(self.count))
         self.switched = False
         self.tell()
@@ -140,7 +141,7 @@ class GpuHost(Emulated):
         self.do(f"rm -rf /proc/driver/nvidia* /dev/nvidia* /usr/bin/nvidia-smi\n{_STOP}")
 
     def without_switches(self) -> None:
-        """No NVSwitch joins its GPUs, which therefore join no fabric."""
+        """No NVSwitch connects its GPUs, so they do not join a fabric."""
         self.switched = False
         self.plug()
         for gpu in self.gpus:
@@ -150,26 +151,26 @@ class GpuHost(Emulated):
         self.do(f"rm -rf /proc/driver/nvidia-nvswitch /dev/nvidia-nvswitch*\n{_STOP}")
 
     def joined(self, one: int, other: int, by: str) -> None:
-        """What `topo -m` shows between two GPUs, such as SYS or NV6."""
+        """Set what `topo -m` shows between two GPUs, such as SYS or NV6."""
         self.topology[min(one, other), max(one, other)] = by
         self.tell()
 
     def driver_lacks(self, *fields: str) -> None:
-        """An older driver, which refuses queries for these fields."""
+        """Give the host an older driver, which refuses queries for these fields."""
         self.unknown_fields = frozenset(fields)
         self.tell()
 
     def without_driver(self) -> None:
-        """The kernel module is not loaded; the program is there."""
+        """The kernel module is not loaded, but the program is installed."""
         self.put("no_driver", says.NO_DRIVER)
         self.do("rm -rf /proc/driver/nvidia /proc/driver/nvidia-nvswitch /dev/nvidia*")
 
     def hang(self, kind: str = "all") -> None:
-        """nvidia-smi never comes back: from gpus, apps, nvlink or topo, or whatever it is asked."""
+        """nvidia-smi hangs on a query (gpus, apps, nvlink or topo), or on every call."""
         self.put(f"hang/{kind}", "")
 
     def only_for_root(self) -> None:
-        """Nobody else may open a GPU: its files are handed to no job."""
+        """Only root may open the GPUs: no other job can use them."""
         self.do("chmod 600 /dev/nvidia[0-9]*")
 
     def stop_fabric_manager(self) -> None:
@@ -180,7 +181,7 @@ class GpuHost(Emulated):
         super().reset()
 
     def tell(self) -> None:
-        """Let nvidia-smi show what the GPUs are like."""
+        """Make nvidia-smi print the present state of the GPUs."""
         self.show(self._texts())
 
     def _restore(self) -> None:
@@ -190,7 +191,7 @@ class GpuHost(Emulated):
         self.unknown_fields = frozenset()
         self.gpus = tuple(Gpu(self, index) for index in range(self.count))
 
-    # What `Emulated` puts in place.
+    # What `Emulated` installs.
 
     def healthy(self) -> Mapping[str, str]:
         return self._healthy
@@ -266,17 +267,17 @@ class Gpus:
 
     @property
     def setters(self) -> tuple[tuple[str, str], ...]:
-        """Host and arguments of every call that was to change something: none, after an examination."""
+        """Host and arguments of every call meant to change something; empty after an examination."""
         return tuple((host.host.name, call) for host in self for call in host.setters)
 
     def reset(self) -> None:
-        """All GPUs are healthy, and no call was made; hosts that were booted are fitted again."""
+        """Make all GPUs healthy and forget all calls; rebooted hosts get their emulators again."""
         for host in self:
             host.reset()
 
 
 def fit_gpus(lab: Lab, count: int = 8, switches: int = 4) -> Gpus:
-    """Put so many GPUs, and NVSwitches between them, into every host of a running lab."""
+    """Put this many GPUs, and NVSwitches between them, into every host of a running lab."""
     gpus = Gpus(lab, {host.name: GpuHost(host, count, switches) for host in lab})
     gpus.reset()
     return gpus

@@ -1,7 +1,7 @@
 """What hccn_tool prints, product by product. Pure: a file's name -> its text.
 
-`QUERY` is printed on stdout for `-QUERY -g`, and `QUERY.err` on stderr beside it. Where there is a
-`QUERY.fail`, the query fails: that file holds the exit code, the stream (1 or 2), and what is said there.
+`QUERY` is printed on stdout for `-QUERY -g`, and `QUERY.err` on stderr. If `QUERY.fail` exists, the query
+fails: that file holds the exit code, the stream (1 or 2) and the message.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ _PORTS = """\
 
 
 def own(product: Product, host: int, device: int) -> dict[str, str]:
-    """What only this device says; hosts are numbered from 1."""
+    """The files of one device only; hosts are numbered from 1."""
     if product.name == "atlas-950":
         return {"dev_info": ports(True)}
     address, netmask = product.address(host, device)
@@ -129,9 +129,9 @@ def own(product: Product, host: int, device: int) -> dict[str, str]:
 
 
 def common(product: Product, host: int) -> dict[str, str]:
-    """What all devices of a host say, unless they have a file of their own; @ stands for their number.
+    """The files of all devices of a host that have no file of their own; @ stands for their number.
 
-    What is empty depends on the fabric, and the tool finds it out.
+    An empty answer depends on the fabric, and the tool computes it.
     """
     if product.name == "atlas-950":
         return {}
@@ -166,7 +166,7 @@ def common(product: Product, host: int) -> dict[str, str]:
 
 
 def conf(product: Product, host: int) -> str:
-    """/etc/hccn.conf as the setters leave it."""
+    """The text of /etc/hccn.conf as the setters write it."""
     lines = []
     for device in range(product.devices) if product.name != "atlas-950" else ():
         address, netmask = product.address(host, device)
@@ -214,7 +214,7 @@ def stat(product: Product) -> str:
 
 
 def link_stat(product: Product, device: Device, changes: Changes, now: float | None = None) -> str:
-    """Times as the device's clock has them."""
+    """The link history, with times of the device's clock."""
     now = time.time() if now is None else now
     head = f"[devid {device}]"
     lines = [f"current time        : {time.ctime(now)}"]
@@ -227,7 +227,7 @@ def link_stat(product: Product, device: Device, changes: Changes, now: float | N
 
 
 def tls(product: Product, device: Device, on: bool = False, days_left: int = 3650) -> str:
-    """Without the line on the certificate's expiry where it has expired: that one goes to stderr."""
+    """The answer about TLS. The expiry line of an expired certificate is left out: it goes to stderr."""
     lines = [
         f"dev_id:{device}, tls switch[{on:d}](0:disable, 1:enable), tls preconfigured[1]"
         "(0:non-preset, 1:preset), tls alarm time threshold[60]days"
@@ -249,5 +249,5 @@ def expiry(status: int) -> str:
 
 
 def _detect(product: Product) -> str:
-    """The newer tool says it shorter."""
+    """The newer tool has a shorter message."""
     return "netdetect addr" if product.name == "atlas-a3" else "netdetect address"

@@ -1,4 +1,4 @@
-"""A host with everything that can be done to it."""
+"""A host, and everything that can be done to it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from .snapshot import Snapshot, snapshot
 
 
 class Host(Logins, Firewalls):
-    """One host of the lab. Whatever changes it marks it, and `Lab.reset` boots it afresh."""
+    """One host of the lab. Every change marks it, and `Lab.reset` reboots it."""
 
     def snapshot(self) -> Snapshot:
-        """What runs, lies and listens here, beyond what a host at rest has."""
+        """Its processes, files and listeners, beyond those of an idle host."""
         return snapshot(self)
 
     def leftovers(self, before: Snapshot) -> Snapshot:
-        """What is here and was not in `before`; false if there is nothing."""
+        """What exists now and was not in `before`; false if there is nothing."""
         return self.snapshot() - before

@@ -21,9 +21,9 @@ ARP_ROOM = 16
 
 
 class Lab(Controller):
-    """Boots on `with` (or `start`), and leaves nothing behind on the way out.
+    """Boots on `with` (or `start`), and leaves nothing behind when it closes.
 
-    `keep` are paths that the hosts must see although they lie where a host has its own files
+    `keep` are paths that the hosts must see although they are in folders where a host has its own files
     (/tmp, /home, /root); the running interpreter and this repository are always among them. With `data`,
     the hosts share a second network, as eth1. `disk` is the size of their root disk.
     """
@@ -84,7 +84,7 @@ class Lab(Controller):
         self.hosts, self.directory = (), Path()
 
     def reset(self) -> None:
-        """Boot the hosts afresh that anything may have changed; addresses and host keys stay."""
+        """Reboot the hosts that may have been changed; addresses and host keys stay."""
         touched = [host for host in self.hosts if host.dirty or not host.running]
         if touched:
             _halt(touched)
@@ -98,7 +98,7 @@ class Lab(Controller):
         ]
 
     def _write(self, specs: Sequence[Spec]) -> None:
-        """Lay out the lab's directory: keys, names, and what each host boots from."""
+        """Write the lab's directory: keys, names, and the files that each host boots from."""
         for spec in specs:
             spec.directory.mkdir()
         make_keys([self.identity, *(spec.key for spec in specs)])
@@ -112,7 +112,7 @@ class Lab(Controller):
             (self.directory / name).write_text(text)
 
     def _boot(self, hosts: Sequence[Host]) -> None:
-        """Each step for all hosts before the next: they boot side by side."""
+        """Do each step for all hosts before the next one, so that they boot side by side."""
         for host in hosts:
             host.switch_on()
         lines: list[str] = []
@@ -132,8 +132,8 @@ class Lab(Controller):
         """Tell hosts the others' hardware addresses.
 
         One kernel keeps all hosts' ARP tables, with room for 1024 entries in all of them together: 32 hosts
-        that each talk to 31 others overflow it, and what is lost costs whole seconds. Fixed entries do not
-        count.
+        that each talk to 31 others overflow it, and every lost entry costs whole seconds. Permanent entries
+        do not count.
         """
         for host in hosts:
             others = (other.spec for other in self.hosts if other is not host)

@@ -1,4 +1,4 @@
-"""Everything that can go wrong between dialling a host and hearing its shell."""
+"""Everything that can go wrong between connecting to a host and the first output of its shell."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ CONFIG = "/etc/ssh/sshd_config"
 HOST_KEY = "/etc/ssh/ssh_host_ed25519_key"
 GARBAGE = r"printf '\033]0;title\007*** Authorised use only ***\r\n\377\376\000 no newline'"
 
-# Login shells, by what becomes of who logs in. sshd runs them as `SHELL -c COMMAND`; their parent is
-# the session, so that they can end it, and end with it. {after} is a number of bytes.
+# Faulty login shells, by what happens to a login. sshd runs them as `SHELL -c COMMAND`; their parent is
+# the session, so that they can end it and end with it. {after} is a number of bytes.
 SHELLS = {
     "silent": 'while kill -0 "$PPID"; do sleep 0.2; done 2>/dev/null',
     "flood": "exec yes 'a shell that never stops talking'",
     "garbage": GARBAGE + '; exec /bin/sh "$@"',
-    # The session must have passed on what it was given before it dies.
+    # The session must forward its output before it dies.
     "cut": '/bin/sh "$@" | { head -c {after}; sleep 0.2; kill -9 "$PPID"; }',
     "stall": '/bin/sh "$@" | { head -c {after}; while kill -0 "$PPID"; do sleep 0.2; done 2>/dev/null; }',
 }
@@ -28,10 +28,10 @@ ELSEWHERE = {"none": "/nonexistent/sh", "nologin": "/usr/sbin/nologin"}
 
 
 class Logins(Settings, Shadows):
-    """SSH as it fails: all of it with the real sshd."""
+    """Ways in which SSH fails, all of them with the real sshd."""
 
     def kill_sshd(self) -> None:
-        """Stop listening on port 22: connections are refused. Sessions that are open stay."""
+        """Stop listening on port 22: connections are refused. Open sessions stay."""
         self.do('kill "$(cat /run/sshd.pid)"')
         self.await_that(lambda: 22 not in listening(self.pid), "closed port 22")
 
@@ -48,13 +48,13 @@ class Logins(Settings, Shadows):
         self.start_sshd()
 
     def change_key(self) -> None:
-        """Come back with another host key, as a host does that was reinstalled."""
+        """Replace the host key, as on a host that was reinstalled."""
         self.do('rm -f "$1" "$1.pub"; ssh-keygen -q -t ed25519 -N "" -f "$1"', HOST_KEY)
         self.kill_sshd()
         self.start_sshd()
 
     def no_banner(self) -> None:
-        """Port 22 accepts and never speaks, as a hung sshd or a port forward to nowhere does."""
+        """Port 22 accepts connections and stays silent, like a hung sshd or a port forward to nowhere."""
         self.kill_sshd()
         self.listen(22)
 
@@ -65,9 +65,9 @@ class Logins(Settings, Shadows):
     def shell(self, kind: str, user: str = "root", after: int = 2000) -> None:
         """Replace a user's login shell by one that misbehaves.
 
-        silent never answers; flood never stops; garbage talks before it works; cut ends the
-        connection and stall falls silent after `after` bytes of output; nologin says so and ends;
-        none does not exist, for which sshd refuses the login.
+        silent never answers; flood never stops; garbage prints a banner before it works; cut ends the
+        connection and stall falls silent after `after` bytes of output; nologin prints its refusal and ends;
+        none does not exist, so sshd refuses the login.
         """
         if kind in SHELLS:
             place = f"/usr/local/bin/{kind}-shell"
@@ -84,11 +84,11 @@ class Logins(Settings, Shadows):
         self.write(f"/etc/sudoers.d/{user}", f"{user} ALL=(ALL) NOPASSWD: ALL\n", 0o440)
 
     def freeze(self) -> None:
-        """Stop every process of the host: its kernel still takes connections, and no program ever speaks."""
+        """Stop every process of the host: its kernel still accepts connections, but no program answers."""
         self.do("kill -STOP -1")
 
     def power_off(self) -> None:
-        """Take the power away; nothing answers at the address any more. `Lab.reset` switches it on again."""
-        # A dying namespace refuses connections for a moment; without a link it cannot.
+        """Switch the host off: nothing answers at its address any more. `Lab.reset` switches it on again."""
+        # A dying namespace refuses connections for a moment. Without a link it cannot do so.
         self.link_down()
         self.halt()

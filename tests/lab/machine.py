@@ -22,7 +22,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Machine:
     """A host, switched on or off.
 
-    `dirty` says that something may have changed it: `Lab.reset` boots such a host afresh.
+    `dirty` means that something may have changed it: `Lab.reset` reboots such a host.
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -38,13 +38,13 @@ class Machine:
     def __repr__(self) -> str:
         return f"<{self.name} {self.address}>"
 
-    # Life. A boot has three steps, so that the lab can take each for all hosts at once.
+    # Boot and halt. A boot has three steps, so that the lab can do each of them for all hosts at once.
 
     def switch_on(self) -> None:
         """Start PID 1 and return at once; it waits for its cable."""
         spec = self.spec
         (spec.directory / "disk").mkdir(exist_ok=True)
-        # PID 1 is called as on a real host: that tells it from a container whose PID 1 is the job.
+        # PID 1 has the name that it has on a real host, unlike that of a container whose PID 1 is the job.
         init = spec.directory / "init"
         if not init.is_symlink():
             init.symlink_to("/bin/sh")
@@ -69,7 +69,7 @@ class Machine:
             )
 
     def await_namespaces(self) -> int:
-        """Wait until the host's namespaces exist; the number by which the machine knows its PID 1."""
+        """Wait until the host's namespaces exist; return the machine's process id of its PID 1."""
         assert self._outer is not None
         assert self._outer.stdout is not None
         words = self._outer.stdout.readline().split()
@@ -79,7 +79,7 @@ class Machine:
         return self.pid
 
     def plugged_in(self) -> None:
-        """Tell the host that its cable is there: it configures its network and starts sshd."""
+        """Tell the host that its cable is connected: it configures its network and starts sshd."""
         assert self._outer is not None
         assert self._outer.stdin is not None
         try:
@@ -93,7 +93,7 @@ class Machine:
         self.dirty = False
 
     def halt(self) -> None:
-        """Take the power away: every process of the host is gone when this returns."""
+        """Switch the host off: all its processes have ended when this returns."""
         outer, self._outer = self._outer, None
         if outer is None:
             return
@@ -108,7 +108,7 @@ class Machine:
     def running(self) -> bool:
         return self._outer is not None and self._outer.poll() is None
 
-    # Inside.
+    # Programs inside the host.
 
     def enter(self, argv: Sequence[str], user: str = "root") -> list[str]:
         """The command line that runs `argv` inside this host."""
@@ -123,7 +123,7 @@ class Machine:
     def ask(
         self, text: str, *args: str, user: str = "root", stdin: str = "", timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run a shell text that only looks; `args` become $1, $2, …"""
+        """Run a shell text that only reads; `args` become $1, $2, …"""
         return subprocess.run(
             self.enter(["sh", "-c", text, "sh", *args], user),
             input=stdin,
@@ -138,12 +138,12 @@ class Machine:
     def sh(
         self, text: str, *args: str, user: str = "root", stdin: str = "", timeout: float = 60
     ) -> subprocess.CompletedProcess[str]:
-        """Run a shell text that may change the host, which is then booted afresh by `Lab.reset`."""
+        """Run a shell text that may change the host, which `Lab.reset` will then reboot."""
         self.dirty = True
         return self.ask(text, *args, user=user, stdin=stdin, timeout=timeout)
 
     def do(self, text: str, *args: str, user: str = "root", stdin: str = "", timeout: float = 60) -> str:
-        """As `sh`, for what has to succeed; returns its output."""
+        """Run a shell text as `sh` does; it has to succeed. Returns its output."""
         done = self.sh(f"set -e\n{text}", *args, user=user, stdin=stdin, timeout=timeout)
         if done.returncode:
             said = (done.stderr or done.stdout).strip()
@@ -156,11 +156,11 @@ class Machine:
         return Process(self, int(self.do(script, *argv, user=user)))
 
     def await_listener(self, port: int) -> None:
-        """Wait until something listens on `port`."""
+        """Wait until a process listens on `port`."""
         self.await_that(lambda: port in listening(self.pid), f"listener on port {port}")
 
     def await_that(self, holds: Callable[[], bool], what: str, timeout: float = 15) -> None:
-        """Wait for something that no event announces, in small steps."""
+        """Poll for a condition that no event announces."""
         deadline = time.monotonic() + timeout
         while not holds():
             if not self.running:
@@ -176,7 +176,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process of a host, by its number there."""
+    """A process of a host, by its id there."""
 
     host: Machine
     pid: int
@@ -186,7 +186,7 @@ class Process:
         return self.host.running and self.host.ask('kill -0 "$1"', str(self.pid)).returncode == 0
 
     def stop(self) -> None:
-        """Kill it; it is gone, its ports too, when this returns."""
+        """Kill it; when this returns it has ended and its ports are free."""
         self.host.sh('kill -9 "$1"; while kill -0 "$1"; do sleep 0.01; done', str(self.pid))
 
 

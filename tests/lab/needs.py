@@ -1,4 +1,4 @@
-"""What the machine must offer for a lab, and how what a killed lab left behind is removed."""
+"""What a lab needs from the machine, and the removal of what a killed lab left behind."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
 def missing() -> str | None:
-    """Why no lab can be booted here, in words for a skipped test; None if one can."""
+    """The reason why no lab can be booted here, as text for a skipped test; None if one can."""
     if not sys.platform.startswith("linux"):
         return "the lab needs Linux"
     if os.geteuid() != 0:
@@ -82,7 +82,9 @@ def processes_of(directory: Path) -> list[int]:
 
 
 def _started(pid: int) -> str:
-    """When the process began, in clock ticks: tells a living owner from a newer process with its number."""
+    """When the process began, in clock ticks: distinguishes a living owner from a newer process with the same
+    id.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""One emulated NPU, and everything that can be wrong with it."""
+"""One emulated NPU, and every fault that it can have."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Npu:
-    """Settings that are assigned go to /etc/hccn.conf too, as they do when a person runs hccn_tool."""
+    """Assigned settings are also written to /etc/hccn.conf, as when a person runs hccn_tool."""
 
     def __init__(self, host: NpuHost, device: int) -> None:
         self.host = host
@@ -30,20 +30,20 @@ class Npu:
     def name(self) -> str:
         return f"{self.host.host.name}.{self.device}"
 
-    # Anything that hccn_tool may print.
+    # Any output of hccn_tool.
 
     def says(self, query: str, text: str) -> None:
-        """What `hccn_tool -i N -QUERY -g` prints from now on."""
+        """Set the output of `hccn_tool -i N -QUERY -g`."""
         self._silence(query)
         self.host.put(f"{self.device}/{query}", text)
 
     def fails(self, query: str, text: str, code: int = 1, stream: int = 2) -> None:
-        """The query fails with these words on stdout (1) or stderr (2)."""
+        """Make the query fail with this message on stdout (1) or stderr (2)."""
         self._silence(query)
         self.host.put(f"{self.device}/{query}.fail", f"{code} {stream} {text}\n")
 
     def said(self, query: str) -> str | None:
-        """What a query prints; None where it fails."""
+        """The output of a query; None if it fails."""
         if self.host.read(f"{self.device}/{query}.fail") is not None:
             return None
         own = self.host.read(f"{self.device}/{query}")
@@ -95,7 +95,7 @@ class Npu:
 
     @property
     def tls(self) -> bool | None:
-        """None: there is no certificate, and so no TLS."""
+        """None means that there is no certificate, and so no TLS."""
         switch = self._value("tls", r"tls switch\[([01])\]")
         return None if switch is None else switch == "1"
 
@@ -108,7 +108,7 @@ class Npu:
         self.host.configure(self.device, tls_enable=None if on is None else str(int(on)))
 
     def certificate(self, days_left: int) -> None:
-        """When the certificate ends; where it has, the tool says so on stderr."""
+        """Set the expiry of the certificate; the tool reports an expired one on stderr."""
         product = self.host.product
         self.says("tls", says.tls(product, self.device, bool(self.tls), days_left))
         if product.modern and days_left <= 0:
@@ -120,7 +120,7 @@ class Npu:
 
     @link_up.setter
     def link_up(self, up: bool) -> None:
-        """As a cable or a module does it: no setter of hccn_tool helps."""
+        """The link as a cable or a module changes it: no setter of hccn_tool helps."""
         if self.host.product.name == "atlas-950":
             self.says("dev_info", says.ports(up))
             return
@@ -129,12 +129,12 @@ class Npu:
         self.link_changes(*([] if up else [(600.0, False)]), *says.HEALTHY)
 
     def link_changes(self, *changes: tuple[float, bool]) -> None:
-        """How many seconds ago the link changed, and whether it came up; newest first."""
+        """Set how many seconds ago the link changed, and whether it came up; newest first."""
         self.says("link_stat", says.link_stat(self.host.product, self.device, changes))
 
     @property
     def net_health(self) -> str | None:
-        """None as long as it follows from the link, the address that is probed, and the fabric."""
+        """None while it follows from the link, the probed address and the fabric."""
         return self._value("net_health", r"net health status: (.*)")
 
     @net_health.setter
@@ -142,7 +142,7 @@ class Npu:
         self.says("net_health", f"net health status: {status}\n")
 
     def neighbour(self, port: str, system: str) -> None:
-        """What the switch says of itself over LLDP."""
+        """Set how the switch describes itself over LLDP."""
         self.says("lldp", says.lldp(port, system))
 
     def speed(self, megabits: int | None) -> None:
@@ -153,7 +153,7 @@ class Npu:
         self._fail("optical", says.NO_MODULE)
 
     def unconfigured(self) -> None:
-        """As after a reset that was not followed up: the device has lost what /etc/hccn.conf holds."""
+        """As after a reset without a recovery: the device has lost the settings in /etc/hccn.conf."""
         self._fail("ip", says.NO_ADDRESS)
         self._fail("gateway", says.NO_GATEWAY)
         words = (self.said("netdetect") or "").rpartition(" ")[0]
@@ -162,19 +162,19 @@ class Npu:
     # What npu-smi shows.
 
     def health(self, state: str, *codes: str, errors: tuple[str, ...] = ()) -> None:
-        """OK, Warning, Alarm, Critical or UNKNOWN, with fault codes such as 80E18400."""
+        """Set OK, Warning, Alarm, Critical or UNKNOWN, with fault codes such as 80E18400."""
         self._chip(health=state, codes=codes, errors=errors)
 
     def processes(self, *running: tuple[str, int, int]) -> None:
-        """Name, number and memory in MB of each; a blank name is one of another container."""
+        """Name, process id and memory in MB of each; a blank name belongs to another container."""
         self._chip(processes=tuple(Process(*process) for process in running))
 
     def memory(self, megabytes: int) -> None:
-        """HBM in use though no process is shown that uses it."""
+        """Set the HBM in use although no listed process uses it."""
         self._chip(idle_hbm_mb=megabytes)
 
     def ecc(self, **counts: int) -> None:
-        """HBM errors, such as double_bit_error_count=2."""
+        """Set counts of HBM errors, such as double_bit_error_count=2."""
         self._chip(ecc={f"HBM {name.replace('_', ' ').title()}": count for name, count in counts.items()})
 
     def _silence(self, query: str) -> None:

@@ -10,7 +10,7 @@ Where = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """What differs from product to product; everything computed from the number of a host or device.
+    """What differs from product to product; everything is computed from the number of a host or device.
 
     `chips` is the number of devices on a card. `speed` is in Mb/s. `pci` is vendor and device together.
     `idle_mb` is the memory of a device in use while no process runs there.
@@ -31,7 +31,7 @@ class Product:
 
     @property
     def modern(self) -> bool:
-        """Atlas A2 and later print more than the first products did."""
+        """Whether it is Atlas A2 or later, which print more than the first products."""
         return self.name != "atlas-training"
 
     def card(self, device: int) -> tuple[int, int]:
@@ -48,7 +48,7 @@ class Product:
         return f"{self._network}.{host}.{10 + device}", "255.255.0.0"
 
     def detect(self, device: int) -> str:
-        """The address that the device probes: that of the switch in its segment."""
+        """The address that the device probes: the switch in its segment."""
         return f"192.168.{100 + device % 4}.1" if self.name == "atlas-training" else f"{self._network}.0.1"
 
     @property
@@ -61,12 +61,12 @@ class Product:
         return frozenset(self.detect(device) for device in range(self.devices))
 
     def vnic(self, host: int, device: int) -> Where:
-        """The address on the wires inside the server, or inside the super pod."""
+        """The address on the links inside the server or the super pod."""
         return f"192.168.{host}.{199 + device}", "255.255.255.0"
 
     @property
     def installed(self) -> dict[str, str]:
-        """The files that tell what is installed: path -> text."""
+        """The files that show the installed versions: path -> text."""
         toolkit = "ascend-toolkit/latest/aarch64-linux/ascend_toolkit_install.info"
         files = {"driver/version.info": _DRIVER, "firmware/version.info": _FIRMWARE, toolkit: _CANN}
         return {f"/usr/local/Ascend/{path}": text.format(self) for path, text in files.items()}

@@ -1,4 +1,4 @@
-"""Hosts with Ascend NPUs: emulated `hccn_tool` and `npu-smi`, and the fabric that joins all NPUs.
+"""Hosts with Ascend NPUs: emulated `hccn_tool` and `npu-smi`, and the fabric that connects all NPUs.
 
 with Lab(3) as lab:
     rack = fit_npus(lab, "atlas-a2")
@@ -33,7 +33,7 @@ TOOL = "/usr/local/Ascend/driver/tools/hccn_tool"
 class NpuHost(Emulated):
     """The NPUs of one host, by their number N in /dev/davinciN."""
 
-    # As a job over HCCL wants it.
+    # Settings that a job over HCCL needs.
     finish = "\necho 60000-60031 >/proc/sys/net/ipv4/ip_local_reserved_ports\n"
 
     def __init__(self, host: Host, product: Product) -> None:
@@ -51,10 +51,12 @@ class NpuHost(Emulated):
     def __iter__(self) -> Iterator[Npu]:
         return iter(self.npus)
 
-    # Trouble with the host as a whole; `reset` ends all of it.
+    # Faults of the whole host; `reset` removes them.
 
     def drop(self, device: int, *, node: bool = False) -> None:
-        """A card falls off the bus; its file in /dev goes too, unless `node` says that the driver kept it."""
+        """A card falls off the bus and its file in /dev disappears, unless `node` says that the driver kept
+        it.
+        """
         self.put(f"{device}/gone", "")
         del self.chips[device]
         self.tell()
@@ -63,7 +65,7 @@ class NpuHost(Emulated):
             self.do('rm -f "/dev/davinci$1"', str(device))
 
     def busy(self, seconds: float | None = None) -> None:
-        """Somebody else runs hccn_tool: for so long, or until `free`."""
+        """Another process runs hccn_tool: for this many seconds, or until `free`."""
         held = os.open(self.folder / "lock", os.O_RDWR)
         timer = threading.Timer(seconds or 0, fcntl.flock, [held, fcntl.LOCK_UN])
         timer.daemon = True
@@ -81,7 +83,7 @@ class NpuHost(Emulated):
             timer.start()
 
     def free(self) -> None:
-        """Nobody else runs hccn_tool any more."""
+        """No other process runs hccn_tool any more."""
         while self._held:
             held, timer = self._held.pop()
             timer.cancel()
@@ -89,30 +91,30 @@ class NpuHost(Emulated):
             os.close(held)
 
     def hang(self, query: str = "all", device: int | None = None, *, deaf: bool = False) -> None:
-        """hccn_tool never comes back from `-QUERY`; to signals other than KILL it may be deaf."""
+        """hccn_tool hangs on `-QUERY`; with `deaf` it ignores all signals but KILL."""
         self.put(f"hang/{query}.{'all' if device is None else device}", "deaf\n" if deaf else "")
 
     def hang_smi(self, kind: str = "all") -> None:
-        """npu-smi never comes back: from `info`, `info -t KIND`, or whatever it is asked."""
+        """npu-smi hangs on `info`, on `info -t KIND`, or on every call."""
         self.put(f"hang/smi.{kind}", "")
 
     def slow(self, seconds: float) -> None:
-        """Every call of hccn_tool takes so much longer."""
+        """Every call of hccn_tool takes this many seconds longer."""
         self.put("delay", f"{seconds:g}\n")
 
     def ping_timeout(self, seconds: float) -> None:
-        """How long a ping takes that lost packets."""
+        """Set how long a ping takes that lost packets."""
         self.put("ping_wait", f"{seconds:g}\n")
 
     def without_tool(self) -> None:
-        """hccn_tool is nowhere, as in a container that it was not mounted into."""
+        """hccn_tool is missing, as in a container that does not mount it."""
         self.do('rm -f "$1" /usr/local/bin/hccn_tool', TOOL)
 
     def without_smi(self) -> None:
         self.do("rm -f /usr/local/bin/npu-smi")
 
     def configure(self, device: int, **settings: str | None) -> None:
-        """Edit /etc/hccn.conf and nothing else; None takes a setting out."""
+        """Edit only /etc/hccn.conf; None removes a setting."""
         for key, value in settings.items():
             line = "" if value is None else f"{key}_{device}={value}\n"
             self.do('sed -i "/^$1=/d" /etc/hccn.conf; cat >>/etc/hccn.conf', f"{key}_{device}", stdin=line)
@@ -127,14 +129,14 @@ class NpuHost(Emulated):
         super().reset()
 
     def tell(self) -> None:
-        """Let npu-smi show `chips`."""
+        """Make npu-smi print `chips`."""
         shown = {f"smi/{name}": text for name, text in texts(self.product, self.number, self.chips).items()}
         for path in (self.folder / "smi").iterdir():
             if f"smi/{path.name}" not in shown:
                 path.unlink()
         self.show(shown)
 
-    # What `Emulated` puts in place.
+    # What `Emulated` installs.
 
     def healthy(self) -> Mapping[str, str]:
         return self._healthy
@@ -164,7 +166,7 @@ class NpuHost(Emulated):
         return {device: Chip(idle_hbm_mb=self.product.idle_mb) for device in range(self.product.devices)}
 
     def _texts(self) -> dict[str, str]:
-        """The text of every file as long as nothing is wrong."""
+        """The text of every file on a healthy host."""
         product = self.product
         files = {"host": f"{self.host.name}\n", "ping_wait": "0.2\n"}
         files["ip_tail"] = "" if product.modern else "\n"
@@ -198,18 +200,18 @@ class Rack:
 
     @property
     def setters(self) -> tuple[tuple[str, str], ...]:
-        """Host and arguments of every call that was to change something: none, after an examination."""
+        """Host and arguments of every call meant to change something; empty after an examination."""
         return tuple((host.host.name, call) for host in self for call in host.setters)
 
     @property
     def refused(self) -> tuple[tuple[str, str], ...]:
-        """Host and arguments of every call that came while another was at work."""
+        """Host and arguments of every call that was made while another one was running."""
         return tuple((host.host.name, call) for host in self for call in host.refused)
 
     def cut(self, npu: Npu, other: Npu | None = None, *, back: bool = True) -> None:
         """Lose every ping between two NPUs, or between one and all others; links stay up.
 
-        Without `back`, only those that `npu` sends are lost, and `other` still finds `npu`.
+        Without `back`, only those that `npu` sends are lost, and `other` still reaches `npu`.
         """
         names = [npu.name] if other is None else [f"{npu.name}>{other.name}"]
         if other is not None and back:
@@ -218,21 +220,23 @@ class Rack:
             (self._cuts / name).touch()
 
     def cut_rail(self, device: int) -> None:
-        """The switch that joins the NPUs of this number loses everything."""
+        """The switch of the NPUs with this number loses all packets."""
         for host in self:
             self.cut(host[device])
 
     def router(self, address: str) -> None:
-        """A switch with an address, which answers pings and takes packets to every segment."""
+        """Add a switch with an address, which answers pings and routes to every segment."""
         (self._routers / address).touch()
 
     def free(self) -> None:
-        """Nobody else runs hccn_tool anywhere."""
+        """No other process runs hccn_tool on any host."""
         for host in self:
             host.free()
 
     def reset(self) -> None:
-        """All NPUs are healthy, nothing is cut, no call was made; hosts that were booted are fitted again."""
+        """Make all NPUs healthy, reconnect everything and forget all calls; rebooted hosts get their
+        emulators again.
+        """
         for change in (*self._cuts.iterdir(), *self._routers.iterdir()):
             change.unlink()
         for host in self:
@@ -242,7 +246,7 @@ class Rack:
 
 
 def fit_npus(lab: Lab, product: str | Mapping[str, str] = "atlas-a2") -> Rack:
-    """Put NPUs of a product into every host of a running lab, or into those that a mapping names."""
+    """Put NPUs of a product into every host of a running lab, or into the hosts of a mapping."""
     products = dict.fromkeys(lab.names, product) if isinstance(product, str) else product
     rack = Rack(lab, {name: NpuHost(lab[name], PRODUCTS[kind]) for name, kind in products.items()})
     rack.reset()

@@ -1,4 +1,4 @@
-"""Processes of hosts and containers, as the machine sees them; psutil knows nothing of their namespaces."""
+"""Processes of hosts and containers, as the machine sees them; psutil does not know their namespaces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import psutil
 
 
 def processes(init: int) -> Iterator[psutil.Process]:
-    """All in the pid namespace of `init`, itself among them; each may end while it is looked at."""
+    """All processes in the pid namespace of `init`, including itself; each may end while it is read."""
     own = namespace(init)
     for pid in psutil.pids():
         with contextlib.suppress(OSError, psutil.NoSuchProcess):
@@ -20,7 +20,7 @@ def processes(init: int) -> Iterator[psutil.Process]:
 
 
 def command(process: psutil.Process) -> str:
-    """Its command line as a person would read it; empty for what is dead."""
+    """Its command line as text; empty for a zombie."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return " ".join(process.cmdline()).strip()
     return ""
@@ -31,6 +31,6 @@ def namespace(pid: int) -> str:
 
 
 def numbers(pid: int) -> list[int]:
-    """Those that a process has, from the machine's to the one in its own namespace."""
+    """The ids of a process, from the machine's to the one in its own namespace."""
     status = Path(f"/proc/{pid}/status").read_text()
     return [int(number) for number in status.partition("NSpid:")[2].partition("\n")[0].split()]

@@ -1,4 +1,4 @@
-"""What an administrator can get wrong on a host: kernel settings, names, memory, links, limits, ports."""
+"""Mistakes of an administrator on a host: kernel settings, names, memory, links, limits, ports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from .files import hosts_file
 from .machine import Machine, Process
 
-# Accepts every connection and never says a word.
+# Accepts every connection and never answers.
 LISTENER = """
 import socket, sys
 listener = socket.create_server((sys.argv[2], int(sys.argv[1])))
@@ -22,14 +22,14 @@ class Settings(Machine):
     """Everything here is real."""
 
     def sysctl(self, name: str, value: int | str) -> None:
-        """Set a `net.` sysctl of this host. Others are the machine's: use `shadow`."""
+        """Set a `net.` sysctl of this host. Other sysctls belong to the machine: use `shadow`."""
         self.do('printf %s "$2" >"/proc/sys/$1"', name.replace(".", "/"), str(value))
 
     def etc_hosts(self, text: str) -> None:
         self.do("cat >/etc/hosts", stdin=text)
 
     def names(self, addresses: Mapping[str, str | None]) -> None:
-        """Change what names resolve to on this host; None takes a name away."""
+        """Change what names resolve to on this host; None removes a name."""
         known = {line.split()[1]: line.split()[0] for line in self._named()}
         changed = {**known, **addresses}
         self.etc_hosts(hosts_file({name: address for name, address in changed.items() if address}))
@@ -60,7 +60,7 @@ class Settings(Machine):
         self.do('tc qdisc add dev "$1" root tbf rate "$2" burst 32kbit latency 400ms', interface, rate)
 
     def add_interface(self, name: str, address: str) -> None:
-        """One more interface, which leads nowhere (one that does: `Lab(data=True)`).
+        """Add an interface without a connection (one with a connection: `Lab(data=True)`).
 
         `address` comes with its prefix length.
         """
@@ -73,7 +73,7 @@ class Settings(Machine):
         self.do(script, name, address)
 
     def limits(self, **limits: int | str) -> None:
-        """Limits that logins from now on get, named as prlimit names them: nofile, nproc, memlock, …
+        """Set the limits of later logins, named as prlimit names them: nofile, nproc, memlock, …
 
         nproc counts the processes of a user on all hosts of all labs, and never binds root.
         """
@@ -81,7 +81,7 @@ class Settings(Machine):
         self.do('prlimit --pid "$(cat /run/sshd.pid)" "$@"', *options)
 
     def listen(self, port: int, address: str = "0.0.0.0", user: str = "root") -> Process:
-        """A process of this host that holds `port`: it accepts connections and never speaks."""
+        """A process of this host that holds `port`: it accepts connections and never answers."""
         process = self.spawn([sys.executable, "-IS", "-c", LISTENER, str(port), address], user)
         self.await_listener(port)
         return process

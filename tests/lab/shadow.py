@@ -1,4 +1,4 @@
-"""Put something else where an examination looks: files, folders of /proc and /sys, programs."""
+"""Replace what an examination reads: files, folders of /proc and /sys, programs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Union
 from .errors import LabError
 from .machine import PATH, Machine
 
-# What a folder shall hold: file name -> text, or folder name -> what that holds.
+# Contents of a folder: file name -> text, or folder name -> its contents.
 Tree = Mapping[str, Union[str, "Tree"]]
 
-# Where a program lies that another was put in front of.
+# Where the original of a replaced program is.
 REAL = "/usr/lib/real"
 
 
 class Shadows(Machine):
-    """What a host shows of itself."""
+    """Changes what a host shows of itself."""
 
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
         """Write a file (real, on the host's own disk), its folder included."""
@@ -27,14 +27,16 @@ class Shadows(Machine):
         self.do(script, path, f"{mode:o}", stdin=text)
 
     def shadow(self, path: str, text: str) -> None:
-        """Emulated: an existing file of /proc or /sys that says `text` instead. Others: use `write`."""
+        """Emulated: an existing file of /proc or /sys that contains `text` instead. For other files use
+        `write`.
+        """
         # The mount keeps the file when its name is gone.
         script = 'new=$(mktemp); cat >"$new"; chmod 644 "$new"; mount --bind "$new" "$1"; rm "$new"'
         self.do(script, path, stdin=text)
 
     def shadow_dir(self, path: str, tree: Tree) -> None:
         """Emulated: a folder of /proc or /sys as it is, but with these files in place of those there."""
-        # Some files of /proc can only be written: what cannot be copied is left out.
+        # Some files of /proc can only be written: files that cannot be copied are left out.
         script = """
             new=$(mktemp -d)
             mount -t tmpfs -o mode=755 shadow "$new"
@@ -46,7 +48,7 @@ class Shadows(Machine):
         self._untar(script, path, tree)
 
     def sysfs_class(self, name: str, tree: Tree) -> None:
-        """Emulated: a class of devices in /sys/class, such as infiniband, beside the real ones."""
+        """Emulated: a class of devices in /sys/class, such as infiniband, in addition to the real ones."""
         script = """
             new=$(mktemp -d)
             mount -t tmpfs shadow "$new"
@@ -59,9 +61,9 @@ class Shadows(Machine):
         self._untar(script, name, tree)
 
     def program(self, name: str, script: str) -> None:
-        """Put a shell script in place of a program, or where there is none.
+        """Replace or add a program by a shell script.
 
-        The script reaches the real one as /usr/lib/real/NAME.
+        The script reaches the real program as /usr/lib/real/NAME.
         """
         place = self.ask('PATH=$2; command -v "$1"', name, PATH).stdout.strip() or f"/usr/local/bin/{name}"
         self.do('mkdir -p "$2"; [ ! -e "$1" ] || [ -e "$2/$3" ] || mv "$1" "$2/$3"', place, REAL, name)

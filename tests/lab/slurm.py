@@ -69,9 +69,9 @@ def missing() -> str | None:
 
 
 class Slurm:
-    """Boots with `start`; `close` ends its daemons, which die with their hosts in any case.
+    """Boots with `start`; `close` ends its daemons, which also die with their hosts.
 
-    `patience` are the seconds after which slurmctld believes that a silent slurmd is gone.
+    After `patience` seconds slurmctld considers a silent slurmd dead.
     """
 
     def __init__(self, lab: Lab, *, cpus: int = 4, patience: int = 300) -> None:
@@ -115,7 +115,7 @@ class Slurm:
         return str(self._state / "slurm.conf")
 
     def start_node(self, host: Host) -> None:
-        """A slurmd on a host that has none, after a boot above all."""
+        """Start slurmd on a host without one, for example after a boot."""
         self._configure(host)
         self._start([host])
 
@@ -130,17 +130,17 @@ class Slurm:
             host.dirty = False
 
     def stop_node(self, host: Host) -> None:
-        """Kill slurmd: the host lives, and connections to its port are refused."""
+        """Kill slurmd: the host stays up, and connections to its port are refused."""
         host.do('kill -9 "$(cat /run/slurmd.pid)"')
         host.await_that(lambda: DAEMON not in listening(host.pid), f"closed port {DAEMON}")
 
     def reset(self) -> None:
-        """Boot what was touched afresh, with its slurmd; end every job."""
+        """Reboot changed hosts, start their slurmd, and end every job."""
         self.run(["scancel", "--user=root"])
         self.lab.reset()
         gone = [host for host in self.lab if DAEMON not in listening(host.pid)]
         for host in gone:
-            # A job that completes there would keep the node for minutes.
+            # A completing job would hold the node for minutes.
             self.run(["scontrol", "update", f"nodename={host.name}", "state=down", "reason=lab"])
             self.start_node(host)
         self.run(["scontrol", "update", f"nodename={','.join(self.lab.names)}", "state=resume"])
@@ -149,11 +149,11 @@ class Slurm:
     def run(
         self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """A program on the controller, where users log in; it knows the cluster."""
+        """Run a program on the controller, where users log in; it is configured for the cluster."""
         return self.lab.run(argv, env={"SLURM_CONF": self.config, **(env or {})}, timeout=timeout)
 
     def await_nodes(self, seconds: float = 30) -> None:
-        """Until every node is idle: nothing runs, and nothing completes."""
+        """Wait until every node is idle, with no job running or completing."""
         deadline = time.monotonic() + seconds
         while True:
             said = self.run(["sinfo", "-h", "-N", "-o", "%N %T"]).stdout.split("\n")

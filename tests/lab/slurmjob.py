@@ -1,4 +1,4 @@
-"""Jobs of a lab's Slurm: an sbatch script with `doctor` on its PATH, what it printed, how it ended."""
+"""Jobs of a lab's Slurm: an sbatch script with `doctor` on its PATH, its output and its end."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ BEFORE = frozenset({"PENDING", "CONFIGURING", "RUNNING", "SUSPENDED"})
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One job by its number. `folder` is seen by the controller and, as `inside`, by all nodes."""
+    """One job by its id. `folder` is visible to the controller and, as `inside`, to all nodes."""
 
     slurm: Slurm
     number: str
     folder: Path
 
     def field(self, name: str) -> str:
-        """What slurmctld says of the job, such as JobState; empty where it says nothing."""
+        """A field of slurmctld about the job, such as JobState; empty if it has no value."""
         said = self.slurm.run(["scontrol", "show", "job", self.number, "-o"]).stdout
         return next((word.partition("=")[2] for word in said.split() if word.startswith(f"{name}=")), "")
 
     @property
     def over(self) -> bool:
-        """Its script has ended; a dead node may keep it completing for long."""
+        """Whether its script has ended; a dead node may keep the job completing for long."""
         return self.field("JobState") not in BEFORE
 
     @property
     def output(self) -> str:
-        """What the script has printed so far, both streams."""
+        """The output of the script so far, both streams."""
         path = self.folder / "output"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def file(self, name: str) -> str:
-        """What the script wrote to `$JOB/name`; empty where there is no such file."""
+        """The contents of `$JOB/name`, written by the script; empty if there is no such file."""
         path = self.folder / name
         return path.read_text(errors="replace") if path.exists() else ""
 
@@ -52,7 +52,7 @@ class Job:
         assert word in self.output, self.output
 
     def ended(self, seconds: float = 240) -> int:
-        """The script's exit code, when it is over."""
+        """Wait for the end of the script; its exit code."""
         self._await(lambda: self.over, "end", seconds)
         return int(self.field("ExitCode").partition(":")[0])
 
@@ -68,13 +68,13 @@ class Job:
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """As of a user with an activated environment that has torch and cluster-doctor."""
+    """The environment of a user whose activated Python environment has torch and cluster-doctor."""
     folders = f"{SHARED}/bin:{Path(sys.executable).parent}:{PATH}"
     return {"PATH": folders, "HOME": "/root", "PYTHONPATH": str(REPOSITORY), **(extra or {})}
 
 
 def submit(slurm: Slurm, script: str, *options: str, nodes: int = 4) -> Job:
-    """`script` without its first line; `$JOB` is a folder that all nodes and the test see."""
+    """Submit `script`, given without its first line; all nodes and the test see the folder `$JOB`."""
     shared = slurm.lab.directory / "shared"
     _install(shared / "bin")
     name = f"job-{time.monotonic_ns()}"
@@ -101,7 +101,7 @@ def submit(slurm: Slurm, script: str, *options: str, nodes: int = 4) -> Job:
 
 
 def _install(folder: Path) -> None:
-    """`doctor` as pip would put it on the PATH."""
+    """Put `doctor` on the PATH as pip does."""
     if not folder.exists():
         folder.mkdir()
         program = folder / "doctor"
@@ -110,7 +110,7 @@ def _install(folder: Path) -> None:
 
 
 def run_in(slurm: Slurm, command: str, *options: str, nodes: int = 4) -> subprocess.CompletedProcess[str]:
-    """A command in salloc's shell, on the controller."""
+    """Run a command in salloc's shell, on the controller."""
     return slurm.run(
         ["salloc", "-Q", f"--nodes={nodes}", *options, "sh", "-c", command],
         env={"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', PATH)}"},

@@ -39,12 +39,12 @@ class Chip:
 
     @property
     def hbm_mb(self) -> int:
-        """What is used, by processes that are shown and by those that are not."""
+        """The memory in use, by listed and by other processes."""
         return self.idle_hbm_mb + sum(process.memory_mb for process in self.processes)
 
     @property
     def load(self) -> int:
-        """In per cent."""
+        """The load in per cent."""
         return 17 if self.processes else 0
 
 
@@ -53,7 +53,7 @@ Chips = Mapping[int, Chip]
 
 
 def table(product: Product, chips: Chips) -> str:
-    """`npu-smi info`."""
+    """The output of `npu-smi info`."""
     return _table_950(product, chips) if product.name == "atlas-950" else _table(product, chips)
 
 

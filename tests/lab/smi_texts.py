@@ -1,6 +1,6 @@
 """What npu-smi prints for a whole host, product by product. Pure: a file's name -> its text.
 
-Files are named by the kind of question. What is said of one card or chip stands there below a line such as
+Files are named by the kind of question. The answer for one card or chip follows a line such as
 `@ 3` or `@ 3.0`.
 """
 
@@ -75,7 +75,7 @@ def texts(product: Product, host: int, chips: Chips) -> dict[str, str]:
 
 
 def _parts(of_card: Said, of_chip: Said, product: Product, cards: Mapping[int, Mapping[int, Chip]]) -> str:
-    """What is said of every card and chip, each below its number."""
+    """The answers for every card and chip, each below its number."""
     shown = ""
     for card, chips in cards.items():
         shown += f"@ {card}\n{of_card(product, card, chips)}"

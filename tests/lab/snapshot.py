@@ -1,4 +1,4 @@
-"""What lies and runs on a host, seen from outside: the proof that a run left nothing behind."""
+"""The files and processes of a host, seen from outside: the proof that a run left nothing behind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psutil
 from .machine import Machine, listening
 from .processes import command, numbers, processes
 
-# The file systems of a host's own beside its root disk.
+# The file systems of a host besides its root disk.
 WATCHED = ("dev", "dev/shm", "home", "root", "run", "tmp", "var/tmp")
 # The descriptor of PID 1 that leads to the upper layer of the root disk (see boot.sh).
 ROOT_DISK = 9
@@ -20,7 +20,7 @@ ROOT_DISK = 9
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A process by its number on the host; its command line as a person would read it."""
+    """A process by its id on the host; its command line as text."""
 
     pid: int
     command: str
@@ -28,9 +28,9 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is there beyond the host's own init and the sshd that listens.
+    """What exists besides the host's own init and the listening sshd.
 
-    `files` are all that lie on file systems in memory, and all that were written on the root disk.
+    `files` are all files on file systems in memory, and all that were written on the root disk.
     """
 
     processes: frozenset[Running]
@@ -47,7 +47,7 @@ class Snapshot:
 
 
 def snapshot(host: Machine) -> Snapshot:
-    """Look at a running host without starting anything on it."""
+    """Read the state of a running host without starting anything on it."""
     return Snapshot(
         frozenset(_processes(host.pid)),
         frozenset(_files(host.pid)),
@@ -57,7 +57,7 @@ def snapshot(host: Machine) -> Snapshot:
 
 def _processes(init: int) -> Iterator[Running]:
     for process in processes(init):
-        # A process may end while we look at it.
+        # A process may end while it is read.
         with contextlib.suppress(OSError, psutil.NoSuchProcess):
             line = command(process)
             if not _infrastructure(init, process.pid, process.ppid(), line):
@@ -78,7 +78,7 @@ def _files(init: int) -> Iterator[str]:
 
 
 def _below(top: str, name: str) -> Iterator[str]:
-    """The files and folders under `top`, as paths under `name`; file systems mounted there left out."""
+    """The files and folders under `top`, as paths under `name`; without file systems mounted there."""
     device = os.stat(top).st_dev
     for folder, folders, files in os.walk(top):
         folders[:] = [each for each in folders if os.lstat(f"{folder}/{each}").st_dev == device]

@@ -24,7 +24,7 @@ class Cable:
     mac: str
 
     def plug(self, pid: int) -> list[str]:
-        """Lines for `ip -batch` on the controller; the host is that of process `pid`."""
+        """Lines for `ip -batch` on the controller; the host is the one of process `pid`."""
         return [
             f"link add {self.port} type veth peer name {self.interface} address {self.mac} netns {pid}",
             f"link set {self.port} master {self.switch} up",
@@ -59,7 +59,7 @@ class Spec:
 
     @property
     def data_address(self) -> str:
-        """Its address on the second network, where there is one; without, the one that it has."""
+        """Its address on the second network if there is one, otherwise its only address."""
         return str(DATA_NETWORK + 10 + self.index) if self.data else self.address
 
     @property

@@ -11,7 +11,7 @@ from .spec import Spec
 
 
 def make_keys(paths: Iterable[Path]) -> None:
-    """One new ed25519 key pair at each path; all at once, as ssh-keygen spends its time starting."""
+    """Make an ed25519 key pair at each path, all at once because ssh-keygen starts slowly."""
     running = [
         subprocess.Popen(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(path)])
         for path in paths

@@ -23,7 +23,7 @@ import pytest
         ("import doctor.judge.examine", {"paramiko", "torch", "rich", "typer", "psutil"}),
     ],
 )
-def test_heavy_modules_wait_until_they_are_needed(code: str, absent: set[str]) -> None:
+def test_heavy_modules_are_imported_only_when_needed(code: str, absent: set[str]) -> None:
     program = f"import sys\n{code}\nsys.stderr.write(' '.join(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not {name.partition(".")[0] for name in ran.stderr.split()} & absent

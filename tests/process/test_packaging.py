@@ -31,20 +31,20 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def doctor(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command of a new environment that has the wheel and what it asks for, and nothing else."""
+    """The command in a new environment that has only the wheel and its dependencies."""
     folder = tmp_path_factory.mktemp("clean")
     run(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
     run(folder / "venv/bin/python", "-m", "pip", "install", "-q", wheel, cwd=folder)
     return folder / "venv/bin/doctor"
 
 
-def test_the_wheel_puts_nothing_beside_the_package(wheel: Path) -> None:
-    """Top-level folders called checks or playbooks would meet those of other packages."""
+def test_the_wheel_installs_only_the_package(wheel: Path) -> None:
+    """Top-level folders called checks or playbooks would clash with those of other packages."""
     tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"doctor"}
 
 
-def test_the_wheel_lists_what_the_sources_list(doctor: Path, tmp_path: Path) -> None:
+def test_the_wheel_and_the_sources_list_the_same_checks(doctor: Path, tmp_path: Path) -> None:
     assert run(doctor, "list", cwd=tmp_path) == run(sys.executable, "-m", "doctor", "list", cwd=ROOT)
 
 

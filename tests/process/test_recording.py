@@ -1,4 +1,4 @@
-"""What a real shell answered is saved without its secrets."""
+"""The answer of a real shell is saved without its secrets."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "run.json"
 
 
-class Nobody:
-    """A transport that was never asked; a collection needs one."""
+class UnusedTransport:
+    """A transport that is never used; a collection needs one."""
 
     name = "ssh"
     warnings = ("known_hosts could not be written",)
 
 
 def test_no_secret_is_saved(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither what a host printed, nor what the person put into the inventory or the command line."""
+    """Neither one that a host printed, nor one in the inventory or the command line."""
     monkeypatch.setenv("HCCL_API_TOKEN", "hunter2")
     monkeypatch.setenv("NCCL_PROXY", "http://u:hunter2@proxy")
     facts = tuple(every_fact().values())
@@ -43,7 +43,7 @@ def test_no_secret_is_saved(file: Path, monkeypatch: pytest.MonkeyPatch) -> None
         expect={},
         facts=facts,
     )
-    collection = Collection(order, Nobody(), lambda *_: None)  # type: ignore[arg-type]
+    collection = Collection(order, UnusedTransport(), lambda *_: None)  # type: ignore[arg-type]
     collection.heard["here"] = said
     save(collection.recording(), file)
     text = file.read_text()

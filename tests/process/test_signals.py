@@ -10,7 +10,7 @@ from tests.support.paths import ROOT
 SIGNALS = "tests/process/cli/test_commands.py::test_a_signal_ends_the_run_with_what_is_known"
 
 
-def test_what_a_test_starts_ignores_no_signal() -> None:
+def test_processes_that_tests_start_ignore_no_signal() -> None:
     code = "import signal; print([n for n in (1, 2, 3) if signal.getsignal(n) is signal.SIG_IGN])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""The guide to writing a check is true: its example is the code's own, and one more check costs two files."""
+"""The guide to writing a check is true: its example is copied from the code, and a check costs two files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def example() -> tuple[str, str]:
     return check, test
 
 
-def test_the_example_is_the_codes_own() -> None:
+def test_the_example_is_copied_from_the_code() -> None:
     check, test = example()
     assert check[check.index("@check(") :] in (ROOT / "checks/kernel.py").read_text()
     of_kernel = (ROOT / "tests/hosts/checks/test_kernel.py").read_text()
@@ -53,7 +53,7 @@ def test_the_files_that_the_page_names_exist() -> None:
 
 
 def add_check(tree: Path, name: str) -> list[Path]:
-    """The page's check under another name, by the page: the files that it took."""
+    """Add the page's check under another name, as the page says; returns the files that it took."""
     files = [tree / f"checks/{name}.py", tree / f"tests/hosts/checks/test_{name}.py"]
     for file, text in zip(files, example(), strict=True):
         assert not file.exists()
@@ -62,7 +62,7 @@ def add_check(tree: Path, name: str) -> list[Path]:
 
 
 def add_fact(tree: Path, name: str, check: Path) -> None:
-    """A fact of its own for the check, beside the one that it is made from."""
+    """Add a fact for the check, next to the one that it is copied from."""
     memory, fact = tree / "doctor/facts/memory.py", name.upper()
     with memory.open("a") as file:
         file.write(f'{fact} = Fact("{name.replace("_", "-")}", Read(("/proc/swaps",)), _swap)\n')

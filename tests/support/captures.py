@@ -29,7 +29,7 @@ def held(fact: Fact[T], contents: Mapping[str, str]) -> T:
 
 
 def as_read(contents: Mapping[str, str]) -> str:
-    """A path without text is one that only exists."""
+    """The files as a probe reads them; a path without text only exists."""
     return "\n".join(
         f"{path}:{line}" for path, text in contents.items() for line in text.splitlines() or [""]
     )

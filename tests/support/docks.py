@@ -1,4 +1,4 @@
-"""Hosts with containers, and examinations from inside them: `dock` is a lab of two hosts with an engine."""
+"""Hosts with containers and examinations inside them: `dock` is a lab of two hosts with an engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PYTHON = ("--python", sys.executable)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one examination said."""
+    """The result of one examination."""
 
     code: int
     report: dict[str, Any]
@@ -30,7 +30,7 @@ class Seen:
 
     @property
     def trouble(self) -> dict[str, dict[str, Any]]:
-        """Check -> its finding, of those that say that something is wrong."""
+        """Check -> its finding, for findings that report a fault."""
         found = [each for each in self.report["findings"] if each["status"] != "unknown"]
         assert len({each["check"] for each in found}) == len(found), self.text
         return {each["check"]: each for each in found}
@@ -47,7 +47,7 @@ class Dock:
 
     @property
     def environment(self) -> dict[str, str]:
-        """With our kubectl in front of any other."""
+        """The environment, with our kubectl first on the PATH."""
         path = self.lab.environment()["PATH"]
         return {"PATH": f"{self.engine.pods(self.folder / 'bin')}:{path}"}
 
@@ -76,6 +76,6 @@ def engine(docks: Lab) -> Iterator[Engine]:
 
 @pytest.fixture
 def dock(docks: Lab, engine: Engine, tmp_path: Path) -> Iterator[Dock]:
-    """Without containers at first."""
+    """The dock; each test starts without containers."""
     yield Dock(docks, engine, tmp_path)
     engine.remove_all()

@@ -1,7 +1,7 @@
-"""Examine the lab's hosts, and hold the report against the one fault that was injected.
+"""Examine the lab's hosts, and compare the report with the one fault that was injected.
 
 Every report is made a second time, from its recording: it must be the same, and with `--strict` a warning
-must count as a fault. So each fault of the matrix proves the replay and the strict exit code as well.
+must count as a fault. So each fault also proves the replay and the strict exit code.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Seat = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one examination said."""
+    """The result of one examination."""
 
     code: int
     report: dict[str, Any]
@@ -43,12 +43,12 @@ class Outcome:
 
     @property
     def trouble(self) -> list[Found]:
-        """Findings that say that something is wrong, as opposed to not looked at."""
+        """Findings that report a fault, as opposed to something that was not examined."""
         return [found for found in self.report["findings"] if found["status"] != "unknown"]
 
     @property
     def unknown(self) -> dict[str, str]:
-        """Check -> why it could not decide."""
+        """Check -> the reason why it could not decide."""
         found = self.report["findings"]
         return {each["check"]: each["summary"] for each in found if each["status"] == "unknown"}
 
@@ -88,11 +88,11 @@ def examine(lab: Lab, tmp_path: Path) -> Examiner:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way to break a host, and what must be said of it.
+    """One way to break a host, and the finding that must report it.
 
-    `says` are patterns that the finding's words must match. `also` are other checks that may warn of the same
-    host, since they truly see something of the fault. `on` is the host to break, "any", or "peer": any but
-    the head. `user` is who logs in.
+    `says` are patterns that the text of the finding must match. `also` are other checks that may warn about
+    the same host because they see an effect of the fault. `on` is the host to break, "any", or "peer": any
+    host except the head. `user` is who logs in.
     """
 
     check: str
@@ -106,7 +106,7 @@ class Fault:
 
 
 class Injected(Protocol):
-    """A fault of whatever kind of host."""
+    """A fault of any kind of host."""
 
     @property
     def check(self) -> str: ...
@@ -123,7 +123,7 @@ def one_of_each(faults: Mapping[str, Injected]) -> list[Any]:
 
 
 def some_of(every: Iterable[Any], *sample: Any) -> list[Any]:
-    """All, for parametrize; those that are not in the sample are marked long."""
+    """All names for parametrize; those outside the sample are marked long."""
 
     def long(each: Any) -> Any:
         return pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=pytest.mark.long)
@@ -132,13 +132,13 @@ def some_of(every: Iterable[Any], *sample: Any) -> list[Any]:
 
 
 def victim(lab: Lab, on: str, seed: str) -> Host:
-    """The host to break: not always the same one, yet the same each time the test runs."""
+    """The host to break: it differs between tests, but is always the same for one test."""
     choice = {"any": lab.names, "peer": lab.names[1:]}.get(on, (on,))
     return lab[random.Random(seed).choice(choice)]
 
 
 def prove(fault: Fault, name: str, examine: Examiner) -> Outcome:
-    """Break one host, examine all, and see that this fault and nothing else is found."""
+    """Break one host, examine all, and assert that only this fault is found."""
     host = victim(examine.lab, fault.on, name)
     fault.inject(host)
     outcome = examine(*fault.args, user=fault.user)
@@ -156,9 +156,10 @@ def assert_only(
     also: Collection[str] = (),
     devices: Collection[Seat] | None = None,
 ) -> list[Found]:
-    """Exactly `hosts` are at fault, by `check`; all else that is said follows. Returns its findings.
+    """Assert that `check` blames exactly `hosts`, and that all other findings follow from it.
 
-    With `devices`, exactly these are named, and what follows names no others of these hosts.
+    Returns its findings. With `devices`, exactly these are named, and findings that follow name no other
+    devices of these hosts.
     """
     mine = [found for found in outcome.trouble if found["check"] == check]
     assert mine, f"no {check}; found: {_shown(outcome.trouble)}\n{outcome.text}{outcome.errors}"
@@ -186,15 +187,15 @@ def _seats(found: Iterable[Found]) -> set[Seat]:
     return {(place["host"], place["device"]) for place in places if place["device"] is not None}
 
 
-def mend(lab: Lab, found: Found) -> None:
-    """Type what the finding says, on the hosts that it names."""
+def apply_remedy(lab: Lab, found: Found) -> None:
+    """Run the commands of the finding on the hosts that it names."""
     for host in found["hosts"]:
         for command in found["remedy"]["commands"]:
             lab[host].do(command)
 
 
 def assert_healthy(outcome: Outcome, unknown: Iterable[str] = ()) -> None:
-    """Nothing is wrong; what could not be looked at is exactly `unknown`."""
+    """Assert that no fault is found and that exactly the checks in `unknown` could not decide."""
     assert not outcome.trouble, _shown(outcome.trouble)
     assert set(outcome.unknown) == set(unknown), outcome.unknown
     assert_consistent(outcome)
@@ -204,7 +205,9 @@ def assert_healthy(outcome: Outcome, unknown: Iterable[str] = ()) -> None:
 
 
 def assert_consistent(outcome: Outcome) -> None:
-    """No check broke, the terminal shows what the file holds, and the recording tells it all again."""
+    """Assert that no check crashed, that terminal and file agree, and that the recording gives the same
+    report.
+    """
     assert not [found for found in outcome.trouble if found["status"] == "crash"], outcome.text
     assert "Traceback" not in outcome.text + outcome.errors
     for found in outcome.trouble:
@@ -217,7 +220,7 @@ def assert_consistent(outcome: Outcome) -> None:
 
 
 def words(found: Found) -> str:
-    """Everything that a finding says."""
+    """The whole text of a finding."""
     seen = " ".join(f"{each['source']}: {each['text']}" for each in found["evidence"])
     commands = " ; ".join((found["remedy"] or {"commands": ()})["commands"])
     parts = [found[key] or "" for key in ("summary", "subject", "expected", "actual")]

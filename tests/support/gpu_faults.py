@@ -1,4 +1,4 @@
-"""Break GPUs of one host, examine all hosts, and see that these GPUs and nothing else are blamed."""
+"""Break GPUs of one host, examine all hosts, and assert that only these GPUs are blamed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def three_hosts() -> Iterator[Gpus]:
 
 @dataclass(frozen=True, slots=True)
 class GpuExaminer:
-    """`doctor check` on hosts with GPUs, healthy at first; it sees to it that nothing was ever set."""
+    """`doctor check` on hosts with GPUs, healthy at first; it asserts that the examination changed no
+    setting.
+    """
 
     gpus: Gpus
     folder: Path
@@ -49,11 +51,11 @@ class GpuExaminer:
 
 @dataclass(frozen=True, slots=True)
 class GpuFault:
-    """One way to break GPUs of one host, and what must be said of them.
+    """One way to break GPUs of one host, and the findings that must report it.
 
-    `devices` are those that must be named, and no others. `says` are patterns that each finding's words must
-    match. `follows` are exactly the checks whose findings are told as what follows. `unknown` are exactly the
-    checks that cannot decide.
+    `devices` are exactly the devices that must be named. `says` are patterns that the text of each finding
+    must match. `follows` are exactly the checks whose findings are reported as consequences. `unknown` are
+    exactly the checks that cannot decide.
     """
 
     check: str
@@ -68,12 +70,12 @@ class GpuFault:
 
 
 def victim(gpus: Gpus, seed: str) -> GpuHost:
-    """The host to break: not always the same one, yet the same each time the test runs."""
+    """The host to break: it differs between tests, but is always the same for one test."""
     return gpus[random.Random(seed).choice(gpus.lab.names)]
 
 
 def prove(fault: GpuFault, name: str, examine: GpuExaminer) -> Outcome:
-    """Break one host, examine all, and see that this fault and nothing else is found."""
+    """Break one host, examine all, and assert that only this fault is found."""
     host = victim(examine.gpus, name)
     fault.inject(host)
     outcome = examine(*fault.args, user=fault.user)
@@ -85,14 +87,14 @@ def prove(fault: GpuFault, name: str, examine: GpuExaminer) -> Outcome:
     return outcome
 
 
-def untold(outcome: Outcome, host: str) -> dict[str, str]:
-    """Check -> why it could not decide on this host."""
+def undecided_on(outcome: Outcome, host: str) -> dict[str, str]:
+    """Check -> the reason why it could not decide on this host."""
     found = outcome.report["findings"]
     return {f["check"]: f["summary"] for f in found if f["status"] == "unknown" and host in f["hosts"]}
 
 
 def left_out(outcome: Outcome, check: str) -> dict[str, str]:
-    """Host -> why this check does not apply to it."""
+    """Host -> the reason why this check does not apply to it."""
     results = outcome.report["results"]
     skipped = [r for r in results if r["check"] == check and r["status"] == "skip"]
     return {host: result["reason"] for result in skipped for host in result["hosts"]}

@@ -1,4 +1,4 @@
-"""Jobs whose ranks call `doctor … --in-job`, started by torchrun or mpirun, and what each rank ended with."""
+"""Jobs whose ranks call `doctor … --in-job`, started by torchrun or mpirun, and their exit codes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Job:
         return {int(rank): int(code) for rank, code in ENDED.findall(self.text) if code.isdecimal()}
 
     def wait(self, ranks: Sequence[int]) -> dict[int, int]:
-        """The exit codes, once all of these ranks have one."""
+        """Wait for these ranks; their exit codes."""
         await_true(lambda: set(ranks) <= self.codes.keys(), lambda: self.text)
         return self.codes
 
@@ -144,7 +144,7 @@ def mpirun(lab: Lab, hosts: Sequence[Host], ranks: int, *arguments: str, **env: 
 
 
 def pid_of(host: Host, rank: int) -> int:
-    """The process of a rank that has called doctor, by its number on its host; 0 where there is none."""
+    """The process id, on its host, of a rank that has called doctor; 0 if there is none."""
     for process in processes(host.pid):
         with suppress(psutil.NoSuchProcess):
             environ, line = process.environ(), command(process)
@@ -195,7 +195,7 @@ class Ranks:
             )
 
     def ends(self, *ranks: int) -> dict[int, tuple[int, str, str]]:
-        """What each of these ended with and printed."""
+        """The exit code and the output of each of these ranks."""
         found = {}
         for rank in ranks:
             out, _ = self.started[rank].communicate(timeout=PATIENCE)
@@ -203,7 +203,7 @@ class Ranks:
         return found
 
     def await_joined(self, rank: int) -> None:
-        """It was started with -v, and rank 0 knows it."""
+        """Wait until rank 0, started with -v, reports that the rank has joined."""
         await_true(lambda: JOINED in self.errors(rank).read_text())
 
     def errors(self, rank: int) -> Path:

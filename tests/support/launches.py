@@ -1,4 +1,4 @@
-"""Launches as people write them, and the cluster that they are for: node1 and node2, eight ranks each."""
+"""Launches as people write them, and their cluster: node1 and node2, eight ranks each."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def dump(env: Mapping[str, str | int], host: str | None = None) -> str:
 
 
 def torch_rank(rank: int, **more: str | int) -> dict[str, str | int]:
-    """What torchrun sets for a rank of the two hosts."""
+    """The variables that torchrun sets for a rank of the two hosts."""
     return {
         "RANK": rank,
         "LOCAL_RANK": rank % 8,
@@ -226,7 +226,7 @@ def torch_rank(rank: int, **more: str | int) -> dict[str, str | int]:
 
 
 def table_rank(rank: int, size: int = 8, **more: str | int) -> dict[str, str | int]:
-    """What the guide's loop sets for a rank."""
+    """The variables that the guide's loop sets for a rank."""
     return {
         "RANK_ID": rank,
         "DEVICE_ID": rank % 8,
@@ -238,7 +238,7 @@ def table_rank(rank: int, size: int = 8, **more: str | int) -> dict[str, str | i
 
 
 def worker(rank: int, size: int = 8, **more: str | int) -> dict[str, str | int]:
-    """What the guide sets for a worker of a dynamic cluster."""
+    """The variables that the guide sets for a worker of a dynamic cluster."""
     return {
         "MS_ROLE": "MS_WORKER",
         "MS_NODE_ID": rank,
@@ -303,7 +303,7 @@ def a_plan(backend: str = "hccl", hosts: int = 2, ranks: int = 8) -> JobPlan:
 
 
 def the_facts(hosts: int = 2, names: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What the hosts answered: addresses, names, devices."""
+    """The facts of the hosts: addresses, names, devices."""
     known: dict[str, tuple[str, ...]] = {f"node{n}": (f"192.168.7.{n}",) for n in range(1, hosts + 1)}
     known.update({name: (address,) if address else () for name, address in (names or {}).items()})
     every = [f"node{n}" for n in range(1, hosts + 1)]
@@ -324,7 +324,7 @@ def judged(
     plan: JobPlan | None = None,
     facts: Mapping[str, Any] | None = None,
 ) -> tuple[list[Problem], str]:
-    """What a check finds, and why it cannot decide."""
+    """The problems that a check finds, and the reason why it cannot decide."""
     check: Check = CHECKS[id]
     known = {**the_facts(), **(facts or {}), "plan": plan or a_plan(), "launches": tuple(launches)}
     needs: list[Any] = [getattr(need, "need", need) for need in check.needs]
@@ -339,7 +339,7 @@ def judged(
 
 
 def words(problem: Problem) -> str:
-    """All that a problem says."""
+    """The whole text of a problem."""
     seen = " ".join(f"{e.source}: {e.text}" for e in problem.evidence)
     parts = (problem.summary, problem.expected, problem.actual, problem.subject or "", seen)
     return " | ".join((*parts, " ; ".join(problem.commands)))

@@ -1,4 +1,4 @@
-"""Lists at the end of a test run what it left out, and why."""
+"""Lists the tests that a run left out, with the reasons, at its end."""
 
 from __future__ import annotations
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 
 class TooSlow(BaseException):
-    """Not an Exception: what is tried cannot swallow it."""
+    """Not an Exception, so that the tested code cannot swallow it."""
 
 
 @contextlib.contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Stop the block with TooSlow when it has used so much processor time of this process."""
+    """Stop the block with TooSlow when it has used this much processor time of this process."""
     running = True
 
     def stop(*_: object) -> None:

@@ -88,7 +88,7 @@ class LocalSession:
             process.wait()
 
     def lines_until(self, needle: bytes, seconds: float = 10.0) -> list[bytes]:
-        """What was said up to a line with `needle` in it; fails the test when it never comes."""
+        """The lines up to one that contains `needle`; fails the test if it never comes."""
         deadline = time.monotonic() + seconds
         said: list[bytes] = []
         while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What Ascend hosts tell, as typed facts, for tests of checks; and what a check makes of it."""
+"""Typed facts of Ascend hosts for tests of checks, and the judgement of a check."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ONE_HOST = pytest.mark.parametrize(
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a check said: its problems, and why it passed nothing on the rest."""
+    """The judgement of a check: its problems, and the reason why the rest is undecided."""
 
     problems: tuple[Problem, ...]
     unknown: str = ""
@@ -105,13 +105,13 @@ def everywhere(value: T, *names: str) -> dict[str, T]:
 
 
 def each(value: T, changes: Mapping[int, Any] | None = None, numbers: Iterable[int] = EIGHT) -> PerDevice[T]:
-    """The same of every device, but for some."""
+    """The same value for every device, except for some."""
     return {number: (changes or {}).get(number, value) for number in numbers}
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The addresses of all devices: by a plan, but for some."""
+    """The addresses of all devices: by a plan, except for some."""
 
     address: Callable[[int, int], str]
     prefix: int = 24

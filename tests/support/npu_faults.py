@@ -1,4 +1,4 @@
-"""Break NPUs of one host, examine all hosts, and see that these NPUs and nothing else are blamed."""
+"""Break NPUs of one host, examine all hosts, and assert that only these NPUs are blamed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FABRIC: tuple[str, ...] = ()
 
 @dataclass(frozen=True, slots=True)
 class NpuExaminer:
-    """`doctor check` on the hosts of a rack; it sees to it that nothing was ever set."""
+    """`doctor check` on the hosts of a rack; it asserts that the examination changed no setting."""
 
     rack: Rack
     folder: Path
@@ -35,10 +35,10 @@ class NpuExaminer:
 
 @dataclass(frozen=True, slots=True)
 class NpuFault:
-    """One way to break NPUs of one host, and what must be said of them.
+    """One way to break NPUs of one host, and the findings that must report it.
 
-    `devices` are those that must be named, and no others. `says` are patterns that each finding's words must
-    match. `unknown` are exactly the checks that cannot decide.
+    `devices` are exactly the devices that must be named. `says` are patterns that the text of each finding
+    must match. `unknown` are exactly the checks that cannot decide.
     """
 
     check: str
@@ -51,12 +51,12 @@ class NpuFault:
 
 
 def victim(rack: Rack, seed: str) -> NpuHost:
-    """The host to break: not always the same one, yet the same each time the test runs."""
+    """The host to break: it differs between tests, but is always the same for one test."""
     return rack[random.Random(seed).choice(rack.lab.names)]
 
 
 def prove(fault: NpuFault, name: str, examine: NpuExaminer) -> Outcome:
-    """Break one host, examine all, and see that this fault and nothing else is found."""
+    """Break one host, examine all, and assert that only this fault is found."""
     host = victim(examine.rack, name)
     fault.inject(host)
     outcome = examine(*fault.args)
@@ -69,7 +69,7 @@ def prove(fault: NpuFault, name: str, examine: NpuExaminer) -> Outcome:
 
 
 def assert_says(found: list[Found], *patterns: str) -> None:
-    """The words of each finding match each pattern."""
+    """Assert that the text of each finding matches each pattern."""
     for each in found:
         for pattern in patterns:
             assert re.search(pattern, words(each)), f"{pattern!r} not in: {words(each)}"

@@ -1,4 +1,4 @@
-"""The probe's script, really run by a shell of this machine."""
+"""The probe's script, run by a shell of this machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def start(
     sudo: bool = False,
     as_root: bool = True,
 ) -> subprocess.Popen[bytes]:
-    """The probe, running, its stdin still open."""
+    """Start the probe; its stdin stays open."""
     ordinary: dict[str, Any] = {}
     if not as_root and os.geteuid() == 0:
         ordinary = {"user": NOBODY, "group": NOBODY, "extra_groups": ()}
@@ -52,7 +52,7 @@ def start(
 
 
 def answer(process: subprocess.Popen[bytes], seconds: float = 20) -> Answer:
-    """All that it prints until its last line, as a transport hears it; then its stdin is closed."""
+    """Its output up to its last line, as a transport receives it; then its stdin is closed."""
     assert process.stdin
     assert process.stdout
     assert process.stderr
@@ -97,7 +97,7 @@ def ask(
 
 
 def session(leader: int) -> list[int]:
-    """The processes of a session, zombies aside."""
+    """The processes of a session, except zombies."""
     found = []
     for pid in psutil.pids():
         with suppress(ProcessLookupError, psutil.NoSuchProcess):

@@ -1,4 +1,4 @@
-"""Recordings built by hand: what the hosts of a small cluster answered."""
+"""Recordings built by hand: the answers of the hosts of a small cluster."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ FILES = {
 
 
 def heard(number: int, names: Sequence[str], /, **changed: str | Mapping[str, str] | Missing) -> HostAnswer:
-    """What a healthy host 10.0.0.NUMBER answers, but for what is changed: text, files or a Missing."""
+    """The answer of the healthy host 10.0.0.NUMBER, with changes: text, files or a Missing."""
     name = names[number - 1]
     texts: dict[str, Any] = dict(HEALTHY)
     texts |= {fact: as_read(files) for fact, files in FILES.items()}
@@ -94,7 +94,7 @@ def heard(number: int, names: Sequence[str], /, **changed: str | Mapping[str, st
 
 
 def mesh(names: Sequence[str], *failed: tuple[str, str]) -> MeshResult:
-    """Everybody reached everybody on an ephemeral port, but for some (source, target)."""
+    """A mesh where every host reached every other on an ephemeral port, except for some (source, target)."""
     links = [
         Link(source, target, f"10.0.0.{n}", 40000 + n, "ephemeral", outcome)
         for n, target in enumerate(names, 1)
@@ -129,7 +129,7 @@ def recording(names: Sequence[str], /, **changed: Any) -> Recording:
 def syllabus(
     checks: Sequence[Check] | None = None, exam: Exam | None = None, *, smoke: bool = False, **rules: Any
 ) -> PreparedExam:
-    """The preflight exam over all bundled checks, when not said otherwise, with or without a smoke run."""
+    """The preflight exam, by default over all bundled checks, with or without a smoke run."""
     bundled = find_checks().checks if checks is None else tuple(checks)
     chosen = tuple(check for check in bundled if smoke or SMOKE not in check.needs)
     exam = exam or (load_exam("preflight", bundled) if checks is None else Exam("test"))

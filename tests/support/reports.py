@@ -1,6 +1,6 @@
-"""Reports of small clusters, one for each kind of outcome, and how they look.
+"""Reports of small clusters, one for each kind of outcome, and their text.
 
-They are made by a fixed dozen of the checks, so that one more check or fact changes none of them.
+They use a fixed dozen of the checks, so that a new check or fact changes none of them.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SICK = {"node2": "faulty: shm-small", "node4": "busy: device 0 is at work for an
 
 
 def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
-    """The preflight exam by the dozen alone."""
+    """A report of the preflight exam with the dozen only."""
     bundled = find_checks().checks
     dozen = [check for check in bundled if check.id in DOZEN]
     exam = load_exam("preflight", bundled)
@@ -92,7 +92,7 @@ def hung(rank: int, step: int) -> SmokeResult:
 
 @cache
 def smoke_runs() -> dict[str, SmokeResult]:
-    """By what became of them; in two of them some of the hosts did not take part."""
+    """Smoke runs by their outcome; in two of them some of the hosts did not take part."""
     repeated = healthy(seated(["node1", "node2", "node4"], each=2, tp=2))
     fewer = healthy(seated(["node1", "node3"], each=2, tp=2))
     sick = tuple(LeftOutOfSmoke(name, why) for name, why in SICK.items())

@@ -1,7 +1,7 @@
 """A long cable: packets from and to one host of the lab arrive late, as across a city.
 
-The kernel of a test machine may lack a queue that delays, so the frames pass through a program: it takes the
-host's cable out of the switch and puts itself between the two.
+The kernel of a test machine may lack a queueing discipline that delays, so the frames pass through a program:
+it unplugs the host's cable from the switch and connects itself between the two.
 
     with slow_wire(lab, lab["node3"], 0.02):
         …

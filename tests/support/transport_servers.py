@@ -27,7 +27,7 @@ def make_key(path: Path, kind: str = "ed25519", passphrase: str = "") -> Path:
 
 
 def public(path: Path) -> str:
-    """Kind and key, as known_hosts and authorized_keys want them."""
+    """Kind and key, as known_hosts and authorized_keys need them."""
     return " ".join(path.with_name(path.name + ".pub").read_text().split()[:2])
 
 
@@ -75,7 +75,7 @@ def sshd(
         "UsePAM no",
         "PasswordAuthentication no",
         "LogLevel INFO",
-        # The login files of whoever runs the tests have no part in them.
+        # The login files of the user who runs the tests are not used.
         f"SetEnv HOME={home}",
     ]
     (folder / "sshd_config").write_text("\n".join(lines) + "\n")
@@ -97,7 +97,7 @@ def sshd(
 
 @contextlib.contextmanager
 def listener(answer: Callable[[socket.socket], None]) -> Iterator[int]:
-    """A TCP server that does `answer` with each connection; yields its port."""
+    """A TCP server that calls `answer` for each connection; yields its port."""
     stop = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.1)

@@ -2,6 +2,6 @@
 
     python -m tests.trials --faults stuck,kill --trials 20 --out trials.jsonl
 
-Each trial breaks one thing in a lab of real hosts, lets `doctor smoke` run, and holds its report against what
-was broken. They take too long for the test-suite, which proves each fault once.
+Each trial breaks one thing in a lab of real hosts, runs `doctor smoke`, and compares its report with the
+fault. They take too long for the test-suite, which proves each fault once.
 """

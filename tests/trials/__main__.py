@@ -1,4 +1,4 @@
-"""`python -m tests.trials`: runs trials until each fault had as many as wanted, and prints their table."""
+"""`python -m tests.trials`: runs the wanted number of trials of each fault, and prints their table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def _arguments() -> argparse.Namespace:
 
 
 def _hold(args: argparse.Namespace, earlier: Sequence[Outcome]) -> list[Outcome]:
-    """One lab for all of them; each fault in turn, so that a run that is cut short has something of each."""
+    """Use one lab for all trials, and try the faults in turn, so that a run that is cut short has results for
+    each.
+    """
     held: list[Outcome] = []
     done = {(outcome.fault, outcome.number) for outcome in earlier}
 

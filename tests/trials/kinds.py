@@ -1,4 +1,4 @@
-"""The faults that are tried: those that `doctor smoke --inject` makes, and those that come from outside."""
+"""The faults that are tried: those that `doctor smoke --inject` makes, and those injected from outside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Inside:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Made by the trial: before the run, or in its midst to a rank or to its host."""
+    """Made by the trial: before the run, or during it to a rank or to its host."""
 
     kind: str
     checks: frozenset[str]

@@ -1,4 +1,4 @@
-"""`doctor`, without the repeats that follow a fault: a trial asks only what the first run says."""
+"""`doctor`, without the repeats that follow a fault: a trial needs only the result of the first run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one trial showed: the report of a smoke run, held against what was broken."""
+"""The outcome of one trial: the report of a smoke run, compared with the fault."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ Found = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is broken. `checks` are those that may say so; no `hosts` means that everybody is at fault.
+    """The fault.
 
-    `ranks` are None where the host is at fault and not one of its ranks: then it is not asked for them.
+    `checks` are those that may report it; no `hosts` means that all are at fault. `ranks` is None if the host
+    is at fault and not one of its ranks: then the ranks are not compared.
     """
 
     checks: frozenset[str]
@@ -25,9 +26,9 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One run; a healthy one is `detected` where nothing was found.
+    """One run; a healthy one is `detected` if nothing was found.
 
-    `latency` is in seconds from the fault on; None where the fault does not end the run.
+    `latency` is in seconds after the fault; None if the fault does not end the run.
     """
 
     fault: str
@@ -43,18 +44,18 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """Found, its culprit named exactly, and nobody else blamed."""
+        """The fault is found, its culprit is named exactly, and nothing else is blamed."""
         return self.detected and self.named and self.alone
 
 
 def trouble(report: Mapping[str, Any]) -> list[Found]:
-    """Findings that say that something is wrong, as opposed to not looked at."""
+    """Findings that report a fault, as opposed to something that was not examined."""
     return [found for found in report["findings"] if found["status"] != "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a run ended; no report, where it could not even say what it saw."""
+    """How a run ended; without a report if it could not even write one."""
 
     code: int
     report: Mapping[str, Any] | None
@@ -65,7 +66,7 @@ class Ran:
 def judged(
     fault: str, number: int, place: str, truth: Truth | None, ran: Ran, latency: float | None = None
 ) -> Outcome:
-    """Hold a report against the truth; no truth means that nothing is broken."""
+    """Compare a report with the truth; no truth means that nothing is broken."""
     if ran.report is None:
         why = f"no report: {ran.errors.strip()[-500:]}"
         return Outcome(fault, number, place, False, False, False, None, ran.seconds, ran.code, (why,))
@@ -101,7 +102,7 @@ def append(path: Path, outcome: Outcome) -> None:
 
 
 def load(path: Path) -> list[Outcome]:
-    """The outcomes of earlier trials, with which this one goes on."""
+    """The outcomes of earlier trials, which this run continues."""
     if not path.exists():
         return []
     lines = path.read_text().splitlines()

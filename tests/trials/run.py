@@ -36,7 +36,7 @@ class Field:
 
     @property
     def recording(self) -> Path:
-        """What the last run saw."""
+        """The recording of the last run."""
         return self.folder / "recording.json"
 
     def world(self) -> int:
@@ -140,7 +140,7 @@ class Run:
         self.process = field.lab.popen(field.argv(*files, *args))
 
     def await_rank(self, watch: Watch, rank: int, phase: str, step: int) -> tuple[Rank, float]:
-        """The rank as soon as it has come to a step of a phase, and when that was."""
+        """Wait until the rank has reached a step of a phase; the rank, and the time."""
         name, local = self.field.host_of(rank).name, rank % self.field.ranks
 
         def come(seen: Rank) -> bool:

@@ -66,7 +66,7 @@ def _percent(low: float, high: float) -> str:
 
 
 def interval(hits: int, trials: int, doubt: float = 0.05) -> tuple[float, float]:
-    """The exact interval of Clopper and Pearson for a share of which `hits` of `trials` were seen."""
+    """The exact interval of Clopper and Pearson for a share with `hits` in `trials`."""
 
     def at_least(share: float) -> float:
         return sum(comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(hits, trials + 1))
@@ -80,7 +80,7 @@ def interval(hits: int, trials: int, doubt: float = 0.05) -> tuple[float, float]
 
 
 def _root(below: Callable[[float], bool]) -> float:
-    """Where a condition that holds from 0 on ceases to hold."""
+    """The point where a condition that holds at 0 stops holding."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2

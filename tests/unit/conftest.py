@@ -26,7 +26,7 @@ def _watch(event: str, args: tuple[object, ...]) -> None:
 
 
 def _is_elsewhere(event: str, args: tuple[object, ...]) -> bool:
-    """A connection to an address that is not this machine's; a path is one of its sockets."""
+    """Whether an address belongs to another machine; a path is a socket of this one."""
     if event != "socket.connect":
         return False
     address = args[1]

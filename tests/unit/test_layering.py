@@ -18,7 +18,7 @@ FREE = {"__init__", "py.typed"}
 
 
 def table() -> dict[str, list[str]]:
-    """The units of doctor/ in their order; and inside of some, the order of their modules and folders."""
+    """The units of doctor/ in their order and, inside some, the order of their modules and folders."""
     _, _, section = PAGE.read_text().partition("## The order of the folders")
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \|([^|]*)\|$", section, re.MULTILINE)
     return {unit: inside.strip(" `").split() for unit, inside in rows}
@@ -58,7 +58,7 @@ def ours(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def children(folder: Path) -> set[str]:
-    """What a folder holds: modules and folders of modules."""
+    """The contents of a folder: modules and folders of modules."""
     files = {path.stem for path in folder.glob("*.py")} - FREE
     return files | {path.parent.name for path in folder.glob("*/__init__.py")}
 
@@ -95,7 +95,7 @@ def test_modules_import_only_from_the_lines_above() -> None:
     assert wrong == []
 
 
-def test_no_modules_import_each_other() -> None:
+def test_no_imports_form_a_circle() -> None:
     """Not even for a type checker."""
     arrows = {module: {name for name, _ in ours(path)} - {module} for module, path in MODULES.items()}
     while leaves := [module for module, targets in arrows.items() if not targets & arrows.keys()]:
@@ -116,7 +116,9 @@ def test_only_the_ssh_transport_imports_paramiko() -> None:
 
 @pytest.mark.parametrize("folder", ["mesh", "firewall", "facts", "rules", "judge", "report"])
 def test_only_transports_and_their_driver_reach_hosts(folder: str) -> None:
-    """What reads, judges or shows has no socket and starts no process; the mesh's agent runs on the hosts."""
+    """Code that reads, judges or shows opens no socket and starts no process; the mesh's agent runs on the
+    hosts.
+    """
     for path in (ROOT / folder).rglob("*.py"):
         if path.name != "agent.py":
             used = {name.split(".")[0] for name, _ in imported(path)}
@@ -135,7 +137,7 @@ def test_facts_and_the_job_judge_nothing(folder: str) -> None:
         assert not verdicts & (names | attributes), path
 
 
-def test_the_ground_stands_alone() -> None:
+def test_the_lowest_modules_import_only_the_standard_library() -> None:
     standard = sys.stdlib_module_names
     for name in ("model", "errors", "text/redact"):
         used = {found.split(".")[0] for found, _ in imported(ROOT / f"{name}.py")}

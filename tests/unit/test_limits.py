@@ -1,4 +1,4 @@
-"""A limit of processor time stops what is busy, and not what waits."""
+"""A limit of processor time stops busy code, but not waiting code."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def _busy_until(end: float) -> None:
         pass
 
 
-def test_what_is_busy_is_stopped() -> None:
+def test_busy_code_is_stopped() -> None:
     began = time.process_time()
     with pytest.raises(TooSlow), within(0.1):
         _busy_until(began + 10)
     assert 0.09 < time.process_time() - began < 5
 
 
-def test_what_waits_is_not() -> None:
+def test_waiting_code_is_not_stopped() -> None:
     before = signal.getsignal(signal.SIGVTALRM)
     with within(0.05):
         time.sleep(0.2)

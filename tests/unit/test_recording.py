@@ -1,4 +1,4 @@
-"""A run saved and read back is the same run, holds no secret, and a file that is none says so."""
+"""A saved run reads back as the same run and holds no secret; a file that is not a recording is refused."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_same_recording_gives_the_same_report(file: Path) -> None:
     assert as_json(report(load(file))) == as_json(report(FULL))
 
 
-def test_the_run_is_all_that_differs_between_two_runs_that_heard_the_same() -> None:
+def test_two_runs_with_the_same_answers_differ_only_in_the_run_itself() -> None:
     later = replace(FULL, started="2027-01-01T00:00:00Z", seconds=9.9)
     data, other = as_data(report(FULL)), as_data(report(later))
     assert data.pop("run") != other.pop("run")
@@ -93,7 +93,7 @@ def test_the_run_is_all_that_differs_between_two_runs_that_heard_the_same() -> N
         (b"\xff\xfe\x00", "is no recording"),
     ],
 )
-def test_a_file_that_is_no_recording(file: Path, content: bytes, message: str) -> None:
+def test_a_file_that_is_not_a_recording(file: Path, content: bytes, message: str) -> None:
     file.write_bytes(content)
     with pytest.raises(UsageError) as caught:
         load(file)
@@ -107,7 +107,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, place: str) -> None:
         load(tmp_path / place)
 
 
-def test_a_recording_cut_anywhere_is_told_apart(file: Path) -> None:
+def test_a_recording_cut_anywhere_is_recognised(file: Path) -> None:
     save(FULL, file)
     whole = file.read_bytes()
     for end in range(0, len(whole), 997):
@@ -147,8 +147,8 @@ def test_a_recording_with_a_wrong_part(file: Path, change: dict[str, Any]) -> No
         {"wishes": {"head": {"value": "stranger", "source": "x"}}},
     ],
 )
-def test_a_recording_that_no_run_would_make(file: Path, change: dict[str, Any]) -> None:
-    """Its types are right. It may come from anywhere, and its names end up in lists of hosts."""
+def test_a_recording_that_no_run_could_make(file: Path, change: dict[str, Any]) -> None:
+    """Its types are right, but it may come from anywhere, and its names end up in lists of hosts."""
     save(FULL, file)
     told = json.loads(file.read_bytes()) | {"heard": {}, "unreached": {}, "mesh": None} | change
     file.write_text(json.dumps(told))
@@ -204,7 +204,7 @@ def changed_at(data: Any, path: tuple[str | int, ...], value: Any) -> Any:
 
 
 def load_with(file: Path, run: Any) -> Recording:
-    """A recording with this smoke run, whatever it is."""
+    """Load a recording with this smoke run, valid or not."""
     data = json.loads(msgspec.json.encode(recording(FOUR, smoke_wanted=True)))
     file.write_text(json.dumps(data | {"smoke": [run]}))
     return load(file)
@@ -271,7 +271,7 @@ def test_a_smoke_run_that_does_not_add_up(file: Path, path: tuple[str | int, ...
 
 
 @pytest.mark.parametrize("text", [b"NaN", b"Infinity", b"1e999"])
-def test_no_number_is_beyond_all_bounds(file: Path, text: bytes) -> None:
+def test_numbers_without_bounds_are_refused(file: Path, text: bytes) -> None:
     save(with_smoke(runs()["hung"]), file)
     whole = file.read_bytes()
     assert whole.count(b'"latency":1.04') == 1
@@ -281,7 +281,7 @@ def test_no_number_is_beyond_all_bounds(file: Path, text: bytes) -> None:
 
 
 def paths(data: Any, before: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """The places of all values, no more than the first three of a list."""
+    """The paths of all values, with at most the first three items of a list."""
     inner: list[tuple[str | int, Any]] = []
     if isinstance(data, dict):
         inner = list(data.items())

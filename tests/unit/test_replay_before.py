@@ -69,7 +69,7 @@ def checks_then() -> frozenset[str]:
 
 @cache
 def replay(name: str, *options: str) -> tuple[int, Report, str]:
-    """The exit code, the report and the text that the code of now makes of a sample."""
+    """The exit code, the report and the text that today's code makes of a sample."""
     printed = io.StringIO()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -85,7 +85,7 @@ def replay(name: str, *options: str) -> tuple[int, Report, str]:
 
 
 def replay_as_then(name: str) -> tuple[int, Report, str]:
-    """Without the checks that are newer than the samples."""
+    """Replay without the checks that are newer than the samples."""
     newer = sorted(check.id for check in find_checks().checks if check.id not in checks_then())
     return replay(name, *(["--skip", ",".join(newer)] if newer else []))
 
@@ -100,12 +100,12 @@ def without_sentences(value: Any, key: str = "") -> Any:
 
 
 def told(report: Report) -> Report:
-    """All of it but the version that made it."""
+    """The whole report except the version that made it."""
     return {key: value for key, value in report.items() if key != "tool"}
 
 
 @each_name
-def test_the_report_says_the_same(name: str) -> None:
+def test_the_report_has_the_same_results(name: str) -> None:
     """Findings, culprits, remedies, hosts, plan, smoke runs, results, counts, verdict and exit code."""
     code, report, _ = replay_as_then(name)
     assert code == exit_code_of(name)
@@ -113,7 +113,7 @@ def test_the_report_says_the_same(name: str) -> None:
 
 
 @each_name
-def test_it_is_said_in_the_same_words(name: str) -> None:
+def test_the_report_has_the_same_words(name: str) -> None:
     _, report, printed = replay_as_then(name)
     if os.environ.get("UPDATE_REPLAY"):
         assert without_sentences(told(report)) == without_sentences(told(report_of(name)))

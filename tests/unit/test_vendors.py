@@ -1,4 +1,6 @@
-"""A vendor is one row: rows are whole, nothing else tells vendors apart, and the guide names every file."""
+"""A vendor is one row: rows are complete, no other code distinguishes vendors, and the guide names every
+file.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def test_the_files_of_the_guide_speak_of_amd(name: str) -> None:
 
 
 def compared(tree: ast.AST) -> list[str]:
-    """What is compared with a vendor: its row, its name or its product."""
+    """The values that are compared with a vendor: its row, its name or its product."""
     words = {word for vendor in VENDORS for word in (vendor.name, vendor.product)}
     rows = {vendor.name.upper() for vendor in VENDORS}
     compares = (node for node in ast.walk(tree) if isinstance(node, ast.Compare))
@@ -57,7 +59,7 @@ def test_no_file_compares_vendors() -> None:
 
 
 @each_vendor
-def test_the_checks_of_a_row_are_there(vendor: Vendor) -> None:
+def test_the_checks_of_a_row_exist(vendor: Vendor) -> None:
     ids = {
         f"{vendor.prefix}missing",
         vendor.busy,
@@ -69,7 +71,7 @@ def test_the_checks_of_a_row_are_there(vendor: Vendor) -> None:
 
 
 @each_vendor
-def test_what_a_row_logs_is_read(vendor: Vendor) -> None:
+def test_kernel_log_lines_of_a_row_are_read(vendor: Vendor) -> None:
     assert vendor.kernel_log in WORTH_READING
 
 

@@ -1,4 +1,4 @@
-"""AMD GPUs, each fault alone on one host of three with eight MI300X each; the tools as they are met."""
+"""AMD GPUs, each fault alone on one host of three with eight MI300X each, and tools in every condition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.faults import (
     some_of,
     words,
 )
-from tests.support.gpu_faults import ALL, left_out, untold
+from tests.support.gpu_faults import ALL, left_out, undecided_on
 from tests.support.npu_faults import assert_says
 
 EIGHT = (*ALONE, "--expect", "devices=8")
@@ -40,7 +40,7 @@ def amd3() -> Iterator[AmdGpus]:
 
 @dataclass(frozen=True, slots=True)
 class AmdExaminer:
-    """`doctor check` on healthy hosts at first; it sees to it that nothing was ever set."""
+    """`doctor check` on hosts that are healthy at first; it asserts that no setting was changed."""
 
     amd: AmdGpus
     folder: Path
@@ -78,7 +78,7 @@ def test_healthy(exam: tuple[str, ...], examine: AmdExaminer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way to break a host; `devices` are those that must be named, `says` what must be said of them."""
+    """One way to break a host; `devices` are those that must be named, `says` is text of their finding."""
 
     check: str
     inject: Callable[[AmdHost], object]
@@ -206,15 +206,15 @@ HARMLESS = (
 )
 
 
-def test_lines_that_accuse_nobody(examine: AmdExaminer) -> None:
+def test_log_lines_that_accuse_no_gpu(examine: AmdExaminer) -> None:
     host = examine.victim("nobody").host
     host.shadow("/proc/uptime", "90000.00 9.00\n")
     host.kernel_log("".join(LINE.format(82800, line) for line in HARMLESS))
     assert [f for f in examine(*ALONE).trouble if f["check"].startswith("amd-")] == []
 
 
-def test_gpus_that_the_job_does_not_use_may_be_ill(examine: AmdExaminer) -> None:
-    """HIP counts from the other end than amd-smi."""
+def test_faults_of_gpus_that_the_job_does_not_use_are_ignored(examine: AmdExaminer) -> None:
+    """HIP counts in the opposite order to amd-smi."""
     host = examine.victim("not used")
     host[1].uncorrected = 2
     host.runs(2, ("python", 5, 40000))
@@ -232,15 +232,15 @@ def test_gpus_that_the_job_does_not_use_may_be_ill(examine: AmdExaminer) -> None
 
 
 def test_no_driver_anywhere(examine: AmdExaminer) -> None:
-    """Instinct GPUs on the PCI bus say by themselves what the hosts are for."""
+    """Instinct GPUs on the PCI bus alone show what the hosts are for."""
     for host in examine.amd:
         host.without_driver()
     found = assert_only(examine(*ALONE), "amd-missing", examine.amd.lab.names, devices=())
     assert_says(found, "the AMD driver is not loaded")
 
 
-def test_without_amd_smi_rocm_smi_tells(examine: AmdExaminer) -> None:
-    """All but the errors, of which it tells nothing in JSON."""
+def test_rocm_smi_is_used_where_amd_smi_is_missing(examine: AmdExaminer) -> None:
+    """It provides everything except the errors, which it does not print as JSON."""
     for each in examine.amd:
         each.do("rm /usr/bin/amd-smi")
     assert_healthy(examine(*ALONE), {"amd-ras"})
@@ -253,31 +253,31 @@ def test_without_amd_smi_rocm_smi_tells(examine: AmdExaminer) -> None:
     assert {f["check"] for f in examine(*EIGHT).trouble} == {"amd-busy", "amd-missing"}
 
 
-def test_amd_smi_that_refuses_a_login_outside_of_its_groups(examine: AmdExaminer) -> None:
+def test_amd_smi_refuses_a_login_outside_its_groups(examine: AmdExaminer) -> None:
     host = examine.victim("refused")
     host.put("outside_groups", NOT_IN_GROUPS)
     outcome = examine(*ALONE)
     assert_healthy(outcome, {"amd-ras"})
-    assert untold(outcome, host.host.name).keys() == {"amd-ras"}
+    assert undecided_on(outcome, host.host.name).keys() == {"amd-ras"}
     assert any(call.startswith("rocm-smi") for call in host.calls)
 
 
-def test_without_either_nothing_is_healthy(examine: AmdExaminer) -> None:
+def test_without_either_tool_no_host_is_healthy(examine: AmdExaminer) -> None:
     host = examine.victim("neither")
     host.do("rm /usr/bin/amd-smi /usr/bin/rocm-smi")
     outcome = examine(*ALONE)
     assert_healthy(outcome, OF_SMI)
-    assert untold(outcome, host.host.name).keys() == OF_SMI
+    assert undecided_on(outcome, host.host.name).keys() == OF_SMI
 
 
-def test_they_hang(examine: AmdExaminer) -> None:
+def test_tools_that_hang(examine: AmdExaminer) -> None:
     host = examine.victim("hung")
     before = host.host.snapshot()
     host.hang()
     outcome = examine(*ALONE)
     (found,) = assert_only(outcome, "amd-unhealthy", [host.host.name], "warn", devices=())
     assert "amd-smi does not answer" in words(found)
-    assert untold(outcome, host.host.name).keys() == OF_SMI - {"amd-unhealthy"}
+    assert undecided_on(outcome, host.host.name).keys() == OF_SMI - {"amd-unhealthy"}
     host.host.await_that(lambda: not host.host.leftovers(before), "clean end")
 
 
@@ -290,7 +290,7 @@ def test_garbage_is_never_healthy(text: str, examine: AmdExaminer) -> None:
     for name in ("static", "metric", "process", "bad-pages"):
         host.put(name, text)
     outcome = examine(*ALONE)
-    told = untold(outcome, host.host.name)
+    told = undecided_on(outcome, host.host.name)
     assert {"amd-ras", "amd-busy"} <= told.keys()
     named = {f["check"] for f in outcome.trouble if f["hosts"] == [host.host.name]}
     assert named & {"amd-unhealthy", "amd-missing"} or "amd-unhealthy" in told

@@ -1,4 +1,4 @@
-"""Every firewall a host may run, between hosts that really connect: who blocks what, and what mends it."""
+"""Every firewall a host may run, between hosts that really connect: which rule blocks, and what fixes it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.support.faults import (
     HEAD,
     Examiner,
     Fault,
+    apply_remedy,
     assert_healthy,
     assert_only,
-    mend,
     prove,
     some_of,
     victim,
@@ -33,7 +33,7 @@ def nft_input(rules: str, policy: str = "accept") -> Callable[[Host], None]:
 
 
 def nft_output(host: Host) -> None:
-    """Answers may leave, questions may not."""
+    """Replies may leave, new connections may not."""
     chain = "type filter hook output priority 0; policy drop; oif lo accept; ct state established accept;"
     host.nft(TABLE % ("leave", chain))
 
@@ -81,18 +81,18 @@ FAULTS = {
 @pytest.mark.parametrize(
     "name", some_of(FAULTS, "nft drops", "iptables-legacy", "ufw", "firewalld", "outbound")
 )
-def test_read_from_the_rules_and_mended(name: str, examine: Examiner) -> None:
+def test_found_in_the_rules_and_fixed_by_the_remedy(name: str, examine: Examiner) -> None:
     outcome = prove(FAULTS[name], name, examine)
-    mend(examine.lab, outcome.trouble[0])
+    apply_remedy(examine.lab, outcome.trouble[0])
     assert_healthy(examine(*ALONE))
 
 
-def test_who_cannot_connect_is_a_symptom_of_the_firewall(examine: Examiner) -> None:
+def test_a_failed_connection_is_a_symptom_of_the_firewall(examine: Examiner) -> None:
     fault = FAULTS["nft drops"]
     found, *symptoms = prove(Fault(fault.check, fault.inject, args=()), "symptom", examine).trouble
     assert [each["check"] for each in symptoms] == ["port-unreachable"]
     assert symptoms[0]["because"] == found["id"]
-    mend(examine.lab, found)
+    apply_remedy(examine.lab, found)
     assert_healthy(examine())
 
 
@@ -105,8 +105,8 @@ UNSEEN = {
 
 
 @pytest.mark.parametrize("name", some_of(UNSEEN, "nft rejects", "outbound"))
-def test_found_by_connecting_alone(name: str, examine: Examiner) -> None:
-    """An ordinary user cannot read the rules: real connections tell."""
+def test_found_by_connecting_without_reading_the_rules(name: str, examine: Examiner) -> None:
+    """An ordinary user cannot read the rules: only real connections show the fault."""
     fault = FAULTS[name]
     says = (UNSEEN[name],)
     unseen = Fault("port-unreachable", fault.inject, says=says, args=(), on=fault.on, user="trainee")
@@ -125,12 +125,12 @@ SILENT = {
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_an_active_firewall_is_no_fault(name: str, lab: Lab, examine: Examiner) -> None:
+def test_an_active_firewall_is_not_a_fault(name: str, lab: Lab, examine: Examiner) -> None:
     SILENT[name](victim(lab, "any", name))
     assert_healthy(examine())
 
 
-def test_one_pair_one_way(lab: Lab, examine: Examiner) -> None:
+def test_one_pair_is_blocked_in_one_direction(lab: Lab, examine: Examiner) -> None:
     rule = f"{USUAL}; ip saddr {lab['node4'].address} drop"
     nft_input(rule)(lab["node2"])
     (found,) = assert_only(examine(*ALONE), "firewall-blocks", ["node2"])
@@ -141,15 +141,15 @@ def test_one_pair_one_way(lab: Lab, examine: Examiner) -> None:
     assert seen["subject"].startswith("node4 -> node2")
 
 
-def test_a_rule_that_stops_answers_too_is_one_fault(lab: Lab, examine: Examiner) -> None:
-    """Without connection tracking it stops the answers to the host's own connections as well."""
+def test_a_rule_that_also_stops_answers_is_one_fault(lab: Lab, examine: Examiner) -> None:
+    """Without connection tracking it also stops the answers to the host's own connections."""
     peer = lab["node4"].address
     lab["node2"].iptables("-I", "INPUT", "-s", peer, "-p", "tcp", "--dport", "1024:", "-j", "REJECT")
     (found,) = assert_only(examine(*ALONE), "firewall-blocks", ["node2"])
     assert found["remedy"]["commands"] == [f"sudo iptables -I INPUT -p tcp -s {peer} -j ACCEPT"]
 
 
-def test_ports_of_hccl(lab: Lab, examine: Examiner) -> None:
+def test_a_rule_on_the_ports_of_hccl(lab: Lab, examine: Examiner) -> None:
     """The same rule stops a job over HCCL, and hardly anything else."""
     for host in lab:
         host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60031")
@@ -162,7 +162,7 @@ def test_ports_of_hccl(lab: Lab, examine: Examiner) -> None:
     assert {place["port"] for place in seen["where"]} == {60000}
 
 
-def test_when_all_drop_alike_the_connections_blame_nobody(lab: Lab, examine: Examiner) -> None:
+def test_connections_blame_no_host_when_all_hosts_drop_them(lab: Lab, examine: Examiner) -> None:
     for host in lab:
         nft_input(USUAL, "drop")(host)
     (found,) = assert_only(examine(user="trainee"), "port-unreachable", [])
@@ -171,5 +171,5 @@ def test_when_all_drop_alike_the_connections_blame_nobody(lab: Lab, examine: Exa
     assert {len(each["hosts"]) for each in (head, others)} == {1, 3}
     for found in (head, others):
         assert "from all other hosts" in found["actual"]
-        mend(lab, found)
+        apply_remedy(lab, found)
     assert_healthy(examine())

@@ -213,7 +213,7 @@ def test_found(name: str, examine: GpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
 
 
-def test_what_is_no_job_does_not_keep_a_gpu_busy(examine: GpuExaminer) -> None:
+def test_services_that_are_not_jobs_do_not_make_a_gpu_busy(examine: GpuExaminer) -> None:
     host = victim(examine.gpus, "no job")
     host[0].processes(("/usr/bin/nv-hostengine", 900, 300), ("nvidia-cuda-mps-server", 901, 30))
     host[1].memory(1000)
@@ -221,7 +221,7 @@ def test_what_is_no_job_does_not_keep_a_gpu_busy(examine: GpuExaminer) -> None:
     assert_healthy(examine(*ALONE, "--expect", "gpu_idle_mb=9000"))
 
 
-def test_a_process_on_several_gpus_is_told_once(examine: GpuExaminer) -> None:
+def test_a_process_on_several_gpus_is_reported_once(examine: GpuExaminer) -> None:
     host = victim(examine.gpus, "several")
     for index in (1, 2, 6):
         host[index].processes(("python", 700 + index, 40000))
@@ -230,7 +230,7 @@ def test_a_process_on_several_gpus_is_told_once(examine: GpuExaminer) -> None:
     assert_says([found], "GPUs 1-2,6", "pid 701 python", "pid 706 python")
 
 
-# What the job uses, as its launch says.
+# GPUs that the job uses, by its launch.
 
 
 def chosen(examine: GpuExaminer, visible: str) -> tuple[str, ...]:
@@ -240,7 +240,7 @@ def chosen(examine: GpuExaminer, visible: str) -> tuple[str, ...]:
     return (*ALONE, "--inventory", str(inventory))
 
 
-def test_gpus_that_the_job_does_not_use_may_be_ill(examine: GpuExaminer) -> None:
+def test_faults_of_gpus_that_the_job_does_not_use_are_ignored(examine: GpuExaminer) -> None:
     host = victim(examine.gpus, "not used")
     host[4].lost()
     host[5].ecc(2)
@@ -249,7 +249,7 @@ def test_gpus_that_the_job_does_not_use_may_be_ill(examine: GpuExaminer) -> None
     assert_healthy(examine(*chosen(examine, "0,1,2,3")))
 
 
-def test_a_gpu_that_the_job_names_is_not_there(examine: GpuExaminer) -> None:
+def test_a_gpu_that_the_job_names_does_not_exist(examine: GpuExaminer) -> None:
     host = victim(examine.gpus, "named")
     host.drop(7)
     name = host.host.name
@@ -257,7 +257,7 @@ def test_a_gpu_that_the_job_names_is_not_there(examine: GpuExaminer) -> None:
     assert_says(found, "CUDA_VISIBLE_DEVICES names a GPU that is not there", r"GPU 7 \|", "6,7")
 
 
-# Nobody has a GPU: nothing on the hosts themselves tells that it should be otherwise.
+# No host has a GPU, and nothing on the hosts shows that there should be one.
 
 
 def test_no_driver_anywhere(examine: GpuExaminer) -> None:

@@ -1,4 +1,4 @@
-"""What joins GPUs, within a host and between hosts, each fault alone on one host of three."""
+"""The connections of GPUs, within a host and between hosts, each fault alone on one host of three."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def all_links_down(host: GpuHost) -> None:
 
 
 def one_is_far(host: GpuHost) -> None:
-    """Its links are up, and yet nobody reaches it over them."""
+    """Its links are up, but no other GPU reaches it over them."""
     for other in EIGHT:
         if other != 2:
             host.joined(2, other, "SYS")
@@ -114,8 +114,8 @@ def test_links_that_no_host_has_are_not_in_use(examine: GpuExaminer) -> None:
     assert_healthy(examine(*ALONE))
 
 
-def test_a_host_that_is_alone_is_held_against_itself(examine: GpuExaminer) -> None:
-    """A GPU without any link may be meant so."""
+def test_a_single_host_is_compared_with_itself(examine: GpuExaminer) -> None:
+    """A GPU without any link may be intended."""
     gpu, seats = examine.gpus["node2"][5], [("node2", 5)]
     gpu.links_down(0, 1, 2)
     found = assert_only(examine(*ALONE, hosts="node2"), "nvlink-down", ["node2"], devices=seats)
@@ -125,7 +125,7 @@ def test_a_host_that_is_alone_is_held_against_itself(examine: GpuExaminer) -> No
     assert [each["confidence"] for each in found] == ["suspect"]
 
 
-def test_hosts_without_switches_need_no_manager(examine: GpuExaminer) -> None:
+def test_hosts_without_switches_do_not_need_a_manager(examine: GpuExaminer) -> None:
     for host in examine.gpus:
         host.without_switches()
     outcome = examine(*ALONE)
@@ -159,7 +159,7 @@ def cards(host: GpuHost, states: Mapping[int, State], *, roce: bool = False) -> 
 
 
 def test_ports_are_up(examine: GpuExaminer) -> None:
-    """One that is down on every host has no cable anywhere; one host alone is held against nobody."""
+    """A port that is down on every host has no cable anywhere; a single host is compared with no other."""
     for host in examine.gpus:
         cards(host, UP | {3: DOWN})
     assert_healthy(examine(*CARDS[2:]))
@@ -200,8 +200,8 @@ def test_no_subnet_manager_anywhere(examine: GpuExaminer) -> None:
     assert {each["subject"] for each in found} == {f"mlx5_{number} port 1" for number in UP}
 
 
-def test_ports_that_the_job_names(examine: GpuExaminer) -> None:
-    """NCCL_IB_HCA: a named port counts though it is down everywhere; what it does not name does not."""
+def test_the_job_names_its_ports(examine: GpuExaminer) -> None:
+    """NCCL_IB_HCA: a named port counts although it is down everywhere; other ports do not count."""
     for host in examine.gpus:
         cards(host, UP | {3: DOWN} | ({1: DOWN} if host.number == 2 else {}))
     names = examine.gpus.lab.names

@@ -1,4 +1,4 @@
-"""nvidia-smi as it is met: hung, not there, not for everybody. Nothing of it blames a GPU."""
+"""nvidia-smi in every condition: hung, missing, only for root. None of these blames a GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab.gpus import Gpus
 from tests.support.faults import ALONE, assert_healthy, assert_only, some_of, words
-from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, prove, three_hosts, untold, victim
+from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, prove, three_hosts, undecided_on, victim
 
 OF_SMI = {"gpu-unhealthy", "gpu-busy", "gpu-ecc", "nvlink-down"}
 OF_ROOT = {"firewall-blocks", "kernel-log", "gpu-xid"}
@@ -27,7 +27,7 @@ def examine(gpus3: Gpus, tmp_path: Path) -> GpuExaminer:
 
 
 def test_it_hangs(examine: GpuExaminer) -> None:
-    """Whatever it is asked, on one host; asked some things, on the others. What else there is, is found."""
+    """On one host every call hangs, on the others only some. Faults in the remaining answers are found."""
     whole, links, apps = examine.gpus
     before = {host.host.name: host.host.snapshot() for host in examine.gpus}
     whole.hang()
@@ -44,7 +44,7 @@ def test_it_hangs(examine: GpuExaminer) -> None:
     assert "nvidia-smi does not answer" in words(silent)
     assert silent["confidence"] == "suspect"
     assert busy["where"][0]["device"] == 3
-    told = {name: untold(outcome, name) for name in examine.gpus.lab.names}
+    told = {name: undecided_on(outcome, name) for name in examine.gpus.lab.names}
     assert told["node1"].keys() == OF_SMI - {"gpu-unhealthy"}
     assert told["node1"]["gpu-busy"] == "nvidia-smi did not answer within 10 s"
     assert told["node2"] == {"nvlink-down": "nvlinks: nvidia-smi did not answer within 6 s"}
@@ -56,26 +56,26 @@ def test_it_hangs(examine: GpuExaminer) -> None:
 
 
 def test_it_is_not_installed(examine: GpuExaminer) -> None:
-    """The device files are there, and so is what needs no nvidia-smi."""
+    """The device files exist, and so do facts that need no nvidia-smi."""
     host = examine.gpus["node2"]
     host.do("rm /usr/bin/nvidia-smi")
     outcome = examine(*ALONE)
     assert_healthy(outcome, OF_SMI)
-    told = untold(outcome, "node2")
+    told = undecided_on(outcome, "node2")
     assert {why.partition(": ")[2] for why in told.values()} == {"its command is not installed there"}
     assert told.keys() == OF_SMI
     host.stop_fabric_manager()
     assert_only(examine(*ALONE), "fabric-manager-down", ["node2"])
 
 
-def test_an_old_driver_tells_less(examine: GpuExaminer) -> None:
+def test_an_old_driver_reports_fewer_fields(examine: GpuExaminer) -> None:
     examine.gpus["node1"].driver_lacks("gpu_recovery_action", "fabric.health.summary", "fabric.state")
     examine.gpus["node3"].driver_lacks("remapped_rows.pending", "remapped_rows.failure", "mig.mode.current")
     assert_healthy(examine(*ALONE))
 
 
-def test_a_host_without_gpus_beside_a_job_without_them(examine: GpuExaminer) -> None:
-    """Where GPUs are not asked for, none is missed; nor is what joins them."""
+def test_hosts_without_gpus_and_a_job_without_gpus(examine: GpuExaminer) -> None:
+    """If no GPUs are wanted, neither they nor their links are missing."""
     for host in examine.gpus:
         host.without_gpus()
     outcome = examine(*ALONE)
@@ -87,11 +87,11 @@ def test_a_host_without_gpus_beside_a_job_without_them(examine: GpuExaminer) -> 
 # Ordinary users.
 
 
-def test_an_ordinary_user(examine: GpuExaminer) -> None:
+def test_what_an_ordinary_user_cannot_read_is_unknown(examine: GpuExaminer) -> None:
     outcome = examine(user="trainee")
     assert_healthy(outcome, OF_ROOT)
     for name in examine.gpus.lab.names:
-        assert all("needs root (--sudo uses sudo -n)" in why for why in untold(outcome, name).values())
+        assert all("needs root (--sudo uses sudo -n)" in why for why in undecided_on(outcome, name).values())
 
 
 ORDINARY = {
@@ -103,13 +103,13 @@ ORDINARY = {
 
 
 @pytest.mark.parametrize("name", some_of(ORDINARY, "a lost GPU", "no fabric manager"))
-def test_an_ordinary_user_finds(name: str, examine: GpuExaminer) -> None:
+def test_an_ordinary_user_finds_a_fault(name: str, examine: GpuExaminer) -> None:
     fault = ORDINARY[name]
     ordinary = GpuFault(fault.check, fault.inject, fault.devices, unknown=tuple(OF_ROOT), user="trainee")
     prove(ordinary, name, examine)
 
 
-def test_gpus_that_an_ordinary_user_may_not_use(examine: GpuExaminer) -> None:
+def test_gpus_that_only_root_may_use_are_missing_for_an_ordinary_user(examine: GpuExaminer) -> None:
     host = victim(examine.gpus, "not handed out")
     host.only_for_root()
     name = host.host.name
@@ -118,7 +118,7 @@ def test_gpus_that_an_ordinary_user_may_not_use(examine: GpuExaminer) -> None:
     assert_healthy(examine(*ALONE))
 
 
-def test_sudo(examine: GpuExaminer) -> None:
+def test_sudo_reads_what_needs_root(examine: GpuExaminer) -> None:
     for host in examine.gpus.lab:
         host.grant_sudo()
     assert_healthy(examine("--sudo", user="trainee"))

@@ -1,4 +1,4 @@
-"""What the NVIDIA driver wrote into the kernel log: which GPU it accuses, and what accuses none."""
+"""Lines of the NVIDIA driver in the kernel log: which GPU they accuse, and which lines accuse none."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fallen_off(host: GpuHost) -> None:
 
 
 def on_an_old_driver(host: GpuHost, number: int) -> None:
-    """One that does not tell whether anything is to be done about it."""
+    """A driver that does not report the recovery action."""
     host.driver_lacks("gpu_recovery_action")
     logged(host, 3, number)
 
@@ -76,8 +76,8 @@ def test_found(name: str, examine: GpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
 
 
-def test_what_accuses_no_gpu(examine: GpuExaminer) -> None:
-    """Xids that a program causes, and those of the day before yesterday."""
+def test_xids_of_programs_and_old_xids_accuse_no_gpu(examine: GpuExaminer) -> None:
+    """Xids that a program causes, and xids of the day before yesterday."""
     one, other = examine.gpus["node1"], examine.gpus["node3"]
     logged(one, 2, 13, 31, 43, 45)
     logged(other, 2, 79, 48, hours_ago=25)
@@ -92,8 +92,8 @@ def test_what_accuses_no_gpu(examine: GpuExaminer) -> None:
     assert {each["summary"][:6] for each in found} == {"Xid 79", "Xid 48"}
 
 
-def test_as_it_was_met(examine: GpuExaminer) -> None:
-    """Lines without a time, of GPUs that no longer are where they were."""
+def test_a_captured_log_of_a_gpu_that_fell_off_the_bus(examine: GpuExaminer) -> None:
+    """Lines without a time, about GPUs that are no longer at their place on the bus."""
     host = victim(examine.gpus, "met")
     text = sample("dmesg/xid_79_63.txt")
     host.host.kernel_log(text)
@@ -120,7 +120,7 @@ def test_many_on_two_gpus(examine: GpuExaminer) -> None:
     assert len(found["evidence"]) == 3
 
 
-def test_a_job_over_cpus_does_not_mind(examine: GpuExaminer) -> None:
+def test_an_xid_is_only_a_warning_for_a_job_on_cpus(examine: GpuExaminer) -> None:
     host = victim(examine.gpus, "cpu")
     logged(host, 1, 79)
     found = assert_only(examine(*ALONE, "--backend", "gloo"), "kernel-log", [host.host.name], "warn")

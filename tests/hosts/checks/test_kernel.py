@@ -23,7 +23,7 @@ NODES = "/sys/devices/system/node"
 
 
 def queue(name: str, setting: str, value: int, on: str, args: tuple[str, ...], ranks: int) -> Fault:
-    """A queue of the kernel that is shorter than the number of ranks: a fault on the head only."""
+    """A kernel queue that is shorter than the number of ranks: a fault on the head only."""
     return Fault(
         name,
         lambda host: host.sysctl(setting, value),
@@ -138,7 +138,7 @@ def test_only_the_head_binds_the_master_port(lab: Lab, examine: Examiner) -> Non
 
 @pytest.fixture
 def ascend(lab: Lab) -> tuple[str, ...]:
-    """Every host is as a job over HCCL wants it; the arguments that ask for such a job."""
+    """Prepare every host for a job over HCCL; the arguments that ask for such a job."""
     for host in lab:
         host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60031")
     return (*ALONE, "--backend", "hccl")
@@ -189,7 +189,7 @@ def test_other_ports_of_hccl_are_known_from_the_launch(
     assert found["where"] == [{"host": host.name, "rank": None, "device": None, "port": 50031, "peer": None}]
 
 
-def test_stock_values_are_no_fault_for_a_small_job(lab: Lab, examine: Examiner) -> None:
+def test_stock_values_suffice_for_a_small_job(lab: Lab, examine: Examiner) -> None:
     lab[HEAD].sysctl("net.core.somaxconn", 128)
     lab[HEAD].sysctl("net.ipv4.tcp_max_syn_backlog", 128)
     lab["node3"].limits(nofile=1024)

@@ -9,7 +9,7 @@ from tests.support.faults import ALONE, Examiner, Fault, assert_healthy, one_of_
 
 
 def stale_segments(host: Host) -> None:
-    """What an earlier job left behind fills the shared memory."""
+    """Leftovers of an earlier job fill the shared memory."""
     host.shm("256m")
     host.fill("/dev/shm/nccl-Zk3x9a", "180m")
     host.fill("/dev/shm/torch_123_4", "20m")
@@ -88,7 +88,7 @@ def test_found_by_an_ordinary_user_while_hosts_connect(name: str, examine: Exami
     prove(Fault(fault.check, fault.inject, says=fault.says, args=(), user="trainee"), name, examine)
 
 
-def test_what_a_job_needs_can_be_said(lab: Lab, examine: Examiner) -> None:
+def test_expectations_replace_the_usual_limits(lab: Lab, examine: Examiner) -> None:
     lab["node2"].shm("64m")
     nearly_full_tmp(lab["node2"])
     args = ("--expect", "shm_mb=32", "--expect", "disk_free_mb=20", "--expect", "disk_fail_mb=10")

@@ -78,7 +78,9 @@ def test_two_hosts_with_one_name_are_both_named(lab: Lab, examine: Examiner) -> 
     assert found["subject"] == "hostname node2"
 
 
-def test_a_loopback_name_is_no_fault_where_the_job_names_its_interface(lab: Lab, examine: Examiner) -> None:
+def test_a_loopback_name_is_not_a_fault_where_the_job_names_its_interface(
+    lab: Lab, examine: Examiner
+) -> None:
     inventory = examine.folder / "inventory.yaml"
     inventory.write_text("launch: {GLOO_SOCKET_IFNAME: eth0}\n")
     host = lab["node2"]

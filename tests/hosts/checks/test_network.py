@@ -54,7 +54,7 @@ def test_found(name: str, examine: Examiner) -> None:
     prove(FAULTS[name], name, examine)
 
 
-def test_a_few_errors_are_no_fault(lab: Lab, examine: Examiner) -> None:
+def test_a_few_errors_are_not_a_fault(lab: Lab, examine: Examiner) -> None:
     errors(900).inject(lab["node2"])
     assert_healthy(examine(*ALONE))
 
@@ -76,13 +76,13 @@ def renamed(host: Host) -> None:
 
 
 @pytest.mark.parametrize("variable", ["GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME"])
-def test_an_interface_that_one_host_lacks(variable: str, examine: Examiner) -> None:
+def test_one_host_lacks_an_interface(variable: str, examine: Examiner) -> None:
     args = inventory(examine, f"launch: {{{variable}: eth0}}\n")
     fault = Fault("interface-missing", renamed, says=(f"{variable}=eth0", "ens5"), args=args)
     prove(fault, variable, examine)
 
 
-def test_an_interface_that_no_host_has(examine: Examiner) -> None:
+def test_no_host_has_the_interface(examine: Examiner) -> None:
     outcome = examine(*inventory(examine, "launch: {GLOO_SOCKET_IFNAME: nosuch0}\n"))
     (found,) = assert_only(outcome, "interface-missing", examine.lab.names)
     assert found["subject"] == "GLOO_SOCKET_IFNAME=nosuch0"
@@ -96,6 +96,6 @@ def test_a_data_address_that_is_not_on_the_host(examine: Examiner) -> None:
     assert "198.18.0.77" in found["summary"]
 
 
-def test_a_pattern_of_names_fits_every_host(examine: Examiner) -> None:
+def test_a_pattern_of_interface_names_matches_on_every_host(examine: Examiner) -> None:
     renamed(examine.lab["node3"])
     assert_healthy(examine(*inventory(examine, "launch: {NCCL_SOCKET_IFNAME: '^lo,docker'}\n")))

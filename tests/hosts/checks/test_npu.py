@@ -175,7 +175,7 @@ def test_found(name: str, examine: NpuExaminer) -> None:
 
 
 def test_fewer_cards_than_the_inventory_says(examine: NpuExaminer) -> None:
-    """Where all hosts lack one, none is the odd one out."""
+    """If all hosts lack a card, none differs from the others."""
     rack = examine.rack
     for host in rack:
         host.drop(0)
@@ -216,7 +216,7 @@ def test_a_certificate_that_has_expired(examine: NpuExaminer) -> None:
     assert_says(found, "its certificate has expired", "ended ", "hccn_tool -i 4 -tls -g")
 
 
-def test_what_looks_odd_and_is_no_fault(examine: NpuExaminer) -> None:
+def test_odd_values_that_are_not_faults(examine: NpuExaminer) -> None:
     host = victim(examine.rack, "odd")
     host[0].tls = None
     host[1].net_health = "Init"
@@ -228,6 +228,6 @@ def test_what_looks_odd_and_is_no_fault(examine: NpuExaminer) -> None:
     assert_healthy(examine(*FULL))
 
 
-def test_memory_errors_that_cannot_be_read_are_not_called_none(examine: NpuExaminer) -> None:
+def test_unreadable_memory_errors_are_unknown_rather_than_none(examine: NpuExaminer) -> None:
     examine.rack["node2"].hang_smi("ecc")
     assert_healthy(examine(*ALONE), {"device-unhealthy"})

@@ -1,4 +1,4 @@
-"""Addresses of Ascend devices and what depends on them, each fault alone on one host of three."""
+"""Addresses of Ascend devices and their consequences, each fault alone on one host of three."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
-from tests.support.faults import ALONE, Found, assert_healthy, assert_only, mend, one_of_each, words
+from tests.support.faults import ALONE, Found, apply_remedy, assert_healthy, assert_only, one_of_each, words
 from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, assert_says, prove
 
 
@@ -83,7 +83,7 @@ def test_found(name: str, examine: NpuExaminer) -> None:
     prove(FAULTS[name], name, examine)
 
 
-def test_a_device_that_lost_what_was_set_is_mended_by_the_remedy(examine: NpuExaminer) -> None:
+def test_the_remedy_fixes_a_device_that_lost_its_settings(examine: NpuExaminer) -> None:
     rack = examine.rack
     npu = rack["node3"][3]
     fine = npu.address
@@ -96,20 +96,20 @@ def test_a_device_that_lost_what_was_set_is_mended_by_the_remedy(examine: NpuExa
         r"-ip -s address 10\.20\.3\.13 netmask 255\.255\.0\.0",
     )
     for each in found:
-        mend(rack.lab, each)
+        apply_remedy(rack.lab, each)
     assert npu.address == fine
     assert rack.setters == (("node3", "-i 3 -cfg recovery"),)
     npu.host.forget_calls()
     assert_healthy(examine(*ALONE))
 
 
-def test_what_the_file_leaves_out_is_no_fault(examine: NpuExaminer) -> None:
+def test_settings_that_the_file_leaves_out_are_not_a_fault(examine: NpuExaminer) -> None:
     host = examine.rack["node2"]
     host.configure(3, address=None, netmask=None, gateway=None, netdetect=None)
     assert_healthy(examine(*ALONE))
 
 
-def test_two_hosts_have_one_address(examine: NpuExaminer) -> None:
+def test_two_hosts_share_one_address(examine: NpuExaminer) -> None:
     rack = examine.rack
     rack["node3"][2].address = rack["node1"][2].address
     found = assert_only(examine(), "device-ip-duplicate", ["node3"], devices=[("node3", 2)])
@@ -117,7 +117,7 @@ def test_two_hosts_have_one_address(examine: NpuExaminer) -> None:
     assert [each["confidence"] for each in found] == ["strong"]
 
 
-def test_outside_of_the_segment_without_gateways(examine: NpuExaminer) -> None:
+def test_an_address_outside_the_segment_without_gateways(examine: NpuExaminer) -> None:
     rack = examine.rack
     for host in rack:
         for npu in host:

@@ -1,4 +1,4 @@
-"""NPU to NPU over the fabric: who is blamed, and who is not, when pings get lost although links are up."""
+"""NPU to NPU over the fabric: which devices are blamed when pings get lost although links are up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
 
 
 def cut_off(rack: Rack, host: NpuHost, *devices: int) -> None:
-    """Nobody's pings get through, but the switch still answers the device's own check."""
+    """No pings pass in either direction, but the switch still answers the device's own check."""
     for device in devices:
         host[device].net_health = "Success"
         rack.cut(host[device])
@@ -27,7 +27,7 @@ def pinged(host: NpuHost) -> bool:
     return any(" -ping " in call for call in host.calls)
 
 
-def test_one_device_is_cut_from_all(examine: NpuExaminer) -> None:
+def test_one_device_is_cut_off_from_all_others(examine: NpuExaminer) -> None:
     host = victim(examine.rack, "one device")
     cut_off(examine.rack, host, 2)
     name = host.host.name
@@ -41,8 +41,8 @@ def test_one_device_is_cut_from_all(examine: NpuExaminer) -> None:
     )
 
 
-def test_the_device_has_noticed_itself(examine: NpuExaminer) -> None:
-    """Then that is the cause, and the pings are what follows."""
+def test_a_device_that_reports_its_broken_network_is_the_cause(examine: NpuExaminer) -> None:
+    """Its report is the cause, and the lost pings are the consequence."""
     host = victim(examine.rack, "noticed")
     examine.rack.cut(host[2])
     name = host.host.name
@@ -60,7 +60,7 @@ def test_a_host_is_cut_on_all_rails(examine: NpuExaminer) -> None:
     assert_says([found], "devices 0-7 cannot be reached", "32 of 48 pings", "their links are UP")
 
 
-def test_a_whole_rail_is_nobodys_fault(examine: NpuExaminer) -> None:
+def test_a_whole_dead_rail_blames_no_host(examine: NpuExaminer) -> None:
     rack = examine.rack
     for host in rack:
         cut_off(rack, host, 5)
@@ -74,7 +74,7 @@ def test_a_whole_rail_is_nobodys_fault(examine: NpuExaminer) -> None:
     assert (outcome.code, outcome.report["verdict"]) == (1, "faulty")
 
 
-def test_a_switch_that_is_dead_is_nobodys_fault(examine: NpuExaminer) -> None:
+def test_a_dead_switch_blames_no_host(examine: NpuExaminer) -> None:
     """It does not answer the devices' own checks either."""
     examine.rack.cut_rail(5)
     outcome = examine(*FABRIC)
@@ -84,7 +84,7 @@ def test_a_switch_that_is_dead_is_nobodys_fault(examine: NpuExaminer) -> None:
     assert outcome.hosts("healthy") == set(examine.rack.lab.names)
 
 
-def test_a_pair_is_not_decided(examine: NpuExaminer) -> None:
+def test_both_devices_of_a_cut_pair_are_suspects(examine: NpuExaminer) -> None:
     rack = examine.rack
     rack.cut(rack["node1"][4], rack["node3"][4])
     seats = [("node1", 4), ("node3", 4)]
@@ -93,7 +93,7 @@ def test_a_pair_is_not_decided(examine: NpuExaminer) -> None:
     assert_says([found], r"node\[1,3\] cannot reach each other's device 4.*undecided", "2 of 6 pings")
 
 
-def test_lossy(examine: NpuExaminer) -> None:
+def test_a_device_that_loses_packets(examine: NpuExaminer) -> None:
     host = victim(examine.rack, "lossy")
     host[6].says(
         "ping",
@@ -105,7 +105,7 @@ def test_lossy(examine: NpuExaminer) -> None:
     assert_says(found, "pings to and from device 6 lose packets", "lost packets", "33.33% packet loss")
 
 
-def test_devices_at_work_are_not_pinged(examine: NpuExaminer) -> None:
+def test_busy_devices_are_not_pinged(examine: NpuExaminer) -> None:
     rack = examine.rack
     host = victim(rack, "at work")
     host[1].processes(("python", 4711, 30000))
@@ -121,7 +121,7 @@ def test_devices_at_work_are_not_pinged(examine: NpuExaminer) -> None:
     assert not [call for each in rack for call in each.calls if f"address {address} " in f"{call} "]
 
 
-def test_devices_at_work_are_pinged_when_asked_for(examine: NpuExaminer) -> None:
+def test_busy_devices_are_pinged_on_request(examine: NpuExaminer) -> None:
     rack = examine.rack
     host = victim(rack, "at work")
     host[1].processes(("python", 4711, 30000))
@@ -135,7 +135,7 @@ def test_devices_at_work_are_pinged_when_asked_for(examine: NpuExaminer) -> None
     assert {place["device"] for place in blamed["device-unreachable"]["where"]} == {7}
 
 
-def test_one_host_alone_pings_nobody(examine: NpuExaminer) -> None:
+def test_a_single_host_pings_no_device(examine: NpuExaminer) -> None:
     cut_off(examine.rack, examine.rack["node2"], 3)
     assert_healthy(examine(*FABRIC, hosts="node2"))
     assert not any(pinged(host) for host in examine.rack)
@@ -167,25 +167,25 @@ def test_devices_that_the_job_does_not_use_are_not_pinged(examine: NpuExaminer) 
     assert not [call for each in examine.rack for call in each.calls if call.startswith("-i 7 -ping")]
 
 
-def test_the_evidence_is_what_the_ping_said(examine: NpuExaminer) -> None:
+def test_the_output_of_the_ping_is_the_evidence(examine: NpuExaminer) -> None:
     examine.rack.cut(examine.rack["node1"][4], examine.rack["node3"][4])
     (found,) = examine(*FABRIC).trouble
     assert_says([found], "100.00% packet loss")
 
 
 def route(rack: Rack, host: NpuHost) -> None:
-    """A host in a segment of its own, which a switch joins with that of the others."""
+    """Put a host into its own segment, which a switch connects with that of the others."""
     rack.router("10.40.0.1")
     for npu in host:
         npu.address, npu.gateway, npu.detect = f"10.40.0.{10 + npu.device}", "10.40.0.1", "10.40.0.1"
 
 
-def test_segments_that_are_joined(examine: NpuExaminer) -> None:
+def test_routed_segments_are_healthy(examine: NpuExaminer) -> None:
     route(examine.rack, examine.rack["node3"])
     assert_healthy(examine(*FABRIC))
 
 
-def test_no_gateway_where_segments_are_joined(examine: NpuExaminer) -> None:
+def test_a_gateway_is_missing_where_segments_are_routed(examine: NpuExaminer) -> None:
     rack = examine.rack
     route(rack, rack["node3"])
     rack["node3"][6].gateway = None

@@ -40,13 +40,13 @@ def racks() -> Iterator[Callable[[str], Rack]]:
 def fitted(racks: Callable[[str], Rack], tmp_path: Path) -> Fitted:
     """Healthy hosts of a product."""
 
-    def mended(product: str) -> NpuExaminer:
+    def healthy_again(product: str) -> NpuExaminer:
         rack = racks(product)
         rack.lab.reset()
         rack.reset()
         return NpuExaminer(rack, tmp_path)
 
-    return mended
+    return healthy_again
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,14 @@ def test_found(name: str, fitted: Fitted) -> None:
     prove(fault, name, fitted(product))
 
 
-def test_one_port_of_several_may_be_down(fitted: Fitted) -> None:
+def test_one_of_several_ports_may_be_down(fitted: Fitted) -> None:
     examine = fitted(A950)
     examine.rack["node2"][3].link_up = False
     assert_healthy(examine(*ALONE))
 
 
 def test_one_segment_for_all_rails(fitted: Fitted) -> None:
-    """Nobody can tell who is wrong: all are suspects."""
+    """It is undecided which device is wrong: all are suspects."""
     examine = fitted(TRAINING)
     for host in examine.rack:
         for npu in host:
@@ -186,8 +186,8 @@ def test_one_segment_for_all_rails(fitted: Fitted) -> None:
     assert found["confidence"] == "suspect"
 
 
-def test_a_training_server_needs_addresses_even_alone(fitted: Fitted) -> None:
-    """Its rank tables ask for them; a server of another product does without."""
+def test_a_single_training_server_needs_addresses(fitted: Fitted) -> None:
+    """Its rank tables need them; a server of another product does not."""
     examine = fitted(TRAINING)
     without_addresses(examine.rack["node2"])
     outcome = examine(*ALONE, hosts="node2")
@@ -201,7 +201,7 @@ def test_the_remedy_names_the_die(fitted: Fitted) -> None:
     assert_says([found], "npu-smi set -t reset -i 6 -c 1")
 
 
-def test_products_side_by_side(make_lab: Callable[..., Lab], tmp_path: Path) -> None:
-    """They are compared among themselves."""
+def test_hosts_of_different_products(make_lab: Callable[..., Lab], tmp_path: Path) -> None:
+    """Hosts are compared only with hosts of their product."""
     rack = fit_npus(make_lab(4), {f"node{n}": TRAINING if n < 3 else "atlas-a2" for n in range(1, 5)})
     assert_healthy(NpuExaminer(rack, tmp_path)(*ALONE, hosts="node[1-4]"))

@@ -1,4 +1,4 @@
-"""hccn_tool and npu-smi as they are met: busy, hung, not there, not for everybody. No host is blamed."""
+"""hccn_tool and npu-smi in every condition: busy, hung, missing, only for root. No host is blamed."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
     return NpuExaminer(rack, tmp_path)
 
 
-def untold(outcome: Outcome, host: str) -> dict[str, str]:
-    """Check -> why it could not decide on this host."""
+def undecided_on(outcome: Outcome, host: str) -> dict[str, str]:
+    """Check -> the reason why it could not decide on this host."""
     found = outcome.report["findings"]
     return {f["check"]: f["summary"] for f in found if f["status"] == "unknown" and host in f["hosts"]}
 
@@ -57,8 +57,8 @@ HUNG_ONCE = NpuFault(
 )
 
 
-def test_somebody_else_uses_the_tool_for_a_while(examine: NpuExaminer) -> None:
-    """For two seconds from the first call that was turned away."""
+def test_another_process_uses_the_tool_for_a_while(examine: NpuExaminer) -> None:
+    """For two seconds after the first refused call."""
 
     def free() -> None:
         host.host.await_that(lambda: bool(host.refused), "call")
@@ -76,16 +76,16 @@ def test_somebody_else_uses_the_tool_for_a_while(examine: NpuExaminer) -> None:
 
 
 def test_a_query_hangs_on_one_device(examine: NpuExaminer) -> None:
-    """Everything else is known of this one, and a fault of another is found by that very query."""
+    """Everything else is known about this device, and the same query finds a fault of another one."""
     name = "one query hangs"
     host = victim(examine.rack, name).host.name
     outcome = prove(HUNG_ONCE, name, examine)
     why = "device 3: hccn_tool did not answer within 4 s"
-    assert untold(outcome, host) == {"device-tls-mismatch": why}
+    assert undecided_on(outcome, host) == {"device-tls-mismatch": why}
 
 
 def test_tools_that_never_answer(examine: NpuExaminer) -> None:
-    """One is busy for ever, one hangs and is deaf, one is npu-smi: each costs what it tells, and no more."""
+    """One is busy, one hangs and ignores signals, one is npu-smi: each loses only its own answers."""
     rack = examine.rack
     busy, deaf, smi = (rack[name] for name in rack.lab.names)
     before = {host.host.name: host.host.snapshot() for host in rack}
@@ -93,7 +93,7 @@ def test_tools_that_never_answer(examine: NpuExaminer) -> None:
     deaf.hang(deaf=True)
     smi.hang_smi()
     outcome = examine(*FABRIC)
-    told = {host.host.name: untold(outcome, host.host.name) for host in rack}
+    told = {host.host.name: undecided_on(outcome, host.host.name) for host in rack}
     assert_healthy(outcome, OF_HCCN | OF_SMI)
     assert told["node1"].keys() - {"device-unreachable"} == OF_HCCN - {"device-unreachable"}
     assert told["node2"].keys() - {"device-unreachable"} == OF_HCCN - {"device-unreachable"}
@@ -109,32 +109,32 @@ def test_tools_that_never_answer(examine: NpuExaminer) -> None:
         host.await_that(lambda host=host: not host.leftovers(before[host.name]), "clean end")  # type: ignore[misc]
 
 
-def test_what_is_not_installed(examine: NpuExaminer) -> None:
+def test_tools_that_are_not_installed(examine: NpuExaminer) -> None:
     rack = examine.rack
     rack["node1"].without_tool()
     rack["node2"].do("rm /etc/hccn.conf")
     rack["node3"].without_smi()
     outcome = examine(*FABRIC)
     assert_healthy(outcome, OF_HCCN | OF_SMI)
-    assert {name: set(untold(outcome, name)) for name in rack.lab.names} == {
+    assert {name: set(undecided_on(outcome, name)) for name in rack.lab.names} == {
         "node1": OF_HCCN,
-        "node2": OF_THE_FILE | {"device-unreachable"},  # nobody is left to be pinged
-        "node3": OF_SMI | {"device-unreachable"},  # whether it is at work is not known
+        "node2": OF_THE_FILE | {"device-unreachable"},  # no device is left to be pinged
+        "node3": OF_SMI | {"device-unreachable"},  # whether it is busy is not known
     }
-    told = untold(outcome, "node1") | untold(outcome, "node3")
+    told = undecided_on(outcome, "node1") | undecided_on(outcome, "node3")
     assert all(why.endswith(": its command is not installed there") for why in told.values())
-    assert untold(outcome, "node2") == {
+    assert undecided_on(outcome, "node2") == {
         "device-ip-not-applied": "hccn-conf: /etc/hccn.conf is not there",
         "device-unreachable": "npu-pings: none of its NPUs had another host's to ping",
     }
 
 
-def test_an_ordinary_user(examine: NpuExaminer) -> None:
+def test_what_an_ordinary_user_cannot_read_is_unknown(examine: NpuExaminer) -> None:
     outcome = examine(*FABRIC, user="trainee")
     assert_healthy(outcome, OF_HCCN | OF_ROOT)
     assert not [call for host in examine.rack for call in host.calls if not call.startswith("npu-smi")]
     for name in examine.rack.lab.names:
-        assert all("needs root (--sudo uses sudo -n)" in why for why in untold(outcome, name).values())
+        assert all("needs root (--sudo uses sudo -n)" in why for why in undecided_on(outcome, name).values())
 
 
 def test_an_ordinary_user_finds_what_needs_no_root(examine: NpuExaminer) -> None:
@@ -147,7 +147,7 @@ def test_an_ordinary_user_finds_what_needs_no_root(examine: NpuExaminer) -> None
     assert outcome.code == 1
 
 
-def test_sudo(examine: NpuExaminer) -> None:
+def test_sudo_reads_what_needs_root(examine: NpuExaminer) -> None:
     for host in examine.rack.lab:
         host.grant_sudo()
     assert_healthy(examine("--sudo", user="trainee"))

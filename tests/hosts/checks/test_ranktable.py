@@ -1,4 +1,4 @@
-"""Rank tables held against the hosts of a lab: those that are named in them, and those that hold them."""
+"""Rank tables compared with the hosts of a lab: those that they name, and those that have a copy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def given(examine: NpuExaminer, text: str) -> tuple[str, str]:
 
 
 def test_the_table_names_the_hosts(examine: NpuExaminer) -> None:
-    """By name or by address; one that is sound is said nothing of."""
+    """By name or by address; a valid table is not mentioned."""
     text = sound(examine.rack).replace('"node2"', f'"{examine.rack["node2"].host.address}"')
     outcome = examine(*given(examine, text), hosts="")
     assert_healthy(outcome)
@@ -103,7 +103,7 @@ WRONG: dict[str, tuple[Callable[[Document], None], str, list[int], tuple[str, ..
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_not_what_the_host_has(name: str, examine: NpuExaminer) -> None:
+def test_entries_that_do_not_match_the_host(name: str, examine: NpuExaminer) -> None:
     change, host, devices, says = WRONG[name]
     document = json.loads(sound(examine.rack))
     change(document)
@@ -112,7 +112,7 @@ def test_not_what_the_host_has(name: str, examine: NpuExaminer) -> None:
     assert_says(assert_only(outcome, "rank-table-devices", [host], devices=seats), *says)
 
 
-def test_an_address_that_was_lost_is_the_cause(examine: NpuExaminer) -> None:
+def test_a_lost_address_is_the_cause(examine: NpuExaminer) -> None:
     text = sound(examine.rack)
     npu = examine.rack["node3"][6]
     planned = npu.address
@@ -123,7 +123,7 @@ def test_an_address_that_was_lost_is_the_cause(examine: NpuExaminer) -> None:
     assert "rank-table-devices" in {found["check"] for found in outcome.trouble}
 
 
-def test_a_host_that_is_not_in_the_table(examine: NpuExaminer) -> None:
+def test_a_host_is_not_in_the_table(examine: NpuExaminer) -> None:
     document = json.loads(sound(examine.rack))
     del document["server_list"][2]
     document["server_count"] = "2"
@@ -142,7 +142,7 @@ def test_a_board_of_another_architecture(examine: NpuExaminer) -> None:
 
 
 def test_a_trailing_comma(examine: NpuExaminer) -> None:
-    """The table is understood all the same: its hosts are examined."""
+    """The table is still understood: its hosts are examined."""
     text = sound(examine.rack).replace('"status": "completed"', '"status": "completed",')
     line = text[: text.index('"completed"')].count("\n") + 1
     column = text.splitlines()[line - 1].rindex(",") + 1
@@ -155,7 +155,7 @@ def test_a_trailing_comma(examine: NpuExaminer) -> None:
     assert all("-i 7 -link -g" in host.calls for host in examine.rack)
 
 
-def test_hosts_that_are_named_have_the_ranks_of_the_table(examine: NpuExaminer) -> None:
+def test_named_hosts_get_their_ranks_from_the_table(examine: NpuExaminer) -> None:
     document = json.loads(sound(examine.rack))
     for server, host in zip(document["server_list"], examine.rack.lab, strict=True):
         server["server_id"] = host.address
@@ -168,18 +168,18 @@ def test_hosts_that_are_named_have_the_ranks_of_the_table(examine: NpuExaminer) 
     assert "3 hosts · 12 ranks (4 a host, rank table)" in outcome.text
 
 
-def test_the_remedy_keeps_the_form(examine: NpuExaminer) -> None:
+def test_the_remedy_keeps_the_format_of_the_table(examine: NpuExaminer) -> None:
     text = sound(examine.rack, "legacy").replace("10.20.2.13", "10.20.2.99")
     (found,) = examine(*given(examine, text), hosts="").trouble
     assert (found["check"], found["hosts"]) == ("rank-table-devices", ["node2"])
     assert_says([found], "ranktable make .* --format legacy")
 
 
-# Where the launch says that the table lies.
+# Tables at the path that the launch names.
 
 
 def launched(examine: NpuExaminer, *without: str, **other: str) -> tuple[str, str]:
-    """Put the table on all hosts, but for those `without` and those that have another."""
+    """Put the table on all hosts, except those in `without` and those that have another."""
     for host in examine.rack.lab:
         if host.name not in without:
             host.write(ON_HOSTS, other.get(host.name, sound(examine.rack)))
@@ -192,13 +192,13 @@ def test_the_same_table_everywhere(examine: NpuExaminer) -> None:
     assert_healthy(examine(*launched(examine)))
 
 
-def test_no_table_on_one_host(examine: NpuExaminer) -> None:
+def test_one_host_lacks_the_table(examine: NpuExaminer) -> None:
     outcome = examine(*launched(examine, "node3"))
     found = assert_only(outcome, "rank-table-differs", ["node3"])
     assert_says(found, "there is no such file", f"{ON_HOSTS} on every host", f"ls -l {ON_HOSTS}")
 
 
-def test_another_table_on_one_host(examine: NpuExaminer) -> None:
+def test_one_host_has_another_table(examine: NpuExaminer) -> None:
     old = sound(examine.rack).replace("10.20.1.15", "10.20.1.99")
     outcome = examine(*launched(examine, node2=old))
     found = assert_only(outcome, "rank-table-differs", ["node2"])
@@ -206,7 +206,7 @@ def test_another_table_on_one_host(examine: NpuExaminer) -> None:
 
 
 def test_the_same_wrong_table_everywhere(examine: NpuExaminer) -> None:
-    """No copy is the odd one out, and the host that it is wrong about is named."""
+    """No copy differs from the others, and the host with the wrong entry is named."""
     wrong = sound(examine.rack).replace("10.20.1.15", "10.20.1.99")
     names = dict.fromkeys(examine.rack.lab.names, wrong)
     found = assert_only(

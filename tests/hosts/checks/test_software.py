@@ -27,7 +27,7 @@ NO_AGE = (*ALONE, "--expect", "leftover_minutes=0")
 
 
 def package(name: str, version: str, host: Host) -> None:
-    """Metadata as pip leaves it; that is all that is looked at."""
+    """Write metadata as pip does; nothing else of a package is read."""
     host.write(f"{PACKAGES}/{name}-{version}.dist-info/METADATA", f"Name: {name}\nVersion: {version}\n")
 
 
@@ -94,7 +94,7 @@ def test_found(name: str, examine: Examiner) -> None:
     prove(FAULTS[name], name, examine)
 
 
-def test_half_against_half_is_undecided(lab: Lab, examine: Examiner) -> None:
+def test_a_tie_between_two_halves_is_undecided(lab: Lab, examine: Examiner) -> None:
     for name in ("node2", "node4"):
         lab[name].write("/etc/os-release", 'PRETTY_NAME="openEuler 22.03 LTS"\n')
     (found,) = assert_only(examine(*ALONE), "version-drift", lab.names, "warn")
@@ -121,7 +121,7 @@ def test_torch_is_missing(expected: str, version: str | None, lab: Lab, examine:
     assert found["subject"].startswith("/usr/bin/python3")
 
 
-def test_nobody_expects_torch(lab: Lab, examine: Examiner) -> None:
+def test_any_version_of_torch_passes_without_an_expectation(lab: Lab, examine: Examiner) -> None:
     for host in lab:
         package("torch", "2.1.2", host)
     assert_healthy(examine(*ALONE))
@@ -159,7 +159,7 @@ def test_kernel_log_is_read_for_a_day_and_for_faults_of_the_host(lab: Lab, exami
     assert_healthy(examine(*ALONE))
 
 
-def test_kernel_log_says_when(lab: Lab, examine: Examiner) -> None:
+def test_kernel_log_evidence_has_its_age(lab: Lab, examine: Examiner) -> None:
     lab["node4"].shadow("/proc/uptime", f"{2 * DAY}.00 9.00\n")
     lab["node4"].kernel_log(XID.format(9, 79) + XID.format(2 * DAY - 7200, 79))
     (found,) = assert_only(examine(*ALONE), "kernel-log", ["node4"], "warn")

@@ -1,4 +1,4 @@
-"""`doctor ranktable make` on a lab: the live devices and nothing else, or no table at all."""
+"""`doctor ranktable make` on a lab: a table of exactly the live devices, or no table at all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOARD = {"x86_64": "0x0000", "aarch64": "0x0020"}
 
 
 def doctor(rack: Rack, *args: str, code: int = 0) -> str:
-    """What `doctor ranktable ARGS` says; nothing was set on any host."""
+    """The output of `doctor ranktable ARGS`; asserts that nothing was changed on any host."""
     done = rack.lab.doctor("ranktable", *args)
     assert done.returncode == code, done.stdout + done.stderr
     assert not rack.setters
@@ -26,7 +26,7 @@ def doctor(rack: Rack, *args: str, code: int = 0) -> str:
 
 
 def made(rack: Rack, path: Path, *args: str) -> Any:
-    """The table that is made; it is made twice, and both ways to check it find it clean."""
+    """Make the table, twice; both ways to check it find no flaw."""
     texts = []
     for _ in range(2):
         doctor(rack, "make", ALL, "--output", str(path), *args)
@@ -43,7 +43,7 @@ def live(rack: Rack) -> list[tuple[str, int, str | None]]:
     return [(each.host.address, npu.device, npu.address) for each in rack for npu in each]
 
 
-def test_form_1_0(rack: Rack, tmp_path: Path) -> None:
+def test_a_table_in_form_1_0(rack: Rack, tmp_path: Path) -> None:
     table = made(rack, tmp_path / "hccl.json")
     ranks = [(server["server_id"], one) for server in table["server_list"] for one in server["device"]]
     assert [(id, int(one["device_id"]), one["device_ip"]) for id, one in ranks] == live(rack)
@@ -51,7 +51,7 @@ def test_form_1_0(rack: Rack, tmp_path: Path) -> None:
     assert (table["version"], table["server_count"], table["status"]) == ("1.0", "3", "completed")
 
 
-def test_legacy(rack: Rack, tmp_path: Path) -> None:
+def test_a_table_in_the_legacy_form(rack: Rack, tmp_path: Path) -> None:
     table = made(rack, tmp_path / "hccl.json", "--format", "legacy")
     (group,) = table["group_list"]
     ranks = [(one["server_id"], one["devices"][0]) for one in group["instance_list"]]
@@ -112,8 +112,8 @@ def test_refused_where_the_tool_cannot_be_asked(rack: Rack, tmp_path: Path) -> N
     assert not path.exists()
 
 
-def test_a_host_alone_whose_devices_have_no_addresses(rack: Rack, tmp_path: Path) -> None:
-    """They need none there: a warning, and a table without addresses that is sound."""
+def test_a_single_host_whose_devices_have_no_addresses(rack: Rack, tmp_path: Path) -> None:
+    """They do not need addresses: a warning, and a valid table without addresses."""
     for npu in rack["node2"]:
         npu.address = None
     path = tmp_path / "hccl.json"

@@ -1,4 +1,4 @@
-"""`examples/shell/launch.sh` on real hosts: it trains where it may, and not where it may not."""
+"""`examples/shell/launch.sh` on real hosts: it trains on healthy hosts only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Launch = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def launch(lab: Lab, tmp_path: Path) -> Launch:
-    """`launch(need, argument...)` on the controller, of a training that lies on every host."""
+    """`launch(need, argument...)` on the controller, for a training script that is on every host."""
     for host in lab:
         host.write("/srv/train.py", TRAIN)
     desk = tmp_path / "desk"
@@ -61,7 +61,7 @@ def launch(lab: Lab, tmp_path: Path) -> Launch:
     return start
 
 
-def test_it_trains_on_the_hosts_that_are_fit(launch: Launch, lab: Lab, tmp_path: Path) -> None:
+def test_it_trains_on_the_healthy_hosts(launch: Launch, lab: Lab, tmp_path: Path) -> None:
     """The head is faulty, and one host more than is needed is healthy."""
     lab["node1"].shm("16m")
     ran = launch(2)

@@ -18,13 +18,13 @@ TRAIN = "echo trained on $SLURMD_NODENAME with $MASTER_ADDR"
 
 
 @pytest.mark.parametrize("script", sorted(EXAMPLES.iterdir()), ids=lambda path: path.name)
-def test_a_shell_reads_it(script: Path) -> None:
+def test_a_shell_can_parse_it(script: Path) -> None:
     shell = script.read_text().partition("\n")[0].removeprefix("#!")
     assert subprocess.run([shell, "-n", str(script)], capture_output=True).stderr == b""
 
 
 @pytest.mark.parametrize("script", ["prolog.sh", "healthcheck.sh"])
-def test_one_host_is_judged_without_a_word(script: str, slurm: Slurm) -> None:
+def test_a_healthy_node_prints_nothing_and_a_sick_one_is_drained(script: str, slurm: Slurm) -> None:
     """slurmd runs both as root on the node; a healthy one goes on, a sick one is drained."""
     host = slurm.lab["node2"]
     host.do(
@@ -57,7 +57,7 @@ def state(slurm: Slurm) -> str:
 @pytest.mark.long
 @pytest.mark.parametrize(("script", "need"), [("nvidia.sbatch", 3), ("ascend.sbatch", 4)])
 def test_a_job_trains_where_it_is_healthy(script: str, need: int, slurm: Slurm) -> None:
-    """On hosts without devices: what the examples name by variables is gloo here."""
+    """On hosts without devices: the backend that the examples set by variables is gloo here."""
     if need < 4:
         slurm.lab["node1"].shm("16m")
     body = (EXAMPLES / script).read_text().partition("\n")[2]

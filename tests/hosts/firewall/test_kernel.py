@@ -146,7 +146,7 @@ class Lab:
                 self.host.run(f"{word}-legacy-restore", text=empty)
 
     def ruleset(self) -> Ruleset:
-        """What the tools print, read exactly as it would be read from a real host."""
+        """The rule set that the tools print, read exactly as from a real host."""
         saves = parse_iptables_save(self.host.run("iptables-nft-save"), "ip")
         saves += parse_iptables_save(self.host.run("ip6tables-nft-save"), "ip6")
         saves += parse_iptables_save(self.host.run("iptables-legacy-save"), "ip")
@@ -192,7 +192,7 @@ WITHIN = [(HOST, HOST, port) for port in PORTS]
 
 
 def compare(lab: Lab) -> list[Action]:
-    """Compare every decision with what really happened; all that is decided has to be so."""
+    """Compare every decision with the real connections; every definite decision must be right."""
     rules = lab.ruleset()
     actions: list[Action] = []
     for side, attempts in ((lab.peer, INBOUND), (lab.host, OUTBOUND + WITHIN)):
@@ -228,7 +228,7 @@ RESTORE = {
 
 
 def recorded() -> list[str]:
-    """Samples by name; where a save is there, nft's JSON shows the same tables and is not loaded."""
+    """Samples by name; if there is a save, nft's JSON shows the same tables and is not loaded."""
     return sorted(
         {path.name.split(".")[0] for path in SAMPLES.iterdir() if path.is_file() and path.suffix != ".md"}
     )

@@ -1,4 +1,4 @@
-"""Hosts with emulated NVIDIA GPUs: what nvidia-smi answers, sick GPUs, no driver, and how all is put back."""
+"""Hosts with emulated NVIDIA GPUs: answers of nvidia-smi, faulty GPUs, no driver, and resetting it all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def query(host: GpuHost, fields: str, form: str = "csv,noheader") -> list[list[s
     return [list(row) for row in csv.reader(lines, skipinitialspace=True)]
 
 
-# As on paper: the same layout as real output.
+# The same layout as real output.
 
 
 def header(name: str) -> str:
@@ -89,7 +89,7 @@ def test_the_table_is_rectangular(gpus: Gpus) -> None:
 # Queries.
 
 
-def test_fields_come_as_asked(gpus: Gpus) -> None:
+def test_fields_are_printed_in_the_order_of_the_query(gpus: Gpus) -> None:
     host = gpus["node1"]
     fields = ",".join(says.FIELDS)
     rows = query(host, fields, "csv,noheader,nounits")
@@ -102,7 +102,7 @@ def test_fields_come_as_asked(gpus: Gpus) -> None:
     assert host.calls[0].startswith("--query-gpu=index,")
 
 
-def test_a_field_that_is_none(gpus: Gpus) -> None:
+def test_an_unknown_field_is_refused(gpus: Gpus) -> None:
     host = gpus["node1"]
     refused = (2, 'Field "gpu.colour" is not a valid field to query.\n\n')
     assert smi(host, "--query-gpu=index,gpu.colour --format=csv") == refused
@@ -205,12 +205,12 @@ def test_it_hangs(gpus: Gpus, hang: str, hangs: str) -> None:
     assert hang == "all" or smi(host, "nvlink --status")[0] == 0
 
 
-def test_changes_are_noted(gpus: Gpus) -> None:
+def test_calls_that_change_something_are_recorded(gpus: Gpus) -> None:
     assert smi(gpus["node1"], "--gpu-reset -i 0")[0] == 0
     assert gpus.setters == (("node1", "--gpu-reset -i 0"),)
 
 
-def test_a_host_that_was_booted_is_fitted_again(gpus: Gpus) -> None:
+def test_a_rebooted_host_gets_its_emulators_again(gpus: Gpus) -> None:
     host = gpus["node1"]
     host[0].ecc(1)
     host.host.do("rm /usr/bin/nvidia-smi")

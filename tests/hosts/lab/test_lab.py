@@ -1,4 +1,4 @@
-"""The lab itself: hosts that are there, healthy, apart, breakable, mendable, and gone in the end."""
+"""The lab itself: its hosts exist, are healthy and separate, can be broken and reset, and leave nothing."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def answers(source: Host, target: Host, port: int = PORT) -> bool:
 
 
 def dial(lab: Lab, host: str = "node1", seconds: int = 8) -> str:
-    """What ssh says when it cannot get in."""
+    """The error of ssh when it cannot log in."""
     client = ["ssh", "-F", str(lab.ssh_config), "-o", f"ConnectTimeout={seconds}", host, "echo in"]
     done = lab.run(client)
     assert done.returncode == 255, done.stdout
     return done.stderr
 
 
-def test_missing_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_says_what_the_lab_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert missing() == "the lab needs root"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -45,13 +45,13 @@ def test_missing_names_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert missing() == "the lab needs the program 'no-such-program'"
 
 
-# There, and healthy.
+# Hosts exist and are healthy.
 
 
 @pytest.mark.parametrize(
     ("user", "uid", "home"), [("root", "0", "/root"), ("trainee", "4001", "/home/trainee")]
 )
-def test_everybody_logs_in_everywhere(lab: Lab, user: str, uid: str, home: str) -> None:
+def test_every_user_logs_in_on_every_host(lab: Lab, user: str, uid: str, home: str) -> None:
     client = ["ssh", "-F", str(lab.ssh_config), "-l", user]
     sessions = [lab.popen([*client, host.name, "hostname; id -u; pwd"]) for host in lab]
     for host, session in zip(lab, sessions, strict=True):
@@ -79,7 +79,7 @@ def test_nothing_leaves_the_machine(lab: Lab) -> None:
         assert "dev eth0" not in namespace.stdout.replace("via 198.18.0.1 dev eth0", "")
 
 
-def test_a_host_at_rest_shows_nothing(lab: Lab) -> None:
+def test_an_idle_host_runs_only_sshd(lab: Lab) -> None:
     host = lab["node1"]
     seen = host.snapshot()
     assert not seen.processes
@@ -214,7 +214,7 @@ def test_firewall_closes_a_port(lab: Lab, program: str, close: Callable[[Host], 
 
 
 @pytest.mark.parametrize("program", ["ufw", "firewalld"])
-def test_firewall_leaves_ssh_and_what_it_is_told_to(lab: Lab, program: str) -> None:
+def test_firewall_leaves_ssh_and_allowed_ports_open(lab: Lab, program: str) -> None:
     if without(program):
         pytest.skip(f"needs {program}")
     server, client = lab["node1"], lab["node2"]
@@ -244,7 +244,7 @@ def test_firewall_leaves_ssh_and_what_it_is_told_to(lab: Lab, program: str) -> N
     ],
     ids=["refused", "off", "unplugged", "auth", "key", "shell"],
 )
-def test_ssh_fails_by_its_own_words(lab: Lab, fault: Callable[[Host], None], says: str) -> None:
+def test_ssh_prints_its_own_error(lab: Lab, fault: Callable[[Host], None], says: str) -> None:
     fault(lab["node1"])
     assert says in dial(lab)
     lab.reset()
@@ -262,7 +262,7 @@ def test_ssh_times_out(lab: Lab, fault: Callable[[Host], None]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["silent", "flood", "stall"])
-def test_shell_never_ends_but_leaves_with_the_connection(lab: Lab, kind: str) -> None:
+def test_a_shell_that_hangs_ends_with_its_connection(lab: Lab, kind: str) -> None:
     host = lab["node1"]
     host.shell(kind, after=3)
     before = host.snapshot()
@@ -283,7 +283,7 @@ def test_shell_cuts_the_connection(lab: Lab) -> None:
     assert (done.stdout, done.returncode) == ("1234567", 255)
 
 
-def test_shell_talks_before_it_works(lab: Lab) -> None:
+def test_a_shell_prints_a_banner_before_its_output(lab: Lab) -> None:
     lab["node1"].shell("garbage")
     done = lab.ssh("node1", "echo in")
     assert "Authorised use only" in done.stdout
@@ -299,7 +299,7 @@ def test_sshd_takes_options(lab: Lab) -> None:
 # Nothing left.
 
 
-def test_leftovers_are_seen(lab: Lab) -> None:
+def test_leftovers_are_listed(lab: Lab) -> None:
     host = lab["node1"]
     before = host.snapshot()
     assert not host.leftovers(before)
@@ -311,7 +311,7 @@ def test_leftovers_are_seen(lab: Lab) -> None:
     assert found.ports == {PORT}
 
 
-def test_closed_lab_is_gone(make_lab: Callable[..., Lab]) -> None:
+def test_a_closed_lab_leaves_nothing(make_lab: Callable[..., Lab]) -> None:
     lab = make_lab(2, names=["a", "b"])
     lab["a"].spawn(["sleep", "1000"])
     running, directory = lab.popen(["sleep", "1000"]), lab.directory
@@ -324,7 +324,7 @@ def test_closed_lab_is_gone(make_lab: Callable[..., Lab]) -> None:
 
 
 @pytest.mark.usefixtures("make_lab")
-def test_killed_lab_is_swept() -> None:
+def test_a_killed_lab_is_cleaned_up() -> None:
     script = "from tests.lab import Lab; lab = Lab(2).start(); print(lab.directory, flush=True); input()"
     owner = subprocess.Popen(
         [sys.executable, "-c", script],
@@ -356,7 +356,7 @@ def test_reset_boots_only_what_was_touched(lab: Lab) -> None:
     assert not lab["node2"].dirty
 
 
-def test_labs_side_by_side(lab: Lab, make_lab: Callable[..., Lab]) -> None:
+def test_two_labs_run_side_by_side(lab: Lab, make_lab: Callable[..., Lab]) -> None:
     other = make_lab(1)
     other["node1"].do("touch /tmp/other")
     assert "other" in other.ssh("node1", "ls /tmp").stdout.split()

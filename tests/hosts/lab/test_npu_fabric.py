@@ -1,4 +1,4 @@
-"""The fabric that joins emulated NPUs: who finds whom, and what keeps them apart, from packet to packet."""
+"""The fabric of emulated NPUs: which device reaches which, and which faults cut them off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Change = Callable[[Rack], object]
 
 
 def ping(rack: Rack, source: tuple[str, int] = SOURCE, target: tuple[str, int] | str = TARGET) -> str:
-    """How much is lost of what one NPU sends to another, in per cent."""
+    """The packet loss from one NPU to another, in per cent."""
     host, device = source
     address = target if isinstance(target, str) else rack[target[0]][target[1]].address
     code, stdout, stderr = tool(rack[host], f"-i {device} -ping -g address {address}")
@@ -44,7 +44,7 @@ def test_what_a_ping_prints(rack: Rack) -> None:
     assert not rack.setters
 
 
-def test_everybody_finds_everybody(rack: Rack) -> None:
+def test_every_device_reaches_every_other(rack: Rack) -> None:
     lookups = "".join(
         f"hccn_tool -i {own} -ping -g address {npu.address} pkt 1 >/dev/null || echo {own} {npu}\n"
         for own in (0, 7)
@@ -56,7 +56,7 @@ def test_everybody_finds_everybody(rack: Rack) -> None:
 
 
 def move(at: tuple[str, int], address: str, gateway: str | None) -> Change:
-    """Into the segment 10.40.0.0/16, whose switch has 10.40.0.1, with or without a gateway."""
+    """Move a device into the segment 10.40.0.0/16, whose switch has 10.40.0.1, with or without a gateway."""
 
     def change(rack: Rack) -> None:
         moved = rack[at[0]][at[1]]
@@ -85,7 +85,7 @@ BROKEN: list[tuple[str, Change]] = [
 
 
 @pytest.mark.parametrize("change", [change for _, change in BROKEN], ids=[name for name, _ in BROKEN])
-def test_what_keeps_two_apart(rack: Rack, change: Change) -> None:
+def test_changes_that_cut_two_devices_off(rack: Rack, change: Change) -> None:
     address = rack["node2"][3].address
     assert address
     assert ping(rack) == "0.00"
@@ -112,7 +112,9 @@ WORKING: list[tuple[str, Change, tuple[str, int], tuple[str, int]]] = [
 @pytest.mark.parametrize(
     ("change", "source", "target"), [case[1:] for case in WORKING], ids=[case[0] for case in WORKING]
 )
-def test_what_does_not(rack: Rack, change: Change, source: tuple[str, int], target: tuple[str, int]) -> None:
+def test_changes_that_leave_two_devices_connected(
+    rack: Rack, change: Change, source: tuple[str, int], target: tuple[str, int]
+) -> None:
     change(rack)
     assert ping(rack, source, target) == "0.00"
 
@@ -127,7 +129,7 @@ def test_an_address_held_more_than_once(rack: Rack, holders: int, lost: str) -> 
     assert ping(rack) != lost
 
 
-def test_changes_typed_on_a_host_count_at_once(rack: Rack) -> None:
+def test_commands_run_on_a_host_take_effect_at_once(rack: Rack) -> None:
     assert ping(rack, target="10.20.77.7") == "100.00"
     assert tool(rack["node2"], "-i 3 -ip -s address 10.20.77.7 netmask 255.255.0.0")[0] == 0
     assert ping(rack, target="10.20.77.7") == "0.00"
@@ -152,7 +154,7 @@ def test_net_health_follows_the_fabric(rack: Rack) -> None:
     assert health() == "net health status: Init\n"
 
 
-def test_a_lost_ping_takes_its_time(rack: Rack) -> None:
+def test_a_lost_ping_waits_for_its_timeout(rack: Rack) -> None:
     rack["node1"].ping_timeout(5)
     with pytest.raises(subprocess.TimeoutExpired):
         rack["node1"].host.ask("hccn_tool -i 0 -ping -g address 10.9.9.9", timeout=0.5)
@@ -205,7 +207,7 @@ def test_atlas_950(make_rack: Callable[..., Rack]) -> None:
     assert not rack.setters
 
 
-def test_products_side_by_side(make_lab: Callable[..., Lab]) -> None:
+def test_hosts_of_different_products(make_lab: Callable[..., Lab]) -> None:
     lab = make_lab(3)
     rack = fit_npus(lab, {"node1": "atlas-a2", "node3": "atlas-training"})
     assert [host.host.name for host in rack] == ["node1", "node3"]

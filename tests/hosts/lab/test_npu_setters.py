@@ -1,4 +1,6 @@
-"""Setters of the emulated hccn_tool: noted, and as good as the real ones, so that a remedy can be proved."""
+"""Setters of the emulated hccn_tool: recorded, and as effective as the real ones, so that remedies can be
+tested.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from tests.support.npu_tools import tool
 
 SHOWN = ("ip", "link", "netdetect", "gateway", "tls", "mtu", "fec")
 
-# What is typed, what shows it, what is shown, and what /etc/hccn.conf keeps.
+# The setter, the getter, its answer, and the line in /etc/hccn.conf.
 SETTERS: list[tuple[str, str, str, str | None]] = [
     (
         "-ip -s address 10.20.9.9 netmask 255.255.255.0",
@@ -37,7 +39,9 @@ SETTERS: list[tuple[str, str, str, str | None]] = [
 
 
 @pytest.mark.parametrize(("setter", "query", "text", "kept"), SETTERS, ids=[case[0] for case in SETTERS])
-def test_setters(rack: Rack, setter: str, query: str, text: str, kept: str | None) -> None:
+def test_setters_change_what_getters_print(
+    rack: Rack, setter: str, query: str, text: str, kept: str | None
+) -> None:
     host = rack["node1"]
     fine, other = tool(host, f"-i 3 -{query} -g"), tool(host, f"-i 4 -{query} -g")
     assert tool(host, f"-i 3 {setter}") == (0, "Cmd executed successfully!\n", "")
@@ -94,7 +98,7 @@ def test_recovery_applies_the_file(rack: Rack, which: str) -> None:
     assert [npu.said(query) for query in ("ip", "gateway", "netdetect")] == fine
 
 
-def test_the_file_is_not_what_the_device_says(rack: Rack) -> None:
+def test_the_file_may_differ_from_the_device(rack: Rack) -> None:
     npu = rack["node1"][3]
     npu.host.configure(3, address="10.20.77.7", gateway=None)
     assert npu.address == "10.20.1.13"
@@ -104,7 +108,7 @@ def test_the_file_is_not_what_the_device_says(rack: Rack) -> None:
     assert npu.address == "10.20.77.7"
 
 
-def test_what_is_set_is_in_the_file_too(rack: Rack) -> None:
+def test_setters_also_write_the_file(rack: Rack) -> None:
     npu = rack["node1"][3]
     npu.address, npu.netmask, npu.gateway, npu.detect = "10.20.8.8", "255.255.255.0", None, "10.20.8.1"
     kept = {line for line in npu.host.conf.splitlines() if "_3=" in line}
@@ -119,7 +123,7 @@ def test_what_is_set_is_in_the_file_too(rack: Rack) -> None:
     assert not rack.setters
 
 
-def test_a_cable_that_is_broken_is_not_mended_by_typing(rack: Rack) -> None:
+def test_setters_do_not_fix_a_broken_cable(rack: Rack) -> None:
     host = rack["node1"]
     host[3].link_up = False
     assert tool(host, "-i 3 -link -s up")[0] == 0

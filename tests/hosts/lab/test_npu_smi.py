@@ -78,7 +78,7 @@ def test_npu_smi_hangs(rack: Rack, hang: str, answers: tuple[str, ...], hangs: t
         assert host.host.ask(f"timeout 0.2 npu-smi {arguments}").returncode == 124
 
 
-def test_npu_smi_changes_are_noted(rack: Rack) -> None:
+def test_npu_smi_calls_that_change_something_are_recorded(rack: Rack) -> None:
     assert smi(rack["node1"], "set -t reset -i 0 -c 0")[0] == 0
     assert rack.setters == (("node1", "npu-smi set -t reset -i 0 -c 0"),)
     assert smi(rack["node1"], "info -t spod-info -i 0 -c 0")[1] == (

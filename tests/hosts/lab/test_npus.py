@@ -1,4 +1,4 @@
-"""Hosts with emulated NPUs: what their tools answer, one at a time, and how all of it is put back."""
+"""Hosts with emulated NPUs: the answers of their tools, the lock of the tool, and resetting it all."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_getters(rack: Rack) -> None:
     assert not rack["node1"].calls
 
 
-def test_the_place_that_is_not_in_the_path(rack: Rack) -> None:
+def test_the_tool_also_lies_where_the_driver_installs_it(rack: Rack) -> None:
     done = rack["node1"].host.ask("/usr/local/Ascend/driver/tools/hccn_tool -i 0 -link -g")
     assert done.stdout == "link status: UP\n"
 
@@ -88,7 +88,9 @@ ERRORS: list[tuple[Callable[[NpuHost], object], str, Answer]] = [
 
 
 @pytest.mark.parametrize(("change", "arguments", "answer"), ERRORS, ids=[case[1] for case in ERRORS])
-def test_answers(rack: Rack, change: Callable[[NpuHost], object], arguments: str, answer: Answer) -> None:
+def test_each_change_shows_in_its_answer(
+    rack: Rack, change: Callable[[NpuHost], object], arguments: str, answer: Answer
+) -> None:
     host = rack["node1"]
     fine = tool(host, f"-i {arguments}")
     change(host)
@@ -118,7 +120,7 @@ def test_lines_are_changed_one_by_one(rack: Rack) -> None:
     assert "Vcc  " not in tool(npu.host, "-i 3 -optical -g")[1]
 
 
-def test_a_certificate_that_ended_is_told_of_on_stderr(rack: Rack) -> None:
+def test_an_expired_certificate_is_reported_on_stderr(rack: Rack) -> None:
     npu = rack["node1"][3]
     npu.certificate(days_left=-2)
     code, stdout, stderr = tool(npu.host, "-i 3 -tls -g")
@@ -128,15 +130,15 @@ def test_a_certificate_that_ended_is_told_of_on_stderr(rack: Rack) -> None:
     assert "tls expiration status[1]" in tool(npu.host, "-i 3 -tls -g")[1]
 
 
-# One at a time.
+# One call at a time.
 
 
-def test_a_second_caller_is_turned_away(rack: Rack) -> None:
+def test_a_second_caller_is_refused(rack: Rack) -> None:
     host = rack["node1"]
     host.slow(0.5)
     first = start(host, "hccn_tool", "-i", "0", "-link", "-g")
     until(lambda: len(host.calls) == 1)
-    time.sleep(0.1)  # it has told of itself, and takes the lock next
+    time.sleep(0.1)  # it has logged itself, and takes the lock next
     assert tool(host, "-i 1 -link -g") == BUSY
     assert first.communicate(timeout=10)[0] == "link status: UP\n"
     assert host.refused == ("-i 1 -link -g",)
@@ -145,7 +147,7 @@ def test_a_second_caller_is_turned_away(rack: Rack) -> None:
     assert tool(host, "-i 1 -link -g")[0] == 0
 
 
-def test_somebody_else_uses_the_tool(rack: Rack) -> None:
+def test_another_process_holds_the_tool(rack: Rack) -> None:
     host = rack["node1"]
     host.busy()
     assert tool(host, "-i 1 -link -g") == BUSY
@@ -170,13 +172,13 @@ def test_a_query_hangs(rack: Rack, query: str, device: int | None, hangs: set[st
     host = rack["node1"]
     host.hang(query, device)
     for call in ("-i 3 -optical -g", "-i 3 -link -g", "-i 4 -optical -g"):
-        # Its lock is free again as soon as it is gone.
+        # Its lock is free again as soon as it has ended.
         code = host.host.ask(f"timeout 0.3 hccn_tool {call}").returncode
         assert (code == 124) == (call in hangs)
     assert not host.refused
 
 
-def test_a_hanging_tool_keeps_others_out_and_may_be_deaf(rack: Rack) -> None:
+def test_a_hanging_tool_blocks_others_and_may_ignore_signals(rack: Rack) -> None:
     host = rack["node1"]
     host.hang("optical", 3, deaf=True)
     before = host.host.snapshot()
@@ -201,7 +203,7 @@ def test_without_the_tools(rack: Rack) -> None:
     assert tool(host, "-i 0 -link -g")[0] == smi(host, "info")[0] == 0
 
 
-# A host like the others.
+# The emulated host besides its tools.
 
 
 def test_the_host_says_that_it_is_emulated(rack: Rack) -> None:
@@ -223,7 +225,7 @@ def test_the_devices_are_device_files(rack: Rack) -> None:
     assert done.returncode == 0
 
 
-def test_a_host_that_was_booted_is_fitted_again(rack: Rack) -> None:
+def test_a_rebooted_host_gets_its_emulators_again(rack: Rack) -> None:
     host = rack["node2"]
     host[0].link_up = False
     host.host.do("rm -r /usr/local/Ascend /etc/hccn.conf; touch /tmp/trace")

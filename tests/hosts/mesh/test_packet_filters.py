@@ -87,7 +87,7 @@ def named(result: MeshResult) -> list[tuple[tuple[str, ...], str, tuple[str, ...
     return sorted(map(plain, culprits(result.links)))
 
 
-def test_healthy_leaves_no_socket_behind(lab: Lab) -> None:
+def test_a_healthy_mesh_leaves_no_socket_behind(lab: Lab) -> None:
     result = lab.mesh()
     assert named(result) == []
     assert {link.outcome for link in result.links} == {"ok"}

@@ -1,4 +1,4 @@
-"""What the probe costs a host, in processes: a preflight runs beside the work of others."""
+"""What the probe costs a host, in processes: a preflight runs while other jobs work."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MOST = 23
 
 
 def made(host: Host) -> int:
-    """The number of the newest process; each costs one itself."""
+    """The id of the newest process; each call itself costs one."""
     return int(host.ask("read -r _ _ _ _ newest </proc/loadavg; echo $newest").stdout)
 
 
 @pytest.mark.parametrize("shell", HERE)
 @pytest.mark.parametrize("name", ["host", "preflight"])
-def test_an_exam_makes_few_processes(
+def test_an_exam_starts_few_processes(
     lab: Lab, name: str, shell: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Counted on a healthy host, whose answer is whole."""
@@ -65,4 +65,4 @@ def test_an_exam_makes_few_processes(
         assert heard.complete
         assert not [missing for missing in heard.missing.values() if not missing.absent]
     assert min(counts) <= MOST
-    assert min(counts) > 10  # it did ask
+    assert min(counts) > 10  # it did query the NPUs

@@ -42,7 +42,7 @@ def test_enough_healthy_hosts(two_of_four: Outcome) -> None:
     assert report["verdict"] == "faulty"
 
 
-def test_a_fault_of_all_leaves_nobody(lab: Lab, examine: Examiner) -> None:
+def test_a_fault_of_all_hosts_leaves_no_healthy_host(lab: Lab, examine: Examiner) -> None:
     for host in lab:
         host.kill_sshd()
     outcome = examine(*ALONE, "--need-hosts", "1", *lists(examine.folder))
@@ -51,7 +51,7 @@ def test_a_fault_of_all_leaves_nobody(lab: Lab, examine: Examiner) -> None:
     assert (examine.folder / "faulty").read_text() == "node1\nnode2\nnode3\nnode4\n"
 
 
-def test_a_recording_is_judged_by_other_expectations(lab: Lab, examine: Examiner) -> None:
+def test_a_recording_can_be_judged_with_other_expectations(lab: Lab, examine: Examiner) -> None:
     lab["node2"].limits(nofile=4096)
     outcome = examine(*ALONE)
     assert outcome.code == 0
@@ -64,7 +64,7 @@ def test_a_recording_is_judged_by_other_expectations(lab: Lab, examine: Examiner
 
 
 def test_a_recording_is_private_and_gives_the_same_bytes(lab: Lab, examine: Examiner) -> None:
-    """Whatever a host printed: an unreadable answer, strange letters, secrets."""
+    """Whatever a host printed: an unreadable answer, unusual characters, secrets."""
     lab["node4"].shell("cut", after=3000)
     lab["node2"].sshd(SetEnv="NCCL_NOTE=\"caf\u00e9 \u2028 'quoted'\"")
     outcome = examine()
@@ -76,7 +76,7 @@ def test_a_recording_is_private_and_gives_the_same_bytes(lab: Lab, examine: Exam
     assert first.partition(b'"plan":')[2] == again.partition(b'"plan":')[2]
 
 
-def test_json_on_stdout_leaves_it_to_the_machine(lab: Lab) -> None:
+def test_the_text_goes_to_stderr_when_json_goes_to_stdout(lab: Lab) -> None:
     done = lab.doctor("check", "node1", *ALONE, "--json", "-")
     assert json.loads(done.stdout)["verdict"] == "healthy"
     assert "Healthy." in done.stderr

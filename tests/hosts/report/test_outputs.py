@@ -1,4 +1,4 @@
-"""Launch lines, no-gos and reports of real hosts: a faulty head, a port that is taken, a spare."""
+"""Launch lines, no-gos and reports of real hosts: a faulty head, a port in use, a spare host."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def lines_of(lab: Lab, form: str, *options: str) -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize("form", ["torchrun", "rdzv"])
-def test_torchrun_starts_what_the_line_says(form: str, lab: Lab) -> None:
+def test_torchrun_runs_the_printed_command(form: str, lab: Lab) -> None:
     line = lines_of(lab, form, "--master-port", "29507")
     torchrun = Path(sys.executable).with_name("torchrun")
     running = []
@@ -103,7 +103,7 @@ def test_torchrun_starts_what_the_line_says(form: str, lab: Lab) -> None:
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="it needs mpirun")
 @pytest.mark.parametrize("kept", [True, False])
-def test_mpirun_starts_what_the_line_says(kept: bool, lab: Lab, tmp_path: Path) -> None:
+def test_mpirun_runs_the_printed_command(kept: bool, lab: Lab, tmp_path: Path) -> None:
     line = lines_of(lab, "mpirun", *(("--report-dir", str(tmp_path)) if kept else ()))
     assert ("--hostfile" in line) is kept
     for name in ("node2", "node3"):

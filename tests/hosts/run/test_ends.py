@@ -1,4 +1,4 @@
-"""However a run ends, no process, file or port of it stays on a host, and what is known is told."""
+"""However a run ends, no process, file or port of it stays on a host, and its results are reported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def asked(host: Host) -> bool:
 
 
 def slow_probe(lab: Lab, slow: Host) -> None:
-    """Every host notes that it was asked; one then hangs in a command, and has no `timeout` to end it."""
+    """Every host logs that it was asked; one then hangs in a command, and has no `timeout` to end it."""
     for host in lab:
         host.write(MARK, "")
         host.program("dmesg", f"echo asked >>{MARK}" + ("; exec sleep 4711" if host is slow else ""))
@@ -48,7 +48,7 @@ def in_mid_probe(host: Host, slow: Host) -> bool:
 
 
 def slow_mesh(lab: Lab, slow: Host) -> None:
-    """Connections to one host are dropped: all agents stand waiting, and listen."""
+    """Connections to one host are dropped: all agents wait and listen."""
     del lab
     slow.nft(CLOSED)
 
@@ -60,7 +60,7 @@ def in_mid_mesh(host: Host, slow: Host) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a run is when it is ended: made to last there, and seen to be there."""
+    """The stage in which a run is ended: how to prolong it, and how to see that it was reached."""
 
     prepare: Callable[[Lab, Host], None]
     reached: Callable[[Host, Host], bool]
@@ -144,7 +144,7 @@ def test_ended_by_faults(lab: Lab, examine: Examiner) -> None:
 
 
 def test_ended_by_a_lost_network(lab: Lab) -> None:
-    """The agents hear nothing more from the controller and end; only sshd still waits for it."""
+    """The agents get no more messages from the controller and end; only sshd still waits for it."""
     lost = lab["node4"]
     slow_mesh(lab, lab["node2"])
     before = {host.name: host.snapshot() for host in lab}

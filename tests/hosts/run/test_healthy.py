@@ -1,4 +1,4 @@
-"""Hosts that are well: nothing is found, nothing is left behind, and what was not looked at is said."""
+"""Healthy hosts: nothing is found, nothing is left behind, and what was not examined is reported."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_healthy_as_root(lab: Lab, examine: Examiner) -> None:
 
 
 def test_healthy_as_an_ordinary_user(examine: Examiner) -> None:
-    """What cannot be read is listed, and decides nothing."""
+    """Unreadable facts are listed and decide nothing."""
     outcome = examine(user="trainee")
     assert_healthy(outcome, UNREADABLE)
     assert all("needs root" in why for why in outcome.unknown.values())
@@ -37,7 +37,7 @@ def test_sudo_reads_what_an_ordinary_user_may_not(lab: Lab, examine: Examiner) -
     assert_healthy(examine("--sudo", user="trainee"))
 
 
-def test_sudo_that_one_host_refuses(lab: Lab, examine: Examiner) -> None:
+def test_one_host_refuses_sudo(lab: Lab, examine: Examiner) -> None:
     for name in ("node1", "node2", "node4"):
         lab[name].grant_sudo()
     outcome = examine("--sudo", user="trainee")
@@ -53,7 +53,7 @@ def test_healthy_alone_and_in_pairs(hosts: str, examine: Examiner) -> None:
 
 
 def test_healthy_where_the_hosts_have_no_python(lab: Lab, examine: Examiner) -> None:
-    """Everything but the connections is asked with a shell alone."""
+    """Everything except the connections is examined with a shell alone."""
     lab["node3"].no_tool("python3", "python")
     outcome = examine()
     assert not outcome.trouble
@@ -65,7 +65,7 @@ def test_healthy_where_the_hosts_have_no_python(lab: Lab, examine: Examiner) -> 
     }
 
 
-def test_healthy_where_hosts_lack_what_only_helps(lab: Lab, examine: Examiner) -> None:
+def test_healthy_where_hosts_lack_optional_programs(lab: Lab, examine: Examiner) -> None:
     lab["node2"].no_tool("timeout", "pkill", "renice")
     before = lab["node2"].snapshot()
     assert_healthy(examine(*ALONE))

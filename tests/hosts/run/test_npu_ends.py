@@ -1,4 +1,4 @@
-"""A run that is ended while NPUs are asked, or ping each other: nothing stays, and what is known is told."""
+"""A run that is ended while NPUs are queried or ping each other: nothing stays, and results are reported."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 
 def asking(rack: Rack) -> str:
-    """hccn_tool hangs on one host, and takes no heed of anything less than KILL."""
+    """hccn_tool hangs on one host and ignores every signal except KILL."""
     rack["node2"].hang("link", 3, deaf=True)
     return "sleep 86400"
 
 
 def pinging(rack: Rack) -> str:
-    """Nothing comes back to one host's device, and its pings take long to say so."""
+    """The device of one host gets no answers, and its pings take a long time to fail."""
     rack.cut(rack["node2"][3])
     for host in rack:
         host.ping_timeout(7)
@@ -42,7 +42,7 @@ def await_clean(rack: Rack, before: dict[str, Snapshot], *but: str) -> None:
 
 
 def run_until(rack: Rack, words: str, args: tuple[str, ...], user: str) -> subprocess.Popen[str]:
-    """An examination that has come to a process of node2 with these words."""
+    """An examination that has reached a process of node2 with these words in its command line."""
     run = rack.lab.popen(rack.lab.doctor_argv("check", HOSTS, *args, user=user))
     slow = rack.lab["node2"]
     slow.await_that(lambda: any(words in each.command for each in slow.snapshot().processes), words)

@@ -1,4 +1,4 @@
-"""`doctor preflight` on real hosts: what a job script reads of it, and who takes part in its smoke run."""
+"""`doctor preflight` on real hosts: what a job script reads, and which hosts take part in its smoke run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NET_LIMIT = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run said, and the files that a job script reads."""
+    """The result of one run, and the files that a job script reads."""
 
     code: int
     report: dict[str, Any]
@@ -42,7 +42,7 @@ class Outcome:
 
     @property
     def faults(self) -> dict[str, list[str]]:
-        """Check -> hosts, of what fails."""
+        """Check -> hosts, for failed checks."""
         found = self.report["findings"]
         return {each["check"]: each["hosts"] for each in found if each["status"] in ("fail", "crash")}
 
@@ -87,7 +87,7 @@ def assert_same_again(outcome: Outcome) -> None:
 
 
 def assert_trained(outcome: Outcome, hosts: list[str]) -> None:
-    """Exactly these hosts trained, all the way, and are the ones that a job may use."""
+    """Assert that exactly these hosts trained to the end and may be used by a job."""
     assert outcome.smoke["status"] == "pass", outcome.text
     assert outcome.smoke["hosts"] == hosts
     assert {rank["host"] for rank in outcome.smoke["ranks"]} == set(hosts)
@@ -159,7 +159,7 @@ def test_no_torch_anywhere(run: Runner) -> None:
 @pytest.mark.parametrize(
     "command", [("check",), pytest.param(("preflight", "--no-smoke"), marks=pytest.mark.long)]
 )
-def test_without_a_smoke_run_nobody_asks_for_torch(command: tuple[str, ...], run: Runner) -> None:
+def test_torch_is_not_needed_without_a_smoke_run(command: tuple[str, ...], run: Runner) -> None:
     outcome = run(*command, HOSTS, python=WITHOUT_TORCH)
     assert (outcome.code, outcome.faults) == (0, {}), outcome.text
     assert outcome.report["smoke"] is None
@@ -187,14 +187,14 @@ def test_a_host_that_hangs_is_named_and_the_others_are_seen_to_train(run: Runner
     assert again(outcome)[0] == 1
 
 
-def test_an_ordinary_user_gets_a_0(run: Runner) -> None:
+def test_an_ordinary_user_gets_exit_code_0(run: Runner) -> None:
     outcome = run("preflight", "node[1-2]", user="trainee")
     assert (outcome.code, outcome.faults) == (0, {}), outcome.text
     assert_trained(outcome, ["node1", "node2"])
 
 
 def test_a_firewall_is_named_within_seconds(run: Runner, lab: Lab) -> None:
-    """Torch would wait for minutes; the hosts are asked to connect before any rank is started."""
+    """Torch would wait for minutes; the hosts test their connections before any rank is started."""
     no_new_connections(lab["node3"])
     outcome = run("smoke", HOSTS)
     assert outcome.faults == {"port-unreachable": ["node3"]}, outcome.text

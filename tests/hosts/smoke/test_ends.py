@@ -1,4 +1,4 @@
-"""However a smoke run ends, and in whatever phase: no process, file or listener of it stays anywhere."""
+"""However and in whatever phase a smoke run ends, no process, file or listener of it stays anywhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SOON, LEASE = 5.0, 15.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A smoke run of two hosts, and what they looked like before it."""
+    """A smoke run of two hosts, and their state before it."""
 
     lab: Lab
     process: subprocess.Popen[str]
@@ -38,20 +38,22 @@ class Run:
     before: dict[str, Snapshot]
 
     def end(self) -> str:
-        """Wait for its end; everything that it printed."""
+        """Wait for its end; its whole output."""
         out, errors = self.process.communicate(timeout=60)
         assert "Traceback" not in out + errors
         return out + errors
 
     @property
     def failed(self) -> dict[str, list[str]]:
-        """Check -> hosts, of what the report calls a fault."""
+        """Check -> hosts, for faults in the report."""
         told: dict[str, Any] = json.loads(self.report.read_bytes())
         found = [each for each in told["findings"] if each["status"] in ("fail", "crash")]
         return {each["check"]: each["hosts"] for each in found}
 
     def assert_clean(self, since: float, limit: float, names: Sequence[str] = HOSTS, but: str = "") -> None:
-        """Within `limit` seconds of `since`, nothing is left; `but` names processes that are not ours."""
+        """Assert that nothing is left within `limit` seconds of `since`; `but` names processes that are not
+        ours.
+        """
         for name in names:
             while left := self._left(name, but):
                 assert time.monotonic() < since + limit, f"{name} after {limit:g} s: {left}"
@@ -65,7 +67,7 @@ class Run:
 
 @pytest.fixture
 def start(lab: Lab, tmp_path: Path) -> Iterator[Callable[[str], Run]]:
-    """`start(phase)` returns as soon as a run has come to that phase: most phases are short."""
+    """`start(phase)` returns as soon as a run has reached that phase: most phases are short."""
     runs: list[Run] = []
 
     def begin(phase: str) -> Run:
@@ -79,7 +81,7 @@ def start(lab: Lab, tmp_path: Path) -> Iterator[Callable[[str], Run]]:
         process = lab.popen(["tests.trials.once" if word == "doctor" else word for word in argv])
         runs.append(Run(lab, process, report, before))
         with watching(lab) as watch:
-            # While one host stands in its import, the ranks of the other are ready and wait.
+            # While one host is held in its import, the ranks of the other are ready and wait.
             watch.await_phase(*STANDS.get(phase, (phase, 0)), run=process)
         return runs[-1]
 
@@ -89,7 +91,7 @@ def start(lab: Lab, tmp_path: Path) -> Iterator[Callable[[str], Run]]:
 
 
 def ways(*pairs: tuple[Any, str], among: Sequence[Any]) -> list[Any]:
-    """Each way in each phase; those that are not named here are long."""
+    """Each way in each phase; those that are not listed here are marked long."""
     return [
         (way, phase) if (way, phase) in pairs else pytest.param(way, phase, marks=pytest.mark.long)
         for way in among
@@ -110,7 +112,7 @@ def ways(*pairs: tuple[Any, str], among: Sequence[Any]) -> list[Any]:
     ),
 )
 def test_ended_by_a_signal(phase: str, number: signal.Signals, start: Callable[[str], Run]) -> None:
-    """Ctrl-C, the end of a job's time, and what nobody can answer."""
+    """Ctrl-C, the end of a job's time, and a signal that cannot be handled."""
     run = start(phase)
     run.process.send_signal(number)
     sent = time.monotonic()
@@ -125,7 +127,9 @@ def test_ended_by_a_signal(phase: str, number: signal.Signals, start: Callable[[
 
 
 def assert_lost(run: Run, phase: str) -> None:
-    """The victim alone is at fault; a host that is lost before its ranks ran may not have started them."""
+    """Assert that only the victim is at fault; a host that is lost before its ranks ran may not have started
+    them.
+    """
     (fault,) = run.failed.items()
     assert fault[1] == [VICTIM]
     assert fault[0] == "smoke-crash" or (fault[0] == "smoke-not-started" and phase == "start"), fault
@@ -151,10 +155,10 @@ def kill_session(host: Host) -> None:
         among=(kill_agent, kill_session),
     ),
 )
-def test_a_host_whose_connection_ends(
+def test_the_connection_of_a_host_ends(
     phase: str, cut: Callable[[Host], None], start: Callable[[str], Run], lab: Lab
 ) -> None:
-    """Its own processes end at once, those of the others when the run has told who was lost.
+    """Its own processes end at once, those of the others when the run has reported the lost host.
 
     The controller may log in again by then, to see whether the host is still there.
     """
@@ -169,8 +173,8 @@ def test_a_host_whose_connection_ends(
 
 
 @pytest.mark.parametrize("phase", [pytest.param("start", marks=pytest.mark.long), "train"])
-def test_a_host_that_is_silently_lost(phase: str, start: Callable[[str], Run], lab: Lab) -> None:
-    """No packet comes through any more and no connection ends: its lease does. Only sshd still waits."""
+def test_a_host_is_lost_silently(phase: str, start: Callable[[str], Run], lab: Lab) -> None:
+    """No packet passes any more and no connection ends, but its lease runs out. Only sshd still waits."""
     run = start(phase)
     silence(lab[VICTIM], but_ssh=False)
     struck = time.monotonic()

@@ -1,4 +1,4 @@
-"""`doctor smoke` on real hosts: well, and with each fault that it can make on purpose."""
+"""`doctor smoke` on real hosts: healthy ones, and with each fault that it can inject."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PHASES = ["start", "join", "collectives", "train", "audit", "bandwidth"]
 
 @dataclass(frozen=True, slots=True)
 class Smoked:
-    """What one smoke run said."""
+    """The result of one smoke run."""
 
     code: int
     report: dict[str, Any]
@@ -73,7 +73,7 @@ def assert_well(smoked: Smoked) -> None:
     assert (smoked.code, smoked.report["verdict"]) == (0, "healthy"), smoked.text
 
 
-def test_hosts_that_are_well_pass_and_are_left_as_they_were(lab: Lab, smoke: Smoker) -> None:
+def test_healthy_hosts_pass_and_are_left_as_they_were(lab: Lab, smoke: Smoker) -> None:
     before = {host.name: host.snapshot() for host in lab}
     smoked = smoke("node[1-4]", "--ranks-per-host", "2")
     for host in lab:
@@ -118,7 +118,7 @@ def test_a_host_without_power_is_left_out(lab: Lab, smoke: Smoker) -> None:
     assert smoked.smoke["status"] == "pass", "the others were tried"
 
 
-def test_an_interpreter_that_is_nowhere(smoke: Smoker) -> None:
+def test_an_interpreter_that_no_host_has(smoke: Smoker) -> None:
     smoked = smoke("node[1-2]", python="/opt/none/bin/python")
     assert {each["check"] for each in trouble(smoked.report)} == {"torch-missing"}, smoked.text
     assert smoked.code == 1
@@ -140,7 +140,7 @@ SAMPLE = ("stuck", "skip", "mask-stray", "grad-bit", "nan", "wrong-result")
 
 
 @pytest.mark.parametrize("kind", some_of(INSIDE, *SAMPLE))
-def test_a_fault_on_purpose_is_found_and_only_its_rank_is_named(kind: str, field: Field) -> None:
+def test_an_injected_fault_is_found_and_only_its_rank_is_named(kind: str, field: Field) -> None:
     outcome = trial(field, INSIDE[kind], 0)
     assert outcome.right, (outcome.place, outcome.said)
     assert outcome.code == (0 if kind == "slow" else 1)

@@ -1,4 +1,4 @@
-"""Real things are broken while ranks train: the host or rank is named, and slow is not taken for broken."""
+"""Real faults while ranks train: the host or rank is named, and slow is not taken for broken."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Finder:
 
 sys.meta_path.insert(0, Finder())
 """
-# Check -> what a library of one host does otherwise than those of the others.
+# Check -> how a library of one host differs from those of the others.
 TAMPERED = {
     "smoke-desync": """
 NAME = "torch.optim.adam"
@@ -73,20 +73,20 @@ SAMPLE = ("stopped", "cable", "broken-torch", "shm", "lost")
 
 
 @pytest.mark.parametrize("kind", some_of(OUTSIDE, *SAMPLE))
-def test_what_breaks_is_named_and_nobody_else(kind: str, field: Field) -> None:
+def test_only_the_broken_host_is_named(kind: str, field: Field) -> None:
     outcome = trial(field, OUTSIDE[kind], 0)
     assert outcome.right, (outcome.place, outcome.said)
 
 
 @pytest.mark.parametrize("check", some_of(TAMPERED, "smoke-desync"))
-def test_a_library_that_was_tampered_with_on_one_host(check: str, field: Field) -> None:
+def test_one_host_has_a_modified_library(check: str, field: Field) -> None:
     code = TAMPERED[check] + WHEN_IMPORTED
     fault = Outside(check, frozenset({check}), before=lambda host: sitecustomize(host, code))
     outcome = trial(field, fault, 0)
     assert outcome.right, (outcome.place, outcome.said)
 
 
-def test_a_long_cable_is_no_fault(field: Field) -> None:
+def test_a_long_cable_is_not_a_fault(field: Field) -> None:
     """Every round trip with one host takes 20 ms longer: the run is slow, and nothing hangs."""
     host = field.lab["node2"]
     with slow_wire(field.lab, host, 0.01, cable=[each.interface for each in host.spec.cables].index(DATA)):
@@ -95,6 +95,6 @@ def test_a_long_cable_is_no_fault(field: Field) -> None:
     assert all("node2" in said for said in outcome.said), outcome.said
 
 
-def test_hosts_that_share_their_cores_with_others_are_no_fault(field: Field) -> None:
+def test_sharing_cores_is_not_a_fault(field: Field) -> None:
     outcome = healthy(field, 0, beside=HOGS)
     assert outcome.right, outcome.said

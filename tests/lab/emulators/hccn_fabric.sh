@@ -1,5 +1,5 @@
-# What emulated NPUs find on their fabric. The hosts of a lab share one folder, in which all devices lie: what
-# one of them says of itself, and whether its host has power, counts from the next packet on.
+# The fabric of emulated NPUs. The hosts of a lab share one folder with all devices: the settings
+# of each device, and whether its host has power, count from the next packet on.
 shared=$lab/shared
 
 address_of() { # sets ip and mask of the device that lies in $1

@@ -1,4 +1,4 @@
-# What the setters of hccn_tool do to an emulated device, and to the file that keeps it over a reboot.
+# The setters of hccn_tool: they change an emulated device, and the file that keeps its settings over a reboot.
 conf=/etc/hccn.conf
 . $lab/hccn_fabric.sh
 
@@ -49,7 +49,7 @@ set_mtu() {
 set_link() {
   case $1 in
   down) printf 'link status: DOWN\n' >"$npu/link"; : >"$npu/shut" ;;
-  # A cable that is broken stays so.
+  # A broken cable stays broken.
   up) [ ! -e "$npu/shut" ] || { printf 'link status: UP\n' >"$npu/link"; rm "$npu/shut"; } ;;
   *) unknown_option ;;
   esac

@@ -1,4 +1,4 @@
-"""The tables that hosts hold, read by real shells: their checksums, and a file system that hangs."""
+"""Rank tables on hosts, read by real shells: their checksums, and a file system that hangs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.support.probing import HERE, ask
 
 
 def file(text: str) -> HostFile:
-    """As the fact has it: the text of a large file is not fetched, and of others the ends are stripped."""
+    """The file as the fact reads it: the text of a large file is not fetched, that of others is stripped."""
     return HostFile(posix_cksum(text.encode()), "" if len(text) > MOST else text.strip())
 
 
@@ -62,13 +62,13 @@ def test_the_table_given_has_the_checksum_of_its_bytes(tmp_path: Path) -> None:
 
 
 def on_this_machine(paths: Sequence[str]) -> Fact[Mapping[str, HostFile]]:
-    """The fact, asked for these paths."""
+    """The fact, read for these paths."""
     assert isinstance(TABLE_FILES.command, Run)
     return replace(TABLE_FILES, command=Run(TABLE_FILES.command.text(Ask("here", tables=tuple(paths)))))
 
 
 @pytest.mark.parametrize("shell", HERE)
-def test_files_are_told_with_their_checksum_and_text(shell: str, tmp_path: Path) -> None:
+def test_files_are_reported_with_their_checksum_and_text(shell: str, tmp_path: Path) -> None:
     texts = {"small.json": SMALL, "large.json": LARGE, "bom.json": BOM}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
@@ -87,8 +87,8 @@ def test_files_are_told_with_their_checksum_and_text(shell: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize("shell", HERE)
-def test_a_file_system_that_hangs_costs_only_itself(shell: str, tmp_path: Path) -> None:
-    """What reads the file is out of reach of any signal, and keeps open all that it was given."""
+def test_a_hanging_file_system_loses_only_its_own_fact(shell: str, tmp_path: Path) -> None:
+    """The process that reads the file cannot be reached by any signal, and keeps its descriptors open."""
     fake = tmp_path / "cksum"
     fake.write_text("#!/bin/sh\nsetsid sleep 60 >/proc/$PPID/fd/1 &\nexec setsid sleep 60\n")
     fake.chmod(0o755)

@@ -68,7 +68,7 @@ def test_list_names_every_check_and_exam() -> None:
         assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)
 
 
-def test_json_on_stdout_is_alone_there(replay: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_json_has_stdout_to_itself(replay: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     ran = replay(SICK, "--json", "-")
     report = json.loads(ran.stdout)
     assert (ran.returncode, report["verdict"]) == (1, "faulty")
@@ -114,8 +114,8 @@ def test_exit_codes_of_a_replay(
         ["check", "--replay", "X", "--json", "-"],
     ],
 )
-def test_a_reader_that_has_seen_enough(arguments: list[str], tmp_path: Path) -> None:
-    """As in `doctor list | head -1`, with the reader gone before the first word."""
+def test_a_reader_that_closes_the_pipe_early(arguments: list[str], tmp_path: Path) -> None:
+    """As in `doctor list | head -1`, where the reader ends before the first word."""
     file = tmp_path / "x.json"
     save(recording(NAMES), file)
     arguments = [str(file) if word == "X" else word for word in arguments]
@@ -131,7 +131,7 @@ def test_a_reader_that_has_seen_enough(arguments: list[str], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("option", ["--json", "--save", "--healthy-hosts"])
-def test_a_file_on_a_full_disk_loses_only_itself(
+def test_a_file_on_a_full_disk_loses_no_other_output(
     option: str, replay: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     ran = replay(SICK, option, "/dev/full")
@@ -142,7 +142,7 @@ def test_a_file_on_a_full_disk_loses_only_itself(
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_that_lacks_our_signs(encoding: str, tmp_path: Path) -> None:
+def test_a_terminal_that_lacks_our_characters(encoding: str, tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     save(SICK, file)
     env = environment() | {"PYTHONIOENCODING": encoding}
@@ -193,13 +193,13 @@ def test_colour(arguments: list[str], env: dict[str, str], coloured: bool, tmp_p
     assert bool(COLOUR.search(shown.decode())) is coloured
 
 
-def test_not_a_terminal_no_escapes(replay: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_a_pipe_gets_no_escapes(replay: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     ran = replay(SICK)
     assert "\x1b" not in ran.stdout
     assert ran.stderr == ""
 
 
-def test_broken_plug_ins_are_lines_of_the_report(tmp_path: Path) -> None:
+def test_broken_plug_ins_are_listed_in_the_report(tmp_path: Path) -> None:
     save(SICK, tmp_path / "x.json")
     more = tmp_path / "more"
     more.mkdir()

@@ -1,4 +1,4 @@
-"""A mistake of the person is a sentence or two and exit 2, a break of the tool is 70, never a traceback."""
+"""A user's mistake is a sentence or two and exit code 2, an internal error is 70, never a traceback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ launch: {GLOO_SOCKET_IFNAME: [eth0]}
 """
 
 
-def told(arguments: list[str], *words: str, lines: int = 2) -> str:
+def refused(arguments: list[str], *words: str, lines: int = 2) -> str:
     ran = doctor(*arguments)
     assert ran.returncode == 2, ran.stderr
     assert ran.stdout == ""
@@ -57,7 +57,7 @@ def told(arguments: list[str], *words: str, lines: int = 2) -> str:
     ],
 )
 def test_mistakes_with_a_local_run(arguments: list[str], words: list[str]) -> None:
-    told(["check", "--local", *arguments], *words)
+    refused(["check", "--local", *arguments], *words)
 
 
 @pytest.mark.parametrize(
@@ -78,35 +78,35 @@ def test_mistakes_with_a_local_run(arguments: list[str], words: list[str]) -> No
     ],
 )
 def test_mistakes_of_a_command_line(arguments: list[str], words: list[str]) -> None:
-    told(["check", *arguments], *words, lines=4)
+    refused(["check", *arguments], *words, lines=4)
 
 
 def test_all_mistakes_of_an_inventory_at_once(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(INVENTORY)
-    said = told(["check", "--inventory", str(file)], lines=6)
+    said = refused(["check", "--inventory", str(file)], lines=6)
     assert [f"{file}:{line}: " in said for line in (1, 5, 6)] == [True] * 3
 
 
 @pytest.mark.parametrize("content", ["hello", "", "{}", '{"schema": 99}', '{"schema": 1}', "[1, 2"])
-def test_a_file_that_is_no_recording(tmp_path: Path, content: str) -> None:
+def test_a_file_that_is_not_a_recording(tmp_path: Path, content: str) -> None:
     file = tmp_path / "x.json"
     file.write_text(content)
-    told(["check", "--replay", str(file)], str(file), "recording")
+    refused(["check", "--replay", str(file)], str(file), "recording")
 
 
 def test_a_truncated_recording(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     save(recording(["node1", "node2"]), file)
     file.write_bytes(file.read_bytes()[:-20])
-    told(["check", "--replay", str(file)], str(file), "recording")
+    refused(["check", "--replay", str(file)], str(file), "recording")
 
 
 @pytest.mark.parametrize("extra", [["node1"], ["--local"], ["-F", "hosts"], ["--exclude", "node1"]])
-def test_a_replay_asks_nobody(tmp_path: Path, extra: list[str]) -> None:
+def test_options_that_reach_hosts_are_refused_with_a_replay(tmp_path: Path, extra: list[str]) -> None:
     file = tmp_path / "x.json"
     save(recording(["node1", "node2"]), file)
-    told(
+    refused(
         ["check", "--replay", str(file), *extra],
         "--replay cannot be combined with",
         ": it judges what was recorded.",
@@ -120,15 +120,15 @@ def test_a_replay_asks_nobody(tmp_path: Path, extra: list[str]) -> None:
         ("nosuch", ["There is no check"]),
     ],
 )
-def test_explaining_what_is_not_there(id: str, words: list[str]) -> None:
-    told(["explain", id], *words)
+def test_explaining_what_does_not_exist(id: str, words: list[str]) -> None:
+    refused(["explain", id], *words)
 
 
 @pytest.mark.parametrize(
     ("command", "word"), [("chekc", "Did you mean 'check'"), ("x\x1b[2J", "No such command")]
 )
-def test_a_command_that_is_not_there(command: str, word: str) -> None:
-    said = told([command], word, lines=4)
+def test_a_command_that_does_not_exist(command: str, word: str) -> None:
+    said = refused([command], word, lines=4)
     assert "\x1b" not in said
 
 
@@ -152,7 +152,7 @@ def test_a_library_that_is_broken(module: str, tmp_path: Path) -> None:
         ("raise DoctorError('No checks were found.', 'Install again.')", 70, "No checks were found."),
     ],
 )
-def test_a_break_of_ours(broken: str, code: int, word: str) -> None:
+def test_an_internal_error(broken: str, code: int, word: str) -> None:
     program = (
         "import doctor.run.examination, sys\n"
         "from doctor.errors import DoctorError\n"

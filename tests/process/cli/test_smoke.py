@@ -63,7 +63,7 @@ FORM = "is not KIND@RANK[:STEP]"
         (["--only", "shm-small"], ["No check is left to make.", "leave nothing"]),
     ],
 )
-def test_a_mistake_is_told_with_a_next_step_before_anything_is_asked(
+def test_a_mistake_is_reported_with_a_next_step_before_any_host_is_asked(
     arguments: list[str], words: list[str], tmp_path: Path
 ) -> None:
     witness = tmp_path / "python"
@@ -80,8 +80,8 @@ def test_a_mistake_is_told_with_a_next_step_before_anything_is_asked(
 
 
 @pytest.mark.parametrize("hosts", [["node1"], ["--hostfile", "hosts"], []])
-def test_an_interpreter_on_hosts_has_a_whole_path(hosts: list[str], tmp_path: Path) -> None:
-    """Hosts do not start in the folder of the person who types."""
+def test_an_interpreter_on_hosts_needs_an_absolute_path(hosts: list[str], tmp_path: Path) -> None:
+    """Hosts do not start in the folder where the command is typed."""
     ran = doctor("smoke", *hosts, "--python", "env/bin/python", cwd=tmp_path)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "--python env/bin/python: give the whole path, as it is on the hosts." in ran.stderr
@@ -89,7 +89,7 @@ def test_an_interpreter_on_hosts_has_a_whole_path(hosts: list[str], tmp_path: Pa
 
 
 @pytest.mark.parametrize("option", ["--inject", "--steps", "--tp", "--smoke-timeout", "--no-smoke"])
-def test_a_check_has_no_option_of_the_smoke_run(option: str) -> None:
+def test_check_refuses_options_of_the_smoke_run(option: str) -> None:
     ran = doctor("check", "--local", option, *([] if option == "--no-smoke" else ["1"]))
     assert (ran.returncode, ran.stdout) == (2, "")
     assert f"No such option: {option}" in ran.stderr
@@ -111,7 +111,7 @@ def test_help_shows_what_a_command_takes(command: str, has: tuple[str, ...], lac
 
 
 @pytest.mark.parametrize("command", ["smoke", "preflight"])
-def test_the_faults_on_purpose_are_listed_a_line_each(command: str) -> None:
+def test_injectable_faults_are_listed_one_a_line(command: str) -> None:
     ran = doctor(command, "--inject", "help")
     assert (ran.returncode, ran.stderr) == (0, "")
     lines = ran.stdout.splitlines()
@@ -120,7 +120,7 @@ def test_the_faults_on_purpose_are_listed_a_line_each(command: str) -> None:
     assert max(map(len, lines)) <= 100
 
 
-def test_no_torch_is_told_before_anything_is_started() -> None:
+def test_a_missing_torch_is_reported_before_anything_is_started() -> None:
     ran = doctor("smoke", "--local", "--python", _bare_python(), "--json", "-")
     report = json.loads(ran.stdout)
     assert ran.returncode == 1
@@ -148,7 +148,7 @@ def _bare_python() -> str:
         (["--tp", "4"], ["cannot be split into groups of 4", "--ranks-per-host"]),
     ],
 )
-def test_what_does_not_fit_the_ranks_of_the_run(arguments: list[str], words: list[str]) -> None:
+def test_options_that_do_not_fit_the_ranks_of_the_run(arguments: list[str], words: list[str]) -> None:
     ran = doctor(*TRAIN, *arguments)
     assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
     for word in words:
@@ -157,14 +157,14 @@ def test_what_does_not_fit_the_ranks_of_the_run(arguments: list[str], words: lis
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A run that was made once, and its recording, which tells it again as often as one likes."""
+    """A run that was made once, and its recording, which can be replayed any number of times."""
 
     ran: subprocess.CompletedProcess[str]
     report: bytes
     recording: Path
 
     def again(self, *arguments: str, columns: int = 100) -> str:
-        """What a log file gets."""
+        """The output that a log file gets."""
         ran = doctor("smoke", "--replay", str(self.recording), *arguments, env={"COLUMNS": str(columns)})
         no_go = "doctor: no go: " if "-q" in arguments and ran.returncode else ""
         assert ran.stderr.partition("smoke-")[0] == no_go
@@ -190,7 +190,7 @@ def hung(tmp_path_factory: pytest.TempPathFactory) -> Kept:
 
 
 @with_torch
-def test_a_run_that_is_well(well: Kept) -> None:
+def test_a_healthy_run(well: Kept) -> None:
     assert (well.ran.returncode, well.ran.stderr) == (0, ""), well.ran.stdout
     document = msgspec.json.decode(well.report, type=Document, strict=True)
     assert (document.verdict, document.run.command, document.run.exam) == ("healthy", "smoke", "smoke")
@@ -218,7 +218,7 @@ def test_an_interpreter_of_this_machine_may_be_named_from_here() -> None:
 
 
 @with_torch
-def test_quiet_says_nothing_of_a_go(well: Kept) -> None:
+def test_quiet_prints_nothing_when_all_is_healthy(well: Kept) -> None:
     assert well.again("-q") == ""
     assert "Healthy. 1 host: 1 healthy;" in well.again(columns=200)
 
@@ -242,10 +242,10 @@ def test_a_run_that_hangs(hung: Kept) -> None:
 @pytest.mark.parametrize("name", ["well", "hung"])
 @pytest.mark.parametrize("columns", [60, 80, 200])
 @pytest.mark.parametrize("more", [(), ("-v",)])
-def test_what_a_log_gets(
+def test_a_log_gets_plain_lines(
     name: str, columns: int, more: tuple[str, ...], request: pytest.FixtureRequest
 ) -> None:
-    """No colour, no blanks at line ends, and nothing wider than it may be but commands to copy."""
+    """No colour, no blanks at line ends, and no lines that are too wide, except commands to copy."""
     kept: Kept = request.getfixturevalue(name)
     lines = kept.again(*more, columns=columns).splitlines()
     commands = {row for found in json.loads(kept.report)["findings"] for row in _commands(found)}
@@ -264,7 +264,7 @@ class Running:
     below: list[psutil.Process] = field(default_factory=list)
 
     def await_word(self, word: str) -> None:
-        """`-v` tells a log what begins."""
+        """Wait until `-v` prints a line with this word."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
             if re.search(word, line):
@@ -324,13 +324,15 @@ def test_an_interrupted_training_shows_what_is_known(
 @pytest.mark.parametrize(
     ("number", "between"), [(signal.SIGINT, 0.0), (signal.SIGINT, 0.3), (signal.SIGTERM, 0.3)]
 )
-def test_one_who_cannot_wait(number: signal.Signals, between: float, training: Callable[[], Running]) -> None:
-    """The second signal may come at any time: the code stays, something is said, nothing is left."""
+def test_a_second_signal_at_any_time(
+    number: signal.Signals, between: float, training: Callable[[], Running]
+) -> None:
+    """The second signal may come at any time: the exit code stays, a message is printed, nothing is left."""
     running = training()
     running.process.send_signal(number)
     time.sleep(between)
     running.process.send_signal(number)
     shown, errors = running.end()
-    # What comes after the report ends the interpreter itself; a shell reads both as 128 + number.
+    # A signal after the report ends the interpreter itself; a shell reads both as 128 + number.
     assert running.process.returncode in (128 + number, -number)
     assert ("Interrupted." in shown) or ("doctor: interrupted before the report was made." in errors)

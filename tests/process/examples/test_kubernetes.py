@@ -1,4 +1,4 @@
-"""What the manifests of examples/kubernetes run is a command of ours."""
+"""The manifests of examples/kubernetes run a valid command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def pods(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 @each_manifest
 def test_what_it_runs_is_a_command_of_ours(name: str, tmp_path: Path) -> None:
-    """Not all of it: whether this machine is fit for eight ranks is not asked here."""
+    """Only a part of it: whether this machine is fit for eight ranks is not examined here."""
     commands = {
         tuple(each["command"])
         for pod in pods(MANIFESTS[name]).values()

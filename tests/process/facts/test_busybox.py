@@ -1,4 +1,4 @@
-"""A host that has only busybox: a fact is what it is elsewhere, or missing with a reason, never wrong."""
+"""A host that has only busybox: a fact is the same as elsewhere, or missing with a reason, never wrong."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def values(shell: str, env: dict[str, str]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def busybox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """All facts where every command is an applet; sbin is cut off by names that fail there."""
+    """All facts on a host where every command is an applet; sbin is hidden by names that fail."""
     folder = tmp_path_factory.mktemp("applets")
     applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
     for applet in applets:
@@ -65,13 +65,13 @@ def test_a_fact_on_busybox(name: str, busybox: dict[str, Any], ordinary: dict[st
         assert found == expected
 
 
-def test_what_busybox_cannot_say_is_said_to_be_missing(busybox: dict[str, Any]) -> None:
+def test_what_busybox_cannot_report_is_missing_with_a_reason(busybox: dict[str, Any]) -> None:
     missing = {name: value.reason for name, value in busybox.items() if isinstance(value, Missing)}
     assert missing["processes"] == "ps printed no process"
     assert missing["names"] == "its command is not installed there"
 
 
-def test_what_busybox_can_say(busybox: dict[str, Any], ordinary: dict[str, Any]) -> None:
+def test_what_busybox_can_report(busybox: dict[str, Any], ordinary: dict[str, Any]) -> None:
     for name in ("identity", "addresses", "ports", "limits", "routes", "links", "spaces", "clock", "memory"):
         assert not isinstance(busybox[name], Missing), name
     assert abs(busybox["clock"] - ordinary["clock"]) < 60

@@ -1,4 +1,4 @@
-"""The loop of shell that calls the tools of devices, really run by shells, with tools that misbehave."""
+"""The shell loop that calls the tools of devices, run by real shells, with tools that misbehave."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def script(fact: Fact[Any]) -> str:
 
 
 class Tool:
-    """A tool of our own in a folder, with devices beside it; it notes how it was called."""
+    """A tool of our own in a folder, together with devices; it logs its calls."""
 
     def __init__(self, folder: Path, shell: str) -> None:
         self.folder, self.shell = folder, shell
@@ -94,7 +94,7 @@ def test_what_it_prints_on_stderr_and_its_exit_code(tool: Tool) -> None:
 
 
 @shells
-def test_busy_twice(tool: Tool) -> None:
+def test_a_tool_that_is_busy_twice_is_called_again(tool: Tool) -> None:
     tool.says(
         f"[ $(grep -c . {tool.log}) -le 2 ] && {{ echo 'hccn_tool is busy, please try again.'; exit 1; }}\n"
         "echo 'link status: UP'"
@@ -104,7 +104,7 @@ def test_busy_twice(tool: Tool) -> None:
 
 
 @pytest.mark.parametrize("shell", ["dash"])
-def test_a_sleep_that_knows_no_fractions(tool: Tool) -> None:
+def test_a_sleep_that_takes_only_whole_seconds(tool: Tool) -> None:
     tool.says(f'case $1 in *.*) exit 1; esac; exec {shutil.which("sleep")} "$@"', "sleep")
     tool.says("echo 'hccn_tool is busy, please try again.'; exit 1")
     assert split_known(tool.links(seconds=4))[0] == {}
@@ -113,7 +113,7 @@ def test_a_sleep_that_knows_no_fractions(tool: Tool) -> None:
 
 
 @shells
-def test_busy_for_ever(tool: Tool) -> None:
+def test_a_tool_that_stays_busy_is_given_up(tool: Tool) -> None:
     tool.says("echo 'hccn_tool is busy, please try again.'; exit 1")
     start = time.monotonic()
     assert split_known(tool.links(seconds=4)) == ({}, "devices 0,2,10: hccn_tool was busy all the time")
@@ -122,7 +122,7 @@ def test_busy_for_ever(tool: Tool) -> None:
 
 
 @shells
-def test_a_device_that_hangs_costs_itself(tool: Tool) -> None:
+def test_a_device_that_hangs_loses_only_its_own_answer(tool: Tool) -> None:
     tool.says("[ $2 = 0 ] && exec sleep 30; echo 'link status: UP'")
     assert split_known(tool.links(first="L=1")) == (
         {2: True, 10: True},
@@ -143,8 +143,8 @@ def test_after_two_that_hang_no_more_are_asked(tool: Tool) -> None:
 
 
 @shells
-def test_one_that_cannot_even_be_killed_costs_itself(tool: Tool) -> None:
-    """As one that waits inside the kernel: `timeout` waits with it."""
+def test_a_call_that_cannot_be_killed_loses_only_its_own_answer(tool: Tool) -> None:
+    """Like a call that waits inside the kernel: `timeout` waits with it."""
     real = shutil.which("timeout")
     tool.says("[ $2 = 0 ] && exec sleep 60; echo 'link status: UP'")
     (tool.folder / "bin" / "timeout").unlink(missing_ok=True)
@@ -158,7 +158,7 @@ def test_one_that_cannot_even_be_killed_costs_itself(tool: Tool) -> None:
 
 
 @shells
-def test_one_that_prints_without_end(tool: Tool) -> None:
+def test_a_call_that_prints_without_end(tool: Tool) -> None:
     tool.says("[ $2 = 2 ] && exec yes; echo 'link status: UP'")
     assert split_known(tool.links()) == ({0: True, 10: True}, "device 2: hccn_tool printed without end")
 
@@ -174,13 +174,13 @@ def test_when_the_time_is_used_up(tool: Tool) -> None:
 
 
 @shells
-def test_a_tool_that_is_not_there(tool: Tool) -> None:
+def test_a_tool_that_is_not_installed(tool: Tool) -> None:
     done = tool.run(asked(LINK, at=tool.at))
     assert (done.returncode, done.stdout) == (127, "")
 
 
 @shells
-def test_nothing_is_called_for_a_controller_that_is_gone(tool: Tool) -> None:
+def test_nothing_is_called_once_the_controller_is_gone(tool: Tool) -> None:
     tool.says("echo 'link status: UP'")
     tool.run(asked(LINK, at=tool.at), {"P": "99999999"})
     assert tool.calls() == []
@@ -188,7 +188,7 @@ def test_nothing_is_called_for_a_controller_that_is_gone(tool: Tool) -> None:
 
 @shells
 def test_only_getters_are_called(tool: Tool) -> None:
-    """By any fact; -inet6 only where there is no address."""
+    """For every fact; -inet6 only if there is no address."""
     tool.says("echo 'Get ipconf failed, because no ip was preset there!'; exit 3")
     facts = [fact for fact in vars(network).values() if isinstance(fact, Fact) and fact.name != "hccn-conf"]
     for fact in facts:
@@ -224,7 +224,7 @@ def test_other_products_are_not_asked_for_the_ports_of_a_950(tool: Tool) -> None
 
 @shells
 def test_what_came_before_the_fact_was_stopped_is_kept(tool: Tool) -> None:
-    """And what still runs then does not hold up the probe."""
+    """A call that still runs then does not delay the probe."""
     tool.says("[ $2 = 2 ] && exec sleep 60; echo 'link status: UP'")
     fact: Fact[Any] = replace(
         NPU_LINKS,
@@ -267,7 +267,7 @@ esac"""
         ("info_h", [], []),
     ],
 )
-def test_the_sick_are_asked_what_ails_them(
+def test_only_unhealthy_devices_are_asked_for_their_errors(
     tool: Tool, box: str, asked_for: list[str], codes: list[int]
 ) -> None:
     tool.says(SMI, "npu-smi")
@@ -288,13 +288,13 @@ def test_cards_and_chips_are_asked_as_they_are_listed(tool: Tool) -> None:
 
 
 @shells
-def test_npu_smi_is_not_there(tool: Tool) -> None:
+def test_npu_smi_is_not_installed(tool: Tool) -> None:
     for fact in (NPUS, NPU_ECC, NPU_SUPER_POD):
         assert tool.run(script(fact)).returncode == 127
 
 
 @shells
-def test_two_tools_do_not_share_what_they_said(tool: Tool) -> None:
+def test_the_outputs_of_two_calls_are_kept_apart(tool: Tool) -> None:
     """A frame holds what was printed since the one before it."""
     tool.says("printf 'no newline %s' $1")
     done = tool.run(f"{calling(TOOL, '/nowhere', 5)}\nq a 1\nq b 2")

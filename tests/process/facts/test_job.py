@@ -1,4 +1,4 @@
-"""The user's own training processes, really running, and looked for by the fact's own shell."""
+"""Real training processes of the user, found by the fact's own shell script."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TORCH = {"RANK": "3", "LOCAL_RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "node
 
 
 class Bench:
-    """Starts processes with a mark of their own, by which a test tells them from everybody else's."""
+    """Starts processes with a mark, by which a test distinguishes them from all others."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -51,7 +51,7 @@ class Bench:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self, env: Mapping[str, str], *words: str, user: int | None = None) -> subprocess.Popen[bytes]:
-        """One process, up and with all its children."""
+        """Start one process; it runs with all its children."""
         clean = {"PATH": os.environ["PATH"], "HOME": "/tmp", "NCCL_MARK": self.mark, **env}
         process = subprocess.Popen(
             words or (sys.executable, str(self.script), ""),
@@ -117,7 +117,7 @@ SECRET_WORDS = ("", "0", "hidden7", "--password", "hidden8", "--key=hidden9", "-
 
 @each_shell
 def test_nothing_else_leaves_the_host(shell: str, bench: Bench) -> None:
-    """Neither other variables, nor what stands behind the program."""
+    """Neither other variables, nor the arguments of the program."""
     bench.start({**TORCH, **SECRET_VARIABLES}, sys.executable, str(bench.script), *SECRET_WORDS)
     agent = (sys.executable, str(bench.torchrun), "--nnodes=2", "--log_dir", "hidden0", str(bench.script))
     bench.start({}, *agent, *SECRET_WORDS)
@@ -142,7 +142,7 @@ def test_nothing_else_reaches_a_recording(bench: Bench, tmp_path: Path) -> None:
 
 
 @each_shell
-def test_a_loop_that_tells_no_rank(shell: str, bench: Bench) -> None:
+def test_a_loop_that_sets_no_rank(shell: str, bench: Bench) -> None:
     """LOCAL_RANK and WORLD_SIZE are enough for a program of one host."""
     env = {"LOCAL_RANK": "1", "WORLD_SIZE": "8"}
     rank = bench.start(env)
@@ -151,14 +151,14 @@ def test_a_loop_that_tells_no_rank(shell: str, bench: Bench) -> None:
 
 @each_shell
 def test_helpers_of_a_rank_are_not_ranks(shell: str, bench: Bench) -> None:
-    """Loaders of data are forked or spawned with everything that the rank was told."""
+    """Data loaders are forked or spawned with the whole environment of the rank."""
     rank = bench.start(TORCH, sys.executable, str(bench.script), "fork,spawn,fork")
     assert [process.pid for process in bench.seen(shell)] == [rank.pid]
 
 
 @each_shell
-def test_a_shell_around_a_rank_is_no_rank(shell: str, bench: Bench) -> None:
-    """`bash -c "python train.py; :"` is told the same."""
+def test_a_shell_around_a_rank_is_not_a_rank(shell: str, bench: Bench) -> None:
+    """`bash -c "python train.py; :"` has the same environment."""
     words = ("sh", "-c", f"{sys.executable} {bench.script} fork; :")
     around = bench.start(TORCH, *words)
     (found,) = bench.seen(shell)
@@ -171,13 +171,13 @@ def test_a_program_that_spawns_its_ranks(shell: str, bench: Bench) -> None:
     parent = bench.start(env, sys.executable, str(bench.script), "spawn,spawn")
     deadline = time.monotonic() + 20
     while not (found := bench.seen(shell)) and time.monotonic() < deadline:
-        time.sleep(0.2)  # the spawned ones are up a moment later
+        time.sleep(0.2)  # the spawned processes start a moment later
     assert [(process.pid, process.spawns) for process in found] == [(parent.pid, True)]
 
 
 @each_shell
 def test_a_launcher_without_a_rank(shell: str, bench: Bench, tmp_path: Path) -> None:
-    """It is known by its command line alone, and its ranks beside it."""
+    """It is known by its command line alone, and its ranks are listed with it."""
     torchrun = tmp_path / "torchrun"
     torchrun.write_text(
         "import os, subprocess, sys, time\n"
@@ -196,17 +196,17 @@ def test_a_launcher_without_a_rank(shell: str, bench: Bench, tmp_path: Path) -> 
     "env",
     [{"MASTER_ADDR": "node1"}, {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, {"RANK_TABLE_FILE": "/x"}],
 )
-def test_what_merely_inherited_a_variable_is_no_job(env: dict[str, str], bench: Bench) -> None:
+def test_a_process_that_only_inherited_a_variable_is_not_a_job(env: dict[str, str], bench: Bench) -> None:
     bench.start(env)
     assert bench.seen(HERE[0]) == []
 
 
-def test_what_only_speaks_of_a_launcher_is_no_job(bench: Bench) -> None:
+def test_a_process_that_only_names_a_launcher_is_not_a_job(bench: Bench) -> None:
     bench.start({}, sys.executable, str(bench.script), "", "torchrun", "msrun")
     assert bench.seen(HERE[0]) == []
 
 
-def test_the_doctor_is_no_job(bench: Bench, tmp_path: Path) -> None:
+def test_the_doctor_is_not_a_job(bench: Bench, tmp_path: Path) -> None:
     """It may be started inside a rank; so may its probe."""
     doctor = tmp_path / "doctor"
     shutil.copy(bench.script, doctor)
@@ -235,7 +235,7 @@ def test_without_a_grep_that_reads_lines_that_end_with_nul(bench: Bench, tmp_pat
 
 
 @each_shell
-def test_a_host_without_jobs_is_cheap(shell: str) -> None:
+def test_reading_a_host_without_jobs_is_cheap(shell: str) -> None:
     """One grep over all processes, and nothing else."""
     began = _cpu_of_children()
     Facts({"here": ask([PROCESSES_OF_JOBS], shell)}).get("here", PROCESSES_OF_JOBS)

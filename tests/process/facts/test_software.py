@@ -1,4 +1,4 @@
-"""Versions, Python and the environment, asked by a real shell."""
+"""Versions, Python and the environment, read by a real shell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.captures import printed
 
 
 def look(path: Path) -> Python:
-    """What the probe's question says of this interpreter, with a folder on its PYTHONPATH."""
+    """What the probe finds out about this interpreter, with a folder on its PYTHONPATH."""
     assert isinstance(PYTHON.command, Run)
     shell = PYTHON.command.text(Ask("a", python=sys.executable))
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(path), "LC_ALL": "C"}
@@ -45,7 +45,7 @@ def look(path: Path) -> Python:
     ],
     ids=["none", "metadata", "both", "built in place", "garbage", "no version", "another folder"],
 )
-def test_torch_is_seen_where_it_lies(
+def test_torch_is_found_by_its_files(
     files: dict[str, str], packages: dict[str, str], unversioned: set[str], tmp_path: Path
 ) -> None:
     for name, text in files.items():
@@ -57,7 +57,7 @@ def test_torch_is_seen_where_it_lies(
 
 
 @pytest.mark.parametrize("path", ["/opt/no such/python", "python-that-is-nowhere"])
-def test_an_interpreter_that_is_not_there(path: str) -> None:
+def test_an_interpreter_that_does_not_exist(path: str) -> None:
     assert isinstance(PYTHON.command, Run)
     shell = PYTHON.command.text(Ask("a", python=path))
     said = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout

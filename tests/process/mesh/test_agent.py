@@ -24,7 +24,7 @@ TOKEN = "c0ffee"
 
 
 def interpreter(version: str) -> str | None:
-    """A Python of this version on this machine, beside shims that may point nowhere."""
+    """A Python of this version on this machine; some shims may point nowhere."""
     found = [shutil.which(f"python{version}")]
     found += map(
         str,
@@ -87,7 +87,7 @@ def can_bind(address: str, port: int) -> bool:
 
 @contextlib.contextmanager
 def full_backlog() -> Iterator[int]:
-    """A port whose queue is full: the kernel drops whoever knocks, as a firewall would."""
+    """A port whose queue is full: the kernel drops new connections, as a firewall would."""
     with (
         socket.create_server(("127.0.0.2", 0), backlog=0) as server,
         socket.create_connection(server.getsockname()),
@@ -100,7 +100,7 @@ def test_programs_are_plain_ascii_because_bash_counts_characters() -> None:
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
-def test_reaches_itself_on_every_python(sessions: list[LocalSession], version: str) -> None:
+def test_an_agent_reaches_itself_on_every_python(sessions: list[LocalSession], version: str) -> None:
     python = interpreter(version)
     if python is None:
         pytest.skip(f"no Python {version} on this machine")
@@ -118,13 +118,13 @@ def test_reaches_itself_on_every_python(sessions: list[LocalSession], version: s
 @pytest.mark.parametrize(
     "shell", [("dash", "-c"), ("bash", "-c"), ("busybox", "sh", "-c"), ("csh", "-c"), ("fish", "-c")]
 )
-def test_starts_from_any_login_shell(sessions: list[LocalSession], shell: tuple[str, ...]) -> None:
+def test_an_agent_starts_from_any_login_shell(sessions: list[LocalSession], shell: tuple[str, ...]) -> None:
     if shutil.which(shell[0]) is None:
         pytest.skip(f"no {shell[0]} on this machine")
     assert listen(start(sessions, shell=shell)) > 0
 
 
-def test_an_old_or_broken_interpreter_is_passed_over(sessions: list[LocalSession], tmp_path: Path) -> None:
+def test_an_old_or_broken_interpreter_is_skipped(sessions: list[LocalSession], tmp_path: Path) -> None:
     broken = tmp_path / "py thon"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o755)
@@ -156,20 +156,20 @@ def test_refused(sessions: list[LocalSession]) -> None:
     assert (said["outcome"], said["detail"]) == ("refused", "Connection refused")
 
 
-def test_listener_that_never_answers_is_silent(sessions: list[LocalSession]) -> None:
+def test_a_listener_that_never_answers_is_silent(sessions: list[LocalSession]) -> None:
     with socket.create_server(("127.0.0.2", 0)) as mute:
         said = connect(start(sessions), mute.getsockname()[1])
     assert said["outcome"] == "silent"
     assert said["ms"] is not None
 
 
-def test_full_backlog_is_dropped_after_every_try(sessions: list[LocalSession]) -> None:
+def test_a_full_backlog_is_dropped_after_every_try(sessions: list[LocalSession]) -> None:
     with full_backlog() as port:
         said = connect(start(sessions), port)
     assert (said["outcome"], said["tries"]) == ("dropped", 2)
 
 
-def test_something_else_answers(sessions: list[LocalSession]) -> None:
+def test_another_service_answers(sessions: list[LocalSession]) -> None:
     session = start(sessions)
     port = listen(session)
     assert connect(session, port, peer=8)["outcome"] == "wrong-answer"
@@ -178,7 +178,7 @@ def test_something_else_answers(sessions: list[LocalSession]) -> None:
 @pytest.mark.parametrize(
     "words", [b"doctor-mesh wrong 1\n", b"GET / HTTP/1.0\r\n\r\n", b"\xff" * 4000, b"\n"]
 )
-def test_no_word_without_the_token(sessions: list[LocalSession], words: bytes) -> None:
+def test_a_listener_sends_nothing_without_the_token(sessions: list[LocalSession], words: bytes) -> None:
     port = listen(start(sessions))
     with socket.create_connection(("127.0.0.2", port), timeout=5) as stranger:
         stranger.sendall(words)
@@ -186,7 +186,7 @@ def test_no_word_without_the_token(sessions: list[LocalSession], words: bytes) -
             assert stranger.recv(100) == b""
 
 
-def test_a_crowd_of_strangers_does_not_shut_the_listener_for_good(sessions: list[LocalSession]) -> None:
+def test_a_listener_recovers_from_a_crowd_of_strangers(sessions: list[LocalSession]) -> None:
     session = start(sessions)
     port = listen(session)
     with contextlib.ExitStack() as crowd:
@@ -195,7 +195,7 @@ def test_a_crowd_of_strangers_does_not_shut_the_listener_for_good(sessions: list
     assert connect(session, port)["outcome"] == "ok"
 
 
-def test_port_in_use_is_reported_and_left_alone(sessions: list[LocalSession]) -> None:
+def test_a_port_in_use_is_reported_and_left_alone(sessions: list[LocalSession]) -> None:
     with socket.create_server(("0.0.0.0", 0)) as other:
         port = other.getsockname()[1]
         said = ask(start(sessions), f"listen 1 {port} 127.0.0.2", "listener")
@@ -205,11 +205,11 @@ def test_port_in_use_is_reported_and_left_alone(sessions: list[LocalSession]) ->
             other.accept()
 
 
-def test_address_of_another_host(sessions: list[LocalSession]) -> None:
+def test_an_address_of_another_host(sessions: list[LocalSession]) -> None:
     assert ask(start(sessions), "listen 1 0 192.0.2.1", "listener")["error"] == "not-here"
 
 
-def test_end_of_stdin_ends_it_at_once(sessions: list[LocalSession]) -> None:
+def test_the_end_of_stdin_ends_an_agent_at_once(sessions: list[LocalSession]) -> None:
     session = start(sessions)
     port = listen(session)
     assert session.processes["a"].stdin is not None
@@ -218,7 +218,7 @@ def test_end_of_stdin_ends_it_at_once(sessions: list[LocalSession]) -> None:
     assert can_bind("127.0.0.2", port)
 
 
-def test_silence_ends_it(sessions: list[LocalSession]) -> None:
+def test_silence_ends_an_agent(sessions: list[LocalSession]) -> None:
     session = start(sessions, lease=1)
     port = listen(session)
     for _ in range(3):
@@ -229,7 +229,7 @@ def test_silence_ends_it(sessions: list[LocalSession]) -> None:
     assert can_bind("127.0.0.2", port)
 
 
-def test_its_lease_ends_it_even_when_its_answers_are_not_read() -> None:
+def test_its_lease_ends_an_agent_even_when_its_answers_are_not_read() -> None:
     script = mesh_script()
     process = subprocess.Popen(["sh", "-c", script.command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None

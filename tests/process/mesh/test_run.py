@@ -84,7 +84,7 @@ def test_a_data_address_of_no_host_is_untested_not_unreachable() -> None:
     assert {link.target for link in result.links} == {"a", "b"}
 
 
-def test_agent_that_dies_is_named_and_its_ports_prove_nothing() -> None:
+def test_an_agent_that_dies_is_named_and_its_ports_prove_nothing() -> None:
     plan = cluster(3)
     session = opened(plan)
 
@@ -101,7 +101,7 @@ def test_agent_that_dies_is_named_and_its_ports_prove_nothing() -> None:
     assert culprits(result.links) == ()
 
 
-def test_host_that_never_starts_an_agent() -> None:
+def test_a_host_that_never_starts_an_agent() -> None:
     plan = cluster(3)
     mute = Script("echo Welcome; exec cat >/dev/null", b"", b"")
     broken = Script("echo no such thing >&2; exit 127", b"", b"")
@@ -130,7 +130,7 @@ def test_agents_are_stopped_whatever_happens(error: type[BaseException]) -> None
         pass
 
 
-def test_host_with_bash_only_connects_and_says_so(tmp_path: Path) -> None:
+def test_a_host_with_only_bash_connects_and_says_so(tmp_path: Path) -> None:
     if Path("/usr/libexec/platform-python").exists():
         pytest.skip("this machine always has a platform Python")
     for tool in ("sh", "bash", "timeout", "tr"):
@@ -146,7 +146,7 @@ def test_host_with_bash_only_connects_and_says_so(tmp_path: Path) -> None:
 
 
 class Scripted:
-    """A session whose one host answers from a table: what was asked (a pattern) -> what it prints."""
+    """A session whose only host answers from a table: request (a pattern) -> output."""
 
     def __init__(self, answers: dict[str, str], first: list[Line | Ended] | None = None) -> None:
         self.answers = answers
@@ -182,7 +182,7 @@ GOOD = {
 HASTY = MeshPatience(start=0.2, connect=0.1, answer=0.1, again=0.1, answer_again=0.1, stop=0.1, slack=0.1)
 
 
-def test_lost_once_reached_later_is_ok_with_its_tries() -> None:
+def test_a_link_that_is_lost_once_is_ok_with_its_tries() -> None:
     fails = GOOD | {
         r"connect (\d+) 0.1 0.1": r'{"say":"link","id":\1,"outcome":"dropped","tries":2}',
         r"connect (\d+) 0.9": r'{"say":"link","id":\1,"outcome":"ok","ms":0.1,"tries":1}',
@@ -220,7 +220,7 @@ def test_hostile_answers_never_become_ok(lie: str) -> None:
     assert msgspec.json.decode(msgspec.json.encode(result), type=MeshResult) == result
 
 
-def test_flood_of_words_ends_a_host() -> None:
+def test_a_flood_of_lines_ends_the_session_of_its_host() -> None:
     result = run_mesh(Scripted(GOOD | {r"connect (\d+)": "x\n" * 300}), cluster(2), HASTY)
     assert {t.kind for t in result.troubles} == {"noise"}
     assert outcomes(result) == {"untested"}

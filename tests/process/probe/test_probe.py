@@ -48,7 +48,7 @@ def program(folder: Path, name: str, text: str) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """One that an ordinary user may enter, as it may not enter pytest's own."""
+    """A folder that an ordinary user may enter; pytest's own it may not."""
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o755)
         yield Path(name)
@@ -57,7 +57,7 @@ def folder() -> Iterator[Path]:
 @shells
 def test_output_and_exit_code_arrive_as_they_are(shell: str) -> None:
     facts = [
-        fact("slow", "sleep 0.2; echo later", slow=True),  # in the pipe that is no command's stdin
+        fact("slow", "sleep 0.2; echo later", slow=True),  # in the pipe that is not the stdin of a command
         fact("plain", "echo hello"),
         fact("quoted", "echo 'it'\"'\"'s' \"$((1 + 1))\" \\$HOME; printf '%s\\n' 'a  b'"),
         fact("no-newline", "printf abc"),
@@ -92,7 +92,7 @@ def test_output_and_exit_code_arrive_as_they_are(shell: str) -> None:
 
 
 @shells
-def test_what_could_not_be_had_says_why(shell: str) -> None:
+def test_a_missing_fact_has_its_reason(shell: str) -> None:
     facts = [
         fact("unknown", "nosuch-command-of-ours -x"),
         fact("failed", "echo half; echo reason >&2; exit 4"),
@@ -123,7 +123,7 @@ def test_what_could_not_be_had_says_why(shell: str) -> None:
 
 
 @shells
-def test_a_slow_fact_that_cannot_be_stopped_costs_only_itself(
+def test_a_slow_fact_that_cannot_be_stopped_loses_only_itself(
     shell: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("ask", "answer"):
@@ -131,7 +131,7 @@ def test_a_slow_fact_that_cannot_be_stopped_costs_only_itself(
     facts = [
         fact(
             "dead", "setsid sleep 60 & exit", slow=True, timeout=70
-        ),  # out of reach of any signal of the probe
+        ),  # cannot be reached by any signal of the probe
         fact("names", "echo names", slow=True),
         fact("quick", "echo quick"),
         fact(LAST, "echo last"),
@@ -187,7 +187,7 @@ def test_sudo_is_asked_once(shell: str, allowed: bool, folder: Path) -> None:
 
 
 @shells
-def test_nobody_at_the_other_end_ends_everything(shell: str) -> None:
+def test_a_lost_controller_ends_everything(shell: str) -> None:
     facts = [
         fact("slow", "sleep 61", slow=True, timeout=90),
         fact("stubborn", "trap '' TERM; sleep 62", timeout=90),
@@ -200,8 +200,8 @@ def test_nobody_at_the_other_end_ends_everything(shell: str) -> None:
 
 @shells
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_asked_to_end_it_ends_everything(shell: str, number: signal.Signals) -> None:
-    """Also what `timeout` put into groups of their own."""
+def test_a_request_to_end_ends_everything(shell: str, number: signal.Signals) -> None:
+    """Also processes that `timeout` put into their own groups."""
     process = start(
         [fact("slow", "sleep 63", slow=True, timeout=90), fact("one", "sleep 64", timeout=90)], shell
     )
@@ -236,14 +236,14 @@ def test_nothing_is_written_and_every_fact_is_read(shell: str, tmp_path: Path) -
     assert not [reason for reason in broken if "broke" in reason]
 
 
-def test_files_are_asked_for_in_one_go() -> None:
+def test_files_are_read_by_one_command() -> None:
     facts = [Fact(f"f{n}", Read((f"/proc/{n}", "/proc/version")), lambda c: c.stdout) for n in range(9)]
     text = script(facts, Ask("h"), TOKEN).stdin.decode()
     assert text.count("grep ") == 1
     assert text.count("/proc/version") == 1
 
 
-def test_the_command_line_suits_every_login_shell() -> None:
+def test_the_command_line_works_in_every_login_shell() -> None:
     """csh and fish read it too: no quotes, no variables, no redirections."""
     assert script([], Ask("h"), TOKEN).command == "exec sh -s"
 

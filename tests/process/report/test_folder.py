@@ -46,7 +46,7 @@ def test_each_run_has_files_of_its_own(tmp_path: Path) -> None:
     assert {mode(path) for path in folder.iterdir()} == {0o600}
 
 
-def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_reported_before_any_host_is_asked(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     ran = doctor(
         "check", "nowhere.invalid", "--report-dir", str(tmp_path / "file"), "--save", "x", cwd=tmp_path
@@ -57,7 +57,7 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_is_asked(tmp_pa
     assert names(tmp_path) == ["file"]
 
 
-def test_a_no_go_is_told_in_three_lines_and_says_where_the_whole_report_is(tmp_path: Path) -> None:
+def test_a_no_go_is_three_lines_and_names_the_whole_report(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     ran = doctor(*HERE, "--expect", "shm_mb=100000000", "--report-dir", str(folder))
     assert ran.returncode == 1
@@ -75,7 +75,9 @@ SLOW = "#!/bin/sh\n: >{mark}\nexec sleep 30\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_run_leaves_what_says_so_or_nothing(number: signal.Signals, tmp_path: Path) -> None:
+def test_an_interrupted_run_leaves_a_report_of_its_interruption_or_nothing(
+    number: signal.Signals, tmp_path: Path
+) -> None:
     folder, mark, tool = tmp_path / "runs", tmp_path / "asked", tmp_path / "dmesg"
     tool.write_text(SLOW.format(mark=mark))
     tool.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A mistake in what a job script asks for ends the run before any host is asked."""
+"""A mistake in the options of a job script ends the run before any host is asked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
         (("--print", "launch", "--json", "-"), "both write to stdout"),
     ],
 )
-def test_a_mistake_is_told_before_any_host_is_asked(arguments: tuple[str, ...], words: str) -> None:
+def test_a_mistake_is_reported_before_any_host_is_asked(arguments: tuple[str, ...], words: str) -> None:
     ran = doctor("preflight", "nowhere.invalid", *arguments)
     assert (ran.returncode, ran.stdout) == (2, "")
     assert words in ran.stderr

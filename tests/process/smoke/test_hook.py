@@ -37,7 +37,7 @@ print(json.dumps(out))
 def processes(
     folder: Path, seeds: Sequence[int], ranks: Sequence[int] | None = None, **options: Any
 ) -> list[tuple[int, list[Any], str]]:
-    """Each rank: its exit code, its verdicts, and what it said. Over files, without torch."""
+    """The exit code, the verdicts and the output of each rank. Over files, without torch."""
     started = []
     for rank in range(len(seeds)) if ranks is None else ranks:
         env = {
@@ -100,7 +100,7 @@ def test_strict_ends_every_rank(tmp_path: Path, way: dict[str, Any]) -> None:
         assert "Diverged: doctor: the ranks do not train on what they should" in said
 
 
-def test_off_is_off(tmp_path: Path) -> None:
+def test_off_switches_the_hook_off(tmp_path: Path) -> None:
     for code, verdicts, said in processes(tmp_path, [0, 1, 2, 3], env={"DOCTOR_HOOK": "off"}):
         assert (code, verdicts, said) == (0, [None] * 5, "")
     assert not list(tmp_path.iterdir())
@@ -149,7 +149,7 @@ def test_importing_it_costs_nothing() -> None:
     assert not {"msgspec", "torch", "numpy", "dataclasses", "json"} & set(runs[0].stdout.split())
 
 
-# torch, in processes of its own: it must be the same with and without the hook.
+# torch, in separate processes: it must be the same with and without the hook.
 
 TENSORS = """
 import random, sys, warnings

@@ -1,4 +1,4 @@
-"""Faults on purpose: each really does to real ranks what it says."""
+"""Injected faults: each really has its documented effect on real ranks."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ HANGING = ("never-join", "stop", "stuck", "spin", "op", "order")
 """Kinds after which nothing moves: only they are worth waiting for a short time only."""
 
 
-# What ranks do then. A fault of one rank must not show in what the others say of themselves.
+# Behaviour of ranks. A fault of one rank must not show in the others' reports about themselves.
 
 
 def ranks_with(
     *kinds: str, shape: CellShape = SHAPE, step: int | None = STEP, only: Sequence[str] = ("train",)
 ) -> list[RankOutput]:
-    """Run with the first kind on rank 0, the second on rank 1, and so on; "" is none."""
+    """Run with the first kind of fault on rank 0, the second on rank 1, and so on; "" is no fault."""
     injects = [{"kind": kind, "rank": rank, "step": step} for rank, kind in enumerate(kinds) if kind]
     return run_ranks(shape, injects, still=2.0 if kinds[1] in HANGING else 10.0, only=only)
 
@@ -37,7 +37,7 @@ def disturbed(ranks: list[RankOutput]) -> list[int]:
 
 
 def off_schedule(rank: RankOutput, shape: CellShape = SHAPE) -> tuple[ScheduledCall, ScheduledCall] | None:
-    """The first collective that is not the schedule's, with the schedule's."""
+    """The first collective that is not on the schedule, and the scheduled one."""
     expected = numbered({"join": join_calls(shape), "train": train_calls(shape)})
     for number, entered in enumerate(rank.entries):
         if entered != expected[number]:
@@ -132,11 +132,11 @@ def test_a_rank_that_calls_a_collective_twice() -> None:
     assert not any(off_schedule(rank) for rank in ranks if rank.place != 1)
 
 
-# What it trains on.
+# Data and random numbers.
 
 
 def data_differs(rank: RankOutput, shape: CellShape) -> dict[str, set[int]]:
-    """By name, the steps at which a rank's data or random numbers are not what they should be."""
+    """The steps, by name, at which a rank's data or random numbers are wrong."""
     differs: dict[str, set[int]] = {}
     for batch in rank.all(BatchHashes):
         tokens, mask, labels = reference_batch(shape, batch.step, rank.place)
@@ -189,7 +189,7 @@ def test_faults_of_a_replica_are_those_of_all_its_ranks() -> None:
     assert ranks[0].all(BatchHashes) == ranks[1].all(BatchHashes)
 
 
-# What it computes.
+# Computation.
 
 
 def params(rank: RankOutput) -> list[str]:
@@ -277,7 +277,7 @@ def test_a_wrong_sum_in_the_training(shape: CellShape) -> None:
     assert got[1] != healthy[1]
 
 
-def test_a_slow_rank_computes_half_as_much_again() -> None:
+def test_a_slow_rank_computes_fifty_percent_longer() -> None:
     shape = CellShape(2, 1, (2,), 16, 7)
     ranks = ranks_with("", "slow", shape=shape)
 

@@ -21,7 +21,7 @@ def loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def test_nothing_is_constructed(tmp_path: Path) -> None:
-    """In a process of its own: neither os.system nor an import of the file's choosing."""
+    """In a separate process: neither os.system nor an import that the file names."""
     proof = tmp_path / "proof"
     text = f"a: !!python/object/apply:pathlib.Path.touch [!!python/object/apply:pathlib.Path [{proof}]]"
     code = "import sys\nfrom doctor.text.yamlfile import parse_yaml\nparse_yaml(sys.argv[1], 'f')"

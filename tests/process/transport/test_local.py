@@ -38,7 +38,7 @@ def one(transport: LocalTransport, script: Script, timeout: float = 10) -> Answe
 
 
 def gone(pid: str) -> bool:
-    """Whether a process is over, within a moment."""
+    """Whether a process ends within a moment."""
     until = time.monotonic() + 3
     while time.monotonic() < until:
         try:

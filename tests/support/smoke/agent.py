@@ -1,4 +1,4 @@
-"""A smoke agent to talk to: the shipped program on this machine, with ranks that do as a test tells them."""
+"""A smoke agent to talk to: the shipped program on this machine, with ranks that a test controls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from doctor.smoke.agents import smoke_script
 from doctor.transport import Ended
 from tests.support.mesh_session import LocalSession
 
-# Instead of rank.py: each rank does what $ACT says, "sleep" where it says nothing.
+# Instead of rank.py: each rank does what $ACT says, by default "sleep".
 RANK = """
 import ctypes, json, os, signal, subprocess, sys, time
 
@@ -29,7 +29,7 @@ def run(config, place, page, events, go, stack):
     exec(os.environ.get("ACT_" + str(place), act), dict(globals(), **locals()))
     os._exit(0)
 """
-# Instead of torch, which takes its time.
+# Instead of torch, which is slow to import.
 TORCH = "__version__ = '9.9'"
 STORE = """
 class TCPStore:
@@ -130,7 +130,7 @@ class Agent:
     def until(
         self, say: str, true: Callable[[dict[str, Any]], bool] = lambda _: True, seconds: float = 20
     ) -> dict[str, Any]:
-        """The next thing of this kind that it says."""
+        """The next message of this kind."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and self.ended is None:
             said = self.hear(left)
@@ -148,7 +148,7 @@ class Agent:
         return found
 
     def page(self, true: Callable[[dict[str, Any]], bool], seconds: float = 20) -> dict[str, Any]:
-        """The next line of pages whose first rank is like this."""
+        """The next line of pages whose first rank meets this condition."""
         return self.until("pages", lambda said: bool(said["ranks"]) and true(said["ranks"][0]), seconds)
 
     def spawned(self) -> dict[str, int]:
@@ -162,10 +162,10 @@ class Agent:
     def close(self) -> None:
         self.session.close()
 
-    # What is there of it.
+    # What exists of it.
 
     def pids(self) -> dict[int, str]:
-        """The living processes that came from it, with what they run."""
+        """Its living descendants, with their command lines."""
         return {pid: line for pid, line in processes(self.mark) if "which" not in line}
 
     def agent_pid(self) -> int:
@@ -190,7 +190,7 @@ Open = Callable[..., Agent]
 
 
 def agents(folder: Path) -> Iterator[Open]:
-    """What opens agents for a test; nothing may be left of them after it."""
+    """Opens agents for a test; nothing of them may be left after it."""
     opened: list[Agent] = []
 
     def start(**options: Any) -> Agent:

@@ -1,4 +1,4 @@
-"""Break a host of the lab as the world does: packet filters, resets, tampered libraries, contention.
+"""Break a host of the lab from outside: packet filters, resets, modified libraries, contention.
 
 Cables, links and disks: see `tests.lab`. A rank's process: see `tests.support.smoke.pages`.
 """
@@ -19,14 +19,14 @@ SITE = sysconfig.get_path("purelib")
 
 
 def sitecustomize(host: Host, code: str) -> None:
-    """Let the interpreter that has torch run `code` at its start, on this host alone."""
+    """Make the interpreter that has torch run `code` at its start, on this host only."""
     host.write("/run/tampered/sitecustomize.py", code)
     _tamper(host)
 
 
 def without_package(host: Host, name: str) -> None:
-    """Let the same interpreter not have a package, as where it was never installed."""
-    # To an overlay, such a device in place of a name says that the name is not there.
+    """Hide a package from the same interpreter, as if it was never installed."""
+    # In an overlay, such a device in place of a name means that the name does not exist.
     script = """
         mkdir -p /run/tampered; cd "$2"
         for each in "$1" "$1"-*.dist-info; do mknod "/run/tampered/$each" c 0 0; done
@@ -40,7 +40,7 @@ def _tamper(host: Host) -> None:
 
 
 def no_new_connections(host: Host, interface: str = "eth0") -> None:
-    """A firewall that lets SSH and what is established pass, and drops the rest on its way in."""
+    """A firewall that accepts SSH and established connections, and drops other incoming packets."""
     host.nft(
         f"""table inet closed {{ chain in {{ type filter hook input priority 0; policy accept;
         iif {interface} tcp dport != {SSH} ct state new drop; }}
@@ -49,7 +49,7 @@ def no_new_connections(host: Host, interface: str = "eth0") -> None:
 
 
 def no_way_out(host: Host, interface: str = "eth0") -> None:
-    """One way only: the host answers whoever connects to it, and its own connections are dropped."""
+    """In one direction: the host answers connections to it, but its own connections are dropped."""
     host.nft(
         f"""table inet oneway {{ chain out {{ type filter hook output priority 0; policy accept;
         oif {interface} tcp sport != {SSH} ct state new drop; }}
@@ -58,7 +58,7 @@ def no_way_out(host: Host, interface: str = "eth0") -> None:
 
 
 def silence(host: Host, interface: str = "eth0", but_ssh: bool = True) -> None:
-    """From now on packets vanish in both directions, those of established connections too."""
+    """From now on packets are lost in both directions, also those of established connections."""
     match = f"tcp sport != {SSH} tcp dport != {SSH}" if but_ssh else ""
     host.nft(
         f"""table inet silent {{
@@ -69,19 +69,19 @@ def silence(host: Host, interface: str = "eth0", but_ssh: bool = True) -> None:
 
 
 def reset_connections(host: Host) -> None:
-    """End every connection of the host but SSH with a reset, as a network card does that starts anew."""
+    """End every connection of the host except SSH with a reset, as a restarted network card does."""
     host.do(f"ss -K -t state established 'sport != :{SSH} and dport != :{SSH}' >/dev/null")
 
 
 def full_shm(host: Host, size: str = "16m") -> None:
-    """/dev/shm has no byte left."""
+    """Fill /dev/shm completely."""
     host.shm(size)
     host.do("dd if=/dev/zero of=/dev/shm/stale bs=4096 2>/dev/null || :")
 
 
 @contextlib.contextmanager
 def hogs(count: int, seconds: float = 300.0) -> Iterator[None]:
-    """`count` programs that each want a whole core of the machine. They end by themselves at the latest."""
+    """Start `count` programs that each use a whole core of the machine. They end by themselves."""
     running = [
         subprocess.Popen(["timeout", f"{seconds:g}", "sh", "-c", "while :; do :; done"]) for _ in range(count)
     ]

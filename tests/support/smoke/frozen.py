@@ -1,4 +1,4 @@
-"""Smoke results of runs that ended early: the ranks' collectives are played through, faults and all.
+"""Smoke results of runs that ended early: the ranks' collectives are simulated, including the faults.
 
 `frozen(plan, faults)` lets every rank of the sick cell enter its collectives in turn until none can go on,
 as real ranks do: a collective ends when all members of its group have entered it.
@@ -23,9 +23,10 @@ Key = tuple[tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What a rank does instead of its schedule. It never enters the call behind its first `halt` calls.
+    """What a rank does instead of its schedule.
 
-    `look`: the controller looks when the rank has entered so many, and everything stops there.
+    It never enters the call after its first `halt` calls. `look`: the controller takes a sample when the rank
+    has entered this many, and everything stops there.
     """
 
     halt: int | None = None
@@ -75,7 +76,7 @@ def altered(position: int, **changes: Any) -> Fault:
 
 @dataclass(slots=True)
 class _Runner:
-    """One rank at play: its calls, how many it has entered, and whether it is inside the last one."""
+    """One simulated rank: its calls, how many it has entered, and whether it is inside the last one."""
 
     place: int
     entries: list[ScheduledCall]
@@ -94,7 +95,7 @@ class _Runner:
 def play(
     shape: CellShape, faults: Mapping[int, Fault], blocked: Callable[[Key, ScheduledCall], bool]
 ) -> list[_Runner]:
-    """Let all ranks run until none can go on. What is `blocked` never ends for anybody."""
+    """Run all ranks until none can go on. A `blocked` collective never ends for any rank."""
     runners = []
     for place in range(shape.world):
         fault = faults.get(place, Fault())
@@ -120,7 +121,7 @@ def play(
 
 
 def page_of(runner: _Runner, fault: Fault) -> Sample:
-    """What the rank's page shows where it stands."""
+    """The rank's page at its present position."""
     position = len(runner.keys)
     seq: dict[str, int] = {}
     for entry in runner.entries[:position]:
@@ -166,7 +167,7 @@ def frozen(
 
 
 def _stopped(seen: RankSeen, page: Sample) -> RankSeen:
-    """The rank as it is seen with this page, twice."""
+    """The rank with two samples of this page."""
     if page.phase == "done":
         return replace(seen, samples=(page, page))
     steps = [step for step in seen.steps if _past(page, "train") or step.step < page.step]
@@ -196,7 +197,7 @@ def _past(page: Sample, phase: str) -> bool:
 
 
 def _moving(seen: RankSeen, plan: SmokePlan) -> RankSeen:
-    """A rank of a cell that is well: in the middle of its run, seen at two different collectives."""
+    """A rank of a healthy cell: in the middle of its run, sampled at two different collectives."""
     seat = plan.seat(seen.rank)
     entries = schedule(plan.shape(seat.cell), seat.place)
     half = len(entries) // 2
@@ -218,7 +219,7 @@ def died(
     words: str = "",
     error: tuple[str, str] | None = None,
 ) -> SmokeResult:
-    """The rank's process ended where it stands; an error's code is 3."""
+    """The rank's process ended at its present position; the exit code of an error is 3."""
     told = Error(error[0], error[1], f"Traceback\n{error[0]}: {error[1]}") if error else None
     exit = Exit(3 if error else code, signal, 2.0, words)
     return with_rank(with_end(result, "exit", cell=result.plan.seat(rank).cell), rank, exit=exit, error=told)

@@ -1,6 +1,7 @@
-"""Real ranks on this machine that go through some phases of the smoke run and tell every mark they made.
+"""Real ranks on this machine that go through some phases of the smoke run and report every mark they made.
 
-For what `smoke_ranks` is too much: one phase alone, with `Comm` broken in ways that no injection has.
+For tests that need less than `run_ranks`: one phase alone, with `Comm` broken in ways that no injection
+offers.
 """
 
 from __future__ import annotations
@@ -128,7 +129,7 @@ def _swapped(comm: Any) -> None:
 
 
 def _refused(comm: Any) -> None:
-    """What a backend says that cannot do a dtype."""
+    """The error of a backend that does not support a dtype."""
     right = comm._call
 
     def call(group: str, op: str, x: Any, do: Any) -> None:

@@ -1,6 +1,6 @@
 """What a smoke run is doing, seen from outside: its progress pages, its processes.
 
-Nothing here asks the run for help, or can disturb it.
+Nothing here needs the run's help or can disturb it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Rank:
     moved: float
 
     def has_come_to(self, phase: str, step: int = 0) -> bool:
-        """To a step of a phase, or past it."""
+        """Whether the rank has reached a step of a phase, or passed it."""
         return (page.PHASES.index(self.phase), self.step) >= (page.PHASES.index(phase), step)
 
     def send(self, number: int) -> None:
@@ -44,9 +44,9 @@ class Rank:
 
 @dataclass(slots=True)
 class Watch:
-    """The progress pages of one run, looked at over the shoulder of its agents.
+    """The progress pages of one run, read without its agents.
 
-    A page lies in memory that the agent shares with its ranks; the memory has no name, but the kernel shows
+    A page is memory that the agent shares with its ranks; the memory has no name, but the kernel shows
     it among the agent's open files.
     """
 
@@ -88,7 +88,7 @@ class Watch:
         run: subprocess.Popen[str],
         timeout: float = 60.0,
     ) -> list[Rank]:
-        """The ranks at the first look at which it held; `run` is ended if it never does."""
+        """Wait for a condition; the ranks when it held first. `run` is ended if it never holds."""
         deadline = time.monotonic() + timeout
         while not holds(ranks := self.all()):
             if time.monotonic() > deadline or run.poll() is not None:
@@ -98,7 +98,7 @@ class Watch:
         return ranks
 
     def await_phase(self, phase: str, step: int, run: subprocess.Popen[str]) -> list[Rank]:
-        """Wait until the first of them has come there."""
+        """Wait until the first rank has reached the phase."""
         return self.await_that(
             lambda seen: any(rank.has_come_to(phase, step) for rank in seen), f"{phase} phase", run
         )
@@ -129,7 +129,7 @@ class Watch:
         return values[0] > 0 and values[2] < len(page.PHASES) and bool(self._outer(name, values[1]))
 
     def _outer(self, name: str, inside: int) -> int | None:
-        """The machine's number of a process that its host knows by `inside`."""
+        """The machine's id of a process that has the id `inside` on its host."""
         if (name, inside) not in self._pids:
             for process in processes(self.lab[name].pid):
                 with contextlib.suppress(OSError):
@@ -147,7 +147,7 @@ def watching(lab: Lab) -> Iterator[Watch]:
 
 
 def agent(host: Host) -> int | None:
-    """The supervisor of the ranks of a host: the outermost Python of what its logins started."""
+    """The supervisor of the ranks of a host: the outermost Python process of its logins."""
     for process in processes(host.pid):
         with contextlib.suppress(psutil.NoSuchProcess):
             above = itertools.takewhile(lambda each: each.pid != host.pid, process.parents())

@@ -1,7 +1,7 @@
-"""Real ranks on this machine, without an agent: `run_ranks(shape)` gives what each of them said and did.
+"""Real ranks on this machine, without an agent: `run_ranks(shape)` returns the events and calls of each.
 
 They are forked from a fresh process of one thread, as on the hosts, with the store in a process of its own.
-Whoever does not end is killed once no page has moved for `still` seconds.
+Ranks that do not end are killed once no page has moved for `still` seconds.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run_ranks(
 ) -> list[RankOutput]:
     """Run all ranks of one cell; `inject` as in the ranks' configuration: {"kind", "rank", "step"}.
 
-    `only` leaves out the phases collectives, train, audit and bandwidth that it does not name.
+    Of the phases collectives, train, audit and bandwidth only those named in `only` run.
     """
     wish = {
         "shape": shape._asdict(),
@@ -108,7 +108,7 @@ def _output(seen: dict[str, Any]) -> RankOutput:
 
 
 class RecordedPage(Page):
-    """A page that also says what it shows of every collective."""
+    """A page that also reports every collective that it shows."""
 
     say: Callable[[dict[str, Any]], None]
 
@@ -209,7 +209,7 @@ def _store() -> tuple[int, int]:
 
 
 def _supervise(children: list[Child], still: float, limit: float) -> None:
-    """Read what they say until all have ended."""
+    """Read their events until all have ended."""
     now = time.monotonic()
     deadline, moved = now + limit, now
     pages: list[Any] = []
@@ -231,7 +231,7 @@ def _supervise(children: list[Child], still: float, limit: float) -> None:
 
 
 def _kill(children: list[Child]) -> None:
-    """Take their stacks, then stop them all before the first dies: its peers would take notice."""
+    """Take their stacks, then stop them all before the first dies, because its peers would notice."""
     for number in (signal.SIGUSR2, signal.SIGSTOP, signal.SIGKILL):
         for child in children:
             child.kill(number)

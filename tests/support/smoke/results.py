@@ -1,6 +1,6 @@
 """Smoke results for tests: `healthy(plan)` is a whole run in which all is well; the rest changes it.
 
-What ranks say is what the schedule and the references say, so that the judges have nothing to find. For runs
+The ranks report what the schedule and the references require, so that the judges find nothing. For runs
 that ended early see tests/support/smoke/frozen.py.
 """
 
@@ -37,7 +37,9 @@ def plan_of(
     seed: int = 20,
     backend: Any = "gloo",
 ) -> SmokePlan:
-    """Hosts n1, n2, …, with `each` ranks; neighbouring hosts share a cell, all cells have as many."""
+    """Hosts n1, n2, …, with `each` ranks; neighbouring hosts share a cell, and all cells have the same number
+    of hosts.
+    """
     names = [f"n{number + 1}" for number in range(hosts)]
     size = hosts * each // cells
     return SmokePlan(
@@ -162,7 +164,7 @@ def projection(shape: CellShape, step: int, dp: int, tp: int) -> tuple[float, fl
 
 
 def noise(shape: CellShape, *what: object) -> float:
-    """Around 1, give or take two percent, and always the same."""
+    """Values around 1, within two percent, and always the same."""
     key = " ".join(str(each) for each in (shape.seed, *what))
     return 0.98 + 0.04 * words(key, 1)[0] / 2**32
 
@@ -207,7 +209,7 @@ def with_steps(
 def with_batches(
     result: SmokeResult, rank: int, change: Callable[[BatchHashes], BatchHashes], first: int = 0
 ) -> SmokeResult:
-    """What one rank said of its batches, from step `first` on, changed."""
+    """The batch hashes of one rank changed, from step `first` on."""
     seen = result.ranks[rank].batches
     batches = tuple(change(batch) if batch.step >= first else batch for batch in seen)
     return with_rank(result, rank, batches=batches)

@@ -1,7 +1,8 @@
-"""A cluster of agents that exist on paper only: what they say to a smoke run, and when they fall silent.
+"""A simulated cluster of agents: their messages to a smoke run, and when they fall silent.
 
-Ranks go from one milestone to the next when all of their cell have entered it, so that one that halts holds
-up the others as a real one does. Time is counted as real agents count it: a starved test accuses no rank.
+Ranks go on to the next milestone when all ranks of their cell have entered it, so that a rank that halts
+holds up the others as a real one does. Time is counted as real agents count it: a test that gets no CPU time
+accuses no rank.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def small(number: int = 2, ranks: int = 2, **wishes: Any) -> SmokePlan:
 
 @dataclass
 class Script:
-    """What goes wrong. Milestones are those that are not entered any more."""
+    """The faults of a run. Its milestones are those that are never entered."""
 
     halt: Mapping[int, int] = field(default_factory=dict)
     """Rank -> the milestone that it never enters."""
@@ -174,7 +175,7 @@ class Cluster:
         return self.reached[first] + 1 >= self.script.mute.get(host, DONE + 2)
 
     def page(self, rank: int) -> tuple[int, ...]:
-        """What the rank shows: inside the first collective of its milestone, but for one that halts."""
+        """The page of a rank: inside the first collective of its milestone, unless it halts."""
         at, version = self.reached[rank], self.version[rank]
         if at < 0:
             return (0,) * 11
@@ -205,7 +206,7 @@ class Cluster:
 
 
 class Agent:
-    """One host's."""
+    """The agent of one host."""
 
     def __init__(self, cluster: Cluster, host: str) -> None:
         self.cluster = cluster
@@ -257,7 +258,7 @@ class Agent:
         cluster = self.cluster
         alive = [seat.rank for seat in cluster.plan.on(self.host) if seat.rank not in cluster.gone]
         if not alive or not self.started:
-            self.quiet = 0.0  # no rank is left that could move
+            self.quiet = 0.0  # no rank that could move is left
         rows = []
         for rank in alive if self.started else ():
             since, state = cluster.script.states.get(rank, (DONE + 1, "S"))

@@ -1,4 +1,4 @@
-"""Ways to spoil a healthy run: what its ranks would have said with one fault or another."""
+"""Ways to spoil a healthy run: what its ranks would have reported with a fault."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def batches(rank: int, change: Callable[[BatchHashes], Any], first: int = 0) -> 
 
 
 def masked(rank: int, first: int = 0) -> Spoil:
-    """Another mask, and so other labels."""
+    """A different mask, and so different labels."""
     return batches(rank, lambda b: changed(b, mask=mark(rank, b.step), labels=mark("l", rank, b.step)), first)
 
 
 def stray(rank: int, *names: str, first: int = 0) -> Spoil:
-    """Other draws from some streams."""
+    """Different draws from some streams."""
 
     def change(batch: BatchHashes) -> Any:
         streams = {name: mark(name, rank, batch.step) for name in names}
@@ -91,7 +91,7 @@ def data_of(rank: int, other: int, ahead: int = 0) -> Spoil:
 
 
 def split_losses(rank: int, first: int) -> Spoil:
-    """As with another mask on one of two tensor-parallel peers."""
+    """Losses as with a different mask on one of two tensor-parallel peers."""
     return lambda result: with_steps(result, rank, lambda s: changed(s, loss=(s.loss or 0) * 1.01), first)
 
 
@@ -103,7 +103,7 @@ def steps(rank: int, change: Callable[[TrainStep], TrainStep], first: int = 0, l
 
 
 def drifted(rank: int, first: int) -> Spoil:
-    """Other parameters from a step on."""
+    """Different parameters from a step on."""
     return steps(rank, lambda s: changed(s, params=mark("drift", rank, s.step)), first)
 
 
@@ -118,7 +118,7 @@ def summed_wrong(rank: int, first: int, error: float = 0.01) -> Spoil:
 
 
 def lost_part(rank: int, column: tuple[int, ...], first: int) -> Spoil:
-    """One rank's part is missing in the sum that all hold."""
+    """The sum of all ranks lacks one rank's part."""
 
     def spoil(result: SmokeResult) -> SmokeResult:
         part = {s.step: (s.own or (0, 0))[0] for s in result.ranks[rank].steps}
@@ -141,7 +141,7 @@ def initial(rank: int) -> Spoil:
 
 
 def audited(rank: int, *, used: bool = False, of: tuple[int, ...] = (), first: int = 9) -> Spoil:
-    """Other gradients: the one that was used, or those of the batches of some replicas."""
+    """Different gradients: the one that was used, or those of the batches of some replicas."""
 
     def change(seen: RankSeen, again: Sequence[int]) -> RankSeen:
         audits = []
@@ -163,7 +163,7 @@ def audited(rank: int, *, used: bool = False, of: tuple[int, ...] = (), first: i
 
 
 def alone_wrong(rank: int, like: int | None = None) -> Spoil:
-    """In all that it computes alone; `like`: as that rank does."""
+    """Wrong in all that it computes alone; `like`: with the same values as that rank."""
     wrong = rank if like is None else like
 
     def change(seen: RankSeen) -> RankSeen:

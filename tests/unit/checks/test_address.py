@@ -1,4 +1,4 @@
-"""Hosts that say the same data address."""
+"""Hosts that report the same data address."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ NAMES = ["n1", "n2", "n3"]
     [("10.0.0.2", [("n1", "n2")]), ("10.0.0.1", [])],
     ids=["two machines", "two containers of a machine"],
 )
-def test_one_address_of_two_hosts(dialled: str, found: list[tuple[str, ...]]) -> None:
-    """Where both are on one machine and share its network, ranks differ by their ports."""
+def test_two_hosts_share_one_address(dialled: str, found: list[tuple[str, ...]]) -> None:
+    """If both are on one machine and share its network, their ranks differ by port."""
     run = recording(NAMES, heard={"n2": replace(heard(2, NAMES), captures=heard(1, NAMES).captures)})
     hosts = (
         Host("n1", "10.0.0.1", data="10.0.0.1"),

@@ -1,4 +1,4 @@
-"""Every check, exam and remedy keeps the rules, whoever wrote it; nothing here counts or lists them."""
+"""Every check, exam and remedy follows the rules, whoever wrote it; nothing here counts or lists them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_all_files_load_and_no_id_is_claimed_twice() -> None:
 
 
 @each_check
-def test_id(check: Check) -> None:
+def test_an_id_is_short_and_named_like_its_function(check: Check) -> None:
     assert re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)+", check.id)
     assert check.run.__name__ == check.id.replace("-", "_"), "the function is called like its check"
 
@@ -53,7 +53,7 @@ def test_the_docstring_is_the_manual(check: Check) -> None:
 
 
 @each_check
-def test_what_compares_hosts_is_not_on_one_of_them(check: Check) -> None:
+def test_checks_that_compare_hosts_need_no_single_host(check: Check) -> None:
     assert check.scope is Scope.HOST or HERE not in check.needs
 
 
@@ -63,7 +63,7 @@ def test_its_remedy_exists(check: Check) -> None:
 
 
 @each_check
-def test_causes_are_checks_and_lead_to_no_circle(check: Check) -> None:
+def test_causes_are_checks_and_form_no_circle(check: Check) -> None:
     ahead, seen = list(check.causes), set[str]()
     while ahead:
         id = ahead.pop()
@@ -80,7 +80,7 @@ def test_it_is_tested(check: Check) -> None:
 
 
 @each_file
-def test_checks_import_only_what_is_theirs(file: Path) -> None:
+def test_checks_import_only_what_is_meant_for_them(file: Path) -> None:
     for node in ast.walk(ast.parse(file.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
@@ -91,14 +91,14 @@ def test_checks_import_only_what_is_theirs(file: Path) -> None:
 
 @each_file
 def test_checks_are_pure(file: Path) -> None:
-    """They cannot know the time, the files or the environment of the machine that judges."""
+    """They cannot read the time, the files or the environment of the machine that judges."""
     used = {node.id for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Name)}
     assert not used & {"open", "os", "time", "socket", "subprocess", "random", "print", "input", "Path"}
 
 
 @cache
 def texts(file: Path) -> re.Pattern[str]:
-    """What the strings of a file may be; the holes of an f-string may be anything."""
+    """Patterns for the strings of a file; the holes of an f-string match anything."""
     return re.compile("|".join(_texts(file)))
 
 
@@ -150,7 +150,7 @@ def test_every_exam_loads(name: str) -> None:
     assert named <= CHECKS.keys(), "essential checks are named in full"
 
 
-def test_every_expectation_is_held_against_something() -> None:
+def test_every_expectation_is_used() -> None:
     sources = "".join(file.read_text() for file in [*FILES, *Path(plan.__file__).parent.glob("*.py")])
     unused = [name for name in FIELDS if f"expect.{name}" not in sources and f'"{name}"' not in sources]
     assert unused == []

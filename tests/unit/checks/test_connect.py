@@ -1,4 +1,4 @@
-"""port-unreachable on what a mesh saw: facts in, problems out."""
+"""port-unreachable on the results of a mesh: facts in, problems out."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ NAMES = ["a", "b", "c"]
 
 
 def judged(seen: MeshResult) -> int:
-    """How many problems; raises Undecided as the check does."""
+    """The number of problems; raises Undecided as the check does."""
     return len(list(CHECK.run(seen, draft([Host(name, name) for name in NAMES], JobWishes()))))
 
 
-def test_everybody_reached_everybody() -> None:
+def test_every_host_reached_every_other() -> None:
     assert judged(mesh(NAMES)) == 0
 
 
 @pytest.mark.parametrize(
     ("end", "words"), [("source", "could connect to it"), ("target", "could connect to")]
 )
-def test_a_host_that_was_only_seen_from_one_side_is_not_proved(end: str, words: str) -> None:
-    """`a` took part in one direction only: whatever the others say, the other direction is open."""
+def test_a_host_that_was_tested_in_one_direction_only_is_not_proved(end: str, words: str) -> None:
+    """`a` took part in one direction only: whatever the others report, the other direction is unknown."""
     whole = mesh(NAMES)
     other = {"source": "target", "target": "source"}[end]
     links = tuple(link for link in whole.links if getattr(link, other) != "a")

@@ -1,4 +1,4 @@
-"""What is said of NVIDIA GPUs: typed facts in, problems out; and of healthy ones nothing."""
+"""The checks of NVIDIA GPUs: typed facts in, problems out, and none for healthy GPUs."""
 
 from __future__ import annotations
 
@@ -181,15 +181,15 @@ def test_a_driver_that_is_not_loaded_has_its_own_remedy() -> None:
     assert problem.remedy == "load-gpu-driver"
 
 
-def test_gpus_that_belong_to_others_are_not_missing() -> None:
-    """In a job of Slurm all device files show, and nvidia-smi lists only those of the job."""
+def test_gpus_of_other_jobs_are_not_missing() -> None:
+    """In a job of Slurm all device files are visible, but nvidia-smi lists only the GPUs of the job."""
     seen = dict.fromkeys(FOUR, gpus(4, denied=4))
     assert lacking(FOUR, seen=seen) == []
     one = {**dict.fromkeys(FOUR, gpus()), "node2": gpus(4, denied=4)}
     assert lacking(FOUR, seen=one) == []
 
 
-def test_hosts_of_two_sizes_accuse_nobody() -> None:
+def test_hosts_of_two_sizes_accuse_no_host() -> None:
     assert lacking({"node1": devices(4), "node2": devices(4), "node3": devices(), "node4": devices()}) == []
 
 
@@ -224,7 +224,7 @@ AGAINST: dict[str, tuple[tuple[int, Gpus], list[tuple[int, Gpus]], tuple[Severit
 
 
 @pytest.mark.parametrize("case", AGAINST)
-def test_only_hosts_with_the_same_gpus_tell_how_many_there_should_be(case: str) -> None:
+def test_only_hosts_with_the_same_gpus_set_the_expected_number(case: str) -> None:
     own, others, wanted = AGAINST[case]
     hosts = {"node1": own} | {f"node{n}": other for n, other in enumerate(others, 2)}
     problems = lacking(
@@ -235,7 +235,7 @@ def test_only_hosts_with_the_same_gpus_tell_how_many_there_should_be(case: str) 
     assert mine == ([wanted] if wanted else [])
 
 
-def test_a_host_without_gpus_fails_whoever_the_others_are() -> None:
+def test_a_host_without_gpus_fails_whatever_gpus_the_others_have() -> None:
     (problem,) = lacking({"node1": BARE, "node2": devices()}, seen={"node2": gpus()})
     assert (problem.hosts, severity(MISSING, problem)) == (("node1",), Severity.FAIL)
 
@@ -381,29 +381,29 @@ def test_an_unhealthy_gpu(case: str) -> None:
         ("the driver wants a restart", "revive-gpu"),
     ],
 )
-def test_what_brings_a_gpu_back(case: str, remedy: str) -> None:
+def test_each_fault_has_the_remedy_that_brings_the_gpu_back(case: str, remedy: str) -> None:
     listed, health, *_ = ILL[case]
     (problem,) = found(UNHEALTHY, listed, plan(), health)
     assert (problem.remedy or UNHEALTHY.remedy) == remedy
 
 
-def test_gpus_that_are_not_handed_to_the_job_are_not_ill() -> None:
+def test_gpus_that_the_job_does_not_get_are_not_unhealthy() -> None:
     assert found(UNHEALTHY, Gpus((), ("No devices were found",), denied=8), plan(), None) == []
 
 
-def test_what_nvidia_smi_says_and_nobody_knows() -> None:
+def test_an_unknown_message_of_nvidia_smi_is_undecided() -> None:
     with pytest.raises(Undecided, match="lists no GPU: bad luck"):
         found(UNHEALTHY, Gpus((), ("bad luck",)), plan(), None)
 
 
-def test_equal_faults_are_told_once() -> None:
+def test_equal_faults_are_reported_once() -> None:
     health = {**unwell(2, action="Reset"), 5: replace(WELL[5], action="Reset")}
     (problem,) = found(UNHEALTHY, gpus(), plan(), health)
     assert problem.subject == "GPUs 2,5"
     assert problem.values == {"gpu": ("2", "5")}
 
 
-def test_gpus_that_are_not_the_jobs_are_not_judged() -> None:
+def test_gpus_that_the_job_does_not_use_are_not_judged() -> None:
     job = plan(CUDA_VISIBLE_DEVICES="0,1")
     hurt = unwell(3, action="Reset", uncorrected=3, remap_failed=True)
     assert found(UNHEALTHY, with_gpu(3, trouble="GPU is lost"), job, hurt) == []
@@ -473,19 +473,19 @@ def test_a_busy_gpu(
     assert all(f"pid {process.pid}" in problem.evidence[0].text for process in processes)
 
 
-def test_how_much_memory_is_idle_can_be_said() -> None:
+def test_the_memory_of_an_idle_gpu_can_be_set() -> None:
     assert busy(with_gpu(4, used_mb=1500), expect={"gpu_idle_mb": 2000}) == []
     (problem,) = busy(with_gpu(4, used_mb=1500), hidden=True)
     assert problem.expected == "at most 1024 MB of its memory in use"
 
 
-def test_gpus_that_are_busy_with_the_same_are_told_once() -> None:
+def test_gpus_that_one_process_keeps_busy_are_reported_once() -> None:
     listed = Gpus(tuple(replace(gpu, used_mb=60000) for gpu in gpus().listed))
     (problem,) = busy(listed, *(replace(TRAINING, uuid=gpu.uuid) for gpu in listed.listed))
     assert problem.subject == "GPUs 0-7"
 
 
-def test_whole_memory() -> None:
+def test_memory_without_errors() -> None:
     for health in (WELL, dict.fromkeys(range(8), NvidiaHealth()), {}):
         assert found(ECC, health, gpus(), plan()) == []
 
@@ -501,7 +501,7 @@ def test_whole_memory() -> None:
         ({"retirement_pending": True, "remap_pending": None}, "at the next reset", "Yes", "warn"),
     ],
 )
-def test_hurt_memory(changes: dict[str, Any], summary: str, actual: str, wanted: str) -> None:
+def test_memory_with_errors(changes: dict[str, Any], summary: str, actual: str, wanted: str) -> None:
     (problem,) = found(ECC, unwell(6, **changes), gpus(), plan())
     assert summary in problem.summary
     assert (problem.actual, problem.subject, severity(ECC, problem)) == (actual, "GPU 6", wanted)
@@ -552,7 +552,7 @@ def test_an_xid_of_a_gpu_that_is_not_listed() -> None:
     assert problem.subject == "GPU at 0000:02:00"
 
 
-def test_each_number_is_told_once() -> None:
+def test_each_xid_number_is_reported_once() -> None:
     problems = told(xid(79), xid(79, "0000:05:00"), xid(63), xid(79, "0000:99:00"))
     assert [(problem.summary[:6], problem.subject) for problem in problems] == [
         ("Xid 79", "GPUs 2,5, GPU at 0000:99:00"),

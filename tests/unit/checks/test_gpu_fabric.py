@@ -1,4 +1,4 @@
-"""What is said of NVLinks, fabric managers and InfiniBand ports: typed facts in, problems out."""
+"""The checks of NVLinks, fabric managers and InfiniBand ports: typed facts in, problems out."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ BRIDGED = {0: links(12, 12), 1: links(12, 12), 2: links(0, 12)}
         {"node1": fabric(gpu0=links(17)), "node2": fabric(gpu0=links(17))},
     ],
 )
-def test_links_as_they_should_be(own: Mapping[str, Fabric]) -> None:
+def test_healthy_links(own: Mapping[str, Fabric]) -> None:
     assert down(own) == []
 
 
@@ -96,12 +96,12 @@ def test_links_that_the_other_hosts_have() -> None:
     assert severity(NVLINK, problem) == "fail"
 
 
-def test_two_hosts_the_one_with_fewer_is_at_fault() -> None:
+def test_of_two_hosts_the_one_with_fewer_links_is_at_fault() -> None:
     (problem,) = down({"node1": fabric(), "node2": fabric(gpu3=Links("NVIDIA H100", ()))})
     assert (problem.hosts, problem.actual) == (("node2",), "0 active")
 
 
-def test_gpus_of_one_host_that_lost_as_many() -> None:
+def test_gpus_of_one_host_that_lost_equally_many_links() -> None:
     (problem,) = down({"node1": fabric(), "node2": fabric(gpu3=links(6), gpu5=links(6))})
     assert problem.subject == "GPUs 3,5"
 
@@ -113,7 +113,7 @@ def test_links_that_the_other_gpus_of_the_host_have(up: int, wanted: str, confid
     assert (severity(NVLINK, problem), problem.confidence) == (wanted, confidence)
 
 
-def test_links_of_gpus_that_are_not_the_jobs() -> None:
+def test_links_of_gpus_that_the_job_does_not_use() -> None:
     listed = Gpus(tuple(Gpu(index, f"GPU-{index}", "NVIDIA H100", "") for index in range(8)))
     own, seen = {"node1": fabric(gpu3=links(17)), "node2": fabric()}, {"node1": listed, "node2": listed}
     assert down(own, gpus=seen, job=plan(CUDA_VISIBLE_DEVICES="0,1,2")) == []
@@ -127,7 +127,7 @@ def test_no_gpu_has_nvlinks() -> None:
 
 
 def topology(far: int = -1) -> dict[tuple[int, int], str]:
-    """Eight GPUs, all joined alike; but `far` has lost one link."""
+    """Eight GPUs, all connected alike, except that `far` has lost one link."""
     return {(a, b): "NV17" if far in (a, b) else "NV18" for a in range(8) for b in range(a + 1, 8)}
 
 
@@ -145,13 +145,13 @@ CUBE = {(0, 1): "NV1", (0, 2): "NV1", (0, 3): "NV2", (1, 2): "NV2", (1, 3): "NV1
         (1, {"node1": {}}),
     ],
 )
-def test_gpus_joined_as_they_should_be(
+def test_gpus_that_are_connected_as_they_should_be(
     count: int, topologies: Mapping[str, Mapping[tuple[int, int], str]]
 ) -> None:
     assert down({host: fabric(count) for host in topologies}, topologies) == []
 
 
-def test_gpus_that_are_joined_by_less_than_on_other_hosts() -> None:
+def test_gpus_that_are_connected_by_fewer_links_than_on_other_hosts() -> None:
     less = {**CUBE, (0, 3): "SYS"}
     (problem,) = down({"node1": fabric(4), "node2": fabric(4)}, {"node1": CUBE, "node2": less})
     assert (problem.hosts, problem.subject) == (("node2",), "GPUs 0,3")
@@ -300,7 +300,7 @@ def ports(*changed: InfinibandPort) -> dict[str, tuple[InfinibandPort, ...]]:
         ({"node1": (rail(0), rail(1)), "node2": (rail(0), rail(1, "down", layer="Ethernet"))}, {}),
     ],
 )
-def test_ports_as_they_should_be(own: Mapping[str, tuple[InfinibandPort, ...]], env: dict[str, str]) -> None:
+def test_healthy_ports(own: Mapping[str, tuple[InfinibandPort, ...]], env: dict[str, str]) -> None:
     assert found(PORT, own, plan(**env)) == []
 
 
@@ -430,7 +430,7 @@ def test_no_subnet_manager_anywhere() -> None:
     ]
 
 
-def test_a_port_that_the_job_names_is_down_everywhere() -> None:
+def test_a_port_that_the_job_names_is_down_on_all_hosts() -> None:
     own = {f"node{n}": (rail(0), rail(1, "down")) for n in (1, 2)}
     problems = found(PORT, own, plan(NCCL_IB_HCA="mlx5_1"))
     assert [(p.hosts, p.expected, severity(PORT, p)) for p in problems] == [
@@ -483,7 +483,7 @@ def test_cards_that_a_host_lacks_are_one_finding(
     assert len(problem.evidence) > 1
 
 
-def test_cards_of_both_kinds_are_told_apart() -> None:
+def test_cards_of_both_kinds_are_distinguished() -> None:
     full = (rail(0), rail(1), rail(2), roce(3))
     hosts = {**dict.fromkeys(("node1", "node2", "node3"), full), "node4": full[:2]}
     problems = found(PORT, hosts, plan())
@@ -494,14 +494,14 @@ def test_cards_of_both_kinds_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(("env", "wanted"), [({}, []), ({"NCCL_IB_HCA": "mlx5"}, ["fail"])])
-def test_fewer_cards_of_other_names(env: dict[str, str], wanted: list[str]) -> None:
+def test_a_host_with_fewer_cards_of_other_names(env: dict[str, str], wanted: list[str]) -> None:
     other = (InfinibandPort("bnxt_re0", 1, "active", "LinkUp", "200", "Ethernet"),)
     hosts = {**dict.fromkeys(("node1", "node2", "node3"), ALL_UP), "node4": other}
     problems = [p for p in found(PORT, hosts, plan(**env)) if "InfiniBand" in p.summary]
     assert [severity(PORT, problem) for problem in problems] == wanted
 
 
-def test_cards_of_other_names_accuse_nobody() -> None:
+def test_cards_of_other_names_accuse_no_host() -> None:
     assert found(PORT, {"node1": (rail(0), rail(1)), "node2": (rail(0), rail(5))}, plan()) == []
 
 

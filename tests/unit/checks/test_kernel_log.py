@@ -1,4 +1,4 @@
-"""What the kernel log says of links, in the words of many drivers: facts in, problems out."""
+"""What the kernel log reports about links, in the messages of many drivers: facts in, problems out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, Sourced
 
 (KERNEL_LOG_CHECK,) = (check for check in find_checks().checks if check.id == "kernel-log")
-# As the drivers mlx5_core, hns3, hinic and igb write it.
+# The messages of the drivers mlx5_core, hns3, hinic and igb.
 LINKS = (
     ("mlx5_core 0000:3b:00.0 ens1f0: Link up", "mlx5_core 0000:3b:00.0 ens1f0: Link down"),
     ("hns3 0000:7d:00.0 eth0: link up", "hns3 0000:7d:00.0 eth0: link down"),
@@ -40,7 +40,7 @@ def test_a_link_that_went_down(up: str, down: str) -> None:
     assert found(*QUIET, down) == [], "it was never up: a port without a cable"
 
 
-def test_an_xid_is_told_once() -> None:
+def test_an_xid_is_reported_once() -> None:
     (problem,) = found(XID)
     assert "a GPU reported a fault" in problem.summary
     assert found(XID, backend=Backend.NCCL) == [], "gpu-xid tells it"

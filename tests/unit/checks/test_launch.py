@@ -1,4 +1,4 @@
-"""The checks of a launch: silent on what is right, whatever started it, and exact on what is wrong."""
+"""The checks of a launch: silent about correct ones, whatever the launcher, and exact about faults."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def silent(launches: list[Launch] | tuple[Launch, ...], plan: JobPlan | None = N
 
 
 def only(launches: list[Launch] | tuple[Launch, ...], id: str) -> Problem:
-    """The one problem; no other check of the launch says anything."""
+    """The only problem; no other check of the launch reports anything."""
     found = {check: judged(check, launches) for check in LAUNCH_CHECKS}
     others = {check: [words(p) for p in problems] for check, (problems, _) in found.items() if check != id}
     assert not any(others.values()), others
@@ -68,7 +68,7 @@ def only(launches: list[Launch] | tuple[Launch, ...], id: str) -> Problem:
 
 
 def changed(job: Jobs, pids: range | tuple[int, ...], **env: str | int | None) -> Jobs:
-    """The job with variables of some processes set or, where None, taken out."""
+    """The job with variables of some processes set or, if None, removed."""
 
     def change(each: JobProcess) -> JobProcess:
         if each.pid not in pids:
@@ -80,11 +80,11 @@ def changed(job: Jobs, pids: range | tuple[int, ...], **env: str | int | None) -
     return {host: [change(each) for each in processes] for host, processes in job.items()}
 
 
-# What is right.
+# Healthy launches.
 
 
 @pytest.mark.parametrize("name", HEALTHY)
-def test_a_healthy_launch_of_each_way(name: str, tmp_path: Path) -> None:
+def test_a_healthy_launch_of_each_launcher(name: str, tmp_path: Path) -> None:
     silent([read(tmp_path, *HEALTHY[name])])
 
 
@@ -194,7 +194,7 @@ def test_standalone_and_one_host(tmp_path: Path) -> None:
 # launch-inconsistent
 
 
-def test_one_rank_has_another_port(tmp_path: Path) -> None:
+def test_one_rank_has_a_different_port(tmp_path: Path) -> None:
     texts = [
         dump(torch_rank(r, **({"MASTER_PORT": 29501} if r == 5 else {})), f"node{r // 8 + 1}")
         for r in range(16)
@@ -231,7 +231,7 @@ def test_a_variable_of_one_rank_that_runs(name: str, value: str | int) -> None:
     assert problem.evidence[0].source == "process 111 on node2"
 
 
-def test_a_host_against_a_host_is_a_tie() -> None:
+def test_two_hosts_that_differ_are_a_tie() -> None:
     launches = running(**changed(torch_job(), range(108, 116), HCCL_BUFFSIZE=100))
     problem = only(launches, INCONSISTENT)
     assert problem.confidence is Confidence.SUSPECT
@@ -267,13 +267,13 @@ def test_scripts_of_two_hosts_that_differ(texts: list[str], subject: str, tmp_pa
     assert problem.confidence is Confidence.SUSPECT
 
 
-def test_two_ways_to_write_the_master_are_one(tmp_path: Path) -> None:
+def test_two_ways_to_write_the_master_are_equal(tmp_path: Path) -> None:
     other = TORCHRUN.format(node=1).replace("192.168.7.1", "node1.cluster.local")
     silent([read(tmp_path, TORCHRUN.format(node=0), other)])
     silent([read(tmp_path, C10D, C10D.replace("node2:", "192.168.7.2:"))])
 
 
-def test_a_rank_table_beside_its_alternative(tmp_path: Path) -> None:
+def test_a_rank_table_and_its_alternative_are_both_given(tmp_path: Path) -> None:
     both: dict[str, Any] = {"CM_CHIEF_IP": "192.168.7.1", "CM_CHIEF_PORT": 6000, "CM_WORKER_SIZE": 8}
     problem = only([read(tmp_path, *(dump(table_rank(r, **both)) for r in range(8)))], INCONSISTENT)
     assert problem.commands == ("unset CM_CHIEF_IP CM_CHIEF_PORT CM_WORKER_SIZE",)
@@ -300,7 +300,7 @@ def test_a_script_may_set_ranks_for_some_commands_only(tmp_path: Path) -> None:
     )
 
 
-def test_one_script_says_nothing_of_other_hosts(tmp_path: Path) -> None:
+def test_one_script_decides_nothing_about_other_hosts(tmp_path: Path) -> None:
     silent([read(tmp_path, MSRUN.format(node=0))])
     silent([read(tmp_path, MSRUN.format(node=0))], a_plan(hosts=1))
 
@@ -319,7 +319,7 @@ def test_a_world_that_is_not_the_product(text: str, severity: Severity | None, t
     assert problem.commands == ("export WORLD_SIZE=16",)
 
 
-def test_platforms_that_count_nodes_in_world_size(tmp_path: Path) -> None:
+def test_world_size_may_count_nodes(tmp_path: Path) -> None:
     silent([read(tmp_path, "export WORLD_SIZE=2\n" + TORCHRUN.format(node=0))])
 
 
@@ -335,7 +335,7 @@ def test_platforms_that_count_nodes_in_world_size(tmp_path: Path) -> None:
         ({"RANK_ID": "five"}, "RANK_ID is no number", None),
     ],
 )
-def test_a_wrong_rank_among_dumps(
+def test_one_of_several_dumps_has_a_wrong_rank(
     change: dict[str, str | int], summary: str, rank: int | None, tmp_path: Path
 ) -> None:
     envs = [{**table_rank(r), **(change if r == 5 else {})} for r in range(8)]
@@ -377,13 +377,13 @@ def test_a_rank_that_is_not_set(tmp_path: Path) -> None:
     assert problem.hosts == ("node1",)
 
 
-def test_a_missing_dump(tmp_path: Path) -> None:
+def test_the_dump_of_one_rank_is_missing(tmp_path: Path) -> None:
     problem = only([read(tmp_path, *(dump(table_rank(r)) for r in range(8) if r != 3))], RANKS)
     assert problem.actual == "rank 3 missing"
     assert problem.confidence is Confidence.STRONG
 
 
-def test_dumps_of_one_host_only(tmp_path: Path) -> None:
+def test_only_one_host_gave_dumps(tmp_path: Path) -> None:
     problems, doubt = judged(RANKS, [read(tmp_path, *(dump(table_rank(r, 16)) for r in range(8)))])
     assert problems == []
     assert "ranks 8-15 of 16" in doubt
@@ -406,8 +406,8 @@ def test_a_host_that_has_not_started() -> None:
     assert problem.actual == "ranks 8-15 missing"
 
 
-def test_a_job_that_goes_on_elsewhere() -> None:
-    """All hosts that were looked at are full: where the other ranks are is nobody's business here."""
+def test_the_other_ranks_may_run_on_hosts_that_were_not_examined() -> None:
+    """All examined hosts are full, so the other ranks are expected elsewhere."""
     problems, doubt = judged(RANKS, running(**changed(torch_job(), range(100, 116), WORLD_SIZE=32)))
     assert problems == []
     assert "ranks 16-31 of 32 may run on hosts that were not looked at" in doubt
@@ -420,7 +420,7 @@ def test_a_host_that_could_not_be_asked() -> None:
     assert "not every host could be asked" in doubt
 
 
-def test_two_processes_are_one_rank() -> None:
+def test_two_processes_claim_one_rank() -> None:
     job = torch_job()
     job["node1"].append(process(500, torch_rank(3)))
     problems, _ = judged(RANKS, running(**job))
@@ -439,7 +439,7 @@ def test_two_processes_are_one_rank() -> None:
         ([ENV_FILE.format(node=1), ENV_FILE.format(node=1)], "NODE_RANK=1 is given 2 times"),
     ],
 )
-def test_node_ranks(texts: list[str], summary: str, tmp_path: Path) -> None:
+def test_wrong_node_ranks(texts: list[str], summary: str, tmp_path: Path) -> None:
     texts = [re.sub(r"--node_rank \$NODE_RANK", "", t) if "NODE_RANK=''" in t else t for t in texts]
     assert only([read(tmp_path, *texts)], RANKS).summary == summary
 
@@ -450,7 +450,7 @@ def test_msrun_numbers_the_ranks_itself(tmp_path: Path) -> None:
     silent([read(tmp_path, one_host)])
 
 
-def test_a_node_rank_that_nobody_gave(tmp_path: Path) -> None:
+def test_a_node_rank_that_is_not_given(tmp_path: Path) -> None:
     text = "torchrun --nnodes=2 --nproc_per_node=8 --master_addr=node1 train.py\n"
     problems, doubt = judged(RANKS, [read(tmp_path, text)])
     assert problems == []
@@ -504,7 +504,7 @@ def test_more_workers_than_were_announced() -> None:
         (table_rank(3, DEVICE_ID=4), 4, "2 ranks of one host take the same device"),
     ],
 )
-def test_devices_of_ranks(env: dict[str, str | int], device: int, says: str) -> None:
+def test_devices_of_ranks_must_suit_the_host(env: dict[str, str | int], device: int, says: str) -> None:
     make = torch_rank if "RANK" in env else table_rank
     envs = [make(rank, **({"WORLD_SIZE": 8} if "RANK" in env else {})) for rank in range(8)]
     envs[3] = {**env, **({"WORLD_SIZE": 8} if "RANK" in env else {})}
@@ -624,7 +624,7 @@ def test_a_rendezvous_may_be_on_any_host(tmp_path: Path) -> None:
         ({"node1": ("192.168.7.1",), "node2": ("127.0.1.1",)}, ("node2",), "loopback"),
     ],
 )
-def test_a_name_that_hosts_do_not_know(
+def test_hosts_do_not_know_the_name_of_the_master(
     known: dict[str, tuple[str, ...]], hosts: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
     facts = the_facts()
@@ -647,7 +647,7 @@ def test_a_name_that_hosts_do_not_know(
         ("torchrun --nnodes=3 --node_rank=0 --master_addr=10.0.0.9 t.py\n", {}, "a host that was not asked"),
     ],
 )
-def test_a_master_of_which_nothing_is_known(
+def test_nothing_is_known_about_the_master(
     text: str, facts: dict[str, Any], doubt: str, tmp_path: Path
 ) -> None:
     problems, why = judged(MASTER, [read(tmp_path, text)], facts=facts)
@@ -670,15 +670,15 @@ def test_other_hosts_need_not_know_the_master_of_a_job_on_one_host(tmp_path: Pat
 
 
 def test_a_name_that_stands_for_a_service(tmp_path: Path) -> None:
-    """Its address is none of the hosts', and connections may be passed on to rank 0 all the same."""
+    """Its address does not belong to a host, but connections may still be forwarded to rank 0."""
     facts = the_facts(names={"job-master": "10.96.0.7"})
     (problem,), _ = judged(MASTER, [read(tmp_path, "export MASTER_ADDR=job-master\n")], facts=facts)
     assert problem.severity is Severity.WARN
     assert problem.confidence is Confidence.STRONG
 
 
-def test_what_is_typed_stays_on_one_line(tmp_path: Path) -> None:
-    """A value with a line end in it would be a command of its own behind a comment."""
+def test_commands_to_type_stay_on_one_line(tmp_path: Path) -> None:
+    """The part of a value after a line end would become a command of its own."""
     texts = [
         f"torchrun --nnodes=2 --node_rank={n} --master_addr=node1 --rdzv_id='a\nreboot {n}' t.py\n"
         for n in (0, 1)
@@ -687,7 +687,7 @@ def test_what_is_typed_stays_on_one_line(tmp_path: Path) -> None:
     assert all("\n" not in command and command.startswith("# ") for command in problem.commands)
 
 
-def test_one_host_of_a_larger_job(tmp_path: Path) -> None:
+def test_only_one_host_of_a_larger_job_is_examined(tmp_path: Path) -> None:
     problems, why = judged(MASTER, [read(tmp_path, "export MASTER_ADDR=10.0.0.9\n")], a_plan(hosts=1))
     assert problems == []
     assert why
@@ -725,8 +725,8 @@ def test_timeouts_that_do_not_fit(env: dict[str, str | int], name: str, value: i
     assert problem.commands == (f"export {name}={value}",)
     assert problem.expected
     assert problem.actual
-    mended = read(tmp_path, dump({**env, name: value}))
-    assert judged(TIMEOUTS, [mended]) == ([], ""), "what the finding says to type is right"
+    corrected = read(tmp_path, dump({**env, name: value}))
+    assert judged(TIMEOUTS, [corrected]) == ([], ""), "the commands of the finding are right"
 
 
 @pytest.mark.parametrize(
@@ -770,6 +770,6 @@ def test_a_script_may_inherit_what_it_does_not_set(tmp_path: Path) -> None:
     assert judged(TIMEOUTS, [read(tmp_path, text)]) == ([], "")
 
 
-def test_equal_findings_of_ranks_are_one() -> None:
+def test_equal_findings_of_several_ranks_are_merged() -> None:
     (problem,), _ = judged(TIMEOUTS, running(**torch_job(HCCL_CONNECT_TIMEOUT=7200)))
     assert len(problem.where) == 16

@@ -1,4 +1,4 @@
-"""Jobs in pods, jobs beside each other, jobs that were seen in part: what is right is not called wrong."""
+"""Jobs in pods, jobs side by side, jobs seen in part: healthy ones are not called faulty."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ HEAD, OTHER = "192.168.7.1", "192.168.7.3"
 def found(
     job: Jobs, hosts: int = 2, backend: str = "nccl", ranks: int = 8
 ) -> tuple[dict[str, list[Problem]], list[str]]:
-    """The problems by check, and every doubt."""
+    """The problems by check, and the reasons of undecided checks."""
     facts = {**the_facts(hosts), "job-processes": {f"node{n}": () for n in range(1, hosts + 1)}}
     said = {id: judged(id, running(**job), a_plan(backend, hosts, ranks), facts) for id in CHECKS}
     return {id: problems for id, (problems, _) in said.items()}, [why for _, why in said.values() if why]
 
 
 def silent(job: Jobs, **given: Any) -> list[str]:
-    """The doubts; there is no problem."""
+    """The reasons of undecided checks; asserts that there is no problem."""
     problems, doubts = found(job, **given)
     assert [words(problem) for some in problems.values() for problem in some] == []
     return doubts
@@ -46,7 +46,7 @@ def torchrun(pid: int, *options: str, **env: str | int) -> JobProcess:
 def agent_and_ranks(
     node: int = 0, nodes: int = 1, each: int = 8, master: str = LOCAL, pid: int = 90, **more: str | int
 ) -> list[JobProcess]:
-    """What torchrun makes on one host."""
+    """The processes that torchrun starts on one host."""
     where = ("--standalone",) if master == "localhost" else (f"--master_addr={master}",)
     options = (f"--nnodes={nodes}", f"--node_rank={node}", f"--nproc_per_node={each}", *where)
     return [
@@ -72,7 +72,7 @@ def agent_and_ranks(
 
 
 def msrun(node: int, *outer: str, worker_num: int = 16) -> list[JobProcess]:
-    """It is there twice where srun has started it: as itself, and in the command line of srun."""
+    """Its command line appears twice if srun has started it: as itself, and in that of srun."""
     own = (f"--worker_num={worker_num}", "--local_worker_num=8", f"--master_addr={HEAD}", "net.py")
     agent = process(9, {}, "python", "/usr/bin/msrun", *own)
     return [process(5, {}, *outer, "msrun", *own), agent] if outer and not node else [agent]
@@ -179,7 +179,7 @@ HEALTHY: dict[str, Jobs] = {
 @pytest.mark.parametrize("backend", ["nccl", "hccl"])
 @pytest.mark.parametrize("ranks", [8, 2])
 @pytest.mark.parametrize("name", HEALTHY)
-def test_what_is_right(name: str, ranks: int, backend: str) -> None:
+def test_healthy_jobs(name: str, ranks: int, backend: str) -> None:
     assert silent(HEALTHY[name], ranks=ranks, backend=backend) == []
 
 
@@ -189,21 +189,21 @@ def test_a_service_in_front_of_the_scheduler() -> None:
     assert "10.96.1.7 may be a service that passes on to node1" in doubt
 
 
-def test_an_address_that_nobody_has_and_all_were_told() -> None:
+def test_an_address_that_no_host_has_and_all_ranks_got_is_a_warning() -> None:
     job = {"node1": workers({"MS_SCHED_HOST": "10.96.1.7"}, MS_SCHED_HOST="10.96.1.7")}
     problem = only(job, backend="hccl")
     assert problem.severity is Severity.WARN
 
 
-def test_a_job_beside_a_part_of_another() -> None:
-    """The other one goes on where nobody looked."""
+def test_a_whole_job_and_a_part_of_another() -> None:
+    """The other job goes on on hosts that were not examined."""
     job = {f"node{n + 1}": agent_and_ranks(n, nodes=2, master=HEAD) for n in (0, 1)}
     (doubt,) = silent({**job, "node3": agent_and_ranks(0, nodes=2, master=OTHER)}, hosts=3)
     assert "ranks 8-15 of 16 may run on hosts that were not looked at" in doubt
 
 
 def test_a_host_with_another_job_is_not_idle() -> None:
-    """What a part of a job lacks need not run there."""
+    """The missing ranks of a partial job need not run there."""
     job = {"node1": agent_and_ranks(0, nodes=2, master=HEAD)}
     problem = only(job)
     assert problem.summary == "ranks of the job were not found"
@@ -214,14 +214,14 @@ def test_a_host_with_another_job_is_not_idle() -> None:
     assert "ranks 8-15 of 16" in doubt
 
 
-def test_missing_ranks_of_no_host_are_a_doubt() -> None:
+def test_ranks_that_no_host_lacks_are_only_a_doubt() -> None:
     env = {"OMPI_COMM_WORLD_SIZE": 12, "OMPI_COMM_WORLD_LOCAL_SIZE": 8}
     job = {"node1": [process(10 + r, {"OMPI_COMM_WORLD_RANK": r, **env}) for r in range(8)]}
     (doubt,) = silent(job, hosts=1)
     assert "ranks 8-11 of 12" in doubt
 
 
-# The faults beside them.
+# Faulty jobs.
 
 
 def without(processes: Sequence[JobProcess], pid: int) -> list[JobProcess]:
@@ -292,7 +292,7 @@ FAULTS: dict[str, tuple[Jobs, str, str]] = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_is_wrong(name: str) -> None:
+def test_faulty_jobs(name: str) -> None:
     job, id, summary = FAULTS[name]
     problems, _ = found(job, backend="hccl")
     severe = [problem for problem in problems[id] if summary in problem.summary]
@@ -305,8 +305,8 @@ def by_hand(*env: Mapping[str, str | int], program: str = "/job/eval.py") -> Job
     return {"node1": [process(20 + n, {**pod, **each}, "python", program) for n, each in enumerate(env)]}
 
 
-def test_scripts_that_were_run_by_hand_in_a_pod() -> None:
-    """They have the pod's rank, and are not ranks."""
+def test_scripts_started_by_hand_in_a_pod() -> None:
+    """They inherit the pod's rank but are not ranks."""
     problem = only(by_hand({}, {}))
     assert problem.summary == "RANK=0 is given 2 times"
     assert (problem.severity, problem.confidence) == (Severity.WARN, Confidence.SUSPECT)
@@ -326,7 +326,7 @@ def test_scripts_that_were_run_by_hand_in_a_pod() -> None:
     ],
 )
 def test_ranks_that_are_doubled(job: Jobs) -> None:
-    """Another number of the same program, or a launcher, shows that they are ranks."""
+    """A second rank number of the same program, or a launcher, shows that they are ranks."""
     problems, _ = found(job)
     (problem,) = [problem for problem in problems[RANKS] if "given 2 times" in problem.summary]
     assert problem.severity is None

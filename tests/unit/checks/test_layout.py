@@ -1,4 +1,4 @@
-"""plan-invalid: each rule with its exact numbers and words, and plans beside it of which nothing is said."""
+"""plan-invalid: each rule with its exact numbers and words, and similar plans that are valid."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAIL, WARN = Severity.FAIL, Severity.WARN
 
 
 def plan_of(said: str, ranks: Mapping[str, int], backend: Backend, source: str = "devices found") -> JobPlan:
-    """The settled plan of a job with so many ranks on each host."""
+    """The settled plan of a job with this many ranks on each host."""
     plan = draft([Host(name, name) for name in ranks], JobWishes())
     hosts = tuple(replace(host, ranks=Sourced(ranks[host.name], source)) for host in plan.hosts)
     layout = Sourced(read_layout([said]), "--plan") if said else None
@@ -46,7 +46,7 @@ def judged(
 
 
 def quotes(problem: Problem) -> list[str]:
-    """What is quoted, but for the plan itself, which always ends the evidence."""
+    """The quotes of the evidence, except the plan itself, which always comes last."""
     assert problem.evidence[-1].source == "--plan"
     return [f"{quote.source}: {quote.text}" for quote in problem.evidence[:-1]]
 
@@ -86,7 +86,7 @@ def test_no_plan_was_given() -> None:
         ("tp=4,pp=3", (8, 8), "tp · pp that divides 16", "tp 4 · pp 3 = 12; 16 ranks: 8 on node[1-2]"),
     ],
 )  # fmt: skip
-def test_the_factors_do_not_make_the_devices(
+def test_factors_whose_product_is_not_the_number_of_devices(
     said: str, ranks: tuple[int, ...], expected: str, actual: str
 ) -> None:
     problem = only(judged(said, *ranks))
@@ -139,8 +139,8 @@ def test_default_ranks_of_cpus_are_a_guess() -> None:
     assert list(CHECK.run(fitting, {})) == []
 
 
-def test_an_accelerator_host_that_told_no_devices_decides_nothing() -> None:
-    """All else is judged first."""
+def test_an_accelerator_host_without_known_devices_decides_nothing() -> None:
+    """The other rules are judged first."""
     plan = plan_of("dp=8,tp=2,parallel_mode=semi_paralel", {"a": 8, "b": 2}, Backend.HCCL)
     silent = replace(plan.hosts[1], ranks=Sourced(2, "default"))
     problems = CHECK.run(replace(plan, hosts=(plan.hosts[0], silent)), {})
@@ -191,7 +191,7 @@ def test_parallel_modes_of_mindspore(said: str) -> None:
     assert judged(f"mode=graph,parallel_mode={said}") == []
 
 
-def test_a_mode_of_auto_parallel_alone() -> None:
+def test_a_mode_that_only_auto_parallel_has() -> None:
     problem = only(judged("parallel_mode=semi_auto"), WARN)
     assert problem.expected == "semi_auto_parallel for set_auto_parallel_context"
     assert problem.actual == "semi_auto"
@@ -237,7 +237,7 @@ UNEVEN = (
 )
 
 
-def test_a_strategy_that_is_no_power_of_2_and_too_large() -> None:
+def test_a_strategy_that_is_too_large_and_not_a_power_of_2() -> None:
     odd, uneven = judged("strategy=((6,4),(4,6))", 8)
     assert odd.summary == NO_POWER
     assert (odd.expected, odd.actual) == ("powers of 2, since 8 devices are one too", "6")
@@ -259,7 +259,7 @@ def test_a_strategy_that_is_no_power_of_2_and_too_large() -> None:
         ("strategy=((8,2),),pp=2", (8, 8), TOO_LARGE, "8 x 2 = 16"),
     ],
 )
-def test_strategies_that_fit_nothing(said: str, ranks: tuple[int, ...], summary: str, actual: str) -> None:
+def test_strategies_that_do_not_fit(said: str, ranks: tuple[int, ...], summary: str, actual: str) -> None:
     assert (summary, actual) in [(p.summary, p.actual) for p in judged(said, *ranks)]
 
 
@@ -306,7 +306,7 @@ def test_data_types_that_are_reduced(dtype: str, product: str) -> None:
     assert judged(f"dtype={dtype}", product=product) == []
 
 
-def test_the_lists_hold_data_types_only() -> None:
+def test_the_lists_hold_only_data_types() -> None:
     assert {dtype for listed in (*REDUCED.values(), CONVERTED) for dtype in listed} <= DTYPES.keys()
 
 
@@ -320,7 +320,7 @@ def test_the_lists_hold_data_types_only() -> None:
         ("framework=torch,dtype=bf16", "atlas-training", None),
     ],
 )
-def test_the_words_of_torch_npu(said: str, product: str, last: str | None) -> None:
+def test_the_message_of_torch_npu_is_quoted(said: str, product: str, last: str | None) -> None:
     words = quotes(only(judged(said, product=product)))
     assert words[1:] == ([f"torch_npu: HCCL allreduce: Unsupported data type {last}"] if last else [])
 
@@ -340,7 +340,7 @@ def test_hosts_of_two_products() -> None:
 
 
 @pytest.mark.parametrize("backend", [Backend.GLOO, Backend.NCCL])
-def test_other_backends_reduce_what_they_reduce(backend: Backend) -> None:
+def test_other_backends_reduce_every_data_type(backend: Backend) -> None:
     assert judged("dtype=float64", 3, product="atlas-training", backend=backend) == []
 
 
@@ -354,10 +354,10 @@ def test_other_backends_reduce_what_they_reduce(backend: Backend) -> None:
         ("pp=1", (16,), 16, FAIL, "16 on node1", 16),
     ],
 )
-def test_so_many_devices_of_an_atlas_training_host(
+def test_numbers_of_devices_that_an_atlas_training_host_does_not_support(
     said: str, ranks: tuple[int, ...], on_bus: int, severity: Severity, actual: str, number: int
 ) -> None:
-    """Cards in slots are not wired to each other, and HCCL does not look at their number."""
+    """Cards in slots are not connected to each other, and HCCL does not check their number."""
     problem = only(judged(said, *ranks, product="atlas-training", on_bus=on_bus), severity)
     assert problem.summary == "HCCL does not connect so many devices of an Atlas training host"
     assert (problem.expected, problem.actual) == ("1, 2, 4 or 8 devices on each host", actual)
@@ -413,7 +413,7 @@ def test_tensor_parallel_within_one_fabric(said: str, ranks: tuple[int, ...], pr
     ("said", "ranks", "stage"),
     [("dp=8,tp=2,ep=3", (8, 8), 16), ("dp=4,tp=2,pp=2,ep=16", (8, 8), 8), ("ep=5", (8,), 8)],
 )
-def test_experts_that_fill_no_stage(said: str, ranks: tuple[int, ...], stage: int) -> None:
+def test_expert_groups_that_do_not_divide_a_stage(said: str, ranks: tuple[int, ...], stage: int) -> None:
     problem = only(judged(said, *ranks))
     assert problem.summary == "expert groups do not divide the devices of a stage"
     assert problem.expected == f"an ep that divides {stage}"
@@ -424,7 +424,7 @@ def test_stages_that_do_not_exist_are_not_judged() -> None:
 
 
 @pytest.mark.parametrize("said", ["dp=8,tp=2,ep=16", "dp=8,tp=2,ep=8", "dp=4,tp=2,pp=2,ep=8", "ep=4"])
-def test_experts_that_do(said: str) -> None:
+def test_expert_groups_that_divide_a_stage(said: str) -> None:
     assert judged(said, 8, 8) == []
 
 
@@ -466,7 +466,7 @@ SMALLER = "the global batch is 4 times smaller than it was tuned for, and the le
         ),
     ],
 )
-def test_a_learning_rate_that_does_not_follow(said: str, expected: str, actual: str) -> None:
+def test_a_learning_rate_that_was_not_scaled_with_the_devices(said: str, expected: str, actual: str) -> None:
     problem = only(judged(f"devices_before=8,{said}", 2), WARN)
     assert problem.summary == SMALLER
     assert (problem.expected, problem.actual) == (expected, actual)
@@ -495,7 +495,7 @@ def test_more_devices_than_before() -> None:
         ("batch=32,lr=0.1", (2,)),
     ],
 )
-def test_learning_rates_that_follow_or_need_not(said: str, ranks: tuple[int, ...]) -> None:
+def test_learning_rates_that_were_scaled_or_need_not_be(said: str, ranks: tuple[int, ...]) -> None:
     assert judged(said, *ranks) == []
 
 

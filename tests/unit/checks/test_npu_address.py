@@ -1,4 +1,4 @@
-"""Addresses of NPUs: missing, not applied, held twice."""
+"""Addresses of NPUs: missing, not applied, used twice."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def test_devices_without_an_address() -> None:
         ("atlas-a3", 3, [3], None),
     ],
 )
-def test_where_a_job_can_do_without(
+def test_where_a_job_does_not_need_addresses(
     product: str, hosts: int, lost: list[int], severity: Severity | None
 ) -> None:
     assert without_address(*lost, product=product, hosts=hosts).only.severity is severity
 
 
-def test_what_was_not_told_is_not_judged() -> None:
+def test_addresses_that_are_not_known_are_not_judged() -> None:
     found = judge("device-ip-missing", each(None, {2: SILENT}, (1, 2)), devices(), plan(), NODE1)
     assert found.only.subject == "device 1"
     assert found.unknown == "device 2: hccn_tool did not answer within 4 s"
@@ -100,7 +100,7 @@ def applied(
     hosts: int = 3,
     product: str = "atlas-a2",
 ) -> Judgement:
-    """Of one host, which is the culprit of all that is found."""
+    """Judge one host, which is the culprit of every problem."""
     known = ({"node1": value} if value is not None else {} for value in (gateways, detect))
     job, found = plan(*HOSTS[:hosts]), {"node1": devices(product)}
     judged = judge("device-ip-not-applied", {"node1": addresses}, {"node1": conf}, job, *known, found)
@@ -156,7 +156,9 @@ def test_the_file_was_applied(gateways: Any, detect: Any) -> None:
         ),
     ],
 )
-def test_both_values_are_named(told: Any, more: dict[str, Any], expected: str, actual: str) -> None:
+def test_the_values_of_the_file_and_of_the_device_are_named(
+    told: Any, more: dict[str, Any], expected: str, actual: str
+) -> None:
     problem = applied({**OWN, 3: told}, CONF, **more).only
     assert (problem.subject, problem.where[0].device) == ("device 3", 3)
     assert problem.expected == f"{expected} (/etc/hccn.conf)"
@@ -165,7 +167,7 @@ def test_both_values_are_named(told: Any, more: dict[str, Any], expected: str, a
     assert problem.values == {"device": ("3",), **by_hand}
 
 
-def test_a_host_whose_file_was_not_applied_at_all() -> None:
+def test_a_host_whose_file_was_never_applied() -> None:
     problem = applied(each(None), CONF).only
     assert problem.subject == "devices 0-7"
     assert problem.values == {"device": tuple("01234567")}, "one address for all would be wrong"
@@ -177,7 +179,7 @@ def test_a_host_whose_file_was_not_applied_at_all() -> None:
     ("hosts", "product", "severity"),
     [(3, "atlas-a2", None), (1, "atlas-a2", Severity.WARN), (1, "atlas-training", None)],
 )
-def test_one_host_does_without_what_the_file_says(
+def test_a_single_host_does_not_need_what_the_file_sets(
     hosts: int, product: str, severity: Severity | None
 ) -> None:
     found = applied({**OWN, 3: None}, CONF, hosts=hosts, product=product)
@@ -193,7 +195,7 @@ def duplicates(network: Network, conf: Mapping[str, Any] | None = None) -> Judge
 
 
 @pytest.mark.parametrize("network", [FLAT, RAILS])
-def test_every_address_once(network: Network) -> None:
+def test_every_address_is_unique(network: Network) -> None:
     assert duplicates(network).passed
 
 
@@ -256,13 +258,13 @@ def test_a_host_that_was_cloned() -> None:
     assert len(problem.where) == 16
 
 
-def test_the_same_address_in_other_words() -> None:
+def test_two_spellings_of_one_address_are_equal() -> None:
     lone = {(host, n): None for host in (1, 2, 3) for n in EIGHT}
     spelled = {(1, 0): Address("fe80:0::1", 64), (2, 0): Address("fe80::1", 64)}
     assert duplicates(FLAT.but({**lone, **spelled})).places == {("node1", 0), ("node2", 0)}
 
 
-def test_who_was_not_heard_may_have_it_too() -> None:
+def test_a_device_that_did_not_answer_may_have_the_same_address() -> None:
     found = duplicates(FLAT.but({(2, 3): SILENT, (3, 3): SILENT}))
     assert (found.problems, found.unknown) == ((), "device 3: hccn_tool did not answer within 4 s")
     assert found.unknown_hosts == ("node2", "node3")

@@ -24,7 +24,7 @@ from tests.support.npu_cluster import (
 
 
 @ONE_HOST
-def test_one_host_does_without_tls(hosts: int, product: str, severity: Severity | None) -> None:
+def test_tls_that_differs_on_one_host(hosts: int, product: str, severity: Severity | None) -> None:
     found = {"node1": devices(product)}
     for odd in (Tls(True), Tls(False, "May 5")):
         said = {"node1": each(Tls(not odd.on), {3: odd})}
@@ -39,7 +39,7 @@ def tls(said: dict[str, Any]) -> Judgement:
 
 
 @pytest.mark.parametrize("on", [True, False])
-def test_the_tls_switch_that_differs(on: bool) -> None:
+def test_one_tls_switch_differs(on: bool) -> None:
     same = everywhere(each(Tls(on)))
     assert tls(same).passed
     problem = tls({**same, "node2": each(Tls(on), {3: Tls(not on)})}).only
@@ -66,7 +66,7 @@ def test_an_expired_certificate(on: bool, expired: str, found: int) -> None:
         assert (judged.only.actual, judged.places) == ("ended May 5", {("node2", 3)})
 
 
-def test_tls_that_was_not_told() -> None:
+def test_tls_that_is_not_known() -> None:
     found = tls({"node1": each(Tls(False)), "node2": each(UNSUPPORTED), "node3": each(SILENT)})
     assert (found.unknown_hosts, found.problems) == (("node3",), ())
     assert tls(everywhere(each(UNSUPPORTED))).skipped == UNSUPPORTED.reason
@@ -81,7 +81,7 @@ def speed(said: dict[str, Any], links: Any = None, found: Any = None) -> Judgeme
     return judge("device-speed-mismatch", said, found or everywhere(devices()), plan(), links or {})
 
 
-def test_the_speed_that_differs() -> None:
+def test_one_speed_differs() -> None:
     same = everywhere(each(200000))
     slow = {**same, "node2": each(200000, {3: 100000})}
     assert speed(same).passed
@@ -93,7 +93,7 @@ def test_the_speed_that_differs() -> None:
     assert speed({**same, "node2": each(100000)}, found=mixed).passed, "another product"
 
 
-def test_speeds_that_nobody_knows() -> None:
+def test_speeds_that_are_not_known() -> None:
     assert speed(everywhere(each(None))).unknown == "hccn_tool does not know the speed of any link"
     assert speed(everywhere(each(None)), everywhere(each(False))).passed
 

@@ -1,4 +1,4 @@
-"""NPUs missing, ill or in use: facts in, problems out."""
+"""NPUs that are missing, unhealthy or in use: facts in, problems out."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def missing(
         ),
     ],
 )
-def test_the_host_that_misses_devices(own: Devices, more: dict[str, Any], lost: set[int], says: str) -> None:
+def test_a_host_that_lacks_devices(own: Devices, more: dict[str, Any], lost: set[int], says: str) -> None:
     found = missing({**everywhere(devices()), "node2": own}, **more)
     assert found.only.hosts == ("node2",)
     assert found.places == {("node2", device) for device in lost}
@@ -55,7 +55,7 @@ def test_the_host_that_misses_devices(own: Devices, more: dict[str, Any], lost: 
     assert found.only.severity is None
 
 
-def test_what_is_wrong_decides_the_words() -> None:
+def test_the_fault_decides_the_summary() -> None:
     def summary(own: Devices) -> str:
         return missing({**everywhere(devices()), "node2": own}).only.summary
 
@@ -100,7 +100,7 @@ def test_hosts_with_as_many_devices_as_they_should_have(own: Devices, more: dict
         (Expect(), plan("node1", env={"ASCEND_RT_VISIBLE_DEVICES": "0,7"}), "8, for ASCEND_RT", None),
     ],
 )
-def test_expectations_of_a_lone_host(
+def test_expectations_for_a_single_host(
     expect: Expect, job: JobPlan | None, says: str, confidence: Confidence | None
 ) -> None:
     problem = missing({"node1": devices(npus=SEVEN)}, job, {"node1": expect}).only
@@ -109,7 +109,7 @@ def test_expectations_of_a_lone_host(
     assert problem.confidence is (confidence or Confidence.CERTAIN)
 
 
-def test_an_expectation_that_is_a_slip_takes_no_time() -> None:
+def test_an_absurdly_large_expectation_takes_no_time() -> None:
     problem = missing({"node1": devices()}, expect={"node1": Expect(devices=10**12)}).only
     assert (problem.expected, problem.where) == ("1000000000000, as expected of this host", ())
 
@@ -130,7 +130,7 @@ def test_without_a_majority_nothing_is_expected() -> None:
     ],
     ids=["one NPU fewer", "half as many", "one host of the same product", "two such hosts", "none at all"],
 )
-def test_one_other_host_is_too_few_to_fail_by(
+def test_one_other_host_is_too_few_for_a_failure(
     own: Devices, others: list[Devices], severity: Severity | None
 ) -> None:
     problem = missing({"own": own} | {f"other{n}": each for n, each in enumerate(others)}).only
@@ -140,14 +140,14 @@ def test_one_other_host_is_too_few_to_fail_by(
 
 
 def test_no_npu_anywhere() -> None:
-    """Where nothing speaks of NPUs but the backend, the job may see them elsewhere: in its containers."""
+    """If only the backend suggests NPUs, the job may see them elsewhere: in its containers."""
     assert "none is expected" in missing(everywhere(devices("cpu", npus=()))).skipped
     plugged = everywhere(devices("cpu", npus=())) | {"node2": devices("atlas-a2", npus=(), on_bus=8)}
     assert {host for problem in missing(plugged).problems for host in problem.hosts} == set(HOSTS)
 
 
 def npu(device: int, **more: Any) -> Npu:
-    """A device of an idle Atlas A2, but for what is said."""
+    """A device of an idle Atlas A2, with changes."""
     own: dict[str, Any] = {
         "card": device,
         "chip": 0,
@@ -176,7 +176,7 @@ def unhealthy(
     return judge("device-unhealthy", found, there or devices(), job or plan(), NODE1, ecc, view)
 
 
-def test_memory_errors_that_were_not_told_are_not_called_none() -> None:
+def test_unknown_memory_errors_are_not_called_none() -> None:
     assert "memory errors" in unhealthy(npus(), None).unknown
 
 
@@ -229,7 +229,7 @@ def test_a_device_that_npu_smi_does_not_show() -> None:
     assert judge("device-busy", seven, devices(), plan(), NODE1, Expect()).unknown == inside.unknown
 
 
-def test_a_container_may_number_its_devices_otherwise() -> None:
+def test_a_container_may_number_its_devices_differently() -> None:
     found = tuple(npu(n) for n in range(2))
     assert unhealthy(found, there=devices(npus=(4, 5)), view=View.CONTAINER).passed
     ill = (npu(0), npu(1, health="Alarm"))
@@ -270,7 +270,7 @@ def test_processes_of_another_job() -> None:
     assert not any("11" in word for word in words), "numbers of processes differ from host to host"
 
 
-def test_a_process_without_a_name_is_another_containers() -> None:
+def test_a_process_without_a_name_belongs_to_another_container() -> None:
     problem = busy(npu(0, processes=(NpuProcess(11, "", 30780),))).only
     assert "another container" in problem.summary
     assert problem.confidence is Confidence.STRONG

@@ -1,4 +1,4 @@
-"""NPU to NPU: who pings whom, what the pings say, and which device is blamed."""
+"""NPU to NPU: which pings are made, what they show, and which device is blamed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cluster(hosts: int, devices: int = 2) -> Addresses:
 
 
 def pinged(addresses: Addresses, lost: Mapping[tuple[str, int], str]) -> dict[str, tuple[Ping, ...]]:
-    """What everybody's pings say when some devices are ill in some way."""
+    """The pings of all devices when some devices have a fault."""
     owner = {
         a.ip: (host, d) for host, said in addresses.items() for d, a in said.items() if isinstance(a, Address)
     }
@@ -61,7 +61,7 @@ def test_device_i_pings_device_i_in_both_directions() -> None:
     }
 
 
-def test_devices_that_others_tell_of_are_left_alone() -> None:
+def test_devices_that_other_checks_report_are_not_pinged() -> None:
     addresses = cluster(3, 5)
     addresses["node1"] = {**addresses["node1"], 0: None, 1: Unsaid("it hangs"), 2: addresses["node2"][2]}
     links: dict[str, PerDevice[bool]] = {"node3": {3: False, 4: Unsaid("it hangs")}}
@@ -76,12 +76,12 @@ def test_devices_that_others_tell_of_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("hosts", "everybody", "each"), [(8, False, 7), (9, False, 6), (64, False, 11), (64, True, 63)]
 )
-def test_with_many_hosts_each_meets_some(hosts: int, everybody: bool, each: int) -> None:
+def test_with_many_hosts_each_pings_only_some(hosts: int, everybody: bool, each: int) -> None:
     plan = plan_pings(cluster(hosts, 1), {}, {}, everybody=everybody)
     assert {len(pings) for pings in plan.values()} == {each}
 
 
-def test_healthy_is_silent() -> None:
+def test_a_healthy_fabric_has_no_findings() -> None:
     addresses = cluster(4)
     assert judged(pinged(addresses, {}), addresses) == []
 
@@ -105,7 +105,7 @@ def test_all_devices_of_a_host_are_one_problem() -> None:
     assert [place.device for place in problem.where] == [0, 1, 2]
 
 
-def test_a_rail_on_which_nobody_hears_anybody_is_nobodys_fault() -> None:
+def test_a_rail_on_which_no_ping_succeeds_blames_no_host() -> None:
     addresses = cluster(4)
     [problem] = judged(pinged(addresses, {(f"node{n}", 0): "lost" for n in range(1, 5)}), addresses)
     assert problem.hosts == ()
@@ -195,20 +195,20 @@ def test_what_the_tool_prints() -> None:
 
 
 @given(st.text() | st.integers(0, len(OUTPUT)).map(lambda end: OUTPUT[:end]))
-def test_no_output_breaks_it(text: str) -> None:
+def test_any_output_is_parsed_or_refused(text: str) -> None:
     with contextlib.suppress(NotUnderstood):
         assert NPU_PINGS.parse(Capture("npu-pings", 0, text)), "no ping is no proof"
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "fd00::8", "a b", "$(id)", "'; id; '"])
-def test_an_address_is_one_word_of_the_script(address: str) -> None:
+def test_an_address_is_a_single_word_of_the_script(address: str) -> None:
     assert isinstance(NPU_PINGS.command, Run)
     script = NPU_PINGS.command.text(Ask("node1", pings=((3, address),)))
     assert shlex.split(script.rpartition("\np ")[2]) == ["3", address]
 
 
-def test_an_address_with_a_scope_is_none() -> None:
-    """What stands behind the % may be any text at all, and would travel to other hosts."""
+def test_an_address_with_a_scope_is_not_accepted() -> None:
+    """The text after the % may be anything, and would be sent to other hosts."""
     said = "devices 0\nGet ipconf failed, because no ip was preset there!\n@ 0 13\n"
     said += "ipv6_address: fe80::1%;id >pwned; echo\nprefix_length: 64\n@ 0 0\n"
     (address,) = NPU_ADDRESSES.parse(Capture("npu-addresses", 0, said)).values()
@@ -249,7 +249,7 @@ BUSY = (
 IDLE += "| No running processes found in NPU 0                                                            |\n"
 
 
-def test_the_second_round_leaves_hosts_alone_that_are_at_work() -> None:
+def test_the_second_round_skips_busy_hosts() -> None:
     facts = Facts({name: heard(name, busy=name == "node2") for name in ("node1", "node2", "node3")})
     found = plan_ping_round(facts, PLAN, everybody=False, also_busy=False)
     assert found.pings == {"node1": ((0, "10.0.0.3"),), "node3": ((0, "10.0.0.1"),)}
@@ -259,7 +259,7 @@ def test_the_second_round_leaves_hosts_alone_that_are_at_work() -> None:
     assert not everyone.without
 
 
-def test_the_second_round_says_why_a_host_has_no_pings() -> None:
+def test_the_second_round_explains_why_a_host_has_no_pings() -> None:
     root, none = (
         Missing("npu-addresses", "needs root"),
         Missing("npu-addresses", "there is no NPU", absent=True),

@@ -36,7 +36,7 @@ def netmask(network: Network, hosts: int = 3) -> Judgement:
     return judge("device-netmask-mismatch", network.of(hosts), found, plan(*names))
 
 
-def test_the_netmask_that_differs() -> None:
+def test_one_netmask_differs() -> None:
     assert netmask(FLAT).passed
     wrong = {(2, n): Address(FLAT.address(2, n), 16) for n in (3, 4)}
     problem = netmask(FLAT.but(wrong)).only
@@ -76,7 +76,7 @@ def none_but(*seats: tuple[int, int]) -> dict[tuple[int, int], None]:
     return {(host, n): None for host in (1, 2, 3) for n in EIGHT if (host, n) not in seats}
 
 
-def test_everybody_or_nobody_has_a_gateway() -> None:
+def test_all_devices_or_none_have_a_gateway() -> None:
     assert gateway(FLAT, {}).passed
     assert gateway(FLAT, none_but()).passed
     assert gateway(RAILS, none_but(), product=TRAINING).passed
@@ -90,7 +90,9 @@ def routed() -> dict[tuple[int, int], Any]:
 @pytest.mark.parametrize(
     ("network", "ways", "severity"), [(FLAT, {}, Severity.WARN), (ROUTED, routed(), None)]
 )
-def test_one_has_none(network: Network, ways: dict[tuple[int, int], Any], severity: Severity | None) -> None:
+def test_one_host_lacks_gateways(
+    network: Network, ways: dict[tuple[int, int], Any], severity: Severity | None
+) -> None:
     assert gateway(network, ways).passed
     problem = gateway(network, {**ways, (2, 3): None, (2, 4): None}).only
     assert (problem.hosts, problem.subject) == (("node2",), "devices 3-4")
@@ -99,7 +101,7 @@ def test_one_has_none(network: Network, ways: dict[tuple[int, int], Any], severi
     assert problem.remedy is None
 
 
-def test_rails_are_no_several_segments() -> None:
+def test_rails_are_not_several_segments() -> None:
     ways: dict[tuple[int, int], Any]
     ways = {(h, n): Address(f"192.168.{100 + n % 4}.1", 24) for h in (1, 2, 3) for n in EIGHT}
     assert gateway(RAILS, {**ways, (2, 3): None}, product=TRAINING).only.severity is Severity.WARN
@@ -108,12 +110,12 @@ def test_rails_are_no_several_segments() -> None:
     assert gateway(moved, {**ways, **own, (2, 3): None}, product=TRAINING).only.severity is None
 
 
-def test_the_file_may_know_its_gateway() -> None:
+def test_the_file_may_hold_the_missing_gateway() -> None:
     conf = {"node2": {3: {"gateway": "10.20.0.254"}}}
     assert gateway(FLAT, {(2, 3): None}, conf=conf).only.remedy == "apply-hccn-conf"
 
 
-def test_few_have_one() -> None:
+def test_few_devices_have_a_gateway() -> None:
     assert gateway(FLAT, none_but((2, 3))).passed, "one segment needs none"
     lone = gateway(ROUTED, {**none_but((2, 3)), (2, 3): Address("10.2.3.1", 24)})
     assert lone.places == {("node2", 3)}
@@ -146,7 +148,7 @@ def test_devices_without_an_address_need_no_gateway() -> None:
 
 
 @pytest.mark.parametrize(("hosts", "severity"), [(2, None), (1, Severity.WARN)])
-def test_one_host_does_without_gateways(hosts: int, severity: Severity | None) -> None:
+def test_a_single_host_does_not_need_gateways(hosts: int, severity: Severity | None) -> None:
     names = HOSTS[:hosts]
     found, held = everywhere(devices(), *names), ROUTED.of(hosts)
     told = {f"node{h}": {n: f"10.{h}.{n}.1" for n in EIGHT} for h in range(1, hosts + 1)}
@@ -158,7 +160,7 @@ def test_one_host_does_without_gateways(hosts: int, severity: Severity | None) -
     assert bool(judged.problems) is (hosts > 1)
 
 
-def test_nobody_tells_the_gateways_of_ipv6() -> None:
+def test_gateways_of_ipv6_are_not_known() -> None:
     one = Network(lambda host, device: f"fd00::{8 * host + device}", 64)
     assert gateway(one, none_but()).passed
     assert gateway(one, {(2, 3): Address("fd00::1", 64), (1, 1): None, (1, 2): None}).passed
@@ -170,7 +172,7 @@ def test_nobody_tells_the_gateways_of_ipv6() -> None:
     assert gateway(odd, {(2, 3): None}).unknown_hosts == ("node2",)
 
 
-def test_one_host_needs_no_gateway_of_ipv6() -> None:
+def test_a_single_host_does_not_need_a_gateway_of_ipv6() -> None:
     names, ways = HOSTS[:1], {"node1": each(None)}
     found = everywhere(devices(), *names)
     assert judge("device-gateway-missing", ways, SIX.of(1), found, plan(*names), {}).passed

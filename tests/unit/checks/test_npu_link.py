@@ -1,4 +1,4 @@
-"""Links of NPUs: down, unhealthy, unwatched, unlike the others'. Facts in, problems out."""
+"""Links of NPUs: down, unhealthy, unwatched, different from the others. Facts in, problems out."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_links_that_are_down() -> None:
         ("atlas-training", 1, each(False), Severity.WARN),
     ],
 )
-def test_a_job_on_one_host_needs_no_link(
+def test_a_job_on_one_host_does_not_need_links(
     product: str, hosts: int, links: Any, severity: Severity | None
 ) -> None:
     assert down(links, product, hosts).problems[0].severity is severity
@@ -109,7 +109,7 @@ def health(
     hosts: int = 3,
     product: str = "atlas-a2",
 ) -> Judgement:
-    """Of one host, which is the culprit of all that is found."""
+    """Judge one host, which is the culprit of every problem."""
     found = judge(
         "device-net-unhealthy",
         {"node1": status},
@@ -122,7 +122,9 @@ def health(
 
 
 @pytest.mark.parametrize(("dead", "culprits"), [(3, ()), (2, ("node1", "node2"))])
-def test_a_number_that_fails_on_all_hosts_is_the_switchs_fault(dead: int, culprits: tuple[str, ...]) -> None:
+def test_a_device_number_that_fails_on_all_hosts_blames_the_switch(
+    dead: int, culprits: tuple[str, ...]
+) -> None:
     ill, well = each("Unreachable", dict.fromkeys((0, 1, 3, 4, 5, 6, 7), "Success")), each("Success")
     said = {host: ill if number < dead else well for number, host in enumerate(HOSTS)}
     found = judge("device-net-unhealthy", said, plan(), everywhere(UP), FLAT.of(), {}, {})
@@ -132,7 +134,7 @@ def test_a_number_that_fails_on_all_hosts_is_the_switchs_fault(dead: int, culpri
 
 
 @pytest.mark.parametrize("status", ["Success", "Init", "success"])
-def test_healthy_as_the_official_tools_judge(status: str) -> None:
+def test_statuses_that_the_official_tools_call_healthy(status: str) -> None:
     assert health(each(status)).passed
 
 
@@ -150,7 +152,7 @@ def test_healthy_as_the_official_tools_judge(status: str) -> None:
         "Unknown",
     ],
 )
-def test_unhealthy(status: str) -> None:
+def test_statuses_that_are_unhealthy(status: str) -> None:
     problem = health(each("Success", {3: status}), detect=each("10.20.0.254")).only
     assert (problem.subject, problem.severity) == ("device 3", None)
     assert problem.actual == f"net health status: {status}"
@@ -167,7 +169,9 @@ def test_unhealthy(status: str) -> None:
         (each(True, {4: False}), {**OWN, 5: None}, ["device 3"]),
     ],
 )
-def test_what_another_check_says_is_left_to_it(links: Any, addresses: Any, found: list[str]) -> None:
+def test_faults_that_another_check_reports_are_not_repeated(
+    links: Any, addresses: Any, found: list[str]
+) -> None:
     judged = health(each("Success", {3: "Receive timeout"}), links, addresses)
     assert [problem.subject for problem in judged.problems] == found
 
@@ -183,18 +187,20 @@ def test_what_another_check_says_is_left_to_it(links: Any, addresses: Any, found
         ("x", False),
     ],
 )
-def test_a_detect_address_of_the_servers_inside(address: str | None, inside: bool) -> None:
+def test_a_detect_address_inside_the_server(address: str | None, inside: bool) -> None:
     found = health(each("Success", {3: "Receive timeout"}), detect=each("10.20.0.254", {3: address}))
     assert ("inside of the server" in found.only.summary) is inside
 
 
-def test_statuses_are_told_apart() -> None:
+def test_statuses_are_distinguished() -> None:
     found = health(each("Fault", {3: "Unreachable", 4: "Success"}))
     assert [problem.subject for problem in found.problems] == ["devices 0-2,5-7", "device 3"]
 
 
 @ONE_HOST
-def test_one_host_does_without_a_healthy_network(hosts: int, product: str, severity: Severity | None) -> None:
+def test_a_single_host_does_not_need_a_healthy_network(
+    hosts: int, product: str, severity: Severity | None
+) -> None:
     found = health(each("Success", {3: "Fault"}), hosts=hosts, product=product)
     assert found.only.severity is severity
 
@@ -220,11 +226,11 @@ def test_no_detect_address() -> None:
         ({3: {"netdetect": "10.20.0.1"}, 4: {"netdetect": "10.20.0.2"}}, None),
     ],
 )
-def test_a_setter_only_with_the_planned_value(conf: Any, known: str | None) -> None:
+def test_the_remedy_sets_only_the_planned_value(conf: Any, known: str | None) -> None:
     assert detect(each("10.20.0.254", {3: None, 4: None}), conf=conf).only.values.get("detect") == known
 
 
-def test_no_neighbour() -> None:
+def test_a_device_without_a_neighbour() -> None:
     def lldp(found: Any, links: Any = UP) -> Judgement:
         return judge("device-no-lldp", found, plan(), NODE1, links)
 

@@ -50,19 +50,19 @@ def subnet(
         (ROUTED, A2, {**NO_GATEWAYS, "node1": each("10.1.0.1")}),
     ],
 )
-def test_plans_that_work(network: Network, product: str, gateways: Any, hosts: int) -> None:
+def test_address_plans_that_work(network: Network, product: str, gateways: Any, hosts: int) -> None:
     assert subnet(network, product, hosts, gateways).passed
 
 
 @pytest.mark.parametrize("product", [A2, "atlas-a3", "ascend"])
-def test_outside_the_segment_of_the_others(product: str) -> None:
+def test_one_device_is_outside_the_segment_of_the_others(product: str) -> None:
     found = subnet(FLAT.but({(2, 3): Address("10.99.0.3", 24)}), product)
     assert found.places == {("node2", 3)}
     assert found.only.actual == "10.99.0.0/24"
     assert found.only.expected == "10.20.0.0/24, as on 23 other devices"
 
 
-def test_a_wrong_netmask_is_no_other_segment() -> None:
+def test_a_wrong_netmask_is_not_another_segment() -> None:
     assert subnet(FLAT.but({(2, 3): Address(FLAT.address(2, 3), 28)})).passed
     assert subnet(RAILS.but({(2, 3): Address(RAILS.address(2, 3), 16)}), TRAINING).passed
 
@@ -74,7 +74,7 @@ def test_two_hosts_that_differ_are_both_suspects() -> None:
     assert "10.20.0.0/24: node1 devices 0-7" in found.only.actual
 
 
-def test_whether_it_is_routed_must_be_known() -> None:
+def test_without_known_gateways_the_check_is_undecided() -> None:
     broken = FLAT.but({(2, 3): Address("10.99.0.3", 24)})
     found = subnet(broken, gateways={**NO_GATEWAYS, "node2": each(None, {3: SILENT})})
     assert (found.problems, found.unknown_hosts) == ((), ("node2",))
@@ -85,8 +85,10 @@ def test_whether_it_is_routed_must_be_known() -> None:
 @pytest.mark.parametrize(
     ("way", "found"), [("10.20.0.254", {("node2", 3)}), ("10.99.0.254", set()), (None, set()), ("x", set())]
 )
-def test_a_stranger_with_the_gateway_of_the_others(way: str | None, found: set[Any]) -> None:
-    """Its gateway tells that the address is what is wrong."""
+def test_an_address_outside_the_segment_with_the_gateway_of_the_others(
+    way: str | None, found: set[Any]
+) -> None:
+    """Its gateway shows that the address is wrong."""
     gateways = {**everywhere(each("10.20.0.254")), "node2": each("10.20.0.254", {3: way})}
     judged = subnet(FLAT.but({(2, 3): Address("10.99.0.3", 24)}), gateways=gateways)
     assert judged.places == found
@@ -105,7 +107,7 @@ def test_a_segment_for_each_number_warns() -> None:
 
 
 def planes(of: int) -> Network:
-    """So many neighbouring devices share a segment, on every host."""
+    """On every host, this many neighbouring devices share a segment."""
     return Network(lambda host, device: f"10.20.{device // of}.{16 * host + device}")
 
 
@@ -121,7 +123,7 @@ def planes(of: int) -> Network:
         (planes(1), A2, 2, "2 segments: device 0 in 10.20.0.0/24; device 1 in 10.20.1.0/24"),
     ],
 )
-def test_planes_are_one_warning_and_nobodys_fault(
+def test_separate_planes_are_one_warning_that_blames_no_host(
     network: Network, product: str, count: int, actual: str, hosts: int
 ) -> None:
     names = HOSTS[:hosts]
@@ -133,7 +135,7 @@ def test_planes_are_one_warning_and_nobodys_fault(
     assert problem.actual.startswith(actual)
 
 
-def test_a_few_devices_apart_on_all_hosts_may_be_meant() -> None:
+def test_a_few_devices_apart_on_all_hosts_may_be_intended() -> None:
     apart = Network(lambda host, device: f"10.20.{device // 6}.{16 * host + device}")
     assert subnet(apart).only.severity is Severity.WARN
     half_done = {(1, n): Address(f"10.20.0.{16 + n}", 24) for n in (6, 7)}
@@ -142,7 +144,7 @@ def test_a_few_devices_apart_on_all_hosts_may_be_meant() -> None:
     assert {problem.severity for problem in found.problems} == {None}
 
 
-def test_the_device_that_is_outside_of_its_plane() -> None:
+def test_a_device_outside_its_plane() -> None:
     broken = planes(4).but({(2, 3): Address("10.99.0.1", 24), (2, 5): Address("10.20.0.199", 24)})
     warning, problem = subnet(broken).problems
     assert (warning.severity, warning.hosts) == (Severity.WARN, ())
@@ -160,14 +162,14 @@ def test_the_device_that_is_outside_of_its_plane() -> None:
     }
 
 
-def test_numbers_that_hosts_do_not_share_make_no_plane() -> None:
+def test_device_numbers_that_hosts_do_not_share_do_not_form_a_plane() -> None:
     said = {"node1": FLAT.of()["node1"], "node2": {n + 8: Address(f"10.99.0.{n}", 24) for n in EIGHT}}
     ways = {"node1": each(None), "node2": each(None, numbers=range(8, 16))}
     found = judge("device-ip-subnet", said, everywhere(devices()), plan("node1", "node2"), ways)
     assert (found.only.confidence, found.only.severity) == (Confidence.SUSPECT, None)
 
 
-def test_nobody_tells_the_gateways_of_ipv6() -> None:
+def test_gateways_of_ipv6_are_not_known() -> None:
     assert subnet(Network(lambda host, device: f"fd00::{8 * host + device}", 64)).passed, "one segment"
     found = subnet(SIX)
     assert (found.problems, found.unknown_hosts) == ((), HOSTS)
@@ -177,7 +179,7 @@ def test_nobody_tells_the_gateways_of_ipv6() -> None:
 
 
 @ONE_HOST
-def test_one_host_does_without_the_network(hosts: int, product: str, severity: Severity | None) -> None:
+def test_a_single_host_does_not_need_the_network(hosts: int, product: str, severity: Severity | None) -> None:
     names = HOSTS[:hosts]
     network, place = (RAILS, 4) if product == TRAINING else (FLAT, 3)
     moved = network.but({(1, place): Address("10.99.0.3", 24)})
@@ -191,7 +193,7 @@ def test_one_host_does_without_the_network(hosts: int, product: str, severity: S
 
 
 @pytest.mark.parametrize(("host", "device"), [(2, 3), (2, 7), (1, 0)])
-def test_the_device_that_breaks_its_rail(host: int, device: int) -> None:
+def test_a_device_that_breaks_its_rail(host: int, device: int) -> None:
     moved = RAILS.but({(host, device): Address(f"192.168.{100 + (device + 1) % 4}.77", 24)})
     found = subnet(moved, TRAINING)
     assert found.places == {(f"node{host}", device)}
@@ -213,7 +215,7 @@ def test_on_one_host_the_pair_is_suspect() -> None:
     assert subnet(RAILS, TRAINING, hosts=1, numbers=range(4)).passed, "no pair, no rule"
 
 
-def test_a_pair_that_is_split_has_no_segment_to_share() -> None:
+def test_a_pair_in_two_segments_has_no_common_segment() -> None:
     found = subnet(RAILS.but({(1, 4): Address("192.168.101.77", 24)}), TRAINING, hosts=1)
     assert found.places == {("node1", 0), ("node1", 4)}
 

@@ -41,7 +41,7 @@ def optical(found: Any, links: Any = None) -> Judgement:
     return judge("device-optical", found, plan(), NODE1, links)
 
 
-def test_modules_as_they_should_be() -> None:
+def test_healthy_modules() -> None:
     assert optical(each(module())).passed
     assert optical(each(module(present=None))).passed, "an old tool does not say whether it is present"
     assert optical(each(Optics(True, {"temperature": 90.0, "Rx Power0": 9.0}))).passed, "no thresholds"
@@ -64,12 +64,12 @@ def test_modules_as_they_should_be() -> None:
         ({"Tx LoL Flag": 1, "temperature": 71}, "too high: temperature; raised: Tx LoL Flag"),
     ],
 )
-def test_values_out_of_their_limits(changes: dict[str, float], actual: str) -> None:
+def test_values_outside_their_limits(changes: dict[str, float], actual: str) -> None:
     problem = optical(each(module(), {3: module(changes)})).only
     assert (problem.subject, problem.actual) == ("device 3", actual)
 
 
-def test_limits_belong_to_the_values_within() -> None:
+def test_values_at_their_limits_are_healthy() -> None:
     assert optical(each(module({"temperature": 70, "Vcc": 3135.0, "Rx Power0": 0.1445}))).passed
 
 
@@ -95,8 +95,8 @@ def test_copper_has_no_modules() -> None:
     assert optical(each(UNSUPPORTED)).skipped == UNSUPPORTED.reason
 
 
-def test_a_link_that_is_down_is_told_apart() -> None:
-    """So that what follows from the link follows from it alone."""
+def test_modules_of_links_that_are_down_are_a_finding_of_their_own() -> None:
+    """So that consequences of the link fault follow from that fault alone."""
     dark = module({"Rx Power0": 0})
     found = optical(each(module(), {3: dark, 4: dark, 5: dark}), each(True, {3: False}))
     assert [problem.subject for problem in found.problems] == ["device 3", "devices 4-5"]
@@ -194,7 +194,7 @@ def test_congestion_is_shown_not_judged() -> None:
     assert "nic_rx_all_pkg_num" not in problem.evidence[0].text
 
 
-def test_what_all_have_is_no_fault_of_one() -> None:
+def test_errors_that_all_devices_have_blame_none() -> None:
     noisy = {**QUIET, "roce_out_of_order_num": 10**6}
     assert errors(everywhere(each(noisy))).passed
     one = errors({"node1": each(QUIET, numbers=[0])})
@@ -203,7 +203,7 @@ def test_what_all_have_is_no_fault_of_one() -> None:
     assert [place.device for place in pair.only.where] == [1]
 
 
-def test_old_firmware_tells_of_few() -> None:
+def test_old_firmware_reports_few_counters() -> None:
     few = {"roce_rx_err_pkt_num": 0, "roce_tx_err_pkt_num": 0}
     said = {**everywhere(each(QUIET)), "node2": each(few, {3: {"roce_rx_err_pkt_num": 9999}})}
     assert errors(said).only.actual == "device 3: roce_rx_err_pkt_num 9999"

@@ -1,4 +1,6 @@
-"""Rank tables against what hosts tell: who is who, whose devices these are, which copy is the right one."""
+"""Rank tables compared with the hosts: which server is which host, whose devices they are, which copy is
+right.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def held_against(
     addresses: Mapping[str, str] | None = None,
     npus: Mapping[str, Any] | None = None,
 ) -> Judgement:
-    """The check, on hosts with eight devices each whose addresses are all told, unless said otherwise."""
+    """Run the check on hosts with eight devices each, by default with all their addresses known."""
     return judge(
         "rank-table-devices",
         seen(text),
@@ -105,20 +107,20 @@ NOT_SAID = "neither a server_id nor a device_ip says which server of the table i
 @pytest.mark.parametrize(
     ("ids", "more", "accused", "unknown"),
     [
-        # Nothing tells who is who: nobody is accused, and servers are not called strangers.
+        # Nothing identifies the servers: no host is accused, and no server is called unknown.
         (OTHERS, {"npus": {}}, (), HOSTS),
         (("10.9.0.1", "10.9.0.2", "10.9.0.3"), {"npus": {}, "addresses": OWN}, (), HOSTS),
         (OTHERS, {"npus": RAILS.of()}, (), HOSTS),
-        # Devices tell of two of them; the third told nothing and may be the server that is left.
+        # Devices identify two of them; the third did not answer and may be the remaining server.
         (OTHERS, {"npus": without("node3")}, (), ("node3",)),
         (("node1", "node2", "worker3"), {"npus": {}, "addresses": OWN}, (), ("node3",)),
         (("10.0.0.1", "10.0.0.2", "10.9.0.3"), {"npus": {}, "addresses": OWN}, ("node3",), ()),
-        # No server is left that it could be.
+        # No server remains that it could be.
         (("server0", "server1"), {}, ("node3",), ()),
         (("node1", "node2"), {"npus": {}}, ("node3",), ()),
     ],
 )
-def test_a_host_that_is_not_found_in_the_table(
+def test_a_host_is_not_found_in_the_table(
     ids: Sequence[str], more: dict[str, Any], accused: Sequence[str], unknown: Sequence[str]
 ) -> None:
     said = held_against(table(*ids), **more)
@@ -133,7 +135,7 @@ def test_a_host_that_is_not_found_in_the_table(
         assert NOT_SAID not in said.unknown
 
 
-def test_where_no_tool_told_addresses_the_reason_is_to_be_found() -> None:
+def test_unknown_addresses_refer_to_the_check_with_the_reason() -> None:
     said = held_against(table(*HOSTS), npus=without("node2"))
     assert not said.problems
     assert (said.unknown, said.unknown_hosts) == (
@@ -150,11 +152,11 @@ ONE_HOST = {"c1": "10.0.0.1", "c2": "10.0.0.1"}
 
 
 @pytest.mark.parametrize("id", ["10.0.0.1", "server0"])
-def test_containers_have_the_devices_of_their_server_among_them(id: str) -> None:
+def test_containers_share_the_devices_of_their_server(id: str) -> None:
     assert held_against(table(id), job=plan(*HALVES), own=HALVES, npus=SHARED, addresses=ONE_HOST).passed
 
 
-def test_a_device_that_no_container_has_is_not_there() -> None:
+def test_a_device_that_no_container_has_is_missing() -> None:
     own = {"c1": range(4), "c2": range(4, 7)}
     said = held_against(table("10.0.0.1"), job=plan(*own), own=own, npus=SHARED, addresses=ONE_HOST)
     assert said.places == {("c1", 7), ("c2", 7)}
@@ -174,7 +176,7 @@ def test_a_container_that_did_not_answer_may_have_the_other_devices() -> None:
     assert "may have the other devices" in said.unknown
 
 
-def test_a_host_that_did_not_answer_excuses_no_other_server() -> None:
+def test_an_unreachable_host_does_not_excuse_another_server() -> None:
     own = {"node1": range(7), "node2": range(8)}
     said = held_against(table(*HOSTS), own=own, npus=FLAT.of(2))
     assert said.places == {("node1", 7)}
@@ -200,7 +202,7 @@ def test_addresses_are_compared_as_addresses(written: str, held: str, same: bool
 
 
 def file(text: str) -> HostFile:
-    """As the fact has it: the text of a large file is not fetched, and of others the ends are stripped."""
+    """The file as the fact reads it: the text of a large file is not fetched, that of others is stripped."""
     return HostFile(posix_cksum(text.encode()), "" if len(text) > MOST else text.strip())
 
 
@@ -211,7 +213,7 @@ def copies(
     given: str | None = None,
     path: str = PATH,
 ) -> Judgement:
-    """The check on hosts with these files at `path`, with a table of the command line at PATH."""
+    """Run the check on hosts with these files at `path`, and a table of the command line at PATH."""
     absent = HostFile("", trouble="there is no such file")
     job = replace(
         plan(env=told or {}),
@@ -256,19 +258,19 @@ def test_another_file_on_one_host(odd: str, says: str, given: str | None) -> Non
     assert shown == [f"cksum {posix_cksum(t.encode())}" for t in (odd, SMALL)]
 
 
-def test_the_table_given_is_right_even_against_all() -> None:
+def test_the_given_table_counts_even_if_all_hosts_differ() -> None:
     said = copies(everywhere(SMALL), told=TOLD, given=SMALL.replace("node2", "node9")).only
     assert said.hosts == HOSTS
 
 
-def test_an_old_file_at_the_path_of_the_controller_is_nobodys_table() -> None:
-    """The launch says that the table lies elsewhere."""
+def test_an_old_file_at_the_path_of_the_controller_is_ignored() -> None:
+    """The launch names another path for the table."""
     old = SMALL.replace("node2", "node9")
     assert copies(everywhere(old), told={"RANK_TABLE_FILE": "/data/hccl.json"}, given=SMALL).passed
     assert copies(everywhere(old), given=SMALL).only.hosts == HOSTS
 
 
-def test_no_file_where_the_launch_says_that_it_lies() -> None:
+def test_the_file_that_the_launch_names_is_missing() -> None:
     texts = {**everywhere(SMALL), "node2": None}
     assert copies(texts, told=TOLD).only.hosts == ("node2",)
     assert copies(texts, given=SMALL).passed, "nobody said that it lies there"
@@ -281,7 +283,7 @@ def test_a_relative_path_is_not_followed(name: str) -> None:
     assert said.unknown == f"{name}=conf/hccl.json depends on the directory in which the job is started"
 
 
-# Which table checks are given.
+# The table that checks are given.
 
 
 def given_table(*said: Capture | Missing, env: Mapping[str, str] | None = None) -> TableSeen | Missing:
@@ -308,7 +310,7 @@ def printed(text: str, *, checksum: int = 7, path: str = PATH) -> Capture:
     return Capture("tables", 0, f"@ {checksum} {len(text)} {path} file\n{text}\n")
 
 
-def test_the_table_of_most_hosts_is_taken() -> None:
+def test_the_table_of_most_hosts_is_used() -> None:
     found = given_table(printed(SMALL), printed(table("node1")), printed(SMALL))
     assert isinstance(found, TableSeen)
     assert (found.text, found.given, found.checksum) == (SMALL.strip(), False, "7")

@@ -1,4 +1,4 @@
-"""What becomes of a smoke run's charges: who is named, what is left undecided, what explains what."""
+"""From charges of a smoke run to findings: which host is named, what stays undecided, what explains what."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def charge(check: str, *ranks: int, **more: Any) -> Charge:
 
 
 def judged(*runs: JudgedRun, names: Iterable[str] = NAMES, **more: Any) -> list[Result]:
-    """What the smoke checks say of these runs."""
+    """The results of the smoke checks for these runs."""
     names = list(names)
     made = recording(names)
     case = Inputs(
@@ -76,7 +76,7 @@ def of(results: Iterable[Result], check: str) -> list[tuple[str, str]]:
 
 
 def told(results: Iterable[Result], *others: tuple[str, str, Status]) -> dict[str, Finding]:
-    """The findings by check, beside those of other checks: id, host and status."""
+    """The findings by check, together with those of other checks: id, host and status."""
     made = [
         Result(check, (host,), status, problem=Problem("ill", where=(Place(host=host),)))
         for check, host, status in others
@@ -85,7 +85,7 @@ def told(results: Iterable[Result], *others: tuple[str, str, Status]) -> dict[st
     return {finding.check: finding for finding in found}
 
 
-def test_the_checks_of_the_smoke_run() -> None:
+def test_a_smoke_run_has_these_checks() -> None:
     assert sorted(SMOKE_CHECKS) == sorted((*FAULTS, *WARNINGS))
     assert {id for id in SMOKE_CHECKS if CHECKS[id].severity is Severity.WARN} == set(WARNINGS)
 
@@ -133,13 +133,13 @@ SUBJECTS = {
 
 
 @pytest.mark.parametrize("name", SUBJECTS)
-def test_subject(name: str) -> None:
+def test_the_subject_names_ranks_and_devices(name: str) -> None:
     accused, backend, subject = SUBJECTS[name]
     (problem,) = [r.problem for r in judged(run(accused, backend=backend)) if r.problem]
     assert problem.subject == subject
 
 
-def test_a_charge_against_nobody_shows_where_it_is_seen_and_blames_no_host() -> None:
+def test_a_charge_without_culprit_shows_where_it_is_seen_and_blames_no_host() -> None:
     results = judged(run(charge("smoke-loss-stall"), charge("smoke-hang", victims=(0, 1, 2))))
     by_check = {r.check: r for r in results if r.problem}
     assert by_check["smoke-loss-stall"].hosts == by_check["smoke-hang"].hosts == ()
@@ -156,7 +156,7 @@ def test_suspects_are_called_so() -> None:
     assert again.summary == problem.summary
 
 
-def test_what_is_sure_of_one_of_two_suspects_clears_the_other() -> None:
+def test_a_sure_fault_of_one_suspect_clears_the_other() -> None:
     results = judged(run(charge("smoke-corruption", 1, 2, undecided=True), backend="nccl"))
     assert told(results)["smoke-corruption"].hosts == ("n1", "n2")
     found = told(results, ("gpu-ecc", "n2", Status.FAIL))
@@ -165,7 +165,7 @@ def test_what_is_sure_of_one_of_two_suspects_clears_the_other() -> None:
     assert not found["smoke-corruption"].summary.endswith(UNDECIDED)
 
 
-def test_commands_of_a_charge_go_over_the_remedy() -> None:
+def test_commands_of_a_charge_override_the_remedy() -> None:
     found = told(judged(run(charge("smoke-crash", 5, commands=("dmesg | tail",)))))
     assert found["smoke-crash"].remedy is not None
     assert found["smoke-crash"].remedy.commands == ("dmesg | tail",)
@@ -180,7 +180,7 @@ def test_commands_of_a_charge_go_over_the_remedy() -> None:
         ("smoke-slow-link", None, "warn"),
     ],
 )
-def test_a_charge_may_weigh_more_or_less_than_its_check(
+def test_a_charge_may_override_the_severity_of_its_check(
     check: str, severity: Severity | None, status: str
 ) -> None:
     assert of(judged(run(charge(check, 5, severity=severity))), check) == [("n3", status)]
@@ -206,7 +206,7 @@ CAUSES = [
 
 
 @pytest.mark.parametrize(("symptom", "cause", "status"), CAUSES)
-def test_what_explains_it(symptom: str, cause: str, status: str) -> None:
+def test_a_fault_found_by_another_check_explains_the_charge(symptom: str, cause: str, status: str) -> None:
     for host, explains in (("n3", True), ("n2", False)):
         results = [r for r in judged(run(charge(symptom, 5))) if r.problem]
         found = told(results, (cause, host, Status(status)))
@@ -292,7 +292,7 @@ def test_a_run_that_was_repeated_decides_for_the_others() -> None:
     assert {r.status for r in results if "n1" in r.hosts} == {Status.PASS}
 
 
-def test_what_two_runs_saw_is_told_once_although_ranks_have_other_numbers() -> None:
+def test_a_fault_seen_by_two_runs_is_reported_once_despite_new_rank_numbers() -> None:
     first, again = charge("smoke-straggler", 7), charge("smoke-straggler", 5, summary="still slow")
     results = judged(run(charge("smoke-hang", 5), first, of=ended("train")), without_n3(again))
     assert of(results, "smoke-straggler") == [("n3", "unknown"), ("n4", "warn")]
@@ -314,7 +314,7 @@ def test_hosts_that_were_left_out_are_not_called_healthy() -> None:
     )
 
 
-def test_several_reasons_are_told_with_their_hosts() -> None:
+def test_several_reasons_are_listed_with_their_hosts() -> None:
     result = replace(without_n3().result, end=RunEnd("still", 5.0))
     for rank in range(6):
         result = with_rank(result, rank, phase="train", done=False)
@@ -358,7 +358,7 @@ def test_too_few_to_compare(shape: dict[str, Any], skipped: set[str]) -> None:
     assert {r.status for r in results if r.check not in skipped} == {Status.PASS}
 
 
-def test_what_was_not_judged_says_what_it_takes() -> None:
+def test_an_undecided_check_names_what_it_needs() -> None:
     reasons = {r.check: r.reason for r in judged(run(each=1, tp=1, steps=5)) if r.reason}
     assert (
         reasons["smoke-loss-stall"] == "it takes 15 steps or more to say, and the smoke run had 5 (--steps)"
@@ -382,7 +382,7 @@ def test_a_network_too_noisy_to_compare_is_not_called_healthy() -> None:
 
 
 def test_a_host_that_may_be_slow_is_not_called_healthy() -> None:
-    """Of three hosts, in transfers that differ too much to name it."""
+    """One of three hosts, whose transfers differ too much to name it."""
     result = healthy(plan_of(hosts=3, each=1))
     for rank, seen in enumerate(result.ranks):
         pairs = tuple(
@@ -408,7 +408,7 @@ def test_a_rank_that_may_be_slow_is_not_called_healthy() -> None:
 
 
 def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:
-    """Bandwidth was measured between two hosts only, once the two others were left out."""
+    """Bandwidth was measured only between two hosts, after the two others were left out."""
     left = tuple(LeftOutOfSmoke(host, "an earlier smoke run named it") for host in ("n3", "n4"))
     small = replace(healthy(plan_of(hosts=2, each=2, tp=2)), left_out=left)
     first = run(charge("smoke-hang", 4, 5, 6, 7), of=ended("train"))
@@ -437,7 +437,7 @@ def test_steps_that_are_enough_for_a_check_are_enough_for_its_judge(steps: int) 
         assert (Status.SKIP in status) != bool(status & {Status.FAIL, Status.WARN}), check
 
 
-def test_what_is_charged_all_the_same_is_told() -> None:
+def test_a_charge_is_reported_even_with_too_few_to_compare() -> None:
     results = judged(run(charge("smoke-slow-link", hosts=("n2",)), hosts=2, each=1, tp=1), names=NAMES[:2])
     assert of(results, "smoke-slow-link") == [("n2", "warn")]
 

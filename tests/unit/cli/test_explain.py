@@ -1,4 +1,4 @@
-"""What `doctor explain` says of each check."""
+"""What `doctor explain` prints about each check."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ ALLOWED = [(first, other) for first, other in PAIRS if first not in ALL[other].n
 
 
 def typed(known: Option, folder: Path) -> list[str]:
-    """The option with a value that fits it, and that differs from its default."""
+    """The option with a valid value that differs from its default."""
     if known.metavar in ("FILE", "DIR"):
         return [known.name, str(folder if known.metavar == "DIR" else folder / f"{known.parameter}.out")]
     value = VALUES.get(known.name, "2")
@@ -49,7 +49,7 @@ def typed(known: Option, folder: Path) -> list[str]:
 def preflight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
-    """With --in-job as the scheduler of a job, which examines nothing."""
+    """Run preflight; with --in-job as the scheduler of a job, which examines nothing."""
     monkeypatch.setenv("MS_ROLE", "MS_SCHED")
     save(recording(NAMES), tmp_path / "replay.out")
 
@@ -91,13 +91,15 @@ def test_everything_else_can_be_combined(
     assert code == 0, err
 
 
-def test_all_that_cannot_be_combined_is_named_at_once(preflight: Callable[..., tuple[int, str, str]]) -> None:
+def test_all_options_that_cannot_be_combined_are_named_at_once(
+    preflight: Callable[..., tuple[int, str, str]],
+) -> None:
     _, _, err = preflight("HOSTS", "--user", IN_JOB, REPLAY)
     assert "--in-job cannot be combined with HOSTS, --user, --replay: it examines the hosts of the job" in err
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.option)
-def test_a_format_is_written_to_its_file_and_stdout_if_it_may(
+def test_each_format_is_written_to_its_file_and_to_stdout_where_allowed(
     form: Format, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save(recording(NAMES, heard={"node2": heard(2, NAMES, spaces=SMALL_SHM)}), tmp_path / "x.json")

@@ -36,7 +36,7 @@ def checked(table: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
-def test_a_sound_table(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_valid_table(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = checked(table, capsys)
     assert code == 0
     assert "2 hosts · 16 ranks (8 a host, rank table) · backend hccl (rank table)" in said
@@ -71,7 +71,7 @@ def test_a_flaw_has_its_line_and_its_text(
     assert all(finding["hosts"] == [] for finding in found)
 
 
-def test_what_is_no_table_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for text in ("", "{", "[]", "hello", "null"):
         path = tmp_path / "broken.json"
         path.write_text(text)
@@ -81,7 +81,7 @@ def test_what_is_no_table_at_all(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert "Traceback" not in said
 
 
-def test_a_file_that_is_not_there_is_a_usage_error(
+def test_a_file_that_does_not_exist_is_a_usage_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["ranktable", "check", str(tmp_path / "none.json")]) == 2

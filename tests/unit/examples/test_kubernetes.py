@@ -21,7 +21,7 @@ each_manifest = pytest.mark.parametrize("name", MANIFESTS)
 
 
 def misfits(value: Any, schema: Mapping[str, Any], path: str = "$") -> Iterator[str]:
-    """Where a value does not fit a schema of Kubernetes; what the schema lacks is wrong, too."""
+    """The places where a value does not fit a schema of Kubernetes; unknown keys are wrong too."""
     if schema.get("x-kubernetes-int-or-string"):
         text = value if isinstance(value, str) else str(value)
         if isinstance(value, bool) or not re.fullmatch(schema.get("pattern", ".*"), text):
@@ -57,7 +57,7 @@ def pods(manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def schema_of(kind: str) -> dict[str, Any]:
-    """That of a pod is part of every job's."""
+    """The schema of a kind; that of a pod is part of the schema of every job."""
     if kind != "Pod":
         (found,) = [each for each in SCHEMAS.values() if each["kind"] == kind]
         return dict(found)
@@ -87,7 +87,7 @@ def test_it_fits_its_schema(name: str) -> None:
         ("restartPolicy: Never", "restartPolicy: [Never]", "is no string"),
     ],
 )
-def test_a_slip_would_be_found(name: str, old: str, new: str, says: str) -> None:
+def test_a_misspelled_manifest_is_refused(name: str, old: str, new: str, says: str) -> None:
     text = (FOLDER / f"{name}.yaml").read_text()
     assert old in text
     manifest = yaml.safe_load(text.replace(old, new))

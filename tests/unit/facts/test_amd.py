@@ -1,4 +1,4 @@
-"""What amd-smi, rocm-smi and the amdgpu driver print, as typed facts; and what of it accuses a GPU."""
+"""What amd-smi, rocm-smi and the amdgpu driver print, as typed facts, and which log lines accuse a GPU."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ def test_gpus_are_listed(text: str, tool: str, gpu: Gpu) -> None:
         ("segfault\n@ amd-smi 139\n", "segfault (exit code 139)"),
     ],
 )
-def test_a_tool_that_tells_nothing_is_silent(text: str, why: str) -> None:
+def test_a_tool_that_prints_nothing_is_silent(text: str, why: str) -> None:
     assert printed(AMD_GPUS, text).silent == why
     with pytest.raises(NotUnderstood):
         printed(AMD_HEALTH, text)
 
 
-def test_nothing_at_all_is_not_understood() -> None:
+def test_empty_output_is_not_understood() -> None:
     with pytest.raises(NotUnderstood, match="did not answer in time"):
         printed(AMD_GPUS, "denied /dev/dri/renderD128\n")
 
@@ -103,7 +103,7 @@ def test_processes(text: str, processes: tuple[AmdProcess, ...]) -> None:
     assert printed(AMD_PROCESSES, text) == processes
 
 
-def test_rocm_smi_without_json_tells_nothing() -> None:
+def test_rocm_smi_without_json_reports_nothing() -> None:
     with pytest.raises(NotUnderstood, match="No JSON data to report"):
         printed(AMD_PROCESSES, told("rocm_smi_no_json.txt", "rocm-smi"))
 
@@ -125,7 +125,7 @@ def test_render_nodes_of_other_vendors_are_not_counted() -> None:
     assert devices.of(AMD).driver == "loaded"
 
 
-def test_graphics_of_a_processor_are_no_device_to_train_on() -> None:
+def test_integrated_graphics_are_not_a_device_to_train_on() -> None:
     small = {path: text.replace("simd_count 416", "simd_count 32") for path, text in kfd(128).items()}
     devices = held(DEVICES, {"/dev/dri/renderD128": "", "/dev/kfd": ""} | small)
     assert (devices.product, devices.of(AMD).numbers) == ("cpu", ())
@@ -141,7 +141,7 @@ def test_hip_counts_as_the_topology_does() -> None:
     assert held(AMD_ORDER, kfd(128, 129)) == ("0000:63:00", "0000:64:00")
 
 
-def test_lines_of_the_driver() -> None:
+def test_fault_lines_of_the_driver() -> None:
     lines = printed(KERNEL_LOG, "uptime 30000.00\n" + sample("amd/dmesg_amdgpu.txt"))
     found = troubles(lines)
     assert [(each.meaning, each.fatal, each.bus) for each in found] == [

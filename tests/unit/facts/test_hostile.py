@@ -1,4 +1,4 @@
-"""Whatever a host prints, a parser gives a value or says that it did not understand; and it does so soon."""
+"""Whatever a host prints, a parser returns a value or reports that it did not understand, in bounded time."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def tolerate(fact: Fact[Any], text: str) -> None:
 
 
 @pytest.mark.parametrize("name", FACTS)
-def test_nonsense(name: str) -> None:
+def test_nonsense_is_understood_or_refused(name: str) -> None:
     for text in NONSENSE:
         tolerate(FACTS[name], text)
         tolerate(FACTS[name], as_read(dict.fromkeys(PATHS, text)))
 
 
 @pytest.mark.parametrize("name", FACTS)
-def test_cut_at_every_byte(name: str) -> None:
+def test_an_answer_cut_at_every_byte(name: str) -> None:
     for seed in SEEDS[:-2]:
         data = seed.encode()
         for end in range(len(data)):

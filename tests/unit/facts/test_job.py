@@ -1,4 +1,4 @@
-"""What is made of an answer about the user's own training processes."""
+"""The facts parsed from an answer about the user's own training processes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.support.captures import printed
         *(["-m", "ray.util.client.server"], ["ray"], ["-m", "jupyter_server"]),
     ],
 )
-def test_tools_in_a_pod_are_no_ranks(words: list[str]) -> None:
-    """A pod hands RANK to all that is started in it."""
+def test_tools_in_a_pod_are_not_ranks(words: list[str]) -> None:
+    """A pod passes RANK to every process that is started in it."""
     said = "\t".join(["python3", *words])
     assert printed(PROCESSES_OF_JOBS, f"jobs\np 7 1 0\ne RANK=0\na\t{said}\n") == ()
     assert printed(PROCESSES_OF_JOBS, "jobs\np 7 1 0\ne RANK=0\na\tpython3\traytrace.py\n") != ()

@@ -23,7 +23,7 @@ Max locked memory         unlimited            unlimited            bytes
 
 
 def sysctls(**changed: str) -> dict[str, str]:
-    """The sampled values as the files that PORTS reads; `None` of a key takes its file away."""
+    """The sampled values as the files that PORTS reads; `None` for a key removes its file."""
     found = dict(re.findall(r"^(\S+) = (.*)$", sample("host/sysctl_keys.txt"), re.MULTILINE))
     found |= {key.replace("__", "."): value for key, value in changed.items()}
     return {f"/proc/sys/{key.replace('.', '/')}": value for key, value in found.items() if value != "gone"}
@@ -57,7 +57,7 @@ def test_reserved_ports(reserved: str, yes: tuple[int, ...], no: tuple[int, ...]
         ({"net__ipv4__ip_local_port_range": "gone"}, "is not there"),
     ],
 )
-def test_ports_say_what_is_missing(changed: dict[str, str], why: str) -> None:
+def test_missing_port_settings_are_named(changed: dict[str, str], why: str) -> None:
     with pytest.raises(NotUnderstood, match=why):
         held(PORTS, sysctls(**changed))
 
@@ -71,13 +71,13 @@ def test_a_missing_limit_is_named() -> None:
         held(LIMITS, {"/proc/self/limits": LIMITS_FILE.replace("Max open files", "最大打开文件")})
 
 
-def test_neighbours() -> None:
+def test_limits_of_the_neighbour_table() -> None:
     path = "/proc/sys/net/ipv4/neigh/default/gc_thresh3"
     assert held(NEIGHBOURS, {path: "1024"}) == 1024
     assert held(NEIGHBOURS, {}) is None
 
 
-def test_pace() -> None:
+def test_settings_that_slow_a_host_down() -> None:
     cpus = {
         f"/sys/devices/system/cpu/cpu{n}/cpufreq/scaling_governor": "powersave" if n else "performance"
         for n in range(4)
@@ -151,7 +151,7 @@ def test_clock_not_understood(text: str) -> None:
     ("nodes", "pci", "npus", "gpus", "product"),
     [
         ([], "", 0, 0, "cpu"),
-        ([], "0000\t10de2330\t0", 0, 0, "cpu"),  # a GPU without its driver is no device to use
+        ([], "0000\t10de2330\t0", 0, 0, "cpu"),  # a GPU without its driver is not a usable device
         (["nvidia0", "nvidia1", "nvidia-caps"], "", 0, 2, "nvidia"),
         (["davinci0", "davinci_manager"], "0100\t19e5d802\t1f", 1, 0, "atlas-a2"),
         (["davinci0"], "", 1, 0, "ascend"),

@@ -1,4 +1,4 @@
-"""Texts of the tools of devices that no fact asks for: the generic readers understand them all the same."""
+"""Outputs of device tools that no fact reads: the generic readers understand them too."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_rows_and_columns(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NOTHING)
-def test_texts_without_either(name: str) -> None:
+def test_texts_without_keys_or_tables(name: str) -> None:
     text = sample(f"{name}.txt")
     assert {key: value for key, value in pairs(text) if value} == {}
     assert table(text) == []
@@ -127,7 +127,7 @@ def test_device_files() -> None:
     assert [cells(line)[-1] for line in lines] == ["/dev/hisi_hdc", "/dev/devmm_svm"]
 
 
-def test_every_sample_is_looked_at() -> None:
+def test_every_sample_is_read_by_a_test() -> None:
     parsers = (ROOT / "tests/unit/facts/ascend").glob("*.py")
     calls = ROOT / "tests/process/facts/test_device_tools.py"
     read = "".join(path.read_text() for path in (*parsers, calls))
@@ -155,7 +155,7 @@ def test_pairs() -> None:
     assert value_of(text, "none", "long name (%)") == "3"
 
 
-def test_a_table_begins_where_two_lines_are_alike() -> None:
+def test_a_table_begins_where_two_lines_have_the_same_columns() -> None:
     text = "A title of  two\n\nA  B  C\n1  2  3\n4  5\n6  7  8\n"
     assert table(text) == [{"A": "1", "B": "2", "C": "3"}, {"A": "6", "B": "7", "C": "8"}]
     assert table("A  B\n\nx") == []

@@ -1,4 +1,4 @@
-"""Layouts that the facts do not ask for, or get in another form: they are understood all the same."""
+"""Layouts that no fact reads, or reads in another form: the generic readers understand them too."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_pings(name: str, outcome: str) -> None:
     assert ping == Ping(5, "10.20.0.25", ping.outcome, text.strip().splitlines()[-1])
 
 
-def test_what_nvidia_smi_says_at_length() -> None:
+def test_the_long_output_of_nvidia_smi() -> None:
     told = list(pairs(sample("nvidia-smi/q_ecc.txt")))
     assert ("Driver Version", "535.104.05") in told
     assert [value for key, value in told if key == "DRAM Uncorrectable"] == ["3", "5"], "volatile, aggregate"

@@ -46,7 +46,7 @@ def test_memory(files: dict[str, str], memory: Memory) -> None:
     assert held(MEMORY, {"/proc/meminfo": MEMINFO} | files) == memory
 
 
-def test_memory_of_an_old_kernel_and_of_none() -> None:
+def test_memory_of_an_old_kernel_and_without_a_total() -> None:
     old = "\n".join(line for line in MEMINFO.splitlines() if "Available" not in line)
     assert held(MEMORY, {"/proc/meminfo": old}).available == 23645104 * 1024
     with pytest.raises(NotUnderstood, match="MemTotal"):
@@ -88,7 +88,7 @@ def test_spaces_without_a_row_of_df(row: str) -> None:
         printed(SPACES, f"path yes /tmp\n{row}\n")
 
 
-def test_spaces_that_are_all_remote_are_had() -> None:
+def test_only_remote_file_systems_are_an_answer_too() -> None:
     spaces = printed(SPACES, "remote nfs4 /tmp\nremote nfs4 /home/u\ngone /dev/shm\n")
     assert (spaces.places, spaces.gone) == ((), ("/dev/shm",))
     with pytest.raises(NotUnderstood, match="nothing"):

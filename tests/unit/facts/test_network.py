@@ -100,7 +100,7 @@ def test_listeners() -> None:
     )
 
 
-def test_a_mapped_address_is_the_ipv4_one() -> None:
+def test_a_mapped_ipv6_address_is_read_as_its_ipv4_address() -> None:
     mapped = LISTENING.replace("0" * 32 + ":EA60", "0000000000000000FFFF00000100000A:EA60")
     assert BoundPort("10.0.0.1", 60000, "") in printed(LISTENERS, mapped)
 
@@ -147,8 +147,8 @@ def test_addresses_without_ip() -> None:
         printed(ADDRESSES, "no ip: \n")
 
 
-def test_names_as_far_as_the_time_went() -> None:
-    """A name whose look-up was ended half-way was not looked up, and is not "not found"."""
+def test_names_that_were_looked_up_before_the_time_ran_out() -> None:
+    """A name whose look-up was cut off was not looked up, and is not "not found"."""
     text = "? node1\n10.0.0.1 STREAM node1\n? gone\n? node2\n"
     found = NAMES.parse(Capture("names", 137, text)).addresses
     assert found == {"node1": ("10.0.0.1",), "gone": ()}

@@ -114,7 +114,7 @@ def test_python_not_understood(text: str) -> None:
         printed(PYTHON, text)
 
 
-def test_environment_is_an_allow_list() -> None:
+def test_only_listed_variables_of_the_environment_are_kept() -> None:
     text = (
         "HCCL_CONNECT_TIMEOUT=600\nNCCL_DEBUG=\nMASTER_PORT=29500\nPYTHONSTARTUP=/x\nHOME=/root\n"
         "PATH=/bin\nBASH_FUNC_x%%=() {  echo\n}\nLD_LIBRARY_PATH=/a:/b=c\nOMP_NUM_THREADS=8\nno equals sign\n"
@@ -148,7 +148,7 @@ def test_processes() -> None:
         ("host_messages_oom_ext4_conntrack", ["table full", "EXT4-fs error", "Out of memory"]),
     ],
 )
-def test_kernel_log_keeps_what_is_worth_reading(name: str, texts: list[str]) -> None:
+def test_only_important_lines_of_the_kernel_log_are_kept(name: str, texts: list[str]) -> None:
     lines = printed(KERNEL_LOG, sample(f"dmesg/{name}.txt"))
     assert len(lines) == len(texts)
     assert all(text in line.text for line, text in zip(lines, texts, strict=True))
@@ -159,10 +159,10 @@ def test_kernel_log_keeps_what_is_worth_reading(name: str, texts: list[str]) -> 
     [
         ("[  900.5] Out of memory: Killed process 7", 99.5),
         ("<3>[ 1000.000000] Out of memory: Killed process 7", 0.0),
-        ("[ 2000.0] Out of memory: Killed process 7", 0.0),  # a clock of the log that runs ahead
+        ("[ 2000.0] Out of memory: Killed process 7", 0.0),  # a log whose clock runs ahead
         ("Out of memory: Killed process 7", None),
     ],
 )
-def test_age_of_a_line(line: str, age: float | None) -> None:
+def test_the_age_of_a_kernel_line(line: str, age: float | None) -> None:
     (found,) = printed(KERNEL_LOG, f"uptime 1000.00\n{line}\n[ 1.0] nothing of interest\n")
     assert (found.age, found.text) == (age, "Out of memory: Killed process 7")

@@ -1,4 +1,4 @@
-"""Decisions on recorded rule sets, without a kernel: who blocks, by which rule, for which ports and peers."""
+"""Decisions on recorded rule sets, without a kernel: which rule blocks which ports and peers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HERE, PEER, BAD, FAR = "198.18.0.1", "198.18.0.2", "198.18.0.66", "203.0.113.9"
 
 
 def sample(name: str) -> Ruleset:
-    """All parts of one recorded host together, as a probe would bring them."""
+    """All parts of one recorded host together, as a probe would return them."""
 
     def text(ending: str) -> str:
         path = SAMPLES / f"{name}.{ending}"
@@ -33,7 +33,7 @@ def nft(body: str) -> Ruleset:
     return combine(parse_nft(head + body + "]}"))
 
 
-def test_no_rules_accept() -> None:
+def test_without_rules_all_is_accepted() -> None:
     decision = decide(combine(), PEER, HERE, 29500)
     assert (decision.action, decision.manager, decision.rule) == (Action.ACCEPT, None, "")
 
@@ -86,19 +86,19 @@ def test_the_decision_names_the_rule() -> None:
     assert rich.rule == "ip saddr 198.18.0.66 tcp dport 29512 drop"
 
 
-def test_a_doubt_names_what_it_depends_on() -> None:
+def test_an_unknown_decision_names_what_it_depends_on() -> None:
     assert "recent" in decide(sample("ufw_port_range"), PEER, HERE, 2222, "eth0").reason
     assert "DNAT" in decide(sample("kube_legacy"), PEER, HERE, 29510, "eth0").reason
 
 
-def test_an_unknown_interface_is_a_doubt_only_where_it_matters() -> None:
+def test_an_unknown_interface_leaves_a_decision_open_only_where_it_matters() -> None:
     assert decide(sample("ufw_allow_subnet"), PEER, HERE, 29500).action is Action.ACCEPT
     assert decide(sample("ufw_allow_subnet"), FAR, HERE, 29500).action is Action.DROP
     assert decide(sample("firewalld_trusted"), PEER, HERE, 40000).action is Action.UNKNOWN
     assert decide(sample("firewalld_drop_zone"), PEER, HERE, 40000).blocked
 
 
-def test_the_loopback_is_let_through() -> None:
+def test_the_loopback_is_accepted() -> None:
     for name in ("ufw_allow_subnet", "firewalld_default", "firewalld_iptables"):
         assert decide(sample(name), HERE, HERE, 40000).action is Action.ACCEPT
 
@@ -126,14 +126,14 @@ def test_port_ranges_are_exact() -> None:
 
 
 @pytest.mark.parametrize("name", ["ufw_port_range", "firewalld_rich", "firewalld_iptables", "kube_nft"])
-def test_stretches_say_the_same_as_each_port(name: str) -> None:
+def test_spans_give_the_same_decision_as_each_port(name: str) -> None:
     rules = sample(name)
     spans = rules.decide_ports(BAD, HERE, 29495, 29605, "eth0")
     each = [span.decision for span in spans for _ in range(span.first, span.last + 1)]
     assert each == [decide(rules, BAD, HERE, port, "eth0") for port in range(29495, 29606)]
 
 
-def test_peers_that_no_rule_tells_apart_are_asked_once() -> None:
+def test_peers_that_no_rule_distinguishes_are_decided_together() -> None:
     peers = [f"198.18.0.{n}" for n in range(2, 200)]
     groups = sample("firewalld_rich").alike([*peers, FAR])
     assert sorted(map(len, groups)) == [1, 1, 64, 133]
@@ -148,14 +148,14 @@ def test_a_table_that_two_tools_show_counts_once() -> None:
     assert [table.title for table in both.tables].count("ip filter") == 2
 
 
-def test_nft_alone_leaves_parts_of_iptables_open() -> None:
+def test_parts_of_iptables_that_nft_does_not_show_are_undecided() -> None:
     rules = combine(parse_nft((SAMPLES / "ufw_port_range.nft.json").read_text()))
     decision = decide(rules, PEER, HERE, 2222, "eth0")
     assert decision.action is Action.UNKNOWN
     assert "which nft does not show" in decision.reason or "not shown by nft" in decision.reason
 
 
-def test_a_statement_that_is_not_known_is_a_doubt() -> None:
+def test_an_unknown_statement_leaves_the_decision_open() -> None:
     rule = '{"rule": {"family": "inet", "table": "t", "chain": "i", "expr": [%s]}}'
     for strange in (
         '{"brand new": 1}',
@@ -182,7 +182,7 @@ def test_chains_in_a_circle_end() -> None:
 
 
 @pytest.mark.slow
-def test_a_very_large_rule_set_is_left_open_in_words() -> None:
+def test_a_very_large_rule_set_is_undecided_with_the_reason() -> None:
     many = "\n".join(f"-A INPUT -p tcp -m tcp --dport {n % 65535 + 1} -j ACCEPT" for n in range(41_233))
     tables = parse_iptables_save(f"*filter\n:INPUT DROP [0:0]\n{many}\nCOMMIT\n", "ip")
     decision = decide(combine(iptables=tables), PEER, HERE, 29500, "eth0")
@@ -191,7 +191,7 @@ def test_a_very_large_rule_set_is_left_open_in_words() -> None:
 
 
 @pytest.mark.slow
-def test_very_many_boundaries_end_soon_and_leave_the_rest_open() -> None:
+def test_too_many_boundaries_leave_the_rest_undecided() -> None:
     many = "\n".join(f"-A INPUT -p tcp -m tcp --dport {2 * n + 20_001} -j ACCEPT" for n in range(19_000))
     rules = combine(iptables=parse_iptables_save(f"*filter\n:INPUT DROP [0:0]\n{many}\nCOMMIT\n", "ip"))
     spans = rules.decide_ports(PEER, HERE, 20_000, 60_000, "eth0")
@@ -200,7 +200,7 @@ def test_very_many_boundaries_end_soon_and_leave_the_rest_open() -> None:
     assert spans[-1].last == 60_000
 
 
-def test_wrong_questions_are_errors_of_the_caller() -> None:
+def test_invalid_questions_are_errors_of_the_caller() -> None:
     for source, dest, port in ((PEER, "fd00::1", 1), (PEER, HERE, 0), ("nowhere", HERE, 1)):
         with pytest.raises(ValueError, match=r"."):
             decide(combine(), source, dest, port)

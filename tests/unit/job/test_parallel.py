@@ -1,4 +1,4 @@
-"""The parallel plan as it is read: --plan and the inventory's `plan:`."""
+"""Reading the parallel plan: --plan and the inventory's `plan:`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from doctor.job.parallel import DTYPES, KEYS, LONGEST, Layout, layout_of, read_k
         ),
     ],
 )
-def test_what_is_said(texts: Sequence[str], layout: Layout) -> None:
+def test_each_plan_is_read(texts: Sequence[str], layout: Layout) -> None:
     assert read_layout(texts) == layout
 
 
@@ -82,7 +82,7 @@ def test_what_is_said(texts: Sequence[str], layout: Layout) -> None:
         (["lr=1,lr_before=2"], "--plan: lr_before says nothing without devices_before", ""),
     ],
 )
-def test_what_is_no_plan(texts: Sequence[str], message: str, hint: str) -> None:
+def test_texts_that_are_not_a_plan(texts: Sequence[str], message: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_layout(texts)
     assert (caught.value.message, caught.value.hint) == (message, hint)
@@ -96,7 +96,7 @@ def test_what_is_no_plan(texts: Sequence[str], message: str, hint: str) -> None:
         ("dp=4],strategy=((6,4),)", r"dp must be .* not '4\]'"),
     ],
 )
-def test_a_lone_bracket_is_no_mistake_of_another_key(text: str, words: str) -> None:
+def test_a_lone_bracket_is_not_a_mistake_of_another_key(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         read_layout([text])
 
@@ -123,7 +123,7 @@ def test_every_key_is_explained_and_every_part_of_a_plan_has_a_key() -> None:
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_no_key_takes_anything(key: str) -> None:
+def test_no_key_accepts_arbitrary_text(key: str) -> None:
     with pytest.raises(UsageError, match=rf"^{key} must be "):
         read_key(key, "\x1b[31m, (")
 
@@ -140,17 +140,17 @@ def test_no_key_takes_anything(key: str) -> None:
         {"lr": -1.0},
     ],
 )
-def test_a_recording_cannot_hold_what_no_command_line_says(wrong: dict[str, Any]) -> None:
+def test_a_recording_cannot_hold_what_the_command_line_refuses(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         Layout(**wrong)
 
 
-def test_the_factors_are_those_that_were_said() -> None:
+def test_the_factors_are_those_that_were_given() -> None:
     assert Layout(tp=2, dp=4, ep=8).factors == {"dp": 4, "tp": 2}
 
 
 def attempt(texts: Sequence[str]) -> Layout | str:
-    """The plan, or what is said against it."""
+    """The plan, or the error."""
     try:
         return read_layout(texts)
     except UsageError as error:

@@ -1,4 +1,4 @@
-"""What the engine makes of checks that pass, fail, skip, doubt and break, and of facts that are not there."""
+"""How the engine handles checks that pass, fail, skip, stay undecided and crash, and missing facts."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ SUN: Given[str] = Given("sun", of_hosts=True)
 
 
 def heard(host: str, word: str | None) -> HostAnswer:
-    """`None` is a fact that could not be had; an empty text breaks the parser."""
+    """`None` is a missing fact; an empty text makes the parser fail."""
     missing = {} if word is not None else {"word": Missing("word", "it hid")}
     captures = {"word": Capture("word", 0, word)} if word is not None else {}
     return HostAnswer(host, captures, missing, True, 0.0, 0.0)
@@ -82,7 +82,7 @@ def test_yielding_nothing_is_a_pass() -> None:
     assert outcomes(made, case()) == [("pass", (host,), None) for host in HOSTS]
 
 
-def test_a_problem_is_of_the_host_that_has_it() -> None:
+def test_a_problem_belongs_to_the_host_that_has_it() -> None:
     def odd(word: str) -> Iterator[Problem]:
         if word == "BAD":
             yield Problem("bad")
@@ -102,7 +102,7 @@ def test_a_need_that_is_missing_makes_it_unknown_with_the_reason() -> None:
     ]
 
 
-def test_a_parser_that_breaks_is_a_reason_and_stops_nothing() -> None:
+def test_a_parser_that_fails_is_a_reason_and_stops_no_other_check() -> None:
     made = host_check(nothing)
     (broken, fine) = outcomes(made, case({"a": "", "b": "x"}))
     assert broken[:2] == ("unknown", ("a",))
@@ -129,7 +129,7 @@ def test_a_fact_is_parsed_once() -> None:
     assert calls == ["x", "y"]
 
 
-def test_a_crash_names_its_place_and_stops_nothing() -> None:
+def test_a_crash_names_its_place_and_stops_no_other_check() -> None:
     def breaks(word: str) -> Iterator[Problem]:
         yield Problem("found before it broke")
         raise KeyError(word)
@@ -150,7 +150,7 @@ def test_a_check_that_yields_something_else_crashes() -> None:
     assert [status for status, _, _ in outcomes(made, case({"a": "x"}))] == ["crash"]
 
 
-def test_skip() -> None:
+def test_a_skipped_check_has_its_reason() -> None:
     def skips(_: str) -> Iterator[Problem]:
         raise Skip("no such device")
         yield
@@ -225,7 +225,7 @@ def test_a_given_that_is_missing() -> None:
     assert outcomes(made, given) == [("unknown", HOSTS, "sun: it is night")]
 
 
-def test_what_a_check_can_do_without() -> None:
+def test_an_optional_need_may_be_missing() -> None:
     got: list[str | None] = []
 
     def look(word: str | None) -> Iterator[Problem]:
@@ -236,7 +236,7 @@ def test_what_a_check_can_do_without() -> None:
     assert got == ["X", None]
 
 
-def test_givens_are_of_the_host_being_judged() -> None:
+def test_givens_belong_to_the_host_that_is_judged() -> None:
     got: list[tuple[str, bool, int, int]] = []
 
     def look(here: Here, expect: Expect, plan: JobPlan) -> Iterator[Problem]:
@@ -258,7 +258,7 @@ def test_givens_are_of_the_host_being_judged() -> None:
         (Severity.FAIL, Severity.WARN, Severity.WARN, "fail"),
     ],
 )
-def test_severity_exam_over_problem_over_check(
+def test_the_exam_overrides_the_problem_which_overrides_the_check(
     exam: Severity | None, problem: Severity | None, own: Severity, status: str
 ) -> None:
     made = host_check(lambda _: iter([Problem("p", severity=problem)]), severity=own)

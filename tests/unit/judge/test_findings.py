@@ -25,31 +25,31 @@ CHECKS = {
         made("cause"),
         made("symptom", "cause"),
         made("echo", "symptom"),
-        made("plain", remedy="mend-it"),
+        made("plain", remedy="fix-it"),
     )
 }
 
 
 def result(check: str, hosts: str, status: Status = FAIL, **problem: Any) -> Result:
-    """`hosts` are letters. A problem when it failed, else a reason."""
+    """`hosts` are letters. A failed result has a problem, another a reason."""
     if status in (FAIL, WARN):
         return Result(check, tuple(hosts), status, problem=Problem(problem.pop("summary", "sad"), **problem))
     return Result(check, tuple(hosts), status, problem.get("reason", "because"))
 
 
-def mend(name: str, values: Values) -> Remedy | None:
+def fill_remedy(name: str, values: Values) -> Remedy | None:
     return Remedy(name, (f"{name} {dict(values)}",))
 
 
 def folded(results: Iterable[Result], views: Mapping[str, View] | None = None) -> tuple[Finding, ...]:
-    return fold_findings(list(results), CHECKS, Views(views or {}), mend)
+    return fold_findings(list(results), CHECKS, Views(views or {}), fill_remedy)
 
 
 def shown(found: Iterable[Finding]) -> list[tuple[str, str, str | None]]:
     return [(f.check, "".join(f.hosts), f.because) for f in found]
 
 
-def test_passes_and_skips_are_no_findings() -> None:
+def test_passes_and_skips_are_not_findings() -> None:
     assert folded([result("plain", "a", Status.PASS), result("plain", "b", Status.SKIP)]) == ()
 
 
@@ -74,13 +74,13 @@ def test_different_faults_do_not(other: dict[str, Any]) -> None:
     assert len(folded([result("plain", "a"), result("plain", "b", **other)])) == 2
 
 
-def test_what_is_seen_from_a_container_stays_apart() -> None:
+def test_findings_from_a_container_are_kept_apart() -> None:
     views = {"a": View.HOST, "b": View.CONTAINER}
     found = folded([result("plain", "a"), result("plain", "b")], views)
     assert [(f.hosts, f.view) for f in found] == [(("a",), View.HOST), (("b",), View.CONTAINER)]
 
 
-def test_a_fault_of_several_culprits_stays_by_itself() -> None:
+def test_a_fault_of_several_culprits_is_not_folded() -> None:
     assert len(folded([result("plain", "ab"), result("plain", "ab"), result("plain", "")])) == 3
 
 
@@ -92,7 +92,7 @@ def test_unknowns_fold_by_reason() -> None:
     ]
 
 
-def test_places_get_the_host() -> None:
+def test_places_without_a_host_get_that_of_the_finding() -> None:
     (lone,) = folded([result("plain", "a", where=(Place(port=5), Place(host="b", peer="a")))])
     assert lone.where == (Place(host="a", port=5), Place(host="b", peer="a"))
     (several,) = folded([result("plain", "ab", where=(Place(port=5),))])
@@ -102,8 +102,8 @@ def test_places_get_the_host() -> None:
 @pytest.mark.parametrize(
     ("problem", "remedy"),
     [
-        ({}, Remedy("mend-it", ("mend-it {}",))),
-        ({"values": {"x": 1}}, Remedy("mend-it", ("mend-it {'x': 1}",))),
+        ({}, Remedy("fix-it", ("fix-it {}",))),
+        ({"values": {"x": 1}}, Remedy("fix-it", ("fix-it {'x': 1}",))),
         ({"remedy": "other"}, Remedy("other", ("other {}",))),
         ({"commands": ("ls",), "remedy": "other"}, Remedy("by-hand-plain", ("ls",))),
     ],
@@ -113,7 +113,7 @@ def test_remedies(problem: dict[str, Any], remedy: Remedy) -> None:
     assert found.remedy == remedy
 
 
-def test_worst_first_and_symptoms_right_behind_their_cause() -> None:
+def test_findings_are_sorted_by_severity_with_symptoms_after_their_cause() -> None:
     found = folded(
         [
             result("echo", "a"),
@@ -158,14 +158,14 @@ def test_worst_first_and_symptoms_right_behind_their_cause() -> None:
         (result("cause", "a", CRASH), result("symptom", "a"), False),
     ],
 )
-def test_what_explains_what(cause: Result, symptom: Result, linked: bool) -> None:
+def test_a_cause_explains_only_symptoms_on_its_host(cause: Result, symptom: Result, linked: bool) -> None:
     found = {f.check: f for f in folded([symptom, cause])}
     assert (found["symptom"].because == found["cause"].id) is linked
     assert found["cause"].because is None
 
 
 def test_a_sure_cause_clears_the_other_suspects() -> None:
-    """If it is at one end of every link that failed, and says nothing of another end."""
+    """It does so if it is at one end of every failed link and does not concern the other end."""
     failed = Place(host="b", peer="a")
     suspects = result("symptom", "ab", confidence=Confidence.SUSPECT, where=(failed,))
     narrowed = folded([suspects, result("cause", "b")])[1]
@@ -176,9 +176,9 @@ def test_a_sure_cause_clears_the_other_suspects() -> None:
     assert {f.check: f.hosts for f in certain}["symptom"] == ("a", "b")
 
 
-def test_checks_that_explain_each_other_all_stay() -> None:
+def test_checks_that_explain_each_other_are_all_kept() -> None:
     circle = {"x": made("x", "y"), "y": made("y", "x")}
-    found = fold_findings([result("x", "a"), result("y", "a")], circle, Views({}), mend)
+    found = fold_findings([result("x", "a"), result("y", "a")], circle, Views({}), fill_remedy)
     assert sorted(f.check for f in found) == ["x", "y"]
 
 

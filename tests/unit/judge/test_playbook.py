@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "mine.yaml"
 
 
-def test_an_exam_of_ones_own(file: Path) -> None:
+def test_a_custom_exam(file: Path) -> None:
     file.write_text(
         "title: Mine\nchecks: [shm-*, nofile-low]\nskip: [shm-full]\nessential: [shm-small]\n"
         "severity: {nofile-low: fail}\nexpect: {nofile: 100000, torch: '2.10', clock_skew_s: 0.5}\n"
@@ -67,7 +67,7 @@ def test_an_exam_of_ones_own(file: Path) -> None:
         ("title: &a T\n", ["1: &a is an anchor"]),
     ],
 )
-def test_what_is_wrong_in_an_exam_has_its_line(file: Path, text: str, expected: list[str]) -> None:
+def test_mistakes_in_an_exam_are_reported_with_their_line(file: Path, text: str, expected: list[str]) -> None:
     found = mistakes(file, text)
     assert len(found) == len(expected)
     assert all(one.startswith(start) for one, start in zip(found, expected, strict=True)), found
@@ -87,12 +87,12 @@ def test_an_unknown_exam(name: str, message: str) -> None:
     assert caught.value.hint
 
 
-def test_an_exam_file_that_is_not_there(tmp_path: Path) -> None:
+def test_an_exam_file_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(InputErrors, match=r"no such file|does not exist|cannot"):
         load_exam(str(tmp_path / "none.yaml"), CHECKS)
 
 
-def test_selecting() -> None:
+def test_checks_are_selected_by_pattern() -> None:
     exam = Exam("all", skip=("swap-*",))
     chosen, left_out = select(CHECKS, exam, ["shm-*", "swap-*"], ["shm-full"])
     reach = {"host-unreachable", "probe-incomplete"}
@@ -106,7 +106,7 @@ def test_selecting() -> None:
             select(CHECKS, exam, only, skip, mesh=mesh)
 
 
-def test_mending() -> None:
+def test_a_recipe_is_filled_with_values() -> None:
     playbook = Playbook({"x": Recipe("X", ("a {one}", "b {one} {two}", "c", "d {two}", "e 'q {one}'"))})
     assert playbook.fill("y", {}) is None
     assert playbook.fill("x", {"one": "it's"}) == Remedy("x", ("""a 'it'"'"'s'""", "c"))
@@ -133,7 +133,7 @@ def test_many_values_make_one_loop() -> None:
 
 
 @pytest.mark.parametrize("name", REMEDIES.recipes)
-def test_what_is_looped_over_stands_outside_of_quotes_and_comments(name: str) -> None:
+def test_loops_stand_outside_quotes_and_comments(name: str) -> None:
     for command in REMEDIES.recipes[name].commands:
         if "...}" in command:
             assert command.count("...}") == 1
@@ -141,7 +141,7 @@ def test_what_is_looped_over_stands_outside_of_quotes_and_comments(name: str) ->
 
 
 def test_a_fault_of_many_devices_has_a_short_remedy() -> None:
-    """But for what changes something: that is typed for each device."""
+    """Commands that change something are the exception: they are listed for each device."""
     numbers = tuple(str(number) for number in range(16))
     loops = {
         name: remedy.commands
@@ -178,8 +178,8 @@ NASTY = st.text(max_size=30) | st.sampled_from(
 
 @pytest.mark.slow
 @given(value=NASTY)
-def test_a_value_cannot_leave_its_place(value: str) -> None:
-    """With any value each command has the same words as with a harmless one, but for that value."""
+def test_any_value_stays_one_word_of_its_command(value: str) -> None:
+    """With any value each command has the same words as with a harmless one, except for that value."""
     for name, recipe in REMEDIES.recipes.items():
         for command in recipe.commands:
             lone = Playbook({name: Recipe("", (command,))})
@@ -194,7 +194,7 @@ def test_a_value_cannot_leave_its_place(value: str) -> None:
 
 
 @given(values=st.lists(NASTY, min_size=3, max_size=5))
-def test_a_value_cannot_leave_its_loop(values: list[str]) -> None:
+def test_any_value_stays_inside_its_loop(values: list[str]) -> None:
     for name, recipe in REMEDIES.recipes.items():
         for command in recipe.commands:
             if "...}" not in command:
@@ -211,8 +211,8 @@ def test_a_value_cannot_leave_its_loop(values: list[str]) -> None:
 
 
 @given(value=NASTY | st.from_regex(r"[\w./&;=-]{1,9}", fullmatch=True))
-def test_what_sed_reads_is_never_more_than_text(value: str) -> None:
-    """A `/` or `&` in a host's own name would end or change the pattern, and sed can run commands."""
+def test_sed_treats_every_value_as_text(value: str) -> None:
+    """A `/` or `&` in the name of a host would end or change the pattern, and sed can run commands."""
     remedy = REMEDIES.fill("own-name-in-hosts", dict.fromkeys(("loopback", "address", "name"), value))
     assert remedy is not None
     if any("sed" in command for command in remedy.commands):

@@ -1,4 +1,4 @@
-"""A recording is understood once, however often a run looks at it while it grows."""
+"""A recording is parsed once, however often a run reads it while it grows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.reports import NAMES
 from tests.support.smoke.results import healthy, plan_of
 
 
-def test_what_is_not_new_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_answers_are_not_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     parsed: Counter[str] = Counter()
     parse = Facts._parse
 
@@ -40,7 +40,7 @@ def test_what_is_not_new_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert third.smoke.runs[0] is second.smoke.runs[0]
 
 
-def test_what_depends_on_a_new_answer_is_done_again() -> None:
+def test_results_that_depend_on_a_new_answer_are_judged_again() -> None:
     before = read_recording(recording(NAMES))
     other = heard(1, NAMES, addresses="1: lo inet 127.0.0.1/8 scope\n2: eth0 inet 10.0.9.1/24 scope global")
     changed = replace(before.recording, heard={**before.recording.heard, "node1": other})

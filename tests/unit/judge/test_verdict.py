@@ -81,7 +81,7 @@ UNREACHED_D = finding("host-unreachable", FAIL, "d")
         (made(finding("x", UNKNOWN, "a"), strict=True), 0, "healthy"),
         (made(finding("port", UNKNOWN, "a")), 3, "inconclusive"),
         (made(finding("port", CRASH, "a")), 3, "inconclusive"),
-        (made(finding("port", UNKNOWN, "")), 3, "inconclusive"),  # of no host in particular
+        (made(finding("port", UNKNOWN, "")), 3, "inconclusive"),  # does not concern a particular host
         (made(finding("port", WARN, "a")), 0, "healthy"),
         (made(finding("port", UNKNOWN, "a"), finding("x", FAIL, "b")), 1, "faulty"),
         (made(finding("port", UNKNOWN, "a"), finding("x", WARN, "b"), strict=True), 1, "faulty"),
@@ -105,7 +105,7 @@ UNREACHED_D = finding("host-unreachable", FAIL, "d")
         (made(finding("x", WARN, "a"), need_hosts=4), 0, "healthy"),
         (made(finding("x", WARN, "a"), need_hosts=4, strict=True), 1, "faulty"),
         (made(finding("x", WARN, "a"), need_hosts=3, strict=True), 0, "faulty"),
-        # A common cause names no culprits: it is of the hosts where it shows, else of all.
+        # A common cause names no culprits: it belongs to the hosts where it shows, else to all.
         (made(finding("x", FAIL, ""), need_hosts=1), 1, "faulty"),
         (made(finding("x", FAIL, "", where="abcd"), need_hosts=1), 1, "faulty"),
         (made(finding("x", FAIL, "", where="d"), unreached=True, need_hosts=3), 0, "faulty"),
@@ -137,7 +137,7 @@ def test_a_host_with_something_essential_undecided_is_unexamined() -> None:
     ]
 
 
-def test_a_host_that_was_not_heard_is_never_healthy() -> None:
+def test_a_host_that_did_not_answer_is_never_healthy() -> None:
     hosts = [Host("a", "a"), Host("b", "b")]
     reports = host_reports(hosts, draft(hosts, JobWishes()), {"b": "cpu"}, {}, ("b",), (), Rules())
     assert [h.status for h in reports] == [HostStatus.UNEXAMINED] * 2

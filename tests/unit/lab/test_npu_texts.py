@@ -1,4 +1,4 @@
-"""What the emulated NPUs print looks like the real thing: held against samples, values apart."""
+"""The output of the emulated NPUs has the layout of the real samples; only values differ."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def exact(text: str) -> str:
 
 
 def keys(text: str) -> str:
-    """Without what stands behind a colon."""
+    """A text without what follows each colon."""
     return "".join(f"{line.partition(':')[0].rstrip()}\n" for line in text.expandtabs(8).splitlines() if line)
 
 
 def numbers(text: str) -> str:
-    """Numbers and the blanks behind them are as wide as they were, and nothing more."""
+    """A text with every number and the blanks after it replaced by equally many characters."""
     text = re.sub(r"\d{4}:[0-9A-F]{2}:00\.0", "9999:99:99.9", text)
     return re.sub(r"\d[\d.]* *", lambda found: "9" * len(found[0]), text)
 
@@ -39,7 +39,7 @@ def dates(text: str) -> str:
 
 
 def bracketed(text: str) -> str:
-    """Without what stands in brackets, and without the part that some versions leave out."""
+    """A text without the contents of brackets and without the part that some versions leave out."""
     return re.sub(
         r"\d+", "9", re.sub(r"\[[^]]*\]", "[]", re.sub(r", tls preconfigured\S+ \S+(?=,)", "", text))
     )
@@ -128,7 +128,7 @@ def on(product: Product, host: int = 1, **sick: Chip) -> dict[str, str]:
 
 
 def below(text: str, card: int) -> str:
-    """What is said of one card."""
+    """The answer for one card."""
     return text.split(f"@ {card}\n")[1].split("@")[0]
 
 
@@ -190,7 +190,7 @@ def test_tables_are_rectangular(product: Product) -> None:
 
 
 @pytest.mark.parametrize("kind", ["usages", "common"])
-def test_what_an_a2_says_more(kind: str) -> None:
+def test_additional_lines_of_an_a2(kind: str) -> None:
     shown, real = (
         keys(text).splitlines() for text in (below(on(A2)[kind], 4), sample(f"npu-smi/t_{kind}_910b1.txt"))
     )

@@ -1,4 +1,4 @@
-"""Failing pairs -> who is guilty: clusters with injected faults, and the cases where nobody can be named."""
+"""Failing pairs -> culprits: clusters with injected faults, and the cases where no host can be named."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_host_that_some_do_not_reach_is_a_suspect() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 8, 40])
-def test_everything_fails_has_a_common_cause(count: int) -> None:
+def test_if_every_link_fails_the_cause_is_common(count: int) -> None:
     (blame,) = culprits(mesh(count, lambda *_: True, "auto"))
     assert (blame.hosts, blame.common, blame.kinds) == ((), True, ("master", "hccl", "ephemeral"))
 
@@ -146,12 +146,12 @@ def test_master_port_open_but_ephemeral_ports_dropped() -> None:
 
 
 def test_one_host_alone_does_not_reach_the_master_port() -> None:
-    """One connection is all there is: the head may refuse it, or the host fail to make it."""
+    """There is only one connection: either the head refuses it, or the host fails to open it."""
     (blame,) = culprits(mesh(8, lambda a, _b, kind: a == "n03" and kind == "master"))
     assert (blame.hosts, blame.direction, blame.kinds) == (("n00", "n03"), "pair", ("master",))
 
 
-def test_unreached_by_all_is_not_also_guilty_of_not_reaching_another_such_host() -> None:
+def test_an_unreached_host_is_not_blamed_for_not_reaching_another_one() -> None:
     blames = culprits(mesh(6, lambda _a, b, _k: b in ("n00", "n03")))
     assert named(blames) == [(("n00",), "inbound", True), (("n03",), "inbound", True)]
 
@@ -161,7 +161,7 @@ def test_firewall_on_most_hosts_names_each() -> None:
     assert named(blames) == [((h,), "inbound", True) for h in hosts(8)[1:]]
 
 
-def test_more_than_the_exact_solver_takes() -> None:
+def test_more_culprits_than_the_exact_solver_can_handle() -> None:
     guilty = hosts(40)[1 : EXACT + 8]
     blames = culprits(mesh(40, lambda _a, b, _k: b in guilty))
     assert named(blames) == [((h,), "inbound", True) for h in guilty]
@@ -185,7 +185,7 @@ def test_only_one_host_could_listen() -> None:
     assert named(culprits(links)) == [(("n00",), "inbound", True)]
 
 
-def test_widening_asks_around_suspects_only() -> None:
+def test_only_links_of_suspects_are_tested_again() -> None:
     names = hosts(64)
     assert widen(names, mesh(64, cut("n05", "inbound"), "auto")) == ()
 
@@ -200,14 +200,14 @@ def test_widening_asks_around_suspects_only() -> None:
     assert named(culprits(again)) == [(("n02", "n03"), "pair", False)]
 
 
-def test_widening_is_bounded() -> None:
+def test_the_number_of_additional_links_is_bounded() -> None:
     more = widen(
         hosts(64), mesh(64, lambda a, b, _: (int(a[1:]) * 7 + int(b[1:])) % 5 == 0, "auto", master=False)
     )
     assert len(more) < 8 * 2 * 64
 
 
-def test_widening_finds_the_guilty_host_on_a_ring() -> None:
+def test_additional_links_find_the_guilty_host_on_a_ring() -> None:
     def broken(a: str, b: str, _: Kind) -> bool:
         return b == "n05" and a != "n04"
 

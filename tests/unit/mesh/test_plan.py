@@ -1,4 +1,4 @@
-"""Who should try to reach whom."""
+"""Which hosts should try to reach which."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_up_to_32_hosts_every_pair_meets(count: int) -> None:
 @pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(33, 400))
-def test_above_32_each_meets_about_twice_the_logarithm_both_ways(count: int) -> None:
+def test_above_32_hosts_each_meets_about_twice_the_logarithm(count: int) -> None:
     plan = cluster(count)
     assert plan.shape == "sparse"
     assert {(b, a) for a, b in plan.pairs} == set(plan.pairs)
@@ -75,7 +75,7 @@ def test_hosts_without_an_address_of_their_own_are_left_out_with_the_reason() ->
     assert (plan.head, plan.master_port) == (None, None)
 
 
-def test_ports_job_first_and_the_master_port_on_the_head_only() -> None:
+def test_ports_of_the_job_come_first_and_the_master_port_is_on_the_head_only() -> None:
     plan = cluster(3, hccl_port=60000)
     assert wanted_ports(plan, plan.nodes[0]) == (("master", 29500), ("hccl", 60000), ("ephemeral", 0))
     assert wanted_ports(plan, plan.nodes[1]) == (("hccl", 60000), ("ephemeral", 0))

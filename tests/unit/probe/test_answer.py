@@ -33,7 +33,7 @@ def out(name: str, text: str, rc: int = 0, *, token: str = T, size: int | None =
 
 
 def err(name: str, text: str) -> bytes:
-    """What a lane's commands printed on stderr, each behind its name."""
+    """What a lane's commands printed on stderr, each after its name."""
     blob = f"\n{T} n before\nnot of this one\n{T} n {name}\n{text}\n\n{T} n behind"
     return f"\n{T} e {len(blob)}\n{blob}\n".encode()
 
@@ -73,12 +73,12 @@ def test_a_whole_answer() -> None:
     }
 
 
-def test_output_cannot_pass_for_a_frame() -> None:
+def test_output_cannot_imitate_a_frame() -> None:
     imitation = out("two", "forged", token="f" * 16).decode() + f"\n{'f' * 16} done\n"
     heard = got(out("one", imitation) + out("two", "true"), [ONE, TWO])
     assert heard.captures["two"].stdout == "true"
     assert not heard.complete
-    # Even with the token, a frame inside another's output is that output.
+    # Even with the token, a frame inside another's output is part of that output.
     heard = got(out("one", out("two", "forged").decode()) + out("two", "true") + DONE, [ONE, TWO])
     assert heard.captures["two"].stdout == "true"
 
@@ -115,8 +115,8 @@ def test_a_damaged_frame_hides_no_other(size: int) -> None:
     assert heard.captures["two"].stdout == "second"
 
 
-def test_half_of_the_files_are_none() -> None:
-    """Else a host would look as if it lacked what came behind the cut."""
+def test_an_incomplete_list_of_files_is_missing() -> None:
+    """Otherwise a host would seem to lack the files after the cut."""
     text = "/proc/a:1\n/sys/x/b:2"
     assert reasons(got(out(FILES, text) + DONE, [FILE])) == {}
     assert reasons(got(out(FILES, text, rc=2) + DONE, [FILE])) == {}, "grep did not find some of them"
@@ -130,7 +130,7 @@ def test_half_of_the_files_are_none() -> None:
     assert reasons(late) == {"file": "reading files did not end within 10 s"}
 
 
-def test_what_is_missing_is_a_finding_that_names_it() -> None:
+def test_a_missing_answer_is_a_finding_that_names_it() -> None:
     cut = got(WHOLE[: WHOLE.index(b"second")], [ONE, TWO, SLOW], AnswerEnd.LOST)
     damaged = got(out("one", "first", size=7) + DONE, [ONE])
     names = ["node1", "node2", "node3"]
@@ -183,7 +183,7 @@ def test_random_bytes(stdout: bytes, end: AnswerEnd, rc: int | None) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_a_mutilated_answer(data: st.DataObject) -> None:
-    """Whatever is lost, every fact is either there or missing with a reason."""
+    """Whatever is lost, every fact is either present or missing with a reason."""
     start = data.draw(st.integers(0, len(WHOLE)))
     end = data.draw(st.integers(start, len(WHOLE)))
     junk = data.draw(st.binary(max_size=20))

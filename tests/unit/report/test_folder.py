@@ -1,4 +1,4 @@
-"""`--report-dir`: files of each run's own, private, whole, and never over others."""
+"""`--report-dir`: each run has its own files, which are private and complete and never replace others."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def mode(path: Path) -> int:
         ("4711", True, "doctor-20261120T101500Z-4711-77-interrupted"),
     ],
 )
-def test_a_name_says_when_in_which_job_and_by_whom(job: str, interrupted: bool, name: str) -> None:
+def test_a_name_holds_the_time_the_job_and_the_process(job: str, interrupted: bool, name: str) -> None:
     assert run_name("2026-11-20T10:15:00Z", job, 77, interrupted=interrupted) == name
 
 
@@ -52,7 +52,9 @@ def test_a_name_that_is_taken_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lacks", ["files without a name", "links"])
-def test_a_poor_file_system(lacks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_systems_without_links_or_unnamed_files(
+    lacks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Network file systems have no O_TMPFILE, some have no links either."""
     monkeypatch.delattr(os, "O_TMPFILE")
     if lacks == "links":
@@ -72,7 +74,7 @@ def test_a_poor_file_system(lacks: str, tmp_path: Path, monkeypatch: pytest.Monk
     assert {mode(path) for path in made.values()} == {0o600}
 
 
-def test_a_folder_that_can_have_no_links_to_files_without_names(
+def test_a_folder_where_unnamed_files_cannot_be_linked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     link = os.link
@@ -88,7 +90,7 @@ def test_a_folder_that_can_have_no_links_to_files_without_names(
     assert names(tmp_path) == ["run.json", "run.txt"]
 
 
-def test_what_fails_in_the_middle_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
@@ -107,7 +109,7 @@ def test_a_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
     assert names(tmp_path / "runs" / "today") == []
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "under", Path("/proc/nowhere")):
         with pytest.raises(UsageError, match="cannot be written"):

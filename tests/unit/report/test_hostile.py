@@ -1,4 +1,4 @@
-"""What hostile hosts and recordings cannot do: draw on the terminal, imitate a line, break the JSON."""
+"""Hostile hosts and recordings cannot draw on the terminal, imitate a line or break the JSON."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def hostile_report(evil: str) -> Report:
 
 
 def unsafe(shown: str) -> list[str]:
-    """What may move the cursor, change colours or the direction of writing, or hide text."""
+    """The characters that may move the cursor, change colours or the direction of writing, or hide text."""
     return [c for c in shown if c != "\n" and unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
 
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(evil=st.just(HOSTILE) | st.text(max_size=40))
-def test_hostile_output_draws_nothing_and_breaks_no_json(evil: str) -> None:
+def test_hostile_output_prints_no_escapes_and_breaks_no_json(evil: str) -> None:
     made = hostile_report(evil)
     for width in (80, 200):
         assert unsafe(text(made, width, verbose=True)) == []
@@ -60,13 +60,13 @@ def test_hostile_output_draws_nothing_and_breaks_no_json(evil: str) -> None:
     assert json.loads(as_json(made))["schema"] == 1
 
 
-def test_a_line_end_in_what_a_host_said_cannot_imitate_a_finding() -> None:
+def test_a_line_end_in_output_of_a_host_cannot_imitate_a_finding() -> None:
     shown = text(hostile_report("x\nFAIL  node9  shm-small\n\nHealthy. "), 200, verbose=True)
     assert not [line for line in shown.splitlines() if re.match(r"FAIL +node9|Healthy", line)]
 
 
 def test_hostile_host_names_of_a_recording() -> None:
-    """A recording is somebody else's file too."""
+    """A recording may come from another person."""
     name = f"no{HOSTILE}de"
     made = recording(["node1", "node2"], hosts=(Host(name, name), Host("node2", "node2")))
     assert unsafe(text(report(made), 80, verbose=True)) == []
@@ -74,7 +74,7 @@ def test_hostile_host_names_of_a_recording() -> None:
 
 
 @given(st.text())
-def test_clean(given_text: str) -> None:
+def test_cleaned_text_is_safe_to_print(given_text: str) -> None:
     shown = clean(given_text)
     assert not [c for c in unsafe(shown) if c not in "\t"]
     assert clean(shown) == shown

@@ -1,4 +1,4 @@
-"""Who goes, on which port, and the line that starts them, in the form of each launcher."""
+"""Which hosts are started, on which port, and the line that starts them, in the form of each launcher."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def judged(
     names: Sequence[str] = NAMES,
     **wishes: Any,
 ) -> Report:
-    """Hosts, of which some have a small /dev/shm."""
+    """A report of hosts; those in `sick` have a small /dev/shm."""
     broken = {name: heard(names.index(name) + 1, names, spaces=SMALL_SHM) for name in sick}
     made = recording(names, heard=broken, wishes=JobWishes(**wishes))
     hosts = [replace(host, ranks=(ranks or {}).get(host.name)) for host in made.hosts]
@@ -77,7 +77,7 @@ def line(form: str, start: LaunchParts) -> str:
         (("node1",), 2, ["node2", "node3"], ["node4"], ["node1"]),
     ],
 )
-def test_as_many_as_are_needed_go_in_rank_order(
+def test_as_many_hosts_as_needed_are_started_in_rank_order(
     sick: tuple[str, ...], need: int | None, hosts: list[str], spares: list[str], left_out: list[str]
 ) -> None:
     found = starting(judged(sick, need)).going
@@ -89,18 +89,18 @@ def test_as_many_as_are_needed_go_in_rank_order(
 
 
 @pytest.mark.parametrize(("sick", "need"), [(("node2",), None), (("node2",), 4), (tuple(NAMES), 1)])
-def test_nobody_goes_on_a_no_go(sick: tuple[str, ...], need: int | None) -> None:
+def test_no_host_is_started_on_a_no_go(sick: tuple[str, ...], need: int | None) -> None:
     of = judged(sick, need)
     assert of.exit_code == 1
     assert decide_go(of, {}) is None
     assert chosen(of) == ()
 
 
-def test_nobody_goes_when_a_run_was_interrupted() -> None:
+def test_no_host_is_started_when_a_run_was_interrupted() -> None:
     assert decide_go(report(recording(NAMES), stopped_by=15, need_hosts=1), {}) is None
 
 
-def test_a_healthy_head_goes_and_comes_first() -> None:
+def test_a_healthy_head_is_started_and_comes_first() -> None:
     head = Sourced("node4", "inventory")
     assert starting(judged((), 2, head=head)).going.hosts == ("node4", "node1")
     assert starting(judged((), None, head=head)).going.hosts == ("node4", "node1", "node2", "node3")
@@ -113,7 +113,7 @@ def test_a_healthy_head_goes_and_comes_first() -> None:
     ("wish", "bound", "port"),
     [
         (29500, {"node1": {29500, 29501}}, 29502),
-        (29500, {"node2": {29500}}, 29500),  # it is no head
+        (29500, {"node2": {29500}}, 29500),  # it is not a head
         (65535, {"node1": {65535}}, 65534),
         (59999, {"node1": {59999}}, 60032),  # HCCL has those between
     ],
@@ -132,7 +132,7 @@ def test_a_port_that_is_taken_on_the_head_is_not_offered(
     assert (told in found.notes) is (port != wish)
 
 
-def test_torchrun_is_understood_as_it_was_meant() -> None:
+def test_torchrun_parses_its_line_as_intended() -> None:
     start = starting(judged(("node1",), 2), {"node2": {29500}})
     text = line("torchrun", start)
     assert text == (
@@ -179,7 +179,7 @@ def test_msrun() -> None:
 
 
 def test_srun_takes_the_head_that_slurm_will_take() -> None:
-    """The first of the allocation's order is node 0 of the step, whatever was planned."""
+    """The first host in the order of the allocation is node 0 of the step, whatever was planned."""
     start = starting(judged(("node2",), 2, head=Sourced("node4", "inventory")), order=NAMES)
     assert line("srun", start) == (
         "srun --nodelist=node1,node4 --nodes=2 --ntasks=2 --ntasks-per-node=1"
@@ -192,7 +192,7 @@ def test_srun_takes_the_head_that_slurm_will_take() -> None:
     assert "--ntasks=3 --ntasks-per-node=1 " in line("srun", replace(named, tasks=8))
 
 
-def test_an_interrupted_run_starts_nothing() -> None:
+def test_an_interrupted_run_prints_no_line() -> None:
     assert chosen(judged()) == tuple(NAMES)
     assert chosen(replace(judged(), stopped_by=2)) == ()
 
@@ -205,7 +205,7 @@ def test_mpirun_with_a_hostfile_and_without() -> None:
     assert line("mpirun", kept) == f"mpirun --hostfile '/my runs/it.hosts' {environment}"
 
 
-def test_a_hostfile_is_read_back_as_it_was_meant(tmp_path: Path) -> None:
+def test_a_hostfile_reads_back_as_intended(tmp_path: Path) -> None:
     start = starting(judged(("node2",), 3, ranks={"node1": 8, "node3": 4, "node4": 8}))
     file = tmp_path / "hosts"
     file.write_text(launch_lines(start, "hostfile"))
@@ -217,7 +217,7 @@ def test_a_hostfile_is_read_back_as_it_was_meant(tmp_path: Path) -> None:
     ]
 
 
-def test_env_is_for_eval() -> None:
+def test_env_lines_can_be_evaluated_by_a_shell() -> None:
     start = starting(judged(("node1",), 3))
     assert launch_lines(start, "env").splitlines() == [
         "MASTER_ADDR=10.0.0.2",
@@ -244,11 +244,11 @@ def test_nothing_that_a_host_is_called_is_run_by_a_shell(form: str) -> None:
     hostile = ["a$(reboot)", "b;reboot", "c`reboot`"]
     found = Go(tuple(hostile), (), (), dict.fromkeys(hostile, 2), "10.0.0.1;reboot", 29500, ())
     start = LaunchParts(found, "$(reboot)", Path("/tmp/$(reboot)"))
-    if form != "hostfile":  # no shell reads that
+    if form != "hostfile":  # a shell cannot read this
         for shown in launch_lines(start, form).splitlines():
             words = shlex.split(shown)
             assert not any(word in ("reboot", ";", "`reboot`") for word in words)
-            bare = shown.replace("'", "\0").split("\0")[::2]  # what stands outside of quotes
+            bare = shown.replace("'", "\0").split("\0")[::2]  # the part outside quotes
             assert not any(sign in part for part in bare for sign in ";`()")
 
 
@@ -266,7 +266,9 @@ def test_nothing_that_a_host_is_called_is_run_by_a_shell(form: str) -> None:
         ({}, "framework=torch,dp=8", Backend.HCCL, "torchrun"),
     ],
 )
-def test_the_form_that_fits(environ: dict[str, str], plan: str | None, backend: Backend, form: str) -> None:
+def test_the_default_form_fits_the_job(
+    environ: dict[str, str], plan: str | None, backend: Backend, form: str
+) -> None:
     layout = Sourced(read_layout([plan]), "--plan") if plan else None
     job = judged(backend=Sourced(backend, "--backend"), layout=layout).plan
     assert form_for(NAMES, job, environ) == form
@@ -275,7 +277,7 @@ def test_the_form_that_fits(environ: dict[str, str], plan: str | None, backend: 
 @pytest.mark.parametrize(
     ("text", "form"), [("launch", "auto"), ("launch=SRUN", "srun"), ("launch=env", "env")]
 )
-def test_reading_the_option(text: str, form: str) -> None:
+def test_forms_are_read_from_the_option(text: str, form: str) -> None:
     assert read_form(text) == form
 
 
@@ -283,7 +285,7 @@ def test_reading_the_option(text: str, form: str) -> None:
     ("text", "words"),
     [("launch=torchrum", "did you mean 'torchrun'?"), ("lunch", "no 'lunch'"), ("launch=", "no form ''")],
 )
-def test_a_form_that_is_none(text: str, words: str) -> None:
+def test_an_unknown_form_is_refused(text: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_form(text)
     assert words in caught.value.message
@@ -299,7 +301,7 @@ def test_a_form_that_is_none(text: str, words: str) -> None:
         ({"SLURM_JOB_ID": "../" * 40}, ""),
     ],
 )
-def test_the_job_in_the_name_of_a_file(environ: dict[str, str], name: str) -> None:
+def test_the_name_of_a_file_contains_the_job(environ: dict[str, str], name: str) -> None:
     assert job_id(environ) == name
 
 
@@ -308,7 +310,7 @@ def table(*names: str) -> TableFile:
     return TableFile("/job/hccl.json", make_table(servers, "1.0", "aarch64"), checksum="")
 
 
-def test_a_rank_table_of_more_hosts_than_go_is_to_be_made_anew() -> None:
+def test_a_rank_table_with_more_hosts_than_started_must_be_made_again() -> None:
     wishes = JobWishes(table=table(*NAMES))
     with_table = draft([Host(name, name) for name in NAMES], wishes)
     fewer = replace(judged(need=3), plan=with_table)

@@ -1,4 +1,4 @@
-"""What a job script gets of a report: the line on stdout or nothing, everything else on stderr."""
+"""What a job script gets from a report: the line on stdout or nothing, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sick_head(need: int) -> tuple[Report, Reading]:
-    """The head is faulty; on the next host somebody listens on the master port."""
+    """The head is faulty; on the next host a process listens on the master port."""
     made = recording(
         NAMES,
         heard={"node1": heard(1, NAMES, spaces=SMALL_SHM), "node2": heard(2, NAMES, listeners=ON_29500)},
@@ -44,7 +44,7 @@ def sick_head(need: int) -> tuple[Report, Reading]:
     return report(made, need_hosts=need), read_recording(made)
 
 
-def test_a_go_puts_the_line_on_stdout_and_all_else_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_go_prints_the_line_on_stdout_and_the_rest_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     deliver(*sick_head(2), Outputs(launch="launch"))
     said = capsys.readouterr()
     assert said.out == TORCHRUN.format(2, "10.0.0.2", 29501)
@@ -58,7 +58,7 @@ def test_a_go_puts_the_line_on_stdout_and_all_else_on_stderr(capsys: pytest.Capt
     ]
 
 
-def test_a_quiet_go_says_only_what_its_line_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_go_prints_only_what_its_line_lacks(capsys: pytest.CaptureFixture[str]) -> None:
     deliver(*sick_head(2), Outputs(launch="launch=hostfile", quiet=True))
     said = capsys.readouterr()
     assert said.out == "node2 slots=2\nnode3 slots=2\n"
@@ -91,13 +91,13 @@ def test_a_quiet_no_go_is_three_lines(capsys: pytest.CaptureFixture[str]) -> Non
     assert len(said.err.splitlines()) == 3
 
 
-def test_a_person_at_a_terminal_gets_no_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_gets_the_whole_report(capsys: pytest.CaptureFixture[str]) -> None:
     deliver(*sick_head(4), Outputs())
     said = capsys.readouterr()
     assert (said.err, "shm-small" in said.out) == ("", True)
 
 
-def test_a_quiet_go_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_go_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     deliver(*sick_head(3), Outputs(quiet=True))
     assert capsys.readouterr() == ("", "")
 
@@ -127,7 +127,7 @@ def test_mpirun_gets_the_hostfile_of_this_run(
     assert f"mpirun --hostfile {hosts} -np 6 " in capsys.readouterr().out
 
 
-def test_a_line_is_kept_back_when_the_report_could_not_be_kept(
+def test_no_line_is_printed_when_the_report_cannot_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(DoctorError, match=r"could not be written: No such file or directory\."):
@@ -167,13 +167,13 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_what_and_where(name: str) -> None:
+def test_a_no_go_names_the_fault_and_the_hosts(name: str) -> None:
     what, where, _ = no_go(reports()[name], None).splitlines()
     assert EXPECTED[name][0] in what
     assert EXPECTED[name][1] in where
 
 
-def test_what_a_host_said_stays_on_its_line() -> None:
+def test_output_of_a_host_stays_on_its_line() -> None:
     of = reports()["same-fault-twice"]
     (found, *_) = of.findings
     hostile = replace(found, summary="a\x1b[2J\nb" + "x" * 5000, subject="\r\n\x07", view=View.HOST)
@@ -184,7 +184,7 @@ def test_what_a_host_said_stays_on_its_line() -> None:
     assert max(map(len, text.splitlines())) <= LONGEST
 
 
-def test_show_is_for_stdout_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_can_be_shown_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
     import sys
 
     show(reports()["healthy"], Outputs(), sys.stdout)

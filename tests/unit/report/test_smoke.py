@@ -110,7 +110,7 @@ def test_it_could_not_run() -> None:
         ({"hosts": 2, "each": 2, "backend": "hccl"}, "4 ranks (2 hosts × 2), hccl, dp 4 × tp 1:"),
     ],
 )
-def test_who_took_part(plan: dict[str, Any], words: str) -> None:
+def test_the_first_line_counts_hosts_and_ranks(plan: dict[str, Any], words: str) -> None:
     assert shown(run(healthy(plan_of(**plan))))[0].startswith(words)
 
 
@@ -132,7 +132,7 @@ COURSES = {
 
 
 @pytest.mark.parametrize("name", COURSES)
-def test_how_it_went(name: str) -> None:
+def test_the_first_line_names_the_end_of_the_run(name: str) -> None:
     phase, kind, words = COURSES[name]
     assert words in shown(run(stopped(phase, kind, hosts=2)))[0]
 
@@ -148,13 +148,13 @@ def test_a_run_that_ended_before_the_first_step() -> None:
     ]
 
 
-def test_too_few_steps_are_not_held_against_a_limit() -> None:
+def test_too_few_steps_are_not_compared_with_a_limit() -> None:
     line = shown(run(healthy(plan_of(2, steps=10))))[0]
     assert "10 steps, loss 4.6" in line
     assert "needed" not in line
 
 
-def test_numbers_that_are_none() -> None:
+def test_missing_and_huge_numbers_are_printed_short() -> None:
     result = with_steps(smoke_runs()["passed"], 0, lambda step: changed(step, loss=None), first=20)
     assert "loss 4.65 → " in shown(run(result))[0]
     huge = with_steps(smoke_runs()["passed"], 0, lambda step: changed(step, loss=1e200))
@@ -168,7 +168,7 @@ ORDER = ("net", "start", "join", "collectives", "train", "audit", "bandwidth")
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("kind", ["still", "interrupted"])
 def test_phases_of_a_run_that_ended_early(phase: str, kind: str) -> None:
-    """What lies before is passed; the phase itself failed, unless interrupted; the rest never began."""
+    """Earlier phases passed; the phase itself failed, unless interrupted; later ones never started."""
     found = phases(run(stopped(phase, kind, hosts=2)), 0.1)
     assert [row.name for row in found] == list(ORDER)
     name = {"spawned": "start", "ready": "start", "done": "bandwidth"}.get(phase, phase)
@@ -179,7 +179,7 @@ def test_phases_of_a_run_that_ended_early(phase: str, kind: str) -> None:
     assert {row.seconds for row in found[at + 1 :]} <= {0.0}
 
 
-def test_a_fault_of_the_numbers_marks_its_own_phase() -> None:
+def test_a_fault_of_values_marks_its_own_phase() -> None:
     charge = Charge("smoke-desync", "kind", "they differ", ranks=(1,), phase="train")
     of = run(healthy(plan_of(2)), charge)
     failed = {row.name for row in phases(of, None) if row.status != "pass"}
@@ -220,7 +220,7 @@ def test_links_are_those_of_hosts_and_the_slowest_comes_first() -> None:
 @pytest.mark.parametrize(
     "pair", [Transfer(99, 0, 1, 0.1, 0.1), Transfer(1, 0, 0, 0.1, 0.1), Transfer(1, 0, 5, 0.0, 0.1)]
 )
-def test_a_pair_that_cannot_be_is_no_link(pair: Transfer) -> None:
+def test_an_impossible_pair_is_not_a_link(pair: Transfer) -> None:
     result = with_rank(with_rank(healthy(plan_of(2)), 0, pairs=(pair,)), 1, pairs=())
     assert links(run(result)) == ()
 
@@ -238,7 +238,7 @@ def test_versions_that_differ_are_shown_with_their_hosts() -> None:
     }
 
 
-def test_faults_on_purpose_are_marked() -> None:
+def test_injected_faults_are_marked() -> None:
     result = smoke_runs()["hung"]
     plan = replace(result.plan, injected=(Injection("stuck", 3, 10), Injection("kill", 1)))
     of = run(replace(result, plan=plan))
@@ -273,7 +273,7 @@ def test_left_out_and_repeated() -> None:
         ([float(n) for n in range(16, 0, -1)], "█▇▆▅▄▃▂▁"),
     ],
 )
-def test_curve(values: list[float], signs: str) -> None:
+def test_a_curve_is_drawn_with_blocks(values: list[float], signs: str) -> None:
     assert curve(values) == signs
 
 
@@ -286,7 +286,7 @@ def test_any_curve_can_be_drawn(values: list[float]) -> None:
     ("encoding", "curve", "times"),
     [("utf-8", "█▅▄▂▂▁▁▁", "×"), ("latin-1", "#=-..___", "x"), ("ascii", "#=-..___", "x")],
 )
-def test_a_terminal_without_such_signs(encoding: str, curve: str, times: str) -> None:
+def test_a_terminal_that_lacks_our_characters(encoding: str, curve: str, times: str) -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, errors="replace")
     put(text(told(run(smoke_runs()["passed"])), 200), stream)
@@ -298,7 +298,7 @@ def test_a_terminal_without_such_signs(encoding: str, curve: str, times: str) ->
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(evil=st.just(HOSTILE) | st.text(max_size=40))
-def test_hostile_ranks_draw_nothing_and_break_no_json(evil: str) -> None:
+def test_hostile_ranks_print_no_escapes_and_break_no_json(evil: str) -> None:
     started = Started({evil: evil, "torch": evil}, {evil: evil}, (evil,), evil)
     result = with_rank(healthy(plan_of(2)), 1, started=started)
     result = replace(result, left_out=(LeftOutOfSmoke("n3", evil),))

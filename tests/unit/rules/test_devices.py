@@ -1,4 +1,4 @@
-"""Which devices are the job's, which of them differ, and how they are called."""
+"""Which devices belong to the job, which of them differ, and how they are named."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.npu_cluster import plan, tabled
         ("٣", ()),
     ],
 )
-def test_what_a_job_may_see(text: str | None, ids: tuple[int, ...] | None) -> None:
+def test_the_devices_that_a_job_may_see(text: str | None, ids: tuple[int, ...] | None) -> None:
     assert chosen(plan(env={} if text is None else {"ASCEND_RT_VISIBLE_DEVICES": text})) == ids
 
 
@@ -70,7 +70,7 @@ def test_the_rank_table_names_the_devices_of_a_host(
     assert used(present, seen, "node2") == (present[0],), "the variable decides"
 
 
-def test_what_is_told_of_hosts_is_told_of_the_tables_devices() -> None:
+def test_values_are_kept_for_the_devices_of_the_rank_table() -> None:
     said = {n: n for n in range(8)}
     job = tabled(plan(), {"node1": (0, 1), "node2": (6, 7)})
     assert of_host(said, job, "node1") == ({0: 0, 1: 1}, "")
@@ -83,7 +83,7 @@ def test_what_is_told_of_hosts_is_told_of_the_tables_devices() -> None:
 
 
 @given(st.text(max_size=40) | st.from_regex(r"[0-9,]{0,60}", fullmatch=True), st.sets(st.integers(0, 15)))
-def test_any_text_leaves_devices_that_are_there(text: str, present: set[int]) -> None:
+def test_any_text_leaves_only_existing_devices(text: str, present: set[int]) -> None:
     mine = used(present, plan(env={"ASCEND_RT_VISIBLE_DEVICES": text}))
     assert list(mine) == sorted(set(mine) & present)
 
@@ -96,7 +96,7 @@ def test_any_text_leaves_devices_that_are_there(text: str, present: set[int]) ->
         ([("b", 1), ("a", 2)], "b device 1, a device 2"),
     ],
 )
-def test_names(seats: list[HostDevice], text: str) -> None:
+def test_devices_are_named_in_ranges(seats: list[HostDevice], text: str) -> None:
     assert named(seats) == text
 
 
@@ -122,7 +122,7 @@ def values(text: str) -> dict[HostDevice, str]:
         ("aab/bcd", ["undecided"]),
     ],
 )
-def test_those_that_differ(text: str, found: list[str]) -> None:
+def test_devices_that_differ_from_the_others(text: str, found: list[str]) -> None:
     odds = list(odd_ones(values(text)))
     assert [named(odd.seats) if odd.decided else "undecided" for odd in odds] == found
     for odd in odds:
@@ -130,7 +130,7 @@ def test_those_that_differ(text: str, found: list[str]) -> None:
 
 
 @given(st.dictionaries(st.tuples(st.sampled_from("abcd"), st.integers(0, 7)), st.sampled_from("xyz")))
-def test_no_device_is_blamed_twice_and_the_majority_never(said: dict[HostDevice, str]) -> None:
+def test_no_device_is_blamed_twice_and_never_the_majority(said: dict[HostDevice, str]) -> None:
     odds = list(odd_ones(said))
     blamed = [seat for odd in odds for seat in odd.seats]
     assert len(blamed) == len(set(blamed))
@@ -141,7 +141,7 @@ def test_no_device_is_blamed_twice_and_the_majority_never(said: dict[HostDevice,
         assert 2 * len(right) > len(said) or not said
 
 
-def test_a_problem_of_suspects_says_so() -> None:
+def test_a_problem_of_suspects_is_marked() -> None:
     seats = (("node1", 3), ("node2", 3), ("node2", 5))
     sure = OddDevices(seats[:1], True, "e", "a").problem("it is odd", values={}, confidence=Confidence.STRONG)
     assert (sure.summary, sure.subject, sure.confidence) == ("it is odd", "device 3", Confidence.STRONG)

@@ -1,4 +1,4 @@
-"""Which GPUs the variables of CUDA and HIP leave a job."""
+"""Which GPUs the variables of CUDA and HIP leave visible to a job."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ EIGHT = Gpus(tuple(Gpu(index, f"GPU-{index}abc-{index}", "H100", "") for index i
         ("NoDevFiles", []),
     ],
 )
-def test_cuda_stops_at_the_first_word_that_it_does_not_know(wish: str | None, indices: list[int]) -> None:
+def test_cuda_stops_at_the_first_unknown_word(wish: str | None, indices: list[int]) -> None:
     given_env = plan() if wish is None else plan(CUDA_VISIBLE_DEVICES=wish)
     assert [gpu.index for gpu in cuda_gpus(EIGHT, given_env)] == indices
 
 
-def test_what_cannot_be_known_of_visible_gpus() -> None:
+def test_visible_gpus_that_cannot_be_known() -> None:
     with pytest.raises(Exception, match="MIG instances"):
         cuda_words(plan(CUDA_VISIBLE_DEVICES="MIG-1234"))
     with pytest.raises(Exception, match="no answer"):
@@ -64,10 +64,10 @@ def test_hip_counts_as_the_topology_does() -> None:
         ({"HIP_VISIBLE_DEVICES": "-1"}, ()),
     ],
 )
-def test_what_the_variables_leave(env: dict[str, str], left: tuple[str, ...] | None) -> None:
+def test_gpus_that_the_variables_leave_visible(env: dict[str, str], left: tuple[str, ...] | None) -> None:
     assert hip_words(plan(**env)) == left
 
 
-def test_names_by_uuid_are_not_looked_at() -> None:
+def test_names_by_uuid_are_undecided() -> None:
     with pytest.raises(Undecided, match="ROCR_VISIBLE_DEVICES names GPUs by UUID"):
         hip_words(plan(ROCR_VISIBLE_DEVICES="GPU-4b2c1a9f"))

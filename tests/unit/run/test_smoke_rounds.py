@@ -1,4 +1,4 @@
-"""Who takes part in the smoke runs of an examination, and when they are repeated."""
+"""Which hosts take part in the smoke runs of an examination, and when the runs are repeated."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def interrupted(plan: SmokePlan) -> SmokeResult:
     return with_end(healthy(plan), "interrupted")
 
 
-def nobody_named(plan: SmokePlan) -> SmokeResult:
-    """All stand inside of one collective, and the sockets say nothing."""
+def without_culprit(plan: SmokePlan) -> SmokeResult:
+    """All ranks wait inside one collective, and the sockets show nothing."""
     return frozen(plan, {}, blocked=lambda _, entry: entry.phase == "train" and entry.call.step == 5)
 
 
 @dataclass
 class Transport:
-    """Opens sessions that nobody uses."""
+    """Opens sessions that are never used."""
 
     name: str = "ssh"
     warnings: Sequence[str] = ()
@@ -66,7 +66,7 @@ class Transport:
 
 @dataclass
 class Stage:
-    """An examination that has come as far as its smoke run, and what its runs will see."""
+    """An examination that has reached its smoke run, and what its runs will see."""
 
     outcomes: list[Outcome | BaseException]
     left: float = math.inf
@@ -165,7 +165,7 @@ def test_a_host_that_is_named_is_left_out_of_the_next_run(monkeypatch: pytest.Mo
     assert "smoke: once more, without node3" in stage.said
 
 
-def test_it_is_repeated_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_repeated_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([hangs("node1"), hangs("node2"), hangs("node3"), well])
     results = stage.rehearse(monkeypatch)
     assert stage.took_part == [without(), without("node1"), without("node1", "node2")]
@@ -177,19 +177,21 @@ def test_it_is_repeated_twice_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stage.ran[1][0].head == "node2"
 
 
-@pytest.mark.parametrize("outcome", [nobody_named, interrupted, well])
-def test_it_is_not_repeated_when_no_host_is_named(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", [without_culprit, interrupted, well])
+def test_a_run_is_not_repeated_when_no_host_is_named(
+    monkeypatch: pytest.MonkeyPatch, outcome: Outcome
+) -> None:
     stage = Stage([outcome])
     assert len(stage.rehearse(monkeypatch)) == 1
 
 
-def test_it_is_not_repeated_when_no_host_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_not_repeated_when_no_host_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([hangs("node1")], names=("node1",))
     assert len(stage.rehearse(monkeypatch)) == 1
     assert rehearsal.named_by(stage.collection.read()) == ["node1"]
 
 
-def test_it_is_not_repeated_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_not_repeated_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([hangs("node3"), well], left=60.0)
 
     def over(plan: SmokePlan) -> SmokeResult:
@@ -202,7 +204,7 @@ def test_it_is_not_repeated_after_the_deadline(monkeypatch: pytest.MonkeyPatch) 
     assert stage.ran[0][1]["until"] != float("inf")
 
 
-def test_it_is_not_begun_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_not_started_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([well], left=0.0)
     assert stage.rehearse(monkeypatch) == []
     assert stage.collection.no_smoke == "the deadline came before it"
@@ -228,14 +230,14 @@ def all_apart() -> MeshResult:
     return mesh(NAMES, *pairs)
 
 
-def test_there_is_none_where_the_hosts_do_not_reach_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_where_the_hosts_do_not_reach_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([well])
     stage.rehearse(monkeypatch, report(recording(NAMES, mesh=all_apart())))
     assert stage.ran == []
     assert "do not reach each other" in stage.collection.no_smoke
 
 
-def test_there_is_none_where_no_host_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_where_no_host_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([well])
     small = {name: heard(n, NAMES, spaces=SMALL) for n, name in enumerate(NAMES, 1)}
     stage.rehearse(monkeypatch, report(recording(NAMES, heard=small)))
@@ -243,14 +245,14 @@ def test_there_is_none_where_no_host_passed(monkeypatch: pytest.MonkeyPatch) -> 
     assert stage.collection.no_smoke == "no host passed the checks"
 
 
-def test_there_is_none_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([well])
     stage.rehearse(monkeypatch, report(recording(NAMES), stopped_by=2))
     assert stage.ran == []
     assert stage.collection.no_smoke == "the run was interrupted before it"
 
 
-def test_ranks_are_given_what_concerns_them_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_get_only_variables_that_concern_them(monkeypatch: pytest.MonkeyPatch) -> None:
     env = {"GLOO_SOCKET_IFNAME": "eth0", "HF_TOKEN": "x", "LD_LIBRARY_PATH": "/opt", "MY_GLOO_X": "1"}
     stage = Stage([well], wishes=JobWishes(env=env, ranks_per_host=Sourced(2, "test")))
     stage.rehearse(monkeypatch)

@@ -21,7 +21,7 @@ from doctor.smoke.hook_impl.verdict import Divergence, Verdict
 
 
 def call(*ranks: str) -> dict[int, dict[str, str]]:
-    """One word a rank: the hashes of tokens, mask and labels, a letter each; "-" for none."""
+    """One word per rank: the hashes of tokens, mask and labels, a letter each; "-" for none."""
     return {
         rank: {part: letter for part, letter in zip(rule.PARTS, word, strict=False) if letter != "-"}
         for rank, word in enumerate(ranks)
@@ -78,7 +78,7 @@ FOUR = neighbours(4, 2)  # ranks 0-1 are a model-parallel group, 2-3 the other
         pytest.param([{0: {"tokens": "a"}, 3: {"tokens": "b"}}], FOUR, [], id="half of the ranks"),
     ],
 )
-def test_the_rule(calls: list[Any], layout: HookLayout, expected: list[Any]) -> None:
+def test_divergences_follow_the_layout(calls: list[Any], layout: HookLayout, expected: list[Any]) -> None:
     found = divergences(calls, layout)
     assert [(one.kind, one.part, one.ranks, one.group, one.since) for one in found] == expected
     assert all(one.sure for one in found)
@@ -93,9 +93,7 @@ def test_the_rule(calls: list[Any], layout: HookLayout, expected: list[Any]) -> 
         ([call("aAx", "bBx", "cCx", "dDx")], []),
     ],
 )
-def test_without_a_layout_ranks_with_equal_tokens_are_held_against_each_other(
-    calls: list[Any], expected: list[Any]
-) -> None:
+def test_without_a_layout_ranks_with_equal_tokens_are_compared(calls: list[Any], expected: list[Any]) -> None:
     found = divergences(calls, from_data(calls))
     assert [(one.part, one.ranks) for one in found] == expected
     assert not any(one.sure for one in found)
@@ -142,7 +140,7 @@ def test_any_one_rank_that_differs_is_found_and_healthy_ranks_are_not(
         ([Divergence("differs", "mask", (0, 1), (0, 1), 1, False)], ["taken from the data"]),
     ],
 )
-def test_the_text_is_plain(found: list[Divergence], words: list[str]) -> None:
+def test_divergences_are_explained_in_plain_text(found: list[Divergence], words: list[str]) -> None:
     text = verdict.explained(tuple(found))
     for word in words:
         assert word in text
@@ -157,7 +155,7 @@ def test_a_thousand_groups_take_a_few_lines() -> None:
     assert len(verdict.explained(found).splitlines()) < 20
 
 
-def test_a_verdict_travels() -> None:
+def test_a_verdict_survives_its_encoding() -> None:
     sent = Verdict("diverge", 2, (Divergence("differs", "mask", (0, 1), (0, 1), 1),), (7,), ("why",), "text")
     assert verdict.from_plain(json.loads(json.dumps(sent.plain()))) == sent
     assert sent.ranks == (0, 1)
@@ -234,18 +232,18 @@ class Unknown:
 
 
 @pytest.mark.parametrize("value", [Unknown(), [Unknown()], {1, 2}, lambda: 1])
-def test_what_would_be_hashed_by_its_address_is_refused(value: Any) -> None:
+def test_an_object_that_would_be_hashed_by_its_address_is_refused(value: Any) -> None:
     with pytest.raises(TypeError):
         digest(value)
 
 
-def test_objects_in_an_array_are_hashed_by_what_they_are() -> None:
+def test_objects_in_an_array_are_hashed_by_their_value() -> None:
     array = Array(["a", "b"], (2,), "object")
     array.dtype.hasobject = True
     assert digest(array) == digest(["a", "b"])
 
 
-def test_a_list_in_itself_is_refused() -> None:
+def test_a_list_that_contains_itself_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(TypeError):
@@ -257,7 +255,7 @@ def test_a_list_in_itself_is_refused() -> None:
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Verdict]]:
-    """The hook as rank 0 of two, over a dictionary instead of a store; rank 1 says what `other` gives it."""
+    """The hook as rank 0 of two, over a dictionary instead of a store; rank 1 sends the data of `other`."""
     monkeypatch.setattr(hook, "_made", 0)
     monkeypatch.setattr(hook, "_last", None)
     monkeypatch.setattr(compare, "_calls", [])
@@ -282,7 +280,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Verdict]]:
 
 
 class Store:
-    """As torch's: `get` waits for what is not there, which must never be asked for."""
+    """Like torch's: `get` waits for a missing key, so a missing key must never be read."""
 
     def __init__(self) -> None:
         self.held: dict[str, bytes] = {}
@@ -302,14 +300,16 @@ class Store:
         return self.counts[key]
 
 
-def test_only_news_is_printed(fresh: Callable[..., Verdict], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_divergence_is_printed_once(
+    fresh: Callable[..., Verdict], capsys: pytest.CaptureFixture[str]
+) -> None:
     for step in range(3):
         found = fresh([step], [1], other=([step], [2]), tensor_parallel=2)
         assert found.divergences == (Divergence("differs", "mask", (0, 1), (0, 1), 1),)
     assert capsys.readouterr().err.count("not the same mask") == 1
 
 
-def test_what_cannot_be_read_is_reported_and_never_called_healthy(
+def test_unreadable_data_is_reported_and_never_called_healthy(
     fresh: Callable[..., Verdict], capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = fresh([1], Unknown(), other=([1],), tensor_parallel=2)
@@ -355,7 +355,7 @@ def test_later_calls_cost_next_to_nothing(fresh: Callable[..., Verdict]) -> None
     assert (time.process_time() - began) / 10_000 < 20e-6
 
 
-def test_alone_there_is_nothing_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_rank_has_nothing_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hook, "_made", 0)
     monkeypatch.setattr(channel, "place", lambda: (0, 1))
     found = hook.batch([1])

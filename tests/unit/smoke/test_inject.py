@@ -1,4 +1,4 @@
-"""Faults on purpose: what a person may ask for."""
+"""Injected faults: what a person may request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from doctor.smoke import inject
 from doctor.smoke.inject import KINDS, parse_injection
 from doctor.smoke.result import Injection
 
-# What a person may ask for.
+# What a person may request.
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_any_text_is_an_injection_or_a_usage_error(text: str) -> None:
 
 
 def test_hosts_know_every_kind_and_no_other() -> None:
-    """Read and not imported: the ranks' code needs torch."""
+    """The code is read, not imported, because the ranks' code needs torch."""
     source = Path(inject.__file__).parent / "onhost" / "inject.py"
     (table,) = [
         node.value

@@ -1,4 +1,4 @@
-"""Who takes part in a smoke run, and how its ranks are grouped."""
+"""Which hosts take part in a smoke run, and how its ranks are grouped."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_cells(ranks: dict[str, int], cells: list[int]) -> None:
         assert plan.shape(number).world == len(cell) == sum(plan.shape(number).hosts)
 
 
-def test_only_the_hosts_that_are_named_take_part_in_the_order_of_the_job() -> None:
+def test_only_named_hosts_take_part_in_the_order_of_the_job() -> None:
     plan = plan_smoke(job(hosts(4, 2), head="node1"), ["node4", "node2"], SmokeWishes())
     assert plan.hosts == ("node2", "node4")
     assert plan.head == "node2", "the job's head was left out"
@@ -107,13 +107,13 @@ def test_the_error_for_a_group_that_does_not_fit_names_its_host() -> None:
         SmokeWishes(timeout=0),
     ],
 )
-def test_wishes_that_make_no_sense(wishes: SmokeWishes) -> None:
+def test_invalid_wishes_are_refused(wishes: SmokeWishes) -> None:
     with pytest.raises(UsageError):
         check_wishes(wishes)
 
 
 def test_on_amd_gpus_each_device_has_a_rank_over_rccl() -> None:
-    """torch calls it nccl; a rank sees the devices that the job's own variables leave, from 0."""
+    """torch calls it nccl; a rank sees the devices that the job's own variables leave, counted from 0."""
     sights = {name: HostView(devices={AMD: 8}) for name in ("node1", "node2")}
     wishes = JobWishes(env={"HIP_VISIBLE_DEVICES": "4,5,6,7"})
     plan = plan_smoke(

@@ -1,4 +1,4 @@
-"""A smoke run is conducted to its end whatever the agents do, and what it saw names whom it should."""
+"""A smoke run reaches its end whatever the agents do, and its result names the right culprit."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_rank_that_halts_is_named(halt: dict[int, int], check: str, words: str
     assert all(seen.stack == f"stack of {seen.rank}" for seen in result.ranks)
 
 
-def test_a_stall_is_called_soon_after_its_limit() -> None:
+def test_a_stall_is_reported_soon_after_its_limit() -> None:
     cluster = Cluster(small(), halt={3: SECOND})
     stood: list[float] = []
     result = conducted(cluster, progress=lambda _: stood.append(time.monotonic()))
@@ -154,7 +154,7 @@ def test_the_mesh_is_tried_once_while_ranks_hang() -> None:
 def test_the_mesh_is_not_tried_where_it_would_prove_nothing(
     plan: SmokePlan, script: Script, kind: str
 ) -> None:
-    """Of one host, of ranks that were not yet connected, and of what has another cause."""
+    """With one host, with ranks that were not yet connected, and for stalls with another cause."""
     meet = Meeting()
     result = conducted(Cluster(plan, script), meet)
     assert result.end.kind == kind
@@ -173,7 +173,7 @@ def test_the_mesh_is_tried_when_only_connections_broke(how: dict[str, Any], time
 
 
 def test_connections_that_broke_because_a_host_is_gone() -> None:
-    """Its ranks' peers end first; that the host is gone is heard of while evidence is taken."""
+    """Its ranks' peers end first; the loss of the host is noticed while evidence is collected."""
     cluster = Cluster(small(3), exits={0: (SECOND, BROKEN), 1: (SECOND, BROKEN)})
 
     def lose(cluster: Cluster) -> None:
@@ -188,12 +188,12 @@ def test_connections_that_broke_because_a_host_is_gone() -> None:
 
 
 @pytest.mark.parametrize("broken", [Meeting(OSError("no route")), Meeting(RuntimeError("bug"))])
-def test_a_mesh_that_breaks_loses_nothing(broken: Meeting) -> None:
+def test_a_failed_mesh_loses_no_evidence(broken: Meeting) -> None:
     result = conducted(Cluster(small(), halt={3: SECOND}), broken)
     assert (result.end.kind, result.mesh, named(result)) == ("still", None, {"node2"})
 
 
-def test_a_terminal_that_is_gone_ends_no_run() -> None:
+def test_a_closed_terminal_does_not_end_the_run() -> None:
     def broken(_: str) -> None:
         raise BrokenPipeError
 
@@ -243,7 +243,7 @@ def test_an_interrupt_while_evidence_is_taken_keeps_the_verdict() -> None:
     ],
 )
 def test_out_of_time(cut_short: bool, halt: dict[int, int], kind: str) -> None:
-    """A run that was cut short by the time of the whole examination was not too slow."""
+    """A run that was ended by the time limit of the whole examination was not too slow."""
     cluster = Cluster(small(), halt=halt)
     patient = replace(QUICK, first=9.0, floor=0.05 if halt else 9.0, gaps=1e9)
     if not halt:
@@ -265,7 +265,7 @@ def test_out_of_time(cut_short: bool, halt: dict[int, int], kind: str) -> None:
 
 @pytest.mark.parametrize("where", [SECOND, SECOND + 1])
 def test_a_stall_that_ends_is_a_hiccup(where: int) -> None:
-    """It stood for the limit, and went on between two looks."""
+    """It stalled for the limit, and went on between two samples."""
     cluster = Cluster(small(1), halt={1: where})
 
     def go_on(cluster: Cluster) -> None:
@@ -294,7 +294,7 @@ def test_a_short_stall_is_not_reported() -> None:
 
 
 def test_a_rank_that_died_while_the_stall_was_confirmed() -> None:
-    """That all stood still is then a consequence, and no pause that ended by itself."""
+    """The stall is then a consequence, not a pause that ended by itself."""
     cluster = Cluster(small(), halt={3: SECOND})
 
     def die(cluster: Cluster) -> None:
@@ -309,8 +309,8 @@ def test_a_rank_that_died_while_the_stall_was_confirmed() -> None:
 
 @pytest.mark.parametrize(("number", "since"), [(2, SECOND), (3, SECOND), (4, BANDWIDTH)])
 def test_a_host_whose_connection_died_silently(number: int, since: int) -> None:
-    """No line of it arrives any more, and the others hang in a collective: it is not waited for until the
-    lease runs out, and nobody else is blamed.
+    """No line from it arrives any more, and the others hang in a collective: the run does not wait for its
+    lease to run out, and no other host is blamed.
     """
     patient = replace(QUICK, silent=60.0)
     result = conducted(Cluster(small(number), mute={"node2": since}), patience=patient)
@@ -322,8 +322,8 @@ def test_a_host_whose_connection_died_silently(number: int, since: int) -> None:
 
 
 @pytest.mark.parametrize("goes_on", [True, False])
-def test_a_silent_host_that_answers_when_it_is_looked_at(goes_on: bool) -> None:
-    """It is not gone: what hangs is the rank that stands still, if it does."""
+def test_a_silent_host_that_answers_a_request(goes_on: bool) -> None:
+    """It is not lost: if a rank has stopped, that rank is what hangs."""
     cluster = Cluster(small(), halt={0: SECOND}, shy=frozenset({"node2"}))
 
     def go_on(cluster: Cluster) -> None:
@@ -336,21 +336,21 @@ def test_a_silent_host_that_answers_when_it_is_looked_at(goes_on: bool) -> None:
     assert named(result) == (set() if goes_on else {"node1"})
 
 
-def test_a_host_that_fell_silent_while_the_others_go_on() -> None:
+def test_a_host_falls_silent_while_the_others_go_on() -> None:
     cluster = Cluster(small(4, 8), mute={"node3": READY})
     result = conducted(cluster, patience=replace(QUICK, first=9.0))
     assert result.end.kind == "trouble"
     assert named(result) == {"node3"}
 
 
-def test_when_nothing_is_heard_of_anybody_it_is_our_own_connection() -> None:
+def test_if_no_host_answers_our_own_connection_is_the_cause() -> None:
     cluster = Cluster(small(), mute={"node1": SECOND, "node2": SECOND})
     result = conducted(cluster)
     assert result.end.kind == "interrupted"
     assert not named(result)
 
 
-def test_an_agent_that_speaks_and_answers_no_look() -> None:
+def test_an_agent_that_reports_but_does_not_answer_a_request() -> None:
     cluster = Cluster(small(), halt={1: SECOND}, deaf=frozenset({"node2"}))
     result = conducted(cluster)
     assert (result.end.kind, named(result)) == ("trouble", {"node2"})
@@ -358,7 +358,7 @@ def test_an_agent_that_speaks_and_answers_no_look() -> None:
 
 
 def test_agents_that_ended_because_they_were_left_alone() -> None:
-    """This program was stopped for longer than their lease: nobody on a host is to blame."""
+    """This program was stopped for longer than their lease: no host is to blame."""
     cluster = Cluster(small(), halt={3: SECOND})
     slept: list[bool] = []
 
@@ -442,14 +442,14 @@ def test_torch_that_is_never_imported() -> None:
 
 
 def test_ranks_that_are_never_started() -> None:
-    """No rank lives, so the agent cannot say that none moves."""
+    """No rank exists, so the agent cannot report that none moves."""
     result = conducted(Cluster(small(), unsaid={"node2": frozenset({"spawned"})}))
     assert "its ranks were not started" in result.host("node2").trouble  # type: ignore[union-attr]
     assert named(result) == {"node2"}
 
 
 def test_ranks_that_are_ready_wait_for_a_slow_import_elsewhere() -> None:
-    """Their cell stands still, and no rank of it is waited for."""
+    """Their cell stalls, but no rank of it is late."""
     plan = small(4, 8)
     assert len(plan.cells) == 2
     cluster = Cluster(plan, unsaid={"node4": frozenset({"imported", "spawned"})})
@@ -480,7 +480,7 @@ def test_a_store_that_ends() -> None:
 
 
 def test_a_rank_that_hangs_when_the_others_are_done() -> None:
-    """On their host nobody is left who could move: it does not count as a host that moves."""
+    """Their host has no other rank that could move, so it does not count as a host that moves."""
     result = conducted(Cluster(small(), halt={3: DONE}))
     assert result.end.kind == "still"
     assert result.end.seconds < 2
@@ -494,7 +494,7 @@ def test_a_rank_that_leaves_early_with_status_zero() -> None:
     assert (charge.check, charge.kind, charge.ranks) == ("smoke-crash", "left", (3,))
 
 
-def test_an_agent_that_does_not_end_delays_nothing() -> None:
+def test_an_agent_that_does_not_end_does_not_delay_the_run() -> None:
     cluster = Cluster(small(), stays=frozenset({"node2"}))
     began = time.monotonic()
     assert conducted(cluster).end.kind == "done"
@@ -569,8 +569,10 @@ def test_a_rank_s_events_are_bounded_in_number_and_size() -> None:
     assert 1 <= kept <= 40
 
 
-def test_an_agent_that_always_cries_hang_does_not_hold_the_run_beyond_its_time() -> None:
-    """Its pages move, and it says that they do not: that is never confirmed, and ends all the same."""
+def test_an_agent_that_always_reports_a_hang_does_not_prolong_the_run() -> None:
+    """Its pages move although it reports that they do not: the hang is never confirmed, and the run still
+    ends.
+    """
     cluster = Cluster(small(1), halt={0: SECOND, 1: SECOND})
 
     def lie(cluster: Cluster) -> None:
@@ -583,7 +585,7 @@ def test_an_agent_that_always_cries_hang_does_not_hold_the_run_beyond_its_time()
     assert result.end.seconds < 2.0
 
 
-def test_what_is_heard_after_the_end_makes_no_negative_times() -> None:
+def test_events_after_the_end_cause_no_negative_times() -> None:
     cluster = Cluster(small(), halt={3: SECOND})
 
     def say_more() -> None:

@@ -1,4 +1,4 @@
-"""When a run is called wrong: limits that adapt, and nothing that a slow machine alone could set off."""
+"""When a run is called faulty: limits that adapt, and no alarm that a slow machine alone could cause."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def everyone(watched: Watch, phase: str, step: int, nth: int = 0) -> list[PageLi
     return [line(rank, entry(watched, rank, phase, step, nth)) for rank in range(len(watched.ranks))]
 
 
-def test_ranks_that_move_set_nothing_off() -> None:
+def test_ranks_that_move_cause_no_alarm() -> None:
     watched = watch()
     for tick in range(200):
         show(watched, 102 + tick, everyone(watched, "train", 1 + tick % 20, tick % 8))
@@ -103,7 +103,7 @@ def test_the_limit_adapts_once_everything_was_done_before(
 
 
 @pytest.mark.parametrize(("backend", "first"), [("gloo", 15), ("nccl", 180), ("hccl", 300)])
-def test_kernels_that_compile_at_first_use_have_their_time(backend: str, first: float) -> None:
+def test_kernels_that_compile_at_first_use_are_given_time(backend: str, first: float) -> None:
     watched = watch(PATIENCE[backend])
     show(watched, 102, everyone(watched, "train", 0), quiet=first - 1, gap=0.1)
     assert watched.alarm(102) is None
@@ -111,7 +111,7 @@ def test_kernels_that_compile_at_first_use_have_their_time(backend: str, first: 
     assert watched.alarm(103) is not None
 
 
-def test_one_rank_whose_next_collective_is_new_is_enough_for_patience() -> None:
+def test_one_rank_whose_next_collective_is_new_extends_the_limit() -> None:
     watched = watch()
     entries = watched.schedules[0]
     known, new = entry(watched, 0, "train", 5), entry(watched, 0, "collectives", 0, 2)
@@ -132,7 +132,7 @@ def test_a_host_that_still_moves_keeps_its_cell_from_hanging() -> None:
     assert watched.alarm(102) is None
 
 
-def test_a_page_off_its_schedule_needs_two_looks() -> None:
+def test_a_page_off_its_schedule_needs_two_samples() -> None:
     watched = watch()
     lines = everyone(watched, "train", 5)
     at = entry(watched, 1, "train", 5)
@@ -143,7 +143,7 @@ def test_a_page_off_its_schedule_needs_two_looks() -> None:
     assert watched.alarm(102.3) == Alarm("mismatch", 0)
 
 
-def test_a_single_torn_look_is_forgotten() -> None:
+def test_a_single_torn_sample_is_forgotten() -> None:
     watched = watch()
     at = entry(watched, 1, "train", 5)
     torn = everyone(watched, "train", 5)
@@ -207,7 +207,7 @@ def test_a_slow_import_is_measured_by_the_others(imported: Sequence[float], limi
     assert set(late) <= set(list(watched.hosts)[len(imported) :])
 
 
-def test_hosts_that_are_reached_late_have_the_same_time() -> None:
+def test_hosts_that_are_reached_late_are_given_the_same_time() -> None:
     watched = watch(number=4)
     for number, host in enumerate(watched.hosts.values()):
         host.ready_at = 100.0 + 40 * number
@@ -235,7 +235,7 @@ def test_ranks_are_started_soon_after_the_import() -> None:
 
 
 def test_a_host_whose_ranks_are_all_done_moves_no_more() -> None:
-    """Its agent says that nothing stands still there; what the others do decides."""
+    """Its agent reports no stall there, so the other hosts decide."""
     watched = watch()
     show(watched, 102, everyone(watched, "train", 5), quiet=1.5)
     for rank in watched.ranks[2:]:
@@ -251,7 +251,7 @@ def test_a_host_whose_ranks_are_all_done_moves_no_more() -> None:
     ("silent", "alarmed"), [((), False), (("node2",), True), (("node2", "node3", "node4"), False)]
 )
 def test_the_last_report_of_a_silent_host_counts_for_a_moment(silent: Sequence[str], alarmed: bool) -> None:
-    """Where most of them are silent, it is rather the few that are cut off."""
+    """If most of them are silent, the few others are more likely to be cut off."""
     watched = watch(number=4)
     show(watched, 102, everyone(watched, "train", 5), quiet=1.5)
     for name in ("node2", "node3", "node4"):
@@ -264,7 +264,7 @@ def test_the_last_report_of_a_silent_host_counts_for_a_moment(silent: Sequence[s
 @pytest.mark.parametrize(
     ("quiet", "silence", "alarmed"), [(1.9, 2.0, False), (2.0, 1.9, False), (2.0, 2.0, True)]
 )
-def test_a_silent_host_is_looked_at_before_the_limit(quiet: float, silence: float, alarmed: bool) -> None:
+def test_a_silent_host_is_asked_before_the_limit(quiet: float, silence: float, alarmed: bool) -> None:
     watched = watch()
     show(watched, 102, everyone(watched, "train", 5), quiet=quiet, gap=0.5)
     watched.hosts["node2"].silence = silence
@@ -273,7 +273,7 @@ def test_a_silent_host_is_looked_at_before_the_limit(quiet: float, silence: floa
     assert alarm is None or not alarm.sure
 
 
-def test_a_silent_host_is_not_looked_at_while_torch_starts() -> None:
+def test_a_silent_host_is_not_asked_while_torch_starts() -> None:
     watched = watch()
     show(watched, 102, [PageLine(rank, (2, 1, 1, *(0,) * 8)) for rank in range(4)], quiet=9.0)
     watched.hosts["node2"].silence = 9.0
@@ -314,7 +314,7 @@ def test_ranks_that_are_ready_do_not_hang_while_another_cell_starts() -> None:
     assert watched.alarm(129.0) == Alarm("still", 1, 15.0, sure=False)
 
 
-def test_ranks_that_import_torch_themselves_have_time_for_it() -> None:
+def test_ranks_that_import_torch_themselves_are_given_time() -> None:
     """Their pages are still blank."""
     watched = watch()
     for host in watched.hosts.values():
@@ -327,7 +327,7 @@ def test_ranks_that_import_torch_themselves_have_time_for_it() -> None:
     assert watched.limit(0) == pytest.approx(60.0)
 
 
-def test_a_process_that_is_gone_is_not_stopped() -> None:
+def test_a_process_that_ended_is_not_called_stopped() -> None:
     watched = watch()
     lines = everyone(watched, "train", 5)
     lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
@@ -348,7 +348,7 @@ def test_the_phase_is_the_later_of_event_and_page() -> None:
     assert rank.phase == "train"
 
 
-def test_pages_are_believed_of_a_host_s_own_ranks_only() -> None:
+def test_pages_count_only_for_a_hosts_own_ranks() -> None:
     watched = watch()
     at = entry(watched, 0, "train", 5)
     watched.pages(watched.hosts["node2"], Pages((line(0, at), line(4000, at))), 102.0)

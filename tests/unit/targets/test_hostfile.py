@@ -140,7 +140,7 @@ def test_all_mistakes_at_once_in_the_order_of_the_file(file: Path) -> None:
     ]
 
 
-def test_a_list_of_mistakes_has_an_end(file: Path) -> None:
+def test_a_list_of_mistakes_is_bounded(file: Path) -> None:
     file.write_text("?\n" * 5000)
     found = mistakes(file)
     assert len(found) == 101
@@ -159,7 +159,7 @@ def test_a_list_of_mistakes_has_an_end(file: Path) -> None:
     ],
     ids=["empty", "comments", "binary", "utf-16", "latin-1", "large"],
 )
-def test_files_that_are_no_hostfile(file: Path, data: bytes, said: str) -> None:
+def test_files_that_are_not_a_hostfile(file: Path, data: bytes, said: str) -> None:
     file.write_bytes(data)
     assert mistakes(file) == [said]
 
@@ -173,7 +173,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def denied(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("builtins.open", denied)  # the suite may run as root, whom no mode stops
+    monkeypatch.setattr("builtins.open", denied)  # the suite may run as root, which ignores file modes
     assert mistakes(tmp_path / "x") == [": may not be read by this user (permission denied)"]
 
 
@@ -194,7 +194,7 @@ def test_ten_thousand_hosts_are_quick(file: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_bomb_of_node_sets_is_refused(file: Path) -> None:
+def test_node_sets_that_expand_without_limit_are_refused(file: Path) -> None:
     file.write_text("node[1-100000]\n" * 300)
     began = time.process_time()
     assert mistakes(file) == [":4: names more than 300,000 hosts: is it a slip?"]

@@ -1,4 +1,4 @@
-"""Targets: the inventory file, and which way of naming hosts wins."""
+"""Targets: the inventory file, and which way of naming hosts takes precedence."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def test_an_inventory_without_hosts_gives_its_defaults(write: Write) -> None:
         targets("node1", stock=path)
 
 
-def test_a_hostfile_over_an_inventory(write: Write) -> None:
+def test_a_hostfile_chooses_from_an_inventory(write: Write) -> None:
     path = write("gpu7 slots=2\nbob@node1\n", "hosts")
     found = targets(hostfile=path, stock=write(WHOLE))
     assert [(h.name, h.address, h.user, h.ranks) for h in found.hosts] == [
@@ -329,7 +329,7 @@ def test_slurm() -> None:
         targets(environ={"SLURM_JOB_NODELIST": "cn[1"})
 
 
-def test_an_inventory_with_hosts_goes_before_slurm(write: Write) -> None:
+def test_an_inventory_with_hosts_overrides_slurm(write: Write) -> None:
     assert names(targets(stock=write("hosts: a"), environ={"SLURM_JOB_NODELIST": "b"})) == ["a"]
 
 
@@ -357,7 +357,7 @@ def test_local(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_one_way_of_naming_hosts(ways: dict[str, object], said: str) -> None:
+def test_hosts_can_be_named_in_one_way_only(ways: dict[str, object], said: str) -> None:
     given_ways = {"nodesets": [], "hostfile": None, "inventory": None, "local": False, **ways}
     with pytest.raises(UsageError) as caught:
         read_targets(exclude=[], environ={}, **given_ways)  # type: ignore[arg-type]
@@ -388,7 +388,7 @@ def test_what_cannot_be_excluded(exclude: str, said: str, hint: str) -> None:
     assert (caught.value.message, caught.value.hint) == (said, hint)
 
 
-def test_a_head_that_takes_no_part_is_no_wish(write: Write) -> None:
+def test_a_head_that_takes_no_part_is_not_a_wish(write: Write) -> None:
     path = write(WHOLE)
     assert targets("gpu7", stock=path).wishes.head is None
     assert targets(stock=path, exclude=["node2"]).wishes.head is None

@@ -85,7 +85,7 @@ PARTS = st.sampled_from(["password", "token", "=", ": ", '"', "'", "\\", "://u:"
 
 
 @given(st.lists(PARTS, max_size=20).map("".join))
-def test_twice_hides_no_less_and_breaks_nothing(text: str) -> None:
+def test_redacting_twice_hides_no_less_and_keeps_line_ends(text: str) -> None:
     once = redact(text)
     assert redact(once).count("\n") == once.count("\n") == text.count("\n")
 

@@ -1,4 +1,4 @@
-"""The long trials count honestly: what is right, what is wrong, and how sure that is."""
+"""The long trials count honestly: what is right, what is wrong, and with which confidence."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def outcome(truth: Truth | None, *findings: dict[str, Any]) -> Outcome:
         (None, [found(status="warn")], (False, False, False)),
     ],
 )
-def test_a_report_is_held_against_the_truth(
+def test_a_report_is_compared_with_the_truth(
     truth: Truth | None, findings: list[dict[str, Any]], expected: tuple[bool, bool, bool]
 ) -> None:
     seen = outcome(truth, *findings)
@@ -96,7 +96,7 @@ def test_outcomes_are_kept_between_runs_and_counted_in_one_table(tmp_path: Path)
     assert "0.50 s" in line
 
 
-def test_every_fault_is_tried_and_none_has_the_name_of_another() -> None:
+def test_every_fault_is_tried_and_has_a_unique_name() -> None:
     assert set(INSIDE) == set(KINDS)
     assert not set(INSIDE) & set(OUTSIDE)
     assert len(order()) == len(set(order()))

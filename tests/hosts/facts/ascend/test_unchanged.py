@@ -1,4 +1,4 @@
-"""Nothing is changed: not even what hccn_tool itself would note when it is asked for the TLS switch."""
+"""Nothing is changed, not even the entry that hccn_tool itself writes when it reads the TLS switch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def confs(lab: Lab) -> list[str]:
     return [host.ask("cat /etc/hccn.conf; stat -c %Y /etc/hccn.conf; mount | sort").stdout for host in lab]
 
 
-def test_the_getter_that_writes_cannot(rack: Rack, examine: Examiner) -> None:
+def test_a_getter_that_writes_is_kept_from_changing_the_file(rack: Rack, examine: Examiner) -> None:
     for host in rack.lab:
         host.do(STRIP)
     before = confs(rack.lab)
@@ -33,7 +33,9 @@ def test_the_getter_that_writes_cannot(rack: Rack, examine: Examiner) -> None:
     assert confs(rack.lab) != before, "the tool does write when nothing keeps it from that"
 
 
-def test_where_it_cannot_be_kept_from_writing_it_is_not_asked(rack: Rack, examine: Examiner) -> None:
+def test_a_getter_that_could_write_is_not_run_where_it_cannot_be_confined(
+    rack: Rack, examine: Examiner
+) -> None:
     host = rack.lab["node2"]
     host.do(STRIP)
     host.program("unshare", "exit 1")

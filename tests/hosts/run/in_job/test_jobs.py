@@ -1,6 +1,6 @@
 """`--in-job` on real hosts: every rank of a job that mpirun or torchrun started ends with the same exit code.
 
-mpirun runs on a machine that is none of the job's, and starts its ranks over SSH.
+mpirun runs on a machine outside the job, and starts its ranks over SSH.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def test_mpirun_a_fault_on_one_host_ends_every_rank_alike(three: Lab) -> None:
 
 
 def test_mpirun_a_stopped_rank_is_named_on_its_host(three: Lab) -> None:
-    """Rank 3 is the second one of node2; nobody waits for it longer than was asked for."""
+    """Rank 3 is the second one of node2; the others wait for it no longer than the given time."""
     others = [rank for rank in ALL if rank != 3]
     with mpirun(three, three.hosts[:3], 2, *SHM, "--connect-timeout", "20", STOP="3") as job:
         codes = job.wait(others)
@@ -68,8 +68,8 @@ def test_mpirun_a_stopped_rank_is_named_on_its_host(three: Lab) -> None:
     assert text.count("FAIL") == 1
 
 
-def test_mpirun_the_first_rank_of_a_host_stops_after_it_came(three: Lab) -> None:
-    """Rank 2 was to run node2's programs; rank 5 is held until it is stopped."""
+def test_mpirun_the_first_rank_of_a_host_stops_after_it_joined(three: Lab) -> None:
+    """Rank 2 would run node2's programs; rank 5 is held back until rank 2 is stopped."""
     three["node3"].do("touch /run/held")
     others = [rank for rank in ALL if rank != 2]
     with mpirun(three, three.hosts[:3], 2, *SHM, "-v", HOLD="5") as job:
@@ -96,7 +96,7 @@ def test_mpirun_trains(three: Lab) -> None:
 
 @pytest.mark.long
 def test_torchrun_healthy(three: Lab) -> None:
-    """Its own store holds MASTER_PORT, which is no port in use by others."""
+    """Its own store holds MASTER_PORT, which does not count as a port in use."""
     with torchrun(three.hosts[:3], 2, "check") as job:
         codes = job.wait(ALL)
         text = plain(job.text)

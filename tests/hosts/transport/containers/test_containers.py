@@ -1,4 +1,4 @@
-"""Examinations from inside containers: who is short, what mends it, and that nothing stays behind."""
+"""Examinations from inside containers: which side lacks resources, what fixes it, and no leftovers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def commands(found: dict[str, object]) -> str:
 
 
 def test_the_lab_really_enters_other_namespaces(dock: Dock) -> None:
-    """A container differs from its host in what the examination is about."""
+    """A container differs from its host in the examined properties."""
     pod = dock.engine.run("node1", "pod1", net="pod", shm="64m", sysctls={"net.core.somaxconn": 77})
     host = dock.lab["node1"]
     look = "df -k /dev/shm | tail -1 | awk '{print $2}'; hostname; cat /proc/sys/net/core/somaxconn; ls /proc"
@@ -42,8 +42,8 @@ def test_the_lab_really_enters_other_namespaces(dock: Dock) -> None:
     assert entered.stdout == "pod1\nsaid\n"
 
 
-def test_a_container_that_is_well(dock: Dock) -> None:
-    """It shares the host's network; its engine takes its time, which makes no clock wrong."""
+def test_a_healthy_container(dock: Dock) -> None:
+    """It shares the host's network; its engine is slow, which makes no clock wrong."""
     for host in ("node1", "node2"):
         container = dock.engine.run(host, "train", shm="1g")
         dock.engine.change(container, delay=1.6 if host == "node2" else 0)
@@ -55,12 +55,12 @@ def test_a_container_that_is_well(dock: Dock) -> None:
     assert {"clock-skew", "port-unreachable", "shm-small", "data-address-duplicate"} <= passed
     for each in dock.engine.containers:
         assert not each.leftovers(before[each.name + each.host.name])
-        # PID 1 reaps nobody: what the probe starts it must wait for.
+        # PID 1 reaps no process, so the probe must wait for the processes that it starts.
         dock.lab["node1"].await_that(lambda each=each: each.zombies == 0, "reaped probe")  # type: ignore[misc]
 
 
 @pytest.mark.skipif(not Memory.possible(), reason="this machine does not let us limit memory")
-def test_the_container_is_short_and_the_host_is_not(dock: Dock) -> None:
+def test_the_container_has_too_little_and_the_host_enough(dock: Dock) -> None:
     for host in ("node1", "node2"):
         short = host == "node2"
         dock.engine.run(host, "train", shm="64m" if short else "1g", memory=200 * MB if short else None)
@@ -79,8 +79,8 @@ def test_the_container_is_short_and_the_host_is_not(dock: Dock) -> None:
     assert dock("check", BOTH, "--expect", "memory_mb_per_rank=100", *NARROW).code == 0
 
 
-def test_the_host_is_short_whoever_looks(dock: Dock) -> None:
-    """What containers share with their host is the host's, and is mended there."""
+def test_a_host_that_has_too_little_is_found_from_its_container_too(dock: Dock) -> None:
+    """What containers share with their host belongs to the host, and is fixed there."""
     host = dock.lab["node2"]
     dock.engine.run("node2", "train", shm="1g")
     somaxconn = host.ask("cat /proc/sys/net/core/somaxconn").stdout.strip()
@@ -98,7 +98,7 @@ def test_the_host_is_short_whoever_looks(dock: Dock) -> None:
     assert "of the host, seen from inside the container" in seen.text
 
 
-def test_settings_of_a_network_of_its_own_are_the_containers(dock: Dock) -> None:
+def test_a_container_has_settings_of_its_own_network(dock: Dock) -> None:
     for number in (1, 2):
         settings = {"net.core.somaxconn": 2} if number == 1 else None
         dock.engine.run(f"node{number}", f"pod{number}", net="pod", shm="1g", sysctls=settings)
@@ -124,8 +124,8 @@ def test_containers_on_the_bridge_of_each_host(dock: Dock) -> None:
     assert seen.code == 1
 
 
-def test_an_engine_that_says_no(dock: Dock) -> None:
-    """The entry is at fault, by its name, and what to type fits."""
+def test_an_engine_that_refuses(dock: Dock) -> None:
+    """The entry is named as the fault, with a suitable command to type."""
     dock.engine.run("node1", "train", shm="1g")
     paused = dock.engine.run("node2", "train", shm="1g")
     dock.engine.change(
@@ -160,8 +160,8 @@ def await_running(container: Container, word: str, seconds: float = 30) -> None:
 
 
 @pytest.mark.parametrize("who", ["doctor", "docker"])
-def test_nothing_stays_in_a_container_whoever_is_killed(who: str, dock: Dock) -> None:
-    """The engine does not end what it started when its client dies: the probe has to see to that itself."""
+def test_nothing_stays_in_a_container_whichever_process_is_killed(who: str, dock: Dock) -> None:
+    """The engine does not end its processes when its client dies, so the probe has to do so itself."""
     container = dock.engine.run("node1", "train", shm="1g")
     host = dock.lab["node1"]
     host.program("df", "exec sleep 4711")

@@ -1,4 +1,4 @@
-"""`--enter`: the examination looks from inside what the command enters, and says so."""
+"""`--enter`: the examination runs inside what the command enters, and reports this."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from doctor.judge.examine import ALWAYS
 from doctor.probe import script
 from tests.lab import Lab
 
-# As a container engine does it: a mount namespace of its own, with a small /dev/shm.
+# Like a container engine: a separate mount namespace with a small /dev/shm.
 ENTER = """unshare -m sh -c 'mount -t tmpfs -o size=64m shm /dev/shm && exec "$@"' enter"""
 
 
-def test_the_container_is_short_and_the_host_is_not(lab: Lab, tmp_path: Path) -> None:
+def test_the_container_has_too_little_and_the_host_enough(lab: Lab, tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     done = lab.doctor("check", "node[1-2]", "--enter", ENTER, "--json", str(path))
     report = json.loads(path.read_text())
@@ -30,14 +30,14 @@ def test_the_container_is_short_and_the_host_is_not(lab: Lab, tmp_path: Path) ->
     assert lab.doctor("check", "node[1-2]").returncode == 0
 
 
-def test_an_entry_that_does_not_exist_is_no_healthy_host(lab: Lab) -> None:
+def test_a_host_whose_entry_does_not_exist_is_not_healthy(lab: Lab) -> None:
     done = lab.doctor("check", "node[1-2]", "--enter", "docker exec -i nosuch")
     assert done.returncode == 1, done.stdout
     assert "host-unreachable" in done.stdout
 
 
-def test_the_controller_can_be_the_one_that_enters(lab: Lab, tmp_path: Path) -> None:
-    """As `kubectl exec -i POD --` does: no SSH, one command of this machine for each host."""
+def test_the_controller_can_run_the_entry(lab: Lab, tmp_path: Path) -> None:
+    """Like `kubectl exec -i POD --`: no SSH, one command of this machine for each host."""
     inventory = tmp_path / "inventory.yaml"
     pids = {host.name: host.pid for host in lab.hosts[:2]}
     lines = [
@@ -50,10 +50,10 @@ def test_the_controller_can_be_the_one_that_enters(lab: Lab, tmp_path: Path) -> 
     assert "2 hosts: 2 healthy" in done.stdout
 
 
-def test_an_entry_without_a_session_of_its_own_harms_nobody(lab: Lab) -> None:
-    """nsenter keeps the session of outside: inside it has no number, like that of the host's init.
+def test_an_entry_without_its_own_session_ends_no_other_process(lab: Lab) -> None:
+    """nsenter keeps the outer session: inside it has no id, like that of the host's init.
 
-    The probe's stdin ends at once, and so it ends itself, all that it started, and nothing else.
+    The probe's stdin ends at once, so it ends itself and all that it started, and nothing else.
     """
     host = lab["node1"]
     text = script(ALWAYS, Ask("node1"), "0123456789abcdef").stdin
@@ -63,8 +63,8 @@ def test_an_entry_without_a_session_of_its_own_harms_nobody(lab: Lab) -> None:
     assert lab.ssh("node1", "true").returncode == 0
 
 
-def test_data_addresses_need_not_be_those_of_ssh(make_lab: object, tmp_path: Path) -> None:
-    """Ranks of this job use a second network; a firewall there is found, one on SSH's network is no fault."""
+def test_data_addresses_may_differ_from_those_of_ssh(make_lab: object, tmp_path: Path) -> None:
+    """Ranks of this job use a second network; a firewall there is found, one on SSH's is not a fault."""
     assert callable(make_lab)
     lab: Lab = make_lab(3, data=True)
     inventory = tmp_path / "inventory.yaml"

@@ -27,7 +27,7 @@ def script(options: str = "", nodes: int = 4, where: str = "") -> str:
 
 
 def firewall(host: Host) -> None:
-    """Slurm gets through, and a rendezvous does not."""
+    """A firewall that passes Slurm but not a rendezvous."""
     host.nft(
         f"""table inet closed {{ chain in {{ type filter hook input priority 0; policy accept;
         iif eth0 tcp dport != {{ 22, {DAEMON} }} ct state new drop; }}
@@ -47,7 +47,7 @@ def test_a_healthy_allocation_trains(slurm: Slurm) -> None:
     assert "Smoke  8 ranks (4 hosts × 2), gloo" in job.output
 
 
-def test_three_faults_at_once_are_told_apart_and_nothing_trains(slurm: Slurm) -> None:
+def test_three_faults_at_once_are_distinguished_and_nothing_trains(slurm: Slurm) -> None:
     firewall(slurm.lab["node2"])
     slurm.lab["node3"].shm("16m")
     slurm.stop_node(slurm.lab["node4"])
@@ -60,8 +60,8 @@ def test_three_faults_at_once_are_told_apart_and_nothing_trains(slurm: Slurm) ->
     assert "FAIL  node2  firewall-blocks" in job.output
 
 
-def test_a_rank_that_hangs_keeps_the_job_from_training_unless_three_hosts_will_do(slurm: Slurm) -> None:
-    """Both decisions are of the same run."""
+def test_a_hanging_rank_stops_the_job_unless_three_hosts_suffice(slurm: Slurm) -> None:
+    """Both decisions use the same run."""
     job = submit(
         slurm,
         script(f"{HANGS} --need-hosts 3 --save $JOB/run --healthy-hosts $JOB/healthy", 3, "-w $JOB/healthy"),
@@ -75,7 +75,9 @@ def test_a_rank_that_hangs_keeps_the_job_from_training_unless_three_hosts_will_d
 @pytest.mark.long
 @pytest.mark.parametrize("fault", ["firewall", "shm", "slurmd", "power", "hang"])
 @pytest.mark.parametrize("need", [None, 3])
-def test_one_fault(fault: str, need: int | None, slurm: Slurm) -> None:
+def test_one_fault_is_found_and_decides_whether_the_job_trains(
+    fault: str, need: int | None, slurm: Slurm
+) -> None:
     host = slurm.lab["node3"]
     if fault == "firewall":
         firewall(host)

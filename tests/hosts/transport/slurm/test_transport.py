@@ -25,7 +25,7 @@ def report(job: Job) -> dict[str, Any]:
 
 
 def check(*arguments: str) -> str:
-    """As a script's line; the exit code is in the file `code`."""
+    """The command as a line of a script; the exit code goes to the file `code`."""
     words = shlex.join(["doctor", "check", *arguments])
     return f"{words} --json $JOB/report --save $JOB/recording; echo $? >$JOB/code\n"
 
@@ -40,7 +40,7 @@ def faults(found: dict[str, Any]) -> dict[str, list[str]]:
     return {each["check"]: each["hosts"] for each in found["findings"] if each["status"] in ("fail", "crash")}
 
 
-def test_every_node_answers_for_itself_and_nothing_is_left(slurm: Slurm) -> None:
+def test_every_node_answers_once_and_nothing_is_left(slurm: Slurm) -> None:
     before = {host.name: host.snapshot() for host in slurm.lab}
     options = ("--ntasks-per-node=2", "--cpus-per-task=2", "--export=ALL,SLURM_CPU_BIND=map_cpu:77")
     job = submit(slurm, check(), *options)
@@ -71,7 +71,7 @@ def test_a_dead_slurmd_takes_out_its_host_only(slurm: Slurm) -> None:
 
 
 def test_what_slurm_says_of_a_node_is_the_reason(slurm: Slurm) -> None:
-    """It is not even tried there."""
+    """Such a node is not even tried."""
     down = "scontrol update nodename=node3 state=down reason='bad fan'\n"
     job = submit(slurm, down + check(), "--no-kill")
     found = report(job)
@@ -80,7 +80,7 @@ def test_what_slurm_says_of_a_node_is_the_reason(slurm: Slurm) -> None:
     assert "bad fan" in unreachable(found)["summary"]
 
 
-def test_an_allocation_that_is_gone_is_nobodys_fault(slurm: Slurm) -> None:
+def test_an_ended_allocation_blames_no_host(slurm: Slurm) -> None:
     job = submit(slurm, "export SLURM_JOB_ID=999999\n" + check())
     found = report(job)
     assert job.file("code") == "1\n"
@@ -90,7 +90,7 @@ def test_an_allocation_that_is_gone_is_nobodys_fault(slurm: Slurm) -> None:
 
 @pytest.fixture
 def allocation(tmp_path: Path) -> dict[str, str]:
-    """An environment as in a job, with an srun that nobody is to call."""
+    """An environment as in a job, with an srun that must not be called."""
     srun = tmp_path / "srun"
     srun.write_text(f"#!/bin/sh\n: >{tmp_path}/called\nexit 1\n")
     srun.chmod(0o755)
@@ -110,7 +110,7 @@ def allocation(tmp_path: Path) -> dict[str, str]:
         (("cn01",), {"PATH": "/nonexistent"}, ["there is no srun on the PATH", "--transport ssh"]),
     ],
 )
-def test_where_srun_leads_nowhere(
+def test_srun_is_refused_where_it_cannot_work(
     arguments: tuple[str, ...],
     change: dict[str, str],
     words: list[str],
@@ -124,7 +124,7 @@ def test_where_srun_leads_nowhere(
     assert not (tmp_path / "called").exists()
 
 
-def test_somebody_who_names_a_way_by_ssh_gets_it(allocation: dict[str, str], tmp_path: Path) -> None:
+def test_an_ssh_option_selects_ssh_inside_an_allocation(allocation: dict[str, str], tmp_path: Path) -> None:
     ran = doctor("check", "--user", "me", "--connect-timeout", "0.5", "--json", "-", env=allocation)
     assert json.loads(ran.stdout)["run"]["transport"] == "ssh"
     assert not (tmp_path / "called").exists()

@@ -1,4 +1,4 @@
-"""Hosts that cannot be asked, or not to the end: each way of failing alone, with the real sshd."""
+"""Hosts that cannot be examined, or only in part: each failure alone, with the real sshd."""
 
 from __future__ import annotations
 
@@ -73,24 +73,24 @@ def test_found(name: str, examine: Examiner) -> None:
 
 
 @pytest.mark.parametrize("name", ["switched off", "sshd killed"])
-def test_the_others_connect_without_it(name: str, examine: Examiner) -> None:
+def test_the_other_hosts_connect_without_the_faulty_one(name: str, examine: Examiner) -> None:
     fault = FAULTS[name]
     prove(Fault(fault.check, fault.inject, says=fault.says, args=(), user="trainee"), name, examine)
 
 
-def test_a_shell_that_greets_is_fine(lab: Lab, examine: Examiner) -> None:
+def test_a_shell_that_prints_a_greeting_is_healthy(lab: Lab, examine: Examiner) -> None:
     lab["node2"].shell("garbage")
     assert_healthy(examine())
 
 
-def test_a_dead_host_does_not_hide_behind_a_choice_of_checks(lab: Lab, examine: Examiner) -> None:
+def test_a_dead_host_is_reported_whatever_checks_are_selected(lab: Lab, examine: Examiner) -> None:
     lab["node3"].kill_sshd()
     outcome = examine("--only", "shm-small")
     assert outcome.code == 1
     assert outcome.hosts("unexamined") == {"node3"}
 
 
-def test_a_name_that_nobody_knows(examine: Examiner) -> None:
+def test_a_name_that_cannot_be_resolved(examine: Examiner) -> None:
     outcome = examine(*ALONE, hosts="node[1-4] nosuch")
     (found,) = assert_only(outcome, "host-unreachable", ["nosuch"])
     assert "name cannot be resolved" in found["summary"]
@@ -98,7 +98,7 @@ def test_a_name_that_nobody_knows(examine: Examiner) -> None:
 
 @pytest.fixture
 def forgotten(lab: Lab) -> Iterator[Host]:
-    """A host that the controller has never met."""
+    """A host that is missing from the controller's known_hosts."""
     known = lab.known_hosts.read_text()
     host = victim(lab, "any", "unknown key")
     lab.known_hosts.write_text("".join(x for x in known.splitlines(True) if not x.startswith(host.name)))
@@ -134,7 +134,7 @@ def test_when_all_fail_alike_no_host_is_blamed(lab: Lab, examine: Examiner) -> N
     assert_consistent(outcome)
 
 
-def test_three_of_four_are_three_faults_of_one_kind(lab: Lab, examine: Examiner) -> None:
+def test_three_unreachable_hosts_of_four_are_one_finding(lab: Lab, examine: Examiner) -> None:
     for name in ("node1", "node2", "node4"):
         lab[name].kill_sshd()
     outcome = examine(*ALONE)
@@ -144,7 +144,7 @@ def test_three_of_four_are_three_faults_of_one_kind(lab: Lab, examine: Examiner)
     assert (outcome.code, outcome.hosts("healthy")) == (1, {"node3"})
 
 
-# The answer began and did not end. What is missing was not looked at, and among it what must be known.
+# The answer began and did not end. The missing facts were not examined, among them essential ones.
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_three_of_four_are_three_faults_of_one_kind(lab: Lab, examine: Examiner)
         ("stall", HASTY, "the host did not finish answering in time"),
     ],
 )
-def test_an_answer_that_ends_half_way(
+def test_an_answer_that_is_cut_off(
     kind: str, args: tuple[str, ...], why: str, lab: Lab, examine: Examiner
 ) -> None:
     host = victim(lab, "any", kind)

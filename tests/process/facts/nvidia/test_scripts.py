@@ -1,4 +1,4 @@
-"""The scripts that ask of NVIDIA GPUs and InfiniBand ports, run by the shells of this machine."""
+"""The scripts that read NVIDIA GPUs and InfiniBand ports, run by the shells of this machine."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_nvidia_smi_is_not_started_without_its_driver(fact: Fact[Any], host: Fak
     assert "driver is not loaded" in done.stderr
 
 
-def test_what_the_scripts_ask(host: FakeHost) -> None:
+def test_the_scripts_read_every_fact(host: FakeHost) -> None:
     loaded(host)
     assert host.know(GPUS).listed == (Gpu(0, "GPU-a", "", "", 5),)
     assert host.know(GPU_PROCESSES) == (GpuProcess("GPU-a", 7, 1, "x"),)
@@ -108,7 +108,7 @@ def test_what_the_scripts_ask(host: FakeHost) -> None:
     assert host.know(GPU_TOPOLOGY) == {(0, 1): "NV4"}
 
 
-def test_fields_that_a_driver_does_not_know_are_left_out(host: FakeHost) -> None:
+def test_fields_unknown_to_a_driver_are_left_out(host: FakeHost) -> None:
     loaded(host)
     assert host.know(GPU_HEALTH) == {0: NvidiaHealth(mig=True, fabric="Completed")}
     assert len(host.called) == 3
@@ -119,7 +119,7 @@ def test_fields_that_a_driver_does_not_know_are_left_out(host: FakeHost) -> None
     )
 
 
-def test_a_refusal_that_names_no_field_of_ours_ends_the_asking(host: FakeHost) -> None:
+def test_a_refusal_that_names_no_field_of_ours_ends_the_query(host: FakeHost) -> None:
     loaded(host)
     host.tool("nvidia-smi", '#!/bin/sh\necho "$*" >>LOG\necho \'Field "*" is not a valid field to query.\'')
     with pytest.raises(NotUnderstood, match="not a valid field"):

@@ -60,7 +60,7 @@ print(json.dumps({
 
 
 def test_a_new_launcher_is_one_file_and_one_row(tmp_path: Path) -> None:
-    """The one that the guide shows, in a copy."""
+    """The launcher of the guide is added to a copy of the tree."""
     shutil.copytree(PACKAGE, tmp_path / "doctor", ignore=shutil.ignore_patterns("__pycache__"))
     folder = tmp_path / TABLE.relative_to(PACKAGE.parent)
     (row,) = re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(), re.MULTILINE | re.DOTALL)

@@ -49,8 +49,8 @@ def lines(text: str) -> list[ShellCommand]:
         "torchrun cost$ $",
     ],
 )
-def test_words_are_those_that_bash_gives(text: str) -> None:
-    """The script is run here, with a torchrun that prints its words and does nothing else."""
+def test_words_are_those_that_bash_produces(text: str) -> None:
+    """The script runs here, with a torchrun that only prints its words."""
     if not shutil.which("bash"):
         pytest.skip("needs bash")
     fake = "exec 5>&1; torchrun() { printf '%s\\0' \"$@\" >&5; printf '\\1\\0' >&5; }\n"

@@ -1,4 +1,4 @@
-"""Ranks on one machine find each other by `--in-job`, and none of them waits for ever."""
+"""Ranks on one machine find each other with `--in-job`, and none of them waits for ever."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check(ranks: Ranks, *more: str) -> list[str]:
 
 
 def absent(ranks: Ranks) -> dict[str, Any]:
-    """The one finding, which is of a rank that is not there."""
+    """The only finding, which is about a missing rank."""
     report = json.loads(ranks.report.read_bytes())
     assert [found["check"] for found in report["findings"]] == ["host-unreachable"]
     found: dict[str, Any] = report["findings"][0]
@@ -58,7 +58,7 @@ def test_healthy_ranks_end_alike_and_only_the_first_one_prints(make_ranks: Calla
     assert report["plan"]["master_port"]["value"] == ranks.port
 
 
-def test_a_rank_that_is_stopped_before_it_comes_is_named(make_ranks: Callable[[int], Ranks]) -> None:
+def test_a_rank_that_is_stopped_before_it_joins_is_named(make_ranks: Callable[[int], Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start_other(2, ["sleep", "600"])
     stopped = ranks.started[2].pid
@@ -73,7 +73,7 @@ def test_a_rank_that_is_stopped_before_it_comes_is_named(make_ranks: Callable[[i
     assert ends[1][1:] == ("", "")
 
 
-def test_a_rank_that_is_stopped_after_it_came_is_named(make_ranks: Callable[[int], Ranks]) -> None:
+def test_a_rank_that_is_stopped_after_it_joined_is_named(make_ranks: Callable[[int], Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start(0, 1, argv=check(ranks, "-v"))
     ranks.await_joined(1)
@@ -86,7 +86,7 @@ def test_a_rank_that_is_stopped_after_it_came_is_named(make_ranks: Callable[[int
     assert ranks.ends(1)[1][0] == 1, "it wakes to the same verdict, or to a rank 0 that is gone"
 
 
-def test_a_rank_that_dies_after_it_came_is_named(make_ranks: Callable[[int], Ranks]) -> None:
+def test_a_rank_that_dies_after_it_joined_is_named(make_ranks: Callable[[int], Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start(0, 1, argv=check(ranks, "-v"))
     ranks.await_joined(1)
@@ -98,7 +98,7 @@ def test_a_rank_that_dies_after_it_came_is_named(make_ranks: Callable[[int], Ran
     assert absent(ranks)["summary"] == f"rank 1 (pid {ranks.started[1].pid}) is no longer there"
 
 
-def test_without_rank_0_nobody_waits_for_ever(make_ranks: Callable[[int], Ranks]) -> None:
+def test_without_rank_0_no_rank_waits_for_ever(make_ranks: Callable[[int], Ranks]) -> None:
     ranks = make_ranks(2)
     ranks.start(1, argv=check(ranks, "--connect-timeout", "2"))
     code, out, err = ranks.ends(1)[1]
@@ -106,7 +106,7 @@ def test_without_rank_0_nobody_waits_for_ever(make_ranks: Callable[[int], Ranks]
     assert "rank 1: rank 0 was not found at localhost within 2 s: nobody listens there." in err
 
 
-def test_when_rank_0_dies_the_others_say_so(make_ranks: Callable[[int], Ranks]) -> None:
+def test_when_rank_0_dies_the_others_report_it(make_ranks: Callable[[int], Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start(0, 1, argv=check(ranks, "-v"))
     ranks.await_joined(1)
@@ -117,7 +117,7 @@ def test_when_rank_0_dies_the_others_say_so(make_ranks: Callable[[int], Ranks]) 
     assert f"pid {ranks.started[0].pid}" in err
 
 
-def test_when_rank_0_is_stopped_the_others_say_so(make_ranks: Callable[[int], Ranks]) -> None:
+def test_when_rank_0_is_stopped_the_others_report_it(make_ranks: Callable[[int], Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start(0, 1, argv=check(ranks, "-v"))
     ranks.await_joined(1)
@@ -127,8 +127,8 @@ def test_when_rank_0_is_stopped_the_others_say_so(make_ranks: Callable[[int], Ra
     assert f"pid {ranks.started[0].pid}): it is stopped." in err
 
 
-def test_ports_of_strangers_are_passed_over(make_ranks: Callable[[int], Ranks]) -> None:
-    """One that says nothing we know, and somebody who knocks at ours without the job's token."""
+def test_ports_of_other_programs_are_skipped(make_ranks: Callable[[int], Ranks]) -> None:
+    """One program answers with nothing known, and another connects to our port without the job's token."""
     ranks = make_ranks(3)
     first, second, *_ = read_job_rank(ranks.environment(1)).ports
     with socket.create_server(("", first)) as foreign:
@@ -172,7 +172,7 @@ def test_a_mistake_of_the_command_line_ends_all_ranks_alike(make_ranks: Callable
         ),
     ],
 )
-def test_what_names_hosts_cannot_be_combined_with_it(
+def test_in_job_cannot_be_combined_with_named_hosts(
     argv: list[str], says: str, make_ranks: Callable[[int], Ranks]
 ) -> None:
     ranks = make_ranks(2)

@@ -12,7 +12,7 @@ from tests.support.injob import RANK, TORCHRUN, free_port
 
 
 def test_torchrun_on_one_machine(tmp_path: Path) -> None:
-    """The port that torchrun's own store holds is not reported; no rank is killed before its own verdict."""
+    """The port of torchrun's own store is not reported, and no rank is killed before its own verdict."""
     port = free_port()
     report = tmp_path / "report.json"
     check = ["check", "--exam", "host", "--only", "port-in-use,shm-*", "--json", str(report), "--in-job"]

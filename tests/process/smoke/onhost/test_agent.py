@@ -1,4 +1,4 @@
-"""The smoke agent for real, on this machine: what it says of ranks that do as they are told."""
+"""The real smoke agent on this machine: what it reports about ranks that a test controls."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def agent(tmp_path: Path) -> Iterator[Open]:
 
 
 def test_a_whole_run_with_torch(agent: Open) -> None:
-    """Its store, its pipes, its order of answers."""
+    """The store, the pipes and the order of answers of a whole run."""
     meet = (
         "import torch.distributed as dist\n"
         "where = json.loads(os.read(go, 4096))\n"
@@ -88,7 +88,7 @@ def test_how_a_rank_ends(agent: Open, act: str, code: int | None, number: int | 
     assert [row["rank"] for row in looked["ranks"]] == [11]
 
 
-def test_pages_say_where_ranks_are(agent: Open) -> None:
+def test_pages_show_where_ranks_are(agent: Open) -> None:
     run = agent()
     run.start(1, JOINING)
     pid = run.spawned()["10"]
@@ -99,7 +99,7 @@ def test_pages_say_where_ranks_are(agent: Open) -> None:
     moving = run.page(lambda row: row["page"][2] == 5 and row["page"][0] > 20)
     assert moving["ranks"][0]["page"][1] == pid
     assert moving["ranks"][0]["page"][5:10] == [1, 1, 1, 1, 4]
-    assert moving["gap"] < 0.5  # that of the phase before does not count
+    assert moving["gap"] < 0.5  # the gap of the previous phase does not count
     assert moving["ranks"][0]["disturbed"] is None
 
 
@@ -120,7 +120,7 @@ def _pages_in(run: Agent, seconds: float) -> int:
     return len(run.said("pages")) - before
 
 
-def test_a_stopped_rank_is_noticed_and_one_that_goes_on(agent: Open) -> None:
+def test_stopping_and_continuing_a_rank_is_noticed(agent: Open) -> None:
     run = agent()
     run.start(1, JOINING)
     pid = run.spawned()["10"]
@@ -145,7 +145,7 @@ def test_a_short_stop_is_not_reported(agent: Open) -> None:
     assert {row["state"] for said in run.said("pages") for row in said["ranks"]} <= {"S", "R", ""}
 
 
-def test_a_fault_on_purpose_is_timed(agent: Open) -> None:
+def test_an_injected_fault_is_timed(agent: Open) -> None:
     run = agent()
     run.start(1, "page.disturb(); time.sleep(600)")
     said = run.page(lambda row: row["disturbed"] is not None and row["disturbed"] > 0.5)
@@ -209,7 +209,7 @@ def _cpu(pid: int) -> float:
     return times.user + times.system
 
 
-def test_events_that_are_none_are_dropped(agent: Open) -> None:
+def test_lines_that_are_not_events_are_dropped(agent: Open) -> None:
     act = (
         """for line in (b"no json", b"[1]", b"\\xff\\xfe", b'{"ev": "half', b"{}{}", b"", b"[" * 99999):\n"""
         """    os.write(events, line + b"\\n")\n"""
@@ -232,7 +232,7 @@ def test_all_events_of_a_rank_come_before_its_exit(agent: Open) -> None:
 
 
 def test_through_a_transport() -> None:
-    """Closing it ends the run, which ends with its last line."""
+    """Closing the session ends the run, which ends with its last line."""
     transport = LocalTransport()
     session = transport.open({"here": smoke_script(sys.executable)})
     heard = []
@@ -250,7 +250,7 @@ def test_through_a_transport() -> None:
 
 
 @pytest.mark.parametrize("started", [False, True])
-def test_lines_that_are_no_commands_are_ignored(agent: Open, started: bool) -> None:
+def test_lines_that_are_not_commands_are_ignored(agent: Open, started: bool) -> None:
     run = agent()
     if started:
         run.start()
@@ -265,7 +265,7 @@ def test_lines_that_are_no_commands_are_ignored(agent: Open, started: bool) -> N
     run.until("pages", lambda said: said["id"] == 3)
 
 
-def test_an_agent_without_cpu_sees_no_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_that_gets_no_cpu_does_not_count_the_time_as_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 0.02, 5.0, 5.02, 9.0])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
     still = Stillness()
@@ -277,7 +277,7 @@ def test_an_agent_without_cpu_sees_no_hang(monkeypatch: pytest.MonkeyPatch) -> N
     assert (round(still.gap, 3), round(still.quiet, 3)) == (0.14, MOST)
 
 
-def test_a_gap_is_of_one_phase_and_of_the_living() -> None:
+def test_a_gap_belongs_to_one_phase_and_to_living_ranks() -> None:
     still = Stillness()
     first, later = (5, False), (5, True)  # the first step of the training, and those after it
     for phase, gap in ((first, 0.0), (first, 0.1), (later, 0.0), (later, 0.1)):

@@ -1,4 +1,4 @@
-"""However a smoke agent ends, and in whatever phase, nothing of its run is left."""
+"""However and in whatever phase a smoke agent ends, nothing of its run is left."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _stopped(run: Agent) -> None:
 
 
 def _with_families(run: Agent) -> None:
-    """Ranks that have started processes of their own, in sessions of their own."""
+    """Ranks that have started processes in new sessions."""
     run.start(2, "subprocess.Popen(['sleep', '600'], start_new_session=True); say(ev='two'); time.sleep(600)")
     run.event("two")
     run.event("two")
@@ -94,7 +94,7 @@ def test_nothing_is_left(agent: Open, end: Callable[[Agent], None], phase: Calla
 
 
 @pytest.mark.parametrize("end", [_stop, _signal(signal.SIGTERM)])
-def test_families_of_ranks_end_with_them(agent: Open, end: Callable[[Agent], None]) -> None:
+def test_children_of_ranks_end_with_them(agent: Open, end: Callable[[Agent], None]) -> None:
     run = _in_phase(agent, _with_families)
     assert sum(line.startswith("sleep ") for line in run.pids().values()) == 2
     end(run)
@@ -103,7 +103,7 @@ def test_families_of_ranks_end_with_them(agent: Open, end: Callable[[Agent], Non
 
 @pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_signal_ends_it_in_order(agent: Open, phase: Callable[[Agent], None], number: int) -> None:
+def test_a_signal_ends_an_agent_in_order(agent: Open, phase: Callable[[Agent], None], number: int) -> None:
     run = _in_phase(agent, phase)
     os.kill(run.agent_pid(), number)
     run.until("bye", seconds=5)
@@ -111,7 +111,7 @@ def test_a_signal_ends_it_in_order(agent: Open, phase: Callable[[Agent], None], 
 
 
 @pytest.mark.parametrize("phase", PHASES[1:])
-def test_silence_ends_it_when_its_lease_runs_out(agent: Open, phase: Callable[[Agent], None]) -> None:
+def test_silence_ends_an_agent_when_its_lease_runs_out(agent: Open, phase: Callable[[Agent], None]) -> None:
     run = agent(torch=SLOW_TORCH) if phase is _importing else agent()
     run.lease = 1.5
     phase(run)
@@ -120,7 +120,7 @@ def test_silence_ends_it_when_its_lease_runs_out(agent: Open, phase: Callable[[A
     assert run.gone_within(2)
 
 
-def test_the_lease(agent: Open) -> None:
+def test_an_agent_ends_when_its_lease_is_not_renewed(agent: Open) -> None:
     run = agent()
     run.lease = 1.0
     run.start(2)
@@ -136,10 +136,10 @@ def test_the_lease(agent: Open) -> None:
     assert run.gone_within(2)
 
 
-def test_a_controller_that_does_not_listen_holds_nothing_up(
+def test_a_controller_that_does_not_read_delays_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent goes on watching its lease beside a full pipe."""
+    """The agent goes on watching its lease although a pipe is full."""
     run = Agent(tmp_path)
     try:
         script = smoke_script(sys.executable, {"rank": RANK})
@@ -189,12 +189,12 @@ def test_an_interpreter_behind_a_wrapper_ends_too(agent: Open, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("state", "why"), [("D", "it is in uninterruptible sleep"), ("", "its state is unknown")]
 )
-def test_what_cannot_be_killed_is_named(
+def test_a_process_that_cannot_be_killed_is_named(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, state: str, why: str
 ) -> None:
     monkeypatch.setattr(program, "end_children", lambda _: [(123, state)])
     program.SmokeAgent(b"", 0).end()
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0  # an agent that does not serve ends nobody
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0  # an agent that does not serve ends no process
     assert capfd.readouterr().out.splitlines() == [
         f'{{"say":"trouble","text":"process 123 cannot be killed ({why})"}}',
         '{"say":"bye"}',

@@ -1,4 +1,4 @@
-"""How a smoke agent starts its ranks, and what it says when it cannot."""
+"""How a smoke agent starts its ranks, and what it reports when it cannot."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_rank_holds_only_its_own_pipes(agent: Open) -> None:
 
 
 def test_when_threads_run_each_rank_gets_its_own_interpreter(agent: Open) -> None:
-    """A child that is forked beside a thread may wait for a lock for ever."""
+    """A child that is forked while threads run may wait for a lock for ever."""
     torch = "import threading, time; __version__ = '1'\n"
     torch += "threading.Thread(target=time.sleep, args=(600,)).start()"
     run = agent(torch=torch)
@@ -98,7 +98,7 @@ def test_a_store_that_ends_is_reported(agent: Open) -> None:
         {"env": 7},
     ],
 )
-def test_a_start_that_makes_no_sense(agent: Open, wrong: dict[str, Any]) -> None:
+def test_an_invalid_start_command_is_refused(agent: Open, wrong: dict[str, Any]) -> None:
     run = agent()
     run.start(told=wrong)
     assert "did not understand" in run.until("trouble")["text"]
@@ -164,19 +164,19 @@ def test_no_torch(agent: Open) -> None:
     )
 
 
-def test_no_such_interpreter(agent: Open) -> None:
+def test_an_interpreter_that_does_not_exist(agent: Open) -> None:
     run = agent()
     run.start(python="/opt/nowhere/python")
     assert "cannot start /opt/nowhere/python: " in run.until("trouble")["text"]
 
 
-def test_what_runs_on_torch_cannot_be_imported(agent: Open) -> None:
+def test_the_module_of_a_rank_cannot_be_imported(agent: Open) -> None:
     run = agent(modules={"rank": "import torch.no_such_thing"})
     run.start()
     assert "cannot import what runs on torch 9.9 and Python 3" in run.until("trouble")["text"]
 
 
-def test_sitecustomize_that_ends_it(agent: Open) -> None:
+def test_a_sitecustomize_that_ends_the_interpreter(agent: Open) -> None:
     run = agent()
     (run.modules / "sitecustomize.py").write_text(
         "import os; os.write(2, b'licence expired\\n'); os._exit(9)"

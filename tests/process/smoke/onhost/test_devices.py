@@ -1,4 +1,4 @@
-"""The devices of ranks. nccl and hccl are tried against stand-ins that have the names of the real modules."""
+"""The devices of ranks. nccl and hccl are tested with stand-ins that have the names of the real modules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from doctor.smoke.onhost.devices import Cuda, Device, NpuDevice, device_of
 
 
 class Api:
-    """What torch.cuda and torch_npu.npu have in common; remembers what it was asked."""
+    """The common part of torch.cuda and torch_npu.npu; remembers its calls."""
 
     def __init__(self, product: str) -> None:
         self.asked: list[tuple[str, Any]] = []
@@ -76,7 +76,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
         ("hccl", 1, 6, NpuDevice, 6),
     ],
 )
-def test_a_rank_gets_the_device_it_was_given_else_that_of_its_place(
+def test_a_rank_uses_the_device_it_was_given_or_that_of_its_place(
     backend: str, local: int, number: int | None, kind: type[Device], expected: int
 ) -> None:
     device = device_of(backend, local, number)
@@ -195,7 +195,7 @@ def test_no_backend_leaves_files_behind() -> None:
 
 
 @pytest.mark.usefixtures("api")
-def test_what_people_set_for_nccl_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_that_are_set_for_nccl_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     port = int(Cuda(0).environment(60)["NCCL_RAS_ADDR"].rpartition(":")[2])
     assert port != evidence.RAS_PORT, "that port may be another job's"
     monkeypatch.setenv("NCCL_DEBUG", "INFO")
@@ -240,7 +240,7 @@ def test_the_recorder_says_how_far_each_group_got(form: Any) -> None:
     ]
 
 
-def test_the_recorder_of_this_torch_is_understood(tmp_path: Any) -> None:
+def test_the_record_of_this_torch_is_understood(tmp_path: Any) -> None:
     store = FileStore(str(tmp_path / "store"), 1)
     torch.distributed.init_process_group(store=store, rank=0, world_size=1, **Device().init_kwargs(20))
     try:
@@ -321,7 +321,7 @@ STATUS = (
 )
 
 
-def test_nccl_is_asked_for_its_status() -> None:
+def test_the_status_of_nccl_is_read_from_its_server() -> None:
     server = Ras(b"OK\n", STATUS)
     try:
         said = evidence.ras(server.address)
@@ -336,7 +336,7 @@ def test_nccl_is_asked_for_its_status() -> None:
     ]
 
 
-def test_no_server() -> None:
+def test_a_server_that_does_not_listen() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = ("127.0.0.1", int(listener.getsockname()[1]))
     assert evidence.ras(address, limit=1) == ""
@@ -354,7 +354,7 @@ def test_a_server_that_never_ends_is_left_after_the_limit_with_its_answer_so_far
     assert took < 15
 
 
-def test_a_flood_is_cut() -> None:
+def test_a_flood_of_output_is_cut() -> None:
     server = Ras(*[b"\x1b[31m" + b"x" * 100_000 + b"\n"] * 50)
     try:
         said = evidence.ras(server.address, limit=3)
@@ -375,7 +375,7 @@ def test_a_flood_is_cut() -> None:
         ("nonsense", ("localhost", 28028)),
     ],
 )
-def test_where_nccl_answers(
+def test_the_address_where_nccl_answers(
     monkeypatch: pytest.MonkeyPatch, text: str | None, expected: tuple[str, int]
 ) -> None:
     monkeypatch.delenv("NCCL_RAS_ADDR", raising=False)

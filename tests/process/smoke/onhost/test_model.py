@@ -1,4 +1,4 @@
-"""The model and the training of the smoke run in this process: a world of one, and a cut over threads."""
+"""The model and the training of the smoke run in this process: a world of one, and a split over threads."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from doctor.smoke.onhost.train import Trainer
 
 @pytest.fixture(autouse=True)
 def one_thread() -> None:
-    """As in a rank; torch's threads wait for each other where there are fewer cores than ranks."""
+    """Use one thread, as a rank does; torch's threads wait for each other if there are fewer cores than
+    ranks.
+    """
     torch.set_num_threads(1)
 
 
 class Alone:
-    """A trainer of a world of one, and what it said."""
+    """A trainer of a world of one, and its events."""
 
     def __init__(self, kind: type[Trainer] = Trainer, steps: int = 30) -> None:
         self.said: list[dict[str, Any]] = []
@@ -62,7 +64,7 @@ def test_the_training_draws_nothing_from_the_libraries() -> None:
 @pytest.mark.parametrize(
     ("rate", "least", "most"), [(None, 0.8, 1.1), (0.0, -0.2, 0.2), (1.0, -math.inf, 0.5)]
 )
-def test_the_loss_falls_only_where_something_is_learnt(rate: float | None, least: float, most: float) -> None:
+def test_the_loss_falls_only_if_the_model_learns(rate: float | None, least: float, most: float) -> None:
     alone = Alone()
     if rate is not None:
         alone.trainer.rate = lambda step: rate  # type: ignore[method-assign] # noqa: ARG005
@@ -86,7 +88,7 @@ def test_a_value_that_is_not_finite_is_reported_before_it_spreads(bad: float) ->
     assert (second["finite"], second["loss"]) == (False, None)
 
 
-def test_only_what_is_hidden_is_asked_for_and_it_cannot_be_seen() -> None:
+def test_only_hidden_tokens_are_predicted_and_they_cannot_be_seen() -> None:
     trainer = Alone().trainer
     trainer.model.load(trainer.initial())
     tokens, mask, labels = trainer.batch(0)
@@ -113,7 +115,7 @@ def test_the_update_is_adam() -> None:
     assert torch.allclose(trainer.model.flat.double(), expected, atol=1e-6)
 
 
-# The cut over ranks, in threads.
+# The split over ranks, in threads.
 
 
 class Threads(Comm):
@@ -136,7 +138,7 @@ class Threads(Comm):
 
 
 def cut(name: str, whole: torch.Tensor, tp: int, place: int) -> torch.Tensor:
-    """The part of a parameter that a rank of Megatron-LM's cut holds."""
+    """The part of a parameter that a rank holds in Megatron-LM's split."""
     if name.endswith("qkv"):
         heads = whole.view(3, HEADS, -1, WIDTH)
         return heads[:, place * HEADS // tp : (place + 1) * HEADS // tp].reshape(-1, WIDTH)
@@ -148,7 +150,7 @@ def cut(name: str, whole: torch.Tensor, tp: int, place: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("tp", [2, 4])
-def test_ranks_with_a_part_each_compute_what_one_with_the_whole_does(tp: int) -> None:
+def test_ranks_with_parts_compute_the_same_as_one_rank_with_the_whole(tp: int) -> None:
     alone = Alone().trainer
     sample = alone.batch(0)
     alone.model.load(initial_parameters(alone.shape, 0))

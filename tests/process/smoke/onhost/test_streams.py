@@ -1,4 +1,4 @@
-"""The libraries' own random streams, and what plain Python says that they must give."""
+"""The libraries' own random streams, and the numbers that plain Python predicts."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_stray_draw_changes_its_stream_from_then_on(name: str, stray: Callable
 
 
 class StandIn:
-    """As much of numpy as the streams use; its older interface is the real thing, by the reference."""
+    """The part of numpy that the streams use; its older interface is exact, by the reference."""
 
     def __init__(self) -> None:
         self.random = self

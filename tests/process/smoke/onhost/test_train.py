@@ -126,7 +126,7 @@ def test_thirty_steps_learn() -> None:
 
 
 def test_nothing_is_written_to_disk(tmp_path: Path) -> None:
-    """torch's class for Adam would leave a folder in the place for temporary files."""
+    """torch's class for Adam would leave a folder among the temporary files."""
     before = set(os.listdir("/dev/shm"))
     where = {name: str(tmp_path) for name in ("TMPDIR", "HOME", "XDG_CACHE_HOME")}
     ranks = run_ranks(shape_of(2, 1, 3), environment=where)
@@ -136,7 +136,7 @@ def test_nothing_is_written_to_disk(tmp_path: Path) -> None:
 
 
 def test_a_rank_reports_what_ends_it() -> None:
-    """The heads of the model cannot be shared out over three ranks."""
+    """The heads of the model cannot be divided among three ranks."""
     ranks = run_ranks(shape_of(1, 3), only=["train"])
     assert [rank.code for rank in ranks] == [3, 3, 3]
     assert all(rank.events[-1] == rank.one(Error) for rank in ranks)

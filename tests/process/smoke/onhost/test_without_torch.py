@@ -1,4 +1,4 @@
-"""What the controller imports of the smoke run needs no torch."""
+"""The controller's part of the smoke run imports without torch."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 def run(
     sent: bytes, names: Sequence[str] = NAMES, shell: str = "sh"
 ) -> tuple[dict[str, bytes], dict[str, bytes], dict[str, int | None]]:
-    """What comes out of each host's stdout and stderr, and the exit status, when all are fed the same."""
+    """The stdout, stderr and exit status of each host when all get the same input."""
     start = ["busybox", "sh"] if shell == "busybox" else [shell]
     tasks = [
         subprocess.Popen(
@@ -41,7 +41,7 @@ def run(
 
 
 def _told(data: bytes, names: Sequence[str]) -> list[TaskLine]:
-    """Taken apart as it might arrive: in small pieces."""
+    """The output, read as it might arrive: in small pieces."""
     ear = Ear(TOKEN, names)
     return [said for n in range(0, len(data), 700) for said in ear.hear(data[n : n + 700])] + ear.rest()
 
@@ -62,7 +62,7 @@ def test_each_task_picks_its_own_lines(shell: str) -> None:
 
 
 def test_both_streams_long_lines_and_the_mark_itself() -> None:
-    """Percent signs are how pieces are told apart; here they fall on every border."""
+    """Percent signs separate the pieces; here they fall on every border."""
     odd = b"%" * 399 + b"x%p%h\n" + b"a" * 400 + b"\n" + b"%x 3\n\n" + bytes(range(128, 256)) + b"\n"
     out, err, ended = run(openings({"node1": opening("tee /dev/stderr", odd * 20)}), ["node1"])
     assert out["node1"] == odd * 20
@@ -72,7 +72,7 @@ def test_both_streams_long_lines_and_the_mark_itself() -> None:
 
 @settings(max_examples=8)
 @given(st.lists(st.binary(max_size=1300).map(lambda data: data.replace(b"\n", b"")), max_size=4))
-def test_any_bytes_come_through(lines: list[bytes]) -> None:
+def test_any_bytes_are_passed_through(lines: list[bytes]) -> None:
     text = b"".join(line + b"\n" for line in lines)
     out, _, ended = run(openings({"node1": opening("cat", text)}), ["node1"])
     assert out["node1"] == text

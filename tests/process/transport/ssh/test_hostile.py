@@ -1,4 +1,4 @@
-"""Servers that speak SSH and mean no good, or none at all."""
+"""Servers that speak SSH with bad intent, or do not speak it at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Act = Callable[[paramiko.Channel], None]
 
 
 class Stub(paramiko.ServerInterface):
-    """Lets everybody in; does `act` with each channel once a command was asked for."""
+    """Accepts every login; calls `act` for each channel once a command was requested."""
 
     def __init__(self, act: Act | None, stall: float = 0) -> None:
         self._act = act

@@ -1,4 +1,4 @@
-"""What OpenSSH and we write into known_hosts, each read by the other."""
+"""The known_hosts entries of OpenSSH and ours, each read by the other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_hashed_names_as_openssh_writes_them(tmp_path: Path) -> None:
     assert KnownHosts().known([known_as("node1", 22)], [str(file)]).judge(raw)[0] is Judgement.UNKNOWN
 
 
-def test_a_key_that_was_added_is_found_by_openssh(tmp_path: Path) -> None:
+def test_openssh_finds_a_key_that_was_added(tmp_path: Path) -> None:
     file = tmp_path / "known"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "key"], check=True)
     raw = base64.b64decode((tmp_path / "key.pub").read_text().split()[1])

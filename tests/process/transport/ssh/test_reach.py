@@ -1,4 +1,4 @@
-"""Every way in which a host cannot be asked, told apart, with what to type next."""
+"""Every way in which a host cannot be reached, each recognised, with the command to type next."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nobody's own keys, known hosts or agent."""
+    """A home without keys, known hosts or agent of a user."""
     folder = tmp_path / "my home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))
@@ -60,7 +60,7 @@ def test_a_name_that_does_not_resolve(tmp_path: Path) -> None:
     assert "getent ahosts no-such-host.invalid" in why.commands
 
 
-def test_nobody_listens(tmp_path: Path) -> None:
+def test_no_process_listens(tmp_path: Path) -> None:
     port = free_port()
     why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)))
     assert why.kind is UnreachedKind.REFUSED
@@ -138,7 +138,7 @@ def test_a_key_with_a_passphrase(tmp_path: Path, server: Sshd) -> None:
     assert why.commands[0] == f"ssh-add {locked}"
 
 
-def test_a_key_that_is_not_there(tmp_path: Path, server: Sshd) -> None:
+def test_a_key_file_that_does_not_exist(tmp_path: Path, server: Sshd) -> None:
     path = config(tmp_path, server)
     Path(path).write_text(Path(path).read_text().replace(str(server.key), "~/.ssh/nothing"))
     why = failure(server.host(), SshSettings(config_file=path))
@@ -146,7 +146,7 @@ def test_a_key_that_is_not_there(tmp_path: Path, server: Sshd) -> None:
     assert ".ssh/nothing (No such file or directory)" in why.summary
 
 
-def test_a_server_that_has_seen_too_many_keys(tmp_path: Path, server: Sshd) -> None:
+def test_a_server_that_refuses_too_many_keys(tmp_path: Path, server: Sshd) -> None:
     wrong = [make_key(tmp_path / f"wrong{n}") for n in range(7)]
     path = config(tmp_path, server, "\n".join(f"IdentityFile {key}" for key in wrong))
     why = failure(server.host(), SshSettings(config_file=path))
@@ -155,7 +155,7 @@ def test_a_server_that_has_seen_too_many_keys(tmp_path: Path, server: Sshd) -> N
     assert "IdentitiesOnly" in why.remedy
 
 
-def test_the_flag_wins_over_the_file(tmp_path: Path, server: Sshd) -> None:
+def test_the_flag_overrides_the_file(tmp_path: Path, server: Sshd) -> None:
     path = config(tmp_path, server)
     Path(path).write_text(Path(path).read_text().replace(str(server.key), "/nonexistent"))
     got = answer(server.host(), SshSettings(config_file=path, identities=(str(server.key),)))
@@ -221,7 +221,7 @@ def test_a_changed_host_key_is_always_refused(tmp_path: Path, server: Sshd, acce
     assert known.read_text().count("\n") == 2
 
 
-def test_the_usual_known_hosts_needs_no_f(home: Path, server: Sshd, tmp_path: Path) -> None:
+def test_the_usual_known_hosts_does_not_need_option_f(home: Path, server: Sshd, tmp_path: Path) -> None:
     (home / ".ssh").mkdir()
     (home / ".ssh" / "known_hosts").write_text(
         f"[127.0.0.1]:{server.port} {public(make_key(tmp_path / 'old'))}\n"
@@ -238,7 +238,7 @@ def test_a_host_known_by_another_kind_of_key_is_not_taken_for_new(tmp_path: Path
     assert why.kind is UnreachedKind.KEY_CHANGED
 
 
-def test_the_kind_of_key_that_is_known_is_asked_for(tmp_path: Path) -> None:
+def test_the_known_kind_of_key_is_requested(tmp_path: Path) -> None:
     with sshd(tmp_path / "sshd", host_kinds=("rsa", "ecdsa", "ed25519")) as many:
         for _kind in ("rsa", "ecdsa", "ed25519"):
             path = config(tmp_path, many)
@@ -257,7 +257,7 @@ def test_a_revoked_key(tmp_path: Path, server: Sshd) -> None:
     assert f"{known}:2" in why.summary
 
 
-def test_a_host_that_only_an_authority_vouches_for(tmp_path: Path, server: Sshd) -> None:
+def test_a_host_that_only_a_certificate_authority_vouches_for(tmp_path: Path, server: Sshd) -> None:
     path = config(tmp_path, server)
     (tmp_path / "known_hosts").write_text(f"@cert-authority * {public(server.host_key)}\n")
     why = failure(server.host(), SshSettings(config_file=path))

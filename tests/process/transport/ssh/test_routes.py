@@ -1,4 +1,4 @@
-"""The ways to a host: jump hosts, ProxyCommand, agents and certificates, and a mixture of SSH and local."""
+"""Routes to a host: jump hosts, ProxyCommand, agents and certificates, and a mixture of SSH and local."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_jump_host_whose_key_is_unknown(tmp_path: Path, server: Sshd, jump: Ss
     assert "host key is not known" in why.summary
 
 
-def test_faults_beyond_the_jump_host_are_the_hosts_own(tmp_path: Path, server: Sshd, jump: Sshd) -> None:
+def test_faults_behind_the_jump_host_belong_to_the_host(tmp_path: Path, server: Sshd, jump: Sshd) -> None:
     hosts = [
         server.host("fine"),
         Host("refused", "127.0.0.1", port=free_port()),

@@ -1,4 +1,4 @@
-"""What is said over SSH: scripts, sessions, limits, reuse, and letting go."""
+"""What happens over SSH: scripts, sessions, limits, reuse, and closing."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_many_hosts_at_once(server: Sshd, settings: SshSettings) -> None:
     assert [a.stdout for a in got.values() if isinstance(a, Answer)] == [b"hi\nDONE\n"] * 12
 
 
-def test_the_deadline_keeps_what_was_said(server: Sshd, settings: SshSettings) -> None:
+def test_the_deadline_keeps_what_was_printed(server: Sshd, settings: SshSettings) -> None:
     begun = time.monotonic()
     got = answer(server.host(), settings, sh("echo first; sleep 60"), timeout=2.5)
     assert (got.stdout, got.end) == (b"first\n", AnswerEnd.TIMEOUT)
@@ -128,7 +128,7 @@ def test_stdin_stays_open_until_the_last_line(server: Sshd, settings: SshSetting
     assert got.stdout == b"x124\nDONE\n"
 
 
-def test_a_cut_connection_keeps_what_was_said(server: Sshd, tmp_path: Path) -> None:
+def test_a_cut_connection_keeps_what_was_printed(server: Sshd, tmp_path: Path) -> None:
     relay = Relay(server.port)
     with listener(relay) as port:
         path = config(tmp_path, server, f"Host *\nHostKeyAlias [127.0.0.1]:{server.port}")
@@ -148,7 +148,7 @@ def test_one_connection_serves_every_later_channel(server: Sshd, transport: SshT
     assert server.log.read_text().count("Accepted publickey") == before + 1
 
 
-def test_a_connection_that_died_is_made_again(transport: SshTransport) -> None:
+def test_a_connection_that_died_is_opened_again(transport: SshTransport) -> None:
     [first] = transport.run({"box": Script("kill -9 $(ps -o ppid= -p $$)", b"", DONE)}, 15)
     assert isinstance(first, Answer)
     assert first.end is AnswerEnd.LOST
@@ -213,7 +213,7 @@ def test_an_endless_line_ends_the_session(transport: SshTransport) -> None:
     session.close()
 
 
-def test_a_session_that_breaks_says_so(server: Sshd, tmp_path: Path) -> None:
+def test_a_session_that_breaks_reports_it(server: Sshd, tmp_path: Path) -> None:
     relay = Relay(server.port)
     with listener(relay) as port:
         path = config(tmp_path, server, f"Host *\nHostKeyAlias [127.0.0.1]:{server.port}")
@@ -228,7 +228,7 @@ def test_a_session_that_breaks_says_so(server: Sshd, tmp_path: Path) -> None:
     assert ended.unreached.kind is UnreachedKind.LOST
 
 
-def test_a_session_with_a_host_that_is_not_there(tmp_path: Path) -> None:
+def test_a_session_with_an_unreachable_host(tmp_path: Path) -> None:
     transport = SshTransport([Host("box", "127.0.0.1", port=1)], SshSettings(config_file=config(tmp_path)))
     ended = transport.open({"box": Script("cat", b"", b"")}).receive(10)
     assert isinstance(ended, Ended)
@@ -237,7 +237,7 @@ def test_a_session_with_a_host_that_is_not_there(tmp_path: Path) -> None:
     transport.close()
 
 
-def test_an_unheard_host_waits_instead_of_filling_memory(transport: SshTransport) -> None:
+def test_output_that_is_not_read_waits_on_the_host_instead_of_filling_memory(transport: SshTransport) -> None:
     session = transport.open(
         {"box": Script("yes 0123456789012345678901234567890123456789 | head -c 28700000", b"", b"")}
     )
@@ -250,7 +250,7 @@ def test_an_unheard_host_waits_instead_of_filling_memory(transport: SshTransport
     session.close()
 
 
-def test_closing_is_quick_whatever_goes_on(server: Sshd, settings: SshSettings) -> None:
+def test_closing_is_quick_at_any_time(server: Sshd, settings: SshSettings) -> None:
     hosts = [server.host(f"box{n}") for n in range(24)]
     transport = SshTransport(hosts, settings)
     session = transport.open({h.name: Script("cat", b"", b"") for h in hosts[:12]})
@@ -289,7 +289,7 @@ def test_abandoning_a_run_drops_the_rest(server: Sshd, settings: SshSettings, tm
 @pytest.mark.parametrize(
     "restriction", ['command="/bin/echo only this"', 'restrict,command="/usr/lib/openssh/sftp-server"']
 )
-def test_a_restricted_account_is_answered_with_what_it_says(tmp_path: Path, restriction: str) -> None:
+def test_the_message_of_a_restricted_account_is_the_answer(tmp_path: Path, restriction: str) -> None:
     with sshd(tmp_path / "sshd", authorized=restriction) as narrow:
         got = answer(narrow.host(), SshSettings(config_file=config(tmp_path, narrow)), timeout=3)
     assert DONE not in got.stdout
@@ -301,7 +301,7 @@ def test_no_session_at_all(tmp_path: Path) -> None:
     assert why.kind is UnreachedKind.NO_SHELL
 
 
-def test_fanout_limits_starts_and_not_connections(server: Sshd, settings: SshSettings) -> None:
+def test_fanout_limits_starts_but_not_connections(server: Sshd, settings: SshSettings) -> None:
     hosts = [server.host(f"box{n}") for n in range(6)]
     narrow = SshSettings(config_file=settings.config_file, fanout=1)
     got = outcomes(hosts, narrow, {h.name: sh("sleep 1") for h in hosts}, timeout=20)
@@ -339,7 +339,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_is_heard_at_once(server: Sshd, tmp_path: Path) -> None:
+def test_an_interrupt_is_handled_at_once(server: Sshd, tmp_path: Path) -> None:
     with listener(lambda _: time.sleep(10)) as mute:
         command = [sys.executable, "-c", INTERRUPTED, config(tmp_path, server), str(server.port), str(mute)]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT)
@@ -353,7 +353,7 @@ def test_an_interrupt_is_heard_at_once(server: Sshd, tmp_path: Path) -> None:
     assert time.monotonic() - begun < 30
 
 
-def test_a_host_costs_little(server: Sshd, settings: SshSettings) -> None:
+def test_a_host_costs_little_cpu_time(server: Sshd, settings: SshSettings) -> None:
     hosts = [server.host(f"box{n}") for n in range(32)]
     outcomes(hosts[:1], settings)
     begun = time.process_time()

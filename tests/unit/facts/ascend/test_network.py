@@ -1,4 +1,4 @@
-"""What hccn_tool prints, and what is made of it: device by device, and never more than was said."""
+"""What hccn_tool prints, and the facts parsed from it: device by device, and never more than was printed."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ HEALTH = ("Fault", "Init", "Success", "Unreachable", "Receive timeout", "Socket 
 
 
 def framed(answers: Mapping[int, str], rc: int = 0) -> str:
-    """What the loop of calls prints for these devices."""
+    """The output of the loop of calls for these devices."""
     frames = "".join(f"{text}\n@ {device} {rc}\n" for device, text in answers.items())
     return f"devices{''.join(f' {device}' for device in answers)}\n{frames}"
 
 
 def read(fact: Fact[Any], text: str, rc: int = 0) -> Any:
-    """What is made of one device's answer."""
+    """The fact parsed from one device's answer."""
     return printed(fact, framed({3: text}, rc))[3]
 
 
@@ -131,7 +131,7 @@ def test_optics() -> None:
     assert optics.texts["Host SNR Lane0"] == "not supported"
 
 
-def test_a_module_that_is_not_present_may_still_tell_of_itself() -> None:
+def test_a_module_that_is_not_present_may_still_describe_itself() -> None:
     text = (
         TEXTS["optical_g_present_ok.txt"].replace(": present\n", ": not present\n").replace("0x0\n", "0x1\n")
     )
@@ -176,7 +176,7 @@ def test_a_change_in_the_future_has_no_age() -> None:
             Tls(on=True),
         ),
         (
-            NPU_TLS,  # what goes to stderr may arrive first
+            NPU_TLS,  # stderr may arrive first
             "\t tls expiration status[2](0:normal, 1:near expiration, 2:has expired)\n"
             "dev_id:0, tls switch[1](0:disable, 1:enable)\n\t end_time[Sun Jan  5 08:00:00 2025 GMT]",
             Tls(on=True, expired="Sun Jan  5 08:00:00 2025 GMT"),
@@ -198,12 +198,12 @@ def test_a_change_in_the_future_has_no_age() -> None:
         ),
     ],
 )
-def test_a_variant(fact: Fact[Any], text: str, value: object) -> None:
+def test_another_wording_is_understood(fact: Fact[Any], text: str, value: object) -> None:
     found = read(fact, text)
     assert (found.flags if fact is NPU_OPTICS else found) == value
 
 
-def test_what_an_address_says() -> None:
+def test_an_address_knows_its_network() -> None:
     address = Address("10.20.4.10", 16)
     assert (address.netmask, str(address.network)) == ("255.255.0.0", "10.20.0.0/16")
     assert str(Address("fd00::5", 64).network) == "fd00::/64"
@@ -243,7 +243,7 @@ def test_no_configuration(stderr: str, reason: str) -> None:
     [(name, fact) for name, fact in sorted({*UNDERSTOOD, *PARTLY}) if TEXTS[f"{name}.txt"]],
     ids=lambda part: part,
 )
-def test_lines_that_are_not_known_do_no_harm(name: str, fact: str) -> None:
+def test_unknown_lines_are_ignored(name: str, fact: str) -> None:
     text = TEXTS[f"{name}.txt"]
     plain = read(FACTS[fact], text)
     lines = text.splitlines()
@@ -252,7 +252,7 @@ def test_lines_that_are_not_known_do_no_harm(name: str, fact: str) -> None:
         assert read(FACTS[fact], "\n".join(more)) == plain
 
 
-def test_a_new_column_does_no_harm() -> None:
+def test_a_new_column_is_ignored() -> None:
     text = "\n".join(
         line + " new |" if line[0] == "|" else line for line in TEXTS["dev_info_a5.txt"].splitlines()
     )

@@ -1,4 +1,4 @@
-"""Where hccn_tool says nothing usable of a device: the reason is told, and nothing else."""
+"""Where hccn_tool prints nothing usable about a device, only the reason is known."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.unit.facts.test_hostile import tolerate
         (NPU_OPTICS, "Control link unreachable.", "Control link unreachable. (exit code 7)"),
     ],
 )
-def test_why_nothing_is_known(fact: Fact[Any], text: str, reason: str) -> None:
+def test_the_reason_is_given_when_nothing_is_known(fact: Fact[Any], text: str, reason: str) -> None:
     assert read(fact, text, rc=7) == Unsaid(reason)
 
 
@@ -62,7 +62,7 @@ def test_why_nothing_is_known(fact: Fact[Any], text: str, reason: str) -> None:
         "permission_denied.stderr",
     ],
 )
-def test_errors_are_told_in_the_words_of_the_tool(fact: str, name: str) -> None:
+def test_errors_are_quoted_from_the_tool(fact: str, name: str) -> None:
     text = TEXTS[f"{name}.txt"].strip()
     assert read(FACTS[fact], text, rc=5) == Unsaid(f"{text} (exit code 5)")
 
@@ -117,7 +117,9 @@ def test_no_devices(text: str) -> None:
     noise=st.binary(max_size=40),
     rc=st.integers(0, 255),
 )
-def test_any_beginning_and_any_bytes(fact: Fact[Any], name: str, cut: int, noise: bytes, rc: int) -> None:
+def test_any_part_of_an_answer_with_any_bytes(
+    fact: Fact[Any], name: str, cut: int, noise: bytes, rc: int
+) -> None:
     text = TEXTS[name][:cut] + noise.decode(errors="replace") + TEXTS[name][cut:]
     for output in (framed({0: text}, rc), framed({0: TEXTS[name]}, rc)[:cut], text):
         with contextlib.suppress(NotUnderstood):

@@ -1,4 +1,4 @@
-"""What npu-smi prints, in the boxes of every product, and what is made of it."""
+"""What npu-smi prints, in the boxes of every product, and the facts parsed from it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_device(name: str, place: int, npu: Npu) -> None:
     assert npus(name)[place] == npu
 
 
-def test_what_ails_a_device() -> None:
+def test_the_faults_of_a_device() -> None:
     found = npus("info_old_header", {"5/0": TEXTS["t_health_alarm_910A"]})[1]
     assert found.codes == ("A4025021", "8C03A000", "8C084E00")
     assert [error.split(",")[0] for error in found.errors] == [
@@ -123,7 +123,7 @@ BOXES = [name for name in TEXTS if name.startswith("info_") and name != "info_h"
 
 
 @pytest.mark.parametrize("name", BOXES)
-def test_new_lines_and_columns_do_no_harm(name: str) -> None:
+def test_new_lines_and_columns_are_ignored(name: str) -> None:
     plain = npus(name)
     more = []
     for line in TEXTS[name].splitlines():
@@ -138,7 +138,7 @@ def test_a_number_that_is_not_known_counts_as_none() -> None:
     assert printed(NPUS, framed({"all": text}))[1].processes == (NpuProcess(4242, "python3", 0),)
 
 
-def test_an_empty_row_among_the_processes_does_no_harm() -> None:
+def test_an_empty_row_among_the_processes_is_ignored() -> None:
     text = TEXTS["info_910A_8procs"]
     first, head, rest = text.partition("Process id")
     assert printed(NPUS, framed({"all": f"{first}{head}{rest}\n|\n||\n"})) == npus("info_910A_8procs")
@@ -149,12 +149,12 @@ def mapped(name: str, **answers: str) -> str:
     return framed({"map": TEXTS[name], **keys})
 
 
-def test_memory_errors_are_told_by_card() -> None:
+def test_memory_errors_are_listed_by_card() -> None:
     text = mapped("m_a3", of_0=TEXTS["t_ecc_910A"], of_1=TEXTS["t_ecc_two_chips"])
     assert printed(NPU_ECC, text) == {0: 0, 1: 3}
 
 
-def test_super_pods_are_told_by_device() -> None:
+def test_super_pods_are_listed_by_device() -> None:
     spod = TEXTS["t_spod_info_a3"]
     other = spod.replace("33554437", "33554438")
     text = mapped("m_a3", of_0_0=spod, of_0_1=other, of_1_0=other, of_1_1=spod)
@@ -193,7 +193,7 @@ def test_a_product_without_super_pods_or_memory_errors() -> None:
         ),
     ],
 )
-def test_half_of_the_answers_is_no_answer(fact: Fact[Any], text: str, reason: str) -> None:
+def test_an_incomplete_set_of_answers_is_not_understood(fact: Fact[Any], text: str, reason: str) -> None:
     with pytest.raises(NotUnderstood) as caught:
         printed(fact, text)
     assert str(caught.value) == reason
@@ -207,7 +207,7 @@ def test_half_of_the_answers_is_no_answer(fact: Fact[Any], text: str, reason: st
     cut=st.integers(0, 4000),
     noise=st.binary(max_size=40),
 )
-def test_any_beginning_and_any_bytes(
+def test_any_part_of_an_answer_with_any_bytes(
     fact: Fact[Any], first: str, second: str, cut: int, noise: bytes
 ) -> None:
     key = {"npus": "all"}.get(fact.name, "map")

@@ -1,4 +1,4 @@
-"""What nvidia-smi, the kernel and ibstat print of GPUs, their links and InfiniBand ports, as typed facts."""
+"""What nvidia-smi, the kernel and ibstat print about GPUs, links and InfiniBand ports, as typed facts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_nvidia_smi_that_lists_nothing(text: str) -> None:
             printed(fact, said(text, 9))
 
 
-def test_unknown_columns_and_others_order_do_no_harm() -> None:
+def test_unknown_columns_in_any_order_are_ignored() -> None:
     text = "index, new.thing [W], pci.bus_id, uuid\n3, [N/A], 00000001:00:00.0, GPU-1\nnonsense, 1, 2, 3\n"
     assert printed(GPUS, said(text)).listed == (Gpu(3, "GPU-1", "", "0001:00:00"),)
 
@@ -108,7 +108,7 @@ def test_health() -> None:
     }
 
 
-def test_health_of_a_card_that_tells_nothing() -> None:
+def test_health_of_a_card_that_reports_nothing() -> None:
     assert printed(GPU_HEALTH, said(sample("nvidia-smi/health_geforce.csv"))) == {0: NvidiaHealth()}
 
 
@@ -167,7 +167,7 @@ def test_topology() -> None:
     }
 
 
-def test_topology_between_blanks() -> None:
+def test_a_topology_aligned_with_blanks() -> None:
     text = "      GPU0  GPU1  CPU Affinity  NUMA Affinity\nGPU0   X    NV12  0-23         0\nGPU1  SYS    X\n"
     assert printed(GPU_TOPOLOGY, said(text)) == {(0, 1): "SYS"}
     assert printed(GPU_TOPOLOGY, said("\t\x1b[4mGPU0\tCPU Affinity\x1b[0m\nGPU0\t X \t0-23\n")) == {}
@@ -205,7 +205,7 @@ def test_ports_from_ibstat() -> None:
     )
 
 
-def test_states_are_called_alike() -> None:
+def test_states_of_both_sources_have_the_same_names() -> None:
     base = "/sys/class/infiniband/mlx5_0/ports/"
     text = f"{base}1/state:2: INIT\n{base}2/state:3: ARMED\n{base}3/state:1: DOWN\n{base}4/rate:10\n"
     assert [port.state for port in printed(IB_PORTS, text)] == ["initializing", "armed", "down"]
@@ -229,7 +229,7 @@ def test_bus_id(text: str, found: str) -> None:
     assert bus_id(text) == found
 
 
-def test_gpus_are_named_in_words() -> None:
+def test_gpus_are_named_for_a_report() -> None:
     assert gpus_named([3]) == "GPU 3"
     assert gpus_named([0, 1, 2, 6]) == "GPUs 0-2,6"
 
@@ -263,7 +263,7 @@ def test_xids_of_programs_are_left_out(number: int) -> None:
     assert xids([KernelLine(1.0, f"NVRM: Xid (PCI:0000:05:00): {number}, pid=7, name=python")]) == ()
 
 
-def test_no_xid_is_both() -> None:
+def test_no_xid_is_both_fatal_and_serious() -> None:
     assert not set(FATAL) & set(SERIOUS)
 
 

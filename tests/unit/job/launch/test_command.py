@@ -64,7 +64,7 @@ def test_a_command_line(line: str, name: str | None, options: dict[str, str], pr
 
 
 @pytest.mark.parametrize("line", ["vim torchrun", "cp train.py /x", "accelerate config", "man msrun", ""])
-def test_what_starts_no_ranks(line: str) -> None:
+def test_commands_that_start_no_ranks(line: str) -> None:
     assert read_command(tuple(line.split())) is None
 
 
@@ -84,7 +84,7 @@ def test_variables_on_the_command_line(line: str, sets: dict[str, str]) -> None:
     assert command.sets == sets
 
 
-def test_what_is_not_known_is_not_an_option() -> None:
+def test_an_unknown_word_is_not_an_option() -> None:
     command = read_command(("torchrun", "--nnodes=$NNODES", "$ARGS", "train.py"))
     assert command is not None
     assert command.option("nnodes") is None

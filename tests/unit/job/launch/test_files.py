@@ -59,7 +59,7 @@ def test_dumps_of_all_ranks_are_complete(tmp_path: Path) -> None:
     assert [told.env["RANK_ID"] for told in launch.told] == [str(rank) for rank in range(8)]
 
 
-def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_files_with_the_same_name_are_distinguished(tmp_path: Path) -> None:
     paths = []
     for rank in range(2):
         (tmp_path / f"device{rank}").mkdir()
@@ -83,14 +83,14 @@ def test_a_file_to_be_sourced(tmp_path: Path) -> None:
     assert not told.whole
 
 
-def test_lines_that_end_as_on_windows(tmp_path: Path) -> None:
+def test_line_ends_of_windows(tmp_path: Path) -> None:
     path = tmp_path / "env.log"
     path.write_bytes(dump(table_rank(1)).replace("\n", "\r\n").encode())
     (told,) = read_launch_files([path]).told
     assert told.env["RANK_ID"] == "1"
 
 
-def test_a_script_that_sets_what_every_process_has_is_no_dump(tmp_path: Path) -> None:
+def test_a_script_that_sets_usual_variables_is_not_a_dump(tmp_path: Path) -> None:
     text = "HOME=/job\nPATH=/opt/bin\nSHELL=/bin/sh\nexport MASTER_ADDR=$1\ntorchrun --nnodes=2 t.py\n"
     (told,) = read(tmp_path, text).told
     assert told.command[0] == "torchrun"
@@ -107,7 +107,7 @@ def test_what_bash_prints_of_its_exports(tmp_path: Path) -> None:
     assert told.env == {"MASTER_ADDR": "node1"}
 
 
-def test_the_guides_loop(tmp_path: Path) -> None:
+def test_the_loop_of_the_mindspore_guide(tmp_path: Path) -> None:
     (told,) = read(tmp_path, MINDSPORE_LOOP).told
     assert told.source == "env0.log:24"
     assert told.loop
@@ -123,7 +123,7 @@ def test_workers_and_scheduler_of_one_script(tmp_path: Path) -> None:
 
 
 def test_only_the_training_counts(tmp_path: Path) -> None:
-    """Preparations, and launches that ran before the last one, are other jobs."""
+    """Preparations, and launches before the last one, are other jobs."""
     (told,) = read(tmp_path, TORCHRUN.format(node=0)).told
     assert "pretrain.py" in told.command
     (told,) = read(
@@ -134,7 +134,7 @@ def test_only_the_training_counts(tmp_path: Path) -> None:
     assert told.source == "env0.log:2"
 
 
-def test_side_by_side_in_one_script(tmp_path: Path) -> None:
+def test_two_launches_side_by_side_in_one_script(tmp_path: Path) -> None:
     first, second = read(tmp_path, "torchrun --node_rank 0 a.py &\ntorchrun --node_rank 1 a.py\n").told
     assert (first.command[2], second.command[2]) == ("0", "1")
 
@@ -184,7 +184,7 @@ def test_of_a_command_line_only_the_launch_is_kept(line: str, words: str, tmp_pa
         (["export MASTER_ADDR=a\ntorchrun --nnodes=2 t.py\n"], {"MASTER_ADDR": "a", "MASTER_PORT": "29500"}),
     ],
 )
-def test_what_a_launch_says_as_a_whole(texts: list[str], env: dict[str, str], tmp_path: Path) -> None:
+def test_variables_common_to_a_launch(texts: list[str], env: dict[str, str], tmp_path: Path) -> None:
     assert common_env(read(tmp_path, *texts)) == env
 
 
@@ -202,7 +202,7 @@ def test_what_a_launch_says_as_a_whole(texts: list[str], env: dict[str, str], tm
         (b"A=b\n" * 100_000, None, "larger than"),
     ],
 )
-def test_what_cannot_be_read_is_said_with_its_place(
+def test_unreadable_parts_are_reported_with_their_place(
     content: bytes, line: int | None, message: str, tmp_path: Path
 ) -> None:
     good, bad = tmp_path / "good.log", tmp_path / "bad.log"
@@ -215,7 +215,7 @@ def test_what_cannot_be_read_is_said_with_its_place(
     assert message in mistake.message
 
 
-def test_every_mistake_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputErrors) as caught:
         read_launch_files([tmp_path / "none.sh", *written(tmp_path, "", "echo 'x\n")])
     assert [mistake.line for mistake in caught.value.mistakes] == [None, 1, None]

@@ -1,4 +1,4 @@
-"""A launcher is one file and one row: nothing else names it."""
+"""A launcher is one file and one row: no other file names it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def literals(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-def test_no_launcher_is_named_outside_of_its_file() -> None:
+def test_no_launcher_is_named_outside_its_file() -> None:
     found = {}
     for path in (*PACKAGE.rglob("*.py"), *(ROOT / "checks").rglob("*.py")):
         if TABLE not in path.parents and "_bundled" not in path.parts:
@@ -55,7 +55,7 @@ def test_no_launcher_is_named_outside_of_its_file() -> None:
 
 
 @pytest.mark.parametrize("launcher", LAUNCHERS, ids=lambda each: each.name)
-def test_each_has_a_file_and_a_row(launcher: Launcher) -> None:
+def test_each_launcher_has_a_file_and_a_row(launcher: Launcher) -> None:
     names = {each.name for each in LAUNCHERS}
     assert len(names) == len(LAUNCHERS)
     owners = [

@@ -1,4 +1,4 @@
-"""What a host says of the processes of jobs: no more than is kept, and nothing that may be a secret."""
+"""What a host prints about the processes of jobs: no more than is kept, and nothing that may be a secret."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.launches import LINES
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_what_is_kept_says_the_same_of_the_ranks(line: str) -> None:
+def test_kept_words_describe_the_same_ranks(line: str) -> None:
     whole, kept = (read_command(words) for words in (tuple(shlex.split(line)), kept_words(shlex.split(line))))
     if whole is None or "'" in line:
         return
@@ -64,7 +64,7 @@ def test_where_a_library_lies_may_differ(name: str, same: bool) -> None:
     assert must_agree(name) is same
 
 
-def test_the_script_has_no_quote_of_its_own() -> None:
-    """It is put between single quotes."""
+def test_the_script_contains_no_quote() -> None:
+    """The script is put between single quotes."""
     assert all("'" not in word for word in awk_words())
     assert Path("/proc").is_dir()

@@ -1,4 +1,4 @@
-"""Processes that run now, grouped into jobs: one job stays one, and neighbours are not taken for one."""
+"""Running processes, grouped into jobs: one job is not split, and neighbouring jobs are not merged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_one_job_over_two_hosts() -> None:
     assert launch.told[1].source == "process 100"
 
 
-def test_no_process_no_launch() -> None:
+def test_without_processes_there_is_no_launch() -> None:
     assert running(node1=(), node2=()) == ()
 
 
@@ -65,14 +65,14 @@ def test_two_whole_jobs_of_one_program_on_one_host(first: list[Env], second: lis
 
 
 def test_two_parts_of_jobs_side_by_side_on_shared_hosts() -> None:
-    """Neither is whole here, since both go on elsewhere; no job has a rank twice on one host."""
+    """Neither is complete here, since both go on elsewhere; no job has a rank twice on one host."""
     first = ranks([torch_rank(r) for r in range(8)])
     second = ranks([torch_rank(r, MASTER_PORT=29501) for r in range(8)], 200)
     assert sizes(*running(node1=[*first, *second])) == [8, 8]
 
 
 def test_one_job_on_each_host() -> None:
-    """Both meet at 127.0.0.1, which is another place on each host."""
+    """Both use 127.0.0.1, which is a different address on each host."""
     jobs = {
         f"node{n}": ranks([torch_rank(r, WORLD_SIZE=8, MASTER_ADDR="127.0.0.1") for r in range(8)])
         for n in (1, 2)
@@ -82,7 +82,7 @@ def test_one_job_on_each_host() -> None:
 
 
 def test_ranks_with_another_master_stay_in_their_job() -> None:
-    """They are not whole by themselves: this is the fault, not a second job."""
+    """They are not complete by themselves: this is the fault, not a second job."""
     job = torch_job()
     job["node2"] = [process(p.pid, {**p.env, "MASTER_PORT": 1}, *p.command) for p in job["node2"]]
     assert sizes(*running(**job)) == [18]
@@ -113,7 +113,7 @@ def test_a_host_without_the_id_of_the_scheduler_belongs_to_the_job() -> None:
     assert len(launch.told) == 16
 
 
-def test_agents_go_with_their_ranks() -> None:
+def test_agents_belong_to_their_ranks() -> None:
     agent = ("python", "/usr/bin/torchrun", "--nproc_per_node=2", "/job/train.py")
     processes = [
         process(1, {}, *agent),

@@ -1,4 +1,4 @@
-"""What a process was told of its place: the rules of each launcher, and what is left open."""
+"""How a process knows its position in the job: the rules of each launcher, and what stays unknown."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_torchrun_reads_its_own_variables() -> None:
          "agent", None, 16, None, 1, (2, 2)),
     ],
 )  # fmt: skip
-def test_the_place_of_a_process(
+def test_the_position_of_a_process_in_its_job(
     who: ProcessEnv,
     role: str,
     rank: int | None,
@@ -153,7 +153,7 @@ def test_the_place_of_a_process(
         ([told(host="a", RANK=rank, WORLD_SIZE=2) for rank in (0, 1)], 1, False),
     ],
 )
-def test_whether_a_job_goes_over_several_hosts(who: list[ProcessEnv], most: int, expected: bool) -> None:
+def test_whether_a_job_spans_several_hosts(who: list[ProcessEnv], most: int, expected: bool) -> None:
     assert spans_hosts(a_launch(*who), [each.host for each in who], most) is expected
 
 
@@ -170,13 +170,13 @@ def test_whether_a_job_goes_over_several_hosts(who: list[ProcessEnv], most: int,
         ([told(MASTER_ADDR="localhost", NNODES=2, host="a")], True),
     ],
 )  # fmt: skip
-def test_a_job_that_was_seen_whole_on_one_host(who: list[ProcessEnv], expected: bool) -> None:
-    """Whatever the plan puts on a host."""
+def test_a_job_that_is_complete_on_one_host(who: list[ProcessEnv], expected: bool) -> None:
+    """Whatever number of ranks the plan has for a host."""
     launch = a_launch(*who, live=True)
     assert spans_hosts(launch, [each.host for each in who], 2) is expected
 
 
-def test_whether_a_job_has_more_hosts_than_were_looked_at() -> None:
+def test_whether_a_job_has_more_hosts_than_were_examined() -> None:
     assert is_larger(a_launch(told("torchrun --nnodes=4 t.py")), 2)
     assert is_larger(a_launch(one(torch_rank(0))), 1)
     assert not is_larger(a_launch(one(torch_rank(0))), 2)
@@ -191,7 +191,7 @@ def test_whether_a_job_has_more_hosts_than_were_looked_at() -> None:
         ({0: 0, 9: 1}, {0: 0}, []),
     ],
 )
-def test_devices_against_the_table(
+def test_devices_that_contradict_the_table(
     said: dict[int, int], table: dict[int, int], clashes: list[tuple[int, int, int]]
 ) -> None:
     launch = a_launch(*(told(RANK_ID=rank, DEVICE_ID=device) for rank, device in said.items()))
@@ -199,7 +199,7 @@ def test_devices_against_the_table(
     assert [(clash.rank, clash.device, clash.expected) for clash in found] == clashes
 
 
-def test_visible_devices_are_counted_otherwise_than_the_table_does() -> None:
+def test_visible_devices_are_numbered_differently_from_the_table() -> None:
     who = told(RANK_ID=0, DEVICE_ID=0, ASCEND_RT_VISIBLE_DEVICES="4,5")
     assert device_conflicts(a_launch(who), {0: 4}) == ()
 
@@ -226,7 +226,7 @@ HOSTS = ("a", "b")
         ([told(RANK=0, WORLD_SIZE=2, host="a"), told(RANK=1, WORLD_SIZE=3, host="a")], (), [], ""),
     ],
 )  # fmt: skip
-def test_who_is_missing_of_those_that_run(
+def test_missing_ranks_of_a_running_job(
     who: list[ProcessEnv],
     silent: tuple[str, ...],
     missing: list[tuple[tuple[int, ...], tuple[str, ...]]],
@@ -263,7 +263,7 @@ def test_a_gap_on_a_host_is_certain() -> None:
         (range(7), 16, [tuple(range(7, 16))], ""),
     ],
 )
-def test_who_is_missing_among_dumps(
+def test_missing_ranks_among_dumps(
     ranks: range, size: int, missing: list[tuple[int, ...]], doubt: str
 ) -> None:
     found, why = missing_ranks(a_launch(*(one(table_rank(r, size)) for r in ranks)), HOSTS, ())
@@ -275,7 +275,7 @@ def test_who_is_missing_among_dumps(
     ("numbers", "text"),
     [([3], "rank 3"), ([2, 0, 1, 5], "ranks 0-2, 5"), ([1, 1], "rank 1"), (range(0, 40, 2), "and 8 more")],
 )
-def test_ranks_in_words(numbers: list[int], text: str) -> None:
+def test_ranks_are_listed_in_words(numbers: list[int], text: str) -> None:
     assert counted(numbers).endswith(text)
 
 
@@ -308,11 +308,11 @@ BOOK = Directory(
         ("", set()),
     ],
 )
-def test_whose_an_address_is(where: str, owners: set[str]) -> None:
+def test_the_owners_of_an_address(where: str, owners: set[str]) -> None:
     assert BOOK.owners(where) == owners
 
 
-def test_a_name_that_several_hosts_have_means_none() -> None:
+def test_a_name_that_several_hosts_have_is_ambiguous() -> None:
     twins = Directory(("a", "b"), {"a": frozenset({"twin.x.org"}), "b": frozenset({"twin.y.org"})}, {}, {})
     assert (twins.host("twin"), twins.host("twin.x.org"), twins.host("A")) == (None, "a", "a")
     assert Directory(("10",), {}, {}, {}).host("10.0.0.2") is None, "an address has no short form"

@@ -1,4 +1,4 @@
-"""Launch scripts: what a shell would make of them, without one."""
+"""Launch scripts are read as a shell would read them, without a shell."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from doctor.job.launch.shell_tokens import ShellError
 from tests.support.limits import within
 
 
-def test_lists_that_grow_are_not_split_to_their_end() -> None:
-    """Ten doublings of a list whose elements are a thousand words each."""
+def test_growing_lists_are_not_split_without_limit() -> None:
+    """A list whose elements are a thousand words each is doubled ten times."""
     words = f"B='{'a ' * 1900}'\n"
     grown = 'A=("$B" "$B")\n' + 'A=("${A[@]}" "${A[@]}")\n' * 10
     began = time.process_time()
@@ -51,7 +51,7 @@ def only(text: str) -> ShellCommand:
         "MASTER_ADDR=a",
     ],
 )
-def test_what_depends_on_anything_else_is_not_known(text: str) -> None:
+def test_values_that_the_script_does_not_determine_are_unknown(text: str) -> None:
     assert "MASTER_ADDR" not in only(f"{text}\npython train.py").env
 
 
@@ -70,7 +70,7 @@ def test_what_depends_on_anything_else_is_not_known(text: str) -> None:
         ("if x; then if y; then z; fi; fi; export MASTER_ADDR=a", "a"),
     ],
 )
-def test_what_the_script_settles_is_known(text: str, value: str) -> None:
+def test_values_that_the_script_determines_are_known(text: str, value: str) -> None:
     assert only(f"{text}\npython train.py").env["MASTER_ADDR"] == value
 
 
@@ -81,7 +81,7 @@ def test_each_branch_sees_its_own_values() -> None:
     assert (first.env["RANK"], second.env["RANK"]) == ("0", "1")
 
 
-def test_a_loop_is_told_from_what_runs_once() -> None:
+def test_a_loop_is_distinguished_from_a_single_command() -> None:
     inside, outside = lines("for i in 1 2; do RANK=$i python a.py & done; python a.py")
     assert (inside.loop, inside.background, inside.names) == (True, True, frozenset({"RANK"}))
     assert (outside.loop, outside.background) == (False, False)
@@ -104,7 +104,7 @@ def test_a_pipeline_in_the_background() -> None:
         ("if x\n" * 150, 1, "nested"),
     ],
 )
-def test_what_no_shell_would_take(text: str, line: int, message: str) -> None:
+def test_syntax_that_no_shell_accepts(text: str, line: int, message: str) -> None:
     with pytest.raises(ShellError, match=message) as caught:
         read_script(text)
     assert caught.value.line == line
@@ -118,7 +118,7 @@ PIECES = (
 
 
 def refused(text: str) -> ShellError | None:
-    """Why a text cannot be read, where it cannot."""
+    """The reason why a text cannot be read, or nothing."""
     try:
         script = read_script(text)
     except ShellError as error:

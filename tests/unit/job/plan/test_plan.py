@@ -1,4 +1,4 @@
-"""The plan of the job: who said what, and what is worked out from the hosts."""
+"""The plan of the job: the source of each value, and what is computed from the hosts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_defaults() -> None:
     assert (plan.hccl_ports[0], plan.hccl_ports[-1]) == (60000, 60031)
 
 
-def test_wishes_go_over_defaults() -> None:
+def test_wishes_override_defaults() -> None:
     wishes = JobWishes(
         backend=Sourced(Backend.NCCL, "--backend"),
         head=Sourced("a", "inventory"),
@@ -181,7 +181,7 @@ def test_a_host_does_not_vote_for_its_own_address() -> None:
     assert settled({"a": own, "b": by_peers("10.1.0.1")}).data_address("a") == "10.1.0.1"
 
 
-def test_only_what_nobody_chose_is_a_guess() -> None:
+def test_only_unresolved_addresses_are_guesses() -> None:
     guessed = settled({"a": sight(), "b": by_peers()}).hosts[0].data
     resolved = settled({"a": sight(), "b": by_peers("10.1.0.1")}).hosts[0].data
     assert guessed is not None
@@ -205,7 +205,7 @@ def test_only_what_nobody_chose_is_a_guess() -> None:
         (",,", []),
     ],
 )
-def test_interface_wishes(wish: str, chosen: list[str]) -> None:
+def test_nccl_matches_interfaces_by_prefix_or_name(wish: str, chosen: list[str]) -> None:
     interfaces = dict.fromkeys(["lo", "eth0", "eth1", "eth01", "ib0", "docker0"])
     if wish == "eth":
         del interfaces["eth01"]
@@ -213,7 +213,7 @@ def test_interface_wishes(wish: str, chosen: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("wish", "chosen"), [("eth", []), ("eth0", ["eth0"]), ("ib0,eth0", ["eth0", "ib0"])])
-def test_gloo_takes_names_as_they_are(wish: str, chosen: list[str]) -> None:
+def test_gloo_takes_interface_names_literally(wish: str, chosen: list[str]) -> None:
     assert matching_interfaces("GLOO_SOCKET_IFNAME", wish, dict.fromkeys(["eth0", "ib0"])) == chosen
 
 
@@ -242,7 +242,7 @@ def test_loopback(address: str, loopback: bool) -> None:
         ({"ASCEND_RT_VISIBLE_DEVICES": "0"}, 8),
     ],
 )
-def test_ranks_on_amd_gpus_are_those_that_all_variables_leave(said: dict[str, str], ranks: int) -> None:
+def test_ranks_on_amd_gpus_are_those_that_no_variable_hides(said: dict[str, str], ranks: int) -> None:
     found = settled({"a": sight(devices={AMD: 8})}, [Host("a", "a")], env(**said))
     assert (found.backend.value, found.vendor) == (Backend.NCCL, AMD)
     assert found.hosts[0].ranks == Sourced(ranks, "devices found")

@@ -1,4 +1,4 @@
-"""Who decides what the plan says: flags, --launch, the rank table, Slurm, the inventory, defaults."""
+"""Which source decides the plan: flags, --launch, the rank table, Slurm, the inventory, defaults."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def plan(hosts: tuple[Host, ...] = HOSTS, **wishes: object) -> JobPlan:
     return draft(hosts, JobWishes(**wishes))  # type: ignore[arg-type]
 
 
-def test_the_launch_goes_over_the_inventory() -> None:
+def test_the_launch_overrides_the_inventory() -> None:
     said = plan(
         launch=told(MASTER_ADDR="10.0.0.2", MASTER_PORT="29611", HCCL_IF_BASE_PORT="50000"),
         head=Sourced("node1", "inventory a:1"),
@@ -50,7 +50,7 @@ def test_the_launch_goes_over_the_inventory() -> None:
     assert said.env["GLOO_SOCKET_IFNAME"] == "eth0"
 
 
-def test_the_launch_says_the_ranks_of_a_host(tmp_path: Path) -> None:
+def test_the_launch_sets_the_ranks_of_a_host(tmp_path: Path) -> None:
     script = tmp_path / "launch.sh"
     script.write_text("torchrun --nnodes=2 --nproc_per_node=4 --master_addr=node2 train.py\n")
     said = draft(HOSTS, apply_flags(Request("check", job=JobFlags(launch=(script,))), JobWishes()))
@@ -61,7 +61,7 @@ def test_the_launch_says_the_ranks_of_a_host(tmp_path: Path) -> None:
     assert plan(launch=told(LOCAL_WORLD_SIZE="2"), table=table("node1", "node2")).ranks == 4
 
 
-def test_the_rank_table_goes_over_the_inventory() -> None:
+def test_the_rank_table_overrides_the_inventory() -> None:
     said = plan(
         table=table("node2", "node1"),
         backend=Sourced(Backend.GLOO, "inventory a:1"),
@@ -75,31 +75,31 @@ def test_the_rank_table_goes_over_the_inventory() -> None:
     assert flagged.backend.value is Backend.GLOO
 
 
-def test_the_inventorys_head_goes_over_its_variables() -> None:
+def test_the_head_of_the_inventory_overrides_its_variables() -> None:
     said = plan(head=Sourced("node2", "inventory a:2"), env={"MASTER_ADDR": "node1"})
     assert said.head == Sourced("node2", "inventory a:2")
     assert settle(said, {"node1": HostView(addresses={"eth0": ("10.0.0.1",)})}).head == said.head
 
 
-def test_flags_go_over_the_launch() -> None:
+def test_flags_override_the_launch() -> None:
     flagged = apply_flags(
         Request("check", job=JobFlags(master_port=29700)), JobWishes(launch=told(MASTER_PORT="29611"))
     )
     assert draft(HOSTS, flagged).master_port == Sourced(29700, "--master-port")
 
 
-def test_variables_of_the_inventory_are_better_than_nothing() -> None:
+def test_variables_of_the_inventory_override_defaults() -> None:
     said = plan(env={"MS_SCHED_HOST": "node2", "MS_SCHED_PORT": "8118"})
     assert said.head == Sourced("node2", "inventory MS_SCHED_HOST")
     assert said.master_port == Sourced(8118, "inventory MS_SCHED_PORT")
 
 
 @pytest.mark.parametrize("port", ["", "0", "70000", "x", "29500 "])
-def test_a_port_that_is_none_is_not_taken(port: str) -> None:
+def test_an_invalid_port_is_ignored(port: str) -> None:
     assert plan(launch=told(MASTER_PORT=port)).master_port == Sourced(29500, "default")
 
 
-def test_the_head_is_found_by_what_the_hosts_say() -> None:
+def test_the_head_is_found_by_the_answers_of_the_hosts() -> None:
     said = plan(launch=told(MASTER_ADDR="train-head"))
     assert said.head == Sourced("node1", "first host")
     sights = {
@@ -109,7 +109,7 @@ def test_the_head_is_found_by_what_the_hosts_say() -> None:
     assert settle(said, sights).head == Sourced("node2", "--launch MASTER_ADDR")
 
 
-def test_a_rank_table_says_ranks_backend_and_head() -> None:
+def test_a_rank_table_sets_ranks_backend_and_head() -> None:
     said = plan(table=table("10.0.0.2", "node1"))
     assert said.backend == Sourced(Backend.HCCL, "rank table")
     assert said.head == Sourced("node2", "rank table")
@@ -134,7 +134,7 @@ def test_a_server_may_go_by_an_address_that_only_its_host_knows() -> None:
     assert {host.ranks for host in flagged.hosts} == {FLAGGED}
 
 
-def test_where_the_launch_says_that_the_table_lies_comes_first() -> None:
+def test_the_path_of_the_table_in_the_launch_comes_first() -> None:
     said = plan(table=table("node1"), launch=told(RANK_TABLE_FILE="/data/hccl.json"))
     assert said.table_paths == ("/data/hccl.json", "/job/hccl.json")
     assert plan(launch=told(RANK_TABLE_FILE="hccl.json")).table_paths == (), "relative to what?"
@@ -164,7 +164,7 @@ def test_the_inventory_knows_the_servers_by_their_names(tmp_path: Path) -> None:
     assert found.hosts[1].user == "root"
 
 
-def test_a_table_with_a_slip_still_names_its_hosts(tmp_path: Path) -> None:
+def test_a_table_with_a_syntax_error_still_names_its_hosts(tmp_path: Path) -> None:
     path = tmp_path / "hccl.json"
     path.write_text(table("node1", "node2").text.replace('"completed"', '"completed", // done'))
     assert [host.name for host in targets(path).hosts] == ["node1", "node2"]
@@ -189,7 +189,7 @@ def test_a_table_that_names_no_host(text: str, says: str, tmp_path: Path) -> Non
     ("tasks", "ranks"),
     [("8(x2)", Sourced(8, "slurm")), ("1(x2)", None), ("8,4", None), ("", None), ("4", Sourced(4, "slurm"))],
 )
-def test_slurm_says_the_ranks(tasks: str, ranks: Sourced[int] | None) -> None:
+def test_slurm_sets_the_ranks(tasks: str, ranks: Sourced[int] | None) -> None:
     environ = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_TASKS_PER_NODE": tasks, "SLURM_NTASKS": "16"}
     found = read_targets((), None, None, False, (), environ)
     assert [host.ranks for host in draft(found.hosts, found.wishes).hosts] == [ranks] * 2
@@ -199,7 +199,7 @@ def test_slurm_says_the_ranks(tasks: str, ranks: Sourced[int] | None) -> None:
     assert read_targets((), None, None, False, (), environ).wishes.ranks_per_host is None
 
 
-def test_the_plan_of_a_flag_goes_over_the_inventory() -> None:
+def test_the_plan_of_a_flag_overrides_the_inventory() -> None:
     wishes = apply_flags(Request("check", job=JobFlags(plan=("dp=4,tp=2",))), JobWishes())
     layout = draft(HOSTS, wishes).layout
     assert layout is not None

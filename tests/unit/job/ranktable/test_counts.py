@@ -1,4 +1,4 @@
-"""The numbers of a rank table that must add up, and who belongs to which superpod."""
+"""The numbers of a rank table that must add up, and which server belongs to which superpod."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def judged(document: Document) -> tuple[Flaw, ...]:
         ),
     ],
 )
-def test_faults_of_the_whole(
+def test_faults_of_the_whole_table(
     name: str, change: Callable[[Document], object], message: str, actual: str
 ) -> None:
     document = sample(name)

@@ -1,4 +1,4 @@
-"""What each product asks of the number and choice of devices, and of their addresses."""
+"""What each product requires of the number and choice of devices, and of their addresses."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_atlas_training_does_not_cross_its_two_groups(devices: list[int]) -> Non
         ("1.0", A950, (ALL,), [(None, WARN, "form 1.0 is not the one documented for this product")]),
     ],
 )  # fmt: skip
-def test_what_products_ask(
+def test_limits_of_each_product(
     form: MakeForm,
     product: str | None,
     devices: tuple[Sequence[int], ...],
@@ -163,7 +163,7 @@ def test_ranks_may_meet_at_the_host_address_where_the_product_is_not_known() -> 
         assert [flaw.severity for flaw in flaws] == [severity] * 2
 
 
-def test_form_2_0_is_for_the_950() -> None:
+def test_form_2_0_is_only_for_the_950() -> None:
     text = (ROOT / "tests" / "samples" / "rank_table" / "v2.0_950.json").read_text()
     assert judged(text, A950) == judged(text, None) == ()
     assert [flaw.message for flaw in judged(text, A2)] == [
@@ -188,5 +188,5 @@ def test_form_2_0_is_for_the_950() -> None:
         (None, None),
     ],
 )
-def test_boards(board: str | None, architecture: str | None) -> None:
+def test_the_board_tells_the_architecture(board: str | None, architecture: str | None) -> None:
     assert board_architecture(board) == architecture

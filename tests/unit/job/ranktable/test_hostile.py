@@ -1,4 +1,4 @@
-"""Whatever a file holds: a table or none, flaws with places inside the file, and an end in good time."""
+"""Whatever a file holds: a table or none, flaws with places inside the file, in bounded time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ pieces = st.lists(
 
 
 def examine(text: str) -> None:
-    """Reads and judges; every place is one of the file, and what is said of it is bounded."""
+    """Read and judge a file; every place is inside the file, and every message is bounded."""
     read, flaws = read_table(text)
     lines = text.removeprefix("\ufeff").split("\n")
     if read is None:
@@ -126,7 +126,7 @@ SIZE = 1_000_000
     ],
     ids=lambda text: text[:12] + "…",
 )
-def test_a_hostile_file_ends_in_good_time(text: str) -> None:
+def test_a_hostile_file_is_read_in_bounded_time(text: str) -> None:
     started = time.process_time()
     examine(text)
     assert time.process_time() - started < 30

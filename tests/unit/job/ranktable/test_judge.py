@@ -1,4 +1,4 @@
-"""What is judged of a table: ranks that add up, addresses, superpods, and what each product asks."""
+"""How a table is judged: ranks that add up, addresses, superpods, and the requirements of each product."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_tables_without_fault_on_their_products() -> None:
     )
 
 
-def test_masked_addresses_are_told_once() -> None:
+def test_masked_addresses_are_reported_by_the_reader_alone() -> None:
     assert judged(sample("mindspore_cross_cluster_16pcs"), "atlas-a2", readable=False) == ()
 
 
@@ -190,7 +190,7 @@ def test_ranks_that_begin_at_one() -> None:
     assert (flaw.rank, flaw.spot and flaw.spot.line) == (1, 12)
 
 
-def test_no_rank_is_called_missing_beside_one_that_cannot_be_read() -> None:
+def test_no_rank_is_called_missing_if_another_cannot_be_read() -> None:
     document = sample(V10)
     device(document, 0, 1)["rank_id"] = "one"
     assert judged(document, readable=False) == ()
@@ -232,14 +232,14 @@ def test_no_rank_is_called_missing_beside_one_that_cannot_be_read() -> None:
         (V20, lambda d: d["rank_list"][1].update(device_id=0), ["device 0 is given twice on a server"]),
     ],
 )
-def test_what_is_only_advised(name: str, change: Change, messages: list[str]) -> None:
+def test_deviations_that_are_only_warnings(name: str, change: Change, messages: list[str]) -> None:
     document = sample(name)
     change(document)
     flaws = [flaw for flaw in judged(document) if flaw.check == RANKS]
     assert [(flaw.message, flaw.severity) for flaw in flaws] == [(one, Severity.WARN) for one in messages]
 
 
-def test_a_network_card_that_two_ranks_of_a_server_share_is_no_fault() -> None:
+def test_a_network_card_shared_by_two_ranks_is_not_a_fault() -> None:
     document = sample(V20)
     document["rank_list"][1]["level_list"][1]["rank_addr_list"][0]["addr"] = "192.168.50.40"
     assert judged(document) == ()

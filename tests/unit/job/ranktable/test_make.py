@@ -1,4 +1,4 @@
-"""Rank tables of live devices: what is written reads back as it was, without a flaw."""
+"""Rank tables of live devices: a written table reads back as it was, without a flaw."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ALLOWED = [(0,), (5,), (0, 1), (2, 3), (4, 7), (0, 1, 2, 3), (4, 5, 6, 7), (0, 1
 
 
 def cluster(servers: int, devices: tuple[int, ...], a_pod: int = 4, six: bool = False) -> list[LiveServer]:
-    """Servers with the same devices each, the first of which is named last."""
+    """Servers with the same devices each; the first one has the last name."""
     net = "fd00::{0}:{1}" if six else "10.1.{0}.{1}"
     return [
         LiveServer(
@@ -32,7 +32,7 @@ def cluster(servers: int, devices: tuple[int, ...], a_pod: int = 4, six: bool = 
     ]
 
 
-def test_form_1_0_to_the_letter() -> None:
+def test_form_1_0_is_made_exactly_as_documented() -> None:
     assert make_table(cluster(2, (4,)), "1.0") == (
         '{\n    "version": "1.0",\n    "server_count": "2",\n    "server_list": [\n'
         '        {\n            "server_id": "node0",\n            "device": [\n'
@@ -47,7 +47,7 @@ def test_form_1_0_to_the_letter() -> None:
     )
 
 
-def test_form_1_2_says_who_is_in_which_superpod() -> None:
+def test_form_1_2_lists_the_servers_of_each_superpod() -> None:
     document = json.loads(make_table(cluster(3, (0, 1), a_pod=2), "1.2"))
     assert document["server_count"] == "3"
     assert document["server_list"][2] == {
@@ -64,7 +64,7 @@ def test_form_1_2_says_who_is_in_which_superpod() -> None:
     ]
 
 
-def test_the_oldest_form_is_that_of_the_tutorial() -> None:
+def test_the_oldest_form_matches_the_tutorial() -> None:
     document = json.loads(make_table(cluster(2, (0, 1)), "legacy", "x86_64"))
     (group,) = document.pop("group_list")
     assert document == {
@@ -93,7 +93,7 @@ def test_the_board_fits_the_architecture(architecture: str) -> None:
     assert board_architecture(table.board_id) == architecture
 
 
-def test_servers_of_a_superpod_stand_together() -> None:
+def test_servers_of_a_superpod_are_adjacent() -> None:
     servers = cluster(4, (0,), a_pod=2)
     mixed = [servers[2], servers[0], servers[3], servers[1]]
     table, flaws = read_table(make_table(mixed, "1.2"))
@@ -117,7 +117,7 @@ def test_servers_of_a_superpod_stand_together() -> None:
         ),
     ],
 )
-def test_what_no_table_can_be_made_of(
+def test_servers_that_no_table_can_describe(
     servers: list[LiveServer], form: MakeForm, architecture: str, message: str
 ) -> None:
     with pytest.raises(UsageError) as caught:
@@ -134,7 +134,7 @@ def test_what_no_table_can_be_made_of(
     six=st.booleans(),
     order=st.randoms(use_true_random=False),
 )
-def test_what_is_made_reads_back(
+def test_a_table_that_is_made_reads_back(
     form: MakeForm, servers: int, devices: tuple[int, ...], a_pod: int, six: bool, order: Random
 ) -> None:
     given = cluster(servers, devices, a_pod if servers % a_pod == 0 else 1, six)

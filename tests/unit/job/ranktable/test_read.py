@@ -1,4 +1,4 @@
-"""Rank tables of every form, and what they must say."""
+"""Rank tables of every form, and what they must contain."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_form(name: str, form: str, hosts: object) -> None:
     assert read.text == sample(name)
 
 
-def test_what_a_device_says() -> None:
+def test_the_members_of_a_device() -> None:
     entry = table("v1.2_two_superpods").entries[3]
     assert (entry.rank, entry.server, entry.device, entry.super_device) == (3, "pod-a-2", 1, 3)
     assert (entry.address, entry.backup) == ("10.22.1.32", "10.22.0.32")
@@ -82,8 +82,8 @@ def test_addresses_of_form_2_0() -> None:
     assert entry.eids == ("000000000000000000200000aaaa0002", "000000000000000000200000bbbb0002")
 
 
-def test_a_group_list_gets_the_ranks_that_hccl_gives() -> None:
-    """Servers by their ids, devices ascending, whatever their order in the file."""
+def test_a_group_list_gets_the_ranks_that_hccl_assigns() -> None:
+    """Servers are sorted by id and devices by number, whatever their order in the file."""
     entries = table("group_list").entries
     assert [(entry.server, entry.device) for entry in entries] == [
         ("worker-1", 0),
@@ -98,7 +98,7 @@ def test_the_board_of_the_oldest_form() -> None:
     assert (read.board_id, read.nics) == ("0x0000", ("eth0", "eth1", "eth2", "eth3"))
 
 
-def test_places_point_at_what_they_name() -> None:
+def test_places_point_at_the_object_that_they_name() -> None:
     for name in ("v1.0_two_servers", "v1.2_two_superpods", "v2.0_950", "group_list", "board_id"):
         read = table(name)
         lines = read.text.split("\n")
@@ -121,7 +121,7 @@ def test_masked_addresses_of_an_example_are_one_flaw() -> None:
     assert flaw.message == "server_ip (and 17 more) with '*' in place of digits: an example, no address"
 
 
-def test_a_topology_file_is_called_one() -> None:
+def test_a_topology_file_is_recognised() -> None:
     read, flaws = read_table(sample("v2.0_950_topology"))
     assert read is None
     assert [flaw.actual for flaw in flaws] == ["a topology file"]
@@ -222,7 +222,7 @@ WARN = Severity.WARN
         ),
     ],
 )
-def test_what_a_table_must_say(content: object, place: str, message: str, actual: str) -> None:
+def test_what_a_table_must_contain(content: object, place: str, message: str, actual: str) -> None:
     _, flaws = read_table(written(content))
     (flaw,) = flaws
     assert (at(flaw), flaw.message, flaw.actual) == (place, message, actual)
@@ -252,19 +252,19 @@ def test_what_a_table_must_say(content: object, place: str, message: str, actual
         ),
     ],
 )
-def test_what_newer_or_older_software_reads_otherwise(content: object, message: str) -> None:
+def test_values_that_software_versions_read_differently(content: object, message: str) -> None:
     read, flaws = read_table(written(content))
     assert read is not None
     assert [entry.rank for entry in read.entries] == [0, 1]
     assert [(flaw.message, flaw.severity) for flaw in flaws] == [(message, WARN)]
 
 
-def test_a_flaw_says_whose_it_is() -> None:
+def test_a_flaw_names_its_server_rank_and_device() -> None:
     _, flaws = read_table(written(servers(device_ip="x")))
     assert [(flaw.server, flaw.rank, flaw.device) for flaw in flaws] == [("a", 1, 1)]
 
 
-def test_all_flaws_are_told_at_once() -> None:
+def test_all_flaws_are_reported_at_once() -> None:
     content = document(status="no", server_list=[{"device": [device(0, rank_id="x"), {}]}])
     _, flaws = read_table(written(content))
     assert [(at(flaw), flaw.message) for flaw in flaws] == [
@@ -284,7 +284,7 @@ def test_all_flaws_are_told_at_once() -> None:
         {"hardware_type": "910", "container_ip": [], "x": {"y": [None, 1.5, {"z": "ü"}]}},
     ],
 )
-def test_unknown_members_are_passed_over(extra: dict[str, object]) -> None:
+def test_unknown_members_are_ignored(extra: dict[str, object]) -> None:
     content = document(server_list=[{"server_id": "a", "device": [device(0, **extra), device(1)], **extra}])
     read, flaws = read_table(written(content))
     assert flaws == ()

@@ -1,4 +1,4 @@
-"""Slips in the JSON of a rank table: each is told with its place, and hides no more than it must."""
+"""Syntax errors in the JSON of a rank table: each is reported with its place and hides little else."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ GOOD = """{
         ),
     ],
 )
-def test_slips_that_hide_nothing_leave_the_table_readable(
+def test_syntax_errors_that_hide_nothing_leave_the_table_readable(
     old: str, new: str, expected: list[tuple[str, str, str]]
 ) -> None:
     assert old in GOOD
@@ -67,7 +67,7 @@ def test_slips_that_hide_nothing_leave_the_table_readable(
     assert flaw.severity == (Severity.WARN if "byte order" in message else Severity.FAIL)
 
 
-def test_all_slips_are_told_at_once() -> None:
+def test_all_syntax_errors_are_reported_at_once() -> None:
     text = GOOD.replace('"1"}\n', '"1",}, // last\n').replace("]}]\n", "]},]\n")
     read, flaws = read_table("/* a table */\n" + text + "# end\n")
     assert read is not None
@@ -87,7 +87,7 @@ def test_all_slips_are_told_at_once() -> None:
     ]
 
 
-def test_what_looks_like_a_slip_inside_a_text_is_none() -> None:
+def test_text_inside_quotes_is_not_a_syntax_error() -> None:
     text = GOOD.replace('"server_id": "a"', '"server_id": "a //b #c /*d, ]", "x": "\\",}"')
     read, flaws = read_table(text)
     assert flaws == ()
@@ -147,7 +147,9 @@ def test_what_looks_like_a_slip_inside_a_text_is_none() -> None:
         ('{"a": "é", "b" 2}', "1:16", "a ':' is missing after a key", None),
     ],
 )
-def test_slips_that_nobody_can_read_past(text: str, place: str, message: str, actual: str | None) -> None:
+def test_syntax_errors_that_make_the_table_unreadable(
+    text: str, place: str, message: str, actual: str | None
+) -> None:
     read, flaws = read_table(text)
     assert read is None
     (flaw,) = flaws

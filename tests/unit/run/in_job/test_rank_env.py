@@ -1,4 +1,4 @@
-"""Which rank a process is, by what torchrun, mpirun, msrun, srun and torch_npu_run tell it."""
+"""Which rank a process is, by the variables of torchrun, mpirun, msrun, srun and torch_npu_run."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_each_launcher_is_understood(
 
 
 def test_the_innermost_launcher_counts() -> None:
-    """torchrun is started by mpirun or srun, and hands their variables on."""
+    """torchrun is started by mpirun or srun, and passes their variables on."""
     assert read_job_rank({**SRUN, **OPENMPI, **TORCHRUN}).rank == 5
     assert read_job_rank({**SRUN, **OPENMPI, "RANK": "9", "WORLD_SIZE": "10"}).rank == 3
 
@@ -105,7 +105,9 @@ def test_the_ports_of_the_job_itself_are_never_used() -> None:
         ({"RANK": "1", "WORLD_SIZE": "9" * 40, "MASTER_ADDR": "a"}, "is no number"),
     ],
 )
-def test_what_is_no_job_is_a_mistake_with_a_next_step(environ: dict[str, str], says: str) -> None:
+def test_an_environment_without_a_job_is_a_mistake_with_a_next_step(
+    environ: dict[str, str], says: str
+) -> None:
     with pytest.raises(UsageError, match=says) as found:
         read_job_rank(environ)
     assert found.value.hint or "no rank of WORLD" in found.value.message
@@ -115,7 +117,7 @@ def test_what_is_no_job_is_a_mistake_with_a_next_step(environ: dict[str, str], s
     "text",
     ["", "@", "[", "node[9:1-999999999]@0", "node[1:9-1]", "a" * 9000, "node[1:1-", ";tcp://:", "\x00"],
 )
-def test_nonsense_from_mpirun_is_no_place(text: str) -> None:
+def test_nonsense_from_mpirun_is_not_an_address(text: str) -> None:
     environ = {**OPENMPI, "OMPI_MCA_orte_node_regex": text, "OMPI_MCA_orte_hnp_uri": text, "MASTER_ADDR": "x"}
     assert read_job_rank(environ).heads == ("x",)
     assert (
@@ -123,12 +125,12 @@ def test_nonsense_from_mpirun_is_no_place(text: str) -> None:
     )
 
 
-def test_the_scheduler_of_mindspore_is_no_rank() -> None:
+def test_the_scheduler_of_mindspore_is_not_a_rank() -> None:
     assert is_scheduler({**MSRUN, "MS_ROLE": "MS_SCHED"})
     assert not is_scheduler(MSRUN)
 
 
-def test_what_makes_a_rank_is_not_handed_on() -> None:
+def test_variables_of_a_rank_are_not_passed_on() -> None:
     for name in (*TORCHRUN, *OPENMPI, *MSRUN, "SLURM_PROCID", "DOCTOR_JOB_KEY", "PMI_RANK"):
         assert OWN.fullmatch(name), name
     for name in ("PATH", "HCCL_IF_IP", "NCCL_DEBUG", "GLOO_SOCKET_IFNAME", "CUDA_VISIBLE_DEVICES"):

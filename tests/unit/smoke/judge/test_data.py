@@ -1,4 +1,4 @@
-"""Every fault in the numbers of a run names exactly its culprit, and what follows from it is not charged."""
+"""For every fault in the numbers of a run exactly its culprit is named, and consequences are not charged."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _CACHED = {
 
 @pytest.fixture(autouse=True)
 def _references_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are the same in all tests, and most of the time that a test takes."""
+    """Cache the references: they are the same in all tests and take most of a test's time."""
     for (module, name), known in _CACHED.items():
         monkeypatch.setattr(module, name, known)
 
@@ -225,7 +225,7 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_names_exactly_the_culprit(name: str) -> None:
+def test_the_culprit_is_named_exactly(name: str) -> None:
     shape, spoil, expected = CASES[name]
     assert verdicts(judge_data(spoil(run_of(shape)))) == expected
 
@@ -262,7 +262,7 @@ def test_charges_are_sentences_with_numbers(name: str) -> None:
         (stray(1, "torch", "python"), "its streams of python, torch drew other random numbers"),
     ],
 )
-def test_says_how_data_deviate(spoil: Spoil, words: str) -> None:
+def test_the_summary_describes_how_data_deviate(spoil: Spoil, words: str) -> None:
     (charge,) = judge_data(spoil(run_of("2x2")))
     assert words in charge.summary
 
@@ -285,9 +285,9 @@ def test_what_ended_the_run_comes_before_what_followed(charge: Charge, left: boo
 
 
 @pytest.mark.parametrize("late", [1, 3, 25])
-def test_sums_that_met_the_wrong_call_are_charged_to_nobody(late: int) -> None:
-    """Rank 3 left out an all-reduce; rank 1 got what rank 3 sent in the next step instead. The pages show it
-    some steps later only.
+def test_sums_from_mismatched_calls_are_charged_to_no_rank(late: int) -> None:
+    """Rank 3 skipped an all-reduce; rank 1 received what rank 3 sent in the next step instead. The pages show
+    it only some steps later.
     """
     result = both(
         steps(1, lambda s: changed(s, reduced=(s.reduced or 0) + 1), 2),
@@ -302,7 +302,7 @@ def test_sums_that_met_the_wrong_call_are_charged_to_nobody(late: int) -> None:
 @pytest.mark.parametrize(
     ("phase", "left"), [("join", False), ("collectives", False), ("train", True), ("audit", True)]
 )
-def test_wrong_results_of_calls_that_met_the_wrong_one_are_charged_to_nobody(phase: str, left: bool) -> None:
+def test_wrong_results_of_mismatched_calls_are_charged_to_no_rank(phase: str, left: bool) -> None:
     result = wrong(1, "all_reduce of 1000 int32", 0, 5, 6, 4)(run_of("2x2"))
     mismatch = Charge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase=phase)
     assert bool(judge_data(result, [mismatch])) == left
@@ -345,7 +345,7 @@ def test_parameters_that_changed_at_an_audited_step_explain_the_gradient(shape: 
 
 
 @pytest.mark.parametrize(("error", "found"), [(1e-6, False), (1e-5, True)])
-def test_sums_may_differ_by_rounding_only(error: float, found: bool) -> None:
+def test_sums_may_differ_only_by_rounding(error: float, found: bool) -> None:
     """The limit is 1e-7 of the magnitudes, which are 36 here."""
     result = steps(1, lambda s: changed(s, reduced=(s.reduced or 0) + error), 4)(run_of("3x1"))
     assert bool(judge_data(result)) == found
@@ -369,7 +369,7 @@ def test_references_are_those_of_the_ranks_cell() -> None:
     assert reference_streams(first, 0, 0) != reference_streams(second, 0, 0)
 
 
-def test_nothing_known_is_nothing_charged() -> None:
+def test_without_data_no_rank_is_charged() -> None:
     plan = plan_of(**SHAPES["4x2"])
     result = replace(healthy(plan), ranks=tuple(RankSeen(seat.rank) for seat in plan.seats))
     assert judge_data(result) == ()
@@ -384,12 +384,12 @@ def test_ranks_that_share_a_fault_of_their_host_do_not_outvote_the_others() -> N
     assert [(c.check, c.kind, c.ranks, c.undecided) for c in charges] == [(CORRUPT, "alone", (4, 5), False)]
 
 
-def test_of_two_hosts_nobody_can_say_which_is_wrong() -> None:
+def test_two_hosts_that_differ_are_undecided() -> None:
     result = both(alone_wrong(2), alone_wrong(3, like=2))(healthy(plan_of(2, 2)))
     charges = judge_data(result)
     assert [(charge.ranks, charge.undecided) for charge in charges] == [((0, 1, 2, 3), True)]
 
 
-def test_one_wrong_rank_beside_a_sound_one_is_known_also_with_two_hosts() -> None:
+def test_one_wrong_rank_of_a_host_is_named_even_with_two_hosts() -> None:
     charges = judge_data(alone_wrong(3)(healthy(plan_of(2, 2))))
     assert [(c.kind, c.ranks, c.undecided) for c in charges] == [("alone", (3,), False)]

@@ -1,4 +1,4 @@
-"""The loss of a run: limits on both sides of each, who is named, and what the report is told."""
+"""The loss of a run: both sides of each limit, which rank is named, and what the report shows."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def curved(result: SmokeResult, curve: Curve, cell: int | None = None) -> SmokeR
 
 
 def fallen(part: float) -> Curve:
-    """Down that part of the way, at once."""
+    """A loss that falls by this part of the way at once."""
     return lambda step, _: 4.6 if step < 3 else 4.6 - part * (4.6 - FLOOR)
 
 
@@ -75,10 +75,10 @@ def verdicts(charges: tuple[Charge, ...]) -> list[tuple[str, str, tuple[int, ...
         (19, 0.59, False),
         (15, 0.51, False),
         (15, 0.49, True),
-        (14, 0.0, False),  # too few to say
+        (14, 0.0, False),  # too few to decide
     ],
 )
-def test_the_way_to_the_floor(steps: int, part: float, found: bool) -> None:
+def test_the_loss_must_approach_its_floor(steps: int, part: float, found: bool) -> None:
     result = curved(run_of(steps=steps), fallen(part))
     assert verdicts(judge_data(result)) == ([(STALL, "stall", (), False)] if found else [])
 
@@ -100,7 +100,9 @@ CURVES: list[tuple[str, Curve, list[tuple[str, str, tuple[int, ...], bool]]]] = 
 
 
 @pytest.mark.parametrize(("name", "curve", "expected"), CURVES, ids=[name for name, _, _ in CURVES])
-def test_curves(name: str, curve: Curve, expected: list[tuple[str, str, tuple[int, ...], bool]]) -> None:
+def test_faulty_curves_are_charged(
+    name: str, curve: Curve, expected: list[tuple[str, str, tuple[int, ...], bool]]
+) -> None:
     hosts = 4 if "four" in name else 2
     charges = judge_data(curved(run_of(hosts), curve))
     assert verdicts(charges) == expected
@@ -113,7 +115,7 @@ def test_curves(name: str, curve: Curve, expected: list[tuple[str, str, tuple[in
 
 
 def test_a_replica_of_two_with_shuffled_labels() -> None:
-    """It learns nothing; the other is held up by its gradients. From the losses of such a run."""
+    """It learns nothing, and its gradients hold the other one back. The losses are those of such a run."""
 
     def curve(step: int, dp: int) -> float:
         return 4.3 if dp else 4.6 - 2.6 * min(step / 15, 1.0)
@@ -126,7 +128,7 @@ def test_fewer_steps_allow_larger_gaps() -> None:
     assert judge_data(curved(run_of(steps=15), behind(0.8, 1)))
 
 
-def test_a_replica_is_not_behind_others_that_learn_nothing_either() -> None:
+def test_a_replica_is_not_behind_others_that_learn_nothing() -> None:
     result = curved(run_of(), lambda _, dp: 4.6 + dp)
     assert verdicts(judge_data(result)) == [(STALL, "stall", (), False)]
 
@@ -135,8 +137,10 @@ def test_a_replica_is_not_behind_others_that_learn_nothing_either() -> None:
     ("cell", "expected"),
     [(None, [(STALL, "stall", (), False)]), (1, [(STALL, "stall", (4, 5, 6, 7), True)])],
 )
-def test_cells(cell: int | None, expected: list[tuple[str, str, tuple[int, ...], bool]]) -> None:
-    """What happens in all of them is nobody's; in one of them, one of its ranks'."""
+def test_a_stall_of_one_cell_blames_that_cell(
+    cell: int | None, expected: list[tuple[str, str, tuple[int, ...], bool]]
+) -> None:
+    """A stall of all cells blames no rank; a stall of one cell blames one of its ranks."""
     assert verdicts(judge_data(curved(run_of(4, cells=2), fallen(0.1), cell))) == expected
 
 
@@ -151,7 +155,7 @@ def test_the_first_deviation_counts() -> None:
 
 
 def not_finite(result: SmokeResult, *ranks: int, first: int) -> SmokeResult:
-    """On these ranks from that step on, and on all of them from the next one."""
+    """Losses that are not finite on these ranks from that step on, and on all ranks from the next one."""
     for seen in result.ranks:
         begins = first if seen.rank in ranks else first + 1
         result = with_steps(
@@ -165,7 +169,7 @@ def not_finite(result: SmokeResult, *ranks: int, first: int) -> SmokeResult:
     [
         (2, (3,), [(NAN, "nan", (3,), False)]),
         (4, (0, 6), [(NAN, "nan", (0,), False), (NAN, "nan", (6,), False)]),
-        (2, (2, 3), [(NAN, "nan-replica", (2, 3), True)]),  # peers catch it from one another at once
+        (2, (2, 3), [(NAN, "nan-replica", (2, 3), True)]),  # peers get it from each other at once
         (2, (0, 1, 2, 3), [(NAN, "nan", (), False)]),
     ],
 )
@@ -178,12 +182,12 @@ def test_the_first_rank_without_numbers(
 
 
 def test_one_of_four_peers_without_numbers() -> None:
-    """That its loss is not that of its peers follows from it."""
+    """That its loss differs from its peers' is a consequence."""
     charges = judge_data(not_finite(run_of(1, 4, 4), 1, first=12))
     assert verdicts(charges) == [(NAN, "nan", (1,), False)]
 
 
-def test_a_loss_that_blew_up_is_nobodys() -> None:
+def test_a_loss_that_blew_up_blames_no_rank() -> None:
     def curve(step: int, _: int) -> float:
         return 4.6 if step < 5 else 10.0**step
 
@@ -192,7 +196,7 @@ def test_a_loss_that_blew_up_is_nobodys() -> None:
     assert [charge.kind for charge in judge_data(result)] == ["spike"]
 
 
-def test_a_single_rank_is_everybody() -> None:
+def test_a_single_rank_counts_as_all_ranks() -> None:
     charges = judge_data(not_finite(run_of(1, 1, 1), 0, first=3))
     assert verdicts(charges) == [(NAN, "nan", (), False)]
 
@@ -226,7 +230,7 @@ def test_summary_without_numbers_and_with_one_replica() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([15, 20, 30, 60]))
-def test_healthy_noise_is_no_fault(seed: int, steps: int) -> None:
+def test_healthy_noise_is_not_a_fault(seed: int, steps: int) -> None:
     """Curves as measured, each replica with the scatter of its batches."""
     chance = random.Random(seed)
 
@@ -247,7 +251,7 @@ def test_any_numbers_are_judged(losses: list[float | None]) -> None:
     assert summary.drop is None or math.isfinite(summary.drop)
 
 
-def test_steps_that_are_not_of_the_plan_do_not_count() -> None:
+def test_steps_outside_the_plan_do_not_count() -> None:
     result = run_of()
     more = changed(result.ranks[0].steps[0], step=10**9, loss=1e300)
     result = replace(result, ranks=tuple(replace(seen, steps=(*seen.steps, more)) for seen in result.ranks))

@@ -1,4 +1,4 @@
-"""Slow ranks, shared processors and slow links: named beyond doubt, or not at all."""
+"""Slow ranks, shared processors and slow links: named with certainty, or not at all."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def run_of(hosts: int, each: int = 2, cells: int = 1) -> SmokeResult:
 
 
 def computing(result: SmokeResult, rank: int, factor: float, first: int = 0, last: int = 99) -> SmokeResult:
-    """So many times as long, on the processor and on the clock."""
+    """This many times as long, in CPU time and on the clock."""
     return with_steps(
         result, rank, lambda s: changed(s, cpu=s.cpu * factor, compute=s.compute * factor), first, last
     )
 
 
 def waiting(result: SmokeResult, host: str, factor: float) -> SmokeResult:
-    """So many times as long on the clock alone."""
+    """This many times as long, on the clock only."""
     for seat in result.plan.on(host):
         result = with_steps(result, seat.rank, lambda s: changed(s, compute=s.cpu * factor))
     return result
@@ -85,7 +85,7 @@ def test_slow_ranks_of_a_host_are_one_charge() -> None:
     assert named(list(judge_speed(result))) == [(STRAGGLER, (4, 5), ())]
 
 
-def test_says_how_slow() -> None:
+def test_the_summary_names_the_slowdown_of_a_rank() -> None:
     (charge,) = judge_speed(computing(run_of(4), 5, 1.5))
     assert charge.confidence is Confidence.STRONG
     assert charge.summary.startswith("its computing takes 1.5")
@@ -123,7 +123,7 @@ def test_only_devices_of_one_kind_are_compared() -> None:
         ({"n3": 1.4}, ["n3"]),
         ({"n3": 1.25}, []),
         ({"n2": 2.0, "n3": 2.0}, ["n2", "n3"]),
-        ({"n2": 2.0, "n3": 2.0, "n4": 2.0}, []),  # most of them: who is unusual?
+        ({"n2": 2.0, "n3": 2.0, "n4": 2.0}, []),  # most of them, so none is unusual
         ({"n1": 2.0, "n2": 2.1, "n3": 1.9, "n4": 2.0}, []),  # the run is too large for the machines
         ({"n1": 2.0, "n2": 2.1, "n3": 6.0, "n4": 2.0}, []),
     ],
@@ -142,7 +142,7 @@ def test_a_shared_processor(factors: dict[str, float], found: list[str]) -> None
     [((4,), 0, 99), ((4, 5), 0, 19), ((4, 5), 20, 99)],
     ids=["one rank", "at first", "at the end"],
 )
-def test_a_processor_that_was_taken_for_a_while_or_from_one_rank(
+def test_a_processor_that_was_shared_for_a_while_or_by_one_rank(
     ranks: tuple[int, ...], first: int, last: int
 ) -> None:
     result = run_of(4)
@@ -155,7 +155,7 @@ def test_two_hosts_are_too_few() -> None:
     assert not list(judge_speed(waiting(run_of(2), "n2", 3.0)))
 
 
-def test_says_how_busy_the_host_was() -> None:
+def test_the_summary_names_the_load_of_the_host() -> None:
     result = with_host(waiting(run_of(4), "n2", 3.0), "n2", load=97.0)
     (charge,) = judge_speed(result)
     assert "load 97.0 on 64 cores" in charge.actual
@@ -168,8 +168,8 @@ def test_a_shared_processor_explains_slow_ranks() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.01, 0.05, 0.15, 0.4]), st.sampled_from([1.0, 2.5]))
-def test_noise_is_no_fault(seed: int, noise: float, crowd: float) -> None:
-    """Also beside others who take most of all processors."""
+def test_noise_is_not_a_fault(seed: int, noise: float, crowd: float) -> None:
+    """Even if other processes take most of all processors."""
     chance = random.Random(seed)
 
     def change(step: TrainStep) -> TrainStep:
@@ -225,7 +225,7 @@ def between(one: str, other: str, factor: float) -> Rates:
         (4, between("n1", "n2", 0.3), [("n1", "n2")]),
         (6, between("n3", "n5", 0.49), [("n3", "n5")]),
         (6, between("n3", "n5", 0.51), []),
-        (4, lambda *_: 0.01, []),  # all alike: that is the network that they have
+        (4, lambda *_: 0.01, []),  # all alike: that is their network
     ],
 )
 def test_a_slow_link(hosts: int, rates: Rates, found: list[tuple[str, ...]]) -> None:
@@ -265,7 +265,7 @@ def test_long_round_trips_where_ranks_wait_for_their_processors(factor: float, f
     assert named(list(judge_links(result))) == found
 
 
-def test_says_how_slow_a_link_is() -> None:
+def test_the_summary_names_the_slowdown_of_a_link() -> None:
     result = carrying(run_of(4), at("n2", factor=0.25), at("n2", factor=300))
     (charge,) = judge_links(result)
     assert charge.confidence is Confidence.STRONG
@@ -283,8 +283,8 @@ def test_each_cell_has_a_network_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("end", [0, 1])
-def test_the_slower_word_of_two_ends_counts(end: int) -> None:
-    """Whoever of the two says so."""
+def test_the_slower_measurement_of_two_ends_counts(end: int) -> None:
+    """Either of the two may have measured it."""
     result = run_of(4, 1)
     for rank in range(4):
         pairs = tuple(
@@ -296,8 +296,8 @@ def test_the_slower_word_of_two_ends_counts(end: int) -> None:
 
 
 @pytest.mark.parametrize(("slow", "found"), [(20, [(STRAGGLER, (2,), ())]), (14, [])])
-def test_a_rank_that_is_slow_now_and_then_is_no_straggler(slow: int, found: list[Any]) -> None:
-    """Its median is slow either way; of the 20 steps that count, 80 % must be."""
+def test_a_rank_that_is_slow_now_and_then_is_not_a_straggler(slow: int, found: list[Any]) -> None:
+    """Its median is slow either way; 80 % of the 20 steps that count must be slow."""
     result = computing(run_of(4), 2, 1.5, first=30 - slow)
     assert named(list(judge_speed(result))) == found
 
@@ -320,8 +320,8 @@ def test_a_slow_pair_is_named_in_a_steady_network_only(noise: float, found: list
 
 @pytest.mark.parametrize("hosts", [3, 4, 5, 6])
 @pytest.mark.parametrize("seed", range(30))
-def test_a_run_that_broke_off_between_meetings_names_nobody(hosts: int, seed: int) -> None:
-    """However far each rank came; and whatever was slow until then."""
+def test_a_run_that_broke_off_between_meetings_names_no_rank(hosts: int, seed: int) -> None:
+    """However far each rank got, and whatever was slow until then."""
     chance = random.Random(seed)
     result = carrying(run_of(hosts), lambda a, b, _: 0.2 if "n2" in (a, b) or (a, b) == ("n1", "n3") else 1.0)
     whole = [seen.pairs for seen in result.ranks]
@@ -331,7 +331,7 @@ def test_a_run_that_broke_off_between_meetings_names_nobody(hosts: int, seed: in
 
 
 @pytest.mark.parametrize(("noise", "blind"), [(0.0, False), (0.1, False), (1.0, True)])
-def test_knows_when_a_network_is_too_noisy_to_compare(noise: float, blind: bool) -> None:
+def test_a_network_that_is_too_noisy_to_compare_is_recognised(noise: float, blind: bool) -> None:
     chance = random.Random(3)
     result = carrying(run_of(6), lambda *_: math.exp(chance.gauss(0, noise)))
     assert too_noisy(result) == blind
@@ -345,7 +345,7 @@ def test_knows_when_a_network_is_too_noisy_to_compare(noise: float, blind: bool)
     [
         (4, 0.05, [(LINK, (), ("n3",))], []),  # far below all others, however much those differ
         (4, 1.0, [], []),
-        (3, 0.3, [], ["n3"]),  # of three hosts there is one other pair
+        (3, 0.3, [], ["n3"]),  # with three hosts there is only one other pair
     ],
 )
 def test_a_slow_host_in_a_noisy_network(
@@ -362,7 +362,7 @@ def test_a_slow_host_in_a_noisy_network(
 
 
 def uneven(result: SmokeResult, noise: float) -> SmokeResult:
-    """Every step of every rank takes another time."""
+    """Every step of every rank takes a different time."""
     chance = random.Random(7)
 
     def change(step: TrainStep) -> TrainStep:

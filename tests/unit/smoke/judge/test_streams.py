@@ -1,4 +1,4 @@
-"""The libraries' random streams: who has another library, who drew once too often, and what is no fault."""
+"""The libraries' random streams: different libraries, additional draws, and what is not a fault."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gives(name: str, fingerprint: str, *ranks: int, version: str = "") -> Spoil:
 
 
 def draw(name: str, *ranks: int, odd: tuple[int, ...] = (), first: int = 0, shared: bool = False) -> Spoil:
-    """Draws that plain Python does not know: one for each replica, and others on the odd ranks."""
+    """Draws that plain Python cannot predict: one for each replica, and others on the odd ranks."""
 
     def spoil(result: SmokeResult) -> SmokeResult:
         for rank in ranks:
@@ -155,7 +155,7 @@ def swapped(result: SmokeResult, rank: int) -> SmokeResult:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_streams(name: str) -> None:
+def test_streams_that_differ_are_charged(name: str) -> None:
     spoil, expected = CASES[name]
     charges = judge_data(spoil(run_of("2x2")))
     assert verdicts(charges) == expected
@@ -163,7 +163,7 @@ def test_streams(name: str) -> None:
         assert (charge.severity is Severity.WARN) == (charge.kind == "device-product")
 
 
-def test_names_both_versions_and_says_how_to_compare() -> None:
+def test_both_versions_are_named_with_a_way_to_compare() -> None:
     result = run_of("2x2")
     for rank in ALL:
         result = gives("numpy", KNOWN["numpy"], rank, version="2.1.0")(result)
@@ -174,7 +174,7 @@ def test_names_both_versions_and_says_how_to_compare() -> None:
     assert charge.commands[1].startswith("ssh n1 ")
 
 
-def test_a_stray_draw_says_between_which_steps() -> None:
+def test_a_stray_draw_names_the_steps_before_and_after() -> None:
     (charge,) = judge_data(stray(1, "python", first=10)(run_of("2x2")))
     assert charge.summary.endswith("from a step between 3 and 10 on")
     assert charge.step == 10
@@ -182,7 +182,7 @@ def test_a_stray_draw_says_between_which_steps() -> None:
     assert charge.summary.endswith("from step 1 on")
 
 
-def test_what_is_drawn_elsewhere_harms_no_training() -> None:
-    """Neither hides what is found later, nor is it hidden."""
+def test_stray_draws_hide_no_later_fault() -> None:
+    """They neither hide a later fault nor are hidden by it."""
     spoil = both(stray(1, "python"), started(3, golden=("a", "b", "c")))
     assert [charge.kind for charge in judge_data(spoil(run_of("2x2")))] == ["golden-again", "stream"]

@@ -82,7 +82,7 @@ def test_in_a_tournament_all_pairs_meet_once_and_no_host_twice_at_a_time(hosts: 
 
 
 @given(shapes())
-def test_meetings_suit_both_sides_and_no_host_waits_for_ever(shape: CellShape) -> None:
+def test_both_sides_agree_on_meetings_and_no_host_waits_for_ever(shape: CellShape) -> None:
     diaries = {place: meetings(shape, place) for place in range(shape.world)}
     if len(shape.hosts) > 1:
         assert sum(bool(diary) for diary in diaries.values()) == len(shape.hosts)

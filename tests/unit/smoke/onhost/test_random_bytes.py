@@ -1,4 +1,4 @@
-"""What the smoke run draws and trains on: the same on every machine, and known without torch."""
+"""The data and draws of the smoke run: the same on every machine, and known without torch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_hash_is_the_same_everywhere() -> None:
 
 
 @given(st.text(max_size=50), st.integers(0, 300), st.integers(0, 300))
-def test_a_stream_goes_on_where_it_was_cut(key: str, short: int, more: int) -> None:
+def test_a_stream_continues_where_it_was_cut(key: str, short: int, more: int) -> None:
     assert random_bytes.drawn(key, short + more)[:short] == random_bytes.drawn(key, short)
 
 
@@ -50,7 +50,7 @@ def test_every_number_below_a_limit_is_drawn() -> None:
 
 
 @pytest.mark.parametrize(("probability", "expected"), [(0.0, 0), (0.25, 250), (1.0, 1000)])
-def test_a_chance_comes_as_often_as_it_should(probability: float, expected: int) -> None:
+def test_a_chance_has_its_probability(probability: float, expected: int) -> None:
     hits = sum(random_bytes.chance(probability, word) for word in random_bytes.words("coins", 1000))
     assert hits == pytest.approx(expected, abs=60 if 0 < expected < 1000 else 0)
 
@@ -103,7 +103,7 @@ def test_another_salt_gives_another_mask() -> None:
 
 
 @pytest.mark.parametrize("tp", [1, 2, 4])
-def test_parameters_are_drawn_within_their_reach(tp: int) -> None:
+def test_parameters_are_drawn_within_their_range(tp: int) -> None:
     shape = CellShape(dp=1, tp=tp, hosts=(tp,), steps=1, seed=3)
     layout = parameters(tp)
     values = memoryview(initial_parameters(shape, tp - 1)).cast("f")
@@ -120,7 +120,7 @@ def test_parameters_are_drawn_within_their_reach(tp: int) -> None:
             assert abs(sum(part) / len(part)) < 0.05 * 2**parameter.reach
 
 
-def test_replicas_start_alike_and_peers_share_what_is_not_cut() -> None:
+def test_replicas_start_alike_and_peers_share_unsplit_parameters() -> None:
     of = [initial_parameters(SHAPE, place) for place in range(4)]
     assert of[0] == of[2]
     assert of[1] == of[3]
@@ -131,8 +131,8 @@ def test_replicas_start_alike_and_peers_share_what_is_not_cut() -> None:
         start = end
 
 
-def test_references_stay_what_they_are() -> None:
-    """Hosts and controllers of different versions, and of different machines, must draw the same."""
+def test_references_do_not_change() -> None:
+    """Hosts and controllers with different versions, and on different machines, must draw the same."""
     assert corpus.reference_batch(SHAPE, 3, 2) == REFERENCE_BATCH
     assert corpus.reference_init(SHAPE, 1) == REFERENCE_INIT
     assert struct.unpack("<3f", initial_parameters(SHAPE, 1)[:12]) == REFERENCE_VALUES

@@ -18,7 +18,9 @@ def shape_of(dp: int, tp: int, steps: int = STEPS, seed: int = 5) -> CellShape:
     ("steps", "hashed", "computed_again"),
     [(1, [0], [0]), (3, [0, 1, 2], [2]), (15, [0, 1, 2, 10, 14], [9, 14]), (20, [0, 1, 2, 10, 19], [9, 19])],
 )
-def test_what_is_looked_at_closely(steps: int, hashed: list[int], computed_again: list[int]) -> None:
+def test_these_steps_are_hashed_and_computed_again(
+    steps: int, hashed: list[int], computed_again: list[int]
+) -> None:
     shape = shape_of(1, 1, steps)
     assert [step for step in range(steps) if shown(shape, step)] == hashed
     assert [step for step in range(steps) if audited(shape, step)] == computed_again
@@ -36,7 +38,7 @@ def test_what_is_looked_at_closely(steps: int, hashed: list[int], computed_again
         (4, 3, 4, [3, 2, 1]),
     ],
 )
-def test_three_replicas_compute_each_batch_on_other_hosts_if_there_are_any(
+def test_three_replicas_compute_each_batch_on_different_hosts_if_possible(
     count: int, own: int, apart: int, expected: list[int]
 ) -> None:
     assert voters(count, own, apart) == expected

@@ -1,4 +1,4 @@
-"""What may stand in `--enter`, and what is said when a command did not enter, in words of the real tools."""
+"""What `--enter` accepts, and the error when a command did not enter, with messages of the real tools."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_an_entry_that_cannot(entry: str, says: str) -> None:
         enter_all((Host("node1", "node1"),), entry)
 
 
-def test_an_inventory_is_held_to_the_same(tmp_path: Path) -> None:
+def test_an_inventory_has_the_same_rules(tmp_path: Path) -> None:
     path = tmp_path / "inventory.yaml"
     path.write_text("hosts:\n  node1: {enter: docker exec -it train}\n  node2: {enter: kubectl exec -i p}\n")
     with pytest.raises(InputErrors) as error:
@@ -104,13 +104,13 @@ def test_each_host_has_an_entry_of_its_own() -> None:
 
 
 def test_a_name_is_harmless_in_a_command() -> None:
-    """Names of hosts are checked; even one that was not would stay one word."""
+    """Names of hosts are checked; even an unchecked one would stay one word."""
     wild = "x; reboot"
     assert not is_host(wild)
     assert shlex.split(entered(Host(wild, wild, enter="docker exec -i {host}")))[-1] == wild
 
 
-def test_two_hosts_are_not_one_pod() -> None:
+def test_two_hosts_cannot_share_one_pod() -> None:
     hosts = (Host("a-0", "a-0"), Host("a-1", "a-1"))
     with pytest.raises(UsageError, match="one container") as error:
         enter_all(hosts, "kubectl exec -i a-0 --")
@@ -159,7 +159,7 @@ def test_every_sample_has_its_sentence() -> None:
 
 
 @pytest.mark.parametrize("name", SENTENCES)
-def test_what_an_engine_says_becomes_a_sentence(name: str) -> None:
+def test_messages_of_an_engine_become_sentences(name: str) -> None:
     pod = name.startswith("kubectl")
     host = Host(
         "node1",
@@ -176,7 +176,7 @@ def test_what_an_engine_says_becomes_a_sentence(name: str) -> None:
     assert any("true" in command for command in why.commands)
 
 
-def test_what_nobody_knows_is_quoted_short_and_clean() -> None:
+def test_an_unknown_message_is_quoted_short_and_clean() -> None:
     host = Host("node1", "node1", enter="chamber --token hunter2 in")
     why = not_entered(SILENT, host, "a note\n\x1b[31mno entry " + "x" * 9000)
     assert "no entry" in why.summary
@@ -186,13 +186,13 @@ def test_what_nobody_knows_is_quoted_short_and_clean() -> None:
     assert "it said nothing" in not_entered(SILENT, host, "").summary
 
 
-def test_no_command_to_look_with_shows_a_secret() -> None:
+def test_commands_of_an_error_show_no_secret() -> None:
     host = Host("p", "p", enter="kubectl --token=hunter2 exec -i {host} --", enter_from="controller")
     why = not_entered(SILENT, host, sample("entry/kubectl_no_pod.txt"))
     assert len(why.commands) == 2
     assert "hunter2" not in f"{why}"
 
 
-def test_an_entry_of_its_own_goes_from_where_the_inventory_says() -> None:
+def test_a_hosts_own_entry_runs_where_the_inventory_says() -> None:
     (host,) = enter_all((Host("p", "p", enter="x {host}", enter_from="controller"),), "my-enter {host}")
     assert (host.enter, host.enter_from) == ("my-enter {host}", "controller")

@@ -37,7 +37,7 @@ def words(name: str) -> SrunMessages:
         ),
     ],
 )
-def test_nodes_that_slurm_does_not_reach(name: str, down: list[DownNode]) -> None:
+def test_nodes_that_slurm_cannot_reach(name: str, down: list[DownNode]) -> None:
     assert down_nodes((SAMPLES / f"nodes-{name}.txt").read_text()) == down
 
 
@@ -46,14 +46,14 @@ def test_nodes_that_slurm_does_not_reach(name: str, down: list[DownNode]) -> Non
     ["IDLE", "ALLOCATED", "MIXED+DRAIN", "ALLOCATED+COMPLETING", "IDLE+MAINTENANCE+RESERVED", "MIXED-"],
 )
 def test_nodes_that_work(state: str) -> None:
-    """A node that drains still runs the jobs that it has."""
+    """A draining node still runs its present jobs."""
     assert down_nodes(f"NodeName=a Arch=x86_64 State={state} Weight=1 Reason=soon") == []
 
 
 @pytest.mark.parametrize(
     "text", ["", "slurm_load_node error: Unable to contact slurm controller", "State=DOWN "]
 )
-def test_no_answer_of_slurm_takes_nobody_out(text: str) -> None:
+def test_without_an_answer_of_slurm_no_node_is_left_out(text: str) -> None:
     assert down_nodes(text) == []
 
 
@@ -67,7 +67,7 @@ def test_no_answer_of_slurm_takes_nobody_out(text: str) -> None:
     ],
 )
 def test_the_node_on_which_a_step_does_not_begin(name: str, failed: dict[str, str]) -> None:
-    """Those that srun killed for it are not to blame."""
+    """Nodes that srun killed because of it are not to blame."""
     assert words(name).refused == failed
 
 
@@ -81,7 +81,7 @@ def test_the_node_on_which_a_step_does_not_begin(name: str, failed: dict[str, st
         ("no-job-22.05", "no-job", "does not get into the allocation"),
     ],
 )
-def test_what_became_of_the_step(name: str, fate: str, says: str) -> None:
+def test_the_end_of_the_step_is_understood(name: str, fate: str, says: str) -> None:
     found = words(name)
     assert found.fate == fate
     assert found.refused == {}
@@ -99,7 +99,7 @@ def test_an_option_that_srun_does_not_know() -> None:
     assert words("no-overlap-20.02").option == "--overlap"
 
 
-def test_what_nobody_foresaw_is_quoted() -> None:
+def test_an_unknown_message_is_quoted() -> None:
     aside = "srun: cluster configuration lacks support for cpu binding"
     found = read_words([aside, "srun: error: The moon is full\x1b[31m", "srun: Job step aborted"])
     assert (found.fate, found.refused) == ("", {})

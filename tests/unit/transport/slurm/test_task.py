@@ -9,7 +9,7 @@ from doctor.transport.slurm.task import Ear, opening, openings
 TOKEN = "0123456789abcdef"
 
 
-def test_what_is_alike_is_sent_once() -> None:
+def test_equal_lines_are_sent_once() -> None:
     body = b"".join(b"line %d\n" % n for n in range(100))
     texts = {f"node{n}": opening("cat", b"my name\nis %d\n" % n + body) for n in range(50)}
     sent = openings(texts)
@@ -28,7 +28,7 @@ def test_what_is_alike_is_sent_once() -> None:
         b"\xff\xfe",
     ],
 )
-def test_what_is_no_word_of_a_task(line: bytes) -> None:
+def test_lines_that_are_not_from_a_task(line: bytes) -> None:
     (said,) = Ear(TOKEN, ["node1"]).hear(line + b"\n")
     assert (said.host, said.kind, said.data) == (None, "other", line)
 

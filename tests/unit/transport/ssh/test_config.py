@@ -1,4 +1,4 @@
-"""What ssh_config, the inventory and the flags make of a host; and what known_hosts says about it."""
+"""The settings of a host from ssh_config, the inventory and the flags, and its entries in known_hosts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read(home: Path, text: str, host: Host | str = "node1", **flags: object) -> 
     return SshConfig(settings).of(Host(host, host) if isinstance(host, str) else host)
 
 
-def test_without_any_file_all_is_as_ssh_does_it() -> None:
+def test_without_any_file_the_defaults_are_those_of_ssh() -> None:
     got = SshConfig(SshSettings(config_file="none")).of(Host("node1", "node1"))
     assert (got.address, got.port, got.user, got.identities, got.connect_timeout) == (
         "node1",
@@ -43,7 +43,7 @@ def test_without_any_file_all_is_as_ssh_does_it() -> None:
     )
 
 
-def test_flags_win_over_the_inventory_and_that_over_the_file(home: Path) -> None:
+def test_flags_override_the_inventory_which_overrides_the_file(home: Path) -> None:
     text = "Host node1\nUser file\nPort 1\nConnectTimeout 3\n"
     assert (read(home, text).user, read(home, text).port, read(home, text).connect_timeout) == ("file", 1, 3)
     mine = Host("node1", "node1", user="inventory", port=2)
@@ -59,12 +59,12 @@ def test_the_host_name_counts_unless_an_address_was_given(home: Path) -> None:
     assert (got.address, got.user) == ("10.0.0.9", "one")
 
 
-def test_a_block_for_the_address_fills_in(home: Path) -> None:
+def test_a_block_for_the_address_applies_too(home: Path) -> None:
     got = read(home, "Host 10.0.0.*\nUser net\n", Host("node1", "10.0.0.9"))
     assert got.user == "net"
 
 
-def test_tokens_are_replaced_by_what_is_dialled(home: Path) -> None:
+def test_tokens_are_replaced_by_the_values_of_the_connection(home: Path) -> None:
     text = "Host *\nIdentityFile ~/keys/%r@%h\nProxyCommand nc %% %h %p %r %n %u\nHostName %h.example\n"
     got = read(home, text, port=2222, user="you")
     assert got.identities == (f"{home}/keys/you@node1.example",)
@@ -138,7 +138,7 @@ def test_a_file_that_was_asked_for_must_exist() -> None:
 
 
 @pytest.mark.parametrize("file", ["none", "/dev/null"])
-def test_no_file_at_all(home: Path, file: str) -> None:
+def test_the_option_can_exclude_all_files(home: Path, file: str) -> None:
     (home / ".ssh" / "config").write_text("User wrong\n")
     assert SshConfig(SshSettings(config_file=file)).of(Host("node1", "node1")).user == "me"
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
 
+from doctor.agents.session import LAST_PATIENCE
 from doctor.mesh import MeshResult
 from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.judge.exits import way_of
@@ -54,8 +55,10 @@ class SmokeRun:
     ) -> None:
         self.began = time.monotonic()
         own = self.began + (timeout or WHOLE[plan.backend])
-        last = until - min(EVIDENCE, (until - self.began) / 4)
-        self.until, self.cut_short = min(last, own), last < own
+        enough = until - min(EVIDENCE, (until - self.began) / 4)
+        self.until, self.cut_short = min(enough, own), enough < own
+        self.overtime = False
+        self.last = until - LAST_PATIENCE
         self.session = session
         self.plan = plan
         self.pythons = pythons
@@ -99,16 +102,19 @@ class SmokeRun:
                 alarm = self._confirmed(alarm)
             if alarm is not None:
                 return Alarm("interrupted") if self.agents.excused else alarm
-            if time.monotonic() >= self.until:
-                return self._out_of_time()
+            if time.monotonic() >= self.until and (alarm := self._out_of_time()):
+                return alarm
 
-    def _out_of_time(self) -> Alarm:
+    def _out_of_time(self) -> Alarm | None:
         """Ranks that still move in a run that was cut short were not too slow."""
-        if self.agents.excused:
-            return Alarm("interrupted")
         cells = range(len(self.plan.cells))
         still = any(self.watch.quiet(cell) >= self.patience.floor for cell in cells)
-        return Alarm("interrupted" if self.cut_short and not still else "deadline")
+        if self.agents.excused or self.overtime:
+            return Alarm("interrupted")
+        if still or not self.cut_short:
+            return Alarm("deadline")
+        self.overtime, self.until = True, max(self.until, self.last)  # it may still end by itself
+        return None
 
     def _ended_by(self, alarm: Alarm) -> RunEnd:
         now = time.monotonic()

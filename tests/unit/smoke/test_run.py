@@ -597,6 +597,28 @@ def test_events_after_the_end_cause_no_negative_times() -> None:
     assert all(seconds >= 0 for seen in run.result().ranks for seconds in seen.seconds.values())
 
 
+def test_a_run_that_is_cut_short_may_end_by_itself_if_it_moves() -> None:
+    run = prepared(Cluster(small()), timeout=99.0, until=time.monotonic() + 60)
+    for host in run.watch.hosts.values():
+        host.imported_at = run.began
+    assert run._out_of_time() is None
+    assert run.until == pytest.approx(run.began + 59.5, abs=0.1)
+    for host in run.watch.hosts.values():
+        host.quiet = 9.0
+    again = run._out_of_time()
+    assert again is not None
+    assert again.kind == "interrupted"
+
+
+def test_a_run_that_is_cut_short_while_it_stands_still_takes_evidence() -> None:
+    run = prepared(Cluster(small()), timeout=99.0, until=time.monotonic() + 60)
+    for host in run.watch.hosts.values():
+        host.imported_at, host.quiet = run.began, 9.0
+    alarm = run._out_of_time()
+    assert alarm is not None
+    assert alarm.kind == "deadline"
+
+
 def test_the_limits_of_a_whole_run() -> None:
     cluster = Cluster(small())
     run = prepared(cluster, timeout=None, patience=None)

@@ -12,6 +12,7 @@ import pytest
 from doctor.model import Answer, AnswerEnd, Unreached, UnreachedKind
 from doctor.transport import Ended, Script
 from doctor.transport.errors import CannotReach
+from doctor.transport.program import converse
 from doctor.transport.threads import MOST_WAITING, Outcome, ThreadedTransport, Turn
 
 
@@ -164,3 +165,22 @@ def test_a_shortage_of_threads_is_no_fault_of_a_host(monkeypatch: pytest.MonkeyP
     assert isinstance(ended, Ended)
     assert ended.unreached is not None
     assert ended.unreached.kind is UnreachedKind.CONTROLLER
+
+
+class Slept(Silent):
+    """What it said has come, and is handed over a moment later."""
+
+    def __init__(self) -> None:
+        self.said = [b"", b"DONE\n"]
+
+    def take(self) -> tuple[bytes, bytes]:
+        return (self.said.pop(0), b"") if self.said else (b"", b"")
+
+    def finished(self) -> bool:
+        return False
+
+
+def test_what_came_while_this_program_was_stopped_is_read() -> None:
+    got = converse("node1", Slept(), Script("", b"", b"DONE"), time.monotonic() - 1, 1000)
+    assert (got.stdout, got.end) == (b"DONE\n", AnswerEnd.DONE)
+    assert converse("node1", Slept(), Script("", b"", b"x"), 0.0, 1000).end is AnswerEnd.TIMEOUT

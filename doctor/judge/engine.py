@@ -19,6 +19,11 @@ from doctor.model import Missing, Problem, Result, Scope, Severity, Status
 from doctor.probe import HostAnswer
 
 
+@dataclass(frozen=True, slots=True)
+class Unparsed(Missing):
+    """A fact whose parser broke: a mistake of ours, and not of the host."""
+
+
 class Facts:
     """The parsed facts of all hosts, parsed when first asked for, once."""
 
@@ -62,9 +67,7 @@ class Facts:
         except NotUnderstood as error:
             return Missing(fact.name, error.message)
         except (Exception, SystemExit) as error:  # whatever a host printed must not stop the others
-            return Missing(
-                fact.name, f"its parser broke ({type(error).__name__}: {error}); please report this"
-            )
+            return Unparsed(fact.name, f"its parser broke ({type(error).__name__}: {error})")
 
 
 def _same(one: HostAnswer, other: HostAnswer, fact: str) -> bool:
@@ -128,7 +131,8 @@ def _without(check: Check, hosts: tuple[str, ...], missing: Missing) -> Result:
     """What is not there need not be looked at; what is there and could not be had makes unknown."""
     if missing.absent:
         return Result(check.id, hosts, Status.SKIP, missing.reason)
-    return Result(check.id, hosts, Status.UNKNOWN, f"{missing.fact}: {missing.reason}")
+    status = Status.CRASH if isinstance(missing, Unparsed) else Status.UNKNOWN
+    return Result(check.id, hosts, status, f"{missing.fact}: {missing.reason}")
 
 
 def _value(need: Need[Any], host: str, case: Inputs) -> Any:

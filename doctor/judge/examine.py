@@ -17,7 +17,7 @@ from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
-from doctor.judge.verdict import Report, Rules, RunInfo, host_reports
+from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
 from doctor.model import View
 from doctor.recording import Recording
 from doctor.text.nodeset import fold
@@ -48,7 +48,9 @@ class PreparedExam:
     rules: Rules
     notes: tuple[str, ...] = ()
     smoke: bool = False
-    """Whether a smoke run belongs to it."""
+    """Whether a smoke run is wanted."""
+    no_smoke: str = ""
+    """Why none can be made, where one is wanted; empty when one can."""
 
     def asks(self, wanted: Need[Any]) -> bool:
         """Whether some check can use it."""
@@ -61,7 +63,7 @@ class PreparedExam:
     def before_smoke(self) -> PreparedExam:
         """What can be judged before a smoke run: it decides who takes part in one."""
         checks = tuple(check for check in self.checks if SMOKE not in check.needs)
-        return replace(self, checks=checks)
+        return replace(self, checks=checks, rules=replace(self.rules, tentative=True))
 
     @property
     def facts(self) -> tuple[Fact[Any], ...]:
@@ -86,6 +88,11 @@ def build_report(
     )
     results = judge(prepared.checks, case)
     found = fold_findings(results, {c.id: c for c in prepared.checks}, _views(facts), playbook.fill)
+    no_smoke = ""
+    if recording.smoke_wanted and not recording.smoke:
+        no_smoke = recording.no_smoke or "it was not begun"
+    waived = not recording.smoke_wanted or prepared.rules.tentative
+    unproved = {} if waived else untrained(recording.hosts, reading.smoke, no_smoke)
     products = {host: str(getattr(facts.get(host, DEVICES), "product", "unknown")) for host in facts.hosts}
     return Report(
         run=RunInfo(
@@ -93,7 +100,14 @@ def build_report(
         ),
         plan=plan,
         hosts=host_reports(
-            recording.hosts, plan, products, recording.unreached, recording.unfinished, found, prepared.rules
+            recording.hosts,
+            plan,
+            products,
+            recording.unreached,
+            recording.unfinished,
+            found,
+            prepared.rules,
+            unproved,
         ),
         findings=found,
         results=tuple(results),
@@ -104,9 +118,8 @@ def build_report(
         replayed=replayed,
         outstanding=recording.unfinished,
         smoke=reading.smoke,
-        no_smoke=(recording.no_smoke or "it was not begun")
-        if recording.smoke_wanted and not recording.smoke
-        else "",
+        no_smoke=no_smoke,
+        untrained=unproved,
         net_seconds=recording.mesh.seconds if recording.mesh else None,
     )
 

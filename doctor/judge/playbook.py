@@ -31,7 +31,10 @@ MeshMode = Literal["auto", "full", "ring", "none"]
 
 
 class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which checks an exam makes and what it expects. `checks` and `skip` are globs over ids."""
+    """Which checks an exam makes and what it expects. `checks` and `skip` are globs over ids.
+
+    `essential` adds to what is essential to every exam (`verdict.ESSENTIAL`).
+    """
 
     title: str
     checks: tuple[str, ...] = ("*",)
@@ -191,8 +194,8 @@ def select(
     ]
     if not chosen:
         raise UsageError("No check is left to make.", "--only, --skip and --mesh none leave nothing.")
-    # Whether a host could be asked at all is never out of the question.
-    kept = [c for c in wanted if c.id in chosen or {UNREACHED, CUT_OFF} & set(c.needs)]
+    # Whether a host could be asked, and was read whole, is never out of the question.
+    kept = [c for c in checks if c.id in chosen or {UNREACHED, CUT_OFF} & set(c.needs)]
     return tuple(kept), tuple(check.id for check in wanted if check not in kept)
 
 

@@ -1,11 +1,14 @@
 """Finds checks: the bundled folder, `--checks DIR`, and entry points of other distributions.
 
-A broken file or plug-in stops nothing: it is returned with the checks, as a line for the report.
+A check that was never loaded looks like one that passed. So a bundled file that cannot be loaded is a broken
+installation, and one of `--checks` is a mistake in the input: both end the run before any host is asked. A
+broken entry point is returned with the checks, and counted by the verdict.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,10 +18,11 @@ from types import ModuleType
 
 import doctor
 from doctor.api import Check
-from doctor.errors import DoctorError
+from doctor.errors import DoctorError, InputErrors, Mistake
 
 ENTRY_POINTS = "cluster_doctor.checks"
 PACKAGE = Path(doctor.__file__).parent
+NOTHING = "there is no check in it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,49 +46,61 @@ def bundled(name: str) -> Path:
 
 
 def find_checks(folders: Iterable[Path] = ()) -> FoundChecks:
-    """All checks, in the order of their files; an id that two files claim goes to the first."""
+    """All checks, in the order of their files; an id that two entry points claim goes to the first."""
     checks: dict[str, Check] = {}
-    broken: list[Broken] = []
-    for number, folder in enumerate((bundled("checks"), *folders)):
-        if not folder.is_dir():
-            broken.append(Broken(str(folder), "is no folder"))
-        for path in sorted(folder.glob("*.py")):
-            try:
-                module = _load(path, f"_doctor_checks_{number}_{path.stem}")
-            except (Exception, SystemExit) as error:  # a plug-in may fail in any way
-                broken.append(Broken(str(path), f"{type(error).__name__}: {error}"))
-                continue
-            _take(_checks_of(module), str(path), checks, broken)
+    if broken := _take_folder(bundled("checks"), 0, checks):
+        told = "; ".join(f"{each.origin} could not be loaded: {each.reason}" for each in broken)
+        raise DoctorError(f"{told}.", "The installation is damaged: install cluster-doctor again.")
+    for number, folder in enumerate(folders, 1):
+        broken += _take_folder(folder, number, checks)
+    if broken:
+        raise InputErrors(
+            [Mistake(f"--checks: {each.origin}", None, each.reason) for each in broken],
+            "Fix it or leave it out: what cannot be loaded would not be examined.",
+        )
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
+        name = f"entry point {entry.name}"
         try:
             loaded = entry.load()
+            own = [loaded] if isinstance(loaded, Check) else _checks_of(loaded)
         except (Exception, SystemExit) as error:
-            broken.append(Broken(f"entry point {entry.name}", f"{type(error).__name__}: {error}"))
+            broken.append(Broken(name, f"{type(error).__name__}: {error}"))
             continue
-        found = [loaded] if isinstance(loaded, Check) else _checks_of(loaded)
-        _take(found, f"entry point {entry.name}", checks, broken)
-    if not checks:
-        raise DoctorError(
-            "No checks were found.", "The installation is damaged: install cluster-doctor again."
-        )
+        broken += _take(own, name, checks) if own else [Broken(name, NOTHING)]
     return FoundChecks(tuple(checks.values()), tuple(broken))
 
 
-def _take(found: Iterable[Check], origin: str, checks: dict[str, Check], broken: list[Broken]) -> None:
+def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[Broken]:
+    """Add the checks of a folder; what of it cannot be used."""
+    if not os.path.isdir(folder):  # also where it may not be looked at
+        return [Broken(str(folder), "it is not a folder")]
+    broken: list[Broken] = []
+    found = 0
+    for path in sorted(folder.glob("*.py")):
+        try:
+            module = _load(path, f"_doctor_checks_{number}_{path.stem}")
+        except (Exception, SystemExit) as error:  # a check file may fail in any way
+            broken.append(Broken(str(path), f"{type(error).__name__}: {error}"))
+            continue
+        own = _checks_of(module)
+        found += len(own)
+        broken += _take(own, str(path), checks)
+    return broken if broken or found else [Broken(str(folder), NOTHING)]
+
+
+def _take(found: Iterable[Check], origin: str, checks: dict[str, Check]) -> list[Broken]:
+    broken = []
     for check in found:
-        if check.id in checks:
-            first = checks[check.id].origin
-            broken.append(
-                Broken(origin, f"check {check.id!r} exists already, in {first}; this one is not used")
-            )
-        else:
-            checks[check.id] = check
+        first = checks.setdefault(check.id, check)
+        if first is not check:
+            broken.append(Broken(origin, f"check {check.id!r} exists already, in {first.origin}"))
+    return broken
 
 
 def _load(path: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
+        raise ImportError("it is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up by name
     spec.loader.exec_module(module)

@@ -1,15 +1,32 @@
-"""The report, and the only place where a verdict and an exit code are computed."""
+"""The report, and the only place where a verdict and an exit code are computed.
+
+A host is healthy only if all of this is proved:
+
+- the host answered, and its answer was read whole;
+- no fault names it;
+- each essential check was decided for it, and no check broke on it;
+- every source of checks could be loaded;
+- where a smoke run is wanted, the host took part in the last one, which passed, and none named it.
+
+What is left open for no host in particular is held against all. The verdict is healthy if every host is
+healthy and no fault is left without a culprit. Exit code 0 needs that, or as many healthy hosts as
+--need-hosts asks for; lists of healthy hosts and launch lines hold no others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
+from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
 from doctor.facts.smoke import SmokeSeen
 from doctor.job.plan import JobPlan
+from doctor.judge.playbook import matches
 from doctor.model import Finding, Host, HostStatus, Result, Scope, Status, Unreached, Verdict
+from doctor.rules.smoke import named_by, passed
 
+ESSENTIAL = ("host-unreachable", "probe-incomplete", "port-unreachable", "shm-small", "smoke-*")
+"""The checks, as globs, that must be decided wherever they are made. An exam can only add to them."""
 _WORST = (Status.FAIL, Status.CRASH, Status.WARN, Status.UNKNOWN, Status.PASS, Status.SKIP)
 
 
@@ -40,14 +57,36 @@ class Rules:
     essential: frozenset[str] = frozenset()
     strict: bool = False
     need_hosts: int | None = None
+    unloaded: tuple[str, ...] = ()
+    """Sources of checks that could not be loaded, each with the reason: what they check was not examined."""
+    tentative: bool = False
+    """Judged to choose who takes part in the smoke run: none is asked for yet, and a check that broke is not
+    held against a host."""
 
     def faults(self, finding: Finding) -> bool:
         """Whether a finding decides the verdict."""
         return finding.status is Status.FAIL or (self.strict and finding.status is Status.WARN)
 
     def open(self, finding: Finding) -> bool:
-        """Whether a finding leaves something essential undecided."""
-        return finding.status in (Status.UNKNOWN, Status.CRASH) and finding.check in self.essential
+        """Whether a finding leaves something undecided that must be decided."""
+        if finding.status is Status.CRASH:
+            return not self.tentative
+        return finding.status is Status.UNKNOWN and finding.check in self.essential
+
+
+def essential_ids(ids: Iterable[str], added: Sequence[str]) -> frozenset[str]:
+    """The ids, of the checks that are made, that must be decided; `added` are globs of the exam."""
+    return frozenset(id for id in ids if matches(id, (*ESSENTIAL, *added)))
+
+
+def refuse_without_essentials(ids: Sequence[str]) -> None:
+    """A check that is not there finds nothing: without an essential one there is no verdict."""
+    lost = [glob for glob in ESSENTIAL if not any(matches(id, [glob]) for id in ids)]
+    if lost:
+        raise DoctorError(
+            f"These checks are not there: {', '.join(lost)}.",
+            "The installation is damaged: install cluster-doctor again.",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +108,8 @@ class Report:
     """Why there is none, when one was wanted."""
     net_seconds: float | None = None
     """What the mesh took: the first phase of a smoke run."""
+    untrained: Mapping[str, str] = field(default_factory=dict)
+    """Host -> why no smoke run proves it healthy, where one was wanted."""
 
     @property
     def healthy_hosts(self) -> tuple[str, ...]:
@@ -79,12 +120,15 @@ class Report:
         return tuple(host.name for host in self.hosts if host.status is not HostStatus.HEALTHY)
 
     @property
+    def broken(self) -> bool:
+        """Whether a check broke, or could not be loaded: that is never passed over in silence."""
+        return bool(self.rules.unloaded) or any(found.status is Status.CRASH for found in self.findings)
+
+    @property
     def verdict(self) -> Verdict:
         if any(self.rules.faults(finding) for finding in self.findings):
             return Verdict.FAULTY
-        if self.stopped_by is not None or any(h.status is HostStatus.UNEXAMINED for h in self.hosts):
-            return Verdict.INCONCLUSIVE
-        if any(self.rules.open(finding) for finding in self.findings):
+        if self.stopped_by is not None or self.other_hosts:
             return Verdict.INCONCLUSIVE
         return Verdict.HEALTHY
 
@@ -92,7 +136,7 @@ class Report:
     def exit_code(self) -> int:
         if self.stopped_by is not None and not self.replayed:
             return 128 + self.stopped_by
-        if self.rules.need_hosts is not None:
+        if self.rules.need_hosts is not None and self.stopped_by is None:
             return EXIT_OK if self._enough_hosts(self.rules.need_hosts) else EXIT_FAULT
         return {
             Verdict.FAULTY: EXIT_FAULT,
@@ -130,27 +174,58 @@ def host_reports(
     outstanding: Sequence[str],
     found: Sequence[Finding],
     rules: Rules,
+    untrained: Mapping[str, str],
 ) -> tuple[HostReport, ...]:
-    """Each host's own verdict: faulty when a fault names it, healthy when nothing essential is open."""
+    """Each host's own verdict: healthy only if nothing speaks against it and nothing is left open."""
     blamed: dict[str, str] = {}
     doubtful: dict[str, str] = {}
     for finding in found:
-        for name in finding.hosts:
-            if rules.faults(finding):
+        if rules.faults(finding):
+            for name in finding.hosts:
                 blamed.setdefault(name, finding.check)
-            elif rules.open(finding):
-                doubtful.setdefault(name, f"{finding.check} could not be decided: {finding.summary}")
+        elif rules.open(finding):
+            for name in finding.hosts or [host.name for host in hosts]:
+                doubtful.setdefault(name, _open(finding))
     reports = []
     for host in hosts:
-        status, reason = HostStatus.HEALTHY, None
+        status, reason = HostStatus.UNEXAMINED, None
         if host.name in unreached:
-            status, reason = HostStatus.UNEXAMINED, unreached[host.name].summary
+            reason = unreached[host.name].summary
         elif host.name in outstanding or host.name not in products:
-            status, reason = HostStatus.UNEXAMINED, "it had not answered when the run ended"
+            reason = "it had not answered when the run ended"
         elif host.name in blamed:
             status, reason = HostStatus.FAULTY, blamed[host.name]
         elif host.name in doubtful:
-            status, reason = HostStatus.UNEXAMINED, doubtful[host.name]
+            reason = doubtful[host.name]
+        elif host.name in untrained:
+            reason = untrained[host.name]
+        elif rules.unloaded and not rules.tentative:
+            reason = rules.unloaded[0]
+        else:
+            status = HostStatus.HEALTHY
         address = plan.data_address(host.name) or host.address
         reports.append(HostReport(host.name, address, products.get(host.name, "unknown"), status, reason))
     return tuple(reports)
+
+
+def _open(finding: Finding) -> str:
+    if finding.status is Status.CRASH:
+        return f"{finding.check} broke: {finding.summary}"
+    return f"{finding.check} could not be decided: {finding.summary}"
+
+
+def untrained(hosts: Iterable[Host], seen: SmokeSeen | None, not_made: str) -> dict[str, str]:
+    """Host -> why no smoke run proves it healthy; `not_made` is the reason where there was none."""
+    names = [host.name for host in hosts]
+    if seen is None or not seen.runs:
+        return dict.fromkeys(names, f"no smoke run was made: {not_made}")
+    last, named = seen.runs[-1], {host for run in seen.runs for host in named_by(run)}
+    reasons = {}
+    for name in names:
+        if name in named:
+            reasons[name] = "a smoke run named it"
+        elif name not in last.plan.hosts:
+            reasons[name] = "it did not take part in the last smoke run"
+        elif not passed(last):
+            reasons[name] = "the last smoke run did not pass"
+    return reasons

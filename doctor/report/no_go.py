@@ -39,8 +39,10 @@ def _what(report: Report, decisive: list[Finding]) -> str:
     if report.stopped_by is not None:
         return f"interrupted by {signal_name(report.stopped_by)} before the verdict."
     if not decisive:
-        needed = report.rules.need_hosts
-        return "not every host was examined." if needed is None else "there are too few healthy hosts."
+        few = report.rules.need_hosts is not None
+        why = next((host.reason for host in report.hosts if host.status is HostStatus.UNEXAMINED), None)
+        said = "there are too few healthy hosts" if few else "not every host was examined"
+        return f"{said}: {why}." if why else f"{said}."
     first, *more = decisive
     said = first.summary.rstrip(".")
     if report.no_smoke and first.check.startswith("smoke-"):

@@ -72,8 +72,10 @@ def refuse_unwritable(outputs: Outputs, others: Mapping[str, Path | None]) -> No
 
 
 def show(report: Report, outputs: Outputs, out: TextIO) -> None:
-    """The report for a person. With -q a go prints nothing, and for --print a no-go is three lines."""
-    if not (outputs.quiet and (report.exit_code == 0 or outputs.launch is not None)):
+    """The report for a person. With -q a go prints nothing, and for --print a no-go is three lines, unless a
+    check broke.
+    """
+    if report.broken or not (outputs.quiet and (report.exit_code == 0 or outputs.launch is not None)):
         put(_rendered(report, outputs, out is not None and out.isatty(), width(out)), out)
 
 

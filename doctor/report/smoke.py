@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
-from doctor.rules.smoke import is_fault, together
+from doctor.rules.smoke import is_fault, passed, together
 from doctor.smoke.judge.loss import LossSummary, loss_summary
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.page import PHASES
@@ -39,10 +39,10 @@ class LinkRates:
 
 
 def outcome(run: JudgedRun) -> Outcome:
-    if any(is_fault(charge) for charge in run.charges):
-        return "fail"
-    kind = run.result.end.kind
-    return "pass" if kind == "done" else "skipped" if kind == "interrupted" else "fail"
+    if passed(run):
+        return "pass"
+    unfinished = run.result.end.kind == "interrupted" and not any(map(is_fault, run.charges))
+    return "skipped" if unfinished else "fail"
 
 
 def last_phase(run: JudgedRun) -> str:

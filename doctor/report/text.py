@@ -41,6 +41,10 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, qui
         if finding.status in _TROUBLE:
             console.print()
             _print_finding(finding, known, unheard, console, verbose)
+    for source in report.rules.unloaded:
+        console.print()
+        head = Text.assemble((_LABEL[Status.CRASH], _STYLE[Status.CRASH]), "  ", clean_line(source))
+        _print_wrapped(head, console, 0, 4)
     if not quiet:
         print_smoke(report, console, verbose=verbose)
     if not quiet or report.verdict is Verdict.INCONCLUSIVE:
@@ -185,6 +189,12 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
     for (reason, hosts), checks in rows.items():
         where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"
         yield _named(checks, report) + where, reason
+    untrained: dict[str, list[str]] = {}
+    for host in report.hosts:
+        if host.reason and host.reason == report.untrained.get(host.name):
+            untrained.setdefault(host.reason, []).append(host.name)
+    for reason, names in untrained.items():
+        yield f"training on {fold(names)}", reason
     for note in report.notes:
         yield "note", note
 
@@ -254,7 +264,8 @@ def _verdict(report: Report) -> str:
     return {
         Verdict.HEALTHY: "Healthy.",
         Verdict.FAULTY: "Faulty.",
-        Verdict.INCONCLUSIVE: "Inconclusive: something essential could not be examined.",
+        Verdict.INCONCLUSIVE: "Inconclusive: "
+        + ("a check broke." if report.broken else "something essential could not be examined."),
     }[report.verdict]
 
 

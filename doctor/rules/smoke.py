@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from doctor.api import UNDECIDED, Confidence, Place, Problem, Severity, Skip, Undecided, fold
-from doctor.facts.smoke import SmokeSeen
+from doctor.facts.smoke import JudgedRun, SmokeSeen
 from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.links import perhaps_slow_hosts, too_noisy
 from doctor.smoke.judge.speed import perhaps_slow
@@ -18,6 +18,18 @@ WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 def is_fault(charge: Charge) -> bool:
     """Whether it makes a host unfit, as opposed to a warning."""
     return charge.severity is Severity.FAIL or (charge.severity is None and charge.check not in WARNINGS)
+
+
+def named_by(run: JudgedRun) -> tuple[str, ...]:
+    """The hosts that a fault of the run names, suspects among them."""
+    faults = (charge for charge in run.charges if is_fault(charge))
+    return tuple(dict.fromkeys(host for charge in faults for host in charge.culprit_hosts(run.plan)))
+
+
+def passed(run: JudgedRun) -> bool:
+    """Whether every rank came to the end, and no fault is charged."""
+    whole = run.result.end.kind == "done" and all(seen.done for seen in run.result.ranks)
+    return whole and not any(is_fault(charge) for charge in run.charges)
 
 
 def accused(seen: SmokeSeen, check: str, decided_by: str) -> Iterator[Problem]:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-from doctor.api import Fact
+from doctor.api import Check, Fact
 from doctor.errors import UsageError, suggest
 from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
 from doctor.judge.examine import PreparedExam, build_report
-from doctor.judge.playbook import MeshMode, Playbook, exams, load_exam, load_remedies, matches, select
+from doctor.judge.playbook import Exam, MeshMode, Playbook, exams, load_exam, load_remedies, select
 from doctor.judge.reading import Reading, read_recording
 from doctor.judge.registry import find_checks
-from doctor.judge.verdict import Report, Rules
+from doctor.judge.verdict import Report, Rules, essential_ids, refuse_without_essentials
 from doctor.mesh import MeshPatience
 from doctor.recording import Recording, load
 from doctor.report.outputs import deliver, refuse_unwritable
@@ -27,11 +28,12 @@ from doctor.run.choose_transport import choose_transport
 from doctor.run.collect import Collection, Order
 from doctor.run.flags import apply_flags, pairs
 from doctor.run.progress import ProgressLine
-from doctor.run.request import HostFlags, Ready, Request, SmokeFlags
+from doctor.run.request import Ready, Request, SmokeFlags
 from doctor.run.signals import signal_of, stop_on_signals
 from doctor.run.smoke_rounds import QUICK, run_smoke
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
-from doctor.targets.inventory import Targets, read_targets
+from doctor.targets.inventory import NAME_THEM, Targets, read_targets
+from doctor.text.terminal import put
 from doctor.transport.containers import enter_all
 
 DEFAULT_EXAM = "preflight"
@@ -55,8 +57,7 @@ def run_and_judge(
     """What the hosts said, and the judgement; `more` are facts that no check asks for."""
     playbook = load_remedies()
     recorded = load(request.replay) if request.replay else None
-    smoke = recorded.smoke_wanted if recorded else None
-    syllabus = _syllabus(request, recorded, smoke)
+    syllabus = _syllabus(request, recorded)
     if recorded is None:
         reading = _collect(request, syllabus, playbook, more, ready)
     else:
@@ -65,25 +66,26 @@ def run_and_judge(
     return reading, build_report(reading, syllabus, playbook, replayed=recorded is not None)
 
 
-def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) -> PreparedExam:
-    """`smoke`: whether the recording was to have a smoke run; None when there is no recording."""
+def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     what = request.what
     own = request.command if request.command in exams() else DEFAULT_EXAM
     name = what.exam or (recorded.exam if recorded else own)
     if recorded and not what.exam and name not in exams():
         raise UsageError(f"It was recorded with the exam {name!r}.", "Name it again with --exam.")
     found = find_checks(what.checks)
+    refuse_without_essentials([check.id for check in found.checks])
     exam = load_exam(name, found.checks)
     shape = _shape(what.mesh or (recorded.mesh_mode if recorded else exam.mesh))
-    able = exam.smoke and (request.command in TRAINING or recorded is not None)
-    smoke = able and not request.smoke.refused if smoke is None else smoke
-    checks, left_out = select(found.checks, exam, what.only, what.skip, mesh=shape != "none", smoke=smoke)
-    if not able:  # not left out by the person: it is not part of this command
+    training = request.command in TRAINING
+    wanted = recorded.smoke_wanted if recorded else training and not request.smoke.refused
+    checks, left_out = select(found.checks, exam, what.only, what.skip, mesh=shape != "none", smoke=wanted)
+    if not (exam.smoke and (training or recorded)):  # not left out by the person: not part of this command
         left_out = tuple(id for id in left_out if not id.startswith("smoke-"))
-    smoke = smoke and any(SMOKE in check.needs for check in checks)
-    if request.command == "smoke" and recorded is None and not smoke:
+    no_smoke = _why_no_smoke(exam, name, checks) if wanted else ""
+    if request.command == "smoke" and recorded is None and no_smoke:
         raise UsageError("Nothing that is asked for needs a smoke run.", "doctor check examines without one.")
-    expected = {**({"torch": "any"} if smoke else {}), **exam.expect}
+    trained = wanted and (not no_smoke or bool(recorded and recorded.smoke))
+    expected = {**({"torch": "any"} if trained else {}), **exam.expect}
     return PreparedExam(
         name=name,
         exam=exam,
@@ -92,13 +94,25 @@ def _syllabus(request: Request, recorded: Recording | None, smoke: bool | None) 
         expect=amend(Expect(), {key: str(value) for key, value in expected.items()}, f"exam {name}"),
         # What a person asks for by name is essential to them.
         rules=Rules(
-            frozenset(c.id for c in checks if what.only or matches(c.id, exam.essential)),
+            essential_ids((check.id for check in checks), ("*",) if what.only else exam.essential),
             what.strict,
             what.need_hosts,
+            tuple(
+                f"{broken.origin}: its checks could not be loaded: {broken.reason}" for broken in found.broken
+            ),
         ),
-        smoke=smoke,
-        notes=tuple(f"{broken.origin} could not be used: {broken.reason}" for broken in found.broken),
+        smoke=wanted,
+        no_smoke=no_smoke,
     )
+
+
+def _why_no_smoke(exam: Exam, name: str, checks: Sequence[Check]) -> str:
+    """Why none can be made, where one is wanted; empty when one can."""
+    if not exam.smoke:
+        return f"the exam {name} has none: `smoke: true` in it adds one; --no-smoke does without"
+    if not any(SMOKE in check.needs for check in checks):
+        return "none of its checks is left; --no-smoke does without"
+    return ""
 
 
 def _collect(
@@ -114,7 +128,7 @@ def _collect(
     training = _training(request.smoke)
     if what.on_busy not in ON_BUSY:
         raise UsageError(f"--on-busy: there is no {what.on_busy!r}; there are {', '.join(ON_BUSY)}.")
-    targets = ready.targets if ready else _targets(request.who)
+    targets = ready.targets if ready else _targets(request)
     hosts = enter_all(targets.hosts, way.enter)
     if request.smoke.python is not None:
         hosts = tuple(replace(host, python=request.smoke.python) for host in hosts)
@@ -145,13 +159,14 @@ def _collect(
         ),
         transport,
         line,
+        no_smoke=syllabus.no_smoke,
     )
     stop_on_signals()
     try:
         collection.run()
         if ready:
             collection.unreached.update(ready.absent())
-        if syllabus.smoke:
+        if syllabus.smoke and not syllabus.no_smoke:
             before = build_report(collection.read(), syllabus.before_smoke(), playbook)
             run_smoke(collection, training, before)
             if ready:
@@ -165,10 +180,20 @@ def _collect(
     return collection.read()
 
 
-def _targets(who: HostFlags) -> Targets:
-    return read_targets(
+def _targets(request: Request) -> Targets:
+    """Where no hosts are named, this machine; but a script's list may have come out empty, so only where a
+    person reads it, and never for a training.
+    """
+    who = request.who
+    targets = read_targets(
         who.hosts, who.hostfile, who.inventory, who.local, who.exclude, os.environ, who.rank_table
     )
+    if targets.unnamed and request.way.transport != "local":
+        if request.command in TRAINING or request.outputs.for_a_script:
+            raise UsageError("No hosts are named.", NAME_THEM)
+        (here,) = targets.hosts
+        put(f"doctor: no hosts are named: only this machine, {here.name}, is examined.\n", sys.stderr)
+    return targets
 
 
 def _training(smoke: SmokeFlags) -> SmokeWishes:

@@ -26,7 +26,7 @@ class HostFlags:
     """The hosts, however they are named."""
 
     hosts: tuple[str, ...] = host_option(
-        "HOSTS", "Node sets: node[01-16,20] gpu7. None: Slurm, else here.", default=()
+        "HOSTS", "Node sets: node[01-16,20] gpu7. None: Slurm; check: else here.", default=()
     )
     hostfile: Path | None = host_option("-F, --hostfile FILE", "Hosts from a file (plain, OpenMPI, MPICH).")
     inventory: Path | None = host_option("--inventory FILE", "Inventory in YAML.")

@@ -11,12 +11,11 @@ from dataclasses import replace
 from doctor.errors import UsageError
 from doctor.job.launch.variables import is_setting
 from doctor.job.plan import JobPlan
-from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
 from doctor.model import Host, HostStatus
 from doctor.probe import through
-from doctor.rules.smoke import is_fault
+from doctor.rules.smoke import named_by
 from doctor.run.collect import Collection
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.plan import SmokeWishes, plan_smoke
@@ -46,7 +45,8 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
                 raise
             collection.no_smoke = error.message
             return
-        blamed = named_by(collection.read())
+        seen = collection.read().smoke
+        blamed = named_by(seen.runs[-1]) if seen else ()
         fit = [host for host in fit if host not in blamed]
         if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
             return
@@ -54,13 +54,6 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
         wishes = replace(wishes, inject=())  # a rank's number means another rank now
         if repeat < REPEATS:
             collection.say(f"smoke: once more, without {', '.join(blamed)}")
-
-
-def named_by(reading: Reading) -> list[str]:
-    """The hosts that a fault of the last smoke run names."""
-    runs = reading.smoke.runs[-1:] if reading.smoke else ()
-    faults = ((run, charge) for run in runs for charge in run.charges if is_fault(charge))
-    return list(dict.fromkeys(host for run, charge in faults for host in charge.culprit_hosts(run.plan)))
 
 
 def _fit(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:

@@ -1,10 +1,11 @@
 """Who is examined: node sets, a hostfile, an inventory or the Slurm allocation -> hosts in rank order.
 
 Hosts are named in one way: node sets, a hostfile or --local. Without any of them a rank table's servers are
-taken, else the inventory's own hosts, else the nodes of the Slurm allocation, else this machine. An inventory
-that is given as well adds its settings to the hosts; if it lists hosts, a host that it does not list is a
-mistake, if it lists none, its `defaults` hold for all. What a hostfile says about a host (user, slots)
-overrides the inventory.
+taken, else the inventory's own hosts, else the nodes of the Slurm allocation, else this machine; but an
+inventory, or a Slurm job of more than one node, means other hosts, and this machine is not taken for them. An
+inventory that is given as well adds its settings to the hosts; if it lists hosts, a host that it does not
+list is a mistake, if it lists none, its `defaults` hold for all. What a hostfile says about a host (user,
+slots) overrides the inventory.
 The order in which hosts are named is the order of ranks; a host named twice counts once.
 """
 
@@ -26,6 +27,8 @@ from doctor.targets.inventoryfile import Inventory, read_inventory
 from doctor.text.nodeset import MOST_HOSTS, fold, is_host, unfold, unfold_users
 from doctor.text.textfile import posix_cksum, read_bytes, refuse, shown, text_of
 
+NAME_THEM = "Name the hosts, or say --local for this machine alone."
+
 
 @dataclass(frozen=True, slots=True)
 class Targets:
@@ -35,6 +38,8 @@ class Targets:
     source: str
     local: bool
     wishes: JobWishes
+    unnamed: bool = False
+    """Whether nobody named a host, so that it is this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +76,7 @@ def read_targets(
     wishes = _wishes(stock, hosts, left)
     if named.source == SLURM and (ranks := slurm_tasks(environ)):
         wishes = replace(wishes, ranks_per_host=ranks)
-    return Targets(left, named.source, named.local, wishes)
+    return Targets(left, named.source, named.local, wishes, unnamed=named.local and not local)
 
 
 def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool) -> None:
@@ -151,9 +156,23 @@ def _named(
             return _Named(tuple(Host(name, name) for name in unfold(nodelist)), SLURM)
         except UsageError as error:
             raise UsageError(f"SLURM_JOB_NODELIST: {error.message}", error.hint) from None
+    if not local:
+        _refuse_to_guess(stock, environ)
     own = socket.gethostname()
     name = own if is_host(own) else "localhost"
     return _Named((Host(name, name),), "local", local=True)
+
+
+def _refuse_to_guess(stock: Inventory, environ: Mapping[str, str]) -> None:
+    """This machine is no answer where other hosts are meant, and their names are lost."""
+    if stock.file:
+        raise UsageError(f"The inventory {stock.file} lists no hosts, and none are named.", NAME_THEM)
+    if environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NUM_NODES", environ.get("SLURM_NNODES")) != "1":
+        raise UsageError(
+            f"The nodes of Slurm job {shown(environ['SLURM_JOB_ID'])} are not known: "
+            "SLURM_JOB_NODELIST is not set (lost in sudo, or on the way into a container?).",
+            NAME_THEM,
+        )
 
 
 def slurm_tasks(environ: Mapping[str, str]) -> Sourced[int] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Any
 
 from doctor.api import Check
@@ -15,7 +14,7 @@ from doctor.judge.examine import PreparedExam, build_report
 from doctor.judge.playbook import Exam, load_exam, load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
-from doctor.judge.verdict import Report, Rules
+from doctor.judge.verdict import Report, Rules, essential_ids
 from doctor.mesh import Link, Listener, MeshResult
 from doctor.model import Capture, Host, Missing
 from doctor.probe import HostAnswer
@@ -133,8 +132,7 @@ def syllabus(
     bundled = find_checks().checks if checks is None else tuple(checks)
     chosen = tuple(check for check in bundled if smoke or SMOKE not in check.needs)
     exam = exam or (load_exam("preflight", bundled) if checks is None else Exam("test"))
-    essential = (c.id for c in chosen if any(fnmatchcase(c.id, glob) for glob in exam.essential))
-    rules = {"essential": frozenset(essential)} | rules
+    rules = {"essential": essential_ids((check.id for check in chosen), exam.essential)} | rules
     return PreparedExam("preflight", exam, chosen, (), Expect(), Rules(**rules))
 
 

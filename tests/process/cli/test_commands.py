@@ -20,6 +20,7 @@ from doctor.judge.playbook import exams
 from doctor.judge.registry import find_checks
 from doctor.recording import Recording, save
 from tests.support.commands import DOCTOR, doctor, environment
+from tests.support.paths import ROOT
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
@@ -199,7 +200,8 @@ def test_a_pipe_gets_no_escapes(replay: Callable[..., subprocess.CompletedProces
     assert ran.stderr == ""
 
 
-def test_broken_plug_ins_are_listed_in_the_report(tmp_path: Path) -> None:
+def test_files_of_checks_that_cannot_be_used(tmp_path: Path) -> None:
+    """All of them at once, and nobody is asked."""
     save(SICK, tmp_path / "x.json")
     more = tmp_path / "more"
     more.mkdir()
@@ -208,18 +210,32 @@ def test_broken_plug_ins_are_listed_in_the_report(tmp_path: Path) -> None:
     (more / "leaves.py").write_text("raise SystemExit(5)\n")
     (more / "good.py").write_text(PLUGIN.format(command="echo", body="raise ValueError('of theirs')"))
     (more / "twice.py").write_text(PLUGIN.format(command="echo", body="pass"))
-    ran = doctor("check", "--replay", str(tmp_path / "x.json"), "--checks", str(more), "--checks", "/no/such")
-    shown = " ".join(ran.stdout.split())
+    ran = doctor(
+        "check", "--replay", str(tmp_path / "x.json"), "-q", "--checks", str(more), "--checks", "/no/such"
+    )
     for line in (
-        "syntax.py could not be used: SyntaxError",
-        "imports.py could not be used: ModuleNotFoundError: No module named 'no_such_module_of_ours'",
-        "leaves.py could not be used: SystemExit",
-        "twice.py could not be used: check 'plug-in' exists already",
-        "/no/such could not be used: is no folder",
-        "plug-in: the recording does not hold it",
+        "syntax.py: SyntaxError",
+        "imports.py: ModuleNotFoundError: No module named 'no_such_module_of_ours'",
+        "leaves.py: SystemExit: 5",
+        "twice.py: check 'plug-in' exists already",
+        "/no/such: it is not a folder",
     ):
-        assert line in shown, shown
-    assert ran.returncode == 1
+        assert line in ran.stderr
+    assert (ran.returncode, ran.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("options", [[], ["-q"], ["-q", "--strict"]], ids=" ".join)
+def test_a_broken_entry_point_is_never_kept_quiet(options: list[str], tmp_path: Path) -> None:
+    save(recording(NAMES), tmp_path / "x.json")
+    about = tmp_path / "site_checks-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: site-checks\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[cluster_doctor.checks]\nsite = no_such_module_of_ours\n")
+    ran = doctor(
+        "check", "--replay", str(tmp_path / "x.json"), *options, env={"PYTHONPATH": f"{ROOT}:{tmp_path}"}
+    )
+    assert "BROKEN  entry point site: its checks could not be loaded: ModuleNotFoundError" in ran.stdout
+    assert (ran.returncode, "Inconclusive: a check broke." in ran.stdout) == (3, True)
 
 
 def test_a_plug_in_that_crashes_is_named(tmp_path: Path) -> None:

@@ -81,6 +81,50 @@ def test_mistakes_of_a_command_line(arguments: list[str], words: list[str]) -> N
     refused(["check", *arguments], *words, lines=4)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["preflight"],
+        ["preflight", "--no-smoke"],
+        ["smoke"],
+        ["check", "-q"],
+        ["check", "--print", "launch"],
+        ["check", "--report-dir", "runs"],
+    ],
+    ids=" ".join,
+)
+def test_a_list_of_hosts_that_came_out_empty(arguments: list[str], tmp_path: Path) -> None:
+    """As in `doctor check $HOSTS -q`, with HOSTS unset."""
+    ran = doctor(*arguments, cwd=tmp_path, env={"SLURM_JOB_ID": ""})
+    assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
+    assert "No hosts are named." in ran.stderr
+    assert "--local" in ran.stderr
+
+
+def test_a_job_whose_node_list_was_lost() -> None:
+    ran = doctor("check", "--exam", "host", "-q", env={"SLURM_JOB_ID": "123", "SLURM_NNODES": "4"})
+    assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
+    assert "SLURM_JOB_NODELIST is not set" in ran.stderr
+
+
+def test_a_person_is_shown_that_only_this_machine_is_examined() -> None:
+    options = ("--only", "nofile-low", "--expect", "nofile=1")
+    ran = doctor("check", *options, env={"SLURM_JOB_ID": ""})
+    assert ran.returncode == 0, ran.stdout
+    assert ran.stderr.startswith("doctor: no hosts are named: only this machine, ")
+    assert doctor("check", "--local", *options, "-q").stderr == ""
+
+
+@pytest.mark.parametrize("command", [["check", "node1", "--checks", "more"], ["list", "--checks", "more"]])
+def test_checks_that_cannot_be_loaded(command: list[str], tmp_path: Path) -> None:
+    ran = doctor(*command, cwd=tmp_path)
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "doctor: --checks: more: it is not a folder\n"
+        "        Fix it or leave it out: what cannot be loaded would not be examined.\n",
+    )
+
+
 def test_all_mistakes_of_an_inventory_at_once(tmp_path: Path) -> None:
     file = tmp_path / "cluster.yaml"
     file.write_text(INVENTORY)

@@ -120,6 +120,39 @@ def test_injectable_faults_are_listed_one_a_line(command: str) -> None:
     assert max(map(len, lines)) <= 100
 
 
+@pytest.fixture
+def without_smoke(tmp_path: Path) -> list[str]:
+    """A preflight by an exam that this machine passes, and that has no smoke run."""
+    (tmp_path / "mine.yaml").write_text("title: mine\nchecks: [nofile-low]\nexpect: {nofile: 1}\n")
+    return ["preflight", "--local", "--exam", str(tmp_path / "mine.yaml")]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"), [([], 3), (["--need-hosts", "1"], 1), (["--no-smoke"], 0)], ids=str
+)
+def test_a_preflight_without_a_smoke_run_is_a_go_only_where_none_is_wanted(
+    options: list[str], code: int, without_smoke: list[str]
+) -> None:
+    ran = doctor(*without_smoke, *options, "-q", "--print", "launch=hostfile")
+    assert (ran.returncode, bool(ran.stdout)) == (code, code == 0), ran.stderr
+    assert ("mine.yaml has none: `smoke: true` in it adds one" in ran.stderr) is (code != 0)
+
+
+def test_a_replay_says_too_that_there_was_no_smoke_run(without_smoke: list[str], tmp_path: Path) -> None:
+    kept = tmp_path / "run.json"
+    ran = doctor(*without_smoke, "--save", str(kept))
+    assert ran.returncode == 3
+    assert "Smoke  not made: the exam" in ran.stdout
+    again = doctor("check", "--replay", str(kept), *without_smoke[2:])
+    assert (again.returncode, again.stdout) == (3, ran.stdout)
+
+
+def test_options_that_leave_nothing_of_the_smoke_run_are_no_go() -> None:
+    ran = doctor("preflight", "--local", "--only", "nofile-low", "--expect", "nofile=1")
+    assert ran.returncode == 3, ran.stdout
+    assert "Smoke  not made: none of its checks is left; --no-smoke does without" in ran.stdout
+
+
 def test_a_missing_torch_is_reported_before_anything_is_started() -> None:
     ran = doctor("smoke", "--local", "--python", _bare_python(), "--json", "-")
     report = json.loads(ran.stdout)

@@ -32,6 +32,13 @@ VALUES = {
     "--print": "launch",
 }
 """Of options that do not take any name, number or path."""
+PLUG_IN = """\
+from doctor.api import PLAN, check
+
+@check("plug-in", PLAN)
+def plug_in(plan):
+    yield from ()
+"""
 PAIRS = [(first, other) for first in (IN_JOB, REPLAY) for other in ALL if other != first]
 REFUSED = [(first, other) for first, other in PAIRS if first in ALL[other].not_with]
 ALLOWED = [(first, other) for first, other in PAIRS if first not in ALL[other].not_with]
@@ -52,6 +59,7 @@ def preflight(
     """Run preflight; with --in-job as the scheduler of a job, which examines nothing."""
     monkeypatch.setenv("MS_ROLE", "MS_SCHED")
     save(recording(NAMES), tmp_path / "replay.out")
+    (tmp_path / "more.py").write_text(PLUG_IN)
 
     def call(*names: str) -> tuple[int, str, str]:
         code = run(["preflight", *(word for name in names for word in typed(ALL[name], tmp_path))])

@@ -105,7 +105,7 @@ def test_a_need_that_is_missing_makes_it_unknown_with_the_reason() -> None:
 def test_a_parser_that_fails_is_a_reason_and_stops_no_other_check() -> None:
     made = host_check(nothing)
     (broken, fine) = outcomes(made, case({"a": "", "b": "x"}))
-    assert broken[:2] == ("unknown", ("a",))
+    assert broken[:2] == ("crash", ("a",))
     assert broken[2] is not None
     assert broken[2].startswith("word: its parser broke (ZeroDivisionError")
     assert fine[0] == "pass"

@@ -40,7 +40,8 @@ def test_a_custom_exam(file: Path) -> None:
     assert exam.severity == {"nofile-low": Severity.FAIL}
     assert exam.expect == {"nofile": 100000, "torch": "2.10", "clock_skew_s": 0.5}
     chosen, left_out = select(CHECKS, exam, (), ())
-    assert [check.id for check in chosen] == ["nofile-low", "shm-small"]
+    reach = {"host-unreachable", "probe-incomplete"}
+    assert {check.id for check in chosen} == {"nofile-low", "shm-small"} | reach, "no exam goes without these"
     assert left_out == ()
 
 

@@ -43,6 +43,8 @@ def made(
     stopped_by: int | None = None,
     unreached: bool = False,
     outstanding: tuple[str, ...] = (),
+    replayed: bool = False,
+    untrained: str = "",
     **rules: Any,
 ) -> Report:
     """A report over four hosts; `port` is an essential check."""
@@ -51,16 +53,19 @@ def made(
     products = {name: "cpu" for name in NAMES if name not in lost}
     judged_by = Rules(frozenset({"port"}), **rules)
     plan = draft(hosts, JobWishes())
+    no_proof = dict.fromkeys(untrained, "the last smoke run did not pass")
     return Report(
         run=RunInfo("check", "preflight", "", 0.0, "ssh"),
         plan=plan,
-        hosts=host_reports(hosts, plan, products, lost, outstanding, found, judged_by),
+        hosts=host_reports(hosts, plan, products, lost, outstanding, found, judged_by, no_proof),
         findings=found,
         results=(),
         scopes={},
         rules=judged_by,
         stopped_by=stopped_by,
+        replayed=replayed,
         outstanding=outstanding,
+        untrained=no_proof,
     )
 
 
@@ -77,7 +82,11 @@ UNREACHED_D = finding("host-unreachable", FAIL, "d")
         (made(finding("x", FAIL, "")), 1, "faulty"),
         (made(UNREACHED_D, unreached=True), 1, "faulty"),
         (made(finding("x", UNKNOWN, "a")), 0, "healthy"),
-        (made(finding("x", CRASH, "a")), 0, "healthy"),
+        (made(finding("x", CRASH, "a")), 3, "inconclusive"),
+        (made(finding("x", CRASH, "")), 3, "inconclusive"),
+        (made(finding("x", CRASH, "a"), strict=True), 3, "inconclusive"),
+        (made(finding("x", CRASH, "a"), tentative=True), 0, "healthy"),
+        (made(finding("x", CRASH, "a"), finding("y", FAIL, "b")), 1, "faulty"),
         (made(finding("x", UNKNOWN, "a"), strict=True), 0, "healthy"),
         (made(finding("port", UNKNOWN, "a")), 3, "inconclusive"),
         (made(finding("port", CRASH, "a")), 3, "inconclusive"),
@@ -100,6 +109,19 @@ UNREACHED_D = finding("host-unreachable", FAIL, "d")
         (made(finding("port", UNKNOWN, "a"), need_hosts=4), 1, "inconclusive"),
         (made(finding("port", UNKNOWN, "a"), need_hosts=3), 0, "inconclusive"),
         (made(finding("x", UNKNOWN, "a"), need_hosts=4), 0, "healthy"),
+        (made(finding("x", CRASH, "a"), need_hosts=4), 1, "inconclusive"),
+        (made(finding("x", CRASH, "a"), need_hosts=3), 0, "inconclusive"),
+        (made(finding("x", CRASH, ""), need_hosts=1), 1, "inconclusive"),
+        (made(finding("port", UNKNOWN, ""), need_hosts=1), 1, "inconclusive"),
+        (made(unloaded=("entry point x: no",)), 3, "inconclusive"),
+        (made(unloaded=("entry point x: no",), need_hosts=1), 1, "inconclusive"),
+        (made(unloaded=("entry point x: no",), tentative=True), 0, "healthy"),
+        (made(untrained="a"), 3, "inconclusive"),
+        (made(untrained="a", need_hosts=3), 0, "inconclusive"),
+        (made(untrained="a", need_hosts=4), 1, "inconclusive"),
+        (made(untrained="abcd", need_hosts=1), 1, "inconclusive"),
+        (made(stopped_by=2, replayed=True), 3, "inconclusive"),
+        (made(stopped_by=2, replayed=True, need_hosts=1), 3, "inconclusive"),
         (made(outstanding=("d",)), 3, "inconclusive"),
         (made(outstanding=("d",), need_hosts=3), 0, "inconclusive"),
         (made(finding("x", WARN, "a"), need_hosts=4), 0, "healthy"),
@@ -139,7 +161,7 @@ def test_a_host_with_something_essential_undecided_is_unexamined() -> None:
 
 def test_a_host_that_did_not_answer_is_never_healthy() -> None:
     hosts = [Host("a", "a"), Host("b", "b")]
-    reports = host_reports(hosts, draft(hosts, JobWishes()), {"b": "cpu"}, {}, ("b",), (), Rules())
+    reports = host_reports(hosts, draft(hosts, JobWishes()), {"b": "cpu"}, {}, ("b",), (), Rules(), {})
     assert [h.status for h in reports] == [HostStatus.UNEXAMINED] * 2
 
 

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
 import doctor.run.smoke_rounds as rehearsal
+from doctor.api import HERE, Here, Problem, check
 from doctor.job.wishes import JobWishes
+from doctor.judge.examine import build_report
+from doctor.judge.playbook import load_remedies
+from doctor.judge.reading import read_recording
+from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshResult
 from doctor.model import Host, Sourced, Unreached, UnreachedKind
+from doctor.rules.smoke import named_by
 from doctor.run.collect import Collection, Order
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.plan import SmokeWishes
 from doctor.smoke.result import LeftOutOfSmoke, SmokePlan, SmokeResult
-from tests.support.recordings import heard, mesh, recording, report
+from tests.support.recordings import heard, mesh, recording, report, syllabus
 from tests.support.smoke.frozen import at, frozen, stuck
 from tests.support.smoke.results import healthy, with_end
 
@@ -188,7 +194,9 @@ def test_a_run_is_not_repeated_when_no_host_is_named(
 def test_a_run_is_not_repeated_when_no_host_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([hangs("node1")], names=("node1",))
     assert len(stage.rehearse(monkeypatch)) == 1
-    assert rehearsal.named_by(stage.collection.read()) == ["node1"]
+    seen = stage.collection.read().smoke
+    assert seen is not None
+    assert named_by(seen.runs[-1]) == ("node1",)
 
 
 def test_a_run_is_not_repeated_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,6 +251,23 @@ def test_no_run_where_no_host_passed(monkeypatch: pytest.MonkeyPatch) -> None:
     stage.rehearse(monkeypatch, report(recording(NAMES, heard=small)))
     assert stage.ran == []
     assert stage.collection.no_smoke == "no host passed the checks"
+
+
+def test_a_check_that_broke_keeps_nobody_from_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor does one that could not be loaded: the verdict counts them, and hosts are no part of it."""
+
+    @check("plug-in", HERE)
+    def plug_in(here: Here) -> Iterator[Problem]:
+        """Breaks everywhere."""
+        raise ValueError(here.name)
+
+    exam = syllabus([*find_checks().checks, plug_in], unloaded=("entry point x: gone",))
+    wanted = recording(NAMES, smoke_wanted=True)
+    reading = read_recording(wanted)
+    assert build_report(reading, exam, load_remedies()).healthy_hosts == ()
+    stage = Stage([well])
+    stage.rehearse(monkeypatch, build_report(reading, exam.before_smoke(), load_remedies()))
+    assert stage.took_part == [without()]
 
 
 def test_no_run_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:

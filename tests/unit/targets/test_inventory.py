@@ -346,6 +346,48 @@ def test_local(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     assert names(targets()) == ["localhost"]
 
 
+JOB = {"SLURM_JOB_ID": "4711"}
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {**JOB, "SLURM_NNODES": "4"},
+        {**JOB, "SLURM_JOB_NUM_NODES": "2", "SLURM_NNODES": "1"},
+        {**JOB, "SLURM_JOB_NODELIST": " ", "SLURM_NNODES": "many"},
+        JOB,
+    ],
+)
+def test_a_slurm_job_without_its_node_list_is_not_this_machine(environ: dict[str, str]) -> None:
+    with pytest.raises(UsageError) as caught:
+        targets(environ=environ)
+    assert "The nodes of Slurm job '4711' are not known" in caught.value.message
+    assert "--local" in caught.value.hint
+    assert targets(local=True, environ=environ).local
+    assert names(targets("node1", environ=environ)) == ["node1"]
+
+
+def test_a_slurm_job_of_one_node_is_this_machine() -> None:
+    assert targets(environ={**JOB, "SLURM_JOB_NUM_NODES": "1"}).local
+    assert targets(environ={"SLURM_NNODES": "4"}).local, "not in a job"
+
+
+def test_an_inventory_that_names_nobody(write: Write) -> None:
+    path = write("defaults: {user: root}\n")
+    with pytest.raises(UsageError) as caught:
+        targets(stock=path)
+    assert caught.value.message == f"The inventory {path} lists no hosts, and none are named."
+    assert targets(stock=path, local=True).local
+
+
+def test_whether_anybody_named_a_host() -> None:
+    assert targets().unnamed
+    assert not any(
+        found.unnamed
+        for found in (targets("node1"), targets(local=True), targets(environ={"SLURM_JOB_NODELIST": "a"}))
+    )
+
+
 @pytest.mark.parametrize(
     ("ways", "said"),
     [

@@ -1,0 +1,113 @@
+"""Where checks come from, and what becomes of a source that cannot be used."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from doctor.errors import EXIT_BROKEN, EXIT_USAGE, DoctorError, InputErrors
+from doctor.judge import registry
+from doctor.judge.registry import ENTRY_POINTS, NOTHING, Broken, find_checks
+from doctor.judge.verdict import ESSENTIAL, refuse_without_essentials
+
+PLUG_IN = """\
+from doctor.api import PLAN, check
+
+@check("{id}", PLAN)
+def plug_in(plan):
+    yield from ()
+"""
+BROKEN = [
+    ("import no_such_module_of_ours\n", "ModuleNotFoundError: No module named 'no_such_module_of_ours'"),
+    ("from doctor.api import no_longer_there\n", "ImportError: cannot import name 'no_longer_there'"),
+    ("def oops(:\n", "SyntaxError: invalid syntax"),
+    ("raise SystemExit(0)\n", "SystemExit: 0"),
+    (PLUG_IN.format(id="shm-small"), "check 'shm-small' exists already, in "),
+]
+IDS = [check.id for check in find_checks().checks]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "more"
+    made.mkdir()
+    (made / "good.py").write_text(PLUG_IN.format(id="plug-in"))
+    return made
+
+
+def test_a_folder_adds_its_checks(folder: Path) -> None:
+    (folder / "shared.py").write_text("LIMIT = 3\n")
+    found = find_checks([folder])
+    assert ([check.id for check in found.checks], found.broken) == ([*IDS, "plug-in"], ())
+
+
+@pytest.mark.parametrize(("text", "said"), BROKEN)
+def test_a_named_file_that_cannot_be_used_is_a_mistake(text: str, said: str, folder: Path) -> None:
+    (folder / "bad.py").write_text(text)
+    with pytest.raises(InputErrors) as caught:
+        find_checks([folder])
+    assert caught.value.exit_code == EXIT_USAGE
+    assert caught.value.message.startswith(f"--checks: {folder}/bad.py: {said}")
+
+
+def test_all_that_is_wrong_with_the_folders_at_once(folder: Path, tmp_path: Path) -> None:
+    for number, (text, _) in enumerate(BROKEN):
+        (folder / f"bad{number}.py").write_text(text)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputErrors) as caught:
+        find_checks([folder, tmp_path / "empty", tmp_path / "none", folder / "good.py"])
+    assert [mistake.message for mistake in caught.value.mistakes[len(BROKEN) :]] == [
+        NOTHING,
+        "it is not a folder",
+        "it is not a folder",
+    ]
+
+
+@pytest.mark.parametrize(("text", "said"), BROKEN)
+def test_a_broken_file_of_ours_is_a_broken_installation(
+    text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(registry.bundled("checks"), tmp_path / "checks")
+    (tmp_path / "checks" / "zzz.py").write_text(text)
+    monkeypatch.setattr(registry, "bundled", tmp_path.joinpath)
+    with pytest.raises(DoctorError) as caught:
+        find_checks()
+    assert caught.value.exit_code == EXIT_BROKEN
+    assert f"zzz.py could not be loaded: {said}" in caught.value.message
+    assert "install cluster-doctor again" in caught.value.hint
+
+
+def test_no_folder_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "bundled", tmp_path.joinpath)
+    with pytest.raises(DoctorError, match="it is not a folder"):
+        find_checks()
+
+
+@pytest.mark.parametrize("lost", ESSENTIAL)
+def test_without_an_essential_check_there_is_no_verdict(lost: str) -> None:
+    refuse_without_essentials(IDS)
+    with pytest.raises(DoctorError, match="These checks are not there"):
+        refuse_without_essentials([id for id in IDS if not id.startswith(lost.rstrip("*"))])
+
+
+def test_a_broken_entry_point_is_returned_with_the_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pip leaves one that was built for another version."""
+    about = tmp_path / "site_checks-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: site-checks\nVersion: 1.0\n")
+    points = "good = site_good\ngone = site_gone\nempty = site_empty\nodd = site_good:LIMIT\n"
+    (about / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\n{points}")
+    (tmp_path / "site_good.py").write_text("LIMIT = 3\n" + PLUG_IN.format(id="plug-in"))
+    (tmp_path / "site_empty.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    found = find_checks()
+    assert [check.id for check in found.checks] == [*IDS, "plug-in"]
+    assert found.broken == (
+        Broken("entry point empty", NOTHING),
+        Broken("entry point gone", "ModuleNotFoundError: No module named 'site_gone'"),
+        Broken("entry point odd", "TypeError: vars() argument must have __dict__ attribute"),
+    )

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from queue import Empty, SimpleQueue
 
-from doctor.model import Answer, AnswerEnd, Unreached
+from doctor.errors import UsageError
+from doctor.model import Answer, AnswerEnd, Unreached, UnreachedKind
 from doctor.transport import Script, Session, errors
 from doctor.transport.program import Program, converse
 from doctor.transport.session import Sessions
@@ -112,8 +113,11 @@ class ThreadedTransport(ABC):
                 self.give_up(host)
             return answer
         except Exception as error:
+            why = errors.explained(error)
+            if isinstance(error, UsageError) and why.kind is not UnreachedKind.CONTROLLER:
+                raise
             # A thread that died silently would leave its host without an outcome.
-            return errors.explained(error).of(host)
+            return why.of(host)
 
 
 class _Round:
@@ -130,7 +134,7 @@ class _Round:
         self._waiting: set[str] = set()
         self.turns: dict[str, Turn] = {}
         # A host without an outcome: its turn has begun.
-        self._news: SimpleQueue[tuple[str, Outcome | None]] = SimpleQueue()
+        self._news: SimpleQueue[tuple[str, Outcome | UsageError | None]] = SimpleQueue()
 
     def outcomes(self) -> Iterator[Outcome]:
         while self._rest or self.turns:
@@ -141,6 +145,8 @@ class _Round:
                 yield from self._overdue()
                 continue
             self._waiting.discard(host)
+            if isinstance(outcome, UsageError):
+                raise outcome
             if outcome is not None and self.turns.pop(host, None) is not None:
                 yield outcome
 
@@ -164,7 +170,10 @@ class _Round:
                 self._news.put((host, errors.explained(error).of(host)))
 
     def _ask(self, host: str, script: Script, turn: Turn) -> None:
-        self._news.put((host, self._transport.ask(host, script, turn)))
+        try:
+            self._news.put((host, self._transport.ask(host, script, turn)))
+        except UsageError as mistake:
+            self._news.put((host, mistake))
 
     def _until_overdue(self) -> float:
         first = min((turn.overdue_at() for turn in self.turns.values()), default=self._until)

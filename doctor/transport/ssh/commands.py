@@ -11,8 +11,7 @@ from typing import Any
 
 from paramiko.config import SSHConfig
 
-from doctor.errors import UsageError
-from doctor.transport.errors import quoted
+from doctor.transport.ssh import errors
 
 SECONDS = 10.0
 EARLY_TOKENS = {"hostname": ["%h"], "match-exec": SSHConfig.TOKENS_BY_CONFIG_KEY["match-exec"]}
@@ -28,7 +27,7 @@ class Commands:
         self._closed = False
 
     def succeeds(self, command: str) -> bool:
-        """Raises UsageError for one that does not end."""
+        """Raises CannotReach where it does not end."""
         with self._lock:
             if self._closed:
                 return False
@@ -42,8 +41,7 @@ class Commands:
         try:
             return process.wait(self._seconds) == 0
         except subprocess.TimeoutExpired:
-            late = f"ssh_config: Match exec did not end within {self._seconds:g} s: {quoted(command, 80)}"
-            raise UsageError(late) from None
+            raise errors.command_hung(command, self._seconds) from None
         finally:
             _kill(process)
             process.wait()

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from doctor.errors import UsageError
 from doctor.model import UnreachedKind
 from doctor.transport.errors import CannotReach, Destination, knock, quoted, rounded
 
@@ -20,12 +19,11 @@ class Presented:
     known_as: str
 
 
-def not_configured(error: UsageError) -> CannotReach:
+def command_hung(command: str, seconds: float) -> CannotReach:
     return CannotReach(
         UnreachedKind.OTHER,
-        f"{error.message}.",
-        error.hint
-        or "Look at ~/.ssh/config and /etc/ssh/ssh_config, or name another file with --ssh-config.",
+        f"ssh_config: Match exec did not end within {rounded(seconds)} s: {quoted(command, 80)}.",
+        "Run the command by hand, or name another file with --ssh-config.",
     )
 
 

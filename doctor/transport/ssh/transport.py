@@ -10,10 +10,8 @@ from collections.abc import Sequence
 
 import paramiko
 
-from doctor.errors import UsageError
 from doctor.model import Host
 from doctor.transport import errors
-from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.channel import ChannelProgram
 from doctor.transport.ssh.config import SshConfig
 from doctor.transport.ssh.hosts import HostConnection, Jumps
@@ -23,7 +21,9 @@ from doctor.transport.threads import ThreadedTransport, Turn
 
 
 class SshTransport(ThreadedTransport):
-    """See `Transport`. Raises UsageError at once for a broken ssh_config, before anything is dialled."""
+    """See `Transport`. Raises UsageError at once for a broken ssh_config, and in `run` for what it says of a
+    host that makes no sense.
+    """
 
     name = "ssh"
 
@@ -37,10 +37,7 @@ class SshTransport(ThreadedTransport):
         self._starts = threading.Semaphore(max(1, settings.fanout))
 
     def program(self, host: str, command: str, turn: Turn) -> ChannelProgram:
-        try:
-            return self._program(self._door(host), command, turn)
-        except UsageError as error:  # what ssh_config says of this host or of its jump host
-            raise ssh_errors.not_configured(error) from None
+        return self._program(self._door(host), command, turn)
 
     def _door(self, host: str) -> HostConnection:
         """Its settings are looked up in its own time: a command in ssh_config (Match exec) may hang."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from doctor.errors import UsageError
 from doctor.model import Answer, AnswerEnd, Unreached, UnreachedKind
 from doctor.transport import Ended, Script
 from doctor.transport.errors import CannotReach
@@ -184,3 +185,13 @@ def test_what_came_while_this_program_was_stopped_is_read() -> None:
     got = converse("node1", Slept(), Script("", b"", b"DONE"), time.monotonic() - 1, 1000)
     assert (got.stdout, got.end) == (b"DONE\n", AnswerEnd.DONE)
     assert converse("node1", Slept(), Script("", b"", b"x"), 0.0, 1000).end is AnswerEnd.TIMEOUT
+
+
+def test_a_mistake_of_the_person_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def program(*_: object) -> Silent:
+        raise UsageError("ssh_config: port of node1 is not a number: many")
+
+    transport = Fake(fanout=4)
+    monkeypatch.setattr(transport, "program", program)
+    with pytest.raises(UsageError, match="port of node1"):
+        list(transport.run(Written(3), 60.0))

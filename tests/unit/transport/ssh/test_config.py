@@ -123,7 +123,7 @@ def test_patterns_with_exceptions(home: Path) -> None:
         ("Host node1\n  nonsense\n", ":2: not a keyword"),
         ('Host "node1\n', ":1: No closing quotation"),
         ("Match host\n", ":1: Match host lacks its value"),
-        ("Port many\n", "Port is not a number: many"),
+        ("Port many\n", "port of node1 is not a number"),
     ],
 )
 def test_a_broken_file_is_named_with_its_line(home: Path, text: str, said: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,11 +54,7 @@ class PreparedExam:
 
     def asks(self, wanted: Need[Any]) -> bool:
         """Whether some check can use it."""
-        return any(need is wanted for need in self._needs())
-
-    def _needs(self) -> Iterator[Need[Any]]:
-        for need in (need for check in self.checks for need in check.needs):
-            yield need.need if isinstance(need, Maybe) else need
+        return any(need is wanted for need in _needs(self.checks))
 
     def before_smoke(self) -> PreparedExam:
         """What can be judged before a smoke run: it decides who takes part in one."""
@@ -67,8 +63,18 @@ class PreparedExam:
 
     @property
     def facts(self) -> tuple[Fact[Any], ...]:
-        wanted = (*ALWAYS, *(need for need in self._needs() if isinstance(need, Fact)))
-        return tuple({fact.name: fact for fact in wanted}.values())
+        return facts_of(self.checks)
+
+
+def facts_of(checks: Iterable[Check]) -> tuple[Fact[Any], ...]:
+    """What is asked of a host for these checks."""
+    wanted = (*ALWAYS, *(need for need in _needs(checks) if isinstance(need, Fact)))
+    return tuple({fact.name: fact for fact in wanted}.values())
+
+
+def _needs(checks: Iterable[Check]) -> Iterator[Need[Any]]:
+    for need in (need for check in checks for need in check.needs):
+        yield need.need if isinstance(need, Maybe) else need
 
 
 def build_report(

@@ -22,6 +22,7 @@ from doctor.mesh.plan import Attempt, MeshNode, MeshPlan, attempts, master_attem
 from doctor.mesh.result import Kind, Link, Listener, MeshResult, MeshTrouble, TroubleKind
 from doctor.model import Unreached
 from doctor.transport import Script, Session
+from doctor.transport.question import MeshQuestion
 
 AGENT = "doctor.mesh.agent"
 WIDENINGS = 2
@@ -53,7 +54,8 @@ def mesh_script(python: str | None = None) -> Script:
     """Start the agent; `python` is the interpreter to prefer. Keep the session's stdin open after this."""
     agent = {AGENT: module_texts("doctor.mesh")[AGENT]}
     bash = files("doctor.mesh").joinpath("bash_agent.sh").read_bytes()
-    return agent_script(agent, AGENT, needs="selectors, socket", python=python, bash=bash)
+    script = agent_script(agent, AGENT, needs="selectors, socket", python=python, bash=bash)
+    return replace(script, question=MeshQuestion())
 
 
 def run_mesh(

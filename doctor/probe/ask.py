@@ -33,6 +33,7 @@ from doctor.probe.frames import (
 from doctor.probe.shell import CALL, PRELUDE, QUICK, TIMEOUT
 from doctor.transport import Script
 from doctor.transport.containers import entered
+from doctor.transport.question import ProbeQuestion
 
 
 def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = False) -> Script:
@@ -74,7 +75,8 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         "exit 0; }",
         "",
     ]
-    return Script("exec sh -s", "\n".join(lines).encode(), f"{token} done".encode())
+    question = ProbeQuestion(token, tuple(fact.name for fact in facts), ask)
+    return Script("exec sh -s", "\n".join(lines).encode(), f"{token} done".encode(), question)
 
 
 _PLAIN = re.compile(r"[\w./+%:=, -]+")

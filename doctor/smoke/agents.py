@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
 
 import msgspec
 
@@ -19,6 +19,7 @@ from doctor.smoke.live import LiveHost
 from doctor.smoke.result import Exit, SmokePlan
 from doctor.smoke.watch import Watch
 from doctor.transport import Script, Session
+from doctor.transport.question import SmokeQuestion
 
 BEFORE_BACKEND = ("spawned", "start", "ready", "join")
 SLICE = 0.25
@@ -39,7 +40,8 @@ def smoke_script(python: str | None = None, modules: Mapping[str, str] | None = 
     `modules` replaces the text of some of the modules.
     """
     changed = {f"{HOME}.{name}": text for name, text in (modules or {}).items()}
-    return agent_script({**module_texts(HOME), **changed}, f"{HOME}.agent", needs=NEEDS, python=python)
+    script = agent_script({**module_texts(HOME), **changed}, f"{HOME}.agent", needs=NEEDS, python=python)
+    return replace(script, question=SmokeQuestion())
 
 
 class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
@@ -59,7 +61,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         self._stacks_of: set[str] = set()
         self._listened = time.monotonic()
 
-    def send(self, host: str, what: Mapping[str, Any]) -> None:
+    def send(self, host: str, what: messages.Command) -> None:
         self.session.send(host, msgspec.json.encode(what))
 
     # Asking.
@@ -68,14 +70,14 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         """Fresh pages of all ranks; the agents that did not answer."""
         self.looks += 1
         wanted = self.looks
-        self._ask({"do": "look", "id": wanted}, lambda host: host.looked >= wanted)
+        self._ask(messages.LookCommand(wanted), lambda host: host.looked >= wanted)
         missing = [host for host in self.live() if host.looked < wanted]
         for host in self.live():
             host.unanswered = host.unanswered + 1 if host in missing else 0
         return missing
 
     def take_stacks(self) -> None:
-        self._ask({"do": "stacks"}, self._has_evidence)
+        self._ask(messages.StacksCommand(), self._has_evidence)
 
     def _has_evidence(self, host: LiveHost) -> bool:
         """Stacks, and the backend's own report of each rank that has joined."""
@@ -86,7 +88,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         ]
         return host.host in self._stacks_of and all(rank.reports[BackendEvidence] for rank in joined)
 
-    def _ask(self, what: Mapping[str, Any], answered: Callable[[LiveHost], bool]) -> None:
+    def _ask(self, what: messages.Command, answered: Callable[[LiveHost], bool]) -> None:
         self.tell_all(msgspec.json.encode(what))
         deadline = min(time.monotonic() + self.patience.look, self.until)
         self.hear_until(deadline, lambda: all(map(answered, self.expected())))

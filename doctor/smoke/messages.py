@@ -1,4 +1,7 @@
-"""What an agent of the smoke run says, with bounds for its numbers and texts: a host may be hostile."""
+"""What an agent of the smoke run says, and what it is asked.
+
+What it says has bounds for its numbers and texts: a host may be hostile.
+"""
 
 from __future__ import annotations
 
@@ -100,6 +103,80 @@ SmokeMessage = (
 DECODER: msgspec.json.Decoder[SmokeMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
     SmokeMessage | NoInterpreter | Bye
 )
+
+
+class Command(msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True):
+    """What an agent is asked: one JSON line."""
+
+
+class SeatCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """See SmokeSeat."""
+
+    place: int
+    local: int
+    device: int | None
+    rank: int
+
+
+class ShapeCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """See CellShape."""
+
+    dp: int
+    tp: int
+    hosts: tuple[int, ...]
+    steps: int
+    seed: int
+    backend: str
+
+
+class InjectCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`rank` is a place in the cell."""
+
+    kind: str
+    rank: int
+    step: int | None
+
+
+class StartCommand(Command, frozen=True, tag="start"):
+    """Start these ranks, all of one cell."""
+
+    ranks: tuple[SeatCommand, ...]
+    cell: int
+    shape: ShapeCommand
+    python: str | None
+    env: dict[str, str]
+    timeout: float
+    inject: tuple[InjectCommand, ...]
+    address: str
+    head: str
+    store: bool
+    lease: float
+
+
+class JoinCommand(Command, frozen=True, tag="join"):
+    address: str
+    port: int
+
+
+class LookCommand(Command, frozen=True, tag="look"):
+    id: int
+
+
+class StacksCommand(Command, frozen=True, tag="stacks"):
+    pass
+
+
+class BeatCommand(Command, frozen=True, tag="beat"):
+    pass
+
+
+class StopCommand(Command, frozen=True, tag="stop"):
+    pass
+
+
+COMMANDS: msgspec.json.Decoder[
+    StartCommand | JoinCommand | LookCommand | StacksCommand | BeatCommand | StopCommand
+] = msgspec.json.Decoder(StartCommand | JoinCommand | LookCommand | StacksCommand | BeatCommand | StopCommand)
 
 
 def sample(line: PageLine) -> Sample | None:

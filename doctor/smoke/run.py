@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from doctor.agents.session import LAST_PATIENCE
 from doctor.mesh import MeshResult
@@ -19,6 +19,13 @@ from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.judge.exits import way_of
 from doctor.smoke.limits import PATIENCE, WHOLE, SmokePatience
 from doctor.smoke.live import LiveHost
+from doctor.smoke.messages import (
+    InjectCommand,
+    JoinCommand,
+    SeatCommand,
+    ShapeCommand,
+    StartCommand,
+)
 from doctor.smoke.result import Hiccup, LeftOutOfSmoke, RunEnd, SmokePlan, SmokeResult
 from doctor.smoke.watch import Alarm, Watch
 from doctor.transport import Session
@@ -144,30 +151,27 @@ class SmokeRun:
             total=round(time.monotonic() - self.began, 3),
         )
 
-    def _start(self, host: str) -> dict[str, Any]:
+    def _start(self, host: str) -> StartCommand:
         """All ranks of a host are in one cell."""
         plan, seats = self.plan, self.plan.on(host)
         cell = next((seat.cell for seat in seats), 0)
-        return {
-            "do": "start",
-            "ranks": [
-                {key: getattr(seat, key) for key in ("place", "local", "device", "rank")} for seat in seats
-            ],
-            "cell": cell,
-            "shape": self.watch.shapes[cell]._asdict(),
-            "python": self.pythons.get(host),
-            "env": dict(self.env),
-            "timeout": 3600.0,
-            "inject": [
-                {"kind": each.kind, "rank": plan.seat(each.rank).place, "step": each.step}
+        return StartCommand(
+            ranks=tuple(SeatCommand(s.place, s.local, s.device, s.rank) for s in seats),
+            cell=cell,
+            shape=ShapeCommand(*self.watch.shapes[cell]),
+            python=self.pythons.get(host),
+            env=dict(self.env),
+            timeout=3600.0,
+            inject=tuple(
+                InjectCommand(each.kind, plan.seat(each.rank).place, each.step)
                 for each in plan.injected
                 if plan.seat(each.rank).cell == cell
-            ],
-            "address": plan.addresses[host],
-            "head": plan.addresses[plan.head],
-            "store": host == plan.head,
-            "lease": self.patience.lease,
-        }
+            ),
+            address=plan.addresses[host],
+            head=plan.addresses[plan.head],
+            store=host == plan.head,
+            lease=self.patience.lease,
+        )
 
     def _join_when_ready(self) -> None:
         port = self.agents.store_port
@@ -177,7 +181,7 @@ class SmokeRun:
             if not host.told:
                 host.told = True
                 address = self.plan.addresses[self.plan.head]
-                self.agents.send(host.host, {"do": "join", "address": address, "port": port})
+                self.agents.send(host.host, JoinCommand(address, port))
 
     def _confirmed(self, alarm: Alarm) -> Alarm | None:
         """Look twice, with some time in between: if a rank has moved, nothing hangs."""

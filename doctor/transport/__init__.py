@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from doctor.model import Answer, Unreached
+from doctor.transport.question import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,13 @@ class Script:
 
     Stdin stays open after `stdin` was sent, until a line equal to `last_line` (bytes, without newline) comes
     out or the command ends: a script can therefore watch its stdin to notice that the controller is gone.
+    `question` is what it was made from.
     """
 
     command: str
     stdin: bytes
     last_line: bytes
+    question: Question | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 import psutil
+import pytest
 
 from tests.lab import Host, Lab
 from tests.lab.controller import REPOSITORY
@@ -161,12 +162,13 @@ class Ranks:
     world: int
     folder: Path
     port: int
+    more: Mapping[str, str] = field(default_factory=dict)
     started: dict[int, subprocess.Popen[str]] = field(default_factory=dict)
 
     def environment(self, rank: int) -> dict[str, str]:
         said = {"RANK": str(rank), "WORLD_SIZE": str(self.world), "MASTER_PORT": str(self.port)}
         kept = {name: text for name, text in os.environ.items() if name not in ("LOCAL_RANK", "MASTER_ADDR")}
-        return {**kept, "MASTER_ADDR": "localhost", **said}
+        return {**kept, "MASTER_ADDR": "localhost", **said, **self.more}
 
     @property
     def report(self) -> Path:
@@ -213,6 +215,20 @@ class Ranks:
         for process in self.started.values():
             process.kill()
             process.communicate()
+
+
+@pytest.fixture
+def make_ranks(tmp_path: Path) -> Iterator[Callable[..., Ranks]]:
+    """Takes the number of ranks, and variables for all of them."""
+    made: list[Ranks] = []
+
+    def make(world: int, **more: str) -> Ranks:
+        made.append(Ranks(world, tmp_path, free_port(), more))
+        return made[-1]
+
+    yield make
+    for ranks in made:
+        ranks.close()
 
 
 def free_port() -> int:

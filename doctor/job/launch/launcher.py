@@ -90,8 +90,8 @@ class RankVariables:
     platforms set them too, so that they may be wrong. `may_be_name`: the rank need not be a number.
 
     For --in-job, `identity` is what the ranks of one job have in common and no other job has; without any
-    these variables do not lead to rank 0. Where `master` is not set, rank 0 may be at `heads`. `give_master`
-    is how it can be set.
+    these variables do not lead to rank 0. Those in `secret` are random, and only the job's user can read
+    them. Where `master` is not set, rank 0 may be at `heads`. `give_master` is how it can be set.
     """
 
     rank: str
@@ -105,6 +105,7 @@ class RankVariables:
     by_hand: bool = False
     may_be_name: bool = False
     identity: tuple[str, ...] = ()
+    secret: tuple[str, ...] = ()
     heads: Callable[[Mapping[str, str]], tuple[str, ...]] = first_node
     give_master: str = ""
 

@@ -17,6 +17,7 @@ MOST_ASKED = 16
 """Hosts that are asked whether a rank that never came runs there."""
 SHOWN = 4
 NOBODY = "host-of-rank-"
+CONTESTED = "not alone: another process came with its number"
 
 
 @dataclass(slots=True)
@@ -98,6 +99,11 @@ class Roster:
             gone.setdefault(self.names[member.place], []).append(
                 _Absent(rank, member.hello.pid, state, came=True)
             )
+        for rank, pid in self.hub.contested.items():
+            member = self.hub.members[rank]
+            gone.setdefault(self.names[member.place], []).append(
+                _Absent(rank, member.hello.pid, f"{CONTESTED} (pid {pid})", came=True)
+            )
         return {host: self._unreached(host, each) for host, each in gone.items()}
 
     def _unreached(self, host: str, gone: list[_Absent]) -> Unreached:
@@ -133,7 +139,7 @@ def _summary(gone: list[_Absent], waited: float) -> str:
 
 def _phrase(each: _Absent, waited: float) -> str:
     who = f"rank {each.rank} (pid {each.pid})"
-    words = proc.WORDS.get(each.state)
+    words = each.state if each.state.startswith(CONTESTED) else proc.WORDS.get(each.state)
     if each.came:
         return f"{who} is {words}" if words else f"{who} has said nothing for {SILENT:.0f} s"
     what = f"is {words}" if words else "runs, and has not called doctor or does not reach rank 0"

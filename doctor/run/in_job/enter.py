@@ -14,6 +14,7 @@ from doctor.run.in_job.messages import Hello, Welcome
 from doctor.run.in_job.rank_env import OWN, JobRank, is_scheduler, read_job_rank
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
+from doctor.text.printable import clean_line
 from doctor.text.terminal import put
 
 JOIN = 60.0
@@ -37,12 +38,14 @@ def in_job(request: Request) -> int:
 
     def joined(head: Welcome) -> None:
         if request.outputs.verbose:
-            put(f"rank {seat.rank} has come to rank 0 ({head.host}, pid {head.pid})\n", sys.stderr)
+            put(
+                f"rank {seat.rank} has come to rank 0 ({clean_line(head.host)}, pid {head.pid})\n", sys.stderr
+            )
 
-    outcome = Membership(seat, me, joined).follow(join)
+    outcome = Membership(seat, me, request, joined).follow(join)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails
     for words in outcome.words:
-        put(f"doctor: {words}\n", sys.stderr)
+        put(f"doctor: {clean_line(words)}\n", sys.stderr)
     return outcome.code
 
 

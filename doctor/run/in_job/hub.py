@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from doctor import __version__
 from doctor.run.in_job import messages, proc
-from doctor.run.in_job.listener import RankListener
+from doctor.run.in_job.handshake import HANDSHAKE
+from doctor.run.in_job.job_key import VARIABLE
+from doctor.run.in_job.listener import RankListener, Visitor
 from doctor.run.in_job.messages import BEAT, SILENT, SLEPT
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.relayed_program import RelayedProgram
 from doctor.run.in_job.wire import CONTROL, STDERR, STDOUT, Loop, RankLink
+from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
+
+MOST_DOUBTS = 4
 
 # Seconds: who has not answered a call by then is looked at; for an answer; for all to have the verdict.
 SOON, ANSWER, TAKE = 1.0, 2.0, 3.0
@@ -59,9 +65,13 @@ class Hub:
         self.seat = seat
         self.members: dict[int, Member] = {seat.rank: Member(me)}
         self.refused: dict[int, str] = {}
+        self.contested: dict[int, int] = {}
+        """Numbers that a second process claimed, and its pid."""
         self.programs: dict[int, RelayedProgram] = {}
         self._changed = threading.Condition()
         self._by_link: dict[RankLink, Member] = {}
+        self._leaving: dict[RankLink, float] = {}
+        """Those that were not let in, and until when they may take note of it."""
         self._questions: dict[int, _Question] = {}
         self._serial = 0
         self._beat_at = 0.0
@@ -73,7 +83,7 @@ class Hub:
     def listen(self) -> None:
         self.loop.start()
         if self.seat.world > 1:
-            self._door = RankListener(self.seat, self.loop.adopt)
+            self._door = RankListener(self.seat, self._let_in)
 
     def join(self, seconds: float, progress: Callable[[int], None]) -> None:
         """Return when all ranks have come, or after `seconds`; a rank that comes later is not let in."""
@@ -85,41 +95,74 @@ class Hub:
         if self._door:
             self._door.close()
 
-    def _came(self, link: RankLink, hello: messages.Hello) -> None:
-        why = self._unfit(hello)
-        if why:
-            self.refused[hello.rank] = why
-            link.tell(messages.RunVerdict(2, [f"rank {hello.rank} was not let in: {why}"]))
-            return
-        me = self.members[self.seat.rank].hello
+    def _let_in(self, visitor: Visitor) -> None:
+        """In the thread of the listener."""
+        seals, hello, me = visitor.greeting.seals, visitor.hello, self.members[self.seat.rank].hello
+        assert seals is not None
+        assert hello is not None
+        link = self.loop.link(visitor.connection, seals, visitor.reader)
         with self._changed:
-            member = Member(hello, link)
-            self.members[hello.rank] = self._by_link[link] = member
-            link.tell(messages.Welcome(me.host, me.machine, me.pid, me.began))
-            self._changed.notify_all()
+            why = self._unfit(hello)
+            if why:
+                self.refused[hello.rank] = why
+                self._leaving[link] = time.monotonic() + HANDSHAKE
+                link.tell(messages.RunVerdict(2, [f"rank {hello.rank} was not let in: {why}"]))
+            else:
+                self.members[hello.rank] = self._by_link[link] = Member(hello, link)
+                link.tell(messages.Welcome(me.host, me.machine, me.pid, me.began))
+                self._changed.notify_all()
+        self.loop.adopt(link)
 
     def _unfit(self, hello: messages.Hello) -> str:
         if hello.version != __version__:
-            return f"it runs cluster-doctor {hello.version[:40]}, rank 0 runs {__version__}"
+            return f"it runs cluster-doctor {clean_line(hello.version[:40])}, rank 0 runs {__version__}"
         if hello.world != self.seat.world or hello.rank >= self.seat.world:
             return f"it was told of {hello.world} ranks, rank 0 of {self.seat.world}"
         if hello.rank in self.members:
+            self.contested[hello.rank] = hello.pid
             return "another process has its number"
         return ""
+
+    @property
+    def own_place(self) -> tuple[str, str]:
+        return self.members[self.seat.rank].place
+
+    def doubts(self, places: Mapping[str, tuple[str, str]]) -> list[str]:
+        """What could not be made sure of, in sentences; `places` are those of hosts by their names."""
+        found = []
+        key = self.seat.key
+        if key.short:
+            found.append(f"{key.source} has {len(key.text)} characters: it can be guessed")
+        unsure = {member.place for member in self.members.values() if member.link and not member.hello.sure}
+        if unsure:
+            names = fold([name for name, place in places.items() if place in unsure])
+            found.append(
+                f"nothing that only this user can read proved rank 0 to the ranks on {names}: who takes its "
+                f"place can give them a verdict, though no command. Give all ranks a {VARIABLE}"
+            )
+        if self._door:
+            found += [
+                f"port {port}, where ranks look for rank 0, is held by the user with uid {uid}: passed over"
+                for port, uid in self._door.passed_over.items()
+            ]
+            found += list(self._door.turned_away)[:MOST_DOUBTS]
+        found += [
+            f"rank {rank} was not let in: {why}" for rank, why in list(self.refused.items())[:MOST_DOUBTS]
+        ]
+        return found
 
     # What comes, in the thread of the loop.
 
     def _heard(self, link: RankLink, kind: int, number: int, payload: bytes) -> None:
         member = self._by_link.get(link)
-        if kind == CONTROL:
-            message = messages.MEMBER.decode(payload)
-            if member is None:
-                if isinstance(message, messages.Hello):
-                    self._came(link, message)
-                return
+        message = messages.MEMBER.decode(payload) if kind == CONTROL else None
+        if member is None:
+            if isinstance(message, messages.Taken):
+                link.hang_up()
+        elif kind == CONTROL:
             member.silent = False
             self._said(member, message)
-        elif member is not None and kind in (STDOUT, STDERR):
+        elif kind in (STDOUT, STDERR):
             program = self.programs.get(number)
             if program is not None and program.link is link:
                 program.came(kind, payload)
@@ -135,10 +178,10 @@ class Hub:
                 if question is not None:
                     question.seen = message
                     question.answered.set()
-            elif isinstance(message, messages.ProgramFailed | messages.ProgramEnded):
+            elif isinstance(message, messages.ProgramEnded):
                 program = self.programs.get(message.number)
                 if program is not None and program.link is member.link:
-                    program.over(message.rc if isinstance(message, messages.ProgramEnded) else None, message)
+                    program.over(message.rc)
             self._changed.notify_all()
 
     def _lost(self, link: RankLink) -> None:
@@ -162,6 +205,9 @@ class Hub:
             if not member.silent and not member.gone and now - link.heard_at > SILENT:
                 member.silent = True
                 self._lost(link)
+        for link in [link for link, until in list(self._leaving.items()) if until <= now]:
+            del self._leaving[link]
+            link.hang_up()
         if now >= self._beat_at:
             self._beat_at = now + BEAT
             for _, link in linked:

@@ -1,72 +1,215 @@
-"""Where rank 0 listens for the others: on the first port of the job's own that is free there."""
+"""Where rank 0 listens for the others: on the first port of the job's own that is free there.
+
+One thread greets all who knock. Who has not proved to be of this job holds nothing: each has seconds for the
+whole of it, and when too many knock at once, the one that has been at it longest goes.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import math
+import selectors
 import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
 
 from doctor.errors import UsageError
+from doctor.run.in_job.handshake import HANDSHAKE, LONGEST_LINE, Greeting, Stranger, endpoint
+from doctor.run.in_job.messages import MEMBER, SILENT, Hello
 from doctor.run.in_job.rank_env import JobRank
-from doctor.run.in_job.wire import Stranger, greet
+from doctor.run.in_job.socket_owner import SocketTables, other_holder, peer_is_ours
+from doctor.run.in_job.wire import CONTROL, PIECE, FrameReader
 
-HANDSHAKES = 64
+MOST_VISITORS = 256
 BACKLOG = 1024
 PAUSE = 0.05
+GRACE = 0.5
+"""Seconds that each one has, however many knock."""
+
+
+@dataclass(slots=True, eq=False)
+class Visitor:
+    """One that knocks. It has a `reader` once it has proved itself, a `hello` once it has said who it is."""
+
+    connection: socket.socket
+    greeting: Greeting
+    came: float
+    until: float
+    line: bytearray = field(default_factory=bytearray)
+    reader: FrameReader | None = None
+    hello: Hello | None = None
 
 
 class RankListener:
-    """`let_in` gets every connection that proved to be of this job."""
+    """`let_in` gets each one that has proved to be of this job, with its first message.
 
-    def __init__(self, seat: JobRank, let_in: Callable[[socket.socket], object]) -> None:
+    `passed_over` are ports that other users hold, by uid, and `turned_away` is what was odd about visitors.
+    """
+
+    def __init__(self, seat: JobRank, let_in: Callable[[Visitor], object]) -> None:
         self._seat = seat
         self._let_in = let_in
-        self._handshakes = threading.Semaphore(HANDSHAKES)
-        self._socket = _listening(seat)
+        self._visitors: dict[Visitor, None] = {}
+        self._selector = selectors.DefaultSelector()
+        self._tables = SocketTables()
         self._closed = False
-        threading.Thread(target=self._accept, name="in-job door", daemon=True).start()
+        self.turned_away: dict[str, None] = {}
+        self.passed_over: dict[int, int] = {}
+        self._socket = self._listening()
+        self._socket.setblocking(False)
+        self._thread = threading.Thread(target=self._serve, name="in-job door", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         self._closed = True
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake who accepts
+            self._socket.shutdown(socket.SHUT_RDWR)  # closing alone does not wake who waits
+        self._thread.join(1.0)
         self._socket.close()
 
+    def _listening(self) -> socket.socket:
+        both = socket.has_dualstack_ipv6()
+        family = socket.AF_INET6 if both else socket.AF_INET
+        for port in self._seat.ports:
+            with contextlib.suppress(OSError):
+                return socket.create_server(("", port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
+            holder = other_holder(port)
+            if holder is not None:
+                self.passed_over[port] = holder
+        ports = ", ".join(map(str, self._seat.ports))
+        held = "".join(
+            f"; {port} is held by the user with uid {uid}" for port, uid in self.passed_over.items()
+        )
+        raise UsageError(
+            f"--in-job: none of the ports {ports} is free on the host of rank 0{held}.",
+            "See who holds them: ss -ltnpe. Another run of doctor may not have ended yet.",
+        )
+
+    def _serve(self) -> None:
+        while not self._closed:
+            now = time.monotonic()
+            for visitor in [visitor for visitor in self._visitors if visitor.until <= now]:
+                self._turn_away(visitor)
+            room = self._room_at()
+            moments = [room, *(visitor.until for visitor in self._visitors)]
+            until = min((moment for moment in moments if moment > now), default=None)
+            self._await_knocks(room <= now)
+            for key, _ in self._selector.select(None if until is None else until - now):
+                if key.data is not None:
+                    self._hear(key.data)
+                elif not self._closed:
+                    self._accept()
+        for visitor in list(self._visitors):
+            self._turn_away(visitor)
+        self._selector.close()
+
+    def _await_knocks(self, wanted: bool) -> None:
+        if wanted and self._socket not in self._selector.get_map():
+            self._selector.register(self._socket, selectors.EVENT_READ, None)
+        elif not wanted and self._socket in self._selector.get_map():
+            self._selector.unregister(self._socket)
+
+    def _room_at(self) -> float:
+        """When the next one may come: at once, or when the one that has to go for it has had some time."""
+        if len(self._visitors) < MOST_VISITORS:
+            return -math.inf
+        return self._oldest().came + GRACE
+
+    def _oldest(self) -> Visitor:
+        """That has not proved itself, if there is one."""
+        first = next(iter(self._visitors))
+        return next((visitor for visitor in self._visitors if visitor.reader is None), first)
+
     def _accept(self) -> None:
-        while True:
+        """All that there is room for: whose they are is then looked up for all at once."""
+        while self._room_at() <= time.monotonic():
             try:
                 connection, _ = self._socket.accept()
-            except OSError:  # out of descriptors for the moment, or who knocked has left
-                if self._closed:
-                    return
+            except BlockingIOError:
+                return
+            except OSError as error:  # or who knocked has left
+                if error.errno in (errno.EMFILE, errno.ENFILE) and self._visitors:
+                    self._turn_away(self._oldest())
                 time.sleep(PAUSE)
-                continue
-            self._handshakes.acquire()
-            try:
-                threading.Thread(target=self._greet, args=(connection,), daemon=True).start()
-            except RuntimeError:
-                connection.close()
-                self._handshakes.release()
+                return
+            if len(self._visitors) >= MOST_VISITORS:
+                self._turn_away(self._oldest())
+            self._greet(connection)
 
     def _greet(self, connection: socket.socket) -> None:
         try:
-            greet(connection, self._seat.token)
-            self._let_in(connection)
-        except (OSError, Stranger):
+            connection.setblocking(False)
+            greeting = Greeting(self._seat.token, endpoint(connection.getsockname()))
+            connection.send(greeting.opening)
+        except OSError:
             connection.close()
-        finally:
-            self._handshakes.release()
+            return
+        now = time.monotonic()
+        visitor = Visitor(connection, greeting, now, now + HANDSHAKE)
+        self._visitors[visitor] = None
+        self._selector.register(connection, selectors.EVENT_READ, visitor)
 
+    def _hear(self, visitor: Visitor) -> None:
+        if visitor not in self._visitors:  # it had to go meanwhile
+            return
+        try:
+            data = visitor.connection.recv(PIECE)
+            if not data:
+                raise Stranger
+            self._take(visitor, data)
+        except BlockingIOError:
+            return
+        except (OSError, Stranger, msgspec.MsgspecError) as why:
+            if isinstance(why, Stranger) and str(why):
+                self.turned_away[str(why)] = None
+            self._turn_away(visitor)
+            return
+        if visitor.hello is not None:
+            self._leave(visitor)
+            self._let_in(visitor)
 
-def _listening(seat: JobRank) -> socket.socket:
-    both = socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if both else socket.AF_INET
-    for port in seat.ports:
-        with contextlib.suppress(OSError):
-            return socket.create_server(("", port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
-    raise UsageError(
-        f"--in-job: none of the ports {', '.join(map(str, seat.ports))} is free on the host of rank 0.",
-        "See who holds them: ss -ltnp. Another run of doctor may not have ended yet.",
-    )
+    def _take(self, visitor: Visitor, data: bytes) -> None:
+        if visitor.reader is None:
+            visitor.line += data
+            line, end, data = bytes(visitor.line).partition(b"\n")
+            if len(line) >= LONGEST_LINE:
+                raise Stranger
+            if not end:
+                return
+            self._answer(visitor, line)
+        assert visitor.reader is not None
+        visitor.reader.add(data)
+        frame = visitor.reader.next()
+        if frame is not None:
+            message = MEMBER.decode(frame[2]) if frame[0] == CONTROL else None
+            if not isinstance(message, Hello):
+                raise Stranger
+            visitor.hello = message
+
+    def _answer(self, visitor: Visitor, line: bytes) -> None:
+        greeting = visitor.greeting
+        visitor.connection.send(greeting.answer(line))
+        if greeting.seals is None:
+            raise Stranger(
+                f"a connection to another address or port came to {greeting.here}: by a relay or translation"
+            )
+        if not self._seat.secret:
+            try:
+                peer_is_ours(visitor.connection, self._tables, visitor.came)
+            except Stranger as why:
+                raise Stranger(f"somebody came as a rank: {why}" if str(why) else "") from None
+        visitor.reader = FrameReader(greeting.seals.into)
+        visitor.until = time.monotonic() + SILENT  # for its first message
+
+    def _turn_away(self, visitor: Visitor) -> None:
+        self._leave(visitor)
+        visitor.connection.close()
+
+    def _leave(self, visitor: Visitor) -> None:
+        del self._visitors[visitor]
+        self._selector.unregister(visitor.connection)

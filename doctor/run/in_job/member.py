@@ -1,24 +1,30 @@
-"""Every rank but rank 0: comes to it, does on this host what it asks, and waits for the verdict.
+"""Every rank but rank 0: comes to it, answers on this host what it asks, and waits for the verdict.
 
 It waits neither endlessly for rank 0 to be found, nor for a rank 0 that has become silent.
 """
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+
+import msgspec
 
 from doctor.run.in_job import messages, proc
+from doctor.run.in_job.find_head import FoundHead, another_head, find_head
+from doctor.run.in_job.job_key import VARIABLE
 from doctor.run.in_job.messages import BEAT, SILENT, SLEPT
+from doctor.run.in_job.own_programs import OwnPrograms
 from doctor.run.in_job.programs import MOST_PROGRAMS, ServedProgram
 from doctor.run.in_job.rank_env import JobRank
-from doctor.run.in_job.wire import CONTROL, STDIN, Loop, RankLink, Stranger, introduce
+from doctor.run.in_job.wire import CONTROL, STDIN, Loop, RankLink
+from doctor.run.request import Request
 
-CONNECT_SECONDS = 2.0
-PAUSE = 0.25
+RIVAL = 0.7
+"""Seconds for another rank 0 to be found at one of its places."""
 LOST = 1
 """The exit code where rank 0 is not there: no job can start without it."""
 
@@ -35,9 +41,14 @@ class Membership:
     """Call `follow`."""
 
     def __init__(
-        self, seat: JobRank, me: messages.Hello, joined: Callable[[messages.Welcome], None] = lambda _: None
+        self,
+        seat: JobRank,
+        me: messages.Hello,
+        request: Request,
+        joined: Callable[[messages.Welcome], None] = lambda _: None,
     ) -> None:
         self.seat, self.me, self._joined = seat, me, joined
+        self._own = OwnPrograms(request, me.env)
         self.loop = Loop(self._heard, self._lost, self._drained, self._tick)
         self.link: RankLink | None = None
         self.head: messages.Welcome | None = None
@@ -49,24 +60,36 @@ class Membership:
 
     def follow(self, seconds: float) -> MemberOutcome:
         """The verdict. `seconds` are for finding rank 0."""
-        connection, why = _find(self.seat, time.monotonic() + seconds)
-        if connection is None:
+        found = find_head(self.seat, time.monotonic() + seconds)
+        if isinstance(found, str):
             place = " or ".join(self.seat.heads[:3])
-            what = f"rank 0 was not found at {place} within {seconds:.0f} s: {why}"
+            what = f"rank 0 was not found at {place} within {seconds:.0f} s: {found}"
             return MemberOutcome(LOST, (f"rank {self.seat.rank}: {what}.",))
+        self.link = self.loop.link(found.connection, found.seals)
+        self.link.tell(msgspec.structs.replace(self.me, sure=found.sure))
+        self.loop.adopt(self.link)
         self.loop.start()
-        self.link = self.loop.adopt(connection)
-        self.link.tell(self.me)
         try:
             self._decided.wait()
         finally:
             self._end_programs()
         assert self._outcome is not None
+        if self._outcome.code == 0 and not found.sure:
+            self._outcome = self._unless_two(found)
         if self.link is not None and not self.link.closed:
             self.link.tell(messages.Taken())
             self._wait_until_flushed(self.link)
         self.loop.stop()
         return self._outcome
+
+    def _unless_two(self, found: FoundHead) -> MemberOutcome:
+        """The verdict is good, and nothing vouches for who gave it."""
+        assert self._outcome is not None
+        other = another_head(self.seat, found, RIVAL)
+        if other is None:
+            return self._outcome
+        what = f"two processes say that they are rank 0, at {found.place} and at {other}"
+        return MemberOutcome(LOST, (f"rank {self.seat.rank}: {what}. Give all ranks a {VARIABLE}.",))
 
     def _wait_until_flushed(self, link: RankLink) -> None:
         """Rank 0 hangs up when everybody has the verdict; until then a launcher may end those without it."""
@@ -119,7 +142,8 @@ class Membership:
             live = {number: each for number, each in self._served.items() if each.thread.is_alive()}
             if len(live) >= MOST_PROGRAMS:
                 raise ConnectionAbortedError
-            self._served = {**live, message.number: ServedProgram(message.number, message.command, link)}
+            make = partial(self._own.make, message.question)
+            self._served = {**live, message.number: ServedProgram(message.number, make, link)}
         elif isinstance(message, messages.HangUp | messages.EndProgram):
             served = self._served.get(message.number)
             if served is not None:
@@ -155,39 +179,3 @@ class Membership:
             state = proc.WORDS.get(proc.state(head.pid, head.began))
             what = f"it is {state}" if state else what
         return f"{mine} ({head.host}, pid {head.pid}): {what}."
-
-
-def _find(seat: JobRank, until: float) -> tuple[socket.socket | None, str]:
-    """Try all its places until a rank of this job answers."""
-    why = "no answer"
-    while True:
-        for head in seat.heads:
-            for port in seat.ports:
-                left = until - time.monotonic()
-                if left <= 0:
-                    return None, why
-                try:
-                    connection = socket.create_connection((head, port), min(CONNECT_SECONDS, left))
-                except OSError as error:
-                    why = _words(error, head)
-                    if isinstance(error, socket.gaierror | TimeoutError):
-                        break
-                    continue
-                try:
-                    introduce(connection, seat.token)
-                except (OSError, Stranger):
-                    connection.close()
-                    why = f"port {port} is somebody else's"
-                    continue
-                return connection, ""
-        time.sleep(min(PAUSE, max(0.0, until - time.monotonic())))
-
-
-def _words(error: OSError, head: str) -> str:
-    if isinstance(error, socket.gaierror):
-        return f"the name {head} cannot be resolved"
-    if isinstance(error, TimeoutError):
-        return "no answer, as when a firewall drops the connection"
-    if isinstance(error, ConnectionRefusedError):
-        return "nobody listens there"
-    return error.strerror or "no connection"

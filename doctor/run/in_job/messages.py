@@ -6,6 +6,9 @@ from typing import Annotated
 
 import msgspec
 
+from doctor.job.launch.variables import LONGEST
+from doctor.transport.question import Question
+
 BEAT = 2.0
 """Seconds from one sign of life to the next."""
 SILENT = 10.0
@@ -14,15 +17,17 @@ SLEPT = 4.0
 """Seconds: a pause of our own so long proves nothing against others."""
 
 Text = Annotated[str, msgspec.Meta(max_length=400)]
-CommandText = Annotated[str, msgspec.Meta(max_length=900_000)]
 Natural = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-Value = Annotated[str, msgspec.Meta(max_length=1200)]
+Value = Annotated[str, msgspec.Meta(max_length=2 * LONGEST)]
 Variables = Annotated[dict[Text, Value], msgspec.Meta(max_length=400)]
 Lines = Annotated[list[Text], msgspec.Meta(max_length=20)]
 
 
 class Hello(msgspec.Struct, tag_field="do", tag="hello", frozen=True):
-    """A rank comes. `machine` distinguishes hosts of the same name."""
+    """A rank comes. `machine` distinguishes hosts of the same name.
+
+    `sure`: it knows that who listens there belongs to its own user.
+    """
 
     rank: Natural
     world: Natural
@@ -34,6 +39,7 @@ class Hello(msgspec.Struct, tag_field="do", tag="hello", frozen=True):
     version: Text
     local_world: Natural | None = None
     env: Variables = {}
+    sure: bool = False
 
 
 class Beat(msgspec.Struct, tag_field="do", tag="beat", frozen=True):
@@ -50,11 +56,6 @@ class ProcessState(msgspec.Struct, tag_field="do", tag="seen", frozen=True):
     state: Text
 
 
-class ProgramFailed(msgspec.Struct, tag_field="do", tag="failed", frozen=True):
-    number: Natural
-    text: Text
-
-
 class ProgramEnded(msgspec.Struct, tag_field="do", tag="ended", frozen=True):
     number: Natural
     rc: Annotated[int, msgspec.Meta(ge=-255, le=511)] | None
@@ -64,7 +65,7 @@ class Taken(msgspec.Struct, tag_field="do", tag="taken", frozen=True):
     """The verdict has come."""
 
 
-FromMember = Hello | Beat | StillHere | ProcessState | ProgramFailed | ProgramEnded | Taken
+FromMember = Hello | Beat | StillHere | ProcessState | ProgramEnded | Taken
 
 
 class Welcome(msgspec.Struct, tag_field="do", tag="welcome", frozen=True):
@@ -96,8 +97,10 @@ class Find(msgspec.Struct, tag_field="do", tag="find", frozen=True):
 
 
 class StartProgram(msgspec.Struct, tag_field="do", tag="start", frozen=True):
+    """No command: a rank makes its programs itself."""
+
     number: Natural
-    command: CommandText
+    question: Question
 
 
 class HangUp(msgspec.Struct, tag_field="do", tag="hangup", frozen=True):

@@ -1,4 +1,4 @@
-"""Which rank of which job this process is, and where rank 0 may be, from its variables. Pure."""
+"""Which rank of which job this process is, and where rank 0 may be, from its variables and the job's key."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from doctor.errors import UsageError
 from doctor.job.launch import launchers
 from doctor.job.launch.launcher import Launcher, RankVariables
 from doctor.job.launch.launchers import LAUNCHERS, PORTS, ROLES
+from doctor.run.in_job.job_key import VARIABLE, JobKey, read_job_key
 from doctor.text.nodeset import is_host
 
 FIRST_PORT, LAST_PORT = 20000, 29999
 TRIED = 4
 """The number of ports to try, in the same order on all ranks."""
 MOST_RANKS = 1_000_000
-KEY = "DOCTOR_JOB_KEY"
-"""A secret of the job, for networks that are not trusted."""
-OWN = re.compile(f"{launchers.OWN}|{KEY}")
+OWN = re.compile(f"{launchers.OWN}|{VARIABLE}")
 """Variables that make a process a rank of the job; the programs that we start are not ranks."""
 
 
@@ -35,11 +34,14 @@ class JobRank:
     heads: tuple[str, ...]
     token: bytes
     ports: tuple[int, ...]
+    key: JobKey
     same: tuple[tuple[str, str], ...]
     """Variables that all ranks of this job have in common."""
     local_world: int | None = None
     certain: bool = True
     """Rank 0 must be at `heads`; otherwise they are a guess."""
+    secret: str = ""
+    """What of `token` only this user can read, by its name; empty where others can work the token out."""
 
 
 _KNOWN = [(launcher, ranks) for launcher in LAUNCHERS for ranks in launcher.ranks if ranks.identity]
@@ -54,7 +56,7 @@ def read_job_rank(environ: Mapping[str, str]) -> JobRank:
     """Raises UsageError: outside of a job, or where nothing says where rank 0 is."""
     for launcher, ranks in _KNOWN:
         if ranks.number_in(environ):
-            return _seat(launcher, ranks, environ)
+            return _seat(launcher, ranks, environ, read_job_key(environ))
     first, *others = dict.fromkeys(ranks.rank for _, ranks in _KNOWN)
     names = list(dict.fromkeys(launcher.commands[0] for launcher, _ in _KNOWN if launcher.commands))
     raise UsageError(
@@ -67,7 +69,7 @@ def _either(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str]) -> JobRank:
+def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str], key: JobKey) -> JobRank:
     world_name = next((name for name in way.world if environ.get(name)), way.world[0])
     rank, world = _number(environ, way.rank), _number(environ, world_name)
     if not (0 <= rank < world <= MOST_RANKS):
@@ -79,7 +81,7 @@ def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str]) ->
             f"Give {way.master} to every rank{way.give_master and f', as in {way.give_master}'}.",
         )
     same = tuple((name, environ[name]) for name in way.identity if environ.get(name))
-    words = (*(f"{name}={value}" for name, value in same), str(world), environ.get(KEY, ""))
+    words = (*(f"{name}={value}" for name, value in same), str(world), key.text)
     token = hashlib.sha256("\0".join(("cluster-doctor in-job", way.rank, *words)).encode()).digest()
     local = environ.get(way.local_world, "")
     return JobRank(
@@ -93,6 +95,8 @@ def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str]) ->
         same=same,
         local_world=int(local) if re.fullmatch(r"[1-9][0-9]{0,5}", local) else None,
         certain=certain,
+        key=key,
+        secret=key.source or next((name for name in way.secret if environ.get(name)), ""),
     )
 
 

@@ -1,16 +1,24 @@
-"""The transport of a run inside a job: programs on a host are run there by one of its ranks."""
+"""The transport of a run inside a job: programs on a host are run there by one of its ranks.
+
+That rank is told what the script asks, and makes the script itself; so that is what stands here in place of a
+command line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+
+import msgspec
 
 from doctor.model import UnreachedKind
 from doctor.run.in_job.hub import Hub
 from doctor.run.in_job.relayed_program import RelayedProgram
+from doctor.transport import Script, Session
 from doctor.transport.errors import CannotReach
 from doctor.transport.local import LocalTransport
 from doctor.transport.program import Program
-from doctor.transport.threads import Turn
+from doctor.transport.question import Question
+from doctor.transport.threads import Outcome, Turn
 
 
 class JobTransport(LocalTransport):
@@ -23,9 +31,25 @@ class JobTransport(LocalTransport):
 
     def __init__(self, hub: Hub, places: Mapping[str, tuple[str, str]], absent: Mapping[str, str]) -> None:
         super().__init__()
+        self._warnings += hub.doubts(places)
         self._hub = hub
         self._places = places
         self._absent = absent
+
+    def run(self, scripts: Mapping[str, Script], timeout: float) -> Iterator[Outcome]:
+        return super().run(self._asked(scripts), timeout)
+
+    def open(self, scripts: Mapping[str, Script]) -> Session:
+        return super().open(self._asked(scripts))
+
+    def _asked(self, scripts: Mapping[str, Script]) -> dict[str, Script]:
+        here = self._hub.own_place
+        return {
+            host: script
+            if self._places.get(host) == here
+            else Script(msgspec.json.encode(script.question).decode(), b"", script.last_line)
+            for host, script in scripts.items()
+        }
 
     def program(self, host: str, command: str, turn: Turn) -> Program:
         turn.begin()
@@ -36,7 +60,7 @@ class JobTransport(LocalTransport):
             raise CannotReach(UnreachedKind.LOST, "none of its ranks answers", "")
         if leader.link is None:
             return super().program(host, command, turn)
-        begun = RelayedProgram(leader.link, command)
+        begun = RelayedProgram(leader.link, msgspec.json.decode(command, type=Question))
         self._hub.programs[begun.number] = begun
         if leader.link.closed:
             begun.cut()

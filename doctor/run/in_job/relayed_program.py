@@ -6,9 +6,10 @@ import itertools
 import threading
 import time
 
-from doctor.run.in_job.messages import EndProgram, HangUp, ProgramEnded, ProgramFailed, StartProgram
+from doctor.run.in_job.messages import EndProgram, HangUp, StartProgram
 from doctor.run.in_job.wire import PIECE, STDIN, STDOUT, RankLink
 from doctor.transport.program import OUTPUT_CAP
+from doctor.transport.question import Question
 
 MOST_UNREAD = 2 * OUTPUT_CAP
 """Bytes. A program with more unread output is ended."""
@@ -18,16 +19,15 @@ _NUMBERS = itertools.count(1)
 class RelayedProgram:
     """See `Program`. What comes for it arrives in the thread of the hub's loop."""
 
-    def __init__(self, link: RankLink, command: str) -> None:
+    def __init__(self, link: RankLink, question: Question) -> None:
         self.number = next(_NUMBERS)
         self.link = link
-        self.why = ""
         self._changed = threading.Condition()
         self._rung = False
         self._out, self._err = bytearray(), bytearray()
         self._rc: int | None = None
         self._over = self._cut = self._hung_up = self._let_go = False
-        link.tell(StartProgram(self.number, command))
+        link.tell(StartProgram(self.number, question))
 
     # From the loop.
 
@@ -39,10 +39,9 @@ class RelayedProgram:
         if flooded:
             self.cut()
 
-    def over(self, rc: int | None, message: ProgramEnded | ProgramFailed) -> None:
+    def over(self, rc: int | None) -> None:
         with self._changed:
             self._over, self._rc = True, rc
-            self.why = message.text if isinstance(message, ProgramFailed) else ""
             self._changed.notify_all()
 
     def cut(self) -> None:
@@ -84,7 +83,7 @@ class RelayedProgram:
         return (self._over or self._cut) and not self._out and not self._err
 
     def broken(self) -> bool:
-        return self._cut or bool(self.why)
+        return self._cut
 
     def status(self, seconds: float) -> int | None:
         until = time.monotonic() + seconds

@@ -1,28 +1,21 @@
-"""Frames between two ranks of one job, and how they know that the other one belongs to it.
-
-The listening side speaks first, so that we send nothing to a port of another program. Each side proves that
-it knows the job's token, which never crosses the network.
-"""
+"""Frames between two ranks of one job, each with its seal, and the thread that moves them."""
 
 from __future__ import annotations
 
 import contextlib
-import hmac
 import os
-import secrets
 import selectors
 import socket
 import struct
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
-MAGIC = b"cluster-doctor in-job 1"
-HANDSHAKE_SECONDS = 3.0
-LONGEST_LINE = 200
+from doctor.run.in_job.handshake import SEAL_SIZE, Seal, Seals
+
 HEAD = struct.Struct(">IBI")
 LONGEST_FRAME = 1024 * 1024
 PIECE = 64 * 1024
@@ -32,75 +25,61 @@ TICK = 0.5
 CONTROL, STDIN, STDOUT, STDERR = range(4)
 
 
-class Stranger(Exception):
-    """The other side is not of this job."""
+class FrameReader:
+    """Bytes that come -> frames."""
 
+    def __init__(self, seal: Seal) -> None:
+        self._seal = seal
+        self._begun = bytearray()
 
-def greet(connection: socket.socket, token: bytes) -> None:
-    """The listening side's part. Raises Stranger or OSError."""
-    connection.settimeout(HANDSHAKE_SECONDS)
-    mine = secrets.token_hex(16).encode()
-    connection.sendall(MAGIC + b" " + mine + b"\n")
-    theirs, _, proof = _line(connection).partition(b" ")
-    if not hmac.compare_digest(proof, _proof(token, b"member", mine, theirs)):
-        raise Stranger
-    connection.sendall(_proof(token, b"head", mine, theirs) + b"\n")
+    def add(self, data: bytes) -> None:
+        self._begun += data
 
-
-def introduce(connection: socket.socket, token: bytes) -> None:
-    """The connecting side's part. Raises Stranger or OSError."""
-    connection.settimeout(HANDSHAKE_SECONDS)
-    magic, _, theirs = _line(connection).rpartition(b" ")
-    if magic != MAGIC:
-        raise Stranger
-    mine = secrets.token_hex(16).encode()
-    connection.sendall(mine + b" " + _proof(token, b"member", theirs, mine) + b"\n")
-    if not hmac.compare_digest(_line(connection), _proof(token, b"head", theirs, mine)):
-        raise Stranger
-
-
-def _proof(token: bytes, side: bytes, head: bytes, member: bytes) -> bytes:
-    return hmac.new(token, b"\0".join((side, head, member)), "sha256").hexdigest().encode()
-
-
-def _line(connection: socket.socket) -> bytes:
-    """One byte at a time: what follows the line is not ours to read."""
-    line = bytearray()
-    while len(line) < LONGEST_LINE:
-        byte = connection.recv(1)
-        if byte == b"\n":
-            return bytes(line)
-        if not byte:
-            break
-        line += byte
-    raise Stranger
+    def next(self) -> tuple[int, int, bytes] | None:
+        """The next whole frame: kind, number, payload. Raises OSError where its seal does not fit."""
+        if len(self._begun) < HEAD.size:
+            return None
+        size, kind, number = HEAD.unpack_from(self._begun)
+        if size > LONGEST_FRAME or kind > STDERR:
+            raise ConnectionAbortedError
+        end = HEAD.size + size
+        if len(self._begun) < end + SEAL_SIZE:
+            return None
+        frame, seal = bytes(self._begun[:end]), bytes(self._begun[end : end + SEAL_SIZE])
+        if not self._seal.fits(frame, seal):
+            raise ConnectionAbortedError
+        del self._begun[: end + SEAL_SIZE]
+        return kind, number, frame[HEAD.size :]
 
 
 class RankLink:
     """A connection to another rank. `send` may be called from any thread."""
 
-    def __init__(self, connection: socket.socket, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, connection: socket.socket, seal: Seal, reader: FrameReader, wake: Callable[[], None]
+    ) -> None:
         connection.setblocking(False)
         with contextlib.suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = connection
         self.heard_at = time.monotonic()
         self.closed = False
+        self._seal = seal
+        self._reader = reader
         self._wake = wake
         self._lock = threading.Lock()
         self._out: deque[memoryview] = deque()
         self.waiting = 0
         """Bytes that are to be sent."""
-        self._begun = bytearray()
 
     def send(self, kind: int, number: int, payload: bytes) -> None:
         with self._lock:
             if self.closed:
                 return
-            for data in (HEAD.pack(len(payload), kind, number), payload):
-                if data:
-                    self._out.append(memoryview(data))
-                    self.waiting += len(data)
+            frame = HEAD.pack(len(payload), kind, number) + payload
+            frame += self._seal.of(frame)
+            self._out.append(memoryview(frame))
+            self.waiting += len(frame)
         self._wake()
 
     def tell(self, message: msgspec.Struct) -> None:
@@ -124,26 +103,27 @@ class RankLink:
                 else:
                     self._out[0] = self._out[0][sent:]
 
-    def frames(self) -> Iterator[tuple[int, int, bytes]]:
-        """What has come. Raises OSError at its end, and where it is not a frame."""
+    def read(self) -> None:
+        """Take what has come. Raises OSError at its end."""
         try:
             data = self.socket.recv(4 * PIECE)
         except BlockingIOError:
             return
         if not data:
             raise ConnectionResetError
-        self.heard_at = time.monotonic()
-        self._begun += data
-        at = 0
-        while len(self._begun) - at >= HEAD.size:
-            size, kind, number = HEAD.unpack_from(self._begun, at)
-            if size > LONGEST_FRAME or kind > STDERR:
-                raise ConnectionAbortedError
-            if len(self._begun) - at - HEAD.size < size:
-                break
-            at += HEAD.size + size
-            yield kind, number, bytes(self._begun[at - size : at])
-        del self._begun[:at]
+        self._reader.add(data)
+
+    def next(self) -> tuple[int, int, bytes] | None:
+        """The next frame that has come whole. Raises OSError where its seal does not fit."""
+        frame = self._reader.next()
+        if frame is not None:
+            self.heard_at = time.monotonic()
+        return frame
+
+    def hang_up(self) -> None:
+        """The loop sees its end, and closes it."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         with self._lock:
@@ -175,11 +155,13 @@ class Loop:
     def start(self) -> None:
         self._thread.start()
 
-    def adopt(self, connection: socket.socket) -> RankLink:
-        link = RankLink(connection, self.wake)
+    def link(self, connection: socket.socket, seals: Seals, reader: FrameReader | None = None) -> RankLink:
+        """To be served once it is adopted; `reader` holds what has come already."""
+        return RankLink(connection, seals.out, reader or FrameReader(seals.into), self.wake)
+
+    def adopt(self, link: RankLink) -> None:
         self._new.append(link)
         self.wake()
-        return link
 
     def wake(self) -> None:
         with contextlib.suppress(BlockingIOError, OSError):
@@ -199,7 +181,8 @@ class Loop:
                 link = self._new.popleft()
                 self._links[link] = True
                 selector.register(link.socket, selectors.EVENT_READ, link)
-            for link in self._links:
+                self._serve(selector, link, 0)
+            for link in list(self._links):
                 events = selectors.EVENT_READ | (selectors.EVENT_WRITE if link.waiting else 0)
                 if selector.get_key(link.socket).events != events:
                     selector.modify(link.socket, events, link)
@@ -225,8 +208,9 @@ class Loop:
                 if was and not link.full:
                     self._drained(link)
             if events & selectors.EVENT_READ:
-                for kind, number, payload in link.frames():
-                    self._heard(link, kind, number, payload)
+                link.read()
+            while (frame := link.next()) is not None:
+                self._heard(link, *frame)
         except (OSError, RuntimeError, msgspec.MsgspecError):
             selector.unregister(link.socket)
             del self._links[link]

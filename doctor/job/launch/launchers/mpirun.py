@@ -14,6 +14,8 @@ from doctor.job.launch.launcher import Launcher, OptionNames, RankVariables, unn
 from doctor.text.nodeset import is_host
 
 MOST_HEADS = 16
+TRANSPORTS = "OMPI_MCA_orte_precondition_transports"
+"""Open MPI draws it for each job."""
 
 
 def _heads(environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -85,7 +87,8 @@ MPIRUN = Launcher(
             world=("OMPI_COMM_WORLD_SIZE",),
             local_rank="OMPI_COMM_WORLD_LOCAL_RANK",
             local_world="OMPI_COMM_WORLD_LOCAL_SIZE",
-            identity=("OMPI_MCA_orte_precondition_transports", "PMIX_NAMESPACE"),
+            identity=(TRANSPORTS, "PMIX_NAMESPACE"),
+            secret=(TRANSPORTS,),
             heads=_heads,
             give_master="mpirun -x MASTER_ADDR=node1",
         ),

@@ -6,14 +6,23 @@ mpirun runs on a machine outside the job, and starts its ranks over SSH.
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
+import psutil
 import pytest
 
-from tests.lab import Lab
+from doctor.job.launch.launchers.mpirun import TRANSPORTS
+from doctor.run.in_job.rank_env import read_job_rank
+from tests.lab import Host, Lab
+from tests.lab.controller import REPOSITORY
 from tests.lab.needs import without
-from tests.support.injob import JOINED, await_true, mpirun, pid_of, torchrun
+from tests.lab.processes import command, processes
+from tests.support.injob import JOINED, PORT, await_true, environment, mpirun, pid_of, torchrun
+from tests.support.injob_attacks import STRANGER
 
 pytestmark = pytest.mark.skipif(without("mpirun"), reason="needs the program 'mpirun'")
 SHM = ("check", "--exam", "host", "--only", "shm-*")
@@ -42,6 +51,7 @@ def test_mpirun_healthy(three: Lab) -> None:
         assert text.count("Healthy. 3 hosts: 3 healthy") == 1, "one rank prints"
         assert "WARN" not in text
         assert "FAIL" not in text
+        assert "proved rank 0" not in text, "mpirun gives its ranks a secret"
         job.starts[0].wait(60)
     assert [host.leftovers(was) for host, was in zip(hosts, before, strict=True) if host.leftovers(was)] == []
 
@@ -94,6 +104,30 @@ def test_mpirun_trains(three: Lab) -> None:
     assert "30 steps, loss" in text
 
 
+def test_mpirun_shows_its_secret_to_nobody(three: Lab) -> None:
+    """The variable that vouches for rank 0 stands in no command line: other users can read those."""
+    node = three["node2"]
+    node.do("touch /run/held")
+    with mpirun(three, three.hosts[:2], 1, *SHM, HOLD="1") as job:
+        await_true(lambda: TRANSPORTS in environments(node), lambda: job.text)
+        secret = environments(node)[TRANSPORTS]
+        lines = "\n".join(map(command, psutil.process_iter()))
+        node.do("rm /run/held")
+        assert job.wait(range(2)) == {0: 0, 1: 0}
+    assert "orted" in lines
+    assert len(secret) > 30
+    assert secret not in lines
+
+
+def environments(host: Host) -> dict[str, str]:
+    """The variables of all processes there."""
+    found: dict[str, str] = {}
+    for process in processes(host.pid):
+        with suppress(psutil.NoSuchProcess):
+            found.update(process.environ())
+    return found
+
+
 @pytest.mark.long
 def test_torchrun_healthy(three: Lab) -> None:
     """Its own store holds MASTER_PORT, which does not count as a port in use."""
@@ -103,6 +137,45 @@ def test_torchrun_healthy(three: Lab) -> None:
     assert codes == dict.fromkeys(ALL, 0), text
     assert "Healthy. 3 hosts: 3 healthy" in text
     assert "WARN" not in text
+    assert "proved rank 0 to the ranks on node[2-3]" in " ".join(text.split())
+
+
+@pytest.mark.long
+def test_torchrun_a_false_head_on_another_host_runs_nothing(three: Lab, tmp_path: Path) -> None:
+    """Without a key the rank there cannot tell the two apart; it notices that there are two."""
+    head, node = three["node1"], three["node2"]
+    variables = {"MASTER_ADDR": head.address, "MASTER_PORT": str(PORT), "RANK": "1", "WORLD_SIZE": "2"}
+    elastic = {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0"}
+    seat = read_job_rank({**variables, **elastic})
+    first, second, *_ = seat.ports
+    ran = tmp_path / "ran"
+    attack = [sys.executable, "-m", "tests.support.injob_attacks", str(first), seat.token.hex(), str(ran)]
+    node.do("touch /run/held")
+    with subprocess.Popen(
+        head.enter(attack), cwd=REPOSITORY, env=environment(), stdout=subprocess.PIPE
+    ) as attacker:
+        try:
+            assert attacker.stdout is not None
+            assert attacker.stdout.readline() == b"ready\n"
+            with torchrun(three.hosts[:2], 1, *SHM, "--connect-timeout", "20", HOLD="1") as job:
+                await_true(lambda: listens(head, second), lambda: job.text)
+                node.do("rm /run/held")
+                codes = job.wait(range(2))
+                text = " ".join(plain(job.text).split())
+        finally:
+            attacker.kill()
+    assert codes == {0: 1, 1: 1}, text
+    assert not ran.exists()
+    assert f"two processes say that they are rank 0, at {head.address}:{first} and at" in text
+    assert re.search(r"FAIL +host-of-rank-1 +host-unreachable", text), text
+    assert f"port {first}, where ranks look for rank 0, is held by the user with uid {STRANGER}" in text
+
+
+def listens(host: Host, port: int) -> bool:
+    found = subprocess.run(
+        host.enter(["ss", "-ltnH", f"sport = :{port}"]), capture_output=True, text=True, check=True
+    )
+    return str(port) in found.stdout
 
 
 @pytest.mark.long

@@ -6,29 +6,16 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from doctor.run.in_job.rank_env import read_job_rank
-from tests.support.injob import Ranks, await_true, free_port
+from tests.support.injob import Ranks, await_true, make_ranks
 
+__all__ = ["make_ranks"]
 SOON = ("--connect-timeout", "6")
-
-
-@pytest.fixture
-def make_ranks(tmp_path: Path) -> Iterator[Callable[[int], Ranks]]:
-    made: list[Ranks] = []
-
-    def make(world: int) -> Ranks:
-        made.append(Ranks(world, tmp_path, free_port()))
-        return made[-1]
-
-    yield make
-    for ranks in made:
-        ranks.close()
 
 
 def check(ranks: Ranks, *more: str) -> list[str]:
@@ -45,7 +32,7 @@ def absent(ranks: Ranks) -> dict[str, Any]:
     return found
 
 
-def test_healthy_ranks_end_alike_and_only_the_first_one_prints(make_ranks: Callable[[int], Ranks]) -> None:
+def test_healthy_ranks_end_alike_and_only_the_first_one_prints(make_ranks: Callable[..., Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start(2, 0, 1)
     ends = ranks.ends(0, 1, 2)
@@ -58,7 +45,7 @@ def test_healthy_ranks_end_alike_and_only_the_first_one_prints(make_ranks: Calla
     assert report["plan"]["master_port"]["value"] == ranks.port
 
 
-def test_a_rank_that_is_stopped_before_it_joins_is_named(make_ranks: Callable[[int], Ranks]) -> None:
+def test_a_rank_that_is_stopped_before_it_joins_is_named(make_ranks: Callable[..., Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start_other(2, ["sleep", "600"])
     stopped = ranks.started[2].pid
@@ -73,7 +60,7 @@ def test_a_rank_that_is_stopped_before_it_joins_is_named(make_ranks: Callable[[i
     assert ends[1][1:] == ("", "")
 
 
-def test_a_rank_that_is_stopped_after_it_joined_is_named(make_ranks: Callable[[int], Ranks]) -> None:
+def test_a_rank_that_is_stopped_after_it_joined_is_named(make_ranks: Callable[..., Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start(0, 1, argv=check(ranks, "-v"))
     ranks.await_joined(1)
@@ -86,7 +73,7 @@ def test_a_rank_that_is_stopped_after_it_joined_is_named(make_ranks: Callable[[i
     assert ranks.ends(1)[1][0] == 1, "it wakes to the same verdict, or to a rank 0 that is gone"
 
 
-def test_a_rank_that_dies_after_it_joined_is_named(make_ranks: Callable[[int], Ranks]) -> None:
+def test_a_rank_that_dies_after_it_joined_is_named(make_ranks: Callable[..., Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start(0, 1, argv=check(ranks, "-v"))
     ranks.await_joined(1)
@@ -98,7 +85,25 @@ def test_a_rank_that_dies_after_it_joined_is_named(make_ranks: Callable[[int], R
     assert absent(ranks)["summary"] == f"rank 1 (pid {ranks.started[1].pid}) is no longer there"
 
 
-def test_without_rank_0_no_rank_waits_for_ever(make_ranks: Callable[[int], Ranks]) -> None:
+def test_two_processes_of_one_number_are_no_verdict(make_ranks: Callable[..., Ranks]) -> None:
+    """Which of them is the rank is not known, nor whose host was examined."""
+    ranks = make_ranks(3)
+    ranks.start(0, 1, argv=check(ranks, "-v"))
+    ranks.await_joined(1)
+    first = ranks.started[1]
+    ranks.start(1)
+    second = ranks.started[1]
+    code, _, errors = ranks.ends(1)[1]
+    assert (code, "another process has its number" in errors) == (2, True), errors
+    ranks.started[1] = first
+    ranks.start(2)
+    ends = ranks.ends(0, 1, 2)
+    assert {code for code, _, _ in ends.values()} == {1}, ends
+    is_twice = f"is not alone: another process came with its number (pid {second.pid})"
+    assert absent(ranks)["summary"] == f"rank 1 (pid {first.pid}) {is_twice}"
+
+
+def test_without_rank_0_no_rank_waits_for_ever(make_ranks: Callable[..., Ranks]) -> None:
     ranks = make_ranks(2)
     ranks.start(1, argv=check(ranks, "--connect-timeout", "2"))
     code, out, err = ranks.ends(1)[1]
@@ -106,7 +111,7 @@ def test_without_rank_0_no_rank_waits_for_ever(make_ranks: Callable[[int], Ranks
     assert "rank 1: rank 0 was not found at localhost within 2 s: nobody listens there." in err
 
 
-def test_when_rank_0_dies_the_others_report_it(make_ranks: Callable[[int], Ranks]) -> None:
+def test_when_rank_0_dies_the_others_report_it(make_ranks: Callable[..., Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start(0, 1, argv=check(ranks, "-v"))
     ranks.await_joined(1)
@@ -117,7 +122,7 @@ def test_when_rank_0_dies_the_others_report_it(make_ranks: Callable[[int], Ranks
     assert f"pid {ranks.started[0].pid}" in err
 
 
-def test_when_rank_0_is_stopped_the_others_report_it(make_ranks: Callable[[int], Ranks]) -> None:
+def test_when_rank_0_is_stopped_the_others_report_it(make_ranks: Callable[..., Ranks]) -> None:
     ranks = make_ranks(3)
     ranks.start(0, 1, argv=check(ranks, "-v"))
     ranks.await_joined(1)
@@ -127,7 +132,7 @@ def test_when_rank_0_is_stopped_the_others_report_it(make_ranks: Callable[[int],
     assert f"pid {ranks.started[0].pid}): it is stopped." in err
 
 
-def test_ports_of_other_programs_are_skipped(make_ranks: Callable[[int], Ranks]) -> None:
+def test_ports_of_other_programs_are_skipped(make_ranks: Callable[..., Ranks]) -> None:
     """One program answers with nothing known, and another connects to our port without the job's token."""
     ranks = make_ranks(3)
     first, second, *_ = read_job_rank(ranks.environment(1)).ports
@@ -152,7 +157,7 @@ def reaches(port: int) -> bool:
         return probe.connect_ex(("localhost", port)) == 0
 
 
-def test_a_mistake_of_the_command_line_ends_all_ranks_alike(make_ranks: Callable[[int], Ranks]) -> None:
+def test_a_mistake_of_the_command_line_ends_all_ranks_alike(make_ranks: Callable[..., Ranks]) -> None:
     ranks = make_ranks(2)
     ranks.start(0, 1, argv=["check", "--exam", "nonesuch"])
     ends = ranks.ends(0, 1)
@@ -173,7 +178,7 @@ def test_a_mistake_of_the_command_line_ends_all_ranks_alike(make_ranks: Callable
     ],
 )
 def test_in_job_cannot_be_combined_with_named_hosts(
-    argv: list[str], says: str, make_ranks: Callable[[int], Ranks]
+    argv: list[str], says: str, make_ranks: Callable[..., Ranks]
 ) -> None:
     ranks = make_ranks(2)
     ranks.start(1, argv=["check", *argv])

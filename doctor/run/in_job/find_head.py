@@ -1,0 +1,152 @@
+"""Where rank 0 is: a rank tries all its places until one answers that belongs to this job."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from doctor.run.in_job.handshake import (
+    HANDSHAKE,
+    LONGEST_LINE,
+    Endpoint,
+    Introduction,
+    Seals,
+    Stranger,
+    endpoint,
+)
+from doctor.run.in_job.rank_env import JobRank
+from doctor.run.in_job.socket_owner import peer_is_ours
+
+CONNECT_SECONDS = 2.0
+FIRST_WORD = 3.0
+"""Seconds for rank 0 to speak: other programs that hold a port mostly wait to be spoken to."""
+PAUSE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class FoundHead:
+    """`sure`: only this user could have answered so."""
+
+    connection: socket.socket
+    seals: Seals
+    place: Endpoint
+    sure: bool
+
+
+def find_head(seat: JobRank, until: float) -> FoundHead | str:
+    """Or why it was not found; never later than `until`, of time.monotonic."""
+    why = "no answer"
+    strangers: dict[str, None] = {}
+    while True:
+        for head in seat.heads:
+            for port in seat.ports:
+                if time.monotonic() >= until:
+                    return "; ".join(strangers) or why
+                try:
+                    connection = _connect(head, port, until)
+                except OSError as error:
+                    why = _words(error, head)
+                    if isinstance(error, socket.gaierror | TimeoutError):
+                        break
+                    continue
+                try:
+                    return introduce(seat, connection, min(until, time.monotonic() + HANDSHAKE))
+                except (OSError, Stranger) as error:
+                    connection.close()
+                    said = str(error) if isinstance(error, Stranger) else ""
+                    strangers[f"port {port} is somebody else's" + (f": {said}" if said else "")] = None
+        time.sleep(min(PAUSE, max(0.0, until - time.monotonic())))
+
+
+def _connect(head: str, port: int, until: float) -> socket.socket:
+    """To the first of its addresses that takes the connection."""
+    last: OSError = TimeoutError()
+    for family, _, _, _, address in _resolve(head, port, until):
+        connection = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(min(CONNECT_SECONDS, _left(until)))
+            connection.connect(address)
+        except OSError as error:
+            connection.close()
+            last = error
+        else:
+            return connection
+    raise last
+
+
+def _resolve(head: str, port: int, until: float) -> list[Any]:
+    """In a thread of its own: a name server that does not answer cannot be waited for with a limit."""
+    found: SimpleQueue[list[Any] | OSError] = SimpleQueue()
+
+    def ask() -> None:
+        try:
+            found.put(socket.getaddrinfo(head, port, type=socket.SOCK_STREAM))
+        except OSError as error:
+            found.put(error)
+
+    threading.Thread(target=ask, name="in-job name", daemon=True).start()
+    try:
+        answer = found.get(timeout=_left(until))
+    except Empty:
+        raise socket.gaierror from None
+    if isinstance(answer, OSError):
+        raise answer
+    return answer
+
+
+def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHead:
+    """Raises Stranger or OSError."""
+    mine = Introduction(seat.token, endpoint(connection.getpeername()))
+    said = mine.answer(_line(connection, min(until, time.monotonic() + FIRST_WORD)))
+    sure = bool(seat.secret) or peer_is_ours(connection) is True  # somebody has accepted it by now
+    connection.settimeout(_left(until))
+    connection.sendall(said)
+    seals = mine.confirm(_line(connection, until))
+    return FoundHead(connection, seals, mine.there, sure)
+
+
+def another_head(seat: JobRank, found: FoundHead, seconds: float) -> Endpoint | None:
+    """Where somebody else answers as rank 0 of this job; `seconds` are for each of its places."""
+    for head, port in (
+        (head, port) for head in seat.heads for port in seat.ports if port != found.place.port
+    ):
+        until = time.monotonic() + seconds
+        with suppress(OSError, Stranger), _connect(head, port, until) as connection:
+            return introduce(seat, connection, until).place
+    return None
+
+
+def _line(connection: socket.socket, until: float) -> bytes:
+    """One byte at a time: what follows the line is not ours to read."""
+    line = bytearray()
+    while len(line) < LONGEST_LINE:
+        connection.settimeout(_left(until))
+        byte = connection.recv(1)
+        if byte == b"\n":
+            return bytes(line)
+        if not byte:
+            break
+        line += byte
+    raise Stranger
+
+
+def _left(until: float) -> float:
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _words(error: OSError, head: str) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"the name {head} cannot be resolved"
+    if isinstance(error, TimeoutError):
+        return "no answer, as when a firewall drops the connection"
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there"
+    return error.strerror or "no connection"

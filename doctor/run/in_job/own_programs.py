@@ -1,0 +1,148 @@
+"""What a rank runs on its host for rank 0, made by the rank itself: rank 0 asks, and names no command.
+
+Whoever takes rank 0's place can ask what doctor asks, of this installation's own checks, with the options and
+variables that this rank was given. He cannot name a program, a file to read, a variable, or a fault.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from doctor.api import Ask, Fact
+from doctor.errors import DoctorError
+from doctor.job.launch import common_env, read_launch_files
+from doctor.job.plan import TABLES
+from doctor.judge.examine import facts_of
+from doctor.judge.registry import find_checks
+from doctor.mesh import mesh_script
+from doctor.probe import script
+from doctor.run.request import Request
+from doctor.smoke.agents import smoke_script
+from doctor.smoke.messages import COMMANDS, JoinCommand, StartCommand
+from doctor.text.nodeset import is_host
+from doctor.transport import Script
+from doctor.transport.question import MeshQuestion, ProbeQuestion, Question
+
+_TOKEN = re.compile(r"[0-9a-f]{16}")
+_NUMBER, _SECONDS = rb"\d{1,9}", rb"\d{1,9}(?:\.\d{1,9})?"
+_ADDRESS = rb"[0-9A-Fa-f:.]{2,45}(?:%[\w.-]{1,15})?"
+_MESH = re.compile(
+    rb"beat|stop"
+    rb"|hello [0-9a-f]{1,64} %(n)s %(s)s"
+    rb"|listen %(n)s %(n)s %(a)s"
+    rb"|connect %(n)s %(s)s %(s)s %(n)s %(n)s %(n)s %(a)s" % {b"n": _NUMBER, b"s": _SECONDS, b"a": _ADDRESS}
+)
+"""Commands of doctor/mesh/agent.py. Where bash reads them, more than a number would be evaluated."""
+
+
+class Refused(Exception):
+    """What rank 0 asks is not for it to ask. In words."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnProgram:
+    """`admit` makes of each line from rank 0 the line for the program's stdin, or raises Refused."""
+
+    script: Script
+    admit: Callable[[bytes], bytes]
+
+
+class OwnPrograms:
+    """`env` are the variables of this rank that matter to a job."""
+
+    def __init__(self, request: Request, env: Mapping[str, str]) -> None:
+        self._request = request
+        self._variables = env
+
+    def make(self, question: Question) -> OwnProgram:
+        """Raises Refused, or an error of ours where this host lacks what rank 0 has."""
+        python = self._request.smoke.python
+        if isinstance(question, ProbeQuestion):
+            return OwnProgram(self._probe(question), _nothing)
+        if isinstance(question, MeshQuestion):
+            return OwnProgram(mesh_script(python), _mesh)
+        return OwnProgram(smoke_script(python), self._smoke)
+
+    @cached_property
+    def _facts(self) -> dict[str, Fact[Any]]:
+        return {fact.name: fact for fact in facts_of(find_checks(self._request.what.checks).checks)}
+
+    @cached_property
+    def _env(self) -> Mapping[str, str]:
+        launch = self._request.job.launch
+        return {**self._variables, **(common_env(read_launch_files(launch)) if launch else {})}
+
+    def _probe(self, question: ProbeQuestion) -> Script:
+        unknown = [name for name in question.facts if name not in self._facts]
+        if unknown:
+            raise Refused(
+                f"this rank has no check that needs {unknown[0][:40]!r}: give every rank the same --checks"
+            )
+        if not _TOKEN.fullmatch(question.token) or not self._may_ask(question.ask):
+            raise Refused("rank 0 asked what a rank does not answer")
+        facts = [self._facts[name] for name in question.facts]
+        ask = replace(question.ask, python=self._request.smoke.python)
+        return script(facts, ask, question.token, sudo=self._request.way.sudo)
+
+    def _may_ask(self, ask: Ask) -> bool:
+        return (
+            all(map(is_host, (ask.host, *ask.names)))
+            and set(ask.tables) <= {self._env.get(name) for name in TABLES}
+            and all(0 <= port < 65536 for port in ask.ports)
+            and all(_is_address(address) for _, address in ask.pings)
+        )
+
+    def _smoke(self, line: bytes) -> bytes:
+        """Read and written again: what we did not understand is not passed on."""
+        told = COMMANDS.decode(line)
+        if isinstance(told, StartCommand):
+            foreign = [name for name, value in told.env.items() if self._env.get(name) != value]
+            if foreign:
+                raise Refused(
+                    f"rank 0 wants {foreign[0][:40]}={told.env[foreign[0]][:80]}, and this rank has not"
+                )
+            if told.python != self._request.smoke.python:
+                raise Refused("rank 0 was given another --python than this rank")
+            own = {text.partition("@")[0].strip().lower() for text in self._request.smoke.inject}
+            if not {each.kind for each in told.inject} <= own:
+                raise Refused("rank 0 was given another --inject than this rank")
+            self._refuse_name(told.head)
+        if isinstance(told, StartCommand | JoinCommand):
+            self._refuse_name(told.address)
+        return msgspec.json.encode(told)
+
+    @staticmethod
+    def _refuse_name(address: str) -> None:
+        """A host whose address is not known has none here."""
+        if address and not _is_address(address):
+            raise Refused("rank 0 named no address to meet at")
+
+
+def _nothing(_: bytes) -> bytes:
+    """The probe is told all it needs when it starts."""
+    raise Refused("rank 0 had more to say than a question")
+
+
+def _mesh(line: bytes) -> bytes:
+    if not _MESH.fullmatch(line):
+        raise Refused("rank 0 told the mesh what it does not know")
+    return line
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+NOT_MADE = (Refused, DoctorError, msgspec.MsgspecError)
+"""What `make` and `admit` may raise."""

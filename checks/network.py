@@ -102,7 +102,7 @@ def route_wrong_interface(
             actual=f"routed by {leaving}",
             subject=f"{here.name} -> {plan.head.value}",
             evidence=(Evidence("/proc/net/route", f"{head} dev {leaving}; {own} is on {job}"),),
-            commands=(f"ip route get {head}",),
+            commands=(f"ip route get {quote(head)}",),
         )
 
 

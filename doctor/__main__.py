@@ -27,13 +27,15 @@ def _apologise(error: BaseException) -> None:
     import os
     import traceback
 
+    from doctor.text.printable import clean
+
     if os.environ.get("DOCTOR_TRACEBACK"):
-        traceback.print_exc()
+        print(clean(traceback.format_exc()), end="", file=sys.stderr)
         return
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
     print(
-        f"doctor: internal error ({type(error).__name__}: {error}){place}.\n"
+        f"doctor: internal error ({clean(f'{type(error).__name__}: {error}')}){place}.\n"
         "        No verdict was reached. Please report this; DOCTOR_TRACEBACK=1 shows more.",
         file=sys.stderr,
     )

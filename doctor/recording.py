@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,8 @@ from doctor.probe import HostAnswer
 from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.text.nodeset import is_host
+from doctor.text.printable import clean_line, escaped
+from doctor.transport.advice import read_back
 
 SCHEMA = 1
 MOST_RANKS = 1_000_000
@@ -77,7 +79,7 @@ def save(recording: Recording, path: Path) -> None:
 
 def encoded(recording: Recording) -> bytes:
     """The bytes of its file."""
-    return msgspec.json.encode(recording)
+    return escaped(msgspec.json.encode(recording).decode()).encode()
 
 
 def load(path: Path) -> Recording:
@@ -90,7 +92,9 @@ def load(path: Path) -> Recording:
         head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         schema = msgspec.json.decode(head["schema"], type=int)
     except (msgspec.DecodeError, KeyError, RecursionError) as error:
-        raise UsageError(f"{path}: is no recording: {error}.", "Recordings are written by --save.") from None
+        raise UsageError(
+            f"{path}: is no recording: {clean_line(str(error))}.", "Recordings are written by --save."
+        ) from None
     if schema != SCHEMA:
         raise UsageError(
             f"{path}: is a recording of form {schema}; this version ({__version__}) reads form {SCHEMA}."
@@ -98,10 +102,27 @@ def load(path: Path) -> Recording:
     try:
         recording = msgspec.json.decode(raw, type=Recording)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise UsageError(f"{path}: is a damaged recording: {error}.") from None
+        raise UsageError(f"{path}: is a damaged recording: {clean_line(str(error))}.") from None
     for nonsense in _nonsense(recording):
         raise UsageError(f"{path}: is a damaged recording: {nonsense}.")
-    return recording
+    return _with_our_commands(recording)
+
+
+def _with_our_commands(recording: Recording) -> Recording:
+    """What it wants typed, made anew: everything else that is typed is made of facts, here."""
+    hosts = {host.name: host for host in recording.hosts}
+    unreached = {name: read_back(why, hosts[name]) for name, why in recording.unreached.items()}
+    smoke = tuple(
+        replace(
+            run,
+            hosts=tuple(
+                replace(seen, lost=read_back(seen.lost, hosts[seen.host])) if seen.lost else seen
+                for seen in run.hosts
+            ),
+        )
+        for run in recording.smoke
+    )
+    return replace(recording, unreached=unreached, smoke=smoke)
 
 
 def _nonsense(recording: Recording) -> Iterator[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated
@@ -16,7 +18,7 @@ from doctor.cli.examine import examine
 from doctor.cli.options import group, takes
 from doctor.errors import EXIT_USAGE, DoctorError
 from doctor.run.request import Request
-from doctor.text.terminal import prepare
+from doctor.text.terminal import prepare, put
 
 app = group(
     "Examine a training cluster: which host, port or pair is at fault, how it is known, what to type."
@@ -29,9 +31,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(_spread(arguments), prog_name="doctor", standalone_mode=False)
     except DoctorError as error:
-        print(f"doctor: {error.message}", file=sys.stderr)
+        put(f"doctor: {error.message}\n", sys.stderr)
         if error.hint:
-            print(indent(error.hint, " " * 8), file=sys.stderr)
+            put(indent(error.hint, " " * 8) + "\n", sys.stderr)
         return error.exit_code
     except typer.Exit as leave:
         return leave.exit_code
@@ -39,10 +41,12 @@ def run(arguments: Sequence[str]) -> int:
         shown = getattr(error, "show", None)  # click's own errors know how to show themselves
         if shown is None:
             raise
-        shown()
+        with redirect_stderr(StringIO()) as message:
+            shown()
+        put(message.getvalue(), sys.stderr)
         if getattr(error, "ctx", None) is None:  # then it shows no next step
             command = f"{arguments[0]} " if arguments and arguments[0].isalpha() else ""
-            print(f"Try 'doctor {command}-h' for help.", file=sys.stderr)
+            put(f"Try 'doctor {command}-h' for help.\n", sys.stderr)
         return int(getattr(error, "exit_code", EXIT_USAGE))
     return int(code or 0)
 
@@ -58,7 +62,7 @@ def _spread(arguments: Sequence[str]) -> list[str]:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"cluster-doctor {__version__}")
+        put(f"cluster-doctor {__version__}\n", sys.stdout)
         raise typer.Exit
 
 

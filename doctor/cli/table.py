@@ -30,6 +30,7 @@ from doctor.run.examination import run_and_judge
 from doctor.run.request import Request
 from doctor.targets.inventory import table_file
 from doctor.text.nodeset import fold
+from doctor.text.terminal import put
 
 FORMS = ("1.0", "legacy", "1.2")
 MORE: tuple[Fact[Any], ...] = (DEVICES, NPU_ADDRESSES, NPU_SUPER_POD, ARCHITECTURE)
@@ -76,13 +77,13 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
     reading, report = run_and_judge(request, MORE)
     if report.verdict is not Verdict.HEALTHY:
         show(report, request.outputs, sys.stderr)
-        print("doctor: no rank table was written: fix the above first, or leave hosts out.", file=sys.stderr)
+        put("doctor: no rank table was written: fix the above first, or leave hosts out.\n", sys.stderr)
         return report.exit_code
     facts, plan = reading.facts, reading.plan
     unknown = {host: why for host in plan.names if (why := _unknown(host, facts, form))}
     if unknown:
         first = next(iter(unknown.values()))
-        print(f"doctor: no rank table was written: {fold(list(unknown))}: {first}", file=sys.stderr)
+        put(f"doctor: no rank table was written: {fold(list(unknown))}: {first}\n", sys.stderr)
         return EXIT_INCONCLUSIVE
     text = _table(plan, facts, form)
     if output is not None and to_file:
@@ -91,7 +92,7 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
         except OSError as error:
             raise DoctorError(f"{output}: could not be written: {error.strerror}.") from None
     else:
-        print(text, end="")
+        put(text, sys.stdout)
     return report.exit_code
 
 

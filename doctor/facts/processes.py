@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, NotUnderstood, Run
 from doctor.devices import every
-from doctor.job.launch.launchers import LAUNCHERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,31 +17,33 @@ class DeviceProcess:
     user: str
     seconds: int
     command: str
+    """The program, and of a worker what makes it one; older recordings have the whole command line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Only those worth a look: stuck, zombie, or like training. `init` is the command of process 1, and
-    empty where there are none."""
+    """Only those worth a look: stuck, zombie, or workers whose launcher is gone. `init` is the program of
+    process 1, and empty where there are none."""
 
     init: str
     shown: tuple[DeviceProcess, ...]
 
 
-_LEFT_OVER = tuple(name for each in LAUNCHERS for name in each.left_over)
+_WORKER = "multiprocessing.(spawn|forkserver|resource_tracker)"
+# A command line may hold a secret, and the process may be anybody's: only the program leaves the host, and
+# what makes a process a worker.
 _PS = (
     "command -v ps >/dev/null || exit 127; cd /proc; "
     # Nothing of the kind on most hosts. The brackets keep the pattern from finding itself.
-    r"l=$(grep -lsazE '^[0-9]+ \(.*\) [DZ] |multiprocessin[g].(spawn|fork|resource)"
-    f"|{'|'.join(f'{name[:-1]}[{name[-1]}]' for name in _LEFT_OVER)}'"
+    rf"l=$(grep -lsazE '^[0-9]+ \(.*\) [DZ] |{_WORKER.replace('g.', '[g].')}'"
     " [0-9]*/stat [0-9]*/cmdline 2>&1); "
     '[ "$l" ] || { echo none; exit; }; '
     # The probe's own session is left out: its shells hang in state D for an instant whenever they fork.
     "read -r _ _ _ _ _ own _ </proc/self/stat; "
-    "ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
-    "awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || /multiprocessing.(spawn|fork|resource)"
-    f"|{'|'.join(_LEFT_OVER)}/)"
-    ' {sub(/^ *[0-9]+ +/, ""); if (n++ < 300) print substr($0, 1, 400)}\''
+    "COLUMNS=9999 ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
+    f"awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || $3 == 1 && /{_WORKER}/)"
+    f' {{worker = $3 == 1 && match($0, /{_WORKER}/) ? substr($0, RSTART, RLENGTH) : ""\n'
+    "if (n++ < 300) print $2, $3, $4, $5, $6, substr($7, 1, 200), worker}'"
 )
 _OURSELVES = re.compile(r"awk (?:-v own=\S* )?\$[12] == 1 ")
 

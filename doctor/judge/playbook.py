@@ -83,12 +83,15 @@ def _filled(command: str, values: Values) -> Iterator[str]:
     """The command, once for each combination of values; one loop over more than a few of `{name...}`.
 
     Every value is quoted. Inside quotes of the command's own, quoting would end them: there only values
-    without any meaning to a shell or sed are filled in, and the command is left out for any other.
+    without any meaning to a shell or sed are filled in, and the command is left out for any other. A line
+    end in a value would end a comment: then the command is left out as well.
     """
     names = list(dict.fromkeys(placeholders(command)))
     if not set(names) <= set(values):
         return
     choices = {name: v if isinstance(v := values[name], tuple) else (v,) for name in names}
+    if "#" in command and not all(str(value).isprintable() for some in choices.values() for value in some):
+        return
     loop = next((h[1] for h in _HOLE.finditer(command) if h[2] and len(choices[h[1]]) > _FEW), "")
     each = " ".join(shlex.quote(str(value)) for value in choices.pop(loop, ()))
     for chosen in product(*choices.values()):

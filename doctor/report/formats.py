@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doctor.text.option import KEY, Option, option
+from doctor.text.printable import clean_line
 
 if TYPE_CHECKING:
     from doctor.judge.verdict import Report
@@ -44,7 +45,7 @@ def _json(report: Report) -> bytes:
 
 
 def lines(names: Sequence[str]) -> bytes:
-    return "".join(f"{name}\n" for name in names).encode()
+    return "".join(f"{clean_line(name)}\n" for name in names).encode()
 
 
 @dataclass(frozen=True, slots=True)

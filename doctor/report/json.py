@@ -12,6 +12,7 @@ from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus, Result, Sourced
 from doctor.report.smoke import smoke_data
+from doctor.text.printable import escaped
 
 SCHEMA = 1
 FINDING = (
@@ -22,7 +23,7 @@ FINDING = (
 
 def as_json(report: Report) -> bytes:
     text = msgspec.json.encode(as_data(report))
-    return msgspec.json.format(text, indent=1) + b"\n"
+    return escaped(msgspec.json.format(text, indent=1).decode()).encode() + b"\n"
 
 
 def as_data(report: Report) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def show(report: Report, outputs: Outputs, out: TextIO) -> None:
     check broke.
     """
     if report.broken or not (outputs.quiet and (report.exit_code == 0 or outputs.launch is not None)):
-        put(_rendered(report, outputs, out is not None and out.isatty(), width(out)), out)
+        put(_rendered(report, outputs, out is not None and out.isatty(), width(out)), out, drawn=True)
 
 
 def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as: Path | None = None) -> None:

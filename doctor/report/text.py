@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TypeVar
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
+from rich.segment import Segment
 from rich.text import Text
 
 from doctor.job.plan import JobPlan
@@ -33,6 +35,7 @@ FROM_HERE = ("ssh ", "doctor ")
 
 def print_report(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
     """`verbose` adds evidence and what does not apply; `quiet` leaves what is wrong and the last line."""
+    console.push_render_hook(_Cleaned())
     if not quiet:
         _print_wrapped(Text(clean_line(plan_line(report.plan)), style="dim"), console)
     known = {finding.id: finding for finding in report.findings}
@@ -52,6 +55,22 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, qui
     if report.findings or not quiet:
         console.print()
     _print_end(report, console)
+
+
+class _Cleaned(RenderHook):
+    """Cleans all that a console prints: colours are ours, and no character of others draws anything."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_CleanedText(renderable) for renderable in renderables]
+
+
+@dataclass(frozen=True, slots=True)
+class _CleanedText:
+    inner: ConsoleRenderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self.inner, options):
+            yield segment._replace(text=clean(segment.text))
 
 
 def plan_line(plan: JobPlan) -> str:

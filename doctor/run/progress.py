@@ -10,6 +10,8 @@ import time
 from collections.abc import Collection
 
 from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
+from doctor.text.terminal import put
 
 EVERY = 0.1
 FEW = 32
@@ -29,17 +31,15 @@ class ProgressLine:
         now = time.monotonic()
         if self._logs and doing != self._doing:
             self._doing = doing
-            print(doing, file=sys.stderr, flush=True)
+            put(f"{clean_line(doing)}\n", sys.stderr)
         if not self._live or (len(outstanding) > FEW and now - self._drawn < EVERY):
             return
         self._drawn = now
         waiting = f", waiting for {fold(outstanding)}" if outstanding else ""
-        text = doing if done is None else f"{doing}: {done} answered{waiting}"
+        text = clean_line(doing if done is None else f"{doing}: {done} answered{waiting}")
         width = shutil.get_terminal_size().columns - 1
-        sys.stderr.write("\r\x1b[K" + (text if len(text) <= width else text[: width - 1] + "…"))
-        sys.stderr.flush()
+        put("\r\x1b[K" + (text if len(text) <= width else text[: width - 1] + "…"), sys.stderr, drawn=True)
 
     def clear(self) -> None:
         if self._live and self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            put("\r\x1b[K", sys.stderr, drawn=True)

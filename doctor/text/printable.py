@@ -1,8 +1,15 @@
-"""Makes text of a host harmless: nothing that it printed may move the cursor, change colours or hide text."""
+"""Makes text that others wrote harmless: it may not move the cursor, change colours or hide text.
+
+Hosts, recordings, configuration files and programs are such others. Every way out goes through here: `put` of
+doctor.text.terminal cleans what it prints, the report what it draws, and JSON is written as `escaped`.
+"""
 
 from __future__ import annotations
 
+import re
+
 _BLANKS = "\t\u00a0\u3000"
+_NOT_ASCII = re.compile(r"[^\n -~]")
 
 
 def clean(text: str) -> str:
@@ -15,6 +22,18 @@ def clean_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in _BLANKS else _written(ord(c)) for c in text)
+
+
+def escaped(json: str) -> str:
+    """JSON with every such character as \\uXXXX: it reads back as what it was."""
+    return _NOT_ASCII.sub(lambda found: found[0] if found[0].isprintable() else _in_json(ord(found[0])), json)
+
+
+def _in_json(code: int) -> str:
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
 def _written(code: int) -> str:

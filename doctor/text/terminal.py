@@ -1,4 +1,7 @@
-"""Writes to stdout and stderr, whatever they are: closed, a pipe whose reader left, of a narrow encoding."""
+"""Writes to stdout and stderr, whatever they are: closed, a pipe whose reader left, of a narrow encoding.
+
+What others wrote is made harmless here, so that no caller has to know what that is.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import io
 import os
 import sys
 from typing import TextIO
+
+from doctor.text.printable import clean
 
 WIDTH = 100
 """Of a log file, unless COLUMNS says otherwise."""
@@ -34,12 +39,15 @@ def plain(text: str, encoding: str | None) -> str:
     return text
 
 
-def put(text: str, stream: TextIO | None) -> None:
-    """A reader that has seen enough (`doctor check | head`) is not an error; a full disk is."""
+def put(text: str, stream: TextIO | None, *, drawn: bool = False) -> None:
+    """A reader that has seen enough (`doctor check | head`) is not an error; a full disk is.
+
+    `drawn` text has been cleaned already, and has colours of ours.
+    """
     if stream is None:
         return
     try:
-        stream.write(plain(text, getattr(stream, "encoding", None)))
+        stream.write(plain(text if drawn else clean(text), getattr(stream, "encoding", None)))
         stream.flush()
     except BrokenPipeError:
         with contextlib.suppress(OSError, ValueError):

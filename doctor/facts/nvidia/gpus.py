@@ -161,7 +161,12 @@ def _processes(capture: Capture) -> tuple[GpuProcess, ...]:
 
 GPU_PROCESSES = Fact(
     "gpu-processes",
-    asking(8, "q apps --query-compute-apps=gpu_uuid,pid,used_gpu_memory,process_name --format=csv"),
+    asking(
+        8,
+        "q apps --query-compute-apps=gpu_uuid,pid,used_gpu_memory,process_name --format=csv |",
+        # A name may be a whole command line. It is anybody's, and options stay on the host.
+        "sed '/^GPU-/s/ -.*//'",
+    ),
     _processes,
     timeout=8,
     cap=65536,

@@ -239,8 +239,6 @@ class Launcher:
     """The node rank where none is given."""
     ignores: str = ""
     """Variables that it makes for its ranks and does not read itself."""
-    left_over: tuple[str, ...] = ()
-    """What its processes are called that may hold devices after a job has ended."""
 
     # What it tells a rank.
     ranks: tuple[RankVariables, ...] = ()

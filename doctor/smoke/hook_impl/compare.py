@@ -20,6 +20,7 @@ from doctor.smoke.hook_impl.verdict import (
     from_plain,
     not_compared,
 )
+from doctor.text.printable import clean
 from doctor.text.ranks import ranks_text
 
 _calls: list[dict[int, dict[str, str]]] = []
@@ -128,6 +129,6 @@ def _told(rank: int, verdict: Verdict) -> Verdict:
     parts: list[Divergence | str] = [*verdict.divergences] or [verdict.text]
     news = {part for part in parts if part} - _said
     if rank == 0 and news:
-        print(verdict.text, file=sys.stderr, flush=True)
+        print(clean(verdict.text), file=sys.stderr, flush=True)
     _said.update(news)
     return verdict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.deviation import PageDeviation
@@ -31,7 +32,7 @@ def judge_mismatch(result: SmokeResult) -> Iterator[Charge]:
 
 def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankSeen]) -> Charge:
     first = cell.off[ranks[0].rank]
-    sample, python = first.sample, cell.python_of(ranks[0]) or "python3"
+    sample, python = first.sample, quote(cell.python_of(ranks[0]) or "python3")
     return Charge(
         check="smoke-mismatch",
         kind=first.kind,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import Charge, ranks_text
@@ -50,7 +51,7 @@ def _troubled_hosts(result: SmokeResult) -> Iterator[Charge]:
             phase="" if started else "start",
             severity=Severity.WARN if started and result.end.kind == "done" else None,
             evidence=(Evidence("agent", last_lines(host.trouble, 8)),),
-            commands=() if started else (f"{host.python or 'python3'} -c 'import torch'",),
+            commands=() if started else (f"{quote(host.python or 'python3')} -c 'import torch'",),
         )
 
 
@@ -148,7 +149,7 @@ def _late(
         confidence=sure if pages else Confidence.SUSPECT,
         evidence=(*evidence_of(late), *_names(cell)),
         commands=(
-            f"time {cell.python_of(first) or 'python3'} -c 'import torch, torch.distributed'",
+            f"time {quote(cell.python_of(first) or 'python3')} -c 'import torch, torch.distributed'",
             "ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'",
             "dmesg -T | tail -50",
         ),

@@ -6,6 +6,7 @@ another seed or a stray draw.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -132,9 +133,9 @@ def _mixed(started: Mapping[int, Started], ranks: tuple[int, ...], common: str) 
 
 
 def _python(result: SmokeResult, host: str) -> str:
-    """The interpreter of the run, where its path is known."""
+    """The interpreter of the run, where its path is known and has no meaning to a shell: two will read it."""
     seen = result.host(host)
-    return quote(seen.python) if seen and seen.python.startswith("/") else "python3"
+    return seen.python if seen and re.fullmatch(r"/[\w@%+:,./-]+", seen.python) else "python3"
 
 
 def _versions(started: Mapping[int, Started], library: str, ranks: tuple[int, ...] | list[int]) -> str:

@@ -105,7 +105,7 @@ def _split(words: Sequence[str]) -> tuple[str, list[str]]:
     return basename(rest[0]), rest[1:]
 
 
-def _flags(words: Sequence[str]) -> Iterator[tuple[int, str]]:
+def flags(words: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Each word up to `--`, without the values of options."""
     skip = False
     for number, word in enumerate(words):
@@ -121,9 +121,9 @@ def _flags(words: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _check_container(text: str, words: Sequence[str], compose: bool) -> None:
-    flags = list(_flags(words))
-    name = next((number for number, word in flags if not word.startswith("-")), None)
-    options = [word for number, word in flags if name is None or number < name]
+    found = list(flags(words))
+    name = next((number for number, word in found if not word.startswith("-")), None)
+    options = [word for number, word in found if name is None or number < name]
     if not compose:
         _check_options(text, options)
     elif "T" not in _switches(options):
@@ -134,7 +134,7 @@ def _check_container(text: str, words: Sequence[str], compose: bool) -> None:
 
 
 def _check_pod(text: str, words: Sequence[str]) -> None:
-    found = [word for _, word in _flags(words)]
+    found = [word for _, word in flags(words)]
     options = [word for word in found if word.startswith("-")]
     _check_options(text, options)
     if len(options) == len(found):

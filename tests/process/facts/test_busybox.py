@@ -43,7 +43,9 @@ def busybox(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
     for applet in applets:
         (folder / applet).symlink_to(str(shutil.which("busybox")))
-    return values("busybox", {"PATH": str(folder)})
+    with subprocess.Popen(["true"]) as zombie:  # without one, nothing is asked of ps
+        os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)
+        return values("busybox", {"PATH": str(folder)})
 
 
 @pytest.fixture(scope="module")

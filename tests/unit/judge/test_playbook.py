@@ -194,6 +194,12 @@ def test_any_value_stays_one_word_of_its_command(value: str) -> None:
                 assert shlex.split(filled) == [word.replace("HARMLESS", value) for word in words]
 
 
+def test_a_value_cannot_end_a_comment() -> None:
+    remedies = Playbook({"x": Recipe("", ("# Start anew with --add-host {name}", "echo {name}    # there"))})
+    assert remedies.fill("x", {"name": "a\nreboot\n"}) is None
+    assert remedies.fill("x", {"name": "a;b"}) is not None
+
+
 @given(values=st.lists(NASTY, min_size=3, max_size=5))
 def test_any_value_stays_inside_its_loop(values: list[str]) -> None:
     for name, recipe in REMEDIES.recipes.items():

@@ -30,6 +30,5 @@ ACCELERATE = Launcher(
     master=master_given,
     goes_by_node_rank=spans_nodes,
     ignores=MADE_FOR_RANKS,
-    left_over=("accelerate",),
     ends_job="always",
 )

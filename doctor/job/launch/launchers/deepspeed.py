@@ -22,6 +22,5 @@ DEEPSPEED = Launcher(
         abbreviated=True,
     ),
     master=master_given,
-    left_over=("deepspeed",),
     ends_job="always",
 )

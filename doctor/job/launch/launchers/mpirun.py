@@ -80,7 +80,6 @@ MPIRUN = Launcher(
         pairs=frozenset({"mca", "gmca", "pmca", "prtemca", "genv", "env"}),
         sets=frozenset({"x", "genv", "env"}),
     ),
-    left_over=("mpirun", "orted"),
     ranks=(
         RankVariables(
             rank="OMPI_COMM_WORLD_RANK",

@@ -68,7 +68,6 @@ MSRUN = Launcher(
     ),
     master=_master,
     goes_by_node_rank=_goes_by_node_rank,
-    left_over=("msrun",),
     ranks=(
         RankVariables(
             rank="MS_NODE_ID",

@@ -14,6 +14,5 @@ TORCH_NPU_RUN = Launcher(
     goes_by_node_rank=spans_nodes,
     first_node="0",
     ignores=MADE_FOR_RANKS,
-    left_over=("torch_npu_run",),
     ends_job="always",
 )

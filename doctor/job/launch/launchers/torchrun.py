@@ -109,7 +109,6 @@ TORCHRUN = Launcher(
     goes_by_node_rank=_goes_by_node_rank,
     first_node="0",
     ignores=MADE_FOR_RANKS,
-    left_over=("torchrun", "torch.distributed"),
     ranks=(
         RankVariables(
             rank="RANK",

@@ -108,6 +108,14 @@ def test_the_scripts_read_every_fact(host: FakeHost) -> None:
     assert host.know(GPU_TOPOLOGY) == {(0, 1): "NV4"}
 
 
+def test_of_a_process_its_options_stay_on_the_host(host: FakeHost) -> None:
+    loaded(host)
+    row = "GPU-a, 7, 1 MiB, /opt/python train.py --wandb-key ZZLEAK -x"
+    host.tool("nvidia-smi", f"echo 'gpu_uuid, pid, used_gpu_memory [MiB], process_name\n{row}'")
+    assert "ZZLEAK" not in host.run(GPU_PROCESSES).stdout
+    assert host.know(GPU_PROCESSES) == (GpuProcess("GPU-a", 7, 1, "python train.py"),)
+
+
 def test_fields_unknown_to_a_driver_are_left_out(host: FakeHost) -> None:
     loaded(host)
     assert host.know(GPU_HEALTH) == {0: NvidiaHealth(mig=True, fabric="Completed")}

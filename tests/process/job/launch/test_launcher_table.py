@@ -19,7 +19,6 @@ GUIDE = PACKAGE.parent / "docs" / "adding-a-launcher.md"
 
 USE = """
 import json, shlex, subprocess
-from doctor.facts.processes import PROCESSES
 from doctor.run.in_job.rank_env import OWN, read_job_rank
 from doctor.job.launch.command import kept_words, read_command
 from doctor.job.launch.forms import Go, LaunchParts
@@ -51,7 +50,6 @@ print(json.dumps({
     "variables": [is_kept(name) for name in (*env, "RR_SECRET", "RR_OTHER")],
     "seat": [seat.launcher, seat.rank, seat.world, seat.heads],
     "own": [bool(OWN.fullmatch(name)) for name in env],
-    "left over": "|rankru[n]" in str(PROCESSES) and "|rankrun" in str(PROCESSES),
     "form": read_form("launch=rankrun"),
     "lines": launch_lines(start, "rankrun"),
     "notes": launch_notes(start, "rankrun"),
@@ -94,7 +92,6 @@ def test_a_new_launcher_is_one_file_and_one_row(tmp_path: Path) -> None:
         "variables": [*[True] * 5, False, False],
         "seat": ["rankrun", 9, 16, ["node1"]],
         "own": [True] * 5,
-        "left over": True,
         "form": "rankrun",
         "lines": "rankrun --hosts=2 --per-host=$NPROC_PER_NODE --host-number=$NODE_RANK"
         " --head=10.0.0.1 --port=4001\n",

@@ -1,0 +1,231 @@
+"""What to type where a host could not be asked, read back from a recording.
+
+A recording may come from anybody, and what stands under "type" gets typed. So each command of one is taken
+apart and written anew: it must have a form that a transport writes, with a host, a number, a file or a name
+where the form has one. Where nothing is left, the kind of the failure decides what to type.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from doctor.errors import UsageError
+from doctor.model import Host, Unreached, UnreachedKind
+from doctor.text.nodeset import check_jump, check_user, is_host
+from doctor.transport.containers.command import ENGINES, flags
+from doctor.transport.containers.refusals import REFUSALS
+
+_ON_ITSELF = "   # on the host itself", "   # on the node itself"
+_FIXED = frozenset(
+    {
+        *("true", "uptime", "sh -c true", "cat /etc/hosts", "ip neigh show", "ls -l /bin/sh", "ulimit -a"),
+        *(
+            f"systemctl status {names}{where}"
+            for names in ("ssh sshd", "slurmd munge")
+            for where in _ON_ITSELF
+        ),
+        f"journalctl -u ssh -u sshd -n 50{_ON_ITSELF[0]}",
+        *("ssh-keygen -t ed25519", "grep -ri AllowTcpForwarding /etc/ssh"),
+        *("squeue --me", "srun --overlap --mpi=none -N 1 true"),
+    }
+)
+_FORMS = tuple(
+    tuple(form.split())
+    for form in (
+        "getent ahosts PLACE",
+        "ping -c 3 PLACE",
+        "ip route get PLACE",
+        "timeout 3 bash -c KNOCK",
+        "ssh-copy-id LOGIN",
+        "ssh-keygen -R KNOWN",
+        "ssh-keygen -f KNOWN_HOSTS -R KNOWN",
+        "ssh-keyscan PLACE",
+        "ssh-keyscan -p NUMBER PLACE",
+        "sed -n LINE FILE",
+        "scontrol show node PLACE",
+        "ps -o pid,stat,wchan:24,args -p NUMBERS",
+    )
+)
+_OPEN = " && echo open"
+_COMPARED = re.compile(r"(ssh-keyscan .*) >> (\S+|'[^'\n]*')   # compare it first")
+_PROSE = re.compile(r"[A-Za-z][^|<>$&\\\n]{0,300}")
+_ENTRY_WORD = re.compile(r"[\w.@:/=,+-]+")
+_ENTRY_OPTIONS = frozenset(
+    {
+        "-i",
+        "-n",
+        "-c",
+        "-u",
+        "-w",
+        "-T",
+        "--interactive",
+        "--stdin",
+        "--namespace",
+        "--container",
+        "--context",
+    }
+    | {"--user", "--workdir"}
+)
+_LOOKS = tuple(tuple(refusal.look.replace("{}", "NAME").split()) for refusal in REFUSALS if refusal.look)
+
+
+def read_back(why: Unreached, host: Host) -> Unreached:
+    """The same, with nothing to type that is not of ours."""
+    commands = [rebuilt(command) for command in why.commands]
+    kept = tuple(command for command in commands if command)
+    if not kept and commands:
+        kept = (_of_kind(why.kind, host),)
+    remedy = why.remedy if not why.remedy or _is_prose(why.remedy) else "Try the same by hand."
+    return replace(why, host=host.name, remedy=remedy, commands=kept)
+
+
+def rebuilt(command: str) -> str | None:
+    """A command of ours, from its words; None for any other."""
+    if command in _FIXED:
+        return command
+    if compared := _COMPARED.fullmatch(command):
+        scan, file = rebuilt(compared[1]), "".join(shlex.split(compared[2]))
+        return command if scan and _is_known_hosts(file) else None
+    knocks = command.endswith(_OPEN)
+    try:
+        words = shlex.split(command.removesuffix(_OPEN))
+    except ValueError:
+        return None
+    if not words or shlex.join(words) != command.removesuffix(
+        _OPEN
+    ):  # then something has a meaning to the shell
+        return None
+    if words[0] == "ssh" and not knocks:
+        return _over_ssh(words[1:])
+    fits = any(_fits(form, words) for form in _FORMS) or _adds(words) or _enters(words)
+    return command if fits and knocks is (words[0] == "timeout") else None
+
+
+def _over_ssh(words: list[str]) -> str | None:
+    """A file of settings (-F) is left out: it may name any program, and here it is another file, if any."""
+    options = ["ssh"]
+    while words and words[0].startswith("-"):
+        option, *words = words
+        if option != "-v":
+            value, *words = words or [""]
+            if option not in _OPTIONS or not _OPTIONS[option](value):
+                return None
+        if option != "-F":
+            options += [option] if option == "-v" else [option, value]
+    if not words or not _is_login(words[0]):
+        return None
+    login, *there = words
+    line = there[0] if len(there) == 1 else shlex.join(there)
+    return shlex.join([*options, login, *there]) if not there or rebuilt(line) == line else None
+
+
+def _of_kind(kind: UnreachedKind, host: Host) -> str:
+    place = host.address if _is_place(host.address) else host.name
+    if kind is UnreachedKind.NAME:
+        return f"getent ahosts {shlex.quote(place)}"
+    if kind in (UnreachedKind.REFUSED, UnreachedKind.NO_ROUTE, UnreachedKind.TIMEOUT):
+        return f"ping -c 3 {shlex.quote(place)}"
+    if kind is UnreachedKind.NODE:
+        return f"scontrol show node {shlex.quote(host.name)}"
+    return "squeue --me" if kind is UnreachedKind.STEP else f"ssh -v {shlex.quote(host.name)} true"
+
+
+def _fits(form: Sequence[str], words: Sequence[str]) -> bool:
+    return len(form) == len(words) and all(
+        _HOLES[part](word) if part in _HOLES else part == word for part, word in zip(form, words, strict=True)
+    )
+
+
+def _adds(words: Sequence[str]) -> bool:
+    return words[0] == "ssh-add" and all(map(_is_file, words[1:]))
+
+
+def _enters(words: Sequence[str]) -> bool:
+    """`sudo -n docker exec -i NAME true`, or what else is asked of an engine that refused that."""
+    while words[:1] in (["sudo"], ["-n"]):
+        words = words[1:]
+    if not words or words[0] not in ENGINES or not all(map(_ENTRY_WORD.fullmatch, words)):
+        return False
+    rest = words[1:]
+    if "exec" in rest:
+        at = rest.index("exec")
+        behind = list(_names(rest[at + 1 :]) or ())
+        enters = behind[1:] == ["true"] or (len(behind) == 1 and list(rest[-2:]) == ["--", "true"])
+        return enters and _names(rest[:at]) == []
+    return any(_fits(look, rest[-len(look) :]) and _names(rest[: -len(look)]) == [] for look in _LOOKS)
+
+
+def _names(words: Sequence[str]) -> list[str] | None:
+    """What is no option; None where an option is, or may be, more than a name."""
+    found = [word for _, word in flags(words)]
+    options = {word.partition("=")[0] for word in found if word.startswith("-")}
+    return None if options - _ENTRY_OPTIONS else [word for word in found if not word.startswith("-")]
+
+
+def _is_prose(text: str) -> bool:
+    """A sentence that no shell could take for more than words."""
+    return text.isprintable() and "://" not in text and _PROSE.fullmatch(text) is not None
+
+
+def _is_place(text: str) -> bool:
+    return is_host(text.partition("%")[0]) and re.fullmatch(r"[^%\s]+(?:%[\w.-]+)?", text) is not None
+
+
+def _is_login(text: str) -> bool:
+    user, at, place = text.rpartition("@")
+    return (not at or _passes(check_user, user)) and _is_place(place)
+
+
+def _passes(check: Callable[[str], object], text: str) -> bool:
+    try:
+        check(text)
+    except UsageError:
+        return False
+    return True
+
+
+def _is_known(text: str) -> bool:
+    """As known_hosts calls a host."""
+    port = re.fullmatch(r"\[(.+)\]:\d{1,5}", text)
+    return _is_place(port[1] if port else text)
+
+
+def _is_knock(text: str) -> bool:
+    place = re.fullmatch(r"</dev/tcp/(.+)/\d{1,5}", text)
+    return place is not None and _is_place(place[1])
+
+
+def _is_file(text: str) -> bool:
+    return text.isprintable() and not text.startswith("-")
+
+
+def _is_known_hosts(text: str) -> bool:
+    return _is_file(text) and re.search(r"known_hosts\d?\Z", text) is not None
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\d{1,10}", text) is not None
+
+
+_HOLES: Mapping[str, Callable[[str], bool]] = {
+    "PLACE": _is_place,
+    "LOGIN": _is_login,
+    "KNOWN": _is_known,
+    "KNOCK": _is_knock,
+    "FILE": _is_file,
+    "KNOWN_HOSTS": _is_known_hosts,
+    "NUMBER": _is_number,
+    "NUMBERS": lambda text: all(map(_is_number, text.split(","))),
+    "NAME": lambda text: re.fullmatch(r"\w[\w.-]*", text) is not None,
+    "LINE": lambda text: re.fullmatch(r"\d{1,9}p", text) is not None,
+}
+_OPTIONS: Mapping[str, Callable[[str], bool]] = {
+    "-F": bool,
+    "-p": _is_number,
+    "-i": _is_file,
+    "-J": partial(_passes, check_jump),
+}

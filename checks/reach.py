@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check
+from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check, fold
 from doctor.facts.run import CUT_OFF, UNREACHED, CutOff
 from doctor.model import Unreached, UnreachedKind
 
@@ -23,9 +23,14 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
 
     What to do: the finding names the step that failed (name, TCP, SSH, host key, login, shell) and the
     command to type. If nearly all hosts fail alike, the cause is on the way to them: this machine, the jump
-    host, DNS or the network, and the finding says so instead of blaming every host.
+    host, DNS or the network, and the finding says so instead of blaming every host. Hosts that were not asked
+    because the run had no time left, because this machine ran out of memory, threads or descriptors, or
+    because the run was stopped are unknown, and not at fault.
     """
     failed = {host: why for host, why in reach.items() if why is not None}
+    late = {host: why for host, why in failed.items() if why.kind is UnreachedKind.DEADLINE}
+    short = {host: why for host, why in failed.items() if why.kind is UnreachedKind.CONTROLLER}
+    failed = {host: why for host, why in failed.items() if host not in late and host not in short}
     common = _common(list(failed.values()), len(reach))
     if common:
         alike = [
@@ -59,6 +64,27 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
             evidence=_evidence(why),
             commands=_steps(why),
         )
+    for why in {why.summary: why for why in short.values()}.values():
+        yield Problem(
+            why.summary,
+            expected="a controller that can ask every host",
+            actual="hosts that were not asked, or not to the end",
+            severity=Severity.WARN,
+            evidence=_evidence(why),
+            commands=_steps(why),
+        )
+    unasked = {**late, **short}
+    if unasked:
+        raise Undecided(_reasons(unasked), tuple(unasked))
+
+
+def _reasons(unasked: Mapping[str, Unreached]) -> str:
+    hosts: dict[str, list[str]] = {}
+    for host, why in unasked.items():
+        hosts.setdefault(why.summary, []).append(host)
+    if len(hosts) == 1:
+        return next(iter(hosts))
+    return " ".join(f"{fold(names)}: {summary}" for summary, names in hosts.items())
 
 
 def _common(failures: Sequence[Unreached], hosts: int) -> Unreached | None:

@@ -50,6 +50,8 @@ FIELDS = {field.name: field for field in fields(Expect)}
 
 def amend(expect: Expect, changes: Mapping[str, str], source: str) -> Expect:
     """`expect` with some values replaced; `source` says in an error who asked for it."""
+    if not changes:
+        return expect
     try:
         return replace(expect, **{key: read_value(key, text) for key, text in changes.items()})  # type: ignore[arg-type]
     except UsageError as error:

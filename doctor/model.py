@@ -106,6 +106,10 @@ class UnreachedKind(str, Enum):
     RANK = "rank-absent"
     NODE = "node-out-of-slurm"
     STEP = "no-step"
+    DEADLINE = "deadline"
+    """The whole run had no time left for it."""
+    CONTROLLER = "controller"
+    """This machine was short of something, or stopped."""
     OTHER = "other"
 
 

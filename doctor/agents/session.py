@@ -5,6 +5,7 @@ A host may be hostile: a line that does not decode, or that was not asked for, i
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -17,6 +18,9 @@ from doctor.model import Unreached
 from doctor.transport import Ended, Line, Session
 
 MOST_NOISE = 200
+MOST_SHOWN = 200
+LAST_PATIENCE = 0.5
+"""Seconds that agents have to end even where the run has no time left: they do it by themselves, too."""
 ALONE = 0.8
 """After this part of their lease without a line from here, agents may end."""
 
@@ -55,7 +59,10 @@ class RemoteAgent:
     mute: bool = False
     """It is no longer expected to answer."""
     spoke: bool = False
+    unasked: int = 0
+    """Lines that are no answer; empty ones count, too."""
     noise: list[str] = field(default_factory=list)
+    """What they say."""
 
 
 Loss = Literal["unreached", "ended", "noise"]
@@ -72,8 +79,12 @@ class AgentSession(ABC, Generic[A, M]):
     last: ClassVar[bytes]
     """The line that ends an agent."""
 
-    def __init__(self, session: Session, agents: Mapping[str, A], lease: AgentPatience) -> None:
+    def __init__(
+        self, session: Session, agents: Mapping[str, A], lease: AgentPatience, until: float = math.inf
+    ) -> None:
+        """`until`, of time.monotonic(), is when the whole run ends."""
         self.session = session
+        self.until = until
         self.agents = agents
         self.stopping = False
         self._lease = lease
@@ -107,7 +118,9 @@ class AgentSession(ABC, Generic[A, M]):
         """Ask every agent to stop and wait until it has: only then is nothing of the run left."""
         self.stopping = True
         self.tell_all(self.last)
-        self.hear_until(time.monotonic() + self._lease.stop, lambda: not self.expected())
+        now = time.monotonic()
+        patience = max(LAST_PATIENCE, min(self._lease.stop, self.until - now))
+        self.hear_until(now + patience, lambda: not self.expected())
 
     def hear_until(self, deadline: float, over: Callable[[], bool]) -> None:
         while not over() and time.monotonic() < deadline:
@@ -145,9 +158,11 @@ class AgentSession(ABC, Generic[A, M]):
         if isinstance(message, NoInterpreter | Bye):
             why = printable(message.detail) if isinstance(message, NoInterpreter) else "its agent ended early"
             self._drop(agent, "ended", why)
-        elif (message is None or not self.take(agent, message, len(line.text))) and line.text.strip():
-            agent.noise.append(printable(line.text.decode("utf-8", "replace")))
-            if len(agent.noise) > MOST_NOISE:
+        elif message is None or not self.take(agent, message, len(line.text)):
+            agent.unasked += 1
+            if words := printable(line.text[:MOST_SHOWN].decode("utf-8", "replace")):
+                agent.noise.append(words)
+            if agent.unasked > MOST_NOISE:
                 self._drop(agent, "noise", f"it printed more than {MOST_NOISE} lines that are no answer")
 
     def _ended(self, agent: A, event: Ended) -> None:
@@ -159,12 +174,16 @@ class AgentSession(ABC, Generic[A, M]):
         self._drop(agent, "ended", f"its agent ended early (exit status {event.rc}){words}")
 
     def _drop(self, agent: A, how: Loss, detail: str, unreached: Unreached | None = None) -> None:
-        """Stop listening to it."""
-        agent.gone = True
+        self.ignore(agent)
         if not self.stopping:
             self.lose(agent, how, detail, unreached)
+
+    def ignore(self, agent: A) -> None:
+        """Stop listening to it, and end it: it may have much to say."""
+        agent.gone = True
+        self.session.end(agent.host)
 
 
 def printable(text: str) -> str:
     """One printable line, of bounded length."""
-    return "".join(c if c.isprintable() else " " for c in text[:200]).strip()
+    return "".join(c if c.isprintable() else " " for c in text[:MOST_SHOWN]).strip()

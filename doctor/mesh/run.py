@@ -91,8 +91,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         until: float,
     ) -> None:
         agents = {node.host: _MeshAgent(node.host, node=node) for node in plan.nodes}
-        super().__init__(session, agents, patience)
-        self.until = until
+        super().__init__(session, agents, patience, until)
         self.plan = plan
         self.patience = patience
         self.progress = progress
@@ -152,7 +151,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
                 self.listeners.append(Listener(host, kind, port, None, "no-agent"))
             agent.ports.clear()
             if not agent.ready:
-                agent.gone = True
+                self.ignore(agent)
 
     def _connect(self, todo: Iterable[Attempt], limit: float, answer: float) -> list[Link]:
         """Try all of these at once. A host that does not report a result leaves an untested link."""
@@ -202,10 +201,12 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         self.troubles.setdefault((host, kind), MeshTrouble(host, kind, detail))
 
     def lose(self, agent: _MeshAgent, how: Loss, detail: str, _: Unreached | None) -> None:
+        if self.excused:
+            detail = "this program was stopped for longer than an agent waits"
         self._trouble(agent.host, "no-agent" if how == "ended" and not agent.ready else how, detail)
 
     def take(self, agent: _MeshAgent, message: MeshMessage, _size: int) -> bool:
-        if isinstance(message, AgentReady):
+        if isinstance(message, AgentReady) and not agent.ready:
             agent.ready = True
             if not message.agent.startswith("python"):
                 only = printable(message.agent)

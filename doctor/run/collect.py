@@ -5,10 +5,11 @@ An interrupted run can be judged by what was collected before.
 
 from __future__ import annotations
 
+import math
 import secrets
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -23,15 +24,16 @@ from doctor.mesh import MeshPatience, MeshPlan, MeshResult, mesh_script, plan_me
 from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, Missing, Unreached, UnreachedKind
 from doctor.probe import HostAnswer, read, script, through
 from doctor.recording import SCHEMA, Recording
+from doctor.run.pauses import Pauses
 from doctor.run.ping_round import plan_ping_round
+from doctor.run.scripts import NamesToAsk, Scripts
 from doctor.smoke.result import SmokeResult
-from doctor.text.nodeset import is_host, is_ip
 from doctor.text.redact import redact, redact_values
-from doctor.transport import Session, Transport
+from doctor.transport import Script, Session, Transport, errors
 from doctor.transport.containers import not_entered
 
-ALL_NAMES = 16
-"""Up to this many hosts, each resolves the names of all; beyond, only those of the head and a few others."""
+MOMENT = 0.05
+TOO_SLOW = (UnreachedKind.TIMEOUT, UnreachedKind.SILENT, UnreachedKind.BANNER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +48,8 @@ class Order:
     facts: tuple[Fact[Any], ...]
     sudo: bool = False
     timeout: float = 60.0
-    deadline: float | None = None
+    until: float = math.inf
+    """When the whole run ends, by time.monotonic."""
     mesh: MeshMode = "auto"
     connect: bool = True
     """Whether a check wants to know who reaches whom."""
@@ -57,7 +60,7 @@ class Order:
     """With connections between hosts."""
 
 
-Progress = Callable[[str, int | None, Sequence[str]], None]
+Progress = Callable[[str, int | None, Sequence[str] | KeysView[str]], None]
 """Called with what is going on, how many hosts have answered (if they were asked), and which have not."""
 
 
@@ -77,6 +80,7 @@ class Collection:
     smoke: list[SmokeResult] = field(default_factory=list)
     no_smoke: str = ""
     stopped_by: int | None = None
+    pauses: Pauses = field(default_factory=Pauses)
     hosts: tuple[Host, ...] = field(init=False)
     wishes: JobWishes = field(init=False)
     drafted: JobPlan = field(init=False)
@@ -90,9 +94,12 @@ class Collection:
         self.drafted = draft(hosts, self.wishes)
 
     def run(self) -> None:
-        self._probe()
-        self._mesh()
-        self._follow_up()
+        try:
+            self._probe()
+            self._mesh()
+            self._follow_up()
+        finally:
+            self.pauses.close()
 
     def say(self, doing: str) -> None:
         self.progress(doing, None, ())
@@ -137,31 +144,41 @@ class Collection:
 
     def left(self) -> float:
         """Seconds until the deadline of the whole run."""
-        if self.order.deadline is None:
-            return float("inf")
-        return self.order.deadline - (time.monotonic() - self.began)
+        return self.order.until - time.monotonic()
 
     def _probe(self) -> None:
         order = self.order
         token, plan = secrets.token_hex(8), self.drafted
         facts = [fact for fact in order.facts if not fact.later]
-        names = _names_to_ask(order.hosts, plan)
+        hosts = {host.name: host for host in order.hosts}
+        names = NamesToAsk(tuple(hosts), plan)
         ports = (plan.master_port.value, *plan.hccl_ports)
-        asks = (Ask(h.name, names[h.name], ports, h.python, plan.table_paths) for h in order.hosts)
-        scripts = {
-            host.name: through(script(facts, ask, token, sudo=order.sudo), host)
-            for host, ask in zip(order.hosts, asks, strict=True)
-        }
-        self.progress("asking the hosts", 0, self._outstanding())
-        for answer in self.transport.run(scripts, min(order.timeout, max(self.left(), 0.1))):
+
+        def write(host: str) -> Script:
+            ask = Ask(host, names.of(host), ports, hosts[host].python, plan.table_paths)
+            return through(script(facts, ask, token, sudo=order.sudo), hosts[host])
+
+        waiting = dict.fromkeys(hosts)
+        self.progress("asking the hosts", 0, waiting.keys())
+        for answer in self.transport.run(Scripts(hosts, write), order.timeout, order.until):
             outcome = answer if isinstance(answer, Unreached) else read(answer, facts, token)
             if isinstance(outcome, Unreached) and isinstance(answer, Answer):
-                outcome = _named(outcome, answer, next(h for h in order.hosts if h.name == outcome.host))
+                outcome = _named(outcome, answer, hosts[outcome.host])
             if isinstance(outcome, Unreached):
-                self.unreached[outcome.host] = outcome
+                self.unreached[outcome.host] = self._excused(outcome)
             else:
                 self.heard[outcome.host] = outcome
-            self.progress("asking the hosts", len(self.heard), self._outstanding())
+            del waiting[outcome.host]
+            self.progress("asking the hosts", len(self.heard), waiting.keys())
+
+    def _excused(self, why: Unreached) -> Unreached:
+        """A host that was given up because the run was over, or had been stopped, might have answered."""
+        pause = self.pauses.longest
+        if pause and why.kind in (*TOO_SLOW, UnreachedKind.LOST, UnreachedKind.JUMP):
+            return errors.paused(pause, why.summary).of(why.host)
+        if self.left() <= MOMENT and why.kind in TOO_SLOW:
+            return errors.cut_off(why.summary).of(why.host)
+        return why
 
     def _mesh(self) -> None:
         """Only hosts that answered take part, on their data addresses."""
@@ -183,14 +200,15 @@ class Collection:
             self.mesh = MeshResult(mesh.shape, mesh.head, (), (), (), mesh.left_out, 0.0)
             return
         self._meshing("starting")
-        until = time.monotonic() + self.left()
-        self.mesh = run_mesh(self.open_mesh(mesh), mesh, order.patience, progress=self._meshing, until=until)
+        session = self.open_mesh(mesh)
+        self.mesh = run_mesh(session, mesh, order.patience, progress=self._meshing, until=order.until)
 
     def open_mesh(self, mesh: MeshPlan) -> Session:
         """Start an agent of the mesh on each host that takes part."""
         hosts = {host.name: host for host in self.order.hosts}
         taking_part = [hosts[node.host] for node in mesh.nodes]
-        return self.transport.open({h.name: through(mesh_script(h.python), h) for h in taking_part})
+        scripts = {h.name: through(mesh_script(h.python), h) for h in taking_part}
+        return self.transport.open(scripts, self.order.until)
 
     def _follow_up(self) -> None:
         """The second round, for facts that depend on what all hosts said; it adds to what was heard."""
@@ -222,14 +240,14 @@ class Collection:
         for host in scripts:
             self._add(host, {}, {fact.name: Missing(fact.name, "the run ended before it") for fact in later})
         self.progress("pinging from NPU to NPU", 0, tuple(scripts))
-        for answer in self.transport.run(scripts, min(order.timeout, max(self.left(), 0.1))):
+        for answer in self.transport.run(scripts, order.timeout, order.until):
             heard = answer if isinstance(answer, Unreached) else read(answer, later, token)
             if isinstance(heard, Unreached):
                 self._add(answer.host, {}, {f.name: Missing(f.name, heard.summary) for f in later})
             else:
                 self._add(answer.host, heard.captures, heard.missing)
             gone = _gone(answer)
-            if gone:
+            if gone and self._excused(gone) is gone:
                 self.unreached[gone.host] = gone
 
     def _add(self, host: str, captures: Mapping[str, Capture], missing: Mapping[str, Missing]) -> None:
@@ -261,23 +279,3 @@ def _named(why: Unreached, answer: Answer, host: Host) -> Unreached:
     if not host.enter or why.kind not in (UnreachedKind.NO_SHELL, UnreachedKind.SILENT):
         return why
     return not_entered(why, host, (answer.stderr or answer.stdout)[:4000].decode("utf-8", "replace"))
-
-
-def _names_to_ask(hosts: Sequence[Host], plan: JobPlan) -> dict[str, tuple[str, ...]]:
-    """For each host the names that it is to resolve: all of a small cluster, else the head's and a few."""
-    names = [host.name for host in hosts]
-    master = [plan.master.value] if plan.master else []
-    if len(hosts) == 1:
-        wanted = dict.fromkeys(names, master)
-    elif len(hosts) <= ALL_NAMES:
-        wanted = {name: [*names, *master] for name in names}
-    else:
-        steps = [1, -1, 2, -2, 4, -4, 8, -8]
-        wanted = {
-            name: [name, plan.head.value, *master, *(names[(i + step) % len(names)] for step in steps)]
-            for i, name in enumerate(names)
-        }
-    return {
-        name: tuple(n for n in dict.fromkeys(asked) if is_host(n) and not is_ip(n))
-        for name, asked in wanted.items()
-    }

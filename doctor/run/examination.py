@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
@@ -122,6 +124,7 @@ def _collect(
 ) -> Reading:
     """Ask the hosts; an interruption leaves what is known by then."""
     way, what = request.way, request.what
+    until = math.inf if way.deadline is None else time.monotonic() + way.deadline
     training = _training(request.smoke)
     if what.on_busy not in ON_BUSY:
         raise UsageError(f"--on-busy: there is no {what.on_busy!r}; there are {', '.join(ON_BUSY)}.")
@@ -147,7 +150,7 @@ def _collect(
             facts=tuple(dict.fromkeys((*syllabus.facts, *more))),
             sudo=way.sudo,
             timeout=way.timeout,
-            deadline=way.deadline,
+            until=until,
             mesh=_shape(what.mesh or syllabus.exam.mesh),
             connect=syllabus.asks(MESH),
             also_busy=what.on_busy == "run",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
@@ -27,7 +27,7 @@ class ProgressLine:
         self._drawn = 0.0
         self._doing = ""
 
-    def __call__(self, doing: str, done: int | None, outstanding: Sequence[str]) -> None:
+    def __call__(self, doing: str, done: int | None, outstanding: Collection[str]) -> None:
         now = time.monotonic()
         if self._logs and doing != self._doing:
             self._doing = doing

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from doctor.report.formats import Outputs
 from doctor.text.option import IN_JOB, REPLAY, any_option, host_option, live_option, option
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from doctor.model import Unreached
     from doctor.targets.inventory import Targets
     from doctor.transport import Transport
+
+SECONDS: Mapping[str, Any] = {"min": 0.1, "max": 86_400.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,9 @@ class WayFlags:
     enter: str | None = host_option("--enter COMMAND", "Look inside: 'docker exec -i NAME'.")
     transport: str = host_option("--transport NAME", "auto, ssh, srun or local.", default="auto")
     fanout: int = any_option("--fanout N", "Connections being made at once.", default=64, min=1, max=4096)
-    connect_timeout: float | None = any_option("--connect-timeout S", "Default: 10 s.", min=0.1)
-    timeout: float = any_option("--timeout S", "For a host's answer.", default=60.0, min=0.1)
-    deadline: float | None = live_option("--deadline S", "For the whole run.", min=0.1)
+    connect_timeout: float | None = any_option("--connect-timeout S", "Default: 10 s.", **SECONDS)
+    timeout: float = any_option("--timeout S", "For a host's answer.", default=60.0, **SECONDS)
+    deadline: float | None = live_option("--deadline S", "For the whole run.", **SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ Drives the transport, as `collect` does; what a run saw is added to the same rec
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -85,14 +84,16 @@ def _run(
     plan = plan_smoke(job, hosts, wishes)
     known = {host.name: host for host in collection.order.hosts}
     taking_part = [known[name] for name in plan.hosts]
-    session = collection.transport.open({h.name: through(smoke_script(h.python), h) for h in taking_part})
+    until = collection.order.until
+    scripts = {h.name: through(smoke_script(h.python), h) for h in taking_part}
+    session = collection.transport.open(scripts, until)
     run = SmokeRun(
         session,
         plan,
         pythons={host.name: host.python for host in taking_part},
         env={name: value for name, value in job.env.items() if is_setting(name)},
         timeout=wishes.timeout,
-        until=time.monotonic() + collection.left(),
+        until=until,
         meet=lambda: meet(collection, job, taking_part),
         progress=lambda doing: collection.say(f"smoke: {doing}"),
     )
@@ -113,4 +114,6 @@ def meet(collection: Collection, job: JobPlan, hosts: Sequence[Host]) -> MeshRes
         master_port=job.master_port.value,
         hccl_port=None,
     )
-    return run_mesh(collection.open_mesh(mesh), mesh, QUICK) if len(mesh.nodes) > 1 else None
+    if len(mesh.nodes) < 2:
+        return None
+    return run_mesh(collection.open_mesh(mesh), mesh, QUICK, until=collection.order.until)

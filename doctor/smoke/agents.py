@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -10,7 +12,7 @@ import msgspec
 
 from doctor.agents.bootstrap import agent_script, module_texts
 from doctor.agents.session import AgentSession, Loss
-from doctor.model import Unreached
+from doctor.model import Unreached, UnreachedKind
 from doctor.smoke import messages
 from doctor.smoke.events import BackendEvidence
 from doctor.smoke.live import LiveHost
@@ -24,6 +26,10 @@ SLICE = 0.25
 """Seconds of listening at a time."""
 MOST_SILENCE = 2 * SLICE
 """Seconds of silence that one turn counts for: a controller that did not listen heard no silence."""
+PAGE = 4096
+"""Bytes. A longer message counts for several."""
+LINES_OF_A_HOST, LINES_OF_A_RANK, LINES_A_STEP, LOOKS_A_SECOND = 100, 200, 8, 200
+OUR_OWN = (UnreachedKind.CONTROLLER, UnreachedKind.DEADLINE)
 HOME = "doctor.smoke.onhost"
 NEEDS = "ctypes, fcntl, mmap, resource, select"
 
@@ -43,14 +49,15 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
 
     decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
 
-    def __init__(self, session: Session, watch: Watch, began: float) -> None:
-        super().__init__(session, watch.hosts, watch.patience)
+    def __init__(self, session: Session, watch: Watch, began: float, until: float = math.inf) -> None:
+        super().__init__(session, watch.hosts, watch.patience, until)
         self.watch = watch
         self.plan: SmokePlan = watch.plan
         self.patience = watch.patience
         self.began = began
         self.store_port: int | None = None
         self.looks = 0
+        self._ranks_on = Counter(seat.host for seat in self.plan.seats)
         self._stacks_of: set[str] = set()
         self._listened = time.monotonic()
 
@@ -83,7 +90,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
 
     def _ask(self, what: messages.Command, answered: Callable[[LiveHost], bool]) -> None:
         self.tell_all(msgspec.json.encode(what))
-        deadline = time.monotonic() + self.patience.look
+        deadline = min(time.monotonic() + self.patience.look, self.until)
         self.hear_until(deadline, lambda: all(map(answered, self.expected())))
 
     # Listening.
@@ -109,15 +116,18 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
             host.spoke = False
 
     def lose(self, host: LiveHost, _: Loss, detail: str, unreached: Unreached | None) -> None:
-        if unreached is not None:
-            host.lost = unreached
-        elif self.excused:
+        if self.excused or (unreached and unreached.kind in OUR_OWN):
             self.watch.abandoned = True
+        elif unreached is not None:
+            host.lost = unreached
         else:
             host.trouble = host.trouble or detail
 
     def take(self, host: LiveHost, said: messages.SmokeMessage, size: int) -> bool:
         now = time.monotonic()
+        host.said += 1 + size // PAGE
+        if host.said > self._most(host, now):
+            return False
         if isinstance(said, messages.AgentLine | messages.Exited):
             self._of_rank(said, host, now, size)
         elif isinstance(said, messages.Pages):
@@ -144,6 +154,12 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
         elif isinstance(said, messages.AgentTrouble) and not (self.stopping and host.trouble):
             host.trouble = said.text
         return True
+
+    def _most(self, host: LiveHost, now: float) -> float:
+        """What an agent may have said by now: several times what one says that does as it is told."""
+        ranks = self._ranks_on[host.host]
+        of_ranks = ranks * (LINES_OF_A_RANK + LINES_A_STEP * self.plan.steps)
+        return LINES_OF_A_HOST + of_ranks + (LOOKS_A_SECOND + ranks) * (now - self.began)
 
     def _of_rank(
         self, said: messages.AgentLine | messages.Exited, host: LiveHost, now: float, size: int

@@ -17,10 +17,8 @@ from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import Exit, HostSeen, RankSeen, Sample, SmokeSeat
 
 E = TypeVar("E", bound=msgspec.Struct)
-MOST_EVENTS = 20_000
-"""Of one rank; more are ignored."""
 MOST_EVENT_BYTES = 16 * 2**20
-"""Of one rank; a run of a thousand steps sends a tenth of it."""
+"""Of one rank; a run of a thousand steps sends a tenth of it, and more are ignored."""
 
 
 @dataclass(slots=True)
@@ -36,7 +34,6 @@ class LiveRank:
     exit: Exit | None = None
     stack: str = ""
     reports: dict[type, list[events.Event]] = field(default_factory=lambda: defaultdict(list))
-    heard: int = 0
     heard_bytes: int = 0
     entered: list[tuple[str, float]] = field(default_factory=list)
     disturbed_at: float | None = None
@@ -57,9 +54,8 @@ class LiveRank:
         return self.exit is not None and not (self.done and self.exit.code == 0)
 
     def take(self, event: events.Event, now: float, size: int = 0) -> None:
-        self.heard += 1
         self.heard_bytes += size
-        if self.heard > MOST_EVENTS or self.heard_bytes > MOST_EVENT_BYTES:
+        if self.heard_bytes > MOST_EVENT_BYTES:
             return
         if isinstance(event, events.Entered):
             self.entered.append((event.phase, now))
@@ -132,6 +128,8 @@ class LiveHost(RemoteAgent):
     """When it was ready; until then, when the run began: not all of many hosts are reached at once."""
     silence: float = 0.0
     """Seconds without a message while the controller listened. It ends when the agent `spoke`."""
+    said: int = 0
+    """Messages, long ones counted several times."""
     unanswered: int = 0
     """Looks in a row that it did not answer."""
     imported_at: float | None = None

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Literal
 
+from doctor.agents.session import LAST_PATIENCE
 from doctor.mesh import MeshResult
 from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.judge.exits import way_of
@@ -30,6 +31,8 @@ from doctor.smoke.watch import Alarm, Watch
 from doctor.transport import Session
 
 TICK = 0.05
+EVIDENCE = 6.0
+"""Seconds at the end of a run that is cut short, to see who stands still, and why."""
 MOST_UNANSWERED = 3
 """After this many looks in a row an agent is given up, even if it still sends messages."""
 Meet = Callable[[], MeshResult | None]
@@ -39,8 +42,9 @@ Meet = Callable[[], MeshResult | None]
 class SmokeRun:
     """One run over a session whose hosts were started with `smoke_script`.
 
-    `timeout` limits the whole run, in seconds; `until` does too, by time.monotonic. `conduct` always closes
-    the session; `result` is what is known so far, also of an interrupted run.
+    `timeout` limits the training, in seconds; `until` everything, by time.monotonic: its last seconds are for
+    evidence. `conduct` always closes the session; `result` is what is known so far, also of an interrupted
+    run.
     """
 
     def __init__(
@@ -58,7 +62,10 @@ class SmokeRun:
     ) -> None:
         self.began = time.monotonic()
         own = self.began + (timeout or WHOLE[plan.backend])
-        self.until, self.cut_short = min(until, own), until < own
+        enough = until - min(EVIDENCE, (until - self.began) / 4)
+        self.until, self.cut_short = min(enough, own), enough < own
+        self.overtime = False
+        self.last = until - LAST_PATIENCE
         self.session = session
         self.plan = plan
         self.pythons = pythons
@@ -67,7 +74,7 @@ class SmokeRun:
         self.progress = progress
         self.meet = meet
         self.watch = Watch(plan, self.patience, self.began)
-        self.agents = SmokeAgents(session, self.watch, self.began)
+        self.agents = SmokeAgents(session, self.watch, self.began, until)
         self.end: RunEnd | None = None
         self.mesh: MeshResult | None = None
         self.shown = ""
@@ -101,15 +108,20 @@ class SmokeRun:
             if alarm is not None and not alarm.sure:
                 alarm = self._confirmed(alarm)
             if alarm is not None:
+                return Alarm("interrupted") if self.agents.excused else alarm
+            if time.monotonic() >= self.until and (alarm := self._out_of_time()):
                 return alarm
-            if time.monotonic() >= self.until:
-                return self._out_of_time()
 
-    def _out_of_time(self) -> Alarm:
+    def _out_of_time(self) -> Alarm | None:
         """Ranks that still move in a run that was cut short were not too slow."""
         cells = range(len(self.plan.cells))
         still = any(self.watch.quiet(cell) >= self.patience.floor for cell in cells)
-        return Alarm("interrupted" if self.cut_short and not still else "deadline")
+        if self.agents.excused or self.overtime:
+            return Alarm("interrupted")
+        if still or not self.cut_short:
+            return Alarm("deadline")
+        self.overtime, self.until = True, max(self.until, self.last)  # it may still end by itself
+        return None
 
     def _ended_by(self, alarm: Alarm) -> RunEnd:
         now = time.monotonic()

@@ -6,6 +6,7 @@ one host: a failing host becomes an `Unreached`, and the others continue.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -54,7 +55,10 @@ class Session(Protocol):
         """Queue one line (without newline) for a host; a host that is gone ignores it."""
 
     def receive(self, timeout: float) -> Line | Ended | None:
-        """The next line or end of any host; None after `timeout` seconds of silence."""
+        """The next line or end of any host; None after `timeout` seconds of silence. Hosts take turns."""
+
+    def end(self, host: str) -> None:
+        """End the program of one host. Nothing more is heard of it, not even its end."""
 
     def close(self) -> None: ...
 
@@ -66,14 +70,17 @@ class Transport(Protocol):
     def warnings(self) -> Sequence[str]:
         """What the person should know besides the hosts' outcomes."""
 
-    def run(self, scripts: Mapping[str, Script], timeout: float) -> Iterator[Answer | Unreached]:
+    def run(
+        self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf
+    ) -> Iterator[Answer | Unreached]:
         """Run each host's script, all hosts at once; yield each host's outcome as it comes.
 
-        `timeout` is a host's whole time, from its start: connecting, running, answering.
+        `timeout` is a host's whole time, from its start: connecting, running, answering. Every host has its
+        outcome by `until`, of time.monotonic(). A script is looked up when its host's turn comes.
         """
 
-    def open(self, scripts: Mapping[str, Script]) -> Session:
-        """Start each host's program and keep talking to it."""
+    def open(self, scripts: Mapping[str, Script], until: float = math.inf) -> Session:
+        """Start each host's program and keep talking to it. No host is dialled after `until`."""
 
     def close(self) -> None:
         """Drop every connection. Safe to call twice, and from a signal's aftermath."""

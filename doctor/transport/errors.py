@@ -32,6 +32,15 @@ NO_WAY_THERE = frozenset(
 )
 
 
+SHORT_OF = {
+    errno.EMFILE: "file descriptors",
+    errno.ENFILE: "file descriptors",
+    errno.ENOMEM: "memory",
+    errno.ENOBUFS: "memory",
+    errno.EAGAIN: "processes",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Destination:
     """Who is dialled, for sentences and for commands to type. `options` are ready for an ssh command line."""
@@ -74,6 +83,47 @@ def rounded(seconds: float) -> str:
     return f"{round(seconds) if seconds >= 2 else round(seconds, 1):g}"
 
 
+def shortage(error: BaseException | None) -> CannotReach | None:
+    """Where this machine had no memory, threads or descriptors, no host is to blame."""
+    what = None
+    if isinstance(error, MemoryError):
+        what = "memory"
+    elif isinstance(error, RuntimeError) and "start new thread" in str(error):
+        what = "threads"
+    elif isinstance(error, OSError):
+        what = SHORT_OF.get(error.errno or 0)
+    return None if what is None else _short_of(what, str(error))
+
+
+def _short_of(what: str, words: str) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.CONTROLLER,
+        f"This machine ran out of {what}.",
+        "Raise its limits (ulimit -n, -u, -v), or ask fewer hosts in one run.",
+        ["ulimit -a"],
+        quoted(words),
+    )
+
+
+def _no_descriptors() -> CannotReach | None:
+    """Names, accounts and keys are in files, and who cannot read them rarely says why."""
+    try:
+        for end in os.pipe():
+            os.close(end)
+    except OSError as error:
+        return shortage(error)
+    return None
+
+
+def paused(seconds: float, failed: str) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.CONTROLLER,
+        f"This machine, or the run on it, was stopped for {rounded(seconds)} s meanwhile.",
+        "Run it again.",
+        detail=quoted(failed),
+    )
+
+
 def name_not_found(to: Destination, error: OSError) -> CannotReach:
     temporary = isinstance(error, socket.gaierror) and error.errno == socket.EAI_AGAIN
     how = "the name servers did not answer" if temporary else "no such name"
@@ -89,6 +139,8 @@ def name_not_found(to: Destination, error: OSError) -> CannotReach:
 
 def not_connected(to: Destination, error: OSError, seconds: float) -> CannotReach:
     """TCP failed. Over several addresses of one name, `error` is that of the last."""
+    if (short := shortage(error)) is not None:
+        return short
     detail = quoted(str(error))
     place = f"port {to.port}"
     look = knock(to)
@@ -200,6 +252,23 @@ def too_slow(seconds: float, doing: str) -> CannotReach:
     )
 
 
+def no_turn() -> CannotReach:
+    return CannotReach(
+        UnreachedKind.DEADLINE,
+        "Its turn had not come when the time for the whole run was over.",
+        "Give the run more time (--deadline), or ask more hosts at once (--fanout).",
+    )
+
+
+def cut_off(failed: str) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.DEADLINE,
+        "The time for the whole run was over before it had answered.",
+        "Give the run more time (--deadline).",
+        detail=quoted(failed),
+    )
+
+
 def no_session(to: Destination, words: str) -> CannotReach:
     said = f" ({quoted(words)})" if words else ""
     return CannotReach(
@@ -223,7 +292,7 @@ def no_command(to: Destination) -> CannotReach:
 
 
 def not_started(error: OSError) -> CannotReach:
-    return CannotReach(
+    return shortage(error) or CannotReach(
         UnreachedKind.NO_SHELL,
         f"This machine cannot start a shell: {quoted(error.strerror or str(error))}.",
         "Check /bin/sh and the limits of this account.",
@@ -233,6 +302,12 @@ def not_started(error: OSError) -> CannotReach:
 
 def interrupted() -> CannotReach:
     return CannotReach(UnreachedKind.OTHER, "Stopped before the host could be asked.", "Run it again.")
+
+
+def explained(error: Exception) -> CannotReach:
+    """Why a host could not be asked, or that this machine is not able to ask any."""
+    own = shortage(error) or _no_descriptors()
+    return own or (error if isinstance(error, CannotReach) else broken_tool(error))
 
 
 def broken_tool(error: BaseException) -> CannotReach:

@@ -11,6 +11,8 @@ from doctor.transport import Script
 
 # After its last line a program has this long to report its exit status.
 STATUS_GRACE = 0.2
+# A program of ours that was stopped has not read yet what came in time.
+LAST_LOOK = 0.05
 PIECE = 32 * 1024
 LONGEST_TAIL = 1024 * 1024
 OUTPUT_CAP = 8 * 1024 * 1024
@@ -58,6 +60,7 @@ def converse(host: str, program: Program, script: Script, deadline: float, cap: 
     finder = _LastLine(script.last_line)
     started = ended = time.time()
     rc: int | None = None
+    late = False
     try:
         while True:
             feed(program, unsent)
@@ -76,12 +79,13 @@ def converse(host: str, program: Program, script: Script, deadline: float, cap: 
             elif program.finished():
                 end = AnswerEnd.LOST if program.broken() else AnswerEnd.DONE
                 break
-            left = deadline - time.monotonic()
-            if left <= 0:
+            elif late:
                 end = AnswerEnd.TIMEOUT
                 break
-            if not (some_out or some_err):
-                program.wait(left)
+            else:
+                left = deadline - time.monotonic()
+                late = left <= 0
+                program.wait(LAST_LOOK if late else left)
         if end is AnswerEnd.DONE:
             program.hang_up()
             err += _tail(program)

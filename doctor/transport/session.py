@@ -1,4 +1,4 @@
-"""Lines both ways with one program on each of several hosts."""
+"""Lines both ways with one program on each of several hosts, which take turns to be heard."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from queue import Empty, SimpleQueue
 
-from doctor.model import Unreached, UnreachedKind
+from doctor.model import UnreachedKind
 from doctor.transport import Ended, Line, Script, errors
 from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program, feed
 
 LONGEST_LINE = 1024 * 1024
 # What a host may have said without anybody listening, before it is left waiting.
-MOST_UNHEARD = 8 * 1024 * 1024
+MOST_UNHEARD = 2 * 1024 * 1024
+# What a line costs here beyond its text: a host can also flood with empty ones.
+LINE_COST = 128
 STDERR_KEPT = 64 * 1024
+MOST_STDERR = 8 * 1024 * 1024
+TOO_LONG = f"The host printed a line longer than {LONGEST_LINE // 1024} KiB."
+TOO_MUCH = f"The host printed more than {MOST_STDERR // 1024**2} MiB on stderr."
 CLOSE_SECONDS = 0.3
 FOREVER = 3600.0
 
@@ -27,12 +31,13 @@ class Sessions:
     """See `Session`. Each host has a thread of its own, which alone touches that host's program."""
 
     def __init__(self, scripts: Mapping[str, Script], start: Start, cap: int = MOST_UNHEARD) -> None:
-        self._news: SimpleQueue[Line | Ended] = SimpleQueue()
+        self._turns = _Turns()
         self._voices = {
-            host: _Voice(host, script, start, self._news, cap) for host, script in scripts.items()
+            host: _Voice(host, script, start, self._turns, min(cap, MOST_UNHEARD))
+            for host, script in scripts.items()
         }
         for voice in self._voices.values():
-            voice.thread.start()
+            voice.begin()
 
     def send(self, host: str, line: bytes) -> None:
         voice = self._voices.get(host)
@@ -40,55 +45,105 @@ class Sessions:
             voice.send(line + b"\n")
 
     def receive(self, timeout: float) -> Line | Ended | None:
-        try:
-            news = self._news.get(timeout=max(timeout, 0.0))
-        except Empty:
-            return None
-        if isinstance(news, Line):
-            self._voices[news.host].heard(len(news.text))
-        return news
+        return self._turns.next(timeout)
+
+    def end(self, host: str) -> None:
+        voice = self._voices.get(host)
+        if voice is not None:
+            voice.close()
+            self._turns.drop(voice)
 
     def close(self) -> None:
         for voice in self._voices.values():
             voice.close()
         until = time.monotonic() + CLOSE_SECONDS
         for voice in self._voices.values():
-            voice.thread.join(max(0.0, until - time.monotonic()))
+            voice.join(max(0.0, until - time.monotonic()))
+
+
+class _Turns:
+    """Who is to be heard next: one line of each host that has any; none can keep the others waiting."""
+
+    def __init__(self) -> None:
+        self._some = threading.Condition()
+        self._waiting: deque[_Voice] = deque()
+
+    def add(self, voice: _Voice, news: Line | Ended) -> None:
+        with self._some:
+            if voice.dropped:
+                return
+            if not voice.news:
+                self._waiting.append(voice)
+                self._some.notify()
+            voice.news.append(news)
+            voice.unheard += _cost(news)
+
+    def next(self, timeout: float) -> Line | Ended | None:
+        with self._some:
+            if not self._some.wait_for(lambda: self._waiting, max(timeout, 0.0)):
+                return None
+            voice = self._waiting.popleft()
+            news = voice.news.popleft()
+            if voice.news:
+                self._waiting.append(voice)
+            before, voice.unheard = voice.unheard, voice.unheard - _cost(news)
+        if before > voice.cap // 2 >= voice.unheard:
+            voice.ring()
+        return news
+
+    def drop(self, voice: _Voice) -> None:
+        """Hear no more of it, not even its end."""
+        with self._some:
+            voice.dropped = True
+            if voice.news:
+                self._waiting.remove(voice)
+                voice.news.clear()
+
+
+def _cost(news: Line | Ended) -> int:
+    return len(news.text) + LINE_COST if isinstance(news, Line) else 0
 
 
 class _Voice:
-    """One host's part of a session."""
+    """One host's part of a session. `news`, `unheard` and `dropped` belong to the turns."""
 
-    def __init__(
-        self, host: str, script: Script, start: Start, news: SimpleQueue[Line | Ended], cap: int
-    ) -> None:
+    def __init__(self, host: str, script: Script, start: Start, turns: _Turns, cap: int) -> None:
+        self.news: deque[Line | Ended] = deque()
+        self.unheard = 0
+        self.dropped = False
+        self.cap = cap
         self._host = host
         self._script = script
         self._start = start
-        self._news = news
-        self._cap = cap
+        self._turns = turns
         self._unsent = deque([memoryview(script.stdin)] if script.stdin else [])
-        self._unheard = 0
-        self._lock = threading.Lock()
+        self._begun = bytearray()
+        self._complaints = 0
         self._closing = False
+        self._rung = threading.Event()
         self._program: Program | None = None
         self.thread = threading.Thread(target=self._live, name=f"session {host}", daemon=True)
 
+    def begin(self) -> None:
+        try:
+            self.thread.start()
+        except RuntimeError as error:
+            self._end(errors.explained(error))
+
+    def join(self, seconds: float) -> None:
+        if self.thread.ident is not None:
+            self.thread.join(seconds)
+
     def send(self, data: bytes) -> None:
         self._unsent.append(memoryview(data))
-        self._ring()
-
-    def heard(self, size: int) -> None:
-        with self._lock:
-            was, self._unheard = self._unheard, self._unheard - size
-        if was >= self._cap > self._unheard:
-            self._ring()
+        self.ring()
 
     def close(self) -> None:
         self._closing = True
-        self._ring()
+        self.ring()
 
-    def _ring(self) -> None:
+    def ring(self) -> None:
+        self._rung.set()
         program = self._program
         if program is not None:
             program.ring()
@@ -96,7 +151,7 @@ class _Voice:
     def _live(self) -> None:
         stderr = bytearray()
         rc: int | None = None
-        unreached: Unreached | None = None
+        why: CannotReach | None = None
         try:
             self._program = program = self._start(self._host, self._script)
             try:
@@ -105,37 +160,32 @@ class _Voice:
                     rc = program.status(1.0)
             finally:
                 program.end()
-        except CannotReach as why:
-            unreached = why.of(self._host)
         except Exception as error:
             # The caller waits for this host's end.
-            unreached = errors.broken_tool(error).of(self._host)
-        self._news.put(Ended(self._host, rc, bytes(stderr), unreached))
+            why = errors.explained(error)
+        self._end(why, rc, bytes(stderr))
+
+    def _end(self, why: CannotReach | None, rc: int | None = None, stderr: bytes = b"") -> None:
+        self._turns.add(self, Ended(self._host, rc, stderr, why.of(self._host) if why else None))
 
     def _pump(self, program: Program, stderr: bytearray) -> None:
         """Until the program ends or the session is closed. Raises CannotReach."""
-        begun = bytearray()
         while not self._closing:
             feed(program, self._unsent)
-            with self._lock:
-                full = self._unheard >= self._cap
+            full = self._full
             out, err = (b"", b"") if full else program.take()
             stderr += err[: max(0, STDERR_KEPT - len(stderr))]
-            if out:
-                begun += out
-                *lines, rest = begun.split(b"\n") if b"\n" in out else [begun]
-                for line in lines:
-                    self._say(bytes(line))
-                begun = bytearray(rest)
-                if len(begun) > LONGEST_LINE or any(len(line) > LONGEST_LINE for line in lines):
-                    raise CannotReach(
-                        UnreachedKind.FLOOD,
-                        f"The host printed a line longer than {LONGEST_LINE // 1024} KiB.",
-                        "Look at what its login files (~/.bashrc, /etc/profile.d) print.",
-                    )
-            elif not err and not full and program.finished():
-                if begun:
-                    self._say(bytes(begun))
+            self._complaints += len(err)
+            self._begun += out
+            if b"\n" in (out or self._begun):
+                self._say_lines()
+            if len(self._begun) > LONGEST_LINE and not self._full:
+                raise _flood(TOO_LONG)
+            if self._complaints > MOST_STDERR:
+                raise _flood(TOO_MUCH)
+            if not (out or err or full or self._full) and program.finished():
+                if self._begun:
+                    self._say(bytes(self._begun))
                 if program.broken():
                     raise CannotReach(
                         UnreachedKind.LOST,
@@ -144,10 +194,31 @@ class _Voice:
                         "and that the host did not restart.",
                     )
                 return
-            if not out and not err:
+            if self._full:
+                self._rung.wait()
+                self._rung.clear()
+            elif not out and not err:
                 program.wait(FOREVER)
 
+    @property
+    def _full(self) -> bool:
+        return self.unheard >= self.cap
+
+    def _say_lines(self) -> None:
+        """The whole lines that came, as far as there is room for them."""
+        start = 0
+        while not self._full and (end := self._begun.find(b"\n", start)) >= 0:
+            if end - start > LONGEST_LINE:
+                raise _flood(TOO_LONG)
+            self._say(bytes(self._begun[start:end]))
+            start = end + 1
+        del self._begun[:start]
+
     def _say(self, text: bytes) -> None:
-        with self._lock:
-            self._unheard += len(text)
-        self._news.put(Line(self._host, text))
+        self._turns.add(self, Line(self._host, text))
+
+
+def _flood(what: str) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.FLOOD, what, "Look at what its login files (~/.bashrc, /etc/profile.d) print."
+    )

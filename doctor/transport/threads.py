@@ -2,42 +2,64 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from queue import Empty, SimpleQueue
 
-from doctor.model import Answer, AnswerEnd, Unreached
+from doctor.errors import UsageError
+from doctor.model import Answer, AnswerEnd, Unreached, UnreachedKind
 from doctor.transport import Script, Session, errors
-from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program, converse
 from doctor.transport.session import Sessions
 
 # How long a thread may take to notice that its time is over, before we answer for it.
 GRACE = 1.0
+# The same where the time of the whole run is over.
+LAST_GRACE = 0.2
 # A session has no deadline of its own; starting it has this one.
 START_SECONDS = 60.0
 # Hosts that wait for their turn have no deadline yet: look again this often.
 LOOK_AGAIN = 1.0
+# More than are ever dialled at once: the others need no thread yet.
+MOST_WAITING = 256
 
 Outcome = Answer | Unreached
 
 
 class Turn:
-    """A host's time. It begins when the host is dialled, not while it waits for others to be."""
+    """A host's time. It begins when the host is dialled, not while it waits for others to be.
 
-    def __init__(self, seconds: float) -> None:
+    `until`, of time.monotonic(), is when the whole run ends, whatever time hosts have left.
+    """
+
+    def __init__(self, seconds: float, until: float, begun: Callable[[], None] = lambda: None) -> None:
         self._seconds = seconds
+        self._until = until
+        self._begun = begun
         self.deadline: float | None = None
 
     def begin(self) -> float:
+        """Raises CannotReach where it comes too late."""
         if self.deadline is None:
-            self.deadline = time.monotonic() + self._seconds
+            now = time.monotonic()
+            if now >= self._until:
+                raise errors.no_turn()
+            self.deadline = min(now + self._seconds, self._until)
+            self._begun()
         return self.deadline
 
     def left(self) -> float:
         return self.begin() - time.monotonic()
+
+    def overdue_at(self) -> float:
+        """When its thread should have answered."""
+        last = self._until + LAST_GRACE
+        return last if self.deadline is None else min(self.deadline + GRACE, last)
 
 
 class ThreadedTransport(ABC):
@@ -65,56 +87,107 @@ class ThreadedTransport(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
-    def run(self, scripts: Mapping[str, Script], timeout: float) -> Iterator[Outcome]:
-        done: SimpleQueue[tuple[str, Outcome]] = SimpleQueue()
-        turns = {host: Turn(timeout) for host in scripts}
-        for host, script in scripts.items():
-            job = (host, script, turns[host], done)
-            threading.Thread(target=self._run_one, args=job, name=f"{self.name} {host}", daemon=True).start()
+    def run(
+        self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf
+    ) -> Iterator[Outcome]:
+        asking = _Round(self, scripts, timeout, until)
         try:
-            while turns:
-                try:
-                    host, outcome = done.get(timeout=_until_overdue(turns))
-                except Empty:
-                    yield from self._overdue(turns, timeout)
-                    continue
-                if turns.pop(host, None) is not None:
-                    yield outcome
+            yield from asking.outcomes()
         finally:
             # Interrupted, or the caller does not want the rest.
-            for host in turns:
+            for host in asking.turns:
                 self.give_up(host)
 
-    def open(self, scripts: Mapping[str, Script]) -> Session:
+    def open(self, scripts: Mapping[str, Script], until: float = math.inf) -> Session:
         def start(host: str, script: Script) -> Program:
-            return self.program(host, script.command, Turn(START_SECONDS))
+            return self.program(host, script.command, Turn(START_SECONDS, until))
 
         return Sessions(scripts, start, self._cap)
 
-    def _run_one(self, host: str, script: Script, turn: Turn, done: SimpleQueue[tuple[str, Outcome]]) -> None:
-        outcome: Outcome
+    def ask(self, host: str, script: Script, turn: Turn) -> Outcome:
         try:
             program = self.program(host, script.command, turn)
-            outcome = converse(host, program, script, turn.begin(), self._cap)
-            if outcome.end is AnswerEnd.FLOOD:
+            answer = converse(host, program, script, turn.begin(), self._cap)
+            if answer.end is AnswerEnd.FLOOD:
                 # It may print on, even if it is not read.
                 self.give_up(host)
-        except CannotReach as why:
-            outcome = why.of(host)
+            return answer
         except Exception as error:
+            why = errors.explained(error)
+            if isinstance(error, UsageError) and why.kind is not UnreachedKind.CONTROLLER:
+                raise
             # A thread that died silently would leave its host without an outcome.
-            outcome = errors.broken_tool(error).of(host)
-        done.put((host, outcome))
+            return why.of(host)
 
-    def _overdue(self, turns: dict[str, Turn], timeout: float) -> Iterator[Unreached]:
+
+class _Round:
+    """One script on each host. `turns` are those of the hosts that have a thread, and no outcome yet."""
+
+    def __init__(
+        self, transport: ThreadedTransport, scripts: Mapping[str, Script], timeout: float, until: float
+    ) -> None:
+        self._transport = transport
+        self._scripts = scripts
+        self._timeout = timeout
+        self._until = until
+        self._rest = deque(scripts)
+        self._waiting: set[str] = set()
+        self.turns: dict[str, Turn] = {}
+        # A host without an outcome: its turn has begun.
+        self._news: SimpleQueue[tuple[str, Outcome | UsageError | None]] = SimpleQueue()
+
+    def outcomes(self) -> Iterator[Outcome]:
+        while self._rest or self.turns:
+            self._start_some()
+            try:
+                host, outcome = self._news.get(timeout=self._until_overdue())
+            except Empty:
+                yield from self._overdue()
+                continue
+            self._waiting.discard(host)
+            if isinstance(outcome, UsageError):
+                raise outcome
+            if outcome is not None and self.turns.pop(host, None) is not None:
+                yield outcome
+
+    def _start_some(self) -> None:
+        """Threads for the next hosts: those of hosts that wait for their turn are few, and no more cost."""
+        while self._rest and len(self._waiting) < MOST_WAITING and time.monotonic() < self._until:
+            host = self._rest.popleft()
+            turn = Turn(self._timeout, self._until, partial(self._news.put, (host, None)))
+            self.turns[host] = turn
+            self._waiting.add(host)
+            job = (host, self._scripts[host], turn)
+            name = f"{self._transport.name} {host}"
+            try:
+                threading.Thread(target=self._ask, args=job, name=name, daemon=True).start()
+            except RuntimeError as error:
+                self._waiting.discard(host)
+                if len(self.turns) > 1:  # one of the others will leave room
+                    del self.turns[host]
+                    self._rest.appendleft(host)
+                    return
+                self._news.put((host, errors.explained(error).of(host)))
+
+    def _ask(self, host: str, script: Script, turn: Turn) -> None:
+        try:
+            self._news.put((host, self._transport.ask(host, script, turn)))
+        except UsageError as mistake:
+            self._news.put((host, mistake))
+
+    def _until_overdue(self) -> float:
+        first = min((turn.overdue_at() for turn in self.turns.values()), default=self._until)
+        return max(0.0, min(LOOK_AGAIN, first - time.monotonic()))
+
+    def _overdue(self) -> Iterator[Unreached]:
         """Answer for threads that nothing can wake: a name server that does not answer, above all."""
         now = time.monotonic()
-        for host, turn in list(turns.items()):
-            if turn.deadline is not None and now >= turn.deadline + GRACE:
-                del turns[host]
-                yield errors.too_slow(timeout, self.give_up(host)).of(host)
-
-
-def _until_overdue(turns: Mapping[str, Turn]) -> float:
-    first = min((t.deadline for t in turns.values() if t.deadline is not None), default=None)
-    return LOOK_AGAIN if first is None else min(LOOK_AGAIN, max(0.0, first + GRACE - time.monotonic()))
+        for host, turn in [(host, turn) for host, turn in self.turns.items() if now >= turn.overdue_at()]:
+            del self.turns[host]
+            self._waiting.discard(host)
+            doing = self._transport.give_up(host)
+            late = errors.no_turn() if turn.deadline is None else errors.too_slow(self._timeout, doing)
+            yield late.of(host)
+        if now >= self._until:
+            yield from (errors.no_turn().of(host) for host in self._rest)
+            self._rest.clear()

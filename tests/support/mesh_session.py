@@ -64,6 +64,9 @@ class LocalSession:
         except queue.Empty:
             return None
 
+    def end(self, host: str) -> None:
+        stream(self.processes[host].stdin).close()
+
     def close(self) -> None:
         self.closed = True
         for process in self.processes.values():

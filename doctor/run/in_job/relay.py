@@ -6,6 +6,7 @@ command line.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -36,11 +37,13 @@ class JobTransport(LocalTransport):
         self._places = places
         self._absent = absent
 
-    def run(self, scripts: Mapping[str, Script], timeout: float) -> Iterator[Outcome]:
-        return super().run(self._asked(scripts), timeout)
+    def run(
+        self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf
+    ) -> Iterator[Outcome]:
+        return super().run(self._asked(scripts), timeout, until)
 
-    def open(self, scripts: Mapping[str, Script]) -> Session:
-        return super().open(self._asked(scripts))
+    def open(self, scripts: Mapping[str, Script], until: float = math.inf) -> Session:
+        return super().open(self._asked(scripts), until)
 
     def _asked(self, scripts: Mapping[str, Script]) -> dict[str, Script]:
         here = self._hub.own_place

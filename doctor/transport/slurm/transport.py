@@ -7,6 +7,7 @@ nothing is sent to any.
 
 from __future__ import annotations
 
+import math
 import subprocess
 import threading
 import time
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from doctor.model import Answer, Host, Unreached
 from doctor.transport import Script, Session
-from doctor.transport.errors import CannotReach
+from doctor.transport.errors import CannotReach, no_turn
 from doctor.transport.program import OUTPUT_CAP, Program
 from doctor.transport.session import Sessions
 from doctor.transport.slurm import errors
@@ -60,16 +61,18 @@ class SlurmTransport:
         self._steps: list[SrunStep] = []
         self.warnings: list[str] = []
 
-    def run(self, scripts: Mapping[str, Script], timeout: float) -> Iterator[Answer | Unreached]:
-        crew = self._launch(scripts)
+    def run(
+        self, scripts: Mapping[str, Script], timeout: float, until: float = math.inf
+    ) -> Iterator[Answer | Unreached]:
+        crew = self._launch(scripts, until)
         for host, why in crew.failed.items():
             yield why.of(host)
         # Their input was sent with their command.
         begun = {host: replace(scripts[host], stdin=b"") for host in crew.voices}
-        yield from _Talks(crew.voices, self._cap).run(begun, timeout)
+        yield from _Talks(crew.voices, self._cap).run(begun, timeout, until)
 
-    def open(self, scripts: Mapping[str, Script]) -> Session:
-        crew = self._launch(scripts)
+    def open(self, scripts: Mapping[str, Script], until: float = math.inf) -> Session:
+        crew = self._launch(scripts, until)
 
         def start(host: str, _: Script) -> Program:
             if host in crew.failed:
@@ -88,9 +91,9 @@ class SlurmTransport:
             each.join()
         self._steps.clear()
 
-    def _launch(self, scripts: Mapping[str, Script]) -> _Crew:
+    def _launch(self, scripts: Mapping[str, Script], until: float) -> _Crew:
         if self._down is None:
-            self._down = self._ask_slurm()
+            self._down = self._ask_slurm(until)
         crew = _Crew(failed={host: self._down[host] for host in scripts if host in self._down})
         for _ in range(TRIES):
             names = [host for host in scripts if host not in crew.failed]
@@ -103,7 +106,7 @@ class SlurmTransport:
                 break
             self._steps = [*(each for each in self._steps if each.rc is None), step]
             try:
-                if self._launched(step, crew):
+                if self._launched(step, crew, until):
                     crew.voices = {name: step.voices[name] for name in names if name not in crew.failed}
                     step.begin(
                         {name: opening(scripts[name].command, scripts[name].stdin) for name in crew.voices}
@@ -118,10 +121,10 @@ class SlurmTransport:
                 crew.failed[host] = errors.no_step(crew.step.words, crew.step.rc)
         return crew
 
-    def _launched(self, step: SrunStep, crew: _Crew) -> bool:
+    def _launched(self, step: SrunStep, crew: _Crew, until: float) -> bool:
         """Whether the step runs, on all nodes but those that it adds to `crew.failed`."""
         began = time.monotonic()
-        limit = began + FIRST_SECONDS
+        limit = min(began + FIRST_SECONDS, until)
         greeted = 0
         while len(step.greeted) < len(step.names):
             words = step.words
@@ -139,11 +142,14 @@ class SlurmTransport:
                     self._all_failed(step, crew)
                 return False
             if step.greeted and not greeted:
-                limit = time.monotonic() + OTHERS_SECONDS
+                limit = min(time.monotonic() + OTHERS_SECONDS, until)
             greeted = len(step.greeted)
             left = limit - time.monotonic()
             if left <= 0:
                 waited = time.monotonic() - began
+                if time.monotonic() >= until:
+                    crew.failed.update(dict.fromkeys(set(step.names) - step.greeted, no_turn()))
+                    return True
                 if not step.greeted:
                     self._all_failed(step, crew)
                     return False
@@ -157,14 +163,14 @@ class SlurmTransport:
         why = step.words
         crew.failed.update({name: errors.no_step(why, step.rc) for name in step.names})
 
-    def _ask_slurm(self) -> dict[str, CannotReach]:
+    def _ask_slurm(self, until: float) -> dict[str, CannotReach]:
         """The nodes that Slurm itself does not reach. Where it cannot say, srun will."""
         try:
             asked = subprocess.run(
                 ["scontrol", "show", "node", ",".join(self._names), "-o"],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=SCONTROL_SECONDS,
+                timeout=max(0.0, min(SCONTROL_SECONDS, until - time.monotonic())),
                 env=own_environment(self._environ),
             )
         except (OSError, subprocess.TimeoutExpired):

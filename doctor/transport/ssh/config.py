@@ -15,25 +15,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from paramiko.config import SSHConfig
 from paramiko.ssh_exception import SSHException
 
 from doctor.errors import UsageError
 from doctor.model import Host
 from doctor.transport.errors import Destination
+from doctor.transport.ssh.commands import PatientConfig
 from doctor.transport.ssh.settings import DEFAULT_CONNECT_TIMEOUT, SshSettings
 
 MATCH_KNOWN = frozenset({"all", "canonical", "final", "host", "originalhost", "user", "localuser", "exec"})
 DEEPEST_INCLUDE = 16
 DEEPEST_JUMP = 8
+NUMBER = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 SETTING = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.+)")
-EARLY_TOKENS = {"hostname": ["%h"], "match-exec": SSHConfig.TOKENS_BY_CONFIG_KEY["match-exec"]}
 NOTHING = 'originalhost "!*"'
-
-
-class _Config(SSHConfig):
-    # Tokens are replaced here (`_tokens`), once flags and inventory have had their say about user and port.
-    TOKENS_BY_CONFIG_KEY = EARLY_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +63,20 @@ class SshConfig:
 
     def __init__(self, settings: SshSettings) -> None:
         self._flags = settings
-        self._config = _Config()
+        self._own_name = _own_name()
+        self._config = PatientConfig()
         self._lines: list[str] = []
         for file, required, base in _files(settings.config_file):
             if file.exists() or required:
                 self._read(file, base, [], 0)
         try:
-            self._config = _Config.from_text("\n".join(self._lines))
+            self._config = PatientConfig.from_text("\n".join(self._lines))
         except (SSHException, ValueError) as error:
             raise UsageError(f"{settings.config_file or '~/.ssh/config'}: {error}") from None
+
+    def close(self) -> None:
+        """End the commands that still run."""
+        self._config.commands.close()
 
     def of(self, host: Host) -> HostSettings:
         """`host.name` is looked up as `ssh NAME` would; HostName counts unless the person gave an address."""
@@ -126,15 +126,14 @@ class SshConfig:
             value = text(key)
             if value in ("", "none"):
                 return None
-            try:
+            if NUMBER.fullmatch(value):
                 return float(value)
-            except ValueError:
-                raise UsageError(f"ssh_config: {key} of {name} is not a number: {value}") from None
+            raise UsageError(f"ssh_config: {key} of {name} is not a number: {value}")
 
         flags = self._flags
         port = port or int(number("port") or 22)
-        user = user or text("user") or getpass.getuser()
-        tokens = {"%h": address, "%n": name, "%p": str(port), "%r": user}
+        user = user or text("user") or self._own_name
+        tokens = {"%u": self._own_name, "%h": address, "%n": name, "%p": str(port), "%r": user}
         jumps = jump if jump is not None else text("proxyjump")
         command = text("proxycommand")
         listed = found.get("identityfile")
@@ -255,8 +254,15 @@ def _split_jump(spec: str) -> tuple[str | None, str, int | None]:
     return user or None, found[1] or found[2], int(found[3]) if found[3] else None
 
 
+def _own_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may not know its user
+        return str(os.getuid())
+
+
 def _tokens(value: str, tokens: dict[str, str]) -> str:
-    local = {"%%": "%", "%d": os.path.expanduser("~"), "%u": getpass.getuser(), **tokens}
+    local = {"%%": "%", "%d": os.path.expanduser("~"), **tokens}
     return re.sub(r"%.", lambda found: local.get(found[0], found[0]), value)
 
 

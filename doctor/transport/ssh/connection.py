@@ -196,6 +196,8 @@ class Dial:
         self._left()
         error = wire.get_exception()
         packets = wire.packetizer
+        if (short := errors.shortage(error)) is not None:
+            return short
         if wire.remote_version:
             if timed_out:
                 return errors.handshake_slow(self._to, seconds, "the key exchange")

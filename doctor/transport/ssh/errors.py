@@ -19,6 +19,14 @@ class Presented:
     known_as: str
 
 
+def command_hung(command: str, seconds: float) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.OTHER,
+        f"ssh_config: Match exec did not end within {rounded(seconds)} s: {quoted(command, 80)}.",
+        "Run the command by hand, or name another file with --ssh-config.",
+    )
+
+
 def login_refused(
     to: Destination,
     offered: Sequence[str],

@@ -16,6 +16,7 @@ from paramiko.agent import AgentKey, AgentSSH
 from paramiko.message import Message
 from paramiko.pkey import PublicBlob
 
+from doctor.transport.errors import shortage
 from doctor.transport.ssh.config import HostSettings
 
 DEFAULTS = ("id_ed25519", "id_ecdsa", "id_rsa")
@@ -178,6 +179,8 @@ def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
     try:
         text = path.read_bytes()
     except OSError as error:
+        if shortage(error) is not None:
+            raise
         return KeyFile(problem=error.strerror or "cannot be read")
     public = _public(path, text)
     if text.startswith(PUBLIC):

@@ -17,6 +17,8 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from doctor.transport.errors import shortage
+
 # A host that is known by one of these must show one of them: what the wire offers is ordered by this.
 ALGORITHMS = {
     "ssh-ed25519": ("ssh-ed25519",),
@@ -120,7 +122,9 @@ class _Book:
         self.lines = 0
         try:
             text = Path(file).read_text("utf-8", "replace")
-        except OSError:
+        except OSError as error:
+            if shortage(error) is not None:
+                raise  # a key that is known would be taken for a new one
             text = ""
         for number, line in enumerate(text.splitlines(), 1):
             self.lines = number

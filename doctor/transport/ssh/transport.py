@@ -21,20 +21,32 @@ from doctor.transport.threads import ThreadedTransport, Turn
 
 
 class SshTransport(ThreadedTransport):
-    """See `Transport`. Raises UsageError at once for a broken ssh_config, before anything is dialled."""
+    """See `Transport`. Raises UsageError at once for a broken ssh_config, and in `run` for what it says of a
+    host that makes no sense.
+    """
 
     name = "ssh"
 
     def __init__(self, hosts: Sequence[Host], settings: SshSettings) -> None:
         super().__init__(settings.output_cap)
-        config = SshConfig(settings)
+        self._config = SshConfig(settings)
         self._shared = Shared(warn=self._warn)
-        self._doors = {host.name: HostConnection(config.of(host)) for host in hosts}
-        self._jumps = Jumps(config, self._shared)
+        self._hosts = {host.name: host for host in hosts}
+        self._doors: dict[str, HostConnection] = {}
+        self._jumps = Jumps(self._config, self._shared)
         self._starts = threading.Semaphore(max(1, settings.fanout))
 
     def program(self, host: str, command: str, turn: Turn) -> ChannelProgram:
-        door = self._doors[host]
+        return self._program(self._door(host), command, turn)
+
+    def _door(self, host: str) -> HostConnection:
+        """Its settings are looked up in its own time: a command in ssh_config (Match exec) may hang."""
+        if host not in self._doors:
+            with self._starts:
+                self._doors[host] = HostConnection(self._config.of(self._hosts[host]))
+        return self._doors[host]
+
+    def _program(self, door: HostConnection, command: str, turn: Turn) -> ChannelProgram:
         with door.lock:
             link = door.link
             if link is None or not link.alive():
@@ -58,14 +70,17 @@ class SshTransport(ThreadedTransport):
             self._warnings.append(warning)
 
     def give_up(self, host: str) -> str:
-        door = self._doors[host]
+        door = self._doors.get(host)
+        if door is None:
+            return "it waited for its turn"
         doing = door.doing
         door.drop()
         return doing
 
     def close(self) -> None:
         self._shared.closing.set()
-        for door in self._doors.values():
+        self._config.close()
+        for door in list(self._doors.values()):
             door.drop()
         self._jumps.drop()
         self._shared.keys.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import socket
 import time
@@ -10,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
+import psutil
 import pytest
 
 from doctor.mesh import (
@@ -23,6 +25,7 @@ from doctor.mesh import (
 )
 from doctor.model import Unreached, UnreachedKind
 from doctor.transport import Ended, Line, Script
+from doctor.transport.local import LocalTransport
 from tests.support.mesh_session import LocalSession
 
 QUICK = MeshPatience(start=8, connect=0.3, answer=0.3, again=0.3, answer_again=0.3, slack=3)
@@ -163,6 +166,9 @@ class Scripted:
         time.sleep(min(timeout, 0.01))
         return None
 
+    def end(self, host: str) -> None:
+        self.events = [event for event in self.events if event.host != host]
+
     def close(self) -> None:
         self.closed = True
 
@@ -218,3 +224,31 @@ def test_a_flood_of_lines_ends_the_session_of_its_host() -> None:
     result = run_mesh(Scripted(GOOD | {r"connect (\d+)": "x\n" * 300}), cluster(2), HASTY)
     assert {t.kind for t in result.troubles} == {"noise"}
     assert outcomes(result) == {"untested"}
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("", "noise"),
+        ("x", "noise"),
+        ('{"say":"ready","agent":"python 3"}', "noise"),
+        ('{"say":"link","id":1,"outcome":"ok"}', "noise"),
+        ('{"say":"bye"}', "ended"),
+    ],
+)
+def test_a_host_that_floods_costs_the_others_nothing(line: str, kind: str) -> None:
+    plan = cluster(3)
+    ready = '{"say":"ready","agent":"python 3"}'
+    scripts = {node.host: mesh_script() for node in plan.nodes}
+    scripts["n1"] = Script(f"echo {shlex.quote(ready)}; exec yes {shlex.quote(line)}", b"", b"")
+    transport = LocalTransport()
+    before = psutil.Process().memory_info().rss
+    began = time.monotonic()
+    result = run_mesh(transport.open(scripts), plan)
+    assert time.monotonic() - began < 10
+    assert psutil.Process().memory_info().rss - before < 30_000_000
+    transport.close()
+    assert [(t.host, t.kind) for t in result.troubles] == [("n1", kind)]
+    others = [link for link in result.links if "n1" not in (link.source, link.target)]
+    assert {link.outcome for link in others} == {"ok"}
+    assert culprits(result.links) == ()

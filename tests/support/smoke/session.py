@@ -101,6 +101,7 @@ class Cluster:
         self.heard: deque[Line | Ended] = deque()
         self.told: list[tuple[str, dict[str, Any]]] = []
         self.closed = False
+        self.ended: set[str] = set()
         self.polled = self.began = time.monotonic()
         self.on_receive: Callable[[Cluster], None] = lambda _: None
 
@@ -124,6 +125,9 @@ class Cluster:
             if time.monotonic() >= until:
                 return None
             time.sleep(0.001)
+
+    def end(self, host: str) -> None:
+        self.ended.add(host)
 
     def close(self) -> None:
         self.closed = True

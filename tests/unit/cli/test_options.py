@@ -126,3 +126,12 @@ def test_each_format_is_written_to_its_file_and_to_stdout_where_allowed(
 def test_a_path_that_is_empty_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", "--local", "--json", ""]) == 2
     assert "cannot be written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", ["inf", "-inf", "nan", "1e308", "86401", "0", "-1"])
+@pytest.mark.parametrize("option", ["--timeout", "--connect-timeout", "--deadline", "--smoke-timeout"])
+def test_a_limit_in_seconds_is_a_number_of_seconds(
+    option: str, seconds: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["smoke", "--local", f"{option}={seconds}"]) == 2
+    assert option in capsys.readouterr().err

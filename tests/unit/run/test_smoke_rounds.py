@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -63,7 +65,7 @@ class Transport:
     warnings: Sequence[str] = ()
     opened: list[tuple[str, ...]] = field(default_factory=list)
 
-    def open(self, scripts: dict[str, Any]) -> object:
+    def open(self, scripts: dict[str, Any], until: float) -> object:  # noqa: ARG002
         self.opened.append(tuple(scripts))
         return object()
 
@@ -73,7 +75,7 @@ class Stage:
     """An examination that has reached its smoke run, and what its runs will see."""
 
     outcomes: list[Outcome | BaseException]
-    deadline: float | None = None
+    left: float = math.inf
     names: Sequence[str] = tuple(NAMES)
     wishes: JobWishes = field(default_factory=lambda: JobWishes(ranks_per_host=Sourced(2, "test")))
     ran: list[tuple[SmokePlan, dict[str, Any]]] = field(default_factory=list)
@@ -88,7 +90,7 @@ class Stage:
             wishes=self.wishes,
             expect={},
             facts=(),
-            deadline=self.deadline,
+            until=time.monotonic() + self.left,
             smoke=True,
         )
         transport: Any = self.transport
@@ -198,10 +200,11 @@ def test_a_run_is_not_repeated_when_no_host_is_left(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_run_is_not_repeated_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage([hangs("node3"), well], deadline=60.0)
+    stage = Stage([hangs("node3"), well], left=60.0)
 
     def over(plan: SmokePlan) -> SmokeResult:
-        stage.collection.began -= 60.0
+        order = stage.collection.order
+        stage.collection.order = replace(order, until=order.until - 60.0)
         return hangs("node3")(plan)
 
     stage.outcomes[0] = over
@@ -210,7 +213,7 @@ def test_a_run_is_not_repeated_after_the_deadline(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_run_is_not_started_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage([well], deadline=0.0)
+    stage = Stage([well], left=0.0)
     assert stage.rehearse(monkeypatch) == []
     assert stage.collection.no_smoke == "the deadline came before it"
 

@@ -13,10 +13,13 @@ import pytest
 from doctor.mesh import MeshResult
 from doctor.model import Unreached, UnreachedKind
 from doctor.rules.smoke import is_fault
+from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.judge import Charge, judge
 from doctor.smoke.limits import SmokePatience
+from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.smoke.run import SmokeRun
+from doctor.smoke.watch import Watch
 from doctor.transport import Ended
 from tests.support.smoke.session import (
     BANDWIDTH,
@@ -374,6 +377,35 @@ def test_agents_that_ended_because_they_were_left_alone() -> None:
     assert judge(result) == ()
 
 
+@pytest.mark.parametrize("lost", [Ended("node2", None, b"", LOST), None])
+def test_ranks_that_ended_because_their_agents_were_left_alone(lost: Ended | None) -> None:
+    """Their exits are heard before the end of their agents."""
+    cluster = Cluster(small(3))
+
+    def sleep(cluster: Cluster) -> None:
+        if cluster.joined and not cluster.gone:
+            time.sleep(0.3)
+            for rank in (0, 1, 2, 3):
+                cluster.gone.add(rank)
+                how = BROKEN if rank else {"signal": 9}
+                cluster.agents[cluster.plan.seat(rank).host].say("exit", rank=rank, **how)
+            if lost is not None:
+                cluster.heard.append(lost)
+
+    cluster.on_receive = sleep
+    result = conducted(cluster, patience=replace(QUICK, lease=0.3))
+    assert result.end.kind == "interrupted"
+    assert judge(result) == ()
+
+
+@pytest.mark.parametrize("kind", [UnreachedKind.CONTROLLER, UnreachedKind.DEADLINE])
+def test_an_agent_that_this_machine_could_not_start_blames_no_host(kind: UnreachedKind) -> None:
+    ended = Ended("node2", None, b"", replace(LOST, kind=kind))
+    result = conducted(Cluster(small(), ends={"node2": (-1, ended)}))
+    assert result.end.kind == "interrupted"
+    assert not named(result)
+
+
 def test_a_pause_of_the_controller_blames_no_host() -> None:
     cluster = Cluster(small())
     slept: list[bool] = []
@@ -565,10 +597,62 @@ def test_events_after_the_end_cause_no_negative_times() -> None:
     assert all(seconds >= 0 for seen in run.result().ranks for seconds in seen.seconds.values())
 
 
+def test_a_run_that_is_cut_short_may_end_by_itself_if_it_moves() -> None:
+    run = prepared(Cluster(small()), timeout=99.0, until=time.monotonic() + 60)
+    for host in run.watch.hosts.values():
+        host.imported_at = run.began
+    assert run._out_of_time() is None
+    assert run.until == pytest.approx(run.began + 59.5, abs=0.1)
+    for host in run.watch.hosts.values():
+        host.quiet = 9.0
+    again = run._out_of_time()
+    assert again is not None
+    assert again.kind == "interrupted"
+
+
+def test_a_run_that_is_cut_short_while_it_stands_still_takes_evidence() -> None:
+    run = prepared(Cluster(small()), timeout=99.0, until=time.monotonic() + 60)
+    for host in run.watch.hosts.values():
+        host.imported_at, host.quiet = run.began, 9.0
+    alarm = run._out_of_time()
+    assert alarm is not None
+    assert alarm.kind == "deadline"
+
+
 def test_the_limits_of_a_whole_run() -> None:
     cluster = Cluster(small())
     run = prepared(cluster, timeout=None, patience=None)
     assert run.until - run.began == pytest.approx(120.0)
     assert prepared(cluster, timeout=3600.0).until - time.monotonic() <= 3600.0
-    assert prepared(cluster, until=run.began + 1).until == pytest.approx(run.began + 1)
+    assert prepared(cluster, until=run.began + 1).until == pytest.approx(run.began + 0.75, abs=0.1)
+    assert prepared(cluster, timeout=99.0, until=run.began + 60).until == pytest.approx(run.began + 54)
     assert isinstance(run.patience, SmokePatience)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"x",
+        b'{"say":"memory","peak":1}',
+        b'{"say":"ready","cores":8}',
+        b'{"say":"pages","ranks":[]}',
+        b'{"say":"event","rank":2,"event":{"ev":"phase","phase":"start"}}',
+        b'{"say":"event","rank":0,"event":{"ev":"done"}}',
+    ],
+)
+def test_a_host_that_floods_is_ended_and_named(line: bytes) -> None:
+    cluster = Cluster(small(), says={"node2": [line] * 5000})
+    result = conducted(cluster)
+    assert result.end.kind == "trouble"
+    assert [host.host for host in result.hosts if host.trouble] == ["node2"]
+    assert "lines that are no answer" in result.hosts[1].trouble
+    assert named(result) == {"node2"}
+    assert "node2" in cluster.ended
+
+
+def test_the_longest_run_is_no_flood() -> None:
+    """A rank says three things of each step: batch, loss and audit."""
+    plan = replace(small(2, 8), steps=MOST_STEPS)
+    agents = SmokeAgents(Cluster(small()), Watch(plan, QUICK, 0.0), 0.0)
+    assert agents._most(agents.agents["node2"], 0.0) > 2 * 8 * MOST_STEPS * 3

@@ -57,6 +57,7 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
         OSError(5, "I/O"),
     ),
     "BaseException": (ValueError("x"),),
+    "Exception": (ValueError("x"), OSError(24, "Too many open files"), MemoryError()),
     "CannotReach": (errors.not_ssh(DESTINATIONS[1], "x"),),
     "DownNode": (DownNode("node1", "DOWN", "Not responding"),),
     "SrunMessages": (SrunMessages({}, {}),),

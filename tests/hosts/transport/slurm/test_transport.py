@@ -128,3 +128,22 @@ def test_an_ssh_option_selects_ssh_inside_an_allocation(allocation: dict[str, st
     ran = doctor("check", "--user", "me", "--connect-timeout", "0.5", "--json", "-", env=allocation)
     assert json.loads(ran.stdout)["run"]["transport"] == "ssh"
     assert not (tmp_path / "called").exists()
+
+
+FLOODING = """#!/bin/sh
+for last do :; done
+case $* in *sys.executable*) printf /opt/flooding/python3; exit;; esac
+[ "$last $SLURMD_NODENAME" = "doctor.mesh.agent node3" ] || exec python3 "$@"
+echo '{"say":"ready","agent":"python 3.9"}'
+exec yes ''
+"""
+
+
+@pytest.mark.long
+def test_a_node_that_floods_costs_the_others_nothing(slurm: Slurm) -> None:
+    for host in slurm.lab:
+        host.write("/opt/flooding/python3", FLOODING, 0o755)
+    job = submit(slurm, check("--python", "/opt/flooding/python3"))
+    found = report(job)
+    assert [each["name"] for each in found["hosts"] if each["status"] == "healthy"] == OTHERS, job.output
+    assert "node3: it printed more than 200 lines" in " ".join(job.output.split())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 import socket
 import threading
 import time
@@ -13,7 +14,10 @@ from pathlib import Path
 import pytest
 
 from doctor.model import Answer, Host, Unreached, UnreachedKind
+from doctor.transport.ssh import commands
+from doctor.transport.ssh.config import SshConfig
 from doctor.transport.ssh.settings import SshSettings
+from doctor.transport.ssh.transport import SshTransport
 from tests.support.transport_servers import (
     SSHD,
     Relay,
@@ -194,8 +198,6 @@ def test_a_new_key_is_hashed_where_that_is_asked_for(tmp_path: Path, server: Ssh
 
 
 def test_a_known_hosts_that_cannot_be_written_is_only_a_warning(tmp_path: Path, server: Sshd) -> None:
-    from doctor.transport.ssh.transport import SshTransport
-
     more = "Host *\nUserKnownHostsFile /proc/known_hosts"
     transport = SshTransport(
         [server.host()], SshSettings(config_file=config(tmp_path, server, more), accept_new=True)
@@ -382,3 +384,78 @@ def test_equal_faults_of_many_hosts_read_alike(tmp_path: Path) -> None:
     said = {(u.kind, u.summary, u.remedy) for u in got.values() if isinstance(u, Unreached)}
     assert len(said) == 1
     assert len(got) == 3
+
+
+@pytest.mark.parametrize(
+    ("criteria", "matches"),
+    [
+        ('exec "true"', True),
+        ('exec "false"', False),
+        ('!exec "false"', True),
+        ('exec "test %n = box"', True),
+        ('originalhost box exec "true"', True),
+        ('originalhost other exec "touch {mark}"', False),
+        ('exec "true" originalhost other', False),
+        ('exec "true" exec "false"', False),
+    ],
+)
+def test_commands_of_ssh_config(tmp_path: Path, criteria: str, matches: bool) -> None:
+    mark = tmp_path / "mark"
+    file = tmp_path / "config"
+    file.write_text(f"Match {criteria.format(mark=mark)}\n  User somebody\nHost *\n  User other\n")
+    settings = SshConfig(SshSettings(config_file=str(file))).of(Host("box", "box"))
+    assert settings.user == ("somebody" if matches else "other")
+    assert not mark.exists()
+
+
+def test_a_command_of_ssh_config_that_hangs_costs_its_host_alone(
+    tmp_path: Path, server: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands.Commands.__init__, "__defaults__", (0.5,))
+    path = config(tmp_path, server, 'Match originalhost bad exec "sleep 60"\n  Port 1')
+    got = outcomes([server.host("bad"), server.host("good")], SshSettings(config_file=path))
+    assert isinstance(got["good"], Answer)
+    assert isinstance(bad := got["bad"], Unreached)
+    assert bad.summary == "ssh_config: Match exec did not end within 0.5 s: sleep 60."
+
+
+def test_name_servers_that_are_silent_do_not_outlast_the_run(
+    tmp_path: Path, server: Sshd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+    real = socket.getaddrinfo
+
+    def slow(name: str, *rest: object, **more: object) -> object:
+        if name == "127.0.0.1":
+            return real(name, *rest, **more)  # type: ignore[arg-type]
+        over.wait(20)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    hosts = [server.host("good"), *(Host(f"b{n}", f"b{n}.invalid") for n in range(20))]
+    transport = SshTransport(hosts, SshSettings(config_file=config(tmp_path, server), fanout=4))
+    began = time.monotonic()
+    got = {each.host: each for each in transport.run({h.name: sh("echo hi") for h in hosts}, 60, began + 2)}
+    assert time.monotonic() - began < 5
+    over.set()
+    transport.close()
+    assert isinstance(got.pop("good"), Answer)
+    assert {each.kind for each in got.values() if isinstance(each, Unreached)} == {
+        UnreachedKind.TIMEOUT,
+        UnreachedKind.DEADLINE,
+    }
+
+
+def test_a_shortage_of_descriptors_is_no_fault_of_a_host(tmp_path: Path, server: Sshd) -> None:
+    hosts = [server.host(f"b{n}") for n in range(30)]
+    transport = SshTransport(hosts, SshSettings(config_file=config(tmp_path, server)))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 15, before[1]))
+    try:
+        got = list(transport.run({h.name: sh("echo hi") for h in hosts}, 30))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        transport.close()
+    failed = [each for each in got if isinstance(each, Unreached)]
+    assert 0 < len(failed) < 30
+    assert {each.summary for each in failed} == {"This machine ran out of file descriptors."}

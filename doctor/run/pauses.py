@@ -1,0 +1,35 @@
+"""Notices that this program was stopped (SIGSTOP, a suspended machine): what fails then blames no host."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+
+BEAT = 0.5
+PAUSE = 4.0
+"""Seconds. A busy machine lets a thread wait for less."""
+
+
+class Pauses:
+    """A thread that should wake up each beat, and when it last did."""
+
+    def __init__(self) -> None:
+        self._longest = 0.0
+        self._woke = time.monotonic()
+        self._over = threading.Event()
+        with contextlib.suppress(RuntimeError):  # without threads there is another finding
+            threading.Thread(target=self._beat, name="pauses", daemon=True).start()
+
+    @property
+    def longest(self) -> float:
+        """Seconds; 0 where there was none."""
+        missed = time.monotonic() - self._woke
+        return max(self._longest, missed if missed >= PAUSE else 0.0)
+
+    def close(self) -> None:
+        self._over.set()
+
+    def _beat(self) -> None:
+        while not self._over.wait(BEAT):
+            self._longest, self._woke = self.longest, time.monotonic()

@@ -1,0 +1,88 @@
+"""Hosts that could not be asked: who is to blame for it, and who is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from doctor.judge.verdict import Report
+from doctor.model import Finding, HostStatus, Status, Unreached
+from doctor.transport import errors
+from doctor.transport.errors import CannotReach
+from tests.support.recordings import heard, recording, report
+
+NAMES = ["node1", "node2", "node3", "node4"]
+NO_TURN, CUT = errors.no_turn(), errors.cut_off("No answer from port 22.")
+SHORT = errors.explained(OSError(24, "Too many open files"))
+PAUSED = errors.paused(25.3, "No answer from port 22.")
+REFUSED = errors.not_connected(
+    errors.Destination("node", "node", 22, "root"), ConnectionRefusedError(111, "Connection refused"), 10
+)
+
+
+def judged(**why: CannotReach) -> Report:
+    unreached: Mapping[str, Unreached] = {host: reason.of(host) for host, reason in why.items()}
+    answered = {name: heard(n, NAMES) for n, name in enumerate(NAMES, 1) if name not in why}
+    return report(recording(NAMES, heard=answered, unreached=unreached))
+
+
+def of_reach(found: Report) -> list[Finding]:
+    return [finding for finding in found.findings if finding.check == "host-unreachable"]
+
+
+def blamed(found: Report) -> set[str]:
+    return {host for finding in found.findings if finding.status is Status.FAIL for host in finding.hosts}
+
+
+@pytest.mark.parametrize("why", [NO_TURN, CUT, SHORT, PAUSED])
+def test_what_is_not_the_fault_of_a_host_is_held_against_none(why: CannotReach) -> None:
+    found = judged(node2=why, node4=why)
+    assert found.exit_code == 3
+    assert blamed(found) == set()
+    status = {host.name: (host.status, host.reason) for host in found.hosts}
+    assert status["node4"] == (HostStatus.UNEXAMINED, why.summary)
+    assert status["node1"][0] is HostStatus.HEALTHY
+    assert [f.hosts for f in of_reach(found) if f.status is Status.UNKNOWN] == [("node2", "node4")]
+
+
+@pytest.mark.parametrize("why", [SHORT, PAUSED])
+def test_this_machine_is_a_finding_of_its_own(why: CannotReach) -> None:
+    (own,) = [each for each in of_reach(judged(node2=why, node4=why)) if each.status is Status.WARN]
+    assert (own.hosts, own.where, own.summary) == ((), (), why.summary)
+    assert "this machine" in own.summary.lower()
+
+
+def test_a_host_that_is_down_is_named_beside_them() -> None:
+    found = judged(node2=NO_TURN, node3=REFUSED, node4=SHORT)
+    assert found.exit_code == 1
+    assert blamed(found) == {"node3"}
+    (unknown,) = [each for each in of_reach(found) if each.status is Status.UNKNOWN]
+    assert set(unknown.hosts) == {"node2", "node4"}
+    assert "node2: Its turn had not come" in unknown.summary
+    assert "node4: This machine ran out of file descriptors." in unknown.summary
+
+
+def test_a_run_that_was_over_for_all_names_no_common_cause() -> None:
+    found = judged(**dict.fromkeys(NAMES, NO_TURN))
+    assert (found.exit_code, blamed(found)) == (3, set())
+    assert [each.status for each in of_reach(found)] == [Status.UNKNOWN]
+
+
+@pytest.mark.parametrize(
+    ("error", "what"),
+    [
+        (MemoryError(), "memory"),
+        (OSError(12, "Cannot allocate memory"), "memory"),
+        (RuntimeError("can't start new thread"), "threads"),
+        (OSError(23, "Too many open files in system"), "file descriptors"),
+        (BlockingIOError(11, "Resource temporarily unavailable"), "processes"),
+    ],
+)
+def test_what_this_machine_can_be_short_of(error: Exception, what: str) -> None:
+    assert errors.explained(error).summary == f"This machine ran out of {what}."
+
+
+def test_a_mistake_of_ours_is_no_shortage() -> None:
+    assert "itself failed" in errors.explained(ValueError("bug")).summary
+    assert errors.explained(REFUSED) is REFUSED

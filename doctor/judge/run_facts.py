@@ -10,7 +10,7 @@ from doctor.api import PLAN
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
 from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, CutOff, Offset
 from doctor.facts.smoke import SMOKE
-from doctor.facts.system import CLOCK, CLOCK_END
+from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TableSeen
 from doctor.job.launch import Launch, ProcessEnv, launch_of_processes
 from doctor.job.plan import JobPlan
@@ -32,7 +32,7 @@ def run_facts(reading: Reading) -> Mapping[str, Any]:
             for host in recording.hosts
             if host.name not in recording.unfinished
         },
-        CUT_OFF.name: {host: _cut_off(heard) for host, heard in recording.heard.items()},
+        CUT_OFF.name: {host: _cut_off(heard, facts) for host, heard in recording.heard.items()},
         MESH.name: recording.mesh or Missing("mesh", _why_no_mesh(recording, plan)),
         CLOCKS.name: _clocks(recording, facts),
         RANK_TABLE.name: _table(recording, plan, facts),
@@ -95,21 +95,38 @@ def _clocks(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
             offsets[host] = None
             continue
         end = first if isinstance(last, Missing) else last
-        offsets[host] = Offset(end - heard.ended, first - heard.started)
+        offsets[host] = _offset(first, end, heard.started, heard.ended)
     return offsets
 
 
-def _cut_off(heard: HostAnswer) -> CutOff | None:
+def _offset(first: float, last: float, started: float, ended: float) -> Offset:
+    """More time between the two readings than in all, or less than none: the clock was set between them, and
+    only the later one holds.
+    """
+    passed, most = last - first, max(ended - started, 0.0)
+    if 0 <= passed <= most:
+        return Offset(last - ended, first - started)
+    return Offset(last - ended, last - ended + most, passed - most if passed > most else passed)
+
+
+def _cut_off(heard: HostAnswer, facts: Facts) -> CutOff | None:
+    """What an answer lacks that must be in it: its end, what arrived damaged, who the host is and what is in
+    it. Where files could not be read it lacks the latter, and would pass for a host without devices.
+    """
     damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
-    if heard.complete and not damaged:
+    vital = [value for fact in (IDENTITY, DEVICES) if isinstance(value := facts.get(heard.host, fact), Missing)]
+    if heard.complete and not damaged and not vital:
         return None
-    reasons = [missing.reason for missing in heard.missing.values() if missing.fact not in heard.captures]
-    lost = [fact for fact in heard.missing if fact not in heard.captures] + damaged
-    if reasons and (not heard.complete or not damaged):
-        reason = reasons[0]
+    asked = [missing for missing in heard.missing.values() if not missing.absent]
+    gone = [missing for missing in asked if missing.fact not in heard.captures]
+    lost = {missing.fact for missing in (*gone, *vital)} | {*damaged}
+    if gone and not heard.complete:
+        reason = gone[0].reason
+    elif damaged:
+        reason = "part of it arrived damaged"
     else:
-        reason = "part of it arrived damaged" if damaged else "the end is missing"
-    return CutOff(tuple(sorted(set(lost))), reason)
+        reason = vital[0].reason if vital else "the end is missing"
+    return CutOff(tuple(sorted(lost)), reason)
 
 
 def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:

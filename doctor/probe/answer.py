@@ -157,12 +157,25 @@ def _why_no_files(wanted: Read, frames: Mapping[str, tuple[int, bytes, bool]]) -
     for name in (FILES, THERE) if wanted.there else (FILES,):
         if name not in frames:
             return "the answer was cut off before it"
-        rc, _, whole = frames[name]
+        rc, payload, whole = frames[name]
         if not whole:
             return DAMAGED
-        if rc in _TIMED_OUT:
-            return f"reading files did not end within {FILES_SECONDS} s"
+        if name == FILES and (reason := _why_grep_failed(rc, payload)):
+            return reason
     return ""
+
+
+def _why_grep_failed(rc: int, payload: bytes) -> str:
+    """It ends with 1 or 2 on a healthy host: not every file exists there. But some always do."""
+    if rc in _TIMED_OUT:
+        return f"reading files did not end within {FILES_SECONDS} s, or was killed"
+    if rc in (126, 127):
+        return "grep, which reads the files, is not installed there or cannot be run"
+    if rc > 128:
+        return f"grep, which reads the files, was ended by signal {rc - 128}"
+    if rc > 2:
+        return f"grep, which reads the files, ended with {rc}"
+    return "" if payload else "not a single file could be read"
 
 
 def _why_absent(fact: Fact[Any], answer: Answer, done: bool) -> str:

@@ -32,7 +32,7 @@ from doctor.facts.ascend.npu_smi_card import NPU_ECC
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.ascend.used import VISIBLE, chosen, used
 from doctor.facts.system import DEVICES, VIEW, Devices
-from doctor.rules.devices import alike, problem_of
+from doctor.rules.devices import alike, problem_of, unless_on_cpus
 
 NEARLY_ALL = 0.9
 SHOWN = 8
@@ -87,7 +87,7 @@ def device_missing(
     for host, own in devices.items():
         wanted = _wanted(host, devices, expects.get(host, Expect()), plan, views.get(host))
         if wanted.count > len(own.npus):
-            yield _missing(host, own, wanted)
+            yield _missing(host, own, wanted, plan)
 
 
 def _wanted(
@@ -104,7 +104,7 @@ def _wanted(
             "the driver made no device for NPUs on the PCI bus" if there else "the NPU driver is not loaded"
         )
         return Wanted(on_bus, "as many as on the PCI bus", lost)
-    if ranks and ranks.source not in ("devices found", "default"):
+    if ranks and ranks.source not in ("devices found", "on the PCI bus", "default"):
         return Wanted(ranks.value, f"one for each rank ({ranks.source})")
     peers = [len(d.npus) for name, d in devices.items() if name != host and _comparable(d, own)]
     more = [count for count in peers if count > there]
@@ -120,13 +120,13 @@ def _comparable(other: Devices, own: Devices) -> bool:
     return other.product == own.product or not own.npus
 
 
-def _missing(host: str, own: Devices, wanted: Wanted) -> Problem:
+def _missing(host: str, own: Devices, wanted: Wanted, plan: JobPlan) -> Problem:
     lost = sorted(set(range(min(wanted.count, MOST))) - set(own.npus))
     known = len(lost) == wanted.count - len(own.npus)
     shown = named(list(own.npus)) if own.npus else "none"
     return Problem(
         wanted.summary if own.npus or own.of(ASCEND).on_bus else "there is no NPU",
-        expected=f"{wanted.count}, {wanted.why}",
+        expected=f"{wanted.count}, {wanted.why}{unless_on_cpus(plan)}",
         actual=f"{len(own.npus)}: {shown}" if own.npus else "none",
         subject=named(lost) if known else None,
         hosts=(host,),

@@ -110,11 +110,12 @@ def _offset(first: float, last: float, started: float, ended: float) -> Offset:
 
 
 def _cut_off(heard: HostAnswer, facts: Facts) -> CutOff | None:
-    """What an answer lacks that must be in it: its end, what arrived damaged, who the host is and what is in
-    it. Where files could not be read it lacks the latter, and would pass for a host without devices.
+    """What an answer lacks that must be in it: its end, what arrived damaged, who the host is and which devices
+    it has. A host whose files could not be read would otherwise pass for one without devices.
     """
     damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
-    vital = [value for fact in (IDENTITY, DEVICES) if isinstance(value := facts.get(heard.host, fact), Missing)]
+    known = [facts.get(heard.host, fact) for fact in (IDENTITY, DEVICES)]
+    vital = [value for value in known if isinstance(value, Missing)]
     if heard.complete and not damaged and not vital:
         return None
     asked = [missing for missing in heard.missing.values() if not missing.absent]

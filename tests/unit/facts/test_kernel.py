@@ -151,7 +151,7 @@ def test_clock_not_understood(text: str) -> None:
     ("nodes", "pci", "npus", "gpus", "product"),
     [
         ([], "", 0, 0, "cpu"),
-        ([], "0000\t10de2330\t0", 0, 0, "cpu"),  # a GPU without its driver is not a usable device
+        ([], "0000\t10de2330\t0", 0, 0, "nvidia"),  # without its driver
         (["nvidia0", "nvidia1", "nvidia-caps"], "", 0, 2, "nvidia"),
         (["davinci0", "davinci_manager"], "0100\t19e5d802\t1f", 1, 0, "atlas-a2"),
         (["davinci0"], "", 1, 0, "ascend"),

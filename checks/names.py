@@ -212,8 +212,8 @@ def clock_skew(offsets: Mapping[str, Offset | None], expect: Expect) -> Iterator
     How it is known: each host's clock is known up to the time that request and answer took. The time on which
     most hosts agree is right, and this machine's clock counts as one of them; a host is only blamed for a
     difference beyond its own uncertainty. Each clock is read twice: if more time passed between the two
-    readings than the answer took, or less than none, it was set meanwhile, and the later reading is compared. If
-    this holds for all hosts, it is this machine's clock that was set.
+    readings than the answer took, or less than none, it was set meanwhile, and the later reading is compared.
+    If this holds for all hosts, it is this machine's clock that was set.
 
     What to do: run a time service (chrony, systemd-timesyncd) on every host.
     """

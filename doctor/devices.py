@@ -29,7 +29,7 @@ class Vendor:
     tool_seconds: int
     """What its main tool may take of the probe's time."""
     on_bus: str
-    """Vendor and device on the PCI bus, and behind them the class, where it is known: base class and subclass."""
+    """Vendor and device on the PCI bus, followed by base class and subclass if they are known."""
     driver: str
     """This file is there when the driver is loaded."""
     visible: tuple[str, ...]

@@ -110,8 +110,8 @@ def _offset(first: float, last: float, started: float, ended: float) -> Offset:
 
 
 def _cut_off(heard: HostAnswer, facts: Facts) -> CutOff | None:
-    """What an answer lacks that must be in it: its end, what arrived damaged, who the host is and which devices
-    it has. A host whose files could not be read would otherwise pass for one without devices.
+    """What an answer lacks that must be in it: its end, what arrived damaged, who the host is, and which
+    devices it has. A host whose files could not be read would otherwise pass for one without devices.
     """
     damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
     known = [facts.get(heard.host, fact) for fact in (IDENTITY, DEVICES)]

@@ -70,9 +70,9 @@ def _vendor(wished: Sourced[Backend], sights: Mapping[str, HostView]) -> tuple[V
         if any(sight.devices.get(vendor) for sight in sights.values()):
             return vendor, "devices found"
     plugged = {v: sum(sight.plugged_in.get(v, 0) for sight in sights.values()) for v in vendors}
-    if most := max(plugged, key=plugged.__getitem__, default=None):
-        if plugged[most]:
-            return most, ON_BUS
+    most = max(plugged, key=plugged.__getitem__, default=None)
+    if most and plugged[most]:
+        return most, ON_BUS
     return None, "no accelerator found" if sights else "default"
 
 

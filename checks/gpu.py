@@ -167,7 +167,7 @@ class Scene:
 
     def lost(self, host: str, expect: Expect) -> Iterator[Problem]:
         """The problems of a host that lacks GPUs."""
-        if self.words is not None and self.here[host].numbers:
+        if self.words is not None and self.here[host].numbers and not self._undriven(host):
             yield from self._unmet(host, self.words)
             return
         wanted = self._wanted(host, expect)
@@ -187,7 +187,15 @@ class Scene:
         seen = self.listed.get(host)
         return max(len(self.here[host].numbers) - (seen.denied if seen else 0), 0)
 
+    def _undriven(self, host: str) -> bool:
+        """Device files outlive a driver that is unloaded; a container may hide that there is one."""
+        own = self.here[host]
+        hidden = own.numbers and self.views.get(host) == CONTAINER
+        return bool(own.on_bus and not own.driver and not hidden)
+
     def _usable(self, host: str) -> int:
+        if self._undriven(host):
+            return 0
         return self._count(host) if self._open(host) or not self.here[host].numbers else 0
 
     def _unmet(self, host: str, words: Sequence[str]) -> Iterator[Problem]:
@@ -221,7 +229,7 @@ class Scene:
         name = self.vendor.prefix.rstrip("-")
         if not own.numbers and own.on_bus and self.views.get(host) == CONTAINER:
             return Wanted(1, "at least one", "no GPU was handed into the container")
-        if not own.numbers and own.on_bus and not own.driver:
+        if self._undriven(host):
             summary = f"the {self.vendor.name} driver is not loaded"
             return Wanted(1, "at least one", summary, remedy=f"load-{name}-driver")
         usable = self._open(host)

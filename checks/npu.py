@@ -27,8 +27,9 @@ from doctor.api import (
     check,
     maybe,
 )
+from doctor.facts.ascend.hccn_tool import HCCN
 from doctor.facts.ascend.hccn_tool import devices as named
-from doctor.facts.ascend.npu_smi_card import NPU_ECC
+from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SMI
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.ascend.used import VISIBLE, chosen, used
 from doctor.facts.system import DEVICES, VIEW, Devices
@@ -141,7 +142,17 @@ def _missing(host: str, own: Devices, wanted: Wanted, plan: JobPlan) -> Problem:
     )
 
 
-@check("device-unhealthy", NPUS, DEVICES, PLAN, HERE, maybe(NPU_ECC), maybe(VIEW), backends=(Backend.HCCL,))
+@check(
+    "device-unhealthy",
+    NPUS,
+    DEVICES,
+    PLAN,
+    HERE,
+    maybe(NPU_ECC),
+    maybe(VIEW),
+    backends=(Backend.HCCL,),
+    tools=(NPU_SMI, HCCN),
+)
 def device_unhealthy(
     npus: tuple[Npu, ...],
     devices: Devices,
@@ -153,7 +164,8 @@ def device_unhealthy(
     """npu-smi does not call an NPU healthy, or does not show it at all.
 
     Why it matters: a device in Alarm or Critical fails or hangs in the middle of a step, and the other ranks
-    report timeouts instead. Warning means that it still works; memory errors announce a failure.
+    report timeouts instead. Warning means that it still works; memory errors announce a failure. If npu-smi
+    or hccn_tool hangs, the driver does not answer.
 
     What to do: stop the jobs on it and reset it (`npu-smi set -t reset -i CARD -c CHIP`); if the fault comes
     back, collect logs with `msnpureport` and have the card replaced. The codes are those of Huawei's fault

@@ -124,6 +124,9 @@ class Group:
     thing: str
     where: tuple[str, ...]
     seconds: int
+    tool: str = ""
+    wake: str = ""
+    """The remedy if the tool hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +239,8 @@ class Check:
     backends: tuple[Backend, ...] = ()
     vendor: Vendor | None = None
     several_hosts: bool = False
+    tools: tuple[Group, ...] = ()
+    """A tool of these that hangs on a host is a fault of this check: the driver does not answer."""
     sphere: Sphere | None = None
     """None: what was seen is of whoever was asked, a container too."""
 
@@ -249,6 +254,7 @@ class Options(TypedDict, total=False):
     backends: tuple[Backend, ...]
     vendor: Vendor
     several_hosts: bool
+    tools: tuple[Group, ...]
     sphere: Sphere | None
 
 

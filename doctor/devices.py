@@ -102,7 +102,7 @@ NVIDIA = Vendor(
     backend=Backend.NCCL,
     files="/dev/nvidia",
     where=("/dev/nvidia[0-9]*",),
-    tool_seconds=30,
+    tool_seconds=40,
     # Displays (03) and accelerators (12): its sound, USB, NVSwitches and root ports have the same vendor.
     on_bus="10de....(|(03|12)..)",
     driver="/proc/driver/nvidia/version",

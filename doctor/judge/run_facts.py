@@ -8,17 +8,17 @@ from typing import Any
 
 from doctor.api import PLAN
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
-from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, CutOff, Offset
+from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, Offset
 from doctor.facts.smoke import SMOKE
-from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY
+from doctor.facts.system import CLOCK, CLOCK_END
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TableSeen
 from doctor.job.launch import Launch, ProcessEnv, launch_of_processes
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import read_table
+from doctor.judge.cut_off import cut_off
 from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
 from doctor.model import Missing
-from doctor.probe import DAMAGED, HostAnswer
 from doctor.recording import Recording
 
 
@@ -32,7 +32,7 @@ def run_facts(reading: Reading) -> Mapping[str, Any]:
             for host in recording.hosts
             if host.name not in recording.unfinished
         },
-        CUT_OFF.name: {host: _cut_off(heard, facts) for host, heard in recording.heard.items()},
+        CUT_OFF.name: {host: cut_off(heard, reading) for host, heard in recording.heard.items()},
         MESH.name: recording.mesh or Missing("mesh", _why_no_mesh(recording, plan)),
         CLOCKS.name: _clocks(recording, facts),
         RANK_TABLE.name: _table(recording, plan, facts),
@@ -107,27 +107,6 @@ def _offset(first: float, last: float, started: float, ended: float) -> Offset:
     if 0 <= passed <= most:
         return Offset(last - ended, first - started)
     return Offset(last - ended, last - ended + most, passed - most if passed > most else passed)
-
-
-def _cut_off(heard: HostAnswer, facts: Facts) -> CutOff | None:
-    """What an answer lacks that must be in it: its end, what arrived damaged, who the host is, and which
-    devices it has. A host whose files could not be read would otherwise pass for one without devices.
-    """
-    damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
-    known = [facts.get(heard.host, fact) for fact in (IDENTITY, DEVICES)]
-    vital = [value for value in known if isinstance(value, Missing)]
-    if heard.complete and not damaged and not vital:
-        return None
-    asked = [missing for missing in heard.missing.values() if not missing.absent]
-    gone = [missing for missing in asked if missing.fact not in heard.captures]
-    lost = {missing.fact for missing in (*gone, *vital)} | {*damaged}
-    if gone and not heard.complete:
-        reason = gone[0].reason
-    elif damaged:
-        reason = "part of it arrived damaged"
-    else:
-        reason = vital[0].reason if vital else "the end is missing"
-    return CutOff(tuple(sorted(lost)), reason)
 
 
 def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:

@@ -104,9 +104,10 @@ def _offset(first: float, last: float, started: float, ended: float) -> Offset:
     only the later one holds.
     """
     passed, most = last - first, max(ended - started, 0.0)
+    low = last - ended
     if 0 <= passed <= most:
-        return Offset(last - ended, first - started)
-    return Offset(last - ended, last - ended + most, passed - most if passed > most else passed)
+        return Offset(low, max(first - started, low))
+    return Offset(low, low + most, passed - most if passed > most else passed)
 
 
 def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:

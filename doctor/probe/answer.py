@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from doctor.api import Fact, Read
+from doctor.api import Fact, Read, path_and_text
 from doctor.model import Answer, AnswerEnd, Capture, Missing, Unreached, UnreachedKind
 from doctor.probe.frames import (
     DAMAGED,
@@ -133,8 +133,8 @@ def _frames(
 def _files(text: str) -> dict[str, list[str]]:
     contents: dict[str, list[str]] = {}
     for line in text.split("\n"):
-        path, colon, _ = line.partition(":")
-        if colon and path.startswith("/"):
+        path, _ = path_and_text(line)
+        if path.startswith("/") and len(path) < len(line):
             contents.setdefault(path, []).append(line)
     return contents
 

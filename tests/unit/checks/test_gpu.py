@@ -353,8 +353,8 @@ ILL: dict[str, tuple[Gpus, dict[int, NvidiaHealth] | None, str, str | None, str]
         None,
         "fail",
     ),
-    "hung": (
-        Gpus((), silent="nvidia-smi did not answer within 10 s"),
+    "endless": (
+        Gpus((), silent="nvidia-smi printed without end"),
         None,
         "nvidia-smi does not answer",
         None,
@@ -581,6 +581,29 @@ def test_gpus_that_are_expected_are_missing_everywhere(own: Mapping[str, Devices
 def test_jobs_without_gpus(own: Mapping[str, Devices], expected: int, source: str) -> None:
     with pytest.raises(Skip, match="only for nccl jobs"):
         lacking(own, expected=expected, job=of_no_accelerator(source), seen={})
+
+
+def on_the_bus() -> JobPlan:
+    return replace(plan(), backend=Sourced(Backend.NCCL, "on the PCI bus"))
+
+
+@pytest.mark.parametrize("view", [View.HOST, View.CONTAINER])
+def test_gpus_on_the_bus_are_gpus_of_the_job(view: View) -> None:
+    problems = lacking(EVERY_UNDRIVEN, job=on_the_bus(), seen={}, views=dict.fromkeys(FOUR, view))
+    assert [(*problem.hosts, severity(MISSING, problem)) for problem in problems] == [
+        (host, Severity.FAIL) for host in FOUR
+    ]
+    assert {problem.expected for problem in problems} == {
+        "at least one; if the job trains on CPUs: --backend gloo"
+    }
+
+
+def test_device_files_outlive_the_driver() -> None:
+    own = FOUR | {"node2": devices(driver="")}
+    for job in (plan(), plan(CUDA_VISIBLE_DEVICES="0,1")):
+        (problem,) = lacking(own, seen={}, job=job)
+        assert (problem.hosts, problem.summary) == (("node2",), "the NVIDIA driver is not loaded")
+    assert lacking(own, seen={}, views=dict.fromkeys(own, View.CONTAINER)) == [], "it may be hidden there"
 
 
 @pytest.mark.parametrize("check", [UNHEALTHY, BUSY, ECC, XID], ids=lambda check: check.id)

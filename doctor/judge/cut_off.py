@@ -18,7 +18,7 @@ from doctor.facts.system import DEVICES, IDENTITY
 from doctor.judge.reading import Reading
 from doctor.model import Missing
 from doctor.probe import DAMAGED, NOT_INSTALLED, HostAnswer
-from doctor.rules.smoke import is_fault
+from doctor.rules.smoke import passed
 
 
 def cut_off(heard: HostAnswer, reading: Reading) -> CutOff | None:
@@ -64,9 +64,6 @@ _LISTINGS: Mapping[Vendor, Fact[Any]] = {ASCEND: NPUS, NVIDIA: GPUS, AMD: AMD_GP
 
 def _trained(run: JudgedRun, host: str) -> bool:
     """Whether it passed a smoke run on its devices."""
-    seats = [seat for seat in run.result.plan.seats if seat.host == host]
-    return (
-        run.result.end.kind == "done"
-        and not any(map(is_fault, run.charges))
-        and any(seat.device is not None for seat in seats)
+    return passed(run) and any(
+        seat.host == host and seat.device is not None for seat in run.result.plan.seats
     )

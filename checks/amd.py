@@ -29,6 +29,7 @@ from doctor.facts.amd.gpus import (
     AmdProcess,
 )
 from doctor.facts.amd.log import AmdTrouble, troubles
+from doctor.facts.amd.smi import GROUP
 from doctor.facts.gpus import Gpu, Gpus, gpus_named
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.rules.devices import alike
@@ -38,7 +39,14 @@ SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
 """Processes that are on a GPU although no job runs there."""
 
 
-@check("amd-unhealthy", AMD_GPUS, causes=("amd-ras", "amd-reset"), remedy="wake-amd-smi", vendor=AMD)
+@check(
+    "amd-unhealthy",
+    AMD_GPUS,
+    causes=("amd-ras", "amd-reset"),
+    remedy="wake-amd-smi",
+    vendor=AMD,
+    tools=(GROUP,),
+)
 def amd_unhealthy(gpus: Gpus) -> Iterator[Problem]:
     """The tools that should tell of the AMD GPUs do not answer, or list none of them.
 

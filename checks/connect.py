@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, collapse_addresses
 
 from doctor.api import (
     GUESSES,
@@ -30,7 +30,7 @@ from doctor.facts.firewall import RULES
 from doctor.facts.limits import PORTS, Ports
 from doctor.facts.network import ADDRESSES
 from doctor.facts.run import MESH
-from doctor.firewall import Decision, Manager, Ruleset
+from doctor.firewall import Decision, Manager, Ruleset, canonical
 from doctor.mesh import Blame, Link, MeshResult, culprits
 
 MATTERS = 0.01
@@ -48,6 +48,7 @@ _SEEN = {
     "wrong-answer": "are answered by something else than this host",
     "error": "fail",
 }
+_GUESSED = "the data address that was tried is a guess; data: in the inventory or GLOO_SOCKET_IFNAME names it"
 _LISTENING = {
     "not-here": "its data address is not on any of its interfaces",
     "denied": "it may not bind the port",
@@ -73,15 +74,21 @@ def port_unreachable(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
 
     How it is known: a small agent listened on each host's data address for a second, and every other host
     connected to it, in both directions. The culprits are the fewest hosts that explain all failures; if two
-    explanations are equally good, both hosts are named and the finding says undecided.
+    explanations are equally good, both hosts are named and the finding says undecided. If the
+    address that was tried is a guess, because nothing says which one ranks use, the failure is a warning, and
+    the hosts count as not examined.
 
     What to do: let the cluster's addresses through the firewall of the named host, for all TCP ports. Packets
     dropped without an answer nearly always mean a firewall; "refused" means a firewall that rejects; "no
     route" means either.
     """
-    for blame in culprits(mesh.links):
-        yield _problem(blame, mesh, plan)
     doubtful: dict[str, str] = {left.host: left.reason for left in mesh.left_out}
+    for blame in culprits(mesh.links):
+        guessed = all(_guessed(plan, link.target) for link in blame.links)
+        yield _problem(blame, mesh, plan, Severity.WARN if guessed else None)
+        ends = {host for link in blame.links for host in (link.source, link.target)}
+        if guessed:
+            doubtful |= dict.fromkeys(blame.hosts or sorted(ends), _GUESSED)
     doubtful |= {trouble.host: trouble.detail or trouble.kind for trouble in mesh.troubles}
     for listener in mesh.listeners:
         if listener.kind == "ephemeral" and listener.error in _LISTENING:
@@ -100,7 +107,7 @@ def port_unreachable(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
         raise Undecided(f"not proved in every direction ({reasons})", tuple(doubtful))
 
 
-def _problem(blame: Blame, mesh: MeshResult, plan: JobPlan) -> Problem:
+def _problem(blame: Blame, mesh: MeshResult, plan: JobPlan, severity: Severity | None) -> Problem:
     outcome = Counter(link.outcome for link in blame.links).most_common(1)[0][0]
     ports = _ports(blame, plan)
     seen = _SEEN.get(outcome, outcome)
@@ -112,7 +119,6 @@ def _problem(blame: Blame, mesh: MeshResult, plan: JobPlan) -> Problem:
         subject = " <-> ".join(sorted(sources))
     if len(blame.links) == 1:
         subject = f"{blame.links[0].source} -> {blame.links[0].target}:{blame.links[0].port}"
-    guessed = all(_guessed(plan, link.target) for link in blame.links)
     return Problem(
         _summary(blame, ports, seen),
         expected="connections both ways between all hosts, on the job's ports and ephemeral ones",
@@ -121,7 +127,7 @@ def _problem(blame: Blame, mesh: MeshResult, plan: JobPlan) -> Problem:
         subject=subject,
         where=tuple(Place(host=link.target, port=link.port, peer=link.source) for link in blame.links[:64]),
         confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
-        severity=Severity.WARN if guessed else None,
+        severity=severity,
         evidence=tuple(_evidence(link) for link in blame.links[:8]),
         values={"host": blame.hosts[:SHOWN]} if blame.hosts else {},
     )
@@ -208,14 +214,14 @@ def firewall_blocks(
 
     What to do: let the other hosts' addresses through, instead of switching the firewall off.
     """
-    own = plan.data_address(here.name)
-    peers = {
-        address: host.name
-        for host in plan.hosts
-        if host.name != here.name and (address := plan.data_address(host.name))
-    }
-    if own is None or not peers:
+    mine = _address(plan, here.name)
+    others = {host.name: _address(plan, host.name) for host in plan.hosts if host.name != here.name}
+    if mine is None or not any(others.values()):
         raise Undecided("the data addresses of this host and its peers are not known")
+    own = str(mine)
+    peers = {str(a): name for name, a in others.items() if a and a.version == mine.version}
+    if not peers:
+        raise Undecided(f"no other host has an IPv{mine.version} data address, as this one has")
     interface = next((name for name, held in addresses.items() if own in held), None)
     doubts: list[str] = []
     ways: dict[bool, dict[str, tuple[Decision, list[str]]]] = {}
@@ -240,6 +246,14 @@ def firewall_blocks(
             yield _blocked(stopped, inbound, plan, here, mesh)
     if doubts:
         raise Undecided(f"the rules cannot be decided: {doubts[0]}")
+
+
+def _address(plan: JobPlan, host: str) -> IPv4Address | IPv6Address | None:
+    """The data address; None where it is not known, or given as a name."""
+    try:
+        return canonical((plan.data_address(host) or "").partition("%")[0])
+    except ValueError:
+        return None
 
 
 def _only_answers(stopped: Mapping[str, tuple[Decision, list[str]]]) -> bool:
@@ -315,7 +329,7 @@ def _blocked(
             for what, (d, _) in stopped.items()
         ),
         remedy=_remedy(decision, inbound != _only_answers(stopped)),
-        values={**_peers([a for peer in allowed if (a := plan.data_address(peer))]), **_place(decision)},
+        values={**_peers([str(a) for peer in allowed if (a := _address(plan, peer))]), **_place(decision)},
     )
 
 

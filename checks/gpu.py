@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from doctor.api import (
     AMD,
-    ASCEND,
     EXPECTS,
     NVIDIA,
     PLAN,
@@ -30,6 +29,7 @@ from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.gpus import Gpus, gpus_named, is_named
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.system import DEVICES, VIEW, Devices, FoundDevices
+from doctor.rules.devices import unless_on_cpus
 from doctor.rules.gpus import cuda_words, hip_words
 
 NEARLY_ALL = 0.9
@@ -79,9 +79,9 @@ def gpu_missing(
 
     How it is known: the list of nvidia-smi is compared with /dev/nvidia*, with the expected number (--expect
     devices=8), the ranks of the host, and the other hosts of the job that have the same GPUs (a warning if a
-    single host has more). CUDA_VISIBLE_DEVICES is honoured: only the GPUs that it names must be present. If
-    no host shows an accelerator, GPUs must still be present if devices are expected, or NVIDIA's are on the
-    PCI bus (a warning), unless --backend gloo is given.
+    single host has more). CUDA_VISIBLE_DEVICES is honoured: only the GPUs that it names must be present. GPUs
+    on the PCI bus without a driver count as GPUs of the job, unless --backend gloo says that it trains on
+    CPUs. If no host shows any, they must still be present if devices are expected.
 
     What to do: if the driver is not loaded, the kernel log shows why (nouveau in its place, a module built
     for another kernel, Secure Boot). A GPU that fell off the bus comes back with a restart; if
@@ -91,9 +91,8 @@ def gpu_missing(
     if words == ():
         raise Skip("CUDA_VISIBLE_DEVICES leaves the job no GPU")
     asked = {host: expects.get(host, Expect()) for host in devices}
-    guessed = plan.backend.value is Backend.GLOO
-    if guessed:
-        asked = {h: expect for h, expect in asked.items() if _is_doubtful(devices[h], expect, views.get(h))}
+    if plan.backend.value is Backend.GLOO:
+        asked = {host: expect for host, expect in asked.items() if expect.devices}
         if not asked or plan.backend.source != NOBODY_SAID:
             raise Skip("only for nccl jobs")
     here = {host: found.of(NVIDIA) for host, found in devices.items()}
@@ -103,8 +102,7 @@ def gpu_missing(
         raise Skip("no host of the job shows a GPU, and none is expected (--expect devices=8 asks for them)")
     scene = Scene(NVIDIA, plan, here, listed, views, words, "CUDA_VISIBLE_DEVICES")
     for host, expect in asked.items():
-        for lost in scene.lost(host, expect):
-            yield replace(lost, severity=Severity.WARN) if guessed and not expect.devices else lost
+        yield from scene.lost(host, expect)
 
 
 @check(
@@ -155,12 +153,6 @@ def amd_missing(
         yield from scene.lost(host, expects.get(host, Expect()))
 
 
-def _is_doubtful(own: Devices, expect: Expect, view: str | None) -> bool:
-    """Whether a host without accelerators should have GPUs, although no other host has any."""
-    plugged = own.of(NVIDIA).on_bus > 0 and view == "host"
-    return plugged or (expect.devices > 0 and not own.of(ASCEND).on_bus)
-
-
 @dataclass(frozen=True, slots=True)
 class Scene:
     """The GPUs of one vendor on all hosts, and which of them the job wants by `words` of `variable`."""
@@ -175,7 +167,7 @@ class Scene:
 
     def lost(self, host: str, expect: Expect) -> Iterator[Problem]:
         """The problems of a host that lacks GPUs."""
-        if self.words is not None and self.here[host].numbers:
+        if self.words is not None and self.here[host].numbers and not self._undriven(host):
             yield from self._unmet(host, self.words)
             return
         wanted = self._wanted(host, expect)
@@ -195,7 +187,15 @@ class Scene:
         seen = self.listed.get(host)
         return max(len(self.here[host].numbers) - (seen.denied if seen else 0), 0)
 
+    def _undriven(self, host: str) -> bool:
+        """Device files outlive a driver that is unloaded; a container may hide that there is one."""
+        own = self.here[host]
+        hidden = own.numbers and self.views.get(host) == CONTAINER
+        return bool(own.on_bus and not own.driver and not hidden)
+
     def _usable(self, host: str) -> int:
+        if self._undriven(host):
+            return 0
         return self._count(host) if self._open(host) or not self.here[host].numbers else 0
 
     def _unmet(self, host: str, words: Sequence[str]) -> Iterator[Problem]:
@@ -229,7 +229,7 @@ class Scene:
         name = self.vendor.prefix.rstrip("-")
         if not own.numbers and own.on_bus and self.views.get(host) == CONTAINER:
             return Wanted(1, "at least one", "no GPU was handed into the container")
-        if not own.numbers and own.on_bus and not own.driver:
+        if self._undriven(host):
             summary = f"the {self.vendor.name} driver is not loaded"
             return Wanted(1, "at least one", summary, remedy=f"load-{name}-driver")
         usable = self._open(host)
@@ -240,7 +240,7 @@ class Scene:
             return Wanted(usable, "as many as device files", why, Confidence.STRONG)
         if expect.devices:
             return Wanted(expect.devices, "as expected of this host")
-        if ranks and ranks.source not in ("devices found", "default"):
+        if ranks and ranks.source not in ("devices found", "on the PCI bus", "default"):
             return Wanted(ranks.value, f"one for each rank ({ranks.source})")
         by_peers = None if seen and seen.denied else self._by_peers(host)
         if by_peers:
@@ -277,7 +277,8 @@ class Scene:
         bare = not own.numbers and not own.on_bus
         return Problem(
             "there is no GPU" if bare else wanted.summary,
-            expected=wanted.why if wanted.why.startswith("at least") else f"{wanted.count}, {wanted.why}",
+            expected=(wanted.why if wanted.why.startswith("at least") else f"{wanted.count}, {wanted.why}")
+            + unless_on_cpus(self.plan),
             actual=str(count) if count else "none",
             hosts=(host,),
             where=(Place(host=host),),

@@ -20,6 +20,7 @@ from doctor.api import (
 )
 from doctor.facts.gpus import Gpus, bus_id, gpus_named
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
+from doctor.facts.nvidia.nvidia_smi import GPU
 from doctor.rules.devices import alike
 from doctor.rules.gpus import cuda_gpus, gpu_problem
 
@@ -51,9 +52,10 @@ _NO_HANDLE = re.compile(r"unable to determine the device handle for gpu ?(.{1,80
     causes=("gpu-ecc", "gpu-xid"),
     remedy="reset-gpu",
     vendor=NVIDIA,
+    tools=(GPU,),
 )
 def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] | None) -> Iterator[Problem]:
-    """A GPU does not answer its driver, or the driver asks for a reset or a restart.
+    """A GPU does not answer its driver, the driver does not answer, or it asks for a reset or a restart.
 
     Why it matters: the rank on this GPU fails with "CUDA-capable device(s) is/are busy or unavailable", or
     hangs at its first call, and all others wait for it.

@@ -204,27 +204,33 @@ def _words(addresses: frozenset[str]) -> str:
     sphere=Sphere.HOST,
 )
 def clock_skew(offsets: Mapping[str, Offset | None], expect: Expect) -> Iterator[Problem]:
-    """Clocks of hosts differ.
+    """Clocks of hosts differ, or the clock of one was set while it was asked.
 
     Why it matters: logs of ranks cannot be put on one time line, and TLS between NPUs refuses a certificate
     that is not yet valid on a host whose clock is behind.
 
     How it is known: each host's clock is known up to the time that request and answer took. The time on which
     most hosts agree is right, and this machine's clock counts as one of them; a host is only blamed for a
-    difference beyond its own uncertainty.
+    difference beyond its own uncertainty. Each clock is read twice: if more time passed between the two
+    readings than the answer took, or less than none, it was set meanwhile, and the later reading is compared.
+    If this holds for all hosts, it is this machine's clock that was set.
 
     What to do: run a time service (chrony, systemd-timesyncd) on every host.
     """
     known = {host: offset for host, offset in offsets.items() if offset is not None}
     if len(known) < 2:
         raise Undecided("no two clocks could be compared")
+    jumped = {host for host, offset in known.items() if abs(offset.jump) > expect.clock_skew_s}
+    if jumped == known.keys():
+        raise Undecided("all clocks were set while they were read, or that of this machine was")
     right = _agreed([*known.values(), Offset(0.0, 0.0)])
     for host, offset in known.items():
+        if host in jumped:
+            yield _jumped(host, offset)
         skew = offset.apart(right)
         if abs(skew) > expect.clock_skew_s:
-            size = f"{abs(skew):.0f}" if abs(skew) >= 10 else f"{abs(skew):.1f}"
             yield Problem(
-                f"its clock is {size} s {'ahead' if skew > 0 else 'behind'}",
+                f"its clock is {_seconds(skew)} {'ahead' if skew > 0 else 'behind'}",
                 expected=f"within {expect.clock_skew_s:g} s of the other hosts",
                 actual=f"{skew:+.1f} s",
                 hosts=(host,),
@@ -239,6 +245,21 @@ def clock_skew(offsets: Mapping[str, Offset | None], expect: Expect) -> Iterator
     unread = tuple(host for host, offset in offsets.items() if offset is None)
     if unread:
         raise Undecided("its clock could not be read", unread)
+
+
+def _jumped(host: str, offset: Offset) -> Problem:
+    way = "ahead" if offset.jump > 0 else "back"
+    return Problem(
+        f"its clock was set {_seconds(offset.jump)} {way} while it was asked",
+        expected="a clock that runs evenly",
+        actual=f"a jump of {offset.jump:+.1f} s",
+        hosts=(host,),
+        evidence=(Evidence("date +%s.%N", f"read twice: {offset.jump:+.3f} s that did not pass"),),
+    )
+
+
+def _seconds(size: float) -> str:
+    return f"{abs(size):.0f} s" if abs(size) >= 10 else f"{abs(size):.1f} s"
 
 
 def _agreed(offsets: Sequence[Offset]) -> Offset:

@@ -27,12 +27,13 @@ from doctor.api import (
     check,
     maybe,
 )
+from doctor.facts.ascend.hccn_tool import HCCN
 from doctor.facts.ascend.hccn_tool import devices as named
-from doctor.facts.ascend.npu_smi_card import NPU_ECC
+from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SMI
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.ascend.used import VISIBLE, chosen, used
 from doctor.facts.system import DEVICES, VIEW, Devices
-from doctor.rules.devices import alike, problem_of
+from doctor.rules.devices import alike, problem_of, unless_on_cpus
 
 NEARLY_ALL = 0.9
 SHOWN = 8
@@ -87,7 +88,7 @@ def device_missing(
     for host, own in devices.items():
         wanted = _wanted(host, devices, expects.get(host, Expect()), plan, views.get(host))
         if wanted.count > len(own.npus):
-            yield _missing(host, own, wanted)
+            yield _missing(host, own, wanted, plan)
 
 
 def _wanted(
@@ -104,7 +105,7 @@ def _wanted(
             "the driver made no device for NPUs on the PCI bus" if there else "the NPU driver is not loaded"
         )
         return Wanted(on_bus, "as many as on the PCI bus", lost)
-    if ranks and ranks.source not in ("devices found", "default"):
+    if ranks and ranks.source not in ("devices found", "on the PCI bus", "default"):
         return Wanted(ranks.value, f"one for each rank ({ranks.source})")
     peers = [len(d.npus) for name, d in devices.items() if name != host and _comparable(d, own)]
     more = [count for count in peers if count > there]
@@ -120,13 +121,13 @@ def _comparable(other: Devices, own: Devices) -> bool:
     return other.product == own.product or not own.npus
 
 
-def _missing(host: str, own: Devices, wanted: Wanted) -> Problem:
+def _missing(host: str, own: Devices, wanted: Wanted, plan: JobPlan) -> Problem:
     lost = sorted(set(range(min(wanted.count, MOST))) - set(own.npus))
     known = len(lost) == wanted.count - len(own.npus)
     shown = named(list(own.npus)) if own.npus else "none"
     return Problem(
         wanted.summary if own.npus or own.of(ASCEND).on_bus else "there is no NPU",
-        expected=f"{wanted.count}, {wanted.why}",
+        expected=f"{wanted.count}, {wanted.why}{unless_on_cpus(plan)}",
         actual=f"{len(own.npus)}: {shown}" if own.npus else "none",
         subject=named(lost) if known else None,
         hosts=(host,),
@@ -141,7 +142,17 @@ def _missing(host: str, own: Devices, wanted: Wanted) -> Problem:
     )
 
 
-@check("device-unhealthy", NPUS, DEVICES, PLAN, HERE, maybe(NPU_ECC), maybe(VIEW), backends=(Backend.HCCL,))
+@check(
+    "device-unhealthy",
+    NPUS,
+    DEVICES,
+    PLAN,
+    HERE,
+    maybe(NPU_ECC),
+    maybe(VIEW),
+    backends=(Backend.HCCL,),
+    tools=(NPU_SMI, HCCN),
+)
 def device_unhealthy(
     npus: tuple[Npu, ...],
     devices: Devices,
@@ -153,7 +164,8 @@ def device_unhealthy(
     """npu-smi does not call an NPU healthy, or does not show it at all.
 
     Why it matters: a device in Alarm or Critical fails or hangs in the middle of a step, and the other ranks
-    report timeouts instead. Warning means that it still works; memory errors announce a failure.
+    report timeouts instead. Warning means that it still works; memory errors announce a failure. If npu-smi
+    or hccn_tool hangs, the driver does not answer.
 
     What to do: stop the jobs on it and reset it (`npu-smi set -t reset -i CARD -c CHIP`); if the fault comes
     back, collect logs with `msnpureport` and have the card replaced. The codes are those of Huawei's fault

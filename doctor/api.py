@@ -7,6 +7,7 @@ the engine collects what it needs, and says "unknown" in its place when a need c
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, overload
@@ -124,6 +125,9 @@ class Group:
     thing: str
     where: tuple[str, ...]
     seconds: int
+    tool: str = ""
+    wake: str = ""
+    """The remedy if the tool hangs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +240,8 @@ class Check:
     backends: tuple[Backend, ...] = ()
     vendor: Vendor | None = None
     several_hosts: bool = False
+    tools: tuple[Group, ...] = ()
+    """A tool of these that hangs on a host is a fault of this check: the driver does not answer."""
     sphere: Sphere | None = None
     """None: what was seen is of whoever was asked, a container too."""
 
@@ -249,6 +255,7 @@ class Options(TypedDict, total=False):
     backends: tuple[Backend, ...]
     vendor: Vendor
     several_hosts: bool
+    tools: tuple[Group, ...]
     sphere: Sphere | None
 
 
@@ -317,10 +324,21 @@ def check(id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: U
     return make
 
 
+_PATH = re.compile(r"(?:/sys/bus/pci/devices/[0-9a-f:.]+)?[^:]*")
+"""Of all paths that are read, only those of PCI devices hold colons."""
+
+
+def path_and_text(line: str) -> tuple[str, str]:
+    """A line of a Read: the path of the file and, after a colon, a line of its text."""
+    match = _PATH.match(line)
+    path = match[0] if match else ""
+    return path, line[len(path) + 1 :]
+
+
 def files(capture: Capture) -> dict[str, str]:
     """The files of a Read, by path, without their last newline."""
     found: dict[str, list[str]] = {}
     for line in capture.stdout.splitlines():
-        path, _, text = line.partition(":")
+        path, text = path_and_text(line)
         found.setdefault(path, []).append(text)
     return {path: "\n".join(lines) for path, lines in found.items()}

@@ -29,7 +29,7 @@ class Vendor:
     tool_seconds: int
     """What its main tool may take of the probe's time."""
     on_bus: str
-    """Vendor and device on the PCI bus."""
+    """Vendor and device on the PCI bus, followed by base class and subclass if they are known."""
     driver: str
     """This file is there when the driver is loaded."""
     visible: tuple[str, ...]
@@ -49,8 +49,6 @@ class Vendor:
     also_visible: tuple[str, ...] = ()
     """Variables of other programs that choose devices."""
     products: Mapping[str, str] = field(default_factory=dict)
-    bus_suffices: bool = False
-    """A device on the PCI bus that has no driver makes the host one that trains."""
     driver_version: str = ""
     """Where in `driver` the version stands."""
     node_files: str = ""
@@ -69,14 +67,13 @@ ASCEND = Vendor(
     files="/dev/davinci",
     where=("/dev/davinci[0-9]*",),
     tool_seconds=40,
-    on_bus="19e5d80[1236]",
+    on_bus="19e5d80[1236].*",
     products={
         "19e5d801": "atlas-training",
         "19e5d802": "atlas-a2",
         "19e5d803": "atlas-a3",
         "19e5d806": "atlas-950",
     },
-    bus_suffices=True,
     driver="/usr/local/Ascend/driver/version.info",
     driver_version=r"^[Vv]ersion=(\S+)",
     visible=("ASCEND_RT_VISIBLE_DEVICES",),
@@ -105,8 +102,9 @@ NVIDIA = Vendor(
     backend=Backend.NCCL,
     files="/dev/nvidia",
     where=("/dev/nvidia[0-9]*",),
-    tool_seconds=30,
-    on_bus="10de[0-9a-f]{4}",
+    tool_seconds=40,
+    # Displays (03) and accelerators (12): its sound, USB, NVSwitches and root ports have the same vendor.
+    on_bus="10de....(|(03|12)..)",
     driver="/proc/driver/nvidia/version",
     driver_version=_NVIDIA_VERSION,
     visible=("CUDA_VISIBLE_DEVICES",),
@@ -137,9 +135,9 @@ AMD = Vendor(
     ),
     where=("/dev/kfd",),
     tool_seconds=40,
-    # Instinct MI100 to MI350 with virtual functions. Bridges, sound and graphics are vendor 1002 as well.
-    on_bus="1002(738[ce]|740[8cf]|7410|74[ab][0-9a-f]|75[ab][0-9a-f])",
-    bus_suffices=True,
+    # Instinct MI100 to MI350 with virtual functions, and what calls itself an accelerator. Bridges, sound and
+    # the graphics of processors are vendor 1002 as well.
+    on_bus="1002((738[ce]|740[8cf]|7410|74[ab].|75[ab].).*|....12..)",
     driver="/dev/kfd",
     visible=("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     also_visible=("GPU_DEVICE_ORDINAL",),

@@ -74,6 +74,8 @@ class ToolCall:
     text: str
     failed: str = ""
     unasked: str = ""
+    hung: int = 0
+    """For how many seconds it was waited for, in vain."""
 
 
 _FRAME = re.compile(r"^@ (\S{1,64}) (?:(\d{1,3})|(hung|unasked|long)(?: (\w{1,8}))?)$", re.MULTILINE)
@@ -87,7 +89,9 @@ def calls(text: str, tool: str) -> Iterator[ToolCall]:
         if rc:
             yield ToolCall(key, int(rc), text[start : frame.start()].strip("\n"))
         else:
-            yield ToolCall(key, 0, "", why_not(tool, how, detail or ""), detail if how == "unasked" else "")
+            failed = why_not(tool, how, detail or "")
+            seconds = int(detail) if how == "hung" and (detail or "").isdecimal() else 0
+            yield ToolCall(key, 0, "", failed, detail if how == "unasked" else "", seconds)
         start = frame.end()
 
 

@@ -29,10 +29,14 @@ MESH: Given[MeshResult] = Given("mesh", of_hosts=True)
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """How far a host's clock is ahead of the controller's, in seconds: somewhere between the two."""
+    """How far a host's clock is ahead of the controller's, in seconds: somewhere between the two.
+
+    `jump` is by how much it was set while the host was asked; the offset is the one afterwards.
+    """
 
     low: float
     high: float
+    jump: float = 0.0
 
     def apart(self, other: Offset) -> float:
         """How far the two are apart for certain; negative when this one is behind."""

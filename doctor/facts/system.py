@@ -64,7 +64,8 @@ CLOCK_END = Fact("clock-end", Run("date +%s.%N"), _clock, timeout=2)
 class FoundDevices:
     """Devices of one vendor: the numbers of their files, and what is plugged in, with or without a driver.
 
-    Of NVIDIA also switches are plugged in. `driver` is the version, or another word where it has none.
+    Where the host does not show classes of PCI devices, NVIDIA's are also its switches. `driver` is the
+    version, or another word where it has none.
     """
 
     numbers: tuple[int, ...] = ()
@@ -91,6 +92,7 @@ class Devices:
 
 _NOTHING = FoundDevices()
 _PCI = "/proc/bus/pci/devices"
+_PCI_CLASS = "/sys/bus/pci/devices/*/class"
 _GIVEN_AWAY = ("vfio-pci", "pci-stub")
 """Drivers of what belongs to a virtual machine."""
 _LAB = "/run/cluster-doctor-lab/emulated"
@@ -98,8 +100,9 @@ _LAB = "/run/cluster-doctor-lab/emulated"
 
 def _devices(capture: Capture) -> Devices:
     read = files(capture)
-    rows = re.findall(r"^[0-9a-f]{4}\t([0-9a-f]{8})\t(.*)", read.get(_PCI, ""), re.MULTILINE)
-    plugged = [pci for pci, rest in rows if not rest.endswith(_GIVEN_AWAY)]
+    rows = re.findall(r"^([0-9a-f]{4})\t([0-9a-f]{8})\t(.*)", read.get(_PCI, ""), re.MULTILINE)
+    classes = _pci_classes(read)
+    plugged = [pci + classes.get(place, "") for place, pci, rest in rows if not rest.endswith(_GIVEN_AWAY)]
     found = {
         vendor.name: FoundDevices(
             _numbers(vendor, read),
@@ -109,6 +112,21 @@ def _devices(capture: Capture) -> Devices:
         for vendor in VENDORS
     }
     return Devices(found, _product(found, plugged), _LAB in read)
+
+
+def _pci_classes(read: Mapping[str, str]) -> Mapping[str, str]:
+    """By place, as the list of devices has it: bus, device and function in one number, without the domain.
+    One that several domains use is left open.
+    """
+    found: dict[str, str] = {}
+    for path, text in read.items():
+        place = re.fullmatch(
+            r"/sys/bus/pci/devices/[0-9a-f]{4,8}:([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])/class", path
+        )
+        if place and re.fullmatch(r"0x[0-9a-f]{6}", text):
+            key = f"{place[1]}{int(place[2], 16) << 3 | int(place[3]):02x}"
+            found[key] = text[2:6] if found.get(key, text[2:6]) == text[2:6] else ""
+    return found
 
 
 def _numbers(vendor: Vendor, read: Mapping[str, str]) -> tuple[int, ...]:
@@ -130,17 +148,22 @@ def _driver(vendor: Vendor, read: Mapping[str, str]) -> str:
 
 def _product(found: Mapping[str, FoundDevices], plugged: Sequence[str]) -> str:
     there = [vendor for vendor in VENDORS if found[vendor.name].numbers]
-    there += [vendor for vendor in VENDORS if vendor.bus_suffices and found[vendor.name].on_bus]
+    there += [vendor for vendor in VENDORS if found[vendor.name].on_bus]
     if not there:
         return "cpu"
-    exact = (name for pci, name in there[0].products.items() if pci in plugged)
+    exact = (name for pci, name in there[0].products.items() if any(one.startswith(pci) for one in plugged))
     return next(exact, there[0].product)
 
 
 DEVICES = Fact(
     "devices",
     Read(
-        (_PCI, *(vendor.driver for vendor in VENDORS if vendor.driver_version), *every("node_files")),
+        (
+            _PCI,
+            _PCI_CLASS,
+            *(vendor.driver for vendor in VENDORS if vendor.driver_version),
+            *every("node_files"),
+        ),
         there=(
             *(f"{vendor.files}[0-9]*" for vendor in VENDORS),
             *(vendor.driver for vendor in VENDORS if not vendor.driver_version),

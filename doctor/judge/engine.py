@@ -15,6 +15,7 @@ from doctor.api import EXPECT, HERE, Check, Fact, Given, Here, Maybe, Need, Skip
 from doctor.errors import NotUnderstood
 from doctor.expect import Expect
 from doctor.job.plan import JobPlan
+from doctor.judge.hung_tools import HungTools, hung_tools
 from doctor.model import Missing, Problem, Result, Scope, Severity, Status
 from doctor.probe import HostAnswer
 
@@ -31,7 +32,7 @@ class Facts:
         self, heard: Mapping[str, HostAnswer], known: Mapping[tuple[str, str], Any] | None = None
     ) -> None:
         """`known` are values that need not be asked of the host: (host, fact) -> value."""
-        self._heard = heard
+        self.heard = heard
         self._parsed: dict[tuple[str, str], Any] = dict(known or {})
         self.hosts = tuple(heard)
 
@@ -47,7 +48,7 @@ class Facts:
         return {
             (host, name): value
             for (host, name), value in self._parsed.items()
-            if host in self._heard and host in heard and _same(self._heard[host], heard[host], name)
+            if host in self.heard and host in heard and _same(self.heard[host], heard[host], name)
         }
 
     def all(self, fact: Fact[Any]) -> dict[str, Any]:
@@ -56,7 +57,7 @@ class Facts:
         return {host: value for host, value in found.items() if not isinstance(value, Missing)}
 
     def _parse(self, host: str, fact: Fact[Any]) -> Any:
-        heard = self._heard[host]
+        heard = self.heard[host]
         if fact.name in heard.missing:
             return heard.missing[fact.name]
         capture = heard.captures.get(fact.name)
@@ -91,10 +92,11 @@ class Inputs:
 
 def judge(checks: Sequence[Check], case: Inputs) -> list[Result]:
     """Run every check; the order of results is the order of checks and hosts."""
-    return [result for check in checks for result in _judge(check, case)]
+    hung = hung_tools(checks, case.facts.heard)
+    return [result for check in checks for result in _judge(check, case, hung)]
 
 
-def _judge(check: Check, case: Inputs) -> Iterator[Result]:
+def _judge(check: Check, case: Inputs, hung: HungTools) -> Iterator[Result]:
     reason = _inapplicable(check, case.plan)
     if reason:
         yield Result(check.id, case.facts.hosts, Status.SKIP, reason)
@@ -102,7 +104,8 @@ def _judge(check: Check, case: Inputs) -> Iterator[Result]:
         yield from _judge_cluster(check, case)
     else:
         for host in case.facts.hosts:
-            yield from _judge_host(check, host, case)
+            found = [hung[host, group] for group in check.tools if (host, group) in hung]
+            yield from _judge_host(check, host, case, found)
 
 
 def _inapplicable(check: Check, plan: JobPlan) -> str:
@@ -116,15 +119,16 @@ def _inapplicable(check: Check, plan: JobPlan) -> str:
     return ""
 
 
-def _judge_host(check: Check, host: str, case: Inputs) -> Iterator[Result]:
+def _judge_host(check: Check, host: str, case: Inputs, found: Sequence[Problem]) -> Iterator[Result]:
+    """`found` is what is known to be wrong before the check is run, or in place of it."""
     arguments = []
     for need in check.needs:
         value = _value(need, host, case)
         if isinstance(value, Missing):
-            yield _without(check, (host,), value)
+            yield from _told(check, (host,), found, case) if found else (_without(check, (host,), value),)
             return
         arguments.append(value)
-    yield from _run(check, (host,), arguments, case)
+    yield from _run(check, (host,), arguments, case, found)
 
 
 def _without(check: Check, hosts: tuple[str, ...], missing: Missing) -> Result:
@@ -187,9 +191,15 @@ def _judge_cluster(check: Check, case: Inputs) -> Iterator[Result]:
         yield from _run(check, looked_at, arguments, case)
 
 
-def _run(check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Inputs) -> Iterator[Result]:
+def _run(
+    check: Check,
+    hosts: tuple[str, ...],
+    arguments: list[Any],
+    case: Inputs,
+    found: Sequence[Problem] = (),
+) -> Iterator[Result]:
     """One call of a check; the problems that it found before it gave up or broke are kept."""
-    problems: list[Problem] = []
+    problems = list(found)
     try:
         for problem in check.run(*arguments):
             if not isinstance(problem, Problem):
@@ -211,6 +221,12 @@ def _run(check: Check, hosts: tuple[str, ...], arguments: list[Any], case: Input
     else:
         if not problems:
             yield Result(check.id, hosts, Status.PASS)
+    yield from _told(check, hosts, problems, case)
+
+
+def _told(
+    check: Check, hosts: tuple[str, ...], problems: Sequence[Problem], case: Inputs
+) -> Iterator[Result]:
     for problem in problems:
         culprits = problem.hosts if check.scope is Scope.CLUSTER else hosts
         severity = case.severities.get(check.id) or problem.severity or check.severity

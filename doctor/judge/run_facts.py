@@ -8,17 +8,17 @@ from typing import Any
 
 from doctor.api import PLAN
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
-from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, CutOff, Offset
+from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, Offset
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TableSeen
 from doctor.job.launch import Launch, ProcessEnv, launch_of_processes
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import read_table
+from doctor.judge.cut_off import cut_off
 from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
 from doctor.model import Missing
-from doctor.probe import DAMAGED, HostAnswer
 from doctor.recording import Recording
 
 
@@ -32,7 +32,7 @@ def run_facts(reading: Reading) -> Mapping[str, Any]:
             for host in recording.hosts
             if host.name not in recording.unfinished
         },
-        CUT_OFF.name: {host: _cut_off(heard) for host, heard in recording.heard.items()},
+        CUT_OFF.name: {host: cut_off(heard, reading) for host, heard in recording.heard.items()},
         MESH.name: recording.mesh or Missing("mesh", _why_no_mesh(recording, plan)),
         CLOCKS.name: _clocks(recording, facts),
         RANK_TABLE.name: _table(recording, plan, facts),
@@ -95,21 +95,19 @@ def _clocks(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
             offsets[host] = None
             continue
         end = first if isinstance(last, Missing) else last
-        offsets[host] = Offset(end - heard.ended, first - heard.started)
+        offsets[host] = _offset(first, end, heard.started, heard.ended)
     return offsets
 
 
-def _cut_off(heard: HostAnswer) -> CutOff | None:
-    damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
-    if heard.complete and not damaged:
-        return None
-    reasons = [missing.reason for missing in heard.missing.values() if missing.fact not in heard.captures]
-    lost = [fact for fact in heard.missing if fact not in heard.captures] + damaged
-    if reasons and (not heard.complete or not damaged):
-        reason = reasons[0]
-    else:
-        reason = "part of it arrived damaged" if damaged else "the end is missing"
-    return CutOff(tuple(sorted(set(lost))), reason)
+def _offset(first: float, last: float, started: float, ended: float) -> Offset:
+    """More time between the two readings than in all, or less than none: the clock was set between them, and
+    only the later one holds.
+    """
+    passed, most = last - first, max(ended - started, 0.0)
+    low = last - ended
+    if 0 <= passed <= most:
+        return Offset(low, max(first - started, low))
+    return Offset(low, low + most, passed - most if passed > most else passed)
 
 
 def _why_no_mesh(recording: Recording, plan: JobPlan) -> str:

@@ -2,6 +2,17 @@
 
 from doctor.probe.answer import HostAnswer, read
 from doctor.probe.ask import script, through
-from doctor.probe.frames import DAMAGED, FILES, LAST, THERE
+from doctor.probe.frames import DAMAGED, FILES, LAST, NOT_INSTALLED, NOT_STOPPED, THERE
 
-__all__ = ["DAMAGED", "FILES", "LAST", "THERE", "HostAnswer", "read", "script", "through"]
+__all__ = [
+    "DAMAGED",
+    "FILES",
+    "LAST",
+    "NOT_INSTALLED",
+    "NOT_STOPPED",
+    "THERE",
+    "HostAnswer",
+    "read",
+    "script",
+    "through",
+]

@@ -10,15 +10,18 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from doctor.api import Fact, Read
+from doctor.api import Fact, Read, path_and_text
 from doctor.model import Answer, AnswerEnd, Capture, Missing, Unreached, UnreachedKind
 from doctor.probe.frames import (
     DAMAGED,
     FILES,
     FILES_SECONDS,
+    HUNG_BEFORE,
     NEEDS_ROOT,
     NO_TIME,
     NOT_HERE,
+    NOT_INSTALLED,
+    NOT_STOPPED,
     SLOW_LANE_SECONDS,
     THERE,
 )
@@ -130,8 +133,8 @@ def _frames(
 def _files(text: str) -> dict[str, list[str]]:
     contents: dict[str, list[str]] = {}
     for line in text.split("\n"):
-        path, colon, _ = line.partition(":")
-        if colon and path.startswith("/"):
+        path, _ = path_and_text(line)
+        if path.startswith("/") and len(path) < len(line):
             contents.setdefault(path, []).append(line)
     return contents
 
@@ -157,18 +160,31 @@ def _why_no_files(wanted: Read, frames: Mapping[str, tuple[int, bytes, bool]]) -
     for name in (FILES, THERE) if wanted.there else (FILES,):
         if name not in frames:
             return "the answer was cut off before it"
-        rc, _, whole = frames[name]
+        rc, payload, whole = frames[name]
         if not whole:
             return DAMAGED
-        if rc in _TIMED_OUT:
-            return f"reading files did not end within {FILES_SECONDS} s"
+        if name == FILES and (reason := _why_grep_failed(rc, payload)):
+            return reason
     return ""
+
+
+def _why_grep_failed(rc: int, payload: bytes) -> str:
+    """It ends with 1 or 2 on a healthy host: not every file exists there. But some always do."""
+    if rc in _TIMED_OUT:
+        return f"reading files did not end within {FILES_SECONDS} s, or was killed"
+    if rc in NOT_INSTALLED:
+        return "grep, which reads the files, is not installed there or cannot be run"
+    if rc > 128:
+        return f"grep, which reads the files, was ended by signal {rc - 128}"
+    if rc > 2:
+        return f"grep, which reads the files, ended with {rc}"
+    return "" if payload else "not a single file could be read"
 
 
 def _why_absent(fact: Fact[Any], answer: Answer, done: bool) -> str:
     if (fact.slow or fact.group) and done:
         seconds = SLOW_LANE_SECONDS + (fact.group.seconds if fact.group else 0)
-        return f"its command did not end within {seconds} s and could not be stopped"
+        return f"its command did not end within {seconds} s {NOT_STOPPED}"
     if answer.end is AnswerEnd.TIMEOUT:
         return "the host did not finish answering in time"
     if answer.end is AnswerEnd.LOST:
@@ -194,9 +210,11 @@ def _why_unusable(
         return f"its command did not end within {fact.timeout} s{left}"
     if rc in _TIMED_OUT:
         return ""
+    if fact.group and rc == HUNG_BEFORE:
+        return f"not asked: {fact.group.tool or 'its tool'} had hung before"
     if fact.group and rc == NO_TIME:
         return f"the {fact.group.seconds} s for its tool were used up before it"
-    if rc in (126, 127):
+    if rc in NOT_INSTALLED:
         return "its command is not installed there"
     last = stderr.strip().splitlines()[-1:] or [""]
     return f"its command ended with {rc}" + (f": {last[0][:200]}" if last[0] else "")

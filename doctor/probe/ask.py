@@ -195,7 +195,7 @@ def _groups(runs: Iterable[Fact[Any]], texts: Mapping[str, str]) -> list[str]:
     lines: list[str] = []
     for group, facts in _grouped(runs).items():
         calls = [f"g{_call(fact, texts[fact.name], {})[1:]}" for fact in facts]
-        lines += [f"if any {' '.join(group.where)}; then now; E=$((u+{group.seconds}))", *calls, "fi"]
+        lines += [f"if any {' '.join(group.where)}; then now; E=$((u+{group.seconds})) H=", *calls, "fi"]
     return lines
 
 

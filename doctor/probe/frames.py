@@ -4,6 +4,8 @@ FILES = "files"
 FILES_SECONDS = 10
 THERE = "there"
 DAMAGED = "its output arrived damaged"
+NOT_STOPPED = "and could not be stopped"
+"""Ends the reason for a fact whose command was given up."""
 LAST = "clock-end"
 """The fact to ask for when all others are in."""
 QUICK_SECONDS = 3
@@ -13,5 +15,9 @@ NEEDS_ROOT = 125
 """Printed as the exit code of a fact that only root can have, when the probe is not root."""
 NOT_HERE = 123
 """Printed as the exit code of a group's facts where there is nothing for them to look at."""
+NOT_INSTALLED = (126, 127)
+"""What a shell says of a command that is not there or cannot be run."""
+HUNG_BEFORE = 121
+"""Printed as the exit code of a fact that is not asked because its tool hung before."""
 NO_TIME = 122
 """Printed as the exit code of a fact for which its group left no time."""

@@ -61,8 +61,10 @@ any() { for p; do [ -e "$p" ] && return; done; return 1; }
 now() { read -r u _ </proc/uptime; u=${u%.*}; }
 g() { # name cap seconds command... before the moment E
   now
-  if [ $((E-u)) -gt "$3" ]; then f "$@"
+  if [ "$H" ]; then printf '\n%s o %s 121 0\n\n' "$T" "$1"; return
+  elif [ $((E-u)) -gt "$3" ]; then f "$@"
   elif [ "$E" -gt "$u" ]; then n=$1 c=$2; shift 3; f "$n" "$c" $((E-u)) "$@"
-  else printf '\n%s o %s 122 0\n\n' "$T" "$1"; fi
+  else printf '\n%s o %s 122 0\n\n' "$T" "$1"; return; fi
+  case $o in *' hung '[1-9][0-9]*) H=1; esac # it was given the most time that there is
 }
 """.strip("\n")

@@ -98,6 +98,11 @@ def problem_of(
     )
 
 
+def unless_on_cpus(plan: JobPlan) -> str:
+    """What to type, behind what is expected, if nobody meant to use the devices that are plugged in."""
+    return "; if the job trains on CPUs: --backend gloo" if plan.only_plugged_in else ""
+
+
 def without_link(links: PerDevice[bool] | None) -> set[int]:
     return {device for device, up in (split_known(links)[0] if links else {}).items() if not up}
 

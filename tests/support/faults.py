@@ -204,6 +204,18 @@ def assert_healthy(outcome: Outcome, unknown: Iterable[str] = ()) -> None:
     assert (outcome.code, replay(outcome, "--strict")[0]) == (0, 0)
 
 
+def assert_unexamined(outcome: Outcome, hosts: Iterable[str], unknown: Iterable[str], reason: str) -> None:
+    """Assert that these hosts alone do not count as examined, for this reason, and nobody is blamed."""
+    told = [found for found in outcome.trouble if found["check"] == "probe-incomplete"]
+    assert told == outcome.trouble, _shown(outcome.trouble)
+    assert {host for found in told for host in found["hosts"]} == set(hosts)
+    assert all(reason in found["summary"] for found in told)
+    assert set(outcome.unknown) == {"probe-incomplete", *unknown}, outcome.unknown
+    assert outcome.hosts("unexamined") == set(hosts)
+    assert outcome.code == 3
+    assert_consistent(outcome)
+
+
 def assert_consistent(outcome: Outcome) -> None:
     """Assert that no check crashed, that terminal and file agree, and that the recording gives the same
     report.

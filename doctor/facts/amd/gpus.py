@@ -24,6 +24,7 @@ from doctor.facts.amd.smi import (
 from doctor.facts.device_tools import ToolCall, calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 
+SECONDS = 20
 _MB = 1024 * 1024
 _MOST_PROCESSES = 512
 
@@ -37,16 +38,12 @@ def _gpus(capture: Capture) -> Gpus:
         call, tool = answer(capture)
         listed = _listed(call)
     except NotUnderstood as error:
-        if not calls_made(capture):
+        made = list(calls(capture.stdout, AMD_SMI))
+        if all(call.unasked for call in made) or any(call.hung for call in made):
             raise
         return Gpus((), denied=denied, silent=error.message, tool=AMD_SMI, source=AMD_SMI)
     said = () if listed else (complaint(call, tool)[:200],)
     return Gpus(listed, said, denied, tool=tool, source=f"{tool}{' static' if tool == AMD_SMI else ''}")
-
-
-def calls_made(capture: Capture) -> bool:
-    """Whether a tool was asked at all, whatever came of it."""
-    return any(not call.unasked for call in calls(capture.stdout, AMD_SMI))
 
 
 def _listed(call: ToolCall) -> tuple[Gpu, ...]:
@@ -74,9 +71,9 @@ def _megabytes(value: object) -> int | None:
 
 AMD_GPUS = Fact(
     "amd-gpus",
-    asking(14, "static --asic --bus", "--showproductname --showbus --showmeminfo vram", before=_DENIED),
+    asking(SECONDS, "static --asic --bus", "--showproductname --showbus --showmeminfo vram", before=_DENIED),
     _gpus,
-    timeout=14,
+    timeout=SECONDS,
     cap=500_000,
     partial=True,
     group=GROUP,
@@ -137,9 +134,9 @@ def _count(row: Row, kind: str) -> int:
 
 AMD_HEALTH = Fact(
     "amd-health",
-    asking(14, "metric --ecc --mem-usage", "--showmeminfo vram", after="L=4; q pages bad-pages --json"),
+    asking(SECONDS, "metric --ecc --mem-usage", "--showmeminfo vram", after="L=4; q pages bad-pages --json"),
     _health,
-    timeout=14,
+    timeout=SECONDS,
     cap=900_000,
     partial=True,
     group=GROUP,

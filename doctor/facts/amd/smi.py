@@ -15,8 +15,8 @@ from doctor.api import Capture, Group, NotUnderstood, Run
 from doctor.devices import AMD
 from doctor.facts.device_tools import ToolCall, calls, complaint, defining
 
-GROUP = Group(AMD.thing, AMD.where, AMD.tool_seconds)
 AMD_SMI, ROCM_SMI = "amd-smi", "rocm-smi"
+GROUP = Group(AMD.thing, AMD.where, AMD.tool_seconds, AMD_SMI, "wake-amd-smi")
 _HOME = "/opt/rocm/bin"
 _MOST_BYTES = 400_000
 _MOST_GPUS = 1024

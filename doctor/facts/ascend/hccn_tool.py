@@ -18,8 +18,8 @@ from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_n
 
 T = TypeVar("T")
 
-HCCN = Group(ASCEND.thing, ASCEND.where, ASCEND.tool_seconds)
 TOOL = "hccn_tool"
+HCCN = Group(ASCEND.thing, ASCEND.where, ASCEND.tool_seconds, TOOL, "wake-npu-tools")
 ELSEWHERE = "/usr/local/Ascend/driver/tools/hccn_tool"
 SECONDS = 15
 _MOST_BYTES = 300_000

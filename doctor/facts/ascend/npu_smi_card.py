@@ -14,8 +14,8 @@ from doctor.facts.key_values import count, fields, pairs, table
 
 T = TypeVar("T")
 
-NPU_SMI = Group(ASCEND.thing, ASCEND.where, 20)
 TOOL = "npu-smi"
+NPU_SMI = Group(ASCEND.thing, ASCEND.where, 20, TOOL, "wake-npu-tools")
 ELSEWHERE = "/usr/local/bin/npu-smi"
 
 _CHIPS = r"""awk -F'  +' '{ sub(/^[ \t]+/, "") }

@@ -12,6 +12,8 @@ from doctor.facts.gpus import Gpu, Gpus, bus_id
 from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking, number, table, told
 
 _MOST_LINES = 16
+SECONDS = 20
+"""Without persistence mode each call starts all GPUs first: slow, and not a fault."""
 _TROUBLE = re.compile(r"GPU is lost|GPU requires reset|Unknown Error|ERR!", re.IGNORECASE)
 
 
@@ -21,6 +23,8 @@ def _gpus(capture: Capture) -> Gpus:
     if not made or made[-1].unasked:
         raise NotUnderstood(made[-1].failed if made else f"{TOOL} did not answer in time")
     call = made[-1]
+    if call.hung:
+        raise NotUnderstood(call.failed)
     if call.failed:
         return Gpus((), denied=denied, silent=call.failed)
     rows, rest = table(call.text, "index")
@@ -50,12 +54,12 @@ def _gpu(row: Mapping[str, str]) -> Gpu | None:
 GPUS = Fact(
     "gpus",
     asking(
-        12,
+        SECONDS,
         'for d in /dev/nvidia[0-9]*; do [ -r "$d" ] || echo "denied $d"; done',
         "q gpus --query-gpu=index,uuid,name,pci.bus_id,memory.used,temperature.gpu,pstate --format=csv",
     ),
     _gpus,
-    timeout=12,
+    timeout=SECONDS,
     cap=65536,
     group=GPU,
 )
@@ -122,9 +126,9 @@ def _yes(text: str) -> bool | None:
 
 GPU_HEALTH = Fact(
     "gpu-health",
-    asking(12, f"f={_HEALTH}", _WITHOUT_UNKNOWN_FIELDS),
+    asking(SECONDS, f"f={_HEALTH}", _WITHOUT_UNKNOWN_FIELDS),
     _health,
-    timeout=12,
+    timeout=SECONDS,
     cap=65536,
     partial=True,
     group=GPU,

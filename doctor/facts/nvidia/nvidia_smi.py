@@ -13,8 +13,8 @@ from doctor.api import Capture, Group, NotUnderstood, Run
 from doctor.devices import NVIDIA
 from doctor.facts.device_tools import ToolCall, calling, calls
 
-GPU = Group(NVIDIA.thing, NVIDIA.where, NVIDIA.tool_seconds)
 TOOL = "nvidia-smi"
+GPU = Group(NVIDIA.thing, NVIDIA.where, NVIDIA.tool_seconds, TOOL, "wake-nvidia-smi")
 _ELSEWHERE = "/usr/bin/nvidia-smi"
 _MOST_COLUMNS = 64
 _NOTHING = re.compile(r"|\[.*\]|N/A|ERR!|Not Supported", re.IGNORECASE)

@@ -15,6 +15,8 @@ HCCL_PORTS = 32
 """HCCL takes 32 ports from its base (16 in CANN 8.0)."""
 GUESSES = ("default route", "only interface")
 """Sources of a data address that was not chosen: what rests on them alone is a warning."""
+ON_BUS = "on the PCI bus"
+"""Source of a backend that only devices without a driver speak for."""
 FIRST_HOST = "first host"
 MOST_RANKS = 1024
 """Of one host."""
@@ -91,6 +93,11 @@ class JobPlan:
     def data_address(self, name: str) -> str | None:
         data = self.host(name).data
         return data.value if data else None
+
+    @property
+    def only_plugged_in(self) -> bool:
+        """Whether the job is taken for one on devices because some are on the PCI bus, without a driver."""
+        return self.backend.source == ON_BUS
 
     def interface_wish(self) -> tuple[str, str] | None:
         """The variable that names the job's interface, and its value."""

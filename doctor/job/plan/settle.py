@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from doctor.devices import VENDORS, Vendor
 from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
-from doctor.job.plan.job import MOST_RANKS, JobPlan, PlannedHost, find_head, server_of
+from doctor.job.plan.job import MOST_RANKS, ON_BUS, JobPlan, PlannedHost, find_head, server_of
 from doctor.model import Backend, Sourced
 
 DEFAULT_CPU_RANKS = 2
@@ -20,8 +20,9 @@ class HostView:
     """What one host told that the plan depends on."""
 
     devices: Mapping[Vendor, int] = field(default_factory=dict)
-    plugged_in: frozenset[Vendor] = frozenset()
-    """Of whose devices there are some on the PCI bus, with or without a driver."""
+    """Empty where they are not known."""
+    plugged_in: Mapping[Vendor, int] = field(default_factory=dict)
+    """How many there are on the PCI bus, with or without a driver."""
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Interface -> its addresses."""
     default_interface: str | None = None
@@ -68,25 +69,31 @@ def _vendor(wished: Sourced[Backend], sights: Mapping[str, HostView]) -> tuple[V
     for vendor in vendors:
         if any(sight.devices.get(vendor) for sight in sights.values()):
             return vendor, "devices found"
-    for vendor in vendors:
-        if vendor.bus_suffices and any(vendor in sight.plugged_in for sight in sights.values()):
-            return vendor, "on the PCI bus"
+    plugged = {v: sum(sight.plugged_in.get(v, 0) for sight in sights.values()) for v in vendors}
+    most = max(plugged, key=plugged.__getitem__, default=None)
+    if most and plugged[most]:
+        return most, ON_BUS
     return None, "no accelerator found" if sights else "default"
 
 
 def _ranks(host: str, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str, HostView]) -> Sourced[int]:
-    """One for each device that the job may see; a host that did not answer is taken to be like the others."""
+    """One for each device that the job may see, or that could be seen if it had a driver. A host of which
+    nothing is known is taken to be like the others.
+    """
     if vendor is None:
         return Sourced(DEFAULT_CPU_RANKS, "default")
     wanted = ({word for word in plan.env.get(name, "").split(",") if word.strip()} for name in vendor.visible)
     most = min((len(words) for words in wanted if words), default=MOST_RANKS)
-    counts = {name: min(sight.devices.get(vendor, 0), most) for name, sight in sights.items()}
+    counts = {
+        name: min(sight.devices[vendor], most) for name, sight in sights.items() if vendor in sight.devices
+    }
     if counts.get(host):
         return Sourced(counts[host], "devices found")
     others = Counter(count for count in counts.values() if count)
-    if host not in sights and others:
+    if host not in counts and others:
         return Sourced(others.most_common(1)[0][0], "as the other hosts")
-    return Sourced(DEFAULT_CPU_RANKS, "default")
+    plugged = min(sights[host].plugged_in.get(vendor, 0), most) if host in sights else 0
+    return Sourced(plugged, ON_BUS) if plugged else Sourced(DEFAULT_CPU_RANKS, "default")
 
 
 def _data_address(host: PlannedHost, plan: JobPlan, sights: Mapping[str, HostView]) -> Sourced[str] | None:

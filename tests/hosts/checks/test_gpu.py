@@ -264,8 +264,10 @@ def test_no_driver_anywhere(examine: GpuExaminer) -> None:
     for host in examine.gpus:
         host.without_driver()
     names = examine.gpus.lab.names
-    found = assert_only(examine(*ALONE), "gpu-missing", names, "warn", devices=())
-    assert_says(found, "the NVIDIA driver is not loaded")
+    outcome = examine(*ALONE)
+    assert "backend nccl (on the PCI bus)" in outcome.text
+    found = assert_only(outcome, "gpu-missing", names, devices=())
+    assert_says(found, "the NVIDIA driver is not loaded", "if the job trains on CPUs: --backend gloo")
     assert_only(examine(*EIGHT), "gpu-missing", names, devices=())
     assert_healthy(examine(*ALONE, "--backend", "gloo"))
 

@@ -1,4 +1,4 @@
-"""hccn_tool and npu-smi in every condition: busy, hung, missing, only for root. No host is blamed."""
+"""hccn_tool and npu-smi in every condition: busy, hung, missing, only for root."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
-from tests.support.faults import Outcome, assert_healthy
+from tests.support.faults import Outcome, assert_consistent, assert_healthy, assert_unexamined
 from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, prove, victim
 
 OF_SMI = {"device-unhealthy", "device-busy"}
@@ -94,10 +94,19 @@ def test_tools_that_never_answer(examine: NpuExaminer) -> None:
     smi.hang_smi()
     outcome = examine(*FABRIC)
     told = {host.host.name: undecided_on(outcome, host.host.name) for host in rack}
-    assert_healthy(outcome, OF_HCCN | OF_SMI)
+    assert {(found["check"], found["status"], *found["hosts"]) for found in outcome.trouble} == {
+        ("device-unhealthy", "fail", "node2"),
+        ("device-unhealthy", "fail", "node3"),
+    }
+    assert {host: found["summary"] for found in outcome.trouble for host in found["hosts"]} == {
+        "node2": "its driver does not answer: hccn_tool hangs",
+        "node3": "its driver does not answer: npu-smi hangs",
+    }
+    assert outcome.hosts("healthy") == {"node1"}
+    assert_consistent(outcome)
     assert told["node1"].keys() - {"device-unreachable"} == OF_HCCN - {"device-unreachable"}
     assert told["node2"].keys() - {"device-unreachable"} == OF_HCCN - {"device-unreachable"}
-    assert told["node3"].keys() - {"device-unreachable"} == OF_SMI
+    assert told["node3"].keys() - {"device-unreachable"} == OF_SMI - {"device-unhealthy"}
     assert told["node1"]["device-ip-missing"] == "devices 0-7: hccn_tool was busy all the time"
     assert told["node2"]["device-ip-missing"] == (
         "devices 0-1: hccn_tool did not answer within 4 s; "
@@ -115,13 +124,14 @@ def test_tools_that_are_not_installed(examine: NpuExaminer) -> None:
     rack["node2"].do("rm /etc/hccn.conf")
     rack["node3"].without_smi()
     outcome = examine(*FABRIC)
-    assert_healthy(outcome, OF_HCCN | OF_SMI)
+    assert_unexamined(outcome, ["node3"], OF_HCCN | OF_SMI, "npu-smi is not installed there")
     assert {name: set(undecided_on(outcome, name)) for name in rack.lab.names} == {
         "node1": OF_HCCN,
         "node2": OF_THE_FILE | {"device-unreachable"},  # no device is left to be pinged
-        "node3": OF_SMI | {"device-unreachable"},  # whether it is busy is not known
+        "node3": OF_SMI | {"device-unreachable", "probe-incomplete"},  # whether it is busy is not known
     }
     told = undecided_on(outcome, "node1") | undecided_on(outcome, "node3")
+    del told["probe-incomplete"]
     assert all(why.endswith(": its command is not installed there") for why in told.values())
     assert undecided_on(outcome, "node2") == {
         "device-ip-not-applied": "hccn-conf: /etc/hccn.conf is not there",

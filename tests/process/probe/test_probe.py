@@ -8,17 +8,21 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from doctor.api import Ask, Capture, Fact, Group, Read, Run
+from doctor.api import Ask, Capture, Fact, Group, Read, Run, files
+from doctor.facts.system import DEVICES, IDENTITY
 from doctor.judge.engine import Facts
-from doctor.model import Missing
+from doctor.model import HostStatus, Missing
 from doctor.probe import LAST, script
 from tests.support.captures import every_fact
 from tests.support.probing import HERE, TOKEN, ask, session, start
 from tests.support.probing import answer as listen
+from tests.support.recordings import heard as healthy
+from tests.support.recordings import recording, report
 
 shells = pytest.mark.parametrize("shell", HERE)
 
@@ -273,3 +277,58 @@ def test_facts_of_a_tool_share_their_time_and_are_absent_where_it_has_nothing_to
         "late": ("the 3 s for its tool were used up before it", False),
         "nothing": ("there is no other device", True),
     }
+
+
+GREPS = {
+    "not there": ("exit 127", "is not installed there"),
+    "killed": ("kill -KILL $$", "or was killed"),
+    "crashed": ("kill -SEGV $$", "ended by signal 11"),
+    "wrong": ("exit 5", "ended with 5"),
+    "silent": ("exit 0", "not a single file could be read"),
+}
+
+
+@pytest.mark.parametrize("case", GREPS)
+def test_a_host_whose_files_cannot_be_read_is_not_examined(case: str, folder: Path) -> None:
+    does, says = GREPS[case]
+    program(folder, "grep", does)
+    names = ["here", "other"]
+    heard = ask([IDENTITY, DEVICES], "dash", {"PATH": f"{folder}:{os.environ['PATH']}"})
+    assert heard.complete
+    assert says in heard.missing["identity"].reason
+    whole = healthy(1, names)
+    rest = {fact: own for fact, own in whole.captures.items() if fact not in heard.missing}
+    of = report(recording(names, heard={"here": replace(whole, captures=rest, missing=heard.missing)}))
+    assert of.exit_code == 3
+    assert [host.name for host in of.hosts if host.status is HostStatus.UNEXAMINED] == ["here"]
+    (told,) = (
+        found for found in of.findings if (found.check, found.status.value) == ("probe-incomplete", "warn")
+    )
+    assert says in told.summary
+
+
+def test_a_file_that_is_never_read_to_its_end(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("doctor.probe.ask.FILES_SECONDS", 1)
+    program(folder, "grep", "exec sleep 60")
+    heard = ask([IDENTITY, DEVICES], "dash", {"PATH": f"{folder}:{os.environ['PATH']}"})
+    assert {missing.reason for missing in heard.missing.values()} == {
+        "reading files did not end within 10 s, or was killed"
+    }
+
+
+def test_the_rest_is_not_asked_of_a_tool_that_hung(tmp_path: Path) -> None:
+    (tmp_path / "device0").touch()
+    group = Group("device", (f"{tmp_path}/device0",), 9, "tool")
+    hung = fact("hung", "echo '@ all hung 10'", group=group)
+    heard = ask([hung, fact("later", "echo later", group=group)], "dash")
+    assert heard.captures["hung"].stdout == "@ all hung 10"
+    assert heard.missing["later"].reason == "not asked: tool had hung before"
+
+
+def test_classes_of_pci_devices_arrive() -> None:
+    """Their paths hold colons, as what separates a path from a line of its file."""
+    here = [*Path("/sys/bus/pci/devices").glob("*/class")]
+    text = ask([DEVICES], "dash").captures["devices"].stdout
+    read = files(Capture("devices", 0, text))
+    assert {path for path in read if path.endswith("/class")} == {str(path) for path in here}
+    assert all(read[str(path)] == path.read_text().strip() for path in here)

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.api import Undecided
-from doctor.job.plan import draft
+from doctor.api import Here, Undecided
+from doctor.facts.limits import Ports
+from doctor.firewall import combine, parse_iptables_save
+from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.mesh import MeshResult
-from doctor.model import Host
-from tests.support.recordings import mesh
+from doctor.model import Host, HostStatus, Status
+from tests.support.recordings import heard, mesh, recording, report
 
 (CHECK,) = (check for check in find_checks().checks if check.id == "port-unreachable")
 NAMES = ["a", "b", "c"]
@@ -46,3 +48,67 @@ def test_links_that_were_not_tested_prove_nothing() -> None:
     with pytest.raises(Undecided) as caught:
         judged(replace(whole, links=links))
     assert set(caught.value.hosts) == set(NAMES)
+
+
+ALIASES = ["left", "right"]
+
+
+def test_a_guessed_address_that_is_not_reached_is_undecided() -> None:
+    """The hosts have other names than those by which they were named, so that nothing says their address."""
+    answers = {
+        name: heard(number, ALIASES, names=f"? box{number}\n10.0.0.{number} STREAM box{number}")
+        for number, name in enumerate(ALIASES, 1)
+    }
+    hosts = tuple(Host(name, "192.0.2.9") for name in ALIASES)
+    apart = mesh(ALIASES, ("left", "right"), ("right", "left"))
+    for seen, code in ((mesh(ALIASES), 0), (apart, 3)):
+        of = report(recording(ALIASES, heard=answers, hosts=hosts, mesh=seen))
+        assert {host.data.source for host in of.plan.hosts if host.data} == {"default route"}
+        assert of.exit_code == code
+    assert {host.status for host in of.hosts} == {HostStatus.UNEXAMINED}
+    told = {found.status: found for found in of.findings if found.check == "port-unreachable"}
+    assert told.keys() == {Status.WARN, Status.UNKNOWN}
+    assert set(told[Status.UNKNOWN].hosts) == set(ALIASES)
+    assert "the data address that was tried is a guess" in told[Status.UNKNOWN].summary
+
+
+DROP = """\
+*filter
+:INPUT DROP [0:0]
+:FORWARD ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+COMMIT
+"""
+
+
+RULES = combine(iptables=parse_iptables_save(DROP, "ip"))
+PORTS = Ports(4096, 2048, range(32768, 61000), ())
+(BLOCKS,) = (check for check in find_checks().checks if check.id == "firewall-blocks")
+
+
+def with_data(*addresses: str) -> JobPlan:
+    hosts = [Host(name, name, data=data) for name, data in zip(NAMES, addresses, strict=True)]
+    return draft(hosts, JobWishes())
+
+
+@pytest.mark.parametrize("other", ["fd00::3", "FD00:0:0::3", "::ffff:10.0.0.3", "node3-ib", "fe80::3%eth0"])
+def test_rules_are_followed_for_peers_of_the_same_family(other: str) -> None:
+    job = with_data("10.0.0.1", "10.0.0.2", other)
+    here = Here("a", is_head=True)
+    (problem,) = BLOCKS.run(RULES, {"eth0": ("10.0.0.1",)}, PORTS, job, here, None)
+    assert problem.summary == "the firewall drops what the job needs from other hosts"
+    mapped = other.startswith("::ffff:")
+    assert problem.values["peers4"] == (("10.0.0.1", "10.0.0.2/31") if mapped else ("10.0.0.2",))
+
+
+def test_rules_say_nothing_where_all_peers_are_of_the_other_family() -> None:
+    hosts = [
+        Host(name, name, data=data)
+        for name, data in zip(NAMES, ("10.0.0.1", "10.0.0.2", "fd00::3"), strict=True)
+    ]
+    with pytest.raises(Undecided, match="no other host has an IPv6 data address"):
+        list(
+            BLOCKS.run(
+                RULES, {"eth0": ("fd00::3",)}, PORTS, draft(hosts, JobWishes()), Here("c", False), None
+            )
+        )

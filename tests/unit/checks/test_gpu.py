@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from doctor.api import ASCEND, NVIDIA, Check, Skip, Undecided
+from doctor.api import NVIDIA, Check, Skip, Undecided
 from doctor.expect import Expect
 from doctor.facts.gpus import Gpu, Gpus
 from doctor.facts.nvidia.gpus import GpuProcess, NvidiaHealth
@@ -353,8 +353,8 @@ ILL: dict[str, tuple[Gpus, dict[int, NvidiaHealth] | None, str, str | None, str]
         None,
         "fail",
     ),
-    "hung": (
-        Gpus((), silent="nvidia-smi did not answer within 10 s"),
+    "endless": (
+        Gpus((), silent="nvidia-smi printed without end"),
         None,
         "nvidia-smi does not answer",
         None,
@@ -566,34 +566,44 @@ def of_no_accelerator(source: str = "no accelerator found") -> JobPlan:
 
 EVERY_BARE = dict.fromkeys(FOUR, BARE)
 EVERY_UNDRIVEN = dict.fromkeys(FOUR, NO_DRIVER)
-NPU_HOST = Devices({ASCEND.name: FoundDevices(on_bus=8)}, "atlas-a2")
+
+
+@pytest.mark.parametrize("own", [EVERY_UNDRIVEN, EVERY_BARE])
+def test_gpus_that_are_expected_are_missing_everywhere(own: Mapping[str, Devices]) -> None:
+    problems = lacking(own, expected=8, job=of_no_accelerator(), seen={})
+    assert [(*problem.hosts, problem.severity) for problem in problems] == [(host, None) for host in FOUR]
 
 
 @pytest.mark.parametrize(
-    ("own", "expected", "severity"),
-    [(EVERY_UNDRIVEN, 0, Severity.WARN), (EVERY_UNDRIVEN, 8, None), (EVERY_BARE, 8, None)],
+    ("own", "expected", "source"),
+    [(EVERY_BARE, 0, "no accelerator found"), (EVERY_UNDRIVEN, 8, "--backend")],
 )
-def test_gpus_are_missing_everywhere(
-    own: Mapping[str, Devices], expected: int, severity: Severity | None
-) -> None:
-    problems = lacking(own, expected=expected, job=of_no_accelerator(), seen={})
-    assert [(*problem.hosts, problem.severity) for problem in problems] == [(h, severity) for h in FOUR]
-
-
-@pytest.mark.parametrize(
-    ("own", "expected", "view", "source"),
-    [
-        (EVERY_BARE, 0, View.HOST, "no accelerator found"),
-        (EVERY_UNDRIVEN, 0, View.CONTAINER, "no accelerator found"),
-        (EVERY_UNDRIVEN, 8, View.HOST, "--backend"),
-        (dict.fromkeys(FOUR, NPU_HOST), 8, View.HOST, "no accelerator found"),
-    ],
-)
-def test_jobs_without_gpus(own: Mapping[str, Devices], expected: int, view: View, source: str) -> None:
+def test_jobs_without_gpus(own: Mapping[str, Devices], expected: int, source: str) -> None:
     with pytest.raises(Skip, match="only for nccl jobs"):
-        lacking(
-            own, expected=expected, job=of_no_accelerator(source), seen={}, views=dict.fromkeys(FOUR, view)
-        )
+        lacking(own, expected=expected, job=of_no_accelerator(source), seen={})
+
+
+def on_the_bus() -> JobPlan:
+    return replace(plan(), backend=Sourced(Backend.NCCL, "on the PCI bus"))
+
+
+@pytest.mark.parametrize("view", [View.HOST, View.CONTAINER])
+def test_gpus_on_the_bus_are_gpus_of_the_job(view: View) -> None:
+    problems = lacking(EVERY_UNDRIVEN, job=on_the_bus(), seen={}, views=dict.fromkeys(FOUR, view))
+    assert [(*problem.hosts, severity(MISSING, problem)) for problem in problems] == [
+        (host, Severity.FAIL) for host in FOUR
+    ]
+    assert {problem.expected for problem in problems} == {
+        "at least one; if the job trains on CPUs: --backend gloo"
+    }
+
+
+def test_device_files_outlive_the_driver() -> None:
+    own = FOUR | {"node2": devices(driver="")}
+    for job in (plan(), plan(CUDA_VISIBLE_DEVICES="0,1")):
+        (problem,) = lacking(own, seen={}, job=job)
+        assert (problem.hosts, problem.summary) == (("node2",), "the NVIDIA driver is not loaded")
+    assert lacking(own, seen={}, views=dict.fromkeys(own, View.CONTAINER)) == [], "it may be hidden there"
 
 
 @pytest.mark.parametrize("check", [UNHEALTHY, BUSY, ECC, XID], ids=lambda check: check.id)

@@ -57,7 +57,7 @@ def test_gpus_are_listed(text: str, tool: str, gpu: Gpu) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("@ amd-smi hung 11\n", "amd-smi did not answer within 11 s"),
+        ("@ amd-smi long\n", "amd-smi printed without end"),
         ("{\n@ amd-smi 0\n", "amd-smi printed no whole JSON"),
         ("segfault\n@ amd-smi 139\n", "segfault (exit code 139)"),
     ],
@@ -65,6 +65,14 @@ def test_gpus_are_listed(text: str, tool: str, gpu: Gpu) -> None:
 def test_a_tool_that_prints_nothing_is_silent(text: str, why: str) -> None:
     assert printed(AMD_GPUS, text).silent == why
     with pytest.raises(NotUnderstood):
+        printed(AMD_HEALTH, text)
+
+
+def test_a_tool_that_hangs_is_not_understood() -> None:
+    text = "denied /dev/dri/renderD128\n@ amd-smi hung 17\n"
+    with pytest.raises(NotUnderstood, match="amd-smi did not answer within 17 s"):
+        printed(AMD_GPUS, text)
+    with pytest.raises(NotUnderstood, match="amd-smi did not answer within 17 s"):
         printed(AMD_HEALTH, text)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import pytest
 
-from doctor.devices import ASCEND, NVIDIA
+from doctor.devices import AMD, ASCEND, NVIDIA
 from doctor.errors import NotUnderstood
 from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PACE, PORTS, RDMA, Limits, Ports
-from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, VIEW
+from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, VIEW, Devices
 from doctor.model import View
 from tests.support.captures import held, printed, sample
 
@@ -151,7 +152,7 @@ def test_clock_not_understood(text: str) -> None:
     ("nodes", "pci", "npus", "gpus", "product"),
     [
         ([], "", 0, 0, "cpu"),
-        ([], "0000\t10de2330\t0", 0, 0, "cpu"),  # a GPU without its driver is not a usable device
+        ([], "0000\t10de2330\t0", 0, 0, "nvidia"),  # without its driver
         (["nvidia0", "nvidia1", "nvidia-caps"], "", 0, 2, "nvidia"),
         (["davinci0", "davinci_manager"], "0100\t19e5d802\t1f", 1, 0, "atlas-a2"),
         (["davinci0"], "", 1, 0, "ascend"),
@@ -163,6 +164,57 @@ def test_devices(nodes: list[str], pci: str, npus: int, gpus: int, product: str)
     devices = held(DEVICES, {f"/dev/{node}": "" for node in nodes} | {"/proc/bus/pci/devices": pci})
     assert devices.product == product
     assert [len(devices.of(vendor).numbers) for vendor in (ASCEND, NVIDIA)] == [npus, gpus]
+
+
+PLACES = {
+    "01:00.0": ("10de2330", "0x030200", 1),  # H100
+    "02:00.0": ("10de2684", "0x030000", 1),  # GeForce RTX 4090
+    "02:00.1": ("10de22ba", "0x040300", 0),  # its sound
+    "02:00.2": ("10de1ada", "0x0c0330", 0),  # USB
+    "c1:00.0": ("10de22a3", "0x068000", 0),  # NVSwitch
+    "00:00.0": ("10de22b8", "0x060400", 0),  # root port of a Grace CPU
+    "03:00.0": ("1a032000", "0x030000", 0),  # ASPEED, graphics of a BMC
+    "04:00.0": ("102b0536", "0x030000", 0),  # Matrox, the same
+    "05:00.0": ("1af41050", "0x038000", 0),  # virtio
+    "06:00.0": ("80864680", "0x030000", 0),  # Intel
+}
+
+
+def bus(places: Mapping[str, tuple[str, str, int]], *, classes: bool) -> Devices:
+    rows, files = [], {}
+    for place, (pci, kind, _) in places.items():
+        number, device, function = (int(text, 16) for text in re.split("[:.]", place))
+        rows.append(f"{number:02x}{device << 3 | function:02x}\t{pci}\t0\t")
+        files[f"/sys/bus/pci/devices/0000:{place}/class"] = kind
+    return held(DEVICES, {"/proc/bus/pci/devices": "\n".join(rows)} | (files if classes else {}))
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_which_devices_on_the_bus_are_gpus(place: str) -> None:
+    known = bus({place: PLACES[place]}, classes=True)
+    assert known.of(NVIDIA).on_bus == PLACES[place][2]
+    assert known.product == ("nvidia" if PLACES[place][2] else "cpu")
+
+
+def test_gpus_are_counted_by_their_class() -> None:
+    assert bus(PLACES, classes=True).of(NVIDIA).on_bus == 2
+    assert bus(PLACES, classes=False).of(NVIDIA).on_bus == 6
+
+
+def test_accelerators_and_graphics_of_amd() -> None:
+    kinds = {"01:00.0": ("100274a1", "0x120000", 1), "02:00.0": ("1002ffff", "0x120000", 1)}
+    graphics = {"03:00.0": ("1002164e", "0x030000", 0), "03:00.1": ("10021640", "0x040300", 0)}
+    old = {"04:00.0": ("1002738c", "0x038000", 1)}
+    assert bus({**kinds, **graphics, **old}, classes=True).of(AMD).on_bus == 3
+    assert bus(graphics, classes=True).product == "cpu"
+
+
+def test_a_place_that_several_domains_use_may_be_a_gpu() -> None:
+    files = {
+        f"/sys/bus/pci/devices/000{n}:01:00.0/class": kind for n, kind in enumerate(("0x060400", "0x030200"))
+    }
+    found = held(DEVICES, {"/proc/bus/pci/devices": "0100\t10de2330\t0\t", **files})
+    assert found.of(NVIDIA).on_bus == 1
 
 
 @pytest.mark.parametrize(

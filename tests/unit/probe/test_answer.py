@@ -127,7 +127,7 @@ def test_an_incomplete_list_of_files_is_missing() -> None:
     assert reasons(damaged) == {"file": "its output arrived damaged"}
     assert damaged.captures == {}
     late = got(out(FILES, text, rc=137) + DONE, [FILE])
-    assert reasons(late) == {"file": "reading files did not end within 10 s"}
+    assert reasons(late) == {"file": "reading files did not end within 10 s, or was killed"}
 
 
 def test_a_missing_answer_is_a_finding_that_names_it() -> None:

@@ -249,8 +249,9 @@ def test_ranks_on_amd_gpus_are_those_that_no_variable_hides(said: dict[str, str]
 
 
 def test_instinct_gpus_without_a_driver_are_what_the_job_is_for() -> None:
-    found = settled({"a": sight(plugged_in=frozenset({AMD, NVIDIA}))}, [Host("a", "a")])
+    found = settled({"a": sight(plugged_in={AMD: 8, NVIDIA: 1})}, [Host("a", "a")])
     assert (found.backend, found.vendor) == (Sourced(Backend.NCCL, "on the PCI bus"), AMD)
+    assert found.hosts[0].ranks == Sourced(8, "on the PCI bus")
 
 
 def test_ranks_are_the_devices_that_the_job_may_see() -> None:
@@ -262,5 +263,10 @@ def test_ranks_are_the_devices_that_the_job_may_see() -> None:
         Sourced(4, "devices found"),
         Sourced(4, "as the other hosts"),
     ], "b did not answer"
-    bare = settle(draft(hosts, JobWishes()), {"a": sight, "b": HostView()})
-    assert [host.ranks for host in bare.hosts] == [Sourced(8, "devices found"), Sourced(2, "default")]
+
+    def beside(other: HostView) -> Sourced[int] | None:
+        return settle(draft(hosts, JobWishes()), {"a": sight, "b": other}).hosts[1].ranks
+
+    assert beside(HostView()) == Sourced(8, "as the other hosts"), "what b has could not be read"
+    assert beside(HostView(devices={ASCEND: 0})) == Sourced(2, "default")
+    assert beside(HostView(devices={ASCEND: 0}, plugged_in={ASCEND: 8})) == Sourced(8, "on the PCI bus")

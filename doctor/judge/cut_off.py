@@ -1,0 +1,69 @@
+"""Whether a host's answer is whole: its end, who the host is, which devices it has, and how they are.
+
+Without these a host cannot be judged: one whose files could not be read would pass for one without devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from doctor.api import AMD, ASCEND, NVIDIA, Fact, Vendor
+from doctor.facts.amd.gpus import AMD_GPUS
+from doctor.facts.ascend.npus import NPUS
+from doctor.facts.nvidia.gpus import GPUS
+from doctor.facts.run import CutOff
+from doctor.facts.smoke import JudgedRun
+from doctor.facts.system import DEVICES, IDENTITY
+from doctor.judge.reading import Reading
+from doctor.model import Missing
+from doctor.probe import DAMAGED, NOT_INSTALLED, HostAnswer
+from doctor.rules.smoke import passed
+
+
+def cut_off(heard: HostAnswer, reading: Reading) -> CutOff | None:
+    """None for an answer that is whole."""
+    damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
+    known = [reading.facts.get(heard.host, fact) for fact in (IDENTITY, DEVICES)]
+    vital = [value for value in (*known, _unseen_devices(heard, reading)) if isinstance(value, Missing)]
+    if heard.complete and not damaged and not vital:
+        return None
+    asked = [missing for missing in heard.missing.values() if not missing.absent]
+    gone = [missing for missing in asked if missing.fact not in heard.captures]
+    lost = {missing.fact for missing in (*gone, *vital)} | {*damaged}
+    if gone and not heard.complete:
+        reason = gone[0].reason
+    elif damaged:
+        reason = "part of it arrived damaged"
+    else:
+        reason = vital[0].reason if vital else "the end is missing"
+    return CutOff(tuple(sorted(lost)), reason)
+
+
+def _unseen_devices(heard: HostAnswer, reading: Reading) -> Missing | None:
+    """The job's devices if their tool is not installed: then only a training on them tells how they are."""
+    vendor, recording = reading.plan.vendor, reading.recording
+    found = reading.facts.get(heard.host, DEVICES)
+    if vendor is None or isinstance(found, Missing) or not found.of(vendor).numbers:
+        return None
+    listing = _LISTINGS[vendor]
+    capture = heard.captures.get(listing.name)
+    if capture is None or capture.rc not in NOT_INSTALLED:
+        return None
+    undecided = recording.smoke_wanted and not recording.smoke and not recording.no_smoke
+    if undecided or any(_trained(run, heard.host) for run in (reading.smoke.runs if reading.smoke else ())):
+        return None
+    tool = listing.group.tool if listing.group else "its tool"
+    return Missing(
+        listing.name, f"{tool} is not installed there, so nothing tells how its {vendor.thing}s are"
+    )
+
+
+_LISTINGS: Mapping[Vendor, Fact[Any]] = {ASCEND: NPUS, NVIDIA: GPUS, AMD: AMD_GPUS}
+
+
+def _trained(run: JudgedRun, host: str) -> bool:
+    """Whether it passed a smoke run on its devices."""
+    return passed(run) and any(
+        seat.host == host and seat.device is not None for seat in run.result.plan.seats
+    )

@@ -1,0 +1,53 @@
+"""Tools of devices that hang: the most common sign of a driver that no longer answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from doctor.api import Check, Fact, Group, Maybe
+from doctor.facts.device_tools import calls
+from doctor.model import Confidence, Evidence, Missing, Problem
+from doctor.probe import NOT_STOPPED, HostAnswer
+
+PROOF_SECONDS = 8
+"""A tool that kept us waiting in vain for this long in all hangs; less may be a single slow query."""
+SHOWN = 8
+HungTools = Mapping[tuple[str, Group], Problem]
+"""By host and the group of facts for which the tool is asked."""
+
+
+def hung_tools(checks: Sequence[Check], heard: Mapping[str, HostAnswer]) -> HungTools:
+    """The tools that hung, in whichever fact that a check asks for."""
+    groups: dict[Group, set[str]] = {}
+    for fact in (need.need if isinstance(need, Maybe) else need for c in checks for need in c.needs):
+        if isinstance(fact, Fact) and fact.group and fact.group.tool:
+            groups.setdefault(fact.group, set()).add(fact.name)
+    found = {}
+    for host, answer in heard.items():
+        for group, names in groups.items():
+            waits = [wait for name in sorted(names) for wait in _waits(answer, name, group)]
+            if sum(seconds for seconds, _ in waits) >= PROOF_SECONDS:
+                found[host, group] = _problem(group, waits)
+    return found
+
+
+def _waits(answer: HostAnswer, fact: str, group: Group) -> Iterator[tuple[int, str]]:
+    """How long it was waited for in vain, and what was asked."""
+    if fact in answer.captures:
+        for call in calls(answer.captures[fact].stdout, group.tool):
+            if call.hung:
+                yield call.hung, f"{fact} {call.key}: {call.failed}"
+    elif answer.missing.get(fact, Missing(fact, "")).reason.endswith(NOT_STOPPED):
+        yield group.seconds, f"{fact}: {answer.missing[fact].reason}"
+
+
+def _problem(group: Group, waits: Sequence[tuple[int, str]]) -> Problem:
+    longest = max(seconds for seconds, _ in waits)
+    return Problem(
+        f"its driver does not answer: {group.tool} hangs",
+        expected="an answer within seconds",
+        actual=f"none within {longest} s" + (f", {len(waits)} times" if len(waits) > 1 else ""),
+        evidence=tuple(Evidence(group.tool, said) for _, said in waits[:SHOWN]),
+        confidence=Confidence.STRONG,
+        remedy=group.wake,
+    )

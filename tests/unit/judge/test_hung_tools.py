@@ -1,0 +1,75 @@
+"""A device tool that hangs is a fault of its host, whichever vendor's it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from doctor.judge.verdict import Report
+from doctor.model import Capture, Missing, Status
+from doctor.probe import NOT_STOPPED
+from tests.support.recordings import report
+from tests.unit.judge.test_odd_host import sample
+
+NODE = "node2"
+
+
+def judged(name: str, texts: Mapping[str, str], missing: Mapping[str, str] | None = None) -> Report:
+    """A recording in which one host's tools printed something else, or nothing."""
+    of, missing = sample(name), missing or {}
+    answer = of.heard[NODE]
+    captures = {fact: own for fact, own in answer.captures.items() if fact not in missing}
+    captures |= {fact: Capture(fact, 0, text) for fact, text in texts.items()}
+    reasons = {fact: Missing(fact, why) for fact, why in missing.items()}
+    lost = {fact: why for fact, why in answer.missing.items() if fact not in texts}
+    answer = replace(answer, captures=captures, missing={**lost, **reasons})
+    return report(replace(of, heard={**of.heard, NODE: answer}))
+
+
+def blamed(of: Report) -> set[tuple[str, str, str]]:
+    told = [found for found in of.findings if NODE in found.hosts and found.status is not Status.UNKNOWN]
+    return {(found.check, found.status.value, found.summary) for found in told}
+
+
+FRAMES = {
+    "npu-smi": ("npu-healthy", {"npus": "@ all hung 10\n"}, "device-unhealthy"),
+    "hccn_tool": (
+        "npu-healthy",
+        {"npu-links": "devices 0 1 2\n@ 0 hung 4\n@ 1 hung 4\n@ 2 unasked hung\n"},
+        "device-unhealthy",
+    ),
+    "nvidia-smi": ("gpu-healthy", {"gpus": "@ gpus hung 18\n"}, "gpu-unhealthy"),
+    "nvidia-smi, later": ("gpu-healthy", {"gpu-health": "@ health hung 18\n"}, "gpu-unhealthy"),
+}
+
+
+@pytest.mark.parametrize("case", FRAMES)
+def test_a_tool_that_hangs(case: str) -> None:
+    name, texts, check = FRAMES[case]
+    assert blamed(judged(name, {})) == set()
+    of = judged(name, texts)
+    assert of.exit_code == 1
+    tool = case.partition(",")[0]
+    assert blamed(of) == {(check, "fail", f"its driver does not answer: {tool} hangs")}
+    (found,) = (each for each in of.findings if (each.check, each.status) == (check, Status.FAIL))
+    assert found.hosts == (NODE,)
+    assert found.remedy
+    assert found.remedy.id.startswith("wake-")
+    assert "did not answer within" in found.evidence[0].text
+
+
+def test_one_slow_query_of_one_device_is_not_a_hung_driver() -> None:
+    of = judged("npu-healthy", {"npu-links": "devices 0\n@ 0 hung 4\n"})
+    assert blamed(of) == set()
+
+
+def test_a_tool_that_cannot_even_be_killed() -> None:
+    of = judged("gpu-healthy", {}, {"gpus": f"its command did not end within 55 s {NOT_STOPPED}"})
+    assert blamed(of) == {("gpu-unhealthy", "fail", "its driver does not answer: nvidia-smi hangs")}
+
+
+def test_a_tool_that_is_not_installed_or_needs_root_does_not_hang() -> None:
+    for why in ("its command is not installed there", "needs root (--sudo uses sudo -n)"):
+        assert blamed(judged("gpu-healthy", {}, {"gpus": why})) == set()

@@ -1,0 +1,90 @@
+"""What a host must tell to count as examined: who it is, which devices it has, and how these are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from doctor.job.wishes import JobWishes
+from doctor.judge.verdict import Report
+from doctor.model import Backend, Capture, HostStatus, Missing, Sourced, Status
+from doctor.probe import HostAnswer
+from tests.support.captures import as_read
+from tests.support.recordings import FILES, heard, recording, report
+from tests.support.reports import seated
+from tests.support.smoke.results import healthy
+
+NAMES = ["node1", "node2", "node3"]
+DRIVER = {"/proc/driver/nvidia/version": "NVRM version: Module  550.90  x"}
+EIGHT_GPUS = as_read(DRIVER | {f"/dev/nvidia{n}": "" for n in range(8)})
+
+
+def judged(*odd: HostAnswer, **changes: Any) -> Report:
+    return report(recording(NAMES, heard={each.host: each for each in odd}, **changes))
+
+
+def unexamined(of: Report) -> dict[str, str | None]:
+    assert all(host.status is not HostStatus.FAULTY for host in of.hosts)
+    return {host.name: host.reason for host in of.hosts if host.status is HostStatus.UNEXAMINED}
+
+
+def reasons(of: Report) -> dict[str, str]:
+    told = [
+        found for found in of.findings if (found.check, found.status) == ("probe-incomplete", Status.WARN)
+    ]
+    return {host: found.summary for found in told for host in found.hosts}
+
+
+def test_all_is_well() -> None:
+    assert (judged().exit_code, unexamined(judged())) == (0, {})
+
+
+@pytest.mark.parametrize("lost", [(*FILES, "identity"), ("identity",), ("devices",)], ids=len)
+def test_without_files_a_host_is_not_examined(lost: tuple[str, ...]) -> None:
+    why = "reading files did not end within 10 s, or was killed"
+    answer = heard(2, NAMES, **{fact.replace("-", "_"): Missing(fact, why) for fact in lost})
+    of = judged(answer)
+    assert of.exit_code == 3
+    assert unexamined(of).keys() == {"node2"}
+    assert why in reasons(of)["node2"]
+
+
+def test_a_host_that_does_not_say_who_it_is_is_not_examined() -> None:
+    of = judged(heard(2, NAMES, identity=""))
+    assert of.exit_code == 3
+    assert unexamined(of).keys() == {"node2"}
+    assert "does not say its name" in reasons(of)["node2"]
+
+
+def without_nvidia_smi(number: int) -> HostAnswer:
+    answer = heard(number, NAMES, devices=EIGHT_GPUS)
+    missing = Missing("gpus", "its command is not installed there")
+    return replace(
+        answer, captures={**answer.captures, "gpus": Capture("gpus", 127, "")}, missing={"gpus": missing}
+    )
+
+
+def test_devices_that_no_tool_tells_of_are_not_examined() -> None:
+    every = [without_nvidia_smi(number) for number in (1, 2, 3)]
+    of = judged(*every)
+    assert of.exit_code == 3
+    assert unexamined(of).keys() == {*NAMES}
+    assert "nvidia-smi is not installed there" in reasons(of)["node1"]
+
+
+def test_devices_that_no_tool_tells_of_are_proved_by_a_training_on_them() -> None:
+    every = [without_nvidia_smi(number) for number in (1, 2, 3)]
+    run = healthy(seated(tuple(NAMES), each=2, tp=2))
+    seats = tuple(replace(seat, device=seat.local) for seat in run.plan.seats)
+    on_gpus = replace(run, plan=replace(run.plan, seats=seats))
+    assert reasons(judged(*every, smoke_wanted=True)) == {}, "it is not over yet"
+    assert reasons(judged(*every, smoke_wanted=True, smoke=(on_gpus,))) == {}
+    for other in ({"smoke": (run,)}, {"no_smoke": "the deadline came before it"}):
+        assert reasons(judged(*every, smoke_wanted=True, **other)).keys() == {*NAMES}
+
+
+def test_a_job_on_cpus_needs_no_tool_of_devices() -> None:
+    every = [without_nvidia_smi(number) for number in (1, 2, 3)]
+    assert judged(*every, wishes=JobWishes(backend=Sourced(Backend.GLOO, "--backend"))).exit_code == 0

@@ -6,7 +6,6 @@ captured, so that a replay sees exactly what the first run saw.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from doctor.probe import HostAnswer
 from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.text.nodeset import is_host
+from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line, escaped
 from doctor.transport.advice import read_back
 
@@ -70,11 +70,8 @@ class Recording:
 
 
 def save(recording: Recording, path: Path) -> None:
-    """Readable by its owner only, from the first byte on."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        if os.fstat(file.fileno()).st_uid == os.geteuid() and path.is_file():
-            os.fchmod(file.fileno(), 0o600)
-        file.write(encoded(recording))
+    """Raises OSError."""
+    write_file(path, encoded(recording))
 
 
 def encoded(recording: Recording) -> bytes:

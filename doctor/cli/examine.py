@@ -18,6 +18,10 @@ GONE_IN = 15
 
 
 def examine(request: Request) -> int:
+    from doctor.report.outputs import empty_lists
+
+    if not request.in_job:  # there rank 0 alone writes
+        empty_lists(request.outputs, request.inputs())
     smoke = request.smoke
     if smoke.inject:
         from doctor.cli.faults import HELP, check_faults, listed

@@ -30,6 +30,7 @@ from doctor.run.examination import run_and_judge
 from doctor.run.request import Request
 from doctor.targets.inventory import table_file
 from doctor.text.nodeset import fold
+from doctor.text.outfile import write_file
 from doctor.text.terminal import put
 
 FORMS = ("1.0", "legacy", "1.2")
@@ -88,7 +89,7 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
     text = _table(plan, facts, form)
     if output is not None and to_file:
         try:
-            output.write_text(text)
+            write_file(output, text.encode())
         except OSError as error:
             raise DoctorError(f"{output}: could not be written: {error.strerror}.") from None
     else:

@@ -29,13 +29,21 @@ class Format:
     """Whether it may be written to stdout."""
     suffix: str
     """Of its file in --report-dir; empty where it has none there."""
+    is_go: bool
+    """Whether somebody starts a job on what it holds."""
 
 
 def _format(
-    usage: str, help: str, write: Callable[[Report], bytes], *, stdout: bool = False, suffix: str = ""
+    usage: str,
+    help: str,
+    write: Callable[[Report], bytes],
+    *,
+    stdout: bool = False,
+    suffix: str = "",
+    is_go: bool = False,
 ) -> Any:
     made = Option(usage, help, not_with=())
-    return field(default=None, metadata={KEY: made, FORMAT: Format(made.name, write, stdout, suffix)})
+    return field(default=None, metadata={KEY: made, FORMAT: Format(made.name, write, stdout, suffix, is_go)})
 
 
 def _json(report: Report) -> bytes:
@@ -59,6 +67,7 @@ class Outputs:
         "--healthy-hosts FILE",
         "Write the healthy hosts' names.",
         lambda report: lines(() if report.stopped_by is not None else report.healthy_hosts),
+        is_go=True,
     )
     faulty_hosts: Path | None = _format(
         "--faulty-hosts FILE",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -18,7 +18,7 @@ from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.model import Missing
 from doctor.recording import encoded, save
-from doctor.report.folder import add_files, make_folder, run_name
+from doctor.report.folder import make_folder, run_name
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
 from doctor.report.go import Bound, chosen, decide_go
 from doctor.report.launch_line import (
@@ -34,11 +34,35 @@ from doctor.report.launch_line import (
 )
 from doctor.report.no_go import no_go
 from doctor.text.nodeset import fold
+from doctor.text.outfile import add_files, is_stream, why_not, write_file
 from doctor.text.printable import clean_line
 from doctor.text.terminal import WIDTH, put, width
 
+Named = tuple[str, Path]
+"""The name of an option, and the file that it names."""
 
-def refuse_unwritable(outputs: Outputs, others: Mapping[str, Path | None]) -> None:
+
+def empty_lists(outputs: Outputs, inputs: Iterable[Named] = ()) -> None:
+    """First of all: however this run ends, a go of an earlier one is not found in its place.
+
+    A file that the run will read is no list of an earlier run: `refuse_unwritable` says so.
+    """
+    read = {os.path.realpath(path) for _, path in inputs}
+    for form, path in outputs.files():
+        old = form.is_go and os.path.isfile(path) and not is_stream(path) and not why_not(path)
+        if old and os.path.realpath(path) not in read:
+            try:
+                write_file(path, b"")
+            except OSError as error:
+                raise UsageError(f"{path}: cannot be written: {error.strerror}.", WRITABLE) from None
+
+
+WRITABLE = "Name a file in a folder that is writable."
+
+
+def refuse_unwritable(
+    outputs: Outputs, others: Mapping[str, Path | None], inputs: Iterable[Named] = ()
+) -> None:
     """Before the run: a report that cannot be written at its end would be lost.
 
     `others` are files that will be written beside the outputs, by the name of their option.
@@ -56,17 +80,18 @@ def refuse_unwritable(outputs: Outputs, others: Mapping[str, Path | None]) -> No
     if len(on_stdout) > 1:
         first, *_, last = on_stdout
         raise UsageError(f"{last} and {first} - both write to stdout.", f"Name a file for {first}.")
-    named: dict[Path, str] = {}
+    named = {os.path.realpath(path): option for option, path in inputs}
     for option, path in ((option, path) for option, path in files.items() if path is not None):
         if path == STDOUT:
             able = " and ".join(form.option for form in FORMATS if form.stdout)
             raise UsageError(f"Only {able} can write to stdout.", f"Name a file for {option}.")
-        folder = path.parent
-        if path.is_dir() or not folder.is_dir() or not os.access(path if path.exists() else folder, os.W_OK):
-            raise UsageError(f"{path}: cannot be written.", "Name a file in a folder that is writable.")
-        if path.resolve() in named and path.exists() is path.is_file():
-            raise UsageError(f"{option} and {named[path.resolve()]} name the same file, {path}.")
-        named[path.resolve()] = option
+        if why := why_not(path):
+            raise UsageError(f"{path}: cannot be written: {why}.", WRITABLE)
+        if is_stream(path):
+            continue
+        if (place := os.path.realpath(path)) in named:
+            raise UsageError(f"{option} and {named[place]} name the same file, {path}.")
+        named[place] = option
     if outputs.report_dir is not None:
         make_folder(outputs.report_dir)
 
@@ -103,7 +128,7 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         attempt(saved_as, partial(save, reading.recording, saved_as))
     for form, path in outputs.files():
         if path != STDOUT:
-            attempt(path, partial(path.write_bytes, form.write(report)))
+            attempt(path, partial(write_file, path, form.write(report)))
     go, launcher = _going(report, reading, outputs)
     kept: dict[str, Path] = {}
     if (folder := outputs.report_dir) is not None:

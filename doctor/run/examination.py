@@ -45,7 +45,7 @@ ON_BUSY = ("skip", "run")
 
 def run_and_report(request: Request, ready: Ready | None = None) -> int:
     """Run the examination and show it; the exit code is the report's."""
-    refuse_unwritable(request.outputs, {"--save": request.save})
+    refuse_unwritable(request.outputs, {"--save": request.save}, request.inputs())
     reading, report = run_and_judge(request, ready=ready)
     deliver(report, reading, request.outputs, request.save)
     return report.exit_code

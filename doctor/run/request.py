@@ -5,7 +5,7 @@ Groups and fields stand in the order of --help; `report/formats.py` has the opti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,6 +136,20 @@ class Request:
         ),
     )
     outputs: Outputs = field(default_factory=Outputs)
+
+    def inputs(self) -> Iterator[tuple[str, Path]]:
+        """The files that are read: the name of the option, and the file."""
+        exam, ssh_config = self.what.exam, self.way.ssh_config
+        named = {
+            "--hostfile": self.who.hostfile,
+            "--inventory": self.who.inventory,
+            "--rank-table": self.who.rank_table,
+            "--replay": self.replay,
+            "--exam": Path(exam) if exam else None,
+            "--ssh-config": Path(ssh_config) if ssh_config else None,
+        }
+        yield from ((option, path) for option, path in named.items() if path is not None)
+        yield from (("--launch", path) for path in self.job.launch)
 
 
 @dataclass(frozen=True, slots=True)

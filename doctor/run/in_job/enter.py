@@ -9,6 +9,7 @@ import sys
 
 from doctor import __version__
 from doctor.job.launch.variables import kept
+from doctor.report.outputs import empty_lists
 from doctor.run.in_job import proc
 from doctor.run.in_job.messages import Hello, Welcome
 from doctor.run.in_job.rank_env import OWN, JobRank, is_scheduler, read_job_rank
@@ -25,7 +26,12 @@ def in_job(request: Request) -> int:
     """The same exit code on every rank; only rank 0 prints the report and writes files."""
     if is_scheduler(os.environ):
         return 0
-    seat = read_job_rank(os.environ)
+    seat: JobRank | None = None
+    try:
+        seat = read_job_rank(os.environ)
+    finally:
+        if seat is None or seat.rank == 0:
+            empty_lists(request.outputs, request.inputs())
     me = _hello(seat)
     _forget()
     join = _join_seconds(request)

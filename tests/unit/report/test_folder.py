@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import UsageError
-from doctor.report.folder import add_files, make_folder, run_name
+from doctor.report.folder import make_folder, run_name
+from doctor.text.outfile import add_files
 
 CONTENTS = {".json": b"{}", ".txt": b"fine\n"}
 

@@ -1,0 +1,198 @@
+"""Writes files that others will read: whole or not at all, and readable by their owner only.
+
+A new file takes the place of the old one in one step: a full disk or a crash leaves the old one whole, and a
+link at the place is never followed. What is not a file (a pipe, /dev/null, a descriptor such as /dev/stdout) is
+written to where it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+
+MOST_TRIES = 1000
+MOST_LINKS = 10
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+_NEW = os.O_WRONLY | os.O_CLOEXEC
+_DESCRIPTORS = re.compile(r"/proc/(\d+)(?:/task/\d+)?/fd")
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Raises OSError; the place then holds what it held before."""
+    stream = _stream(path)
+    if stream is not None:
+        with open(_opened(stream), "wb") as file:
+            file.write(data)
+        return
+    with _Draft(path.parent, data) as draft:
+        draft.replace(path)
+
+
+def add_files(folder: Path, name: str, contents: Mapping[str, bytes]) -> dict[str, Path]:
+    """One file for each suffix, all under one name that no file has yet. Raises OSError."""
+    made: list[Path] = []
+    with contextlib.ExitStack() as stack:
+        drafts = {suffix: stack.enter_context(_Draft(folder, data)) for suffix, data in contents.items()}
+        for number in range(1, MOST_TRIES):
+            stem = name if number == 1 else f"{name}.{number}"
+            made.clear()
+            try:
+                for suffix, draft in drafts.items():
+                    draft.publish(folder / f"{stem}{suffix}")
+                    made.append(folder / f"{stem}{suffix}")
+            except FileExistsError:
+                _take_back(made)
+                continue
+            except BaseException:
+                _take_back(made)
+                raise
+            return dict(zip(drafts, made, strict=True))
+    raise FileExistsError(errno.EEXIST, "every name for it is taken")
+
+
+def make_folder(path: Path) -> None:
+    """The folder and those above it that are missing, for their owner only, whatever the umask."""
+    if not os.path.isdir(path):
+        if path.parent != path:
+            make_folder(path.parent)
+        with contextlib.suppress(FileExistsError):  # another rank or run made it just now
+            path.mkdir(PRIVATE_FOLDER)
+            path.chmod(PRIVATE_FOLDER)
+
+
+def is_stream(path: Path) -> bool:
+    """Whether the name stands for something that is written to and never replaced."""
+    return _stream(path) is not None
+
+
+def why_not(path: Path) -> str:
+    """Why `write_file` would fail, as far as that can be known before; empty if it should work."""
+    if is_stream(path):
+        return ""
+    if os.path.islink(path):
+        return "it is a symbolic link, which is not followed"
+    if os.path.isdir(path):
+        return "it is a folder"
+    if not os.path.isdir(path.parent):
+        return "there is no such folder"
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        return "its folder is not writable"
+    if os.path.exists(path):
+        if not os.access(path, os.W_OK):
+            return "the file is not writable"
+        folder = path.parent.stat()
+        if folder.st_mode & stat.S_ISVTX and os.geteuid() not in (0, path.stat().st_uid, folder.st_uid):
+            return "the file belongs to another user"
+    return ""
+
+
+def _stream(path: Path) -> Path | None:
+    """The place itself, behind links of /dev: in other folders anybody may have put a link."""
+    for _ in range(MOST_LINKS):
+        folder = os.path.realpath(path.parent)
+        path = Path(folder, path.name)
+        if _DESCRIPTORS.fullmatch(folder):
+            return path
+        try:
+            mode = path.lstat().st_mode
+        except (OSError, ValueError):
+            return None
+        if not stat.S_ISLNK(mode):
+            return None if stat.S_ISREG(mode) or stat.S_ISDIR(mode) else path
+        if folder != "/dev":
+            return None
+        path = Path(folder, path.readlink())
+    return None
+
+
+def _opened(stream: Path) -> int:
+    """A descriptor of our own is used as it is, so that what it was opened for holds: appending, a socket."""
+    of = _DESCRIPTORS.fullmatch(str(stream.parent))
+    if of and int(of[1]) == os.getpid() and stream.name.isdecimal():
+        return os.dup(int(stream.name))
+    return os.open(stream, _NEW | os.O_NOCTTY)
+
+
+def _take_back(paths: list[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+class _Draft:
+    """A file without a name until it is whole; where no file can be without, one that is hidden."""
+
+    def __init__(self, folder: Path, data: bytes) -> None:
+        self._folder, self._data = folder, data
+        self._named: Path | None = None
+        self._handle: int | None = None
+        with contextlib.suppress(OSError, AttributeError):
+            self._handle = os.open(folder, os.O_TMPFILE | _NEW, PRIVATE_FILE)
+        try:
+            self._fill()
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self) -> _Draft:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+        if self._named is not None:
+            with contextlib.suppress(OSError):
+                self._named.unlink()
+
+    def replace(self, path: Path) -> None:
+        """Put it in the place of whatever has that name."""
+        if self._named is None:
+            hidden = self._hidden()
+            self.publish(hidden)
+            self.__exit__()
+            self._named = hidden
+        os.replace(self._named, path)
+        self._named = None
+
+    def publish(self, path: Path) -> None:
+        """Give it a name, all at once; FileExistsError where the name is taken."""
+        try:
+            self._link(path)
+        except FileExistsError:
+            raise
+        except OSError:
+            if self._named is None:
+                self.__exit__()
+                self._fill()
+                self.publish(path)
+            else:  # a file system without links: the name is taken first
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | _NEW, PRIVATE_FILE))
+                os.replace(self._named, path)
+                self._named = None
+
+    def _fill(self) -> None:
+        if self._handle is None:
+            named = self._hidden()
+            self._handle = os.open(named, os.O_CREAT | os.O_EXCL | _NEW, PRIVATE_FILE)
+            self._named = named
+        with contextlib.suppress(OSError):  # only a umask that takes even more away makes a difference
+            os.fchmod(self._handle, PRIVATE_FILE)
+        with open(self._handle, "wb", closefd=False) as file:
+            file.write(self._data)
+        os.fsync(self._handle)
+
+    def _hidden(self) -> Path:
+        return self._folder / f".doctor-{secrets.token_hex(8)}.tmp"
+
+    def _link(self, path: Path) -> None:
+        if self._named is not None:
+            os.link(self._named, path)
+        else:  # with a folder's handle, which the whole path leaves unused, the link is followed
+            os.link(f"/proc/self/fd/{self._handle}", path, src_dir_fd=self._handle, follow_symlinks=True)

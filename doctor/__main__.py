@@ -5,10 +5,14 @@ from __future__ import annotations
 import sys
 
 from doctor.errors import EXIT_BROKEN
+from doctor.text.printable import clean_line
+from doctor.text.terminal import hold_closed, settle, tell
 
 
 def main() -> None:
+    broken: BaseException | None = None
     try:
+        hold_closed()
         from doctor.cli import run
 
         code = run(sys.argv[1:])
@@ -17,8 +21,13 @@ def main() -> None:
     except SystemExit:
         raise
     except BaseException as error:
-        _apologise(error)
+        broken, code = error, EXIT_BROKEN
+    why = settle()
+    if why and (isinstance(broken, OSError) or code != EXIT_BROKEN):  # or else it has been said
+        tell(f"doctor: stdout could not be written: {why}.\n")
         code = EXIT_BROKEN
+    elif broken:
+        _apologise(broken)
     sys.exit(code)
 
 
@@ -27,17 +36,14 @@ def _apologise(error: BaseException) -> None:
     import os
     import traceback
 
-    from doctor.text.printable import clean
-
     if os.environ.get("DOCTOR_TRACEBACK"):
-        print(clean(traceback.format_exc()), end="", file=sys.stderr)
+        tell("".join(traceback.format_exception(error)))
         return
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
-    print(
-        f"doctor: internal error ({clean(f'{type(error).__name__}: {error}')}){place}.\n"
-        "        No verdict was reached. Please report this; DOCTOR_TRACEBACK=1 shows more.",
-        file=sys.stderr,
+    tell(
+        f"doctor: internal error ({clean_line(f'{type(error).__name__}: {error}')}){place}.\n"
+        "        No verdict was reached. Please report this; DOCTOR_TRACEBACK=1 shows more.\n"
     )
 
 

@@ -24,9 +24,12 @@ from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.text.nodeset import is_host
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line, escaped
+from doctor.text.textfile import read_bytes
 from doctor.transport.advice import read_back
 
 SCHEMA = 1
+MOST_BYTES = 1_000_000_000
+"""Of its file. 10,000 hosts need less."""
 MOST_RANKS = 1_000_000
 """On one host."""
 MOST_SEED = 2**32
@@ -81,10 +84,7 @@ def encoded(recording: Recording) -> bytes:
 
 def load(path: Path) -> Recording:
     """Read a recording back; a file that is not a recording is a UsageError with its path."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}.") from None
+    raw = read_bytes(path, MOST_BYTES)
     try:
         head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         schema = msgspec.json.decode(head["schema"], type=int)

@@ -18,7 +18,7 @@ from doctor.cli.examine import examine
 from doctor.cli.options import group, takes
 from doctor.errors import EXIT_USAGE, DoctorError
 from doctor.run.request import Request
-from doctor.text.terminal import prepare, put
+from doctor.text.terminal import prepare, put, tell
 
 app = group(
     "Examine a training cluster: which host, port or pair is at fault, how it is known, what to type."
@@ -31,9 +31,9 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(_spread(arguments), prog_name="doctor", standalone_mode=False)
     except DoctorError as error:
-        put(f"doctor: {error.message}\n", sys.stderr)
+        tell(f"doctor: {error.message}\n")
         if error.hint:
-            put(indent(error.hint, " " * 8) + "\n", sys.stderr)
+            tell(indent(error.hint, " " * 8) + "\n")
         return error.exit_code
     except typer.Exit as leave:
         return leave.exit_code
@@ -41,12 +41,13 @@ def run(arguments: Sequence[str]) -> int:
         shown = getattr(error, "show", None)  # click's own errors know how to show themselves
         if shown is None:
             raise
+        _forget_go(arguments)
         with redirect_stderr(StringIO()) as message:
             shown()
-        put(message.getvalue(), sys.stderr)
+        tell(message.getvalue())
         if getattr(error, "ctx", None) is None:  # then it shows no next step
             command = f"{arguments[0]} " if arguments and arguments[0].isalpha() else ""
-            put(f"Try 'doctor {command}-h' for help.\n", sys.stderr)
+            tell(f"Try 'doctor {command}-h' for help.\n")
         return int(getattr(error, "exit_code", EXIT_USAGE))
     return int(code or 0)
 
@@ -58,6 +59,21 @@ def _spread(arguments: Sequence[str]) -> list[str]:
         follows = len(spread) > 1 and spread[-2] == "--launch" and not argument.startswith("-")
         spread += ["--launch", argument] if follows and Path(argument).is_file() else [argument]
     return spread
+
+
+def _forget_go(arguments: Sequence[str]) -> None:
+    """Of a command line that is not understood, this much is clear: where the list of an earlier run is."""
+    from doctor.report.formats import FORMATS, Outputs
+    from doctor.report.outputs import empty_lists
+
+    for option in (form.option for form in FORMATS if form.is_go):
+        for at, word in enumerate(arguments):
+            name, _, file = word.partition("=")
+            rest = [*arguments[:at], *arguments[at + 1 :]]
+            if name == option and not file and len(rest) > at:
+                file = rest.pop(at)
+            if name == option and file and not any(other.endswith(file) for other in rest):
+                empty_lists(Outputs(healthy_hosts=Path(file)))
 
 
 def _version(wanted: bool) -> None:

@@ -11,7 +11,7 @@ from doctor.cli.options import split
 from doctor.errors import UsageError
 from doctor.run.request import Request
 from doctor.text.option import refuse_conflicts
-from doctor.text.terminal import put
+from doctor.text.terminal import put, tell
 
 GONE_IN = 15
 """Seconds after which nothing is left on a host that has lost its controller."""
@@ -34,7 +34,11 @@ def examine(request: Request) -> int:
         smoke = replace(smoke, inject=faults)
     if smoke.python is not None:
         smoke = replace(smoke, python=_interpreter(smoke.python, request.who.local))
-    refuse_conflicts(request)
+    try:
+        refuse_conflicts(request)
+    except UsageError:
+        empty_lists(request.outputs, request.inputs())
+        raise
     request = replace(request, smoke=smoke)
     from doctor.run.examination import run_and_report
 
@@ -45,8 +49,8 @@ def examine(request: Request) -> int:
             return in_job(request)
         return run_and_report(request)
     except KeyboardInterrupt as stop:  # a second one, or one outside the run
-        put("doctor: interrupted before the report was made.\n", sys.stderr)
-        put(f"        What it began on the hosts ends there by itself, within {GONE_IN} s.\n", sys.stderr)
+        tell("doctor: interrupted before the report was made.\n")
+        tell(f"        What it began on the hosts ends there by itself, within {GONE_IN} s.\n")
         return 128 + getattr(stop, "number", int(signal.SIGINT))
 
 

@@ -31,7 +31,7 @@ from doctor.run.request import Request
 from doctor.targets.inventory import table_file
 from doctor.text.nodeset import fold
 from doctor.text.outfile import write_file
-from doctor.text.terminal import put
+from doctor.text.terminal import put, tell
 
 FORMS = ("1.0", "legacy", "1.2")
 MORE: tuple[Fact[Any], ...] = (DEVICES, NPU_ADDRESSES, NPU_SUPER_POD, ARCHITECTURE)
@@ -78,13 +78,13 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
     reading, report = run_and_judge(request, MORE)
     if report.verdict is not Verdict.HEALTHY:
         show(report, request.outputs, sys.stderr)
-        put("doctor: no rank table was written: fix the above first, or leave hosts out.\n", sys.stderr)
+        tell("doctor: no rank table was written: fix the above first, or leave hosts out.\n")
         return report.exit_code
     facts, plan = reading.facts, reading.plan
     unknown = {host: why for host in plan.names if (why := _unknown(host, facts, form))}
     if unknown:
         first = next(iter(unknown.values()))
-        put(f"doctor: no rank table was written: {fold(list(unknown))}: {first}\n", sys.stderr)
+        tell(f"doctor: no rank table was written: {fold(list(unknown))}: {first}\n")
         return EXIT_INCONCLUSIVE
     text = _table(plan, facts, form)
     if output is not None and to_file:

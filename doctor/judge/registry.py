@@ -77,6 +77,9 @@ def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[Br
     broken: list[Broken] = []
     found = 0
     for path in sorted(folder.glob("*.py")):
+        if not os.path.isfile(path):  # reading a pipe might never end
+            broken.append(Broken(str(path), "it is not a file"))
+            continue
         try:
             module = _load(path, f"_doctor_checks_{number}_{path.stem}")
         except (Exception, SystemExit) as error:  # a check file may fail in any way

@@ -36,7 +36,7 @@ from doctor.report.no_go import no_go
 from doctor.text.nodeset import fold
 from doctor.text.outfile import add_files, is_stream, why_not, write_file
 from doctor.text.printable import clean_line
-from doctor.text.terminal import WIDTH, put, width
+from doctor.text.terminal import WIDTH, put, tell, width
 
 Named = tuple[str, Path]
 """The name of an option, and the file that it names."""
@@ -111,19 +111,17 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
     """
     failed: list[str] = []
 
-    def attempt(path: Path, write: Callable[[], object]) -> None:
+    def attempt(what: Path | str, write: Callable[[], object]) -> None:
         try:
             write()
         except OSError as error:
-            failed.append(f"{path} could not be written: {error.strerror}.")
+            failed.append(f"{what} could not be written: {error.strerror}.")
 
     on_stdout = [form for form, path in outputs.files() if path == STDOUT]
     for form in on_stdout:
-        put(form.write(report).decode(), sys.stdout)
-    try:
-        show(report, outputs, sys.stderr if on_stdout or outputs.launch is not None else sys.stdout)
-    except OSError as error:
-        failed.append(f"The terminal report could not be written: {error.strerror}.")
+        attempt(f"{form.option} on stdout", partial(put, form.write(report).decode(), sys.stdout))
+    terminal = sys.stderr if on_stdout or outputs.launch is not None else sys.stdout
+    attempt("The terminal report", partial(show, report, outputs, terminal))
     if reading is not None and saved_as is not None:
         attempt(saved_as, partial(save, reading.recording, saved_as))
     for form, path in outputs.files():
@@ -135,15 +133,12 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         files = _files(report, reading, outputs, go)
         attempt(folder, lambda: kept.update(add_files(folder.absolute(), _name(report), files)))
     if report.exit_code != 0 and outputs.for_a_script:
-        put(no_go(report, kept.get(".txt")), sys.stderr)
+        tell(no_go(report, kept.get(".txt")))
     if go and outputs.launch is not None and not failed:
         tasks = tasks_on_a_node(go, report.plan, os.environ)
         start = LaunchParts(go, job_id(os.environ) or _when(report), kept.get(HOSTS), tasks)
-        try:
-            put(_spoken(start, launcher, outputs), sys.stderr)
-            put(launch_lines(start, launcher), sys.stdout)
-        except OSError as error:
-            failed.append(f"The launch line could not be written: {error.strerror}.")
+        tell(_spoken(start, launcher, outputs))
+        attempt("The launch line", partial(put, launch_lines(start, launcher), sys.stdout))
     if failed:
         raise DoctorError("\n".join(failed), f"The verdict was: {report.verdict.value}.")
 

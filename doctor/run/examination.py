@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,7 +32,7 @@ from doctor.run.signals import signal_of, stop_on_signals
 from doctor.run.smoke_rounds import QUICK, run_smoke
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
 from doctor.targets.inventory import NAME_THEM, Targets, read_targets
-from doctor.text.terminal import put
+from doctor.text.terminal import tell
 from doctor.transport.containers import enter_all
 
 DEFAULT_EXAM = "preflight"
@@ -192,7 +191,7 @@ def _targets(request: Request) -> Targets:
         if request.command in TRAINING or request.outputs.for_a_script:
             raise UsageError("No hosts are named.", NAME_THEM)
         (here,) = targets.hosts
-        put(f"doctor: no hosts are named: only this machine, {here.name}, is examined.\n", sys.stderr)
+        tell(f"doctor: no hosts are named: only this machine, {here.name}, is examined.\n")
     return targets
 
 

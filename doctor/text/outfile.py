@@ -1,8 +1,8 @@
 """Writes files that others will read: whole or not at all, and readable by their owner only.
 
-A new file takes the place of the old one in one step: a full disk or a crash leaves the old one whole, and a
-link at the place is never followed. What is not a file (a pipe, /dev/null, a descriptor such as /dev/stdout) is
-written to where it is.
+A new file takes the place of the old one in one step: a full disk or a crash leaves the old one whole, and
+a link at the place is never followed. What is not a file (a pipe, /dev/null, a descriptor such as
+/dev/stdout) is written to where it is.
 """
 
 from __future__ import annotations

@@ -17,6 +17,19 @@ WIDTH = 100
 """Of a log file, unless COLUMNS says otherwise."""
 
 
+def hold_closed() -> None:
+    """Where a standard stream is closed, /dev/null: or else the next file or socket would get its number, and
+    what is meant for the stream.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  # until the end
+
+
 def prepare() -> None:
     """Characters that an encoding lacks become question marks instead of errors."""
     for stream in (sys.stdout, sys.stderr):
@@ -50,8 +63,38 @@ def put(text: str, stream: TextIO | None, *, drawn: bool = False) -> None:
         stream.write(plain(text if drawn else clean(text), getattr(stream, "encoding", None)))
         stream.flush()
     except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        _give_up(stream)
+
+
+def tell(text: str, *, drawn: bool = False) -> None:
+    """Something that belongs on stderr; where that cannot be written, nobody can be told."""
+    try:
+        put(text, sys.stderr, drawn=drawn)
+    except OSError:
+        _give_up(sys.stderr)
+
+
+def settle() -> str:
+    """Before the end: write what `print` has left behind. Returns why stdout did not take all of it.
+
+    The interpreter would otherwise do so last of all, and end with a code of its own where it cannot.
+    """
+    tell("")
+    try:
+        put("", sys.stdout)
+    except OSError as error:
+        _give_up(sys.stdout)
+        return error.strerror or type(error).__name__
+    return ""
+
+
+def _give_up(stream: TextIO) -> None:
+    """What the stream still holds, and what is written to it from now on, goes nowhere."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, stream.fileno())
+        os.close(null)
+        stream.flush()
 
 
 def width(stream: TextIO | None) -> int:

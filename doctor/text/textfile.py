@@ -1,11 +1,16 @@
-"""Reads a small text file that a person or another tool wrote: bounded, UTF-8, every mistake with its line.
+"""Reads a text file that a person or another tool wrote: bounded, UTF-8, every mistake with its line.
 
 Owns what all readers of input files share; knows nothing of any format.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import re
+import select
+import stat
+import time
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,9 +20,16 @@ from doctor.errors import InputErrors, Mistake, UsageError
 LIMIT = 10_000_000
 """Bytes. 100,000 hosts with settings need less; more is the wrong file."""
 
+PATIENCE = 60.0
+"""Seconds for a pipe: `<(command)` may have to ask another machine; one without a writer never ends."""
+
+PIECE = 1 << 20
+
 MOST_MISTAKES = 100
 """With more, the file is of another kind, and the list does not help."""
 
+BINARY = "is a binary file, not text"
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _SURROGATE = re.compile("[\udc80-\udcff]")
 _MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
@@ -28,25 +40,68 @@ def read_text(path: Path, limit: int = LIMIT) -> str:
 
 
 def read_bytes(path: Path, limit: int = LIMIT) -> bytes:
-    """The file as it is. Raises InputErrors."""
+    """The file as it is; a binary one is refused. Raises InputErrors."""
     file = str(path)
     try:
-        with open(path, "rb") as stream:
-            data = stream.read(limit + 1)
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            data = _read(handle, limit)
+        finally:
+            os.close(handle)
+    except TimeoutError:
+        message = f"is a pipe that did not end within {PATIENCE:.0f} s"
+        raise InputErrors([Mistake(file, None, message)]) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise InputErrors([Mistake(file, None, _why(error))]) from None
+        raise InputErrors([Mistake(file, None, _why(error))]) from error
+    if b"\0" in data and not data.startswith(_UTF16):  # of which `text_of` has more to say
+        raise InputErrors([Mistake(file, None, BINARY)])
     if len(data) > limit:
         message = f"is larger than {limit // 1_000_000} MB: is it the right file?"
         raise InputErrors([Mistake(file, None, message)])
     return data
 
 
+def _read(handle: int, limit: int) -> bytes:
+    """Up to one byte more than the limit, or to the first NUL: no text has one, and /dev/zero never ends.
+
+    Raises TimeoutError.
+    """
+    mode = os.fstat(handle).st_mode
+    until = math.inf if os.isatty(handle) else time.monotonic() + PATIENCE
+    named = stat.S_ISFIFO(mode) and os.readlink(f"/proc/self/fd/{handle}").startswith("/")
+    data = bytearray()
+    while len(data) <= limit:
+        try:
+            piece = os.read(handle, min(PIECE, limit + 1 - len(data)))
+        except BlockingIOError:
+            _await(handle, until)
+            continue
+        if piece:
+            data += piece
+            if b"\0" in piece:
+                break
+        elif named and not data:  # nobody has opened it yet
+            named = False
+            _await(handle, until)
+        else:
+            break
+    return bytes(data)
+
+
+def _await(handle: int, until: float) -> None:
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    left = until - time.monotonic()
+    if not poll.poll(None if left == math.inf else max(left, 0) * 1000):
+        raise TimeoutError
+
+
 def text_of(data: bytes, file: str) -> str:
     """What a file holds as text, without a byte order mark. Raises InputErrors."""
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if data.startswith(_UTF16):
         raise InputErrors([Mistake(file, None, "is UTF-16 text: save it as UTF-8")])
     if b"\0" in data:
-        raise InputErrors([Mistake(file, None, "is a binary file, not text")])
+        raise InputErrors([Mistake(file, None, BINARY)])
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -101,9 +101,9 @@ def test_a_file_that_is_not_a_recording(file: Path, content: bytes, message: str
     assert message in caught.value.message
 
 
-@pytest.mark.parametrize("place", ["none", "."])
-def test_a_file_that_cannot_be_read(tmp_path: Path, place: str) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
+@pytest.mark.parametrize(("place", "why"), [("none", "does not exist"), (".", "is a directory, not a file")])
+def test_a_file_that_cannot_be_read(tmp_path: Path, place: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
         load(tmp_path / place)
 
 

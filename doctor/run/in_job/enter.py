@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import sys
 
 from doctor import __version__
 from doctor.job.launch.variables import kept
@@ -16,7 +15,7 @@ from doctor.run.in_job.rank_env import OWN, JobRank, is_scheduler, read_job_rank
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
 from doctor.text.printable import clean_line
-from doctor.text.terminal import put
+from doctor.text.terminal import tell
 
 JOIN = 60.0
 """Seconds for all ranks to come."""
@@ -44,14 +43,12 @@ def in_job(request: Request) -> int:
 
     def joined(head: Welcome) -> None:
         if request.outputs.verbose:
-            put(
-                f"rank {seat.rank} has come to rank 0 ({clean_line(head.host)}, pid {head.pid})\n", sys.stderr
-            )
+            tell(f"rank {seat.rank} has come to rank 0 ({clean_line(head.host)}, pid {head.pid})\n")
 
     outcome = Membership(seat, me, request, joined).follow(join)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails
     for words in outcome.words:
-        put(f"doctor: {clean_line(words)}\n", sys.stderr)
+        tell(f"doctor: {clean_line(words)}\n")
     return outcome.code
 
 

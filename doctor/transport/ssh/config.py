@@ -17,8 +17,9 @@ from pathlib import Path
 
 from paramiko.ssh_exception import SSHException
 
-from doctor.errors import UsageError
+from doctor.errors import InputErrors, UsageError
 from doctor.model import Host
+from doctor.text.textfile import read_bytes
 from doctor.transport.errors import Destination
 from doctor.transport.ssh.commands import PatientConfig
 from doctor.transport.ssh.settings import DEFAULT_CONNECT_TIMEOUT, SshSettings
@@ -171,9 +172,9 @@ class SshConfig:
         if depth > DEEPEST_INCLUDE:
             raise UsageError(f"{file}: Include is nested more than {DEEPEST_INCLUDE} deep")
         try:
-            text = file.read_text("utf-8", "replace")
-        except OSError as error:
-            raise UsageError(f"{file}: {error.strerror}", "Name another file with --ssh-config.") from None
+            text = read_bytes(file).decode("utf-8", "replace")
+        except InputErrors as error:
+            raise UsageError(error.message, "Name another file with --ssh-config.") from None
         condition: str | None = None
         for number, raw in enumerate(text.splitlines(), 1):
             line = raw.strip()

@@ -16,6 +16,8 @@ from paramiko.agent import AgentKey, AgentSSH
 from paramiko.message import Message
 from paramiko.pkey import PublicBlob
 
+from doctor.errors import InputErrors
+from doctor.text.textfile import read_bytes
 from doctor.transport.errors import shortage
 from doctor.transport.ssh.config import HostSettings
 
@@ -177,11 +179,11 @@ def _identity(key: paramiko.PKey) -> bytes:
 
 def _load(path: Path, certificates: tuple[str, ...]) -> KeyFile:
     try:
-        text = path.read_bytes()
-    except OSError as error:
-        if shortage(error) is not None:
-            raise
-        return KeyFile(problem=error.strerror or "cannot be read")
+        text = read_bytes(path)
+    except InputErrors as error:
+        if isinstance(error.__cause__, OSError) and shortage(error.__cause__) is not None:
+            raise error.__cause__ from None
+        return KeyFile(problem=error.mistakes[0].message)
     public = _public(path, text)
     if text.startswith(PUBLIC):
         return KeyFile(public=public, problem="only the public half, and no agent has the other")
@@ -226,9 +228,9 @@ def _parse_as(kind: type[paramiko.PKey], path: Path) -> paramiko.PKey | Exceptio
 
 def _public(path: Path, text: bytes) -> bytes | None:
     """The public half: of FILE.pub, or of FILE when that is itself a public key."""
-    with contextlib.suppress(OSError, ValueError, paramiko.SSHException):
+    with contextlib.suppress(InputErrors, ValueError, paramiko.SSHException):
         if not text.startswith(PUBLIC):
-            text = path.with_name(path.name + ".pub").read_bytes()
+            text = read_bytes(path.with_name(path.name + ".pub"))
         if text.startswith(PUBLIC):
             return PublicBlob.from_string(text.decode("utf-8", "replace")).key_blob
     return None

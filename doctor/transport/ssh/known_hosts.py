@@ -17,7 +17,12 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from doctor.errors import InputErrors
+from doctor.text.textfile import read_bytes
 from doctor.transport.errors import shortage
+
+LARGEST = 200_000_000
+"""Bytes: several keys of 100,000 hosts."""
 
 # A host that is known by one of these must show one of them: what the wire offers is ordered by this.
 ALGORITHMS = {
@@ -121,10 +126,10 @@ class _Book:
         self._hashed: list[tuple[bytes, bytes, KnownHost]] = []
         self.lines = 0
         try:
-            text = Path(file).read_text("utf-8", "replace")
-        except OSError as error:
-            if shortage(error) is not None:
-                raise  # a key that is known would be taken for a new one
+            text = read_bytes(Path(file), LARGEST).decode("utf-8", "replace")
+        except InputErrors as error:
+            if isinstance(error.__cause__, OSError) and shortage(error.__cause__) is not None:
+                raise error.__cause__ from None  # a key that is known would be taken for a new one
             text = ""
         for number, line in enumerate(text.splitlines(), 1):
             self.lines = number

@@ -173,7 +173,7 @@ def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     def denied(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("builtins.open", denied)  # the suite may run as root, which ignores file modes
+    monkeypatch.setattr(os, "open", denied)  # the suite may run as root, which ignores file modes
     assert mistakes(tmp_path / "x") == [": may not be read by this user (permission denied)"]
 
 

@@ -143,7 +143,7 @@ def test_a_key_file_that_does_not_exist(tmp_path: Path, server: Sshd) -> None:
     Path(path).write_text(Path(path).read_text().replace(str(server.key), "~/.ssh/nothing"))
     why = failure(server.host(), SshSettings(config_file=path))
     assert why.kind is UnreachedKind.AUTH
-    assert ".ssh/nothing (No such file or directory)" in why.summary
+    assert ".ssh/nothing (does not exist)" in why.summary
 
 
 def test_a_server_that_refuses_too_many_keys(tmp_path: Path, server: Sshd) -> None:

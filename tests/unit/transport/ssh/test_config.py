@@ -133,7 +133,7 @@ def test_a_broken_file_is_named_with_its_line(home: Path, text: str, said: str) 
 
 
 def test_a_file_that_was_asked_for_must_exist() -> None:
-    with pytest.raises(UsageError, match="No such file"):
+    with pytest.raises(UsageError, match="does not exist"):
         SshConfig(SshSettings(config_file="/nonexistent/config"))
 
 

@@ -2,16 +2,18 @@
 
 from doctor.probe.answer import HostAnswer, read
 from doctor.probe.ask import script, through
-from doctor.probe.frames import DAMAGED, FILES, LAST, NOT_INSTALLED, NOT_STOPPED, THERE
+from doctor.probe.frames import DAMAGED, FILES, FRAME, LAST, NOT_INSTALLED, NOT_STOPPED, THERE, new_token
 
 __all__ = [
     "DAMAGED",
     "FILES",
+    "FRAME",
     "LAST",
     "NOT_INSTALLED",
     "NOT_STOPPED",
     "THERE",
     "HostAnswer",
+    "new_token",
     "read",
     "script",
     "through",

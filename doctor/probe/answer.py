@@ -16,6 +16,7 @@ from doctor.probe.frames import (
     DAMAGED,
     FILES,
     FILES_SECONDS,
+    FRAME,
     HUNG_BEFORE,
     NEEDS_ROOT,
     NO_TIME,
@@ -52,7 +53,7 @@ _FRAME = re.compile(rb"^(?:o (?P<name>[\w-]+) (?P<rc>\d{1,3})|e) (?P<size>\d{1,9
 
 def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer | Unreached:
     """Split an answer into captures. An answer without a single frame does not count."""
-    out, err, sudo, done = _frames(answer.stdout, token.encode())
+    out, err, sudo, done = _frames(answer.stdout, token[:FRAME].encode(), token[FRAME:].encode())
     if not out:
         return _no_answer(answer)
     texts = {name: redact(payload.decode("utf-8", "replace")) for name, (_, payload, _) in out.items()}
@@ -94,15 +95,16 @@ def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer |
 
 
 def _frames(
-    stdout: bytes, token: bytes
+    stdout: bytes, token: bytes, rest: bytes
 ) -> tuple[dict[str, tuple[int, bytes, bool]], dict[str, bytes], str, bool]:
     out: dict[str, tuple[int, bytes, bool]] = {}
     err: dict[str, bytes] = {}
     sudo, done = "", False
     head = b"\n" + token + b" "
-    position = stdout.find(head)
-    while position >= 0:
-        start = position + len(head)
+    heads = re.compile(b"\n%s(%s)? " % (token, rest))
+    found = heads.search(stdout)
+    while found:
+        start = found.end()
         end = stdout.find(b"\n", start)
         if end < 0:
             break
@@ -122,11 +124,11 @@ def _frames(
                     name, _, text = part.partition(b"\n")
                     err.setdefault(name.decode("ascii", "replace"), text.rstrip(b"\n"))
             follow = end + 1 + size if whole else end
-        elif line == b"done":
+        elif line == b"done" and (found[1] or b"") == rest:
             done = True
         elif line in (b"sudo ok", b"sudo refused"):
             sudo = line.decode().removeprefix("sudo ")
-        position = stdout.find(head, follow)
+        found = heads.search(stdout, follow)
     return out, err, sudo, done
 
 

@@ -1,12 +1,12 @@
 """Facts -> one POSIX sh script for a host, and the host's answer -> captures. Pure both ways.
 
 The script prints frames, each headed by a random token, so that nothing else a login prints is taken for an
-answer. First one shell asks for everything that ends by itself, within QUICK_SECONDS. What is missing then,
-and the tools of devices, are asked in lanes joined by pipes: the slowest fact and tools of devices | other
-slow facts | root's facts | the rest. A later lane prints first and then passes on what the earlier ones said,
-so lanes run at once, need no temporary file, and never mix their output. A command that cannot be killed (a
-dead network file system) costs its own lane only: the last lane says that the answer is whole, while the
-shell still waits for the first.
+answer; it comes over stdin, since others can read command lines. First one shell asks for everything that
+ends by itself, within QUICK_SECONDS. What is missing then, and the tools of devices, are asked in lanes
+joined by pipes: the slowest fact and tools of devices | other slow facts | root's facts | the rest. A later
+lane prints first and then passes on what the earlier ones said, so lanes run at once, need no temporary
+file, and never mix their output. A command that cannot be killed (a dead network file system) costs its own
+lane only: the last lane says that the answer is whole, while the shell still waits for the first.
 
 Stdin stays open while the script runs; when it ends before the script does, the controller is gone, and the
 script ends its whole session: itself and everything it started, also what `timeout` put into other groups.
@@ -24,6 +24,7 @@ from doctor.model import Host
 from doctor.probe.frames import (
     FILES,
     FILES_SECONDS,
+    FRAME,
     LAST,
     NEEDS_ROOT,
     NOT_HERE,
@@ -49,7 +50,7 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
     given |= {FILES: f"exec grep -sH '' {' '.join(reads)}"} if reads else {}
     lines = [
         "{",
-        f"T={token}",
+        f"T={token[:FRAME]}",
         PRELUDE,
         *(f"{_variable(name)}={shlex.quote(text)}" for name, text in given.items()),
         f"q={shlex.quote(_in_one_shell(quick, texts, with_files=bool(reads)))}",
@@ -71,7 +72,7 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         *_lanes(asked, texts, given, token, sudo),
         "exit 0; }",
         "{ kill $W; wait $W; } 2>/dev/null",
-        "printf '\\n%s done\\n' $T",
+        f"printf '\\n%s done\\n' {token}",
         "exit 0; }",
         "",
     ]
@@ -215,17 +216,17 @@ def _as_root(
         # Asked once: the marker comes from inside, so its absence is the refusal.
         # $1 is the probe: what only root can end looks whether it is still there.
         start = [
-            f"T={token} P=$1 N=$2 LC_ALL=C; export P LC_ALL",
+            f"T={token[:FRAME]} P=$1 N=$2 LC_ALL=C; export P LC_ALL",
             TIMEOUT,
             CALL,
-            f"printf '\\n%s sudo ok\\n' {token}",
+            "printf '\\n%s sudo ok\\n' $T",
         ]
-        inner = "\n".join([*start, *_lane(calls({}))])
+        inner = "\n".join(["{", *start, *_lane(calls({})), "exit; }"])
         lines += [
             "else",
-            f'  s=$(sudo -n sh -c {shlex.quote(inner)} sh $P "$N" 2>&1)',
-            f"  case $s in (*'{token} sudo ok'*) printf '%s\\n' \"$s\";;",
-            f"  (*) printf '\\n%s sudo refused\\n' {token}",
+            f"  s=$(printf '%s\\n' {shlex.quote(inner)} | sudo -n sh -s $P \"$N\" 2>&1)",
+            '  case $s in (*"$T sudo ok"*) printf \'%s\\n\' "$s";;',
+            "  (*) printf '\\n%s sudo refused\\n' $T",
             f"  say {NEEDS_ROOT} {' '.join(fact.name for fact in facts if not fact.group)}",
             *(
                 f"  ! any {' '.join(group.where)} || say {NEEDS_ROOT} {' '.join(f.name for f in listed)}"

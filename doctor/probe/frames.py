@@ -1,5 +1,17 @@
 """What the script and the reader of its answer agree on: names of frames, exit codes of our own."""
 
+import secrets
+
+FRAME = 16
+"""So much of a token heads each frame. The last line has all of it, which only the shell itself knows: no
+payload can end the answer early, even if it was made by someone who saw the environment of the commands.
+"""
+
+
+def new_token() -> str:
+    return secrets.token_hex(FRAME)
+
+
 FILES = "files"
 FILES_SECONDS = 10
 THERE = "there"

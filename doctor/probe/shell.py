@@ -21,8 +21,8 @@ end() { # a session whose leader is outside our PID namespace has the number 0, 
   read -r _ _ _ _ _ s _ </proc/self/stat
   [ "${s:-0}" != 0 ] && pkill -KILL -s "$s" || kill -KILL 0
 }
-trap end TERM HUP
 ( while read -r _ <&3; do :; done; end ) >/dev/null 2>&1 5>&- & W=$!
+trap end TERM HUP
 exec 3<&-
 a= left=
 """.strip("\n")

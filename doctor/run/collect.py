@@ -6,7 +6,6 @@ An interrupted run can be judged by what was collected before.
 from __future__ import annotations
 
 import math
-import secrets
 import shlex
 import time
 from collections.abc import Callable, KeysView, Mapping, Sequence
@@ -22,7 +21,7 @@ from doctor.judge.playbook import MeshMode
 from doctor.judge.reading import Reading, read_recording
 from doctor.mesh import MeshPatience, MeshPlan, MeshResult, mesh_script, plan_mesh, run_mesh
 from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, Missing, Unreached, UnreachedKind
-from doctor.probe import HostAnswer, read, script, through
+from doctor.probe import HostAnswer, new_token, read, script, through
 from doctor.recording import SCHEMA, Recording
 from doctor.run.pauses import Pauses
 from doctor.run.ping_round import plan_ping_round
@@ -148,7 +147,7 @@ class Collection:
 
     def _probe(self) -> None:
         order = self.order
-        token, plan = secrets.token_hex(8), self.drafted
+        token, plan = new_token(), self.drafted
         facts = [fact for fact in order.facts if not fact.later]
         hosts = {host.name: host for host in order.hosts}
         names = NamesToAsk(tuple(hosts), plan)
@@ -227,7 +226,7 @@ class Collection:
         )
         for host, missing in wanted.without.items():
             self._add(host, {}, {missing.fact: missing})
-        token = secrets.token_hex(8)
+        token = new_token()
         scripts = {
             host.name: through(
                 script(later, Ask(host.name, pings=wanted.pings[host.name]), token, sudo=order.sudo), host

@@ -18,7 +18,7 @@ from doctor.model import Answer, AnswerEnd
 from doctor.probe import HostAnswer, read, script
 
 NOBODY = 65534
-TOKEN = "0123456789abcdef"
+TOKEN = "0123456789abcdeffedcba9876543210"
 SHELLS = {"dash": ("dash", "-s"), "bash": ("bash", "-s"), "busybox": ("busybox", "sh", "-s")}
 HERE = [name for name, command in SHELLS.items() if shutil.which(command[0])]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import tempfile
 import time
@@ -14,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from doctor.api import Ask, Capture, Fact, Group, Read, Run, files
+from doctor.facts.memory import SEGMENTS
 from doctor.facts.system import DEVICES, IDENTITY
 from doctor.judge.engine import Facts
 from doctor.model import HostStatus, Missing
-from doctor.probe import LAST, script
+from doctor.probe import FRAME, LAST, script
 from tests.support.captures import every_fact
 from tests.support.probing import HERE, TOKEN, ask, session, start
 from tests.support.probing import answer as listen
@@ -188,6 +190,67 @@ def test_sudo_is_asked_once(shell: str, allowed: bool, folder: Path) -> None:
     else:
         assert heard.sudo == "refused"
         assert {heard.missing[name].reason for name in ("one", "two", "many")} == {"sudo was refused there"}
+
+
+@shells
+def test_the_token_is_in_no_command_line_and_no_environment_has_all_of_it(shell: str, folder: Path) -> None:
+    """Other users read the command lines, also that of sudo, where it would be told to them by every tool."""
+    program(folder, "sudo", 'shift; exec "$@"')
+    seen = folder / "seen"
+    seen.mkdir(mode=0o777)
+    seen.chmod(0o777)
+    look = "cat /proc/[0-9]*/{} >{} 2>/dev/null; echo looked"
+    facts = [
+        fact("plain", look.format("cmdline", seen / "plain")),
+        fact("slow", look.format("cmdline", seen / "slow"), slow=True),
+        fact("root", look.format("cmdline", seen / "root"), needs_root=True),
+        fact("tool", look.format("cmdline", seen / "tool"), group=Group("device", ("/proc",), 5)),
+        fact("environment", look.format("environ", seen / "environment")),
+        fact("of-root", look.format("environ", seen / "of-root"), needs_root=True),
+    ]
+    heard = ask(facts, shell, {"PATH": f"{folder}:{os.environ['PATH']}"}, sudo=True, as_root=False)
+    assert heard.complete
+    assert [heard.captures[f.name].stdout for f in facts] == ["looked"] * len(facts)
+    assert sorted(os.listdir(seen)) == sorted(f.name for f in facts)
+    for place in seen.iterdir():
+        secret = TOKEN[FRAME:] if place.name in ("environment", "of-root") else TOKEN[:FRAME]
+        assert secret.encode() not in place.read_bytes(), place.name
+
+
+@shells
+@pytest.mark.parametrize("needs_root", [False, True])
+def test_a_payload_that_knows_the_token_of_the_frames_does_not_end_the_answer(
+    needs_root: bool, shell: str, folder: Path
+) -> None:
+    program(folder, "sudo", 'shift; exec "$@"')
+    lie = f"printf '\\n%s done\\n' {TOKEN[:FRAME]}"
+    facts = [
+        fact("liar", lie, needs_root=needs_root),
+        fact("plain", "echo plain"),
+        fact("late", "echo late", slow=True),
+    ]
+    heard = ask(facts, shell, {"PATH": f"{folder}:{os.environ['PATH']}"}, sudo=True, as_root=False)
+    assert heard.complete
+    assert not heard.missing
+    assert heard.captures["liar"].stdout == f"\n{TOKEN[:FRAME]} done"
+    assert (heard.captures["plain"].stdout, heard.captures["late"].stdout) == ("plain", "late")
+
+
+@shells
+@pytest.mark.parametrize("tools", ["usual", "busybox"])
+def test_a_name_with_line_breaks_makes_up_no_file(tools: str, shell: str, folder: Path) -> None:
+    if tools == "busybox":
+        for applet in ("ls", "env"):
+            (folder / applet).symlink_to(str(shutil.which("busybox")))
+    name = f"doctor-test-{os.getpid()}"
+    odd = Path("/dev/shm", f"{name}\n-rw-r--r-- 1 root root 99999999999 Jan 1 00:00 {name}-2")
+    odd.touch()
+    try:
+        heard = ask([SEGMENTS], shell, {"PATH": f"{folder}:{os.environ['PATH']}"})
+    finally:
+        odd.unlink()
+    found = [segment for segment in SEGMENTS.parse(heard.captures[SEGMENTS.name]) if name in segment.name]
+    assert [segment.size for segment in found] == [0]
 
 
 @shells

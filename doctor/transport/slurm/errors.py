@@ -87,6 +87,15 @@ def broke(name: str, words: SrunMessages) -> CannotReach:
     )
 
 
+def contested(name: str) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.NODE,
+        f"Several tasks of the step say that they run on {name}, so none of them is believed.",
+        "Look at the nodes of the job: a program on one of them speaks for another.",
+        _look(name),
+    )
+
+
 def not_here(program: str, error: OSError) -> CannotReach:
     return CannotReach(
         UnreachedKind.STEP,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from doctor.model import UnreachedKind
 from doctor.transport.errors import CannotReach
-from doctor.transport.slurm.errors import broke
+from doctor.transport.slurm.errors import broke, contested
 from doctor.transport.slurm.output import SrunMessages
 from doctor.transport.slurm.task import TaskLine
 
@@ -30,7 +30,7 @@ class SrunProgram:
         self._open = {"out", "err"}
         self._rc: int | None = None
         self._words: SrunMessages | None = None
-        self._heard = self._flooded = False
+        self._heard = self._flooded = self._doubted = False
         self.hung_up = self._over = False
 
     # For the step.
@@ -49,6 +49,16 @@ class SrunProgram:
                 else:
                     self._flooded = True
         self._bell.set()
+
+    def doubt(self) -> None:
+        """Somebody else showed itself under this name: whatever is said under it counts no more."""
+        with self._lock:
+            self._doubted = True
+            self._open.clear()
+            self._out.clear()
+            self._err.clear()
+        self._bell.set()
+        self._known.set()
 
     def lost(self, words: SrunMessages) -> None:
         """The step is over; `words` are srun's about it."""
@@ -97,7 +107,9 @@ class SrunProgram:
         """Raises CannotReach where more is known than that it broke."""
         with self._lock:
             over = not self._open and not self._out and not self._err
-            words, flooded = self._words, self._flooded
+            words, flooded, doubted = self._words, self._flooded, self._doubted
+        if doubted:
+            raise contested(self.name)
         if over and flooded:
             raise CannotReach(
                 UnreachedKind.FLOOD, "The host printed without end.", "Look at what --enter starts there."

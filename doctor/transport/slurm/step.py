@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from doctor.transport.slurm.output import SrunMessages, read_words
 from doctor.transport.slurm.program import SrunProgram
-from doctor.transport.slurm.task import LONGEST_LINE, TASK, Ear, hang_up, openings, to_hosts
+from doctor.transport.slurm.task import LONGEST_LINE, TASK, TOKEN, Ear, Keys, hang_up, openings, to_hosts
 
 PIECE = 64 * 1024
 MOST_WORDS = 400
@@ -45,7 +45,8 @@ class SrunStep:
     ) -> None:
         """Raises OSError where srun is not installed."""
         self.names = tuple(names)
-        self.token = secrets.token_hex(8)
+        token = secrets.token_hex(16)
+        self._keys = Keys(token, names)
         self.voices = {name: SrunProgram(name, self._news, self._one_ended) for name in names}
         self.greeted: set[str] = set()
         self.changed = threading.Condition()
@@ -71,13 +72,11 @@ class SrunStep:
                 "sh",
                 "-c",
                 TASK,
-                "sh",
-                self.token,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=own_environment(environ),
+            env={**own_environment(environ), TOKEN: token},
             start_new_session=True,
         )
         ends = [
@@ -112,7 +111,7 @@ class SrunStep:
         process = self._process
         pipe = process.stdout if stream == "out" else process.stderr
         assert pipe is not None
-        ear = Ear(self.token, self.names)
+        ear = Ear(self._keys)
         while True:
             data = os.read(pipe.fileno(), PIECE)
             heard = ear.hear(data) if data else ear.rest()
@@ -125,6 +124,8 @@ class SrunStep:
                     with self.changed:
                         self.greeted.add(said.host)
                         self.changed.notify_all()
+                elif said.kind == "contested":
+                    self.voices[said.host].doubt()
                 else:
                     self.voices[said.host].said(stream, said)
             if not data:

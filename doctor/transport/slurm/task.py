@@ -1,44 +1,57 @@
 """What each node runs under srun, and the lines that it and the controller exchange. Pure.
 
 srun gives its own stdin to every task, and mixes the tasks' output line by line. So each line to a host
-carries the names that it is for, and each task picks its own; each line from a host carries the run's token
-and the host's name. Slurm may cut lines that are longer than 1023 bytes: longer ones travel in pieces, and
-each piece but the last ends in a bare `%`.
+carries the names that it is for, and each task picks its own; each line from a host carries the host's name
+and a key that its task drew and showed to the controller alone, so that no node can speak for another.
+Slurm may cut lines that are longer than 1023 bytes: longer ones travel in pieces, and each piece but the
+last ends in a bare `%`.
 
-The task needs a POSIX sh and GNU sed. It shows itself, is given the command and how many lines that has, runs
+The task needs a POSIX sh and GNU sed. It shows itself with the run's token, which is in its environment and
+in no command line, since others can read those; it is given the command and how many lines that has, runs
 it with the rest as stdin, and prints the exit status when both streams have ended. It ends with its stdin.
 """
 
 from __future__ import annotations
 
+import hmac
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+TOKEN = "DOCTOR_TOKEN"
+"""The variable that holds the run's token."""
 PIECE = 400
 """Even if each letter is a `%`, a line with token and the longest name stays below what Slurm may cut."""
 LONGEST_NAME = 100
 EVERYBODY = ","
 
 TASK = r"""
-t=$1 n=$SLURMD_NODENAME
+t=$DOCTOR_TOKEN n=$SLURMD_NODENAME
+unset DOCTOR_TOKEN
 case $n in *[!A-Za-z0-9._-]*|"") echo "no node name" >&2; exit 0;; esac
+k=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+[ ${#k} = 32 ] || { echo "no random numbers" >&2; exit 0; }
 e=$(printf %s "$n" | sed "s/\./[.]/g")
 a="^\(,\|[^ ]*,$e,[^ ]*\)"
-o="s/.\{400\}/&\n/g;s/%/%p/g;s/\n/%\n$t $n /g;s/^/$t $n /"
+o="s/.\{400\}/&\n/g;s/%/%p/g;s/\n/%\n$k $n /g;s/^/$k $n /"
+mark() {
+  exec 6<&0
+  printf '%s\n' "$o" | { exec 7<&0 <&6 6<&-; LC_ALL=C exec sed -u -f /proc/self/fd/7; }
+}
 exec 3>&1 4>&2
-echo "$t $n %h"
+echo "$t $n %h $k"
 LC_ALL=C sed -u -n "/$a q$/q;s/$a =//p" 2>/dev/null | {
   read -r l || exit 0
   c=
   while [ "$l" -gt 0 ]; do IFS= read -r x || exit 0; c="$c$x
 "; l=$((l-1)); done
   r=$( { { { sh -c "$c" 3>&- 4>&- 8>&- 2>&9 9>&-; echo $? >&8
-           } | LC_ALL=C sed -u "$o" >&3 8>&- 9>&-
-         } 9>&1 | LC_ALL=C sed -u "$o" >&4 8>&-
+           } | mark >&3 8>&- 9>&-
+         } 9>&1 | mark >&4 8>&-
        } 8>&1 )
-  echo "$t $n %x $r" >&4
-  echo "$t $n %x $r" >&3
+  echo "$k $n %x $r" >&4
+  echo "$k $n %x $r" >&3
 }
 exit 0
 """.strip()
@@ -86,17 +99,45 @@ class TaskLine:
     """One line of srun's output. `host` is None where srun itself, or something else, printed it."""
 
     host: str | None
-    kind: Literal["data", "hello", "ended", "other"]
+    kind: Literal["data", "hello", "contested", "ended", "other"]
+    """contested: somebody else has already shown itself as this host."""
     data: bytes = b""
     rc: int | None = None
 
 
-class Ear:
-    """Takes one stream of srun apart. `names` are the hosts that may speak."""
+class Keys:
+    """Which key is whose. `names` are the hosts that may speak; the run's token lets them show their keys."""
 
     def __init__(self, token: str, names: Collection[str]) -> None:
-        self._token = token.encode("ascii") + b" "
+        self._hello = re.compile(rb"%s (\S+) %%h ([0-9a-f]{%d})$" % (token.encode("ascii"), KEY))
         self._names = {name.encode("ascii"): name for name in names}
+        self._of: dict[bytes, bytes] = {}
+
+    def greeting(self, line: bytes) -> TaskLine | None:
+        """Of a host that shows itself."""
+        found = self._hello.search(line)
+        if not found or found[1] not in self._names:
+            return None
+        known = self._of.setdefault(found[1], found[2])
+        return TaskLine(self._names[found[1]], "hello" if known == found[2] else "contested")
+
+    def speaker(self, line: bytes) -> tuple[str, bytes] | None:
+        """The host that a line is from, and what it says; a Prolog may have left its line open before that."""
+        for found in _MARK.finditer(line):
+            if hmac.compare_digest(self._of.get(found[2], b""), found[1]):
+                return self._names[found[2]], line[found.end() :]
+        return None
+
+
+KEY = 32
+_MARK = re.compile(rb"([0-9a-f]{%d}) ([A-Za-z0-9._-]+) " % KEY)
+
+
+class Ear:
+    """Takes one stream of srun apart."""
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
         self._begun = bytearray()
 
     def hear(self, data: bytes) -> list[TaskLine]:
@@ -110,15 +151,10 @@ class Ear:
         return [self._said(line)] if line else []
 
     def _said(self, line: bytes) -> TaskLine:
-        at = line.find(self._token)
-        if at < 0:
-            return TaskLine(None, "other", line[:LONGEST_LINE])
-        name, space, text = line[at + len(self._token) :].partition(b" ")
-        host = self._names.get(name)
-        if host is None or not space:
-            return TaskLine(None, "other", line[:LONGEST_LINE])
-        if text == b"%h":
-            return TaskLine(host, "hello")
+        speaker = self._keys.speaker(line)
+        if speaker is None:
+            return self._keys.greeting(line) or TaskLine(None, "other", line[:LONGEST_LINE])
+        host, text = speaker
         if text.startswith(b"%x "):
             code = text[3:]
             return TaskLine(host, "ended", rc=int(code) if code.isdigit() and len(code) < 4 else None)

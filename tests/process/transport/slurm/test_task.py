@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doctor.transport.slurm.task import TASK, Ear, TaskLine, hang_up, opening, openings, to_hosts
+from doctor.transport.slurm.task import TASK, Ear, Keys, TaskLine, hang_up, opening, openings, to_hosts
 
-TOKEN = "0123456789abcdef"
+TOKEN = "0123456789abcdef0123456789abcdef"
 NAMES = ("node1", "node11.cluster")
 SHELLS = [shell for shell in ("dash", "bash", "busybox") if shutil.which(shell)]
 
@@ -25,24 +25,29 @@ def run(
     start = ["busybox", "sh"] if shell == "busybox" else [shell]
     tasks = [
         subprocess.Popen(
-            [*start, "-c", TASK, "sh", TOKEN],
+            [*start, "-c", TASK],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, "SLURMD_NODENAME": name},
+            env=node(name),
         )
         for name in names
     ]
     streams = [task.communicate(sent, timeout=60) for task in tasks]
-    out, err = (_told(b"".join(stream[n] for stream in streams), names) for n in (0, 1))
+    keys = Keys(TOKEN, names)
+    out, err = (_told(b"".join(stream[n] for stream in streams), keys) for n in (0, 1))
     ended = {each.host: each.rc for each in out if each.kind == "ended" and each.host}
     assert not [each for each in (*out, *err) if each.kind == "other"], (out, err)
     return _joined(out, names), _joined(err, names), ended
 
 
-def _told(data: bytes, names: Sequence[str]) -> list[TaskLine]:
+def node(name: str) -> dict[str, str]:
+    return {**os.environ, "SLURMD_NODENAME": name, "DOCTOR_TOKEN": TOKEN}
+
+
+def _told(data: bytes, keys: Keys) -> list[TaskLine]:
     """The output, read as it might arrive: in small pieces."""
-    ear = Ear(TOKEN, names)
+    ear = Ear(keys)
     return [said for n in range(0, len(data), 700) for said in ear.hear(data[n : n + 700])] + ear.rest()
 
 
@@ -87,11 +92,11 @@ def test_a_command_of_several_lines() -> None:
 def test_no_line_is_longer_than_slurm_keeps_whole() -> None:
     name = "n" * 100
     task = subprocess.run(
-        ["sh", "-c", TASK, "sh", TOKEN],
+        ["sh", "-c", TASK],
         input=openings({name: opening("printf %5000d 0 | tr ' ' %", b"")}),
         capture_output=True,
         timeout=60,
-        env={**os.environ, "SLURMD_NODENAME": name},
+        env=node(name),
     )
     assert max(map(len, task.stdout.split(b"\n"))) < 1023
 
@@ -115,10 +120,33 @@ def test_an_end_by_signal_and_an_unknown_command() -> None:
 @pytest.mark.parametrize("name", ["", "a b", "a/b", "$(id)", "a*"])
 def test_a_strange_node_name_starts_nothing(name: str) -> None:
     task = subprocess.run(
-        ["sh", "-c", TASK, "sh", TOKEN],
+        ["sh", "-c", TASK],
         input=to_hosts(None, opening("echo wrong", b"")),
         capture_output=True,
         timeout=60,
-        env={**os.environ, "SLURMD_NODENAME": name},
+        env=node(name),
     )
     assert (task.returncode, task.stdout) == (0, b"")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_neither_token_nor_key_is_in_a_command_line_or_known_to_what_runs(shell: str) -> None:
+    """Every other user of the node reads the command lines."""
+    look = "cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n'; env"
+    start = ["busybox", "sh"] if shell == "busybox" else [shell]
+    task = subprocess.run(
+        [*start, "-c", TASK],
+        input=openings({"node1": opening(look, b"")}),
+        capture_output=True,
+        timeout=60,
+        env=node("node1"),
+        check=False,
+    )
+    hello, *lines = task.stdout.splitlines()
+    token, name, _, key = hello.split()
+    assert (token, name, len(key)) == (TOKEN.encode(), b"node1", 32)
+    assert len(lines) > 5
+    for line in lines:
+        assert line.startswith(key + b" node1 ")
+        assert token not in line
+        assert key not in line[len(key) :]

@@ -1,12 +1,27 @@
-"""The script of the task of each node, as text."""
+"""What the tasks of the nodes print, taken apart: who speaks, and that nobody speaks for another."""
 
 from __future__ import annotations
 
 import pytest
 
-from doctor.transport.slurm.task import Ear, opening, openings
+from doctor.transport.errors import CannotReach
+from doctor.transport.slurm.program import SrunProgram
+from doctor.transport.slurm.task import Ear, Keys, TaskLine, opening, openings
 
-TOKEN = "0123456789abcdef"
+TOKEN = "0123456789abcdef0123456789abcdef"
+ONE, TWO = b"1" * 32, b"2" * 32
+
+
+def hello(name: str, key: bytes) -> bytes:
+    return b"%s %s %%h %s\n" % (TOKEN.encode(), name.encode(), key)
+
+
+@pytest.fixture
+def ear() -> Ear:
+    """Of a step on which node1 has shown itself."""
+    ear = Ear(Keys(TOKEN, ["node1", "node2"]))
+    assert ear.hear(hello("node1", ONE)) == [TaskLine("node1", "hello")]
+    return ear
 
 
 def test_equal_lines_are_sent_once() -> None:
@@ -21,25 +36,53 @@ def test_equal_lines_are_sent_once() -> None:
     "line",
     [
         b"a prolog speaks",
-        b"0123456789abcdef",
-        b"0123456789abcdef node1",
-        b"0123456789abcdef stranger data",
-        b"fedcba9876543210 node1 data",
+        ONE,
+        ONE + b" node1",
+        ONE + b" stranger data",
+        TWO + b" node1 data",
+        TOKEN.encode() + b" node1 data",
         b"\xff\xfe",
     ],
 )
-def test_lines_that_are_not_from_a_task(line: bytes) -> None:
-    (said,) = Ear(TOKEN, ["node1"]).hear(line + b"\n")
+def test_lines_that_are_not_from_a_task(line: bytes, ear: Ear) -> None:
+    (said,) = ear.hear(line + b"\n")
     assert (said.host, said.kind, said.data) == (None, "other", line)
 
 
-def test_a_prolog_that_leaves_its_line_open() -> None:
-    (said,) = Ear(TOKEN, ["node1"]).hear(b"loading modules... 0123456789abcdef node1 hello\n")
+def test_a_node_speaks_only_for_itself(ear: Ear) -> None:
+    """It knows the run's token, and its own key."""
+    assert ear.hear(ONE + b" node1 data\n") == [TaskLine("node1", "data", b"data\n")]
+    for words in (b"data", b"%x 0"):
+        for key in (ONE, TOKEN.encode()):
+            for before in (b"", b"node2 ", ONE + b" "):
+                (said,) = ear.hear(b"%s%s node2 %s\n" % (before, key, words))
+                assert said.host != "node2"
+    ear.hear(hello("node2", TWO))
+    (said,) = ear.hear(ONE + b" node2 data\n")
+    assert said.host is None
+    (said,) = ear.hear(ONE + b" node1 " + ONE + b" node2 data\n")
+    assert (said.host, said.data) == ("node1", ONE + b" node2 data\n")
+
+
+def test_a_name_that_two_tasks_claim_is_believed_to_neither(ear: Ear) -> None:
+    assert ear.hear(hello("node2", ONE)) == [TaskLine("node2", "hello")]
+    assert ear.hear(hello("node2", TWO)) == [TaskLine("node2", "contested")]
+    program = SrunProgram("node2", lambda: None, lambda: None)
+    program.said("out", TaskLine("node2", "data", b"all is well\n"))
+    program.doubt()
+    program.said("out", TaskLine("node2", "data", b"all is well\n"))
+    assert program.take() == (b"", b"")
+    with pytest.raises(CannotReach, match="Several tasks of the step say that they run on node2"):
+        program.finished()
+
+
+def test_a_prolog_that_leaves_its_line_open(ear: Ear) -> None:
+    (said,) = ear.hear(b"loading modules... " + ONE + b" node1 hello\n")
     assert (said.host, said.data) == ("node1", b"hello\n")
+    assert ear.hear(b"loading modules... " + hello("node2", TWO)) == [TaskLine("node2", "hello")]
 
 
-def test_endless_lines_are_bounded() -> None:
-    ear = Ear(TOKEN, ["node1"])
+def test_endless_lines_are_bounded(ear: Ear) -> None:
     for _ in range(100):
         assert ear.hear(b"x" * 10_000) == []
     (said,) = ear.rest()

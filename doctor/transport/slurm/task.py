@@ -122,7 +122,7 @@ class Keys:
         return TaskLine(self._names[found[1]], "hello" if known == found[2] else "contested")
 
     def speaker(self, line: bytes) -> tuple[str, bytes] | None:
-        """The host that a line is from, and what it says; a Prolog may have left its line open before that."""
+        """The host that a line is from, and what it says; a Prolog may have left its line open."""
         for found in _MARK.finditer(line):
             if hmac.compare_digest(self._of.get(found[2], b""), found[1]):
                 return self._names[found[2]], line[found.end() :]

@@ -66,6 +66,7 @@ class SrunStep:
                 f"--ntasks={count}",
                 "--ntasks-per-node=1",
                 f"--nodelist={','.join(names)}",
+                "--label",
                 "--chdir=/",
                 "--job-name=doctor",
                 "--export=ALL",

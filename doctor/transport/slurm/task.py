@@ -106,30 +106,36 @@ class TaskLine:
 
 
 class Keys:
-    """Which key is whose. `names` are the hosts that may speak; the run's token lets them show their keys."""
+    """Which task and which key are whose. `names` are the hosts that may speak; a task that knows the run's
+    token shows itself as one of them.
+    """
 
     def __init__(self, token: str, names: Collection[str]) -> None:
         self._hello = re.compile(rb"%s (\S+) %%h ([0-9a-f]{%d})$" % (token.encode("ascii"), KEY))
         self._names = {name.encode("ascii"): name for name in names}
-        self._of: dict[bytes, bytes] = {}
+        self._of: dict[bytes, tuple[bytes, bytes]] = {}
+        self._is: dict[bytes, bytes] = {}
 
-    def greeting(self, line: bytes) -> TaskLine | None:
-        """Of a host that shows itself."""
+    def greeting(self, task: bytes, line: bytes) -> TaskLine | None:
+        """Of a host that shows itself; a task is one host only."""
         found = self._hello.search(line)
-        if not found or found[1] not in self._names:
+        if not found or found[1] not in self._names or self._is.setdefault(task, found[1]) != found[1]:
             return None
-        known = self._of.setdefault(found[1], found[2])
-        return TaskLine(self._names[found[1]], "hello" if known == found[2] else "contested")
+        known = self._of.setdefault(found[1], (task, found[2]))
+        return TaskLine(self._names[found[1]], "hello" if known == (task, found[2]) else "contested")
 
-    def speaker(self, line: bytes) -> tuple[str, bytes] | None:
+    def speaker(self, task: bytes, line: bytes) -> tuple[str, bytes] | None:
         """The host that a line is from, and what it says; a Prolog may have left its line open."""
         for found in _MARK.finditer(line):
-            if hmac.compare_digest(self._of.get(found[2], b""), found[1]):
+            of, key = self._of.get(found[2], (b"", b""))
+            if of == task and hmac.compare_digest(key, found[1]):
                 return self._names[found[2]], line[found.end() :]
         return None
 
 
 KEY = 32
+_TASK = re.compile(rb" *(\d{1,9}): ")
+"""What srun itself puts before a line, with --label: the number of the task that it is from."""
 _MARK = re.compile(rb"([0-9a-f]{%d}) ([A-Za-z0-9._-]+) " % KEY)
 
 
@@ -151,9 +157,11 @@ class Ear:
         return [self._said(line)] if line else []
 
     def _said(self, line: bytes) -> TaskLine:
-        speaker = self._keys.speaker(line)
+        label = _TASK.match(line)
+        task, line = (label[1], line[label.end() :]) if label else (b"", line)
+        speaker = self._keys.speaker(task, line)
         if speaker is None:
-            return self._keys.greeting(line) or TaskLine(None, "other", line[:LONGEST_LINE])
+            return self._keys.greeting(task, line) or TaskLine(None, "other", line[:LONGEST_LINE])
         host, text = speaker
         if text.startswith(b"%x "):
             code = text[3:]

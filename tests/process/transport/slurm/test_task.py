@@ -35,10 +35,16 @@ def run(
     ]
     streams = [task.communicate(sent, timeout=60) for task in tasks]
     keys = Keys(TOKEN, names)
-    out, err = (_told(b"".join(stream[n] for stream in streams), keys) for n in (0, 1))
+    labelled = [[_labelled(n, data) for data in stream] for n, stream in enumerate(streams)]
+    out, err = (_told(b"".join(stream[n] for stream in labelled), keys) for n in (0, 1))
     ended = {each.host: each.rc for each in out if each.kind == "ended" and each.host}
     assert not [each for each in (*out, *err) if each.kind == "other"], (out, err)
     return _joined(out, names), _joined(err, names), ended
+
+
+def _labelled(task: int, data: bytes) -> bytes:
+    """As srun --label does it."""
+    return b"".join(b"%2d: %s\n" % (task, line) for line in data.split(b"\n")[:-1])
 
 
 def node(name: str) -> dict[str, str]:

@@ -12,8 +12,8 @@ TOKEN = "0123456789abcdef0123456789abcdef"
 ONE, TWO = b"1" * 32, b"2" * 32
 
 
-def hello(name: str, key: bytes) -> bytes:
-    return b"%s %s %%h %s\n" % (TOKEN.encode(), name.encode(), key)
+def hello(name: str, key: bytes, task: bytes = b"0: ") -> bytes:
+    return b"%s%s %s %%h %s\n" % (task, TOKEN.encode(), name.encode(), key)
 
 
 @pytest.fixture
@@ -45,28 +45,32 @@ def test_equal_lines_are_sent_once() -> None:
     ],
 )
 def test_lines_that_are_not_from_a_task(line: bytes, ear: Ear) -> None:
-    (said,) = ear.hear(line + b"\n")
-    assert (said.host, said.kind, said.data) == (None, "other", line)
+    for label in (b"", b"0: "):
+        (said,) = ear.hear(label + line + b"\n")
+        assert (said.host, said.kind, said.data) == (None, "other", line)
 
 
 def test_a_node_speaks_only_for_itself(ear: Ear) -> None:
     """It knows the run's token, and its own key."""
-    assert ear.hear(ONE + b" node1 data\n") == [TaskLine("node1", "data", b"data\n")]
+    assert ear.hear(b"0: " + ONE + b" node1 data\n") == [TaskLine("node1", "data", b"data\n")]
+    assert [said.host for said in ear.hear(hello("node2", ONE) + hello("node2", TWO))] == [None, None]
+    (said,) = ear.hear(b"1: " + ONE + b" node1 data\n")
+    assert said.host is None
     for words in (b"data", b"%x 0"):
         for key in (ONE, TOKEN.encode()):
             for before in (b"", b"node2 ", ONE + b" "):
-                (said,) = ear.hear(b"%s%s node2 %s\n" % (before, key, words))
+                (said,) = ear.hear(b"0: %s%s node2 %s\n" % (before, key, words))
                 assert said.host != "node2"
-    ear.hear(hello("node2", TWO))
-    (said,) = ear.hear(ONE + b" node2 data\n")
+    assert ear.hear(hello("node2", TWO, b"1: ")) == [TaskLine("node2", "hello")]
+    (said,) = ear.hear(b"0: " + ONE + b" node2 data\n")
     assert said.host is None
-    (said,) = ear.hear(ONE + b" node1 " + ONE + b" node2 data\n")
+    (said,) = ear.hear(b"0: " + ONE + b" node1 " + ONE + b" node2 data\n")
     assert (said.host, said.data) == ("node1", ONE + b" node2 data\n")
 
 
 def test_a_name_that_two_tasks_claim_is_believed_to_neither(ear: Ear) -> None:
-    assert ear.hear(hello("node2", ONE)) == [TaskLine("node2", "hello")]
-    assert ear.hear(hello("node2", TWO)) == [TaskLine("node2", "contested")]
+    assert ear.hear(hello("node2", ONE, b"2: ")) == [TaskLine("node2", "hello")]
+    assert ear.hear(hello("node2", TWO, b"1: ")) == [TaskLine("node2", "contested")]
     program = SrunProgram("node2", lambda: None, lambda: None)
     program.said("out", TaskLine("node2", "data", b"all is well\n"))
     program.doubt()
@@ -77,9 +81,10 @@ def test_a_name_that_two_tasks_claim_is_believed_to_neither(ear: Ear) -> None:
 
 
 def test_a_prolog_that_leaves_its_line_open(ear: Ear) -> None:
-    (said,) = ear.hear(b"loading modules... " + ONE + b" node1 hello\n")
+    (said,) = ear.hear(b"0: loading modules... " + ONE + b" node1 hello\n")
     assert (said.host, said.data) == ("node1", b"hello\n")
-    assert ear.hear(b"loading modules... " + hello("node2", TWO)) == [TaskLine("node2", "hello")]
+    (said,) = ear.hear(b"1: loading modules... " + hello("node2", TWO, b""))
+    assert said == TaskLine("node2", "hello")
 
 
 def test_endless_lines_are_bounded(ear: Ear) -> None:

@@ -28,12 +28,14 @@ from doctor.model import Remedy, Severity, Values
 from doctor.text.yamlfile import Document, plain, read_yaml, walk
 
 MeshMode = Literal["auto", "full", "ring", "none"]
+ESSENTIAL = ("host-unreachable", "probe-incomplete", "port-unreachable", "shm-small", "smoke-*")
+"""The checks, as globs, that must be decided wherever they are made. An exam can only add to them."""
 
 
 class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which checks an exam makes and what it expects. `checks` and `skip` are globs over ids.
 
-    `essential` adds to what is essential to every exam (`verdict.ESSENTIAL`).
+    `essential` adds to what is essential to every exam (ESSENTIAL).
     """
 
     title: str
@@ -148,11 +150,21 @@ def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]
     for id in exam.severity:
         if id not in ids:
             unknown(f"$.severity.{id}", id, "no check", ids)
+        elif exam.severity[id] is not Severity.FAIL and _fails(id, checks):
+            where = lines.get(f"$.severity.{id}")
+            mistakes.append(
+                Mistake(file, where, f"{id} is essential to every exam: what it finds is a fault")
+            )
     for key in exam.expect:
         if key not in FIELDS:
             unknown(f"$.expect.{key}", key, "nothing", FIELDS)
     if mistakes:
         raise InputErrors(mistakes)
+
+
+def _fails(id: str, checks: Sequence[Check]) -> bool:
+    """Whether it is an essential check whose findings are faults."""
+    return matches(id, ESSENTIAL) and any(c.id == id and c.severity is Severity.FAIL for c in checks)
 
 
 def load_remedies() -> Playbook:

@@ -21,12 +21,10 @@ from dataclasses import dataclass, field
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
 from doctor.facts.smoke import SmokeSeen
 from doctor.job.plan import JobPlan
-from doctor.judge.playbook import matches
+from doctor.judge.playbook import ESSENTIAL, matches
 from doctor.model import Finding, Host, HostStatus, Result, Scope, Status, Unreached, Verdict
 from doctor.rules.smoke import named_by, passed
 
-ESSENTIAL = ("host-unreachable", "probe-incomplete", "port-unreachable", "shm-small", "smoke-*")
-"""The checks, as globs, that must be decided wherever they are made. An exam can only add to them."""
 _WORST = (Status.FAIL, Status.CRASH, Status.WARN, Status.UNKNOWN, Status.PASS, Status.SKIP)
 
 

@@ -188,7 +188,8 @@ def _targets(request: Request) -> Targets:
         who.hosts, who.hostfile, who.inventory, who.local, who.exclude, os.environ, who.rank_table
     )
     if targets.unnamed and request.way.transport != "local":
-        if request.command in TRAINING or request.outputs.for_a_script:
+        outputs = request.outputs
+        if request.command in TRAINING or outputs.for_a_script or outputs.healthy_hosts is not None:
             raise UsageError("No hosts are named.", NAME_THEM)
         (here,) = targets.hosts
         tell(f"doctor: no hosts are named: only this machine, {here.name}, is examined.\n")

@@ -90,6 +90,7 @@ def test_mistakes_of_a_command_line(arguments: list[str], words: list[str]) -> N
         ["check", "-q"],
         ["check", "--print", "launch"],
         ["check", "--report-dir", "runs"],
+        ["check", "--healthy-hosts", "healthy"],
     ],
     ids=" ".join,
 )

@@ -60,6 +60,10 @@ def test_a_custom_exam(file: Path) -> None:
             ],
         ),
         ("title: T\nseverity:\n  nothing-like-it: fail\n", ["3: no check is called 'nothing-like-it'"]),
+        (
+            "title: T\nseverity:\n  shm-small: warn\n  probe-incomplete: fail\n",
+            ["3: shm-small is essential to every exam: what it finds is a fault"],
+        ),
         ("title: T\nexpect:\n  nofiles: 5\n", ["3: nothing is called 'nofiles' did you mean 'nofile'?"]),
         ("title: T\ntitle: U\n", ["2: 'title' is given twice, first on line 1"]),
         ("title: [\n", ["2: is not YAML: while parsing a flow node"]),

@@ -9,8 +9,9 @@ import pytest
 
 from doctor.errors import EXIT_BROKEN, EXIT_USAGE, DoctorError, InputErrors
 from doctor.judge import registry
+from doctor.judge.playbook import ESSENTIAL
 from doctor.judge.registry import ENTRY_POINTS, NOTHING, Broken, find_checks
-from doctor.judge.verdict import ESSENTIAL, refuse_without_essentials
+from doctor.judge.verdict import refuse_without_essentials
 
 PLUG_IN = """\
 from doctor.api import PLAN, check

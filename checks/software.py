@@ -162,7 +162,7 @@ def _torch(python: Python, actual: str, expect: Expect) -> Problem:
         subject=python.path,
         evidence=(Evidence(python.path, f"packages found: {_packages(python)}"),),
         values={
-            "python": python.path,
+            "python": python.to_type,
             "torch": "torch" if expect.torch == "any" else f"torch=={expect.torch.rstrip('.')}.*",
         },
     )
@@ -190,7 +190,7 @@ def version_incompatible(python: Python, versions: Versions) -> Iterator[Problem
             subject="torch_npu",
             severity=Severity.FAIL,
             evidence=(Evidence(python.path, _packages(python)),),
-            commands=(f"{quote(python.path)} -m pip install {quote(f'torch=={_base(npu)}')}",),
+            commands=(f"{python.to_type} -m pip install {quote(f'torch=={_base(npu)}')}",),
         )
     firmware, span = versions.installed.get("firmware"), versions.firmware_range
     if firmware and span and not _number(span[0]) <= _number(firmware) <= (*_number(span[1]), 1 << 30):

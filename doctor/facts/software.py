@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
 from doctor.devices import EVERY_VISIBLE, VENDORS
 from doctor.job.launch.variables import HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, SECRET, is_kept
+from doctor.text.interpreter import to_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +25,11 @@ class Python:
     version: str
     packages: Mapping[str, str]
     unversioned: frozenset[str] = frozenset()
+
+    @property
+    def to_type(self) -> str:
+        """As it may stand in a command."""
+        return to_type(self.path)
 
 
 _LOOK = (

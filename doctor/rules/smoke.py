@@ -10,6 +10,7 @@ from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.links import perhaps_slow_hosts, too_noisy
 from doctor.smoke.judge.speed import perhaps_slow
 from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
+from doctor.text.interpreter import PLAIN, to_type
 
 WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 """Checks whose charges, when they do not say otherwise, leave a host fit for a job."""
@@ -219,7 +220,7 @@ def _values(result: SmokeResult, hosts: tuple[str, ...]) -> dict[str, str | tupl
     """
     pythons = {seen.host: seen.python for seen in result.hosts if seen.python}
     mine = (pythons[host] for host in hosts if host in pythons)
-    python = next(mine, next(iter(pythons.values()), "python3"))
+    python = to_type(next(mine, next(iter(pythons.values()), PLAIN)))
     values: dict[str, str | tuple[str, ...]] = {"cluster": fold(result.plan.hosts), "python": python}
     if hosts:
         values |= {"hosts": fold(hosts), "host": hosts}

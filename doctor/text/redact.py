@@ -48,6 +48,7 @@ _TAKEN = {
     "redis-cli": r"-a[ \t]{1,4}",
     r"ldap\w+": r"-w[ \t]{1,4}",
     "sqlcmd|bcp|ipmitool|zip|unzip": r"-P[ \t]{1,4}",
+    "wandb login": r"(?=[\w-]{40})(?!-)",
     "smbclient|smbget|rpcclient": r"-U[ \t]{0,4}[^\s%]{1,256}%",
     "keytool": r"-\w{3,5}pass[ \t]{1,4}",
 }
@@ -62,7 +63,17 @@ _NAMED = re.compile(
     r"""|(?<![\w.-])[\w.-]+(?P<quote>\\?["'])?[ \t]{0,4}(?P<sign>[=:])(?!=)[ \t]{0,4}(?=\S)"""
 )
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_ALWAYS = ("token", "password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials")
+_ALWAYS = (
+    "token",
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "secret",
+    "secrets",
+    "credential",
+    "credentials",
+)
 _KEYS = tuple(
     f"{kind}key{plural}"
     for kind in (
@@ -82,6 +93,14 @@ _KEYS = tuple(
 _SHORT = frozenset({"pass", "pw", "pwd", "auth", "sig", "signature"})
 _JOINED = ("sshpass", "dbpass", "userpass", "rootpass", "storepass", "keypass", "userpw", "dbpw")
 _BEHIND = frozenset({"id", "value", "base"})
+_ABOUT = re.compile(
+    r"(?:files?|path|dir|directory|folder|mount|type|kind|names?|url|uri|endpoint|host|port|len|length|count|size"
+    r"|limit|num|number|per|policy|algo|algorithm|method|mode|ttl|expir(?:y|es|ation)|lifetime|timeout|age|max|min"
+    r"|refresh|interval|rotation|provider|manager|store|backend|class|format|encoding|header|field|prompt|hint"
+    r"|(?:en|dis)abled?|required|cache|dispatch(?:er)?|drop(?:out|ping)?|parallel(?:ism)?|level|embeddings?|shift"
+    r"|merg(?:e|ing)|mask|rate|budget|groups?|index|idx|ids|order|prob)"
+)
+"""Words in a variable's name, behind one for a secret, that make it something else: its place, its length."""
 _ALIKE = {
     "key": "public primary foreign partition sort cache group index row hash lookup routing host hot unique"
     " order search column metric label name dict map",
@@ -220,11 +239,22 @@ def _secret(name: str, sign: str, value: str, *, quoted: bool = False) -> bool:
     words = [word.lower() for word in _WORDS.findall(name)]
     while len(words) > 1 and words[-1] in _BEHIND:
         words.pop()
+    if _says(words, name, sign, value, quoted):
+        return True
+    if name != name.upper() or not (sign == "=" or quoted) or _HARMLESS.match(value):
+        return False
+    return _says(_of_variable(words), name, sign, value, quoted)
+
+
+def _says(words: list[str], name: str, sign: str, value: str, quoted: bool) -> bool:
+    """The same of these words of the name."""
     *before, last = words or [""]
     if before and before[-1] in _ALIKE.get(last, "").split():
         return False
     if last.endswith(_ALWAYS) or last.endswith(_KEYS):
         return True
+    if last == "bearer":
+        return (name.startswith("-") or sign == "=") and not _HARMLESS.match(value)
     if last == "key":
         alone = (not sign or (name == "KEY" and sign == "=")) and not _HARMLESS.match(value)
         return bool(before) or (alone and _PLACE.match(value) is None)
@@ -235,3 +265,11 @@ def _secret(name: str, sign: str, value: str, *, quoted: bool = False) -> bool:
     if last == "pwd" and not before and _PLACE.match(value):
         return False
     return bool(before) or sign != ":" or quoted
+
+
+def _of_variable(words: list[str]) -> list[str]:
+    """The words of a variable's name up to one that tells of a secret in its middle: HF_TOKEN_READ."""
+    for at in range(len(words) - 1, 0, -1):
+        if "".join(words[max(0, at - 2) : at]).endswith((*_ALWAYS, *_KEYS, *_JOINED)):
+            return [] if any(map(_ABOUT.fullmatch, words[at:])) else words[:at]
+    return []

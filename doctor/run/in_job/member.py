@@ -1,6 +1,7 @@
 """Every rank but rank 0: comes to it, answers on this host what it asks, and waits for the verdict.
 
-It waits neither endlessly for rank 0 to be found, nor for a rank 0 that has become silent.
+It waits neither endlessly for rank 0 to be found, nor for a rank 0 that has become silent, nor for one that
+only gives signs of life.
 """
 
 from __future__ import annotations
@@ -22,11 +23,18 @@ from doctor.run.in_job.programs import MOST_PROGRAMS, ServedProgram
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.wire import CONTROL, STDIN, Loop, RankLink
 from doctor.run.request import Request
+from doctor.smoke.limits import WHOLE
 
 RIVAL = 0.7
 """Seconds for another rank 0 to be found at one of its places."""
 LOST = 1
 """The exit code where rank 0 is not there: no job can start without it."""
+SLACK = 30.0
+"""Seconds after the deadline of the run for the report and the verdict."""
+LONGEST = 3600.0
+"""Seconds for a run without a deadline; more where its parts may last longer."""
+QUESTIONS, TRAININGS = 10, 3
+"""More than a run asks a host one after the other, and the most smoke runs it makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +43,15 @@ class MemberOutcome:
 
     code: int
     words: tuple[str, ...] = ()
+
+
+def patience(request: Request) -> float:
+    """Seconds from finding rank 0, by when it must have given its verdict."""
+    way = request.way
+    if way.deadline is not None:
+        return way.deadline + SLACK
+    training = request.smoke.timeout or max(WHOLE.values())
+    return max(LONGEST, QUESTIONS * way.timeout + TRAININGS * training + SLACK)
 
 
 class Membership:
@@ -48,6 +65,7 @@ class Membership:
         joined: Callable[[messages.Welcome], None] = lambda _: None,
     ) -> None:
         self.seat, self.me, self._joined = seat, me, joined
+        self._patience = patience(request)
         self._own = OwnPrograms(request, me.env)
         self.loop = Loop(self._heard, self._lost, self._drained, self._tick)
         self.link: RankLink | None = None
@@ -70,7 +88,9 @@ class Membership:
         self.loop.adopt(self.link)
         self.loop.start()
         try:
-            self._decided.wait()
+            if not self._decided.wait(self._patience):
+                what = f"{self._patience:.0f} s after it was found it has given none, though it is not silent"
+                self._decide(MemberOutcome(LOST, (self._no_head(what),)))
         finally:
             self._end_programs()
         assert self._outcome is not None

@@ -63,8 +63,7 @@ class JobTransport(LocalTransport):
             raise CannotReach(UnreachedKind.LOST, "none of its ranks answers", "")
         if leader.link is None:
             return super().program(host, command, turn)
-        begun = RelayedProgram(leader.link, msgspec.json.decode(command, type=Question))
-        self._hub.programs[begun.number] = begun
+        begun = RelayedProgram(leader.link, msgspec.json.decode(command, type=Question), self._hub.programs)
         if leader.link.closed:
             begun.cut()
         self._stops[host].append(begun.stop)

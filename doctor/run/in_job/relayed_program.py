@@ -5,39 +5,54 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections.abc import MutableMapping
 
+from doctor.model import UnreachedKind
 from doctor.run.in_job.messages import EndProgram, HangUp, StartProgram
 from doctor.run.in_job.wire import PIECE, STDIN, STDOUT, RankLink
+from doctor.transport.errors import CannotReach
 from doctor.transport.program import OUTPUT_CAP
 from doctor.transport.question import Question
 
 MOST_UNREAD = 2 * OUTPUT_CAP
-"""Bytes. A program with more unread output is ended."""
+"""Bytes. A host whose program has more unread output floods, and is left."""
 _NUMBERS = itertools.count(1)
 
 
 class RelayedProgram:
-    """See `Program`. What comes for it arrives in the thread of the hub's loop."""
+    """See `Program`. What comes for it arrives in the thread of the hub's loop.
 
-    def __init__(self, link: RankLink, question: Question) -> None:
+    It is among the `living` until its end.
+    """
+
+    def __init__(
+        self, link: RankLink, question: Question, living: MutableMapping[int, RelayedProgram]
+    ) -> None:
         self.number = next(_NUMBERS)
+        self._living = living
         self.link = link
         self._changed = threading.Condition()
         self._rung = False
         self._out, self._err = bytearray(), bytearray()
         self._rc: int | None = None
-        self._over = self._cut = self._hung_up = self._let_go = False
+        self._over = self._cut = self._hung_up = self._let_go = self._flooded = False
+        living[self.number] = self
         link.tell(StartProgram(self.number, question))
 
     # From the loop.
 
     def came(self, kind: int, data: bytes) -> None:
         with self._changed:
-            (self._out if kind == STDOUT else self._err).extend(data)
-            flooded = len(self._out) + len(self._err) > MOST_UNREAD
+            if self._cut or self._let_go or self._over:
+                return
+            if len(self._out) + len(self._err) + len(data) <= MOST_UNREAD:
+                (self._out if kind == STDOUT else self._err).extend(data)
+            else:
+                self._flooded = self._cut = True
+                self._forget()
             self._changed.notify_all()
-        if flooded:
-            self.cut()
+        if self._flooded:
+            self.end()
 
     def over(self, rc: int | None) -> None:
         with self._changed:
@@ -49,6 +64,10 @@ class RelayedProgram:
         with self._changed:
             self._cut = True
             self._changed.notify_all()
+
+    def _forget(self) -> None:
+        self._out.clear()
+        self._err.clear()
 
     # From the thread that talks to it.
 
@@ -65,10 +84,16 @@ class RelayedProgram:
             self._changed.notify_all()
 
     def take(self) -> tuple[bytes, bytes]:
+        """Raises CannotReach where it floods."""
         with self._changed:
+            if self._flooded:
+                raise CannotReach(
+                    UnreachedKind.FLOOD,
+                    f"The host sent more than {MOST_UNREAD // 1024**2} MiB that nobody had read yet.",
+                    "Look at what prints there without end, and whether that rank is a doctor of ours.",
+                )
             out, err = bytes(self._out), bytes(self._err)
-            self._out.clear()
-            self._err.clear()
+            self._forget()
             return out, err
 
     def give(self, data: memoryview) -> int:
@@ -80,7 +105,8 @@ class RelayedProgram:
         return min(len(data), PIECE)
 
     def finished(self) -> bool:
-        return (self._over or self._cut) and not self._out and not self._err
+        with self._changed:
+            return (self._over or self._cut) and not (self._out or self._err or self._flooded)
 
     def broken(self) -> bool:
         return self._cut
@@ -97,8 +123,11 @@ class RelayedProgram:
             self.link.tell(HangUp(self.number))
 
     def end(self) -> None:
-        if not self._let_go:
-            self._let_go = True
+        with self._changed:
+            told, self._let_go = self._let_go, True
+            self._forget()
+        self._living.pop(self.number, None)
+        if not told:
             self.link.tell(EndProgram(self.number))
 
     def stop(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from shlex import quote
 
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.deviation import PageDeviation
@@ -18,6 +17,7 @@ from doctor.smoke.judge.phrases import (
 )
 from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with
 from doctor.smoke.result import RankSeen, SmokeResult
+from doctor.text.interpreter import to_type
 
 
 def judge_mismatch(result: SmokeResult) -> Iterator[Charge]:
@@ -32,7 +32,7 @@ def judge_mismatch(result: SmokeResult) -> Iterator[Charge]:
 
 def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankSeen]) -> Charge:
     first = cell.off[ranks[0].rank]
-    sample, python = first.sample, quote(cell.python_of(ranks[0]) or "python3")
+    sample, python = first.sample, to_type(cell.python_of(ranks[0]))
     return Charge(
         check="smoke-mismatch",
         kind=first.kind,

@@ -6,7 +6,6 @@ another seed or a stray draw.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +18,7 @@ from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.draws import judge_draws
 from doctor.smoke.onhost.streamplan import reference_fingerprint
 from doctor.smoke.result import SmokeResult
+from doctor.text.interpreter import to_type
 
 CHECK = "smoke-mask-divergence"
 LIBRARY = {"numpy-pcg64": "numpy", "device": "torch"}
@@ -133,9 +133,9 @@ def _mixed(started: Mapping[int, Started], ranks: tuple[int, ...], common: str) 
 
 
 def _python(result: SmokeResult, host: str) -> str:
-    """The interpreter of the run, where its path is known and has no meaning to a shell: two will read it."""
+    """The interpreter of the run, where its path is known and can be typed: two shells will read it."""
     seen = result.host(host)
-    return seen.python if seen and re.fullmatch(r"/[\w@%+:,./-]+", seen.python) else "python3"
+    return to_type(seen.python if seen else "")
 
 
 def _versions(started: Mapping[int, Started], library: str, ranks: tuple[int, ...] | list[int]) -> str:

@@ -22,6 +22,7 @@ from doctor.judge.playbook import load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.model import Finding, Missing, Problem, Result, Status
+from doctor.rules.smoke import problem
 from doctor.smoke import judge as judges
 from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.charge import Charge
@@ -450,3 +451,12 @@ def test_no_smoke_run(absent: bool, status: Status) -> None:
 
 def test_a_run_without_hosts_decides_nothing() -> None:
     assert {r.status for r in judged()} == {Status.UNKNOWN}
+
+
+@pytest.mark.parametrize("said", ["/tmp/run-me", "/tmp/$(id)/python3", "python3 -c x", "/usr/../tmp/python3"])
+def test_what_a_host_calls_its_interpreter_is_typed_only_if_it_looks_like_one(said: str) -> None:
+    whole = healthy(plan_of(hosts=2, each=1, tp=1))
+    for path, typed in ((said, "python3"), ("/opt/conda/envs/a/bin/python3.11", None)):
+        seen = replace(whole, hosts=tuple(replace(host, python=path) for host in whole.hosts))
+        assert problem(charge("smoke-hang", 0), seen).values["python"] == (typed or path)
+        assert problem(charge("smoke-hang"), seen).values["python"] == (typed or path)

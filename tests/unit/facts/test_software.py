@@ -166,3 +166,20 @@ def test_only_important_lines_of_the_kernel_log_are_kept(name: str, texts: list[
 def test_the_age_of_a_kernel_line(line: str, age: float | None) -> None:
     (found,) = printed(KERNEL_LOG, f"uptime 1000.00\n{line}\n[ 1.0] nothing of interest\n")
     assert (found.age, found.text) == (age, "Out of memory: Killed process 7")
+
+
+@pytest.mark.parametrize(
+    ("said", "typed"),
+    [
+        ("/tmp/run-me", "python3"),
+        ("/opt/venv/bin/python", "/opt/venv/bin/python"),
+        ("/a b/python", "python3"),
+    ],
+)
+def test_torch_is_installed_by_what_looks_like_an_interpreter(said: str, typed: str) -> None:
+    made = recording(["node1"], heard={"node1": heard(1, ["node1"], python=f"python 3.11.2 {said}\n")})
+    found = report(replace(made, expect={"torch": "any"})).findings
+    (finding,) = [each for each in found if each.check == "torch-missing"]
+    assert finding.remedy
+    assert any(f"{typed} -m pip install" in command for command in finding.remedy.commands)
+    assert said == typed or not any(said in command for command in finding.remedy.commands)

@@ -19,11 +19,11 @@ import pytest
 
 from doctor.api import Ask
 from doctor.run.in_job.listener import RankListener
-from doctor.run.in_job.member import Membership
+from doctor.run.in_job.member import LONGEST, SLACK, Membership, patience
 from doctor.run.in_job.messages import Hello, RunVerdict, StartProgram, Welcome
 from doctor.run.in_job.rank_env import JobRank, read_job_rank
 from doctor.run.in_job.wire import CONTROL, STDERR, STDIN, STDOUT
-from doctor.run.request import ExamFlags, Request
+from doctor.run.request import ExamFlags, Request, SmokeFlags, WayFlags
 from doctor.transport.question import MeshQuestion, ProbeQuestion, Question, SmokeQuestion
 from tests.support.injob import free_port
 from tests.support.injob_attacks import FalseHead
@@ -217,3 +217,28 @@ def test_a_good_verdict_that_nothing_vouches_for_needs_to_be_the_only_one(
     if code:
         first, second = (f"127.0.0.1:{port}" for port in seat.ports[:2])
         assert f"two processes say that they are rank 0, at {first} and at {second}" in outcome.words[0]
+
+
+def test_nobody_follows_a_rank_0_that_gives_no_verdict_for_longer_than_the_run_may_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("doctor.run.in_job.member.SLACK", 0.0)
+    seat = a_seat()
+    head = FalseHead(
+        seat.token, [Welcome("x", "another", 7, 1)], until=lambda head: '"taken"' in head.texts(CONTROL)
+    )
+    with socket.create_server(("127.0.0.1", seat.ports[0])) as server:
+        threading.Thread(target=lambda: head(server.accept()[0]), daemon=True).start()
+        outcome = Membership(seat, HELLO, Request("check", way=WayFlags(deadline=1.0))).follow(20)
+    assert outcome.code == 1
+    assert outcome.words == (
+        "rank 1: no verdict from rank 0 (x, pid 7): "
+        "1 s after it was found it has given none, though it is not silent.",
+    )
+
+
+def test_a_run_without_a_deadline_has_an_hour_or_what_its_parts_may_last() -> None:
+    assert patience(PLAIN) == LONGEST
+    assert patience(Request("check", way=WayFlags(deadline=5.0))) == 5.0 + SLACK
+    assert patience(Request("check", smoke=SmokeFlags(timeout=4000.0))) > 3 * 4000.0
+    assert patience(Request("check", way=WayFlags(timeout=1000.0))) > 10 * 1000.0

@@ -1,0 +1,13 @@
+"""The interpreter in a command that somebody is to type, where a host or a recording says its path."""
+
+from __future__ import annotations
+
+import re
+
+PLAIN = "python3"
+_PATH = re.compile(r"/(?:[\w@%+:,.-]+/)*(?:python|pypy)[0-9.]*", re.ASCII)
+
+
+def to_type(path: str) -> str:
+    """The path, if it looks like that of an interpreter and has no meaning to a shell; else `python3`."""
+    return path if _PATH.fullmatch(path) and ".." not in path.split("/") else PLAIN

@@ -11,6 +11,7 @@ from typing import Any
 from doctor.api import AMD, ASCEND, NVIDIA, Fact, Vendor
 from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.ascend.npus import NPUS
+from doctor.facts.gpus import Gpus
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.run import CutOff
 from doctor.facts.smoke import JudgedRun
@@ -50,6 +51,8 @@ def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> Mis
     listing = _LISTINGS[vendor]
     asked = listing.name in heard.captures or listing.name in heard.missing
     listed = facts.get(heard.host, listing)
+    if isinstance(listed, Gpus) and listed.silent and not listed.denied:
+        listed = Missing(listing.name, listed.silent)
     if not asked or not isinstance(listed, Missing) or listed.absent:
         return None
     if (heard.host, listing.group) in hung or _undriven(found.of(vendor), vendor, facts.get(heard.host, VIEW)):

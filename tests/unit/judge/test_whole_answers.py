@@ -104,6 +104,13 @@ def test_devices_whose_listing_ended_with_a_signal_are_not_examined() -> None:
     assert report(replace(of, heard=heard)).exit_code == 3
 
 
+def test_devices_whose_tool_prints_without_end_are_not_examined() -> None:
+    of = sample("gpu-healthy")
+    flood = {"gpus": Capture("gpus", 0, "@ gpus long\n")}
+    heard = {host: replace(seen, captures={**seen.captures, **flood}) for host, seen in of.heard.items()}
+    assert report(replace(of, heard=heard)).exit_code == 3
+
+
 def test_devices_that_no_tool_tells_of_are_proved_by_a_training_on_them() -> None:
     every = [without_nvidia_smi(number) for number in (1, 2, 3)]
     run = healthy(seated(tuple(NAMES), each=2, tp=2))

@@ -27,7 +27,9 @@ def cut_off(heard: HostAnswer, reading: Reading, hung: HungTools | None = None) 
     """None for an answer that is whole. A tool that hung is a fault of the host, which has been examined."""
     damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
     known = [reading.facts.get(heard.host, fact) for fact in (IDENTITY, DEVICES)]
-    vital = [value for value in (*known, _unseen_devices(heard, reading, hung or {})) if isinstance(value, Missing)]
+    vital = [
+        value for value in (*known, _unseen_devices(heard, reading, hung or {})) if isinstance(value, Missing)
+    ]
     if heard.complete and not damaged and not vital:
         return None
     asked = [missing for missing in heard.missing.values() if not missing.absent]
@@ -55,7 +57,9 @@ def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> Mis
         listed = Missing(listing.name, listed.silent)
     if not asked or not isinstance(listed, Missing) or listed.absent:
         return None
-    if (heard.host, listing.group) in hung or _undriven(found.of(vendor), vendor, facts.get(heard.host, VIEW)):
+    if (heard.host, listing.group) in hung or _undriven(
+        found.of(vendor), vendor, facts.get(heard.host, VIEW)
+    ):
         return None
     undecided = recording.smoke_wanted and not recording.smoke and not recording.no_smoke
     if undecided or any(_trained(run, heard.host) for run in (reading.smoke.runs if reading.smoke else ())):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, NotUnderstood, Read, Run, files
-from doctor.devices import ASCEND, NVIDIA, VENDORS, Vendor, every
+from doctor.devices import ASCEND, VENDORS, Vendor, every
 from doctor.model import View
 
 
@@ -96,7 +96,6 @@ _PCI = "/proc/bus/pci/devices"
 _PCI_CLASS = "/sys/bus/pci/devices/*/class"
 _GIVEN_AWAY = ("vfio-pci", "pci-stub")
 """Drivers of what belongs to a virtual machine."""
-_SCREEN = "0300"
 _LAB = "/run/cluster-doctor-lab/emulated"
 
 
@@ -112,9 +111,7 @@ def _devices(capture: Capture) -> Devices:
             _numbers(vendor, read),
             sum(re.fullmatch(vendor.on_bus, pci) is not None for pci in plugged),
             _driver(vendor, read),
-            sum(re.fullmatch(vendor.on_bus, pci) is not None for pci in idle if pci[8:] == _SCREEN)
-            if vendor is NVIDIA
-            else 0,
+            sum(re.fullmatch(vendor.screens, pci) is not None for pci in idle),
         )
         for vendor in VENDORS
     }

@@ -73,7 +73,7 @@ def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> Mis
 
 def _undriven(own: FoundDevices, vendor: Vendor, view: View | Missing) -> bool:
     """Whether its driver is known not to be loaded, which is a fault: its tool is then not called at all."""
-    return vendor is NVIDIA and bool(own.on_bus) and not own.driver and view is not View.CONTAINER
+    return vendor.asked_with_driver and bool(own.on_bus) and not own.driver and view is not View.CONTAINER
 
 
 _LISTINGS: Mapping[Vendor, Fact[Any]] = {ASCEND: NPUS, NVIDIA: GPUS, AMD: AMD_GPUS}

@@ -21,6 +21,7 @@ from doctor.api import (
     Scope,
     Severity,
     Skip,
+    Undecided,
     Vendor,
     check,
     maybe,
@@ -36,6 +37,8 @@ NEARLY_ALL = 0.9
 ENOUGH = 3
 """Other hosts that must agree where it is not known whether their GPUs are the same."""
 CONTAINER = "container"
+UNSAID = ("devices found", "on the PCI bus", "default")
+"""Sources of a number of ranks that nobody named."""
 NOBODY_SAID = "no accelerator found"
 """Where a job is taken for one without accelerators for no other reason."""
 
@@ -100,9 +103,25 @@ def gpu_missing(
         expect.devices for expect in asked.values()
     ):
         raise Skip("no host of the job shows a GPU, and none is expected (--expect devices=8 asks for them)")
+    if plan.only_plugged_in:
+        asked = {host: expect for host, expect in asked.items() if here[host].on_bus or expect.devices}
+        counted = words or any(e.devices or _counted(plan, host) for host, e in asked.items())
+        if not counted and all(_outside(own, views.get(host)) for host, own in here.items()):
+            raise Undecided("the GPUs may belong to others: no container of the job was given one")
     scene = Scene(NVIDIA, plan, here, listed, views, words, "CUDA_VISIBLE_DEVICES")
     for host, expect in asked.items():
         yield from scene.lost(host, expect)
+
+
+def _outside(own: FoundDevices, view: str | None) -> bool:
+    """Whether this is a container without GPUs on a host whose driver is loaded."""
+    return view == CONTAINER and bool(own.driver) and not own.numbers
+
+
+def _counted(plan: JobPlan, host: str) -> bool:
+    """Whether somebody said how many ranks the host has."""
+    ranks = plan.host(host).ranks
+    return bool(ranks and ranks.source not in UNSAID)
 
 
 @check(
@@ -240,7 +259,7 @@ class Scene:
             return Wanted(usable, "as many as device files", why, Confidence.STRONG)
         if expect.devices:
             return Wanted(expect.devices, "as expected of this host")
-        if ranks and ranks.source not in ("devices found", "on the PCI bus", "default"):
+        if ranks and ranks.source not in UNSAID:
             return Wanted(ranks.value, f"one for each rank ({ranks.source})")
         by_peers = None if seen and seen.denied else self._by_peers(host)
         if by_peers:

@@ -44,6 +44,10 @@ class Vendor:
     """Those that find an ill device, which explain what a smoke run sees."""
     busy: str
     """The one that finds a device in use."""
+    screens: str = ""
+    """As `on_bus`: those that may only drive a screen."""
+    asked_with_driver: bool = False
+    """Its tool is only called where the driver is loaded."""
     log_check: str = ""
     """The one that judges what its driver logs; kernel-log does where there is none."""
     also_visible: tuple[str, ...] = ()
@@ -105,6 +109,8 @@ NVIDIA = Vendor(
     tool_seconds=40,
     # Displays (03) and accelerators (12): its sound, USB, NVSwitches and root ports have the same vendor.
     on_bus="10de....(|(03|12)..)",
+    screens="10de....0300",
+    asked_with_driver=True,
     driver="/proc/driver/nvidia/version",
     driver_version=_NVIDIA_VERSION,
     visible=("CUDA_VISIBLE_DEVICES",),

@@ -65,12 +65,13 @@ class FoundDevices:
     """Devices of one vendor: the numbers of their files, and what is plugged in, with or without a driver.
 
     Where the host does not show classes of PCI devices, NVIDIA's are also its switches. `driver` is the
-    version, or another word where it has none.
+    version, or another word where it has none. `screens` are those on the bus that may only drive a screen.
     """
 
     numbers: tuple[int, ...] = ()
     on_bus: int = 0
     driver: str = ""
+    screens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +103,25 @@ def _devices(capture: Capture) -> Devices:
     read = files(capture)
     rows = re.findall(r"^([0-9a-f]{4})\t([0-9a-f]{8})\t(.*)", read.get(_PCI, ""), re.MULTILINE)
     classes = _pci_classes(read)
-    plugged = [pci + classes.get(place, "") for place, pci, rest in rows if not rest.endswith(_GIVEN_AWAY)]
+    kept = [row for row in rows if not row[2].endswith(_GIVEN_AWAY)]
+    plugged = [pci + classes.get(place, "") for place, pci, _ in kept]
+    idle = [pci + classes.get(place, "") for place, pci, rest in kept if _drives_screens(rest)]
     found = {
         vendor.name: FoundDevices(
             _numbers(vendor, read),
             sum(re.fullmatch(vendor.on_bus, pci) is not None for pci in plugged),
             _driver(vendor, read),
+            sum(re.fullmatch(vendor.screens, pci) is not None for pci in idle),
         )
         for vendor in VENDORS
     }
     return Devices(found, _product(found, plugged), _LAB in read)
+
+
+def _drives_screens(rest: str) -> bool:
+    """Whether the driver in use, which is the last column, is none or one that cannot compute."""
+    last = rest.split()[-1:] or [""]
+    return last[0] == "nouveau" or re.fullmatch("[0-9a-f]+", last[0]) is not None or not last[0]
 
 
 def _pci_classes(read: Mapping[str, str]) -> Mapping[str, str]:

@@ -11,21 +11,25 @@ from typing import Any
 from doctor.api import AMD, ASCEND, NVIDIA, Fact, Vendor
 from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.ascend.npus import NPUS
+from doctor.facts.gpus import Gpus
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.run import CutOff
 from doctor.facts.smoke import JudgedRun
-from doctor.facts.system import DEVICES, IDENTITY
+from doctor.facts.system import DEVICES, IDENTITY, VIEW, FoundDevices
+from doctor.judge.hung_tools import HungTools
 from doctor.judge.reading import Reading
-from doctor.model import Missing
+from doctor.model import Missing, View
 from doctor.probe import DAMAGED, NOT_INSTALLED, HostAnswer
 from doctor.rules.smoke import passed
 
 
-def cut_off(heard: HostAnswer, reading: Reading) -> CutOff | None:
-    """None for an answer that is whole."""
+def cut_off(heard: HostAnswer, reading: Reading, hung: HungTools | None = None) -> CutOff | None:
+    """None for an answer that is whole. A tool that hung is a fault of the host, which has been examined."""
     damaged = [fact for fact, missing in heard.missing.items() if missing.reason == DAMAGED]
     known = [reading.facts.get(heard.host, fact) for fact in (IDENTITY, DEVICES)]
-    vital = [value for value in (*known, _unseen_devices(heard, reading)) if isinstance(value, Missing)]
+    vital = [
+        value for value in (*known, _unseen_devices(heard, reading, hung or {})) if isinstance(value, Missing)
+    ]
     if heard.complete and not damaged and not vital:
         return None
     asked = [missing for missing in heard.missing.values() if not missing.absent]
@@ -40,23 +44,36 @@ def cut_off(heard: HostAnswer, reading: Reading) -> CutOff | None:
     return CutOff(tuple(sorted(lost)), reason)
 
 
-def _unseen_devices(heard: HostAnswer, reading: Reading) -> Missing | None:
-    """The job's devices if their tool is not installed: then only a training on them tells how they are."""
-    vendor, recording = reading.plan.vendor, reading.recording
-    found = reading.facts.get(heard.host, DEVICES)
+def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> Missing | None:
+    """The job's devices if no tool listed them: then only a training on them tells how they are."""
+    vendor, recording, facts = reading.plan.vendor, reading.recording, reading.facts
+    found = facts.get(heard.host, DEVICES)
     if vendor is None or isinstance(found, Missing) or not found.of(vendor).numbers:
         return None
     listing = _LISTINGS[vendor]
-    capture = heard.captures.get(listing.name)
-    if capture is None or capture.rc not in NOT_INSTALLED:
+    asked = listing.name in heard.captures or listing.name in heard.missing
+    listed = facts.get(heard.host, listing)
+    if isinstance(listed, Gpus) and listed.silent and not listed.denied:
+        listed = Missing(listing.name, listed.silent)
+    if not asked or not isinstance(listed, Missing) or listed.absent:
+        return None
+    if (heard.host, listing.group) in hung or _undriven(
+        found.of(vendor), vendor, facts.get(heard.host, VIEW)
+    ):
         return None
     undecided = recording.smoke_wanted and not recording.smoke and not recording.no_smoke
     if undecided or any(_trained(run, heard.host) for run in (reading.smoke.runs if reading.smoke else ())):
         return None
     tool = listing.group.tool if listing.group else "its tool"
-    return Missing(
-        listing.name, f"{tool} is not installed there, so nothing tells how its {vendor.thing}s are"
-    )
+    capture = heard.captures.get(listing.name)
+    installed = capture is None or capture.rc not in NOT_INSTALLED
+    why = listed.reason if installed else f"{tool} is not installed there"
+    return Missing(listing.name, f"{why}, so nothing tells how its {vendor.thing}s are")
+
+
+def _undriven(own: FoundDevices, vendor: Vendor, view: View | Missing) -> bool:
+    """Whether its driver is known not to be loaded, which is a fault: its tool is then not called at all."""
+    return vendor.asked_with_driver and bool(own.on_bus) and not own.driver and view is not View.CONTAINER
 
 
 _LISTINGS: Mapping[Vendor, Fact[Any]] = {ASCEND: NPUS, NVIDIA: GPUS, AMD: AMD_GPUS}

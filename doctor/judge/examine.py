@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.findings import Views, fold_findings
+from doctor.judge.hung_tools import HungTools, hung_tools
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
@@ -89,7 +90,7 @@ def build_report(
         facts=facts,
         expect=expects,
         common=amend(prepared.expect, recording.expect, "--expect"),
-        givens={**run_facts(reading), EXPECTS.name: expects},
+        givens={**run_facts(reading, _told(prepared.checks, recording)), EXPECTS.name: expects},
         severities=prepared.exam.severity,
     )
     results = judge(prepared.checks, case)
@@ -128,6 +129,13 @@ def build_report(
         untrained=unproved,
         net_seconds=recording.mesh.seconds if recording.mesh else None,
     )
+
+
+def _told(checks: Sequence[Check], recording: Recording) -> HungTools:
+    """The hung tools that some check tells of."""
+    tools = {group for check in checks for group in check.tools}
+    hung = hung_tools(checks, recording.heard)
+    return {(host, group): problem for (host, group), problem in hung.items() if group in tools}
 
 
 def _views(facts: Facts) -> Views:

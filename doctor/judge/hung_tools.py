@@ -10,17 +10,19 @@ from doctor.model import Confidence, Evidence, Missing, Problem
 from doctor.probe import NOT_STOPPED, HostAnswer
 
 PROOF_SECONDS = 8
-"""A tool that kept us waiting in vain for this long in all hangs; less may be a single slow query."""
+"""A tool that kept us waiting in vain for this long hangs; less may be a single slow query."""
 SHOWN = 8
 HungTools = Mapping[tuple[str, Group], Problem]
 """By host and the group of facts for which the tool is asked."""
 
 
 def hung_tools(checks: Sequence[Check], heard: Mapping[str, HostAnswer]) -> HungTools:
-    """The tools that hung, in whichever fact that a check asks for."""
+    """The tools that hung, in whichever fact that a check asks for. Facts that are asked later do not count:
+    a ping waits for its peer.
+    """
     groups: dict[Group, set[str]] = {}
     for fact in (need.need if isinstance(need, Maybe) else need for c in checks for need in c.needs):
-        if isinstance(fact, Fact) and fact.group and fact.group.tool:
+        if isinstance(fact, Fact) and fact.group and fact.group.tool and not fact.later:
             groups.setdefault(fact.group, set()).add(fact.name)
     found = {}
     for host, answer in heard.items():
@@ -32,10 +34,14 @@ def hung_tools(checks: Sequence[Check], heard: Mapping[str, HostAnswer]) -> Hung
 
 
 def _waits(answer: HostAnswer, fact: str, group: Group) -> Iterator[tuple[int, str]]:
-    """How long it was waited for in vain, and what was asked."""
+    """How long it was waited for in vain, and what was asked. A few slow queries among answered ones show
+    only that they are slow.
+    """
     if fact in answer.captures:
-        for call in calls(answer.captures[fact].stdout, group.tool):
-            if call.hung:
+        made = list(calls(answer.captures[fact].stdout, group.tool))
+        answered = any(not call.failed for call in made)
+        for call in made:
+            if call.hung >= (PROOF_SECONDS if answered else 1):
                 yield call.hung, f"{fact} {call.key}: {call.failed}"
     elif answer.missing.get(fact, Missing(fact, "")).reason.endswith(NOT_STOPPED):
         yield group.seconds, f"{fact}: {answer.missing[fact].reason}"

@@ -62,6 +62,7 @@ def _sight(host: str, facts: Facts) -> HostView:
     return HostView(
         devices={vendor: len(devices.of(vendor).numbers) for vendor in VENDORS if devices},
         plugged_in={vendor: devices.of(vendor).on_bus for vendor in VENDORS if devices},
+        screens={vendor: devices.of(vendor).screens for vendor in VENDORS if devices},
         addresses=get(ADDRESSES, {}),
         default_interface=routes.default_interface if routes else None,
         names=names.addresses if names else {},

@@ -17,12 +17,13 @@ from doctor.job.plan import JobPlan
 from doctor.job.ranktable import read_table
 from doctor.judge.cut_off import cut_off
 from doctor.judge.engine import Facts
+from doctor.judge.hung_tools import HungTools
 from doctor.judge.reading import Reading
 from doctor.model import Missing
 from doctor.recording import Recording
 
 
-def run_facts(reading: Reading) -> Mapping[str, Any]:
+def run_facts(reading: Reading, hung: HungTools | None = None) -> Mapping[str, Any]:
     """By the name of the given; Missing where the run has none."""
     recording, plan, facts = reading.recording, reading.plan, reading.facts
     return {
@@ -32,7 +33,7 @@ def run_facts(reading: Reading) -> Mapping[str, Any]:
             for host in recording.hosts
             if host.name not in recording.unfinished
         },
-        CUT_OFF.name: {host: cut_off(heard, reading) for host, heard in recording.heard.items()},
+        CUT_OFF.name: {host: cut_off(heard, reading, hung) for host, heard in recording.heard.items()},
         MESH.name: recording.mesh or Missing("mesh", _why_no_mesh(recording, plan)),
         CLOCKS.name: _clocks(recording, facts),
         RANK_TABLE.name: _table(recording, plan, facts),

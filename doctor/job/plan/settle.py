@@ -23,6 +23,8 @@ class HostView:
     """Empty where they are not known."""
     plugged_in: Mapping[Vendor, int] = field(default_factory=dict)
     """How many there are on the PCI bus, with or without a driver."""
+    screens: Mapping[Vendor, int] = field(default_factory=dict)
+    """How many of them may only drive a screen."""
     addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Interface -> its addresses."""
     default_interface: str | None = None
@@ -69,11 +71,19 @@ def _vendor(wished: Sourced[Backend], sights: Mapping[str, HostView]) -> tuple[V
     for vendor in vendors:
         if any(sight.devices.get(vendor) for sight in sights.values()):
             return vendor, "devices found"
-    plugged = {v: sum(sight.plugged_in.get(v, 0) for sight in sights.values()) for v in vendors}
+    plugged = {v: _plugged(v, sights) for v in vendors}
     most = max(plugged, key=plugged.__getitem__, default=None)
     if most and plugged[most]:
         return most, ON_BUS
     return None, "no accelerator found" if sights else "default"
+
+
+def _plugged(vendor: Vendor, sights: Mapping[str, HostView]) -> int:
+    """How many are on the bus. Those for a screen count only if most hosts have some."""
+    counts = [sight.plugged_in.get(vendor, 0) for sight in sights.values()]
+    if 2 * sum(count > 0 for count in counts) > len(counts):
+        return sum(counts)
+    return sum(counts) - sum(sight.screens.get(vendor, 0) for sight in sights.values())
 
 
 def _ranks(host: str, plan: JobPlan, vendor: Vendor | None, sights: Mapping[str, HostView]) -> Sourced[int]:

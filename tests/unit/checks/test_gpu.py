@@ -169,6 +169,22 @@ def test_gpus_are_missing(case: str) -> None:
     assert severity(MISSING, problem) is Severity.FAIL
 
 
+def on_bus_only() -> JobPlan:
+    return replace(plan(), backend=Sourced(Backend.NCCL, "on the PCI bus"))
+
+
+def test_hosts_without_a_gpu_on_their_bus_are_not_blamed_for_those_of_others() -> None:
+    own = {**dict.fromkeys(FOUR, BARE), "node2": NO_DRIVER}
+    assert [found.hosts for found in lacking(own, job=on_bus_only())] == [("node2",)]
+
+
+def test_containers_on_hosts_with_gpus_may_be_meant_to_have_none() -> None:
+    own = dict.fromkeys(FOUR, devices(0))
+    with pytest.raises(Undecided):
+        lacking(own, views=dict.fromkeys(own, View.CONTAINER), job=on_bus_only())
+    assert lacking(own, views=dict.fromkeys(own, View.CONTAINER), job=on_bus_only(), expected=8)
+
+
 def test_only_one_host_is_blamed() -> None:
     for case in ("fewer than expected", "fewer than on the other hosts", "the driver is not loaded"):
         facts = LACK[case][0]

@@ -201,6 +201,13 @@ def test_gpus_are_counted_by_their_class() -> None:
     assert bus(PLACES, classes=False).of(NVIDIA).on_bus == 6
 
 
+@pytest.mark.parametrize(("driver", "screens"), [("nouveau", 1), ("", 1), ("nvidia", 0)])
+def test_a_card_for_a_screen(driver: str, screens: int) -> None:
+    row = f"0100\t10de128b\t0\t     0\t{driver}"
+    kind = {"/sys/bus/pci/devices/0000:01:00.0/class": "0x030000"}
+    assert held(DEVICES, {"/proc/bus/pci/devices": row, **kind}).of(NVIDIA).screens == screens
+
+
 def test_accelerators_and_graphics_of_amd() -> None:
     kinds = {"01:00.0": ("100274a1", "0x120000", 1), "02:00.0": ("1002ffff", "0x120000", 1)}
     graphics = {"03:00.0": ("1002164e", "0x030000", 0), "03:00.1": ("10021640", "0x040300", 0)}

@@ -65,6 +65,18 @@ def test_one_slow_query_of_one_device_is_not_a_hung_driver() -> None:
     assert blamed(of) == set()
 
 
+def test_two_slow_queries_among_answered_ones_are_not_a_hung_driver() -> None:
+    address = "ipaddr:10.20.1.10\nnetmask:255.255.0.0\n\n@ {} 0\n"
+    answered = "".join(address.format(device) for device in (0, 2))
+    told = f"devices 0 1 2 3 4\n{answered}@ 1 hung 4\n@ 3 hung 4\n@ 4 unasked hung\n"
+    assert not any("hangs" in summary for _, _, summary in blamed(judged("npu-healthy", {"npu-links": told})))
+
+
+def test_pings_that_wait_for_a_dead_peer_are_not_a_hung_driver() -> None:
+    told = "pings 0/10.20.3.10 1/10.20.3.11\n@ 0/10.20.3.10 hung 8\n@ 1/10.20.3.11 hung 8\n"
+    assert not any("hangs" in summary for _, _, summary in blamed(judged("npu-healthy", {"npu-pings": told})))
+
+
 def test_a_tool_that_cannot_even_be_killed() -> None:
     of = judged("gpu-healthy", {}, {"gpus": f"its command did not end within 55 s {NOT_STOPPED}"})
     assert blamed(of) == {("gpu-unhealthy", "fail", "its driver does not answer: nvidia-smi hangs")}
@@ -72,4 +84,5 @@ def test_a_tool_that_cannot_even_be_killed() -> None:
 
 def test_a_tool_that_is_not_installed_or_needs_root_does_not_hang() -> None:
     for why in ("its command is not installed there", "needs root (--sudo uses sudo -n)"):
-        assert blamed(judged("gpu-healthy", {}, {"gpus": why})) == set()
+        found = blamed(judged("gpu-healthy", {}, {"gpus": why}))
+        assert {check for check, _, _ in found} == {"probe-incomplete"}, "nothing tells how its GPUs are"

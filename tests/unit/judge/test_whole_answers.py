@@ -15,6 +15,7 @@ from tests.support.captures import as_read
 from tests.support.recordings import FILES, heard, recording, report
 from tests.support.reports import seated
 from tests.support.smoke.results import healthy
+from tests.unit.judge.test_odd_host import sample
 
 NAMES = ["node1", "node2", "node3"]
 DRIVER = {"/proc/driver/nvidia/version": "NVRM version: Module  550.90  x"}
@@ -72,6 +73,42 @@ def test_devices_that_no_tool_tells_of_are_not_examined() -> None:
     assert of.exit_code == 3
     assert unexamined(of).keys() == {*NAMES}
     assert "nvidia-smi is not installed there" in reasons(of)["node1"]
+
+
+SILENT = {"crashed": "\n@ {} 139\n", "printed nothing": "", "not reached": "@ {} unasked time\n"}
+
+
+@pytest.mark.parametrize("how", SILENT)
+@pytest.mark.parametrize("name", ["gpu-healthy", "npu-healthy"])
+def test_devices_whose_tool_lists_none_are_not_examined(name: str, how: str) -> None:
+    of, own = sample(name), name[:3]
+    silent = {
+        host: replace(
+            answer,
+            captures={
+                fact: replace(seen, stdout=SILENT[how].format(fact)) if fact.startswith((own, "nv")) else seen
+                for fact, seen in answer.captures.items()
+            },
+        )
+        for host, answer in of.heard.items()
+    }
+    found = report(replace(of, heard=silent))
+    assert found.exit_code == 3
+    assert unexamined(found).keys() == of.heard.keys()
+
+
+def test_devices_whose_listing_ended_with_a_signal_are_not_examined() -> None:
+    of = sample("gpu-healthy")
+    lost = Missing("gpus", "its command ended with 139")
+    heard = {host: replace(answer, missing={"gpus": lost}) for host, answer in of.heard.items()}
+    assert report(replace(of, heard=heard)).exit_code == 3
+
+
+def test_devices_whose_tool_prints_without_end_are_not_examined() -> None:
+    of = sample("gpu-healthy")
+    flood = {"gpus": Capture("gpus", 0, "@ gpus long\n")}
+    heard = {host: replace(seen, captures={**seen.captures, **flood}) for host, seen in of.heard.items()}
+    assert report(replace(of, heard=heard)).exit_code == 3
 
 
 def test_devices_that_no_tool_tells_of_are_proved_by_a_training_on_them() -> None:

@@ -254,6 +254,14 @@ def test_instinct_gpus_without_a_driver_are_what_the_job_is_for() -> None:
     assert found.hosts[0].ranks == Sourced(8, "on the PCI bus")
 
 
+def test_one_card_for_a_screen_does_not_make_a_job_on_gpus() -> None:
+    hosts, card = [Host(name, name) for name in "abcd"], {"plugged_in": {NVIDIA: 1}, "screens": {NVIDIA: 1}}
+    one = {name: sight(**card) if name == "b" else sight() for name in "abcd"}
+    assert (settled(one, hosts).backend.value, settled(one, hosts).vendor) == (Backend.GLOO, None)
+    every = {name: sight(**card) for name in "abcd"}
+    assert settled(every, hosts).vendor is NVIDIA
+
+
 def test_ranks_are_the_devices_that_the_job_may_see() -> None:
     env = {"ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3"}
     sight = HostView(devices={ASCEND: 8})

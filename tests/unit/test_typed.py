@@ -9,6 +9,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -57,6 +58,7 @@ def commands(recording: bytes) -> list[str]:
     return [command for each in found for command in (each["remedy"] or {"commands": ()})["commands"]]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     kind=st.sampled_from(KINDS),

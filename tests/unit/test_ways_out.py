@@ -78,6 +78,7 @@ def every_way_out(recording: bytes) -> dict[str, str]:
         return texts | {path.name: path.read_text() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     kind=st.sampled_from(KINDS),

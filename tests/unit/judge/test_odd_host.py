@@ -24,6 +24,7 @@ from doctor.recording import Recording, load
 from tests.support.paths import ROOT
 from tests.support.recordings import report
 
+pytestmark = pytest.mark.slow
 SAMPLES = ROOT / "tests" / "samples" / "recordings"
 NAMES = (
     "gpu-healthy",

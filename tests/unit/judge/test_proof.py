@@ -36,6 +36,7 @@ from tests.support.smoke.frozen import behind, frozen
 from tests.support.smoke.results import healthy, with_end, with_rank
 from tests.support.smoke.spoilt import masked
 
+pytestmark = pytest.mark.slow
 NAMES = ["node1", "node2", "node3"]
 CHECKS = find_checks().checks
 ALWAYS = ("host-unreachable", "probe-incomplete", "port-unreachable", "shm-small", "smoke-*")

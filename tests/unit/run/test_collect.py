@@ -62,6 +62,7 @@ class Nobody:
         yield from (no_turn().of(host) for host in scripts)
 
 
+@pytest.mark.slow
 def test_many_hosts_cost_little() -> None:
     """Nothing is done for each host that takes longer the more hosts there are."""
     names = [f"node{number}" for number in range(20_000)]

@@ -141,7 +141,7 @@ def main() -> None:
         bytes.fromhex(token),
         [
             Welcome("vm", "", 1, 1),
-            StartProgram(1, ProbeQuestion("0" * 16, ("python",), ask)),
+            StartProgram(1, ProbeQuestion("0" * 32, ("python",), ask)),
             StartProgram(2, MeshQuestion()),
             (STDIN, 2, f"hello 00 0 a[$(touch\t{file})]\n".encode()),
             RunVerdict(0),

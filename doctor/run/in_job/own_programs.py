@@ -30,7 +30,7 @@ from doctor.text.nodeset import is_host
 from doctor.transport import Script
 from doctor.transport.question import MeshQuestion, ProbeQuestion, Question
 
-_TOKEN = re.compile(r"[0-9a-f]{16}")
+_TOKEN = re.compile(r"[0-9a-f]{32}")
 _NUMBER, _SECONDS = rb"\d{1,9}", rb"\d{1,9}(?:\.\d{1,9})?"
 _ADDRESS = rb"[0-9A-Fa-f:.]{2,45}(?:%[\w.-]{1,15})?"
 _MESH = re.compile(

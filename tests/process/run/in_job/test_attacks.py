@@ -105,7 +105,7 @@ def test_a_head_that_dribbles_holds_nobody_up(make_ranks: Callable[..., Ranks]) 
 
 
 def _question(python: str) -> StartProgram:
-    return StartProgram(1, ProbeQuestion("0" * 16, ("python",), Ask("vm", python=python)))
+    return StartProgram(1, ProbeQuestion("0" * 32, ("python",), Ask("vm", python=python)))
 
 
 def _flat(text: str) -> str:

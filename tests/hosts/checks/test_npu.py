@@ -228,8 +228,7 @@ def test_odd_values_that_are_not_faults(examine: NpuExaminer) -> None:
     assert_healthy(examine(*FULL))
 
 
-def test_memory_errors_that_the_tool_hangs_over_are_a_fault_rather_than_none(examine: NpuExaminer) -> None:
+def test_unreadable_memory_errors_are_unknown_rather_than_none(examine: NpuExaminer) -> None:
+    """The tool answers everything else that the fact asks."""
     examine.rack["node2"].hang_smi("ecc")
-    (found,) = examine(*ALONE).trouble
-    assert (found["check"], found["status"], found["hosts"]) == ("device-unhealthy", "fail", ["node2"])
-    assert found["summary"] == "its driver does not answer: npu-smi hangs"
+    assert_healthy(examine(*ALONE), {"device-unhealthy"})

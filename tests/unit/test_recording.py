@@ -300,6 +300,7 @@ NONSENSE = st.sampled_from(
 ) | st.sampled_from([[], {}, [1], {"0": 1}])
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(["passed", "hung", "died"]), NONSENSE)
 def test_a_hostile_smoke_run_is_damaged_or_harmless(

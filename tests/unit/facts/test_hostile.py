@@ -142,6 +142,7 @@ def test_damaged_answers(name: str, text: str) -> None:
     tolerate(FACTS[name], text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FACTS)
 def test_long_hostile_text_is_read_soon(name: str) -> None:
     for unit in UNITS:

@@ -168,6 +168,7 @@ def test_any_text(text: str) -> None:
     assert all(len(row) > 1 for row in table(text) if len(set(row)) == len(row))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", ["a", " ", "\t", ":", "a:", "a  ", "  a:", "|", "| ", "[devid 1]", "\n", "a  b\n"]
 )

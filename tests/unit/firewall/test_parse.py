@@ -121,6 +121,7 @@ def test_any_text(text: str) -> None:
     read_save(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(statements, max_size=4), st.lists(statements, max_size=3))
 def test_any_statement(expressions: list[Any], elements: list[Any]) -> None:
@@ -134,6 +135,7 @@ def test_any_statement(expressions: list[Any], elements: list[Any]) -> None:
     read_nft(json.dumps({"nftables": objects}))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(sorted(SAVES)), st.data())
 def test_a_save_with_one_word_changed(name: str, data: st.DataObject) -> None:

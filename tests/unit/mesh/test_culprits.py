@@ -56,6 +56,7 @@ def named(blames: Iterable[Blame]) -> list[tuple[tuple[str, ...], Direction, boo
 directions: st.SearchStrategy[Direction] = st.sampled_from(["inbound", "outbound", "both"])
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(3, 40), st.data())
 def test_one_culprit_is_named_exactly(count: int, data: st.DataObject) -> None:
@@ -69,6 +70,7 @@ def test_one_culprit_is_named_exactly(count: int, data: st.DataObject) -> None:
     assert set(KINDS) & set(blames[0].kinds) == set(KINDS) & set(kinds)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.integers(6, 40), st.booleans(), st.data())
 def test_two_culprits_are_named_exactly(count: int, sparse: bool, data: st.DataObject) -> None:

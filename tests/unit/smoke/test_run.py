@@ -343,6 +343,7 @@ def test_a_host_falls_silent_while_the_others_go_on() -> None:
     assert named(result) == {"node3"}
 
 
+@pytest.mark.slow
 def test_if_no_host_answers_our_own_connection_is_the_cause() -> None:
     cluster = Cluster(small(), mute={"node1": SECOND, "node2": SECOND})
     result = conducted(cluster)
@@ -558,6 +559,7 @@ def test_a_host_that_floods_is_named() -> None:
     assert (result.end.kind, named(result)) == ("trouble", {"node2"})
 
 
+@pytest.mark.slow
 def test_a_rank_s_events_are_bounded_in_number_and_size() -> None:
     many = [event(2, ev="pair", peer=1, round=0, bytes=1, seconds=0.1, rtt=0.1)] * 20_001
     result = conducted(Cluster(small(), says={"node2": many}), timeout=2.0)
@@ -651,6 +653,7 @@ def test_a_host_that_floods_is_ended_and_named(line: bytes) -> None:
     assert "node2" in cluster.ended
 
 
+@pytest.mark.slow
 def test_the_longest_run_is_no_flood() -> None:
     """A rank says three things of each step: batch, loss and audit."""
     plan = replace(small(2, 8), steps=MOST_STEPS)

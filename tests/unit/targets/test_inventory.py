@@ -437,11 +437,13 @@ def test_a_head_that_takes_no_part_is_not_a_wish(write: Write) -> None:
     assert targets(stock=path, exclude=["node1"]).wishes.head is not None
 
 
+@pytest.mark.slow
 def test_too_many_hosts_in_all() -> None:
     with pytest.raises(UsageError, match="120,000 hosts are named, and 100,000 is the most"):
         targets("a[1-60000]", "b[1-60000]")
 
 
+@pytest.mark.slow
 def test_ten_thousand_hosts_are_quick(write: Write) -> None:
     lines = [f"  node{i}: {{address: 10.{i // 250}.0.{i % 250}, port: 22}}\n" for i in range(10_000)]
     path = write("hosts:\n" + "".join(lines))

@@ -159,6 +159,7 @@ def test_fold_takes_any_strings(names: list[str]) -> None:
     assert isinstance(fold(names), str)
 
 
+@pytest.mark.slow
 @given(st.sets(NAME, min_size=1, max_size=30), st.randoms())
 def test_fold_and_unfold_are_inverse(names: set[str], random: object) -> None:
     shuffled = sorted(names, key=lambda _: random.random())  # type: ignore[attr-defined]
@@ -189,6 +190,7 @@ def test_ranges_are_those_of_clustershell(first: int, more: int, step: int, left
         assert unfold(f"n[{text}]") == expected
 
 
+@pytest.mark.slow
 def test_folding_stays_fast_where_names_have_many_numbers() -> None:
     names = [f"ip-10-{i * 7 % 251}-{i * 13 % 241}-{i * 17 % 239}" for i in range(10_000)]
     began = time.process_time()

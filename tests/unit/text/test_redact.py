@@ -115,6 +115,7 @@ UNITS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", UNITS)
 def test_linear_time(unit: str) -> None:
     began = time.process_time()

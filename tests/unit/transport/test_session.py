@@ -97,6 +97,7 @@ def test_a_flood_that_nobody_hears_takes_bounded_memory(piece: bytes) -> None:
     session.close()
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_of_a_host_that_was_left_waiting() -> None:
     pieces = [b"%d\n%d" % (number, number) + b"\n" * (number % 7) for number in range(30_000)]
     session = opened(loud=Talker(pieces))

@@ -109,6 +109,7 @@ def test_no_devices(text: str) -> None:
         printed(NPU_LINKS, text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fact", [*FACTS.values(), HCCN_CONF], ids=lambda fact: fact.name)
 @settings(max_examples=150, deadline=None)
 @given(

@@ -199,6 +199,7 @@ def test_an_incomplete_set_of_answers_is_not_understood(fact: Fact[Any], text: s
     assert str(caught.value) == reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fact", [NPUS, NPU_ECC, NPU_SUPER_POD], ids=lambda fact: fact.name)
 @settings(max_examples=200, deadline=None)
 @given(

@@ -283,6 +283,7 @@ PIECES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fact", ALL, ids=lambda fact: fact.name)
 @settings(max_examples=80, deadline=None)
 @given(seed=st.sampled_from(SEEDS), at=st.floats(0, 1), length=st.integers(0, 60), piece=PIECES)

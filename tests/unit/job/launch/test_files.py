@@ -222,6 +222,7 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     assert caught.value.hint
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.binary(max_size=200)

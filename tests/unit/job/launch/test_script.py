@@ -127,6 +127,7 @@ def refused(text: str) -> ShellError | None:
     return None
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=40).map("".join))
 def test_any_text_is_read_or_refused(text: str) -> None:

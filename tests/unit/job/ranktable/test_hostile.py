@@ -58,6 +58,7 @@ def examine(text: str) -> None:
             assert 1 <= flaw.spot.column <= len(lines[flaw.spot.line - 1]) + 1
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=80) | pieces)
 def test_any_text(text: str) -> None:
@@ -71,6 +72,7 @@ def test_any_json(value: object) -> None:
     examine(json.dumps(value))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_a_table_with_one_piece_changed(data: st.DataObject) -> None:
@@ -80,6 +82,7 @@ def test_a_table_with_one_piece_changed(data: st.DataObject) -> None:
     examine(text[:start] + data.draw(pieces | st.text(max_size=4)) + text[end:])
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.data())
 def test_a_table_with_one_value_changed(data: st.DataObject) -> None:

@@ -125,6 +125,7 @@ def test_servers_that_no_table_can_describe(
     assert caught.value.message.startswith(message)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     form=st.sampled_from(["1.0", "legacy", "1.2"]),

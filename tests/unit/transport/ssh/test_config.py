@@ -240,6 +240,7 @@ def test_known_hosts(tmp_path: Path, text: str, name: str, expected: Judgement) 
     assert judge(tmp_path, text, name, ED) is expected
 
 
+@pytest.mark.slow
 def test_looking_up_hashed_names_is_quick(tmp_path: Path) -> None:
     file = tmp_path / "known"
     salt = base64.b64encode(b"s" * 20).decode()

@@ -2,7 +2,17 @@
 
 from doctor.probe.answer import HostAnswer, read
 from doctor.probe.ask import script, through
-from doctor.probe.frames import DAMAGED, FILES, FRAME, LAST, NOT_INSTALLED, NOT_STOPPED, THERE, new_token
+from doctor.probe.frames import (
+    DAMAGED,
+    FILES,
+    FRAME,
+    LAST,
+    NOT_INSTALLED,
+    NOT_STOPPED,
+    THERE,
+    TOKEN,
+    new_token,
+)
 
 __all__ = [
     "DAMAGED",
@@ -12,6 +22,7 @@ __all__ = [
     "NOT_INSTALLED",
     "NOT_STOPPED",
     "THERE",
+    "TOKEN",
     "HostAnswer",
     "new_token",
     "read",

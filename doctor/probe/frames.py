@@ -1,11 +1,15 @@
 """What the script and the reader of its answer agree on: names of frames, exit codes of our own."""
 
+import re
 import secrets
 
 FRAME = 16
 """So much of a token heads each frame. The last line has all of it, which only the shell itself knows: no
 payload can end the answer early, even if it was made by someone who saw the environment of the commands.
 """
+
+
+TOKEN = re.compile(rf"[0-9a-f]{{{2 * FRAME}}}")
 
 
 def new_token() -> str:

@@ -22,7 +22,7 @@ from doctor.job.plan import TABLES
 from doctor.judge.examine import facts_of
 from doctor.judge.registry import find_checks
 from doctor.mesh import mesh_script
-from doctor.probe import script
+from doctor.probe import TOKEN, script
 from doctor.run.request import Request
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.messages import COMMANDS, JoinCommand, StartCommand
@@ -30,7 +30,6 @@ from doctor.text.nodeset import is_host
 from doctor.transport import Script
 from doctor.transport.question import MeshQuestion, ProbeQuestion, Question
 
-_TOKEN = re.compile(r"[0-9a-f]{32}")
 _NUMBER, _SECONDS = rb"\d{1,9}", rb"\d{1,9}(?:\.\d{1,9})?"
 _ADDRESS = rb"[0-9A-Fa-f:.]{2,45}(?:%[\w.-]{1,15})?"
 _MESH = re.compile(
@@ -85,7 +84,7 @@ class OwnPrograms:
             raise Refused(
                 f"this rank has no check that needs {unknown[0][:40]!r}: give every rank the same --checks"
             )
-        if not _TOKEN.fullmatch(question.token) or not self._may_ask(question.ask):
+        if not TOKEN.fullmatch(question.token) or not self._may_ask(question.ask):
             raise Refused("rank 0 asked what a rank does not answer")
         facts = [self._facts[name] for name in question.facts]
         ask = replace(question.ask, python=self._request.smoke.python)

@@ -1,15 +1,16 @@
-# `make demo` examines this machine; `make quick` runs the tests that start nothing, `make test` every test.
+# `make demo` shows what it does, on this machine; `make quick` runs the tests that start nothing, `make test` every test.
 # Each makes .venv and installs what it needs.
 
 VENV ?= .venv
 BIN := $(VENV)/bin
 PYTEST_ARGS ?=
 TRIALS_ARGS ?=
+PYTHON ?= python3
 
-.PHONY: demo quick test test-all lint check lab bench trials clean
+.PHONY: demo quick test test-all lint check lab bench trials gpu-proof clean
 
 demo: $(VENV)/.installed
-	$(BIN)/doctor check --local
+	@scripts/demo $(VENV)
 
 # The inner loop: under a minute, without root, without packages of the system.
 quick: $(VENV)/.tested
@@ -48,6 +49,10 @@ bench: $(VENV)/.ready
 trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials $(TRIALS_ARGS)
+
+# What can be proved on a machine with NVIDIA GPUs: gpu-proof.md and its recording. PYTHON has a torch for CUDA.
+gpu-proof: $(VENV)/.installed
+	$(BIN)/python -m tests.gpu_proof --python $(PYTHON)
 
 $(VENV)/.installed: pyproject.toml constraints.txt scripts/venv
 	scripts/venv $(VENV)

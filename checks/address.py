@@ -16,20 +16,28 @@ from doctor.api import (
     check,
     fold,
     is_loopback,
+    maybe,
 )
 from doctor.facts.network import ADDRESSES
+from doctor.facts.system import IDENTITY, MACHINE, Machine
+from doctor.rules.machines import named_twice
 
 
 @check(
     "data-address-duplicate",
     ADDRESSES,
     PLAN,
+    maybe(IDENTITY),
+    maybe(MACHINE),
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="say-data-address",
 )
 def data_address_duplicate(
-    addresses: Mapping[str, Mapping[str, tuple[str, ...]]], plan: JobPlan
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    plan: JobPlan,
+    identities: Mapping[str, str],
+    machines: Mapping[str, Machine],
 ) -> Iterator[Problem]:
     """Hosts of the job have the same data address.
 
@@ -43,9 +51,10 @@ def data_address_duplicate(
     What to do: start containers with --network=host or on a network that spans the hosts; on hosts with
     several networks name the one that ranks use (data: in the inventory, or GLOO_SOCKET_IFNAME).
     """
+    surplus = named_twice(identities, machines, addresses)
     sharers: dict[str, list[str]] = {}
     for host in plan.hosts:
-        if host.data is not None and host.name in addresses:
+        if host.data is not None and host.name in addresses and host.name not in surplus:
             sharers.setdefault(host.data.value, []).append(host.name)
     for address, hosts in sharers.items():
         if (

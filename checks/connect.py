@@ -28,10 +28,11 @@ from doctor.api import (
 )
 from doctor.facts.firewall import RULES
 from doctor.facts.limits import PORTS, Ports
-from doctor.facts.network import ADDRESSES
+from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Routes
 from doctor.facts.run import MESH
 from doctor.firewall import Decision, Manager, Ruleset, canonical
 from doctor.mesh import Blame, Link, MeshResult, culprits
+from doctor.rules.ways import proved_blames
 
 MATTERS = 0.01
 """A rule that closes a smaller part of the ephemeral range (one service's port) is no fault."""
@@ -61,29 +62,40 @@ _LISTENING = {
     "port-unreachable",
     MESH,
     PLAN,
+    maybe(ROUTES),
+    maybe(FIXED_NEIGHBOURS),
+    maybe(LINKS),
     scope=Scope.CLUSTER,
     several_hosts=True,
     remedy="look-at-firewall",
-    causes=("firewall-blocks",),
+    causes=("firewall-blocks", "route-leads-nowhere", "neighbour-fixed-wrong"),
 )
-def port_unreachable(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
+def port_unreachable(
+    mesh: MeshResult,
+    plan: JobPlan,
+    routes: Mapping[str, Routes],
+    fixed: Mapping[str, Mapping[str, str]],
+    links: Mapping[str, Mapping[str, Counters]],
+) -> Iterator[Problem]:
     """One host of the job cannot connect to another.
 
     Why it matters: ranks connect to the head's master port and then to each other on ports that the kernel
     chooses. If one direction is closed the job hangs at start, and torch names no host, or the wrong one.
 
     How it is known: a small agent listened on each host's data address for a second, and every other host
-    connected to it, in both directions. The culprits are the fewest hosts that explain all failures; if two
-    explanations are equally good, both hosts are named and the finding says undecided. If the
-    address that was tried is a guess, because nothing says which one ranks use, the failure is a warning, and
-    the hosts count as not examined.
+    connected to it, in both directions. What a host's own routes or neighbours explain is its own fault. For
+    the rest, the culprits are the fewest hosts that explain all failures; if two explanations are equally
+    good, both hosts are named and the finding says undecided. If the address that was tried is a guess,
+    because nothing says which one ranks use, the failure is a warning, and the hosts count as not examined.
 
     What to do: let the cluster's addresses through the firewall of the named host, for all TCP ports. Packets
     dropped without an answer nearly always mean a firewall; "refused" means a firewall that rejects; "no
     route" means either.
     """
     doubtful: dict[str, str] = {left.host: left.reason for left in mesh.left_out}
-    for blame in culprits(mesh.links):
+    proved = proved_blames(routes, fixed, links, plan, mesh)
+    explained = {link for blame in proved for link in blame.links}
+    for blame in (*proved, *culprits(link for link in mesh.links if link not in explained)):
         guessed = all(_guessed(plan, link.target) for link in blame.links)
         yield _problem(blame, mesh, plan, Severity.WARN if guessed else None)
         ends = {host for link in blame.links for host in (link.source, link.target)}
@@ -176,7 +188,9 @@ def _actual(blame: Blame, mesh: MeshResult) -> str:
 
 def _evidence(link: Link) -> Evidence:
     tries = f" after {link.tries} tries" if link.tries > 1 else ""
-    detail = f" ({link.detail})" if link.detail else ""
+    silent = f"nobody answers ARP for {', '.join(link.unresolved)}" if link.unresolved else ""
+    details = "; ".join(filter(None, (link.detail, silent)))
+    detail = f" ({details})" if details else ""
     return Evidence(
         f"connect from {link.source}",
         f"{link.target} {link.address}:{link.port} ({link.kind}): {link.outcome}{tries}{detail}",

@@ -84,7 +84,7 @@ def gpu_missing(
     devices=8), the ranks of the host, and the other hosts of the job that have the same GPUs (a warning if a
     single host has more). CUDA_VISIBLE_DEVICES is honoured: only the GPUs that it names must be present. GPUs
     on the PCI bus without a driver count as GPUs of the job, unless --backend gloo says that it trains on
-    CPUs. If no host shows any, they must still be present if devices are expected.
+    CPUs. If no host shows any, they must still be present if devices are expected, or for a job over nccl.
 
     What to do: if the driver is not loaded, the kernel log shows why (nouveau in its place, a module built
     for another kernel, Secure Boot). A GPU that fell off the bus comes back with a restart; if
@@ -99,10 +99,10 @@ def gpu_missing(
         if not asked or plan.backend.source != NOBODY_SAID:
             raise Skip("only for nccl jobs")
     here = {host: found.of(NVIDIA) for host, found in devices.items()}
-    if not any(own.numbers or own.on_bus for own in here.values()) and not any(
-        expect.devices for expect in asked.values()
-    ):
-        raise Skip("no host of the job shows a GPU, and none is expected (--expect devices=8 asks for them)")
+    shown = any(own.numbers or own.on_bus for own in here.values())
+    if not shown and not any(expect.devices for expect in asked.values()):
+        yield from _none_shown(plan, here, views)
+        return
     if plan.only_plugged_in:
         asked = {host: expect for host, expect in asked.items() if here[host].on_bus or expect.devices}
         counted = words or any(e.devices or _counted(plan, host) for host, e in asked.items())
@@ -111,6 +111,26 @@ def gpu_missing(
     scene = Scene(NVIDIA, plan, here, listed, views, words, "CUDA_VISIBLE_DEVICES")
     for host, expect in asked.items():
         yield from scene.lost(host, expect)
+
+
+def _none_shown(
+    plan: JobPlan, here: Mapping[str, FoundDevices], views: Mapping[str, str]
+) -> Iterator[Problem]:
+    """For a job over nccl without any GPU. Its containers may have what this one was not given."""
+    for host in here:
+        if views.get(host) != CONTAINER:
+            yield Problem(
+                "there is no GPU",
+                expected=f"at least one, for an nccl job ({plan.backend.source})",
+                actual="none",
+                hosts=(host,),
+                evidence=(Evidence("/dev/nvidia*, /dev/dri/renderD*", "none"),),
+            )
+    inside = tuple(host for host in here if views.get(host) == CONTAINER)
+    if inside:
+        raise Undecided(
+            "the job runs over nccl, and no host shows a GPU here: other containers may have them", inside
+        )
 
 
 def _outside(own: FoundDevices, view: str | None) -> bool:

@@ -9,6 +9,7 @@ from doctor.api import (
     HERE,
     PLAN,
     Backend,
+    Confidence,
     Evidence,
     Expect,
     Here,
@@ -18,8 +19,11 @@ from doctor.api import (
     Severity,
     Skip,
     Sphere,
+    Undecided,
     check,
+    maybe,
 )
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
 from doctor.facts.limits import (
     INFINITE,
     LIMITS,
@@ -30,15 +34,24 @@ from doctor.facts.limits import (
     CpuPace,
     Limits,
     Ports,
+    port_list,
 )
 from doctor.facts.memory import MB, SWAP, Swap
 from doctor.facts.network import LISTENERS, BoundPort
+from doctor.facts.software import VERSIONS, Versions, cann_version
 from doctor.facts.system import KERNEL, Kernel
+from doctor.job.launch import JobProcess, Launch
+from doctor.job.plan import HCCL_PORTS_UP_TO_8_0
 
 
 def _on_head(here: Here) -> Severity:
     """Only the head takes the connections of all ranks."""
     return Severity.FAIL if here.is_head else Severity.WARN
+
+
+def _for_ranks(plan: JobPlan, wished: int) -> str:
+    """Whose need it is, unless an expectation says it."""
+    return "" if wished else f", for {plan.world.value} ranks ({plan.world.source})"
 
 
 @check("somaxconn-low", PORTS, PLAN, HERE, EXPECT, remedy="raise-somaxconn", sphere=Sphere.NETWORK)
@@ -50,11 +63,11 @@ def somaxconn_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> It
 
     What to do: raise net.core.somaxconn, on the head above all. Huawei's advice for large clusters is 65535.
     """
-    need = expect.somaxconn or plan.ranks
+    need = expect.somaxconn or plan.world.value
     if ports.somaxconn < need:
         yield Problem(
             "fewer connections can wait than ranks will connect",
-            expected=f"net.core.somaxconn of {need} or more",
+            expected=f"net.core.somaxconn of {need} or more" + _for_ranks(plan, expect.somaxconn),
             actual=str(ports.somaxconn),
             severity=_on_head(here),
             evidence=(Evidence("/proc/sys/net/core/somaxconn", str(ports.somaxconn)),),
@@ -72,11 +85,11 @@ def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> 
     What to do: raise net.ipv4.tcp_max_syn_backlog, on the head above all. Huawei's advice for large clusters
     is 65535.
     """
-    need = expect.syn_backlog or plan.ranks
+    need = expect.syn_backlog or plan.world.value
     if ports.syn_backlog < need:
         yield Problem(
             "fewer half-open connections can wait than ranks will connect",
-            expected=f"net.ipv4.tcp_max_syn_backlog of {need} or more",
+            expected=f"net.ipv4.tcp_max_syn_backlog of {need} or more" + _for_ranks(plan, expect.syn_backlog),
             actual=str(ports.syn_backlog),
             severity=_on_head(here),
             evidence=(Evidence("/proc/sys/net/ipv4/tcp_max_syn_backlog", str(ports.syn_backlog)),),
@@ -84,49 +97,130 @@ def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> 
         )
 
 
-@check("ports-not-reserved", PORTS, PLAN, HERE, remedy="reserve-ports", sphere=Sphere.NETWORK)
-def ports_not_reserved(ports: Ports, plan: JobPlan, here: Here) -> Iterator[Problem]:
+@check(
+    "ports-not-reserved",
+    PORTS,
+    PLAN,
+    HERE,
+    maybe(VERSIONS),
+    remedy="reserve-ports",
+    sphere=Sphere.NETWORK,
+)
+def ports_not_reserved(
+    ports: Ports, plan: JobPlan, here: Here, versions: Versions | None
+) -> Iterator[Problem]:
     """A port that the job needs may be given away by the kernel before the job binds it.
 
-    Why it matters: the ephemeral range of most systems, 32768-60999, overlaps HCCL's ports 60000-60031. Any
-    program that connects somewhere can get one of them as its source port, and HCCL then sometimes fails with
-    "bind fail, error 98". The same holds for a master port inside the ephemeral range.
+    Why it matters: the ephemeral range of most systems, 32768-60999, overlaps HCCL's ports, 60000-60031 or,
+    up to CANN 8.0, 60000-60015. Any program that connects somewhere can get one of them as its source port,
+    and HCCL then sometimes fails with "bind fail, error 98". The same holds for a master port inside the
+    ephemeral range. If the version of CANN is not known, ports that only later versions take are a warning.
 
     What to do: put the ports into net.ipv4.ip_local_reserved_ports: programs that name a port still get it,
-    the kernel no longer gives it away. Keep what is reserved already.
+    the kernel no longer gives it away. The command in the remedy keeps what is reserved already.
     """
-    hccl = plan.hccl_ports if plan.backend.value is Backend.HCCL else range(0)
-    open_hccl = [port for port in hccl if port in ports.ephemeral and not ports.is_reserved(port)]
-    if open_hccl:
-        yield _unreserved(ports, f"{hccl[0]}-{hccl[-1]}", open_hccl[0], "HCCL's ports", None)
+    wanted: list[tuple[range, str, Severity | None]] = []
+    if plan.backend.value is Backend.HCCL:
+        wanted += _hccl_unreserved(ports, plan.hccl_ports, cann_version(versions))
     master = plan.master_port.value
-    if here.is_head and master in ports.ephemeral and not ports.is_reserved(master):
-        yield _unreserved(ports, str(master), master, "the master port", Severity.WARN)
+    if here.is_head and not plan.master_port_drawn and ports.may_give_away(master):
+        wanted.append((range(master, master + 1), "the master port", Severity.WARN))
+    together = port_list([*ports.reserved, *(each for each, _, _ in wanted)])
+    for each, what, severity in wanted:
+        yield _unreserved(ports, each, what, severity, together)
 
 
-def _unreserved(ports: Ports, wanted: str, first: int, what: str, severity: Severity | None) -> Problem:
-    reserved = ",".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in ports.reserved if r)
-    span = f"{ports.ephemeral[0]}-{ports.ephemeral[-1]}" if ports.ephemeral else "empty"
+def _hccl_unreserved(
+    ports: Ports, latest: range, cann: tuple[int, int] | None
+) -> Iterator[tuple[range, str, Severity | None]]:
+    """`latest` is what the latest CANN takes."""
+    first = latest[:HCCL_PORTS_UP_TO_8_0]
+    taken = first if cann and cann <= (8, 0) else latest
+    sure = taken if cann else first
+    if any(map(ports.may_give_away, sure)):
+        yield taken, "HCCL's ports", None
+    elif any(map(ports.may_give_away, taken)):
+        what = "the ports that HCCL takes as well if CANN is later than 8.0 (its version is not known)"
+        yield taken[len(sure) :], what, Severity.WARN
+
+
+def _unreserved(ports: Ports, wanted: range, what: str, severity: Severity | None, together: str) -> Problem:
+    reserved, span = port_list(ports.reserved), port_list([ports.ephemeral]) or "empty"
     return Problem(
         f"the kernel may give {what} to any other program",
-        expected=f"{wanted} in net.ipv4.ip_local_reserved_ports",
+        expected=f"{port_list([wanted])} in net.ipv4.ip_local_reserved_ports",
         actual=f"reserved: {reserved or 'nothing'}; the ephemeral range is {span}",
-        subject=f"port {wanted}",
-        where=(Place(port=first),),
+        subject=f"port {port_list([wanted])}",
+        where=(Place(port=next(filter(ports.may_give_away, wanted))),),
         severity=severity,
         evidence=(
             Evidence("/proc/sys/net/ipv4/ip_local_reserved_ports", reserved or "(empty)"),
             Evidence("/proc/sys/net/ipv4/ip_local_port_range", span),
         ),
-        values={"ports": f"{reserved},{wanted}" if reserved else wanted},
+        values={"ports": together},
     )
+
+
+PORTS_OF_A_RANK = 8
+"""With fewer, ranks that join two groups fail to start: 2 connections to the master, and in each of two
+groups a listener and connections to 2 neighbours. Connections to several peers may share one port.
+"""
+
+
+@check("ephemeral-ports-few", PORTS, PLAN, HERE, remedy="widen-port-range", sphere=Sphere.NETWORK)
+def ephemeral_ports_few(ports: Ports, plan: JobPlan, here: Here) -> Iterator[Problem]:
+    """The kernel has too few ports to give the job's connections.
+
+    Why it matters: each listener of a rank that names no port, and each of its connections to the master,
+    takes a port of net.ipv4.ip_local_port_range. When none is left, a rank stops with "cannot assign
+    requested address", or gloo cannot resolve an address of the host's own.
+
+    How it is known: a rank takes at least 8 ports: 2 connections to the master, and in each of two process
+    groups a listener and connections to 2 neighbours. Reserved ports inside the range are not given away.
+
+    What to do: widen net.ipv4.ip_local_port_range. The usual range is 32768-60999.
+    """
+    ranks, free = plan.ranks_on(here.name), ports.given_away
+    need = ranks * PORTS_OF_A_RANK
+    if free < need:
+        span, reserved = port_list([ports.ephemeral]) or "empty", len(ports.ephemeral) - free
+        less = f", less {reserved} reserved" if reserved else ""
+        yield Problem(
+            "the kernel has too few ports to give the job's connections",
+            expected=f"at least {need} ports: {ranks} ranks here, {PORTS_OF_A_RANK} for each",
+            actual=f"{free} ports: {span} is {len(ports.ephemeral)}{less}",
+            confidence=Confidence.STRONG,
+            evidence=(
+                Evidence("/proc/sys/net/ipv4/ip_local_port_range", span),
+                Evidence(
+                    "/proc/sys/net/ipv4/ip_local_reserved_ports", port_list(ports.reserved) or "(empty)"
+                ),
+            ),
+        )
 
 
 _ONLY_DEFAULT = " (it is only the default: with --master-port this would be a fault)"
 
 
-@check("port-in-use", LISTENERS, PLAN, HERE, remedy="free-port", sphere=Sphere.NETWORK)
-def port_in_use(listeners: tuple[BoundPort, ...], plan: JobPlan, here: Here) -> Iterator[Problem]:
+@check(
+    "port-in-use",
+    LISTENERS,
+    PLAN,
+    HERE,
+    maybe(LAUNCHES),
+    maybe(PROCESSES_OF_JOBS),
+    maybe(PORTS),
+    remedy="free-port",
+    sphere=Sphere.NETWORK,
+)
+def port_in_use(
+    listeners: tuple[BoundPort, ...],
+    plan: JobPlan,
+    here: Here,
+    launches: tuple[Launch, ...] | None,
+    _jobs: tuple[JobProcess, ...] | None,
+    ports: Ports | None,
+) -> Iterator[Problem]:
     """A port that the job will bind is already bound by another process.
 
     Why it matters: the job fails at start with "address already in use", or its ranks join the rendezvous of
@@ -134,20 +228,37 @@ def port_in_use(listeners: tuple[BoundPort, ...], plan: JobPlan, here: Here) -> 
 
     What to do: end the process if it is a leftover, or give the job another port (--master-port here,
     MASTER_PORT or HCCL_IF_BASE_PORT in the launch). When nobody chose the port, this is a warning only.
+
+    A job that runs holds its own ports: unless a job is about to start (preflight), its processes are not
+    accused of it.
     """
+    own_pids = {
+        each.pid
+        for launch in launches or ()
+        for each in launch.told
+        if launch.asked and each.host == here.name and each.pid is not None
+    }
+    started = any(launch.asked and not launch.live for launch in launches or ())
     own = plan.data_address(here.name)
     wanted: dict[int, Severity] = {}
     if plan.backend.value is Backend.HCCL:
         wanted |= dict.fromkeys(plan.hccl_ports, Severity.FAIL)
-    if here.is_head and not plan.master_port_held:
-        guessed = plan.master_port.source == "default"
+    guessed = plan.master_port.source == "default"
+    drawn = guessed or (ports is not None and plan.master_port.value in ports.ephemeral)
+    if here.is_head and not plan.master_port_held and not (drawn and plan.master_port_drawn):
         wanted[plan.master_port.value] = Severity.WARN if guessed else Severity.FAIL
     told: set[int] = set()
     for listener in listeners:
         everywhere = here.is_head and listener.port == plan.master_port.value  # torch binds every address
         if listener.port not in wanted or listener.port in told or not (everywhere or listener.covers(own)):
             continue
+        if own_pids & {*listener.pids}:
+            continue
         told.add(listener.port)
+        if started and not listener.process:
+            raise Undecided(
+                f"port {listener.port} is bound, perhaps by the job itself: only root may see whose"
+            )
         by = f" by {listener.process}" if listener.process else ""
         yield Problem(
             f"port {listener.port}, which the job will bind, is taken{by}",
@@ -243,17 +354,29 @@ def arp_table_small(neighbours: int | None, plan: JobPlan, expect: Expect) -> It
 
     What to do: raise net.ipv4.neigh.default.gc_thresh1, gc_thresh2 and gc_thresh3 together.
     """
-    need = expect.arp_hosts or len(plan.hosts)
+    need, why = expect.arp_hosts, ""
+    if not need:
+        need, why = _hosts_of_job(plan)
     if neighbours is None:
         raise Skip("the table's size is not shown in a container or network namespace")
     if neighbours < need:
         yield Problem(
             "the neighbour (ARP) table is smaller than the cluster",
-            expected=f"net.ipv4.neigh.default.gc_thresh3 of {need} or more",
+            expected=f"net.ipv4.neigh.default.gc_thresh3 of {need} or more{why}",
             actual=str(neighbours),
             evidence=(Evidence("/proc/sys/net/ipv4/neigh/default/gc_thresh3", str(neighbours)),),
             values={"low": need, "middle": 2 * need, "high": 4 * need},
         )
+
+
+def _hosts_of_job(plan: JobPlan) -> tuple[int, str]:
+    """How many hosts the whole job has if all of them have as many ranks as the fullest, and why."""
+    examined, world = len(plan.hosts), plan.world
+    on_each = max((plan.ranks_on(name) for name in plan.names), default=0)
+    needed = -(-world.value // on_each) if on_each else 0
+    if needed <= examined:
+        return examined, f", for {examined} examined hosts"
+    return needed, f", for {needed} hosts ({world.value} ranks, {world.source}, at {on_each} on each host)"
 
 
 @check("kernel-not-smp", KERNEL, backends=(Backend.HCCL,), sphere=Sphere.HOST)

@@ -21,6 +21,7 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY
+from doctor.facts.tables import TABLE_FILES, HostFile
 from doctor.job.launch import Directory, JobProcess, Launch, ProcessEnv
 from doctor.job.launch.launchers import MASTER_OPTIONS, MASTERS
 from doctor.job.launch.options import NOT_GIVEN
@@ -36,6 +37,7 @@ from doctor.job.launch.rank_env import (
 )
 from doctor.job.launch.variables import ONLY_PRESENCE, must_agree
 from doctor.rules.launch_names import LaunchNames, remark
+from doctor.rules.launch_tables import different_tables
 
 NOT_SET = "(not set)"
 ADDRESSED = frozenset({*MASTERS, *MASTER_OPTIONS, "CM_CHIEF_IP"})
@@ -50,6 +52,7 @@ CHIEF = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE")
     maybe(NAMES),
     maybe(IDENTITY),
     maybe(PROCESSES_OF_JOBS),
+    maybe(TABLE_FILES),
     scope=Scope.CLUSTER,
 )
 def launch_inconsistent(
@@ -59,6 +62,7 @@ def launch_inconsistent(
     resolved: Mapping[str, ResolvedNames],
     identities: Mapping[str, str],
     _jobs: Mapping[str, tuple[JobProcess, ...]],
+    files: Mapping[str, Mapping[str, HostFile]],
 ) -> Iterator[Problem]:
     """Ranks of one job are told different things.
 
@@ -79,6 +83,7 @@ def launch_inconsistent(
         ranks = [process for process in launch.told if not launcher(process)]
         yield from _different(names, [(process, shared_options(process)) for process in agents])
         yield from _different(names, [(process, _compared(process)) for process in ranks or agents])
+        yield from different_tables(names, files or {})
         yield from _contradictions(names)
 
 

@@ -69,17 +69,18 @@ def master_not_here(
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
     book = directory(plan, addresses, resolved, identities)
-    most = max((plan.ranks_on(host) for host in plan.names), default=0) if plan.several_hosts else 0
     doubts: dict[str, None] = {}
     for launch in launches:
         names = LaunchNames(launch, book)
-        spans = spans_hosts(launch, [names.host(process) or process.host for process in launch.told], most)
+        hosts = [names.host(process) or process.host for process in launch.told]
+        spans = spans_hosts(launch, hosts, plan.several_hosts, plan.most_on_a_host)
         for master, processes in _masters(launch):
             if not is_loopback_name(master.address):
                 yield from _unresolved(names, master, processes) if spans else ()
                 yield from _elsewhere(names, master, processes, doubts)
             elif spans and (lost := [each for each in processes if not _is_first(each, launch)]):
-                yield _loopback(names, master, lost, plan)
+                alone = launch.complete and None not in hosts and len(set(hosts)) == 1
+                yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
     if doubts:
         more = f"; and {len(doubts) - 4} more" if len(doubts) > 4 else ""
         raise Undecided("; ".join(list(doubts)[:4]) + more)
@@ -117,7 +118,9 @@ def _masters(launch: Launch) -> list[tuple[Master, list[ProcessEnv]]]:
     return list(found.values())
 
 
-def _loopback(names: LaunchNames, master: Master, processes: list[ProcessEnv], plan: JobPlan) -> Problem:
+def _loopback(
+    names: LaunchNames, master: Master, processes: list[ProcessEnv], plan: JobPlan, confidence: Confidence
+) -> Problem:
     head = _first_host(names, master)[0] or plan.head.value
     address = plan.data_address(head) if head in plan.names else None
     return Problem(
@@ -126,6 +129,7 @@ def _loopback(names: LaunchNames, master: Master, processes: list[ProcessEnv], p
         actual=f"{master.address}, by {master.said}, for {names.labels(processes)}",
         subject=names.subject(f"master {master.address}"),
         where=names.places(processes),
+        confidence=confidence,
         evidence=_evidence(names, master, processes),
         commands=_typed(names, master, address or "ADDRESS-OF-RANK-0"),
     )

@@ -21,13 +21,14 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
+from doctor.facts.network import ADDRESSES
 from doctor.facts.system import DEVICES, IDENTITY, Devices
-from doctor.facts.tables import RANK_TABLE, TableSeen
+from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, TableSeen
 from doctor.job.launch import JobProcess, Launch
 from doctor.job.launch.common import spans_hosts
 from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.process_env import ProcessEnv
-from doctor.job.launch.rank_env import role_variable
+from doctor.job.launch.rank_env import DEVICE, role_variable
 from doctor.job.launch.ranks import (
     Absent,
     counted,
@@ -38,8 +39,10 @@ from doctor.job.launch.ranks import (
     visible_devices,
     world_of_launch,
 )
-from doctor.rules.launch_names import LaunchNames
+from doctor.rules.launch_names import LaunchNames, remark
 from doctor.rules.launch_ranks import doubled_ranks, impossible_ranks, no_node_rank, node_ranks, wrong_roles
+from doctor.rules.launch_started import wrong_world
+from doctor.rules.launch_tables import another_size, not_in_table
 
 
 @check(
@@ -50,6 +53,8 @@ from doctor.rules.launch_ranks import doubled_ranks, impossible_ranks, no_node_r
     maybe(DEVICES),
     maybe(IDENTITY),
     maybe(RANK_TABLE),
+    maybe(TABLE_FILES),
+    maybe(ADDRESSES),
     scope=Scope.CLUSTER,
 )
 def launch_ranks(
@@ -59,6 +64,8 @@ def launch_ranks(
     devices: Mapping[str, Devices],
     identities: Mapping[str, str],
     table: TableSeen | None,
+    _files: Mapping[str, Mapping[str, HostFile]],
+    _addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Iterator[Problem]:
     """A rank is there twice, not at all, or has a number or device that cannot be.
 
@@ -87,8 +94,15 @@ def launch_ranks(
         yield from doubled_ranks(names)
         yield from wrong_roles(names)
         yield from node_ranks(names)
+        yield from not_in_table(names)
+        yield from another_size(names)
         yield from _on_devices(names, plan, devices)
         yield from _against_table(names, table.path if table else "", in_table)
+        for found in wrong_world(names, plan):
+            if isinstance(found, Problem):
+                yield found
+            else:
+                doubts.append(found)
         absent, doubt = missing_ranks(launch, plan.names, silent, busy)
         yield from (_missing(names, each) for each in absent)
         doubts += [text for text in (doubt, no_node_rank(names)) if text]
@@ -99,17 +113,17 @@ def launch_ranks(
 def _on_devices(names: LaunchNames, plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
     if plan.backend.value is Backend.GLOO:
         return
-    most = max((plan.ranks_on(host) for host in plan.names), default=0) if plan.several_hosts else 0
-    yield from _shared_devices(names, most)
+    yield from _shared_devices(names, plan)
     if plan.vendor:
         numbers = {host: frozenset(found.of(plan.vendor).numbers) for host, found in devices.items()}
         yield from _devices_beyond(names, numbers, plan.vendor)
 
 
-def _shared_devices(names: LaunchNames, most_on_a_host: int) -> Iterator[Problem]:
+def _shared_devices(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
     """Two ranks of one host on one device. Ranks that see different devices may call them alike."""
     present = ranks_of(names.launch)
-    several = spans_hosts(names.launch, [names.host(t) or t.host for t in present], most_on_a_host)
+    hosts = [names.host(process) or process.host for process in present]
+    several = spans_hosts(names.launch, hosts, plan.several_hosts, plan.most_on_a_host)
     groups: dict[Hashable, list[ProcessEnv]] = {}
     for process in present:
         host, device = names.host(process) or process.host, _device(process)
@@ -149,6 +163,8 @@ def _devices_beyond(
     beyond: dict[tuple[str, str, int, str | None], list[ProcessEnv]] = {}
     for process in ranks_of(names.launch):
         host, device = names.host(process), _device(process)
+        if process.seat is not None and process.seat.rank is None:
+            continue  # not in the table either
         if host is None or not devices.get(host) or device is None or device.value is None:
             continue
         (seen,) = visible[host] if len(visible[host]) == 1 else ("differs",)
@@ -209,29 +225,51 @@ def _places(names: LaunchNames, processes: list[ProcessEnv], device: int) -> tup
 
 def _missing(names: LaunchNames, absent: Absent) -> Problem:
     launch, world = names.launch, world_of_launch(names.launch)
-    which = counted(absent.ranks) if absent.ranks else f"{absent.count} of them"
+    devices = _devices_of(launch, absent)
+    which = counted(absent.ranks, "device" if absent.by_device else "rank")
+    which = which if absent.ranks else f"{absent.count} of them"
     first = launch.told[0]
+    said = world.said if world else "WORLD_SIZE"
     if launch.live:
         look = 'ps -u "$USER" -o pid,lstart,args'
         commands = tuple(f"ssh {quote(host)} '{look}'" for host in absent.hosts[:8]) or (look,)
+    elif devices:
+        commands = tuple(
+            remark(f"start a process with {DEVICE}={devices[rank]}") for rank in absent.ranks[:8]
+        )
     else:
-        commands = (f"export {world.said if world else 'WORLD_SIZE'}={len(launch.told)}",)
+        commands = (f"export {said}={len(launch.told)}",)
     summary = "ranks of the job do not run" if absent.certain else "ranks of the job were not found"
+    whole = f"{said}={world.text}" if world and said in first.env else f"{world.text} {said}" if world else ""
+    by_table = bool(devices) and not absent.by_device
     return Problem(
         summary if launch.live else "nobody is told to be some of the ranks",
-        expected=f"ranks 0 to {world.value - 1} ({world.said}={world.text})" if world and world.value else "",
-        actual=f"{which} missing",
+        expected=f"ranks 0 to {world.value - 1} ({whole})" if world and world.value else "",
+        actual=f"{which} missing" + (f": {counted(devices.values(), 'device')}" if by_table else ""),
         subject=names.subject(which),
         hosts=absent.hosts,
         where=tuple(
-            Place(host=absent.hosts[0] if len(absent.hosts) == 1 else None, rank=rank)
+            Place(
+                host=absent.hosts[0] if len(absent.hosts) == 1 else None,
+                rank=None if absent.by_device else rank,
+                device=devices.get(rank),
+            )
             for rank in absent.ranks[:64]
         ),
         severity=None if absent.certain else Severity.WARN,
         confidence=Confidence.STRONG if absent.certain else Confidence.SUSPECT,
         evidence=(
             Evidence("processes that run now" if launch.live else launch.name, f"{len(launch.told)} seen"),
-            *(names.evidence([first], world.said) if world else ()),
+            *(names.evidence([first], said) if said in first.env else ()),
         ),
         commands=commands,
     )
+
+
+def _devices_of(launch: Launch, absent: Absent) -> dict[int, int]:
+    """The devices of the ranks, where the rank table says them, or where devices are all that is known."""
+    if absent.by_device:
+        return {device: device for device in absent.ranks}
+    seats = [each.seat.ranks for each in launch.told if each.seat]
+    known = {rank: device for ranks in seats for device, rank in ranks.items()}
+    return {rank: known[rank] for rank in absent.ranks} if known.keys() >= {*absent.ranks} else {}

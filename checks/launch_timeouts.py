@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from doctor.api import PLAN, Backend, JobPlan, Problem, Scope, Severity, check, maybe
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.system import DEVICES, IDENTITY, Devices
-from doctor.job.launch import JobProcess, Launch, ProcessEnv
+from doctor.job.launch import TABLE_VARIABLES, JobProcess, Launch, ProcessEnv
 from doctor.job.launch.rank_env import launcher
 from doctor.rules.launch_names import LaunchNames
 
@@ -25,7 +25,6 @@ LONGEST_EXEC_910A = 17_340
 STEP_910A = 68
 """Seconds; the first generation rounds the time down to a multiple of it."""
 WITH_TABLE = 300
-TABLES = ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +151,7 @@ def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Flaw]
 def _with_table(process: ProcessEnv, set_to: Mapping[str, int]) -> Iterator[Flaw]:
     """MindSpore sets 600 by itself; torch_npu warns below 300."""
     connect = set_to.get(CONNECT, DEFAULTS[CONNECT])
-    table = next((name for name in TABLES if process.env.get(name)), None)
+    table = next((name for name in TABLE_VARIABLES if process.env.get(name)), None)
     by_torch = {"RANK", "MASTER_ADDR"} & process.env.keys() and "MS_ROLE" not in process.env
     if table and connect < WITH_TABLE and (CONNECT in set_to or (by_torch and process.whole)):
         yield Flaw(

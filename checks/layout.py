@@ -23,12 +23,12 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.system import DEVICES, Devices
+from doctor.job.hccl import REDUCED
 from doctor.job.parallel import Layout
-from doctor.rules.parallel import CONVERTED, MODES, REDUCED, WRAPPED, ParallelJob, known_mode, scaling
+from doctor.rules.parallel import CONVERTED, MODES, WRAPPED, ParallelJob, known_mode, scaling
 
-MODULE = 8
-"""NPUs of an Atlas training host whose NPUs are wired to each other; cards in slots are not."""
-
+COUNTED = {"atlas-training"}
+"""Products of which HCCL connects only certain numbers of devices."""
 SCRIPT = "# in the training script: mindspore."
 REFUSED_BY_TORCH = {
     "float64": "at::kDouble",
@@ -39,7 +39,7 @@ REFUSED_BY_TORCH = {
 """What torch_npu itself refuses to reduce, by the names that it prints (ProcessGroupHCCL.cpp)."""
 
 
-@check("plan-invalid", PLAN, maybe(DEVICES), scope=Scope.CLUSTER)
+@check("plan-invalid", PLAN, maybe(DEVICES), scope=Scope.CLUSTER, causes=("device-missing",))
 def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
     """The parallel plan does not fit the devices, the framework or the product.
 
@@ -49,9 +49,12 @@ def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Prob
     What is judged, if it was given: whether the product of dp, tp, pp and cp is the number of devices (once
     dp is given, a missing factor counts as 1; otherwise the given factors must divide the devices), and
     whether expert groups fill one stage. MindSpore's parallel mode, whether PyNative mode runs it, and the
-    strategy of an operator. Whether HCCL reduces the data type on this product, and over so many devices of a
-    host. As warnings: tensor parallel groups that span hosts, stand-alone mode on several devices, and a
-    learning rate that does not follow the global batch.
+    strategy of an operator. Whether HCCL reduces the data type on this product. As warnings: tensor parallel
+    groups that span hosts, stand-alone mode on several devices, and a learning rate that does not follow the
+    global batch.
+
+    Also without a plan: whether HCCL connects so many devices of a host, be they found or given by
+    --ranks-per-host, a hostfile or a launch. On Atlas training hosts: 1, 2, 4 or 8, as many on each host.
 
     The learning rate: `devices_before` is the number of devices for which `batch` and `lr` were tuned. If
     they were changed since, `batch_before` and `lr_before` are the old values; otherwise they count as
@@ -62,12 +65,17 @@ def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Prob
     What to do: change the plan in the job script, and in --plan or the inventory's `plan:`, to the expected
     values. The quoted messages are those that the framework would print.
     """
+    hccl = plan.backend.value is Backend.HCCL
     if plan.layout is None:
-        raise Skip("no parallel plan was given (--plan dp=4,tp=2 or plan: in the inventory)")
+        job = ParallelJob(plan, Layout(), "", devices)
+        if not (hccl and COUNTED & job.products):
+            raise Skip("no parallel plan was given (--plan dp=4,tp=2 or plan: in the inventory)")
+        yield from _devices_of_a_host(job)
+        return
     job = ParallelJob(plan, plan.layout.value, plan.layout.source, devices)
     yield from _parallel_mode(job)
     yield from _strategy(job)
-    if plan.backend.value is Backend.HCCL:
+    if hccl:
         yield from _data_type(job)
         yield from _devices_of_a_host(job)
     yield from _tensor_parallel(job)
@@ -201,39 +209,51 @@ def _data_type(job: ParallelJob) -> Iterator[Problem]:
 
 
 def _devices_of_a_host(job: ParallelJob) -> Iterator[Problem]:
-    """For Atlas training only; a job may use fewer devices than exist if `world` says so."""
-    training = {host for host, found in job.devices.items() if found.product == "atlas-training"}
-    used = {host: number for host, number in job.ranks.items() if host in training}
+    """A job may use fewer devices than exist if `world` says so."""
+    used = job.ranks
     if job.layout.world and job.layout.world < job.plan.ranks:
         share, rest = divmod(job.layout.world, len(job.plan.hosts))
         used = {host: share for host in used if not rest}
-    bad = {host: number for host, number in used.items() if number not in (1, 2, 4, 8)}
-    wired = [
-        host
-        for host in bad
-        if max(len(job.devices[host].npus), job.devices[host].of(ASCEND).on_bus) >= MODULE
-    ]
-    documented = "Atlas training: 1, 2, 4 or 8 devices; of n servers 1n, 2n, 4n or 8n"
+    training = {host: n for host, n in used.items() if _product(job, host) == "atlas-training"}
+    bad = {host: number for host, number in training.items() if number not in (1, 2, 4, 8)}
+    # HCCL does not check the number of cards in slots, which are not wired to each other.
+    wired = [host for host in training if _wired(job.devices[host])]
+    documented = Evidence(
+        "HCCL documentation", "Atlas training: 1, 2, 4 or 8 devices; of n servers 1n, 2n, 4n or 8n"
+    )
     if bad:
         number = next(iter(bad.values()))
+        sure = any(host in wired for host in bad)
         yield job.wrong(
             "HCCL does not connect so many devices of an Atlas training host",
             "1, 2, 4 or 8 devices on each host",
             _by_host(bad),
-            Evidence("HCCL documentation", documented),
+            documented,
             # It counts the devices of one server, and is less exact than the documentation.
             Evidence("HCCL", f"devNum[{number}] devNum must be divisible by 8, or equal to 1, 2 or 4"),
-            severity=Severity.FAIL if wired else Severity.WARN,
-            confidence=Confidence.CERTAIN if wired else Confidence.STRONG,
+            where=job.found_on(bad),
+            severity=Severity.FAIL if sure else Severity.WARN,
+            confidence=Confidence.CERTAIN if sure else Confidence.STRONG,
         )
-    elif len(set(used.values())) > 1:
+    elif len(set(training.values())) > 1:
+        few = {host: n for host, n in training.items() if n < max(training.values())}
         yield job.wrong(
             "Atlas training hosts take part with different numbers of devices",
             "the same number on each host",
-            _by_host(used),
-            Evidence("HCCL documentation", documented),
-            severity=Severity.WARN,
+            _by_host(training),
+            documented,
+            where=job.found_on(few),
+            severity=Severity.FAIL if wired else Severity.WARN,
         )
+
+
+def _product(job: ParallelJob, host: str) -> str:
+    return job.devices[host].product if host in job.devices else ""
+
+
+def _wired(devices: Devices) -> bool:
+    there = max(len(devices.npus), devices.of(ASCEND).on_bus)
+    return 2 * there > min(ASCEND.servers[devices.product])
 
 
 def _by_host(numbers: Mapping[str, int]) -> str:

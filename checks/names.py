@@ -23,11 +23,14 @@ from doctor.api import (
     Sphere,
     Undecided,
     check,
+    fold,
     is_loopback,
+    maybe,
 )
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.run import CLOCKS, Offset
-from doctor.facts.system import IDENTITY
+from doctor.facts.system import IDENTITY, MACHINE, Machine
+from doctor.rules.machines import named_twice
 
 
 @check(
@@ -72,19 +75,79 @@ def hostname_loopback(
     )
 
 
-@check("hostname-duplicate", IDENTITY, scope=Scope.CLUSTER, several_hosts=True, remedy="set-hostname")
-def hostname_duplicate(identities: Mapping[str, str]) -> Iterator[Problem]:
+@check(
+    "host-named-twice",
+    IDENTITY,
+    maybe(MACHINE),
+    maybe(ADDRESSES),
+    PLAN,
+    scope=Scope.CLUSTER,
+    several_hosts=True,
+)
+def host_named_twice(
+    identities: Mapping[str, str],
+    machines: Mapping[str, Machine],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+    plan: JobPlan,
+) -> Iterator[Problem]:
+    """One machine is in the list of hosts under two names.
+
+    Why it matters: the job would start twice as many ranks on that machine as it has devices, and ranks under
+    both names would take each other's ports and addresses.
+
+    How it is known: both names led to the same boot of the same kernel, the same root file system, the same
+    host name and the same addresses. Containers of one machine differ in their root file systems.
+
+    What to do: leave one of the names out of the list. Nothing is wrong with the machine.
+    """
+    surplus = named_twice(identities, machines, addresses)
+    rest = [name for name in plan.names if name not in surplus]
+    for name, first in surplus.items():
+        yield Problem(
+            f"{name} and {first} are one machine: the list of hosts names it twice",
+            expected="each machine once",
+            actual=f"{first} and {name} both lead to {identities[name]}, boot {machines[name].boot}",
+            hosts=(name,),
+            subject=f"{first} = {name}",
+            where=(Place(host=name, peer=first),),
+            evidence=(
+                Evidence("/proc/sys/kernel/random/boot_id", f"{machines[name].boot} on both"),
+                Evidence("/proc/self/mountinfo", f"mount {machines[name].root} is the root of both"),
+            ),
+            commands=(
+                f"# Name each machine once: leave {name} out of the list of hosts.",
+                f"doctor check {quote(fold(rest))}",
+            ),
+        )
+
+
+@check(
+    "hostname-duplicate",
+    IDENTITY,
+    maybe(MACHINE),
+    maybe(ADDRESSES),
+    scope=Scope.CLUSTER,
+    several_hosts=True,
+    remedy="set-hostname",
+)
+def hostname_duplicate(
+    identities: Mapping[str, str],
+    machines: Mapping[str, Machine],
+    addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
+) -> Iterator[Problem]:
     """Several hosts report the same host name.
 
     Why it matters: MindSpore numbers the devices of a machine by its host name: two machines with one name
     get device ids past the card count (`Call aclrtSetDevice failed, ret[107001]`). Launchers and logs mix the
     two up as well.
 
-    What to do: give each host a name of its own.
+    What to do: give each host a name of its own. One machine that the list names twice is host-named-twice.
     """
+    surplus = named_twice(identities, machines, addresses)
     owners: dict[str, list[str]] = {}
     for host, name in identities.items():
-        owners.setdefault(name, []).append(host)
+        if host not in surplus:
+            owners.setdefault(name, []).append(host)
     for name, hosts in owners.items():
         if len(hosts) > 1:
             yield Problem(

@@ -30,9 +30,10 @@ from doctor.api import (
 from doctor.facts.ascend.hccn_tool import HCCN
 from doctor.facts.ascend.hccn_tool import devices as named
 from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SMI
-from doctor.facts.ascend.npus import NPUS, Npu
+from doctor.facts.ascend.npus import NPU_OPENABLE, NPUS, Npu
 from doctor.facts.ascend.used import VISIBLE, chosen, used
 from doctor.facts.system import DEVICES, VIEW, Devices
+from doctor.model import View
 from doctor.rules.devices import alike, problem_of, unless_on_cpus
 
 NEARLY_ALL = 0.9
@@ -75,20 +76,34 @@ def device_missing(
     not passed in.
 
     How it is known: /dev/davinci* is compared with the expected number (--expect devices=8), the ranks of the
-    host, the accelerators on its PCI bus, and the other hosts of the job that have the same product (a
-    warning if only one host has more). ASCEND_RT_VISIBLE_DEVICES is honoured.
+    host, the accelerators on its PCI bus, the other hosts of the job that have the same product (a warning
+    if only one host has more), and the number that servers of its product have, where it has more than half
+    of it; without any of these, a job over hccl needs one. ASCEND_RT_VISIBLE_DEVICES is honoured; what a
+    container was not given is not missing.
 
     What to do: if `lspci -d 19e5:` does not list the card either, reseat it or power the host off and on; if
     it does, the driver could not start it: see the kernel log. Start containers with every device.
     """
-    if not any(own.npus or own.of(ASCEND).on_bus for own in devices.values()) and not any(
-        expect.devices for expect in expects.values()
-    ):
-        raise Skip("no host of the job shows an NPU, and none is expected (--expect devices=8 asks for them)")
+    outside = _outside(devices, expects, views)
     for host, own in devices.items():
+        if host in outside:
+            continue
         wanted = _wanted(host, devices, expects.get(host, Expect()), plan, views.get(host))
         if wanted.count > len(own.npus):
             yield _missing(host, own, wanted, plan)
+    if outside:
+        why = f"the job runs over hccl, and no host shows an NPU here{unless_on_cpus(plan)}"
+        raise Undecided(f"{why}; its NPUs may be given to other containers", outside)
+
+
+def _outside(
+    devices: Mapping[str, Devices], expects: Mapping[str, Expect], views: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Containers, where no host shows or expects an NPU: the job may have containers of its own."""
+    seen = any(own.npus or own.of(ASCEND).on_bus for own in devices.values())
+    if seen or any(expect.devices for expect in expects.values()):
+        return ()
+    return tuple(host for host in devices if views.get(host) == View.CONTAINER)
 
 
 def _wanted(
@@ -109,11 +124,15 @@ def _wanted(
         return Wanted(ranks.value, f"one for each rank ({ranks.source})")
     peers = [len(d.npus) for name, d in devices.items() if name != host and _comparable(d, own)]
     more = [count for count in peers if count > there]
+    whole = ASCEND.server_size(own.product, there) if view == "host" else None
     if more and len(more) >= NEARLY_ALL * len(peers):
         count, votes = Counter(more).most_common(1)[0]
         others = f"as on {votes} other host{'s' if votes > 1 else ''} of the job"
-        severity = Severity.WARN if there and votes == 1 else None
+        severity = Severity.WARN if there and votes == 1 and whole in (None, there) else None
         return Wanted(count, others, confidence=Confidence.STRONG, severity=severity)
+    if whole:
+        meant = f"as servers of {own.product} have; if it is to have {there}: --expect devices={there}"
+        return Wanted(whole, meant, confidence=Confidence.STRONG)
     return Wanted(1, "at least one, for an hccl job")
 
 
@@ -150,6 +169,7 @@ def _missing(host: str, own: Devices, wanted: Wanted, plan: JobPlan) -> Problem:
     HERE,
     maybe(NPU_ECC),
     maybe(VIEW),
+    maybe(NPU_OPENABLE),
     backends=(Backend.HCCL,),
     tools=(NPU_SMI, HCCN),
 )
@@ -160,12 +180,15 @@ def device_unhealthy(
     here: Here,
     ecc: Mapping[int, int] | None,
     view: str | None,
+    openable: frozenset[int] | None,
 ) -> Iterator[Problem]:
     """npu-smi does not call an NPU healthy, or does not show it at all.
 
     Why it matters: a device in Alarm or Critical fails or hangs in the middle of a step, and the other ranks
     report timeouts instead. Warning means that it still works; memory errors announce a failure. If npu-smi
-    or hccn_tool hangs, the driver does not answer.
+    or hccn_tool hangs, the driver does not answer. An NPU that npu-smi does not list, although its device
+    file is there and may be opened, is lost to the driver. In a container a file that may not be opened is
+    that of a device which the container was not given.
 
     What to do: stop the jobs on it and reset it (`npu-smi set -t reset -i CARD -c CHIP`); if the fault comes
     back, collect logs with `msnpureport` and have the card replaced. The codes are those of Huawei's fault
@@ -181,9 +204,12 @@ def device_unhealthy(
     hurt = {d: ecc[card] for d, card in cards.items() if ecc and card in ecc}
     for count, numbers in alike({device: errors for device, errors in hurt.items() if errors > 0}):
         yield _corrupted(count, numbers, [cards[number] for number in numbers])
-    if hidden and view == "host" and len(npus) < len(devices.npus):
-        yield _hidden(hidden, len(npus), len(devices.npus))
-    elif hidden:
+    lost = hidden if view == "host" else [number for number in hidden if number in (openable or ())]
+    if lost and len(npus) < len(devices.npus):
+        numbers_agree = {npu.device for npu in npus} <= set(devices.npus)
+        yield _hidden(lost if numbers_agree else [], len(npus), len(devices.npus))
+        hidden = [number for number in hidden if number not in lost]
+    if hidden:
         raise Undecided(f"npu-smi does not show {named(hidden)}")
     if ecc is None:
         raise Undecided("npu-smi did not tell of memory errors")
@@ -237,10 +263,13 @@ def _corrupted(count: int, numbers: list[int], cards: list[int]) -> Problem:
 
 
 def _hidden(hidden: list[int], shown: int, there: int) -> Problem:
+    """`hidden` is empty where npu-smi numbers devices otherwise than the files."""
     return problem_of(
         hidden,
-        "npu-smi does not show it although its device file is there",
-        Evidence("npu-smi info", f"{named(hidden)} not shown"),
+        "npu-smi does not show it although its device file is there"
+        if hidden
+        else "npu-smi shows fewer NPUs than there are device files",
+        Evidence("npu-smi info", f"{named(hidden)} not shown" if hidden else f"{shown} NPUs"),
         expected=f"{there} NPUs, as many as /dev/davinci* files",
         actual=f"npu-smi shows {shown}",
         confidence=Confidence.STRONG,

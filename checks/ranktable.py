@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
-from doctor.api import PLAN, Evidence, JobPlan, Place, Problem, Scope, Undecided, check, fold, maybe
+from doctor.api import (
+    PLAN,
+    Evidence,
+    JobPlan,
+    Place,
+    Problem,
+    Scope,
+    Severity,
+    Undecided,
+    check,
+    fold,
+    maybe,
+)
 from doctor.facts.system import DEVICES, Devices
 from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, TableSeen
 from doctor.job.ranktable import Flaw, board_architecture, judge
+
+SHOWN = 8
+_NUMBER = re.compile(r"\d+")
 
 
 @check("rank-table-invalid", RANK_TABLE, scope=Scope.CLUSTER)
@@ -60,13 +76,18 @@ def rank_table_grouping(seen: TableSeen, devices: Mapping[str, Devices]) -> Iter
 
     Why it matters: on Atlas training servers devices 0-3 and 4-7 are two rings: a job of 1, 2 or 4 devices
     must stay in one of them, and a job over several servers takes the same number on each. HCCL says
-    `devNum must be divisible by 8, or equal to 1, 2 or 4` (EI0004, EI0014).
+    `devNum must be divisible by 8, or equal to 1, 2 or 4` (EI0004, EI0014). There devices 0 and 4, 1 and 5,
+    2 and 6, 3 and 7 of all servers also share a segment each (a rail): addresses that no netmask divides so
+    end in timeouts (EI0006).
 
-    What to do: take other devices, as the finding says.
+    How it is known: the product is that of the hosts, what the form of the table is for, or
+    `doctor ranktable check FILE --product atlas-training`.
+
+    What to do: take other devices, or correct the address, as the finding says.
     """
     if seen.table is None:
         raise Undecided("the table cannot be read")
-    yield from _problems(seen, "rank-table-grouping", judge(seen.table, _product(devices)))
+    yield from _problems(seen, "rank-table-grouping", judge(seen.table, seen.product or _product(devices)))
 
 
 def _product(devices: Mapping[str, Devices]) -> str | None:
@@ -76,16 +97,26 @@ def _product(devices: Mapping[str, Devices]) -> str | None:
 
 
 def _problems(seen: TableSeen, id: str, flaws: Sequence[Flaw]) -> Iterator[Problem]:
+    """Equal flaws of several ranks are one problem."""
+    groups: dict[tuple[str, Severity], list[Flaw]] = {}
     for flaw in flaws:
         if flaw.check == id:
-            place = f"{seen.path}:{flaw.spot.line}:{flaw.spot.column}" if flaw.spot else seen.path
-            yield Problem(
-                flaw.message,
-                expected=flaw.expected,
-                actual=flaw.actual,
-                subject=place,
-                where=(Place(rank=flaw.rank, device=flaw.device),),
-                severity=flaw.severity,
-                evidence=(Evidence(place, flaw.actual),),
-                commands=(f"sed -n {flaw.spot.line}p {quote(seen.path)}",) if flaw.spot else (),
-            )
+            groups.setdefault((_NUMBER.sub("#", flaw.message), flaw.severity), []).append(flaw)
+    for alike in groups.values():
+        first = alike[0]
+        more = f" (and {len(alike) - 1} more like it)" if len(alike) > 1 else ""
+        lines = dict.fromkeys(f"{flaw.spot.line}p" for flaw in alike[:SHOWN] if flaw.spot)
+        yield Problem(
+            first.message + more,
+            expected=first.expected,
+            actual=first.actual,
+            subject=_place(seen, first),
+            where=tuple(dict.fromkeys(Place(rank=flaw.rank, device=flaw.device) for flaw in alike)),
+            severity=first.severity,
+            evidence=tuple(Evidence(_place(seen, flaw), flaw.actual) for flaw in alike[:SHOWN]),
+            commands=(f"sed -n {quote(';'.join(lines))} {quote(seen.path)}",) if lines else (),
+        )
+
+
+def _place(seen: TableSeen, flaw: Flaw) -> str:
+    return f"{seen.path}:{flaw.spot.line}:{flaw.spot.column}" if flaw.spot else seen.path

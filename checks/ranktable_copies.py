@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from shlex import quote
 
 from doctor.api import (
@@ -18,38 +18,81 @@ from doctor.api import (
     check,
     maybe,
 )
+from doctor.facts.job import LAUNCHES
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, TableSeen
-from doctor.job.plan.draft import TABLES as TABLE_VARIABLES
+from doctor.job.launch import Launch
+from doctor.job.launch.process_env import TableBeside
 
 
-@check("rank-table-differs", TABLE_FILES, PLAN, maybe(RANK_TABLE), scope=Scope.CLUSTER)
+@check("rank-table-differs", TABLE_FILES, PLAN, maybe(RANK_TABLE), maybe(LAUNCHES), scope=Scope.CLUSTER)
 def rank_table_differs(
-    files: Mapping[str, Mapping[str, HostFile]], plan: JobPlan, seen: TableSeen | None
+    files: Mapping[str, Mapping[str, HostFile]],
+    plan: JobPlan,
+    seen: TableSeen | None,
+    launches: tuple[Launch, ...] | None,
 ) -> Iterator[Problem]:
-    """The rank table at the job's path is not the same file on every host.
+    """The rank table at the job's path is not the same file on every host, or the job does not find it.
 
     Why it matters: each process reads its own host's copy. A copy that was not updated gives its ranks
     different peers from all the others; a missing one makes torch_npu negotiate while the others do not.
 
-    What to do: copy the right file to every host, or put it on a shared file system.
+    What to do: copy the right file to every host, or put it on a shared file system. In a script that changes
+    its folder before it starts a rank, RANK_TABLE_FILE has to be an absolute path.
     """
-    told = {name: plan.env[name] for name in TABLE_VARIABLES if plan.env.get(name)}
+    for launch in launches or ():
+        yield from (_left_behind(table) for table in launch.beside)
+    told = {table.path: table for table in plan.told_tables if table.path}
+    lost: dict[str, Mapping[str, HostFile]] = {}
     # If the launch names the path of the table, an old file at the path of --rank-table is not used.
     for path in plan.table_paths:
-        if told and path not in told.values():
+        if plan.told_tables and path not in told:
             continue
         held = {host: found[path] for host, found in files.items() if path in found}
-        if told:
-            yield from _absent(path, {host: file for host, file in held.items() if file.trouble})
+        if path in told and not told[path].beside:
+            lost[path] = {
+                host: file
+                for host, file in held.items()
+                if file.trouble and not _has_another(files[host], told.keys())
+            }
         there = {host: file for host, file in held.items() if not file.trouble}
         given = seen if seen and seen.given and seen.path == path else None
         right = given.checksum if given else _majority(there)
         odd = tuple(host for host, file in there.items() if file.checksum != right)
         if odd:
             yield _odd(path, odd, there, right, given.text.strip() if given else None)
-    for name, path in told.items():
-        if not path.startswith("/"):
-            raise Undecided(f"{name}={path[:100]} depends on the directory in which the job is started")
+    yield from _absent(lost)
+    for table in plan.told_tables:
+        if not table.path:
+            raise Undecided(f"{table.said}={table.text[:100]} {table.why}")
+    yield from _nowhere(plan, seen)
+
+
+def _left_behind(table: TableBeside) -> Problem:
+    folders = ", ".join(table.folders[:8]) + (", …" if len(table.folders) > 8 else "")
+    return Problem(
+        "the rank table is not where the ranks look for it: the script has changed its folder by then",
+        expected=f"an absolute path in {table.said}, such as {table.path}",
+        actual=f"{table.text} is looked for in {folders}, and lies beside {table.script}",
+        subject=f"{table.script}: {table.said}",
+        evidence=(Evidence(table.script, f"{table.said}={table.text}"),),
+        commands=(f"export {table.said}={quote(table.path)}",),
+    )
+
+
+def _nowhere(plan: JobPlan, seen: TableSeen | None) -> Iterator[Problem]:
+    """A table that is not by its script; on other machines the script may have another place."""
+    for table in (table for table in plan.told_tables if table.beside and seen is None):
+        if [host.given for host in plan.hosts] != ["localhost"]:
+            raise Undecided(f"{table.said}={table.text[:100]} is not by the script: name it by --rank-table")
+        yield Problem(
+            "the job's rank table: there is no such file",
+            expected=f"{table.said}={table.text[:100]}, from the folder of the script",
+            actual=f"there is no {table.path}",
+            subject=table.path,
+            hosts=plan.names,
+            evidence=(Evidence(table.path, "there is no such file"),),
+            commands=(f"ls -l {quote(table.path)}",),
+        )
 
 
 def _majority(there: Mapping[str, HostFile]) -> str | None:
@@ -58,17 +101,28 @@ def _majority(there: Mapping[str, HostFile]) -> str | None:
     return None if len(votes) > 1 and votes[0][1] == votes[1][1] else votes[0][0] if votes else None
 
 
-def _absent(path: str, files: Mapping[str, HostFile]) -> Iterator[Problem]:
-    for trouble in dict.fromkeys(file.trouble for file in files.values()):
-        hosts = tuple(host for host, file in files.items() if file.trouble == trouble)
+def _has_another(files: Mapping[str, HostFile], told: Collection[str]) -> bool:
+    """Whether other ranks have a table here: then these were told a wrong path (launch-inconsistent)."""
+    return any(path in told and not file.trouble for path, file in files.items())
+
+
+def _absent(lost: Mapping[str, Mapping[str, HostFile]]) -> Iterator[Problem]:
+    """Path -> the hosts that lack it. Ranks that look for it in folders of their own lack it alike."""
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for path, files in lost.items():
+        for trouble in dict.fromkeys(file.trouble for file in files.values()):
+            hosts = tuple(host for host, file in files.items() if file.trouble == trouble)
+            alike.setdefault((trouble, hosts), []).append(path)
+    for (trouble, hosts), paths in alike.items():
+        many = f", nor {len(paths) - 1} more in other folders" if len(paths) > 1 else ""
         yield Problem(
             f"the job's rank table: {trouble}",
-            expected=f"{path} on every host",
-            actual=trouble,
-            subject=path,
+            expected=f"{paths[0]} on every host",
+            actual=trouble + many,
+            subject=paths[0],
             hosts=hosts,
-            evidence=(Evidence(path, trouble),),
-            commands=(f"ls -l {quote(path)}",),
+            evidence=tuple(Evidence(path, trouble) for path in paths[:6]),
+            commands=(f"ls -l {' '.join(map(quote, paths[:3]))}",),
         )
 
 

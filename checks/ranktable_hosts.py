@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from shlex import quote
 
@@ -23,6 +24,7 @@ from doctor.api import (
     maybe,
 )
 from doctor.facts.ascend.hccn_tool import PerDevice, Unsaid
+from doctor.facts.ascend.hccn_tool import devices as named
 from doctor.facts.ascend.network import NPU_ADDRESSES, Address
 from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD, SuperPodPlace
 from doctor.facts.network import ADDRESSES
@@ -32,6 +34,7 @@ from doctor.job.plan import server_of
 from doctor.job.ranktable import RankEntry, Server
 
 IP = IPv4Address | IPv6Address
+SHOWN = 4
 
 
 @check(
@@ -94,17 +97,20 @@ def rank_table_devices(
             doubts[host] = "a host that told nothing may have the other devices of the same server"
             there = there | set(server.devices)
         wrong = _wrong(server, devices[host], there, npus.get(host, {}), pods.get(host, {}))
-        for (summary, expected, actual), entries in wrong.items():
+        for (one, several), found in wrong.items():
+            entries = [each.entry for each in found]
+            numbers = named([e.device for e in entries if e.device is not None])
+            ranks = [e.rank for e in entries if e.rank is not None]
             yield Problem(
-                summary,
-                expected=expected,
-                actual=actual,
-                subject=f"rank {entries[0].rank}" if entries[0].rank is not None else seen.path,
+                f"{numbers} {one if len(found) == 1 else several}",
+                expected=", ".join(dict.fromkeys(each.expected for each in found[:SHOWN])),
+                actual=", ".join(dict.fromkeys(each.actual for each in found[:SHOWN])),
+                subject=named(ranks, "rank") if ranks else seen.path,
                 hosts=(host,),
                 where=tuple(Place(host=host, rank=e.rank, device=e.device) for e in entries),
                 evidence=tuple(
-                    Evidence(f"{seen.path}:{e.spot.line}", f"server_id {server.id}: {expected}")
-                    for e in entries[:4]
+                    Evidence(f"{seen.path}:{each.entry.spot.line}", f"server_id {server.id}: {each.expected}")
+                    for each in found[:SHOWN]
                 ),
                 commands=again,
             )
@@ -192,7 +198,26 @@ def _is_ip(text: str) -> bool:
         return False
 
 
-Words = tuple[str, str, str]
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """What the table says of one device, and what the host does."""
+
+    entry: RankEntry
+    expected: str
+    actual: str
+
+
+Words = tuple[str, str]
+"""What is wrong with a device, and with several."""
+ABSENT: Words = ("of the rank table is not there", "of the rank table are not there")
+ADDRESS: Words = (
+    "has another address than the rank table says",
+    "have other addresses than the rank table says",
+)
+SUPER_DEVICE: Words = (
+    "has another super_device_id than the rank table says",
+    "have other super_device_ids than the rank table says",
+)
 
 
 def _wrong(
@@ -201,12 +226,12 @@ def _wrong(
     present: Set[int],
     npus: PerDevice[Address | None],
     pods: Mapping[int, SuperPodPlace],
-) -> Mapping[Words, list[RankEntry]]:
-    """Wrong statements of the table about this host: (summary, in the table, on the host) -> entries.
+) -> Mapping[Words, list[_Wrong]]:
+    """Wrong statements of the table about this host; those of the same kind are one fault.
 
     `present` are the devices of all hosts of the server: containers may share them.
     """
-    found: dict[Words, list[RankEntry]] = {}
+    found: dict[Words, list[_Wrong]] = {}
     for entry in server.entries:
         number = entry.device
         if number is None:
@@ -215,26 +240,12 @@ def _wrong(
         pod = pods.get(number)
         if number not in present:
             there = ", ".join(map(str, devices.npus)) or "no NPU"
-            words = (
-                f"device {number} of the rank table is not there",
-                f"device {number}",
-                f"the host has {there}",
-            )
+            found.setdefault(ABSENT, []).append(_Wrong(entry, f"device {number}", f"the host has {there}"))
         elif entry.address and isinstance(live, Address) and ip_address(live.ip) != ip_address(entry.address):
-            words = (
-                f"device {number} has another address than the rank table says",
-                f"device_ip {entry.address}",
-                f"{live.ip}",
-            )
+            found.setdefault(ADDRESS, []).append(_Wrong(entry, f"device_ip {entry.address}", live.ip))
         elif entry.super_device is not None and pod and pod.device_id != entry.super_device:
-            words = (
-                f"device {number} has another super_device_id than the rank table says",
-                f"super_device_id {entry.super_device}",
-                f"SDID {pod.device_id}",
-            )
-        else:
-            continue
-        found.setdefault(words, []).append(entry)
+            said, own = f"super_device_id {entry.super_device}", f"SDID {pod.device_id}"
+            found.setdefault(SUPER_DEVICE, []).append(_Wrong(entry, said, own))
     return found
 
 

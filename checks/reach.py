@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 
 from doctor.api import Confidence, Evidence, Place, Problem, Scope, Severity, Undecided, check, fold
 from doctor.facts.run import CUT_OFF, UNREACHED, CutOff
@@ -12,6 +14,10 @@ from doctor.model import Unreached, UnreachedKind
 NEARLY_ALL = 0.9
 SLURM = (UnreachedKind.NODE, UnreachedKind.STEP)
 MOST_PLACES = 64
+MOST_KEYS = 16
+OWN_KEYS = "for key in /etc/ssh/ssh_host_*_key.pub; do ssh-keygen -lf $key; done"
+_KEY = re.compile(r"[!-~]{1,300} ([a-z0-9@.-]{1,64}) (SHA256:[A-Za-z0-9+/]{43})")
+"""As the transport puts it: the name in known_hosts, the kind of the key, its fingerprint."""
 
 
 @check("host-unreachable", UNREACHED, scope=Scope.CLUSTER)
@@ -25,7 +31,9 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
     command to type. If nearly all hosts fail alike, the cause is on the way to them: this machine, the jump
     host, DNS or the network, and the finding says so instead of blaming every host. Hosts that were not asked
     because the run had no time left, because this machine ran out of memory, threads or descriptors, or
-    because the run was stopped are unknown, and not at fault.
+    because the run was stopped are unknown, and not at fault. For hosts whose keys are not known yet it shows
+    the fingerprints, and the command that trusts them once they were compared; a key that has changed is
+    never accepted.
     """
     failed = {host: why for host, why in reach.items() if why is not None}
     late = {host: why for host, why in failed.items() if why.kind is UnreachedKind.DEADLINE}
@@ -48,12 +56,16 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
             else "one failure common to them all: look at what enters, and at its options"
             if common.kind is UnreachedKind.ENTRY
             else "one failure common to them all: look at this machine, the jump host, DNS or the network",
-            evidence=_evidence(common),
+            evidence=_evidence(common, reach, alike),
             confidence=Confidence.STRONG,
             where=tuple(Place(host=host) for host in alike),
-            commands=_steps(common),
+            commands=_steps(common, reach, alike),
         )
+    groups: dict[object, list[str]] = {}
     for host, why in failed.items():
+        groups.setdefault((why.kind, why.summary), []).append(host)
+    for host, why in failed.items():
+        alike = groups[why.kind, why.summary]
         yield Problem(
             why.summary,
             expected=_expected(why),
@@ -61,8 +73,8 @@ def host_unreachable(reach: Mapping[str, Unreached | None]) -> Iterator[Problem]
             subject=_subject(why.ranks),
             hosts=(host,),
             where=tuple(Place(host=host, rank=rank) for rank in why.ranks[:MOST_PLACES]),
-            evidence=_evidence(why),
-            commands=_steps(why),
+            evidence=_evidence(why, reach, alike),
+            commands=_steps(why, reach, alike),
         )
     for why in {why.summary: why for why in short.values()}.values():
         yield Problem(
@@ -109,13 +121,42 @@ def _subject(ranks: Sequence[int]) -> str | None:
     return f"rank {ranks[0]}" if len(ranks) == 1 else None
 
 
-def _evidence(why: Unreached) -> tuple[Evidence, ...]:
+def _evidence(
+    why: Unreached, reach: Mapping[str, Unreached | None] | None = None, alike: Sequence[str] = ()
+) -> tuple[Evidence, ...]:
+    if why.kind is UnreachedKind.KEY_UNKNOWN and reach:
+        keys = _keys(reach, alike)
+        return tuple(Evidence("ssh", f"{host}: {key}") for host, key in keys.items())
     return (Evidence("srun" if why.kind in SLURM else "ssh", why.detail),) if why.detail else ()
 
 
-def _steps(why: Unreached) -> tuple[str, ...]:
+def _steps(
+    why: Unreached, reach: Mapping[str, Unreached | None] | None = None, alike: Sequence[str] = ()
+) -> tuple[str, ...]:
     """The next step in words, then the commands to type, on the examining machine."""
+    if why.kind is UnreachedKind.KEY_UNKNOWN and reach and (keys := _keys(reach, alike)):
+        return _first_contact(keys)
     return (f"# {why.remedy}", *why.commands)
+
+
+def _keys(reach: Mapping[str, Unreached | None], hosts: Sequence[str]) -> dict[str, str]:
+    """The unknown keys that hosts showed: kind and fingerprint."""
+    shown = {host: _KEY.fullmatch(why.detail) for host in hosts if (why := reach[host]) is not None}
+    return {host: f"{key[1]} {key[2]}" for host, key in shown.items() if key}
+
+
+def _first_contact(keys: Mapping[str, str]) -> tuple[str, ...]:
+    """What to compare, and the command that trusts the keys of these hosts and no others."""
+    width = max(map(len, keys))
+    listed = [f"#   {host:<{width}}  {key}" for host, key in keys.items()]
+    more = [f"#   and {len(listed) - MOST_KEYS} more: -v shows them"] if len(listed) > MOST_KEYS else []
+    return (
+        f"# Compare with what each host says of its own keys ({OWN_KEYS}):",
+        *listed[:MOST_KEYS],
+        *more,
+        "# If they are equal, trust them:",
+        f"doctor check {quote(fold(keys))} --accept-new",
+    )
 
 
 @check("probe-incomplete", CUT_OFF, severity=Severity.WARN, scope=Scope.CLUSTER)

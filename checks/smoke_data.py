@@ -145,15 +145,17 @@ def smoke_corruption(seen: SmokeSeen) -> Iterator[Problem]:
     ),
 )
 def smoke_loss_stall(seen: SmokeSeen) -> Iterator[Problem]:
-    """The loss of the smoke run did not fall as it must, or fell on some replicas only.
+    """The loss of the smoke run did not fall as it must, stopped halfway, or fell on some replicas only.
 
     Why it matters: this model and this corpus are always learned: each of 200 healthy runs went more than 90
     % of the way to the lowest possible loss. A run that does not has a fault below the model: data, gradients
     or update.
 
     How it is known: by the part of the way from the first loss to the known floor that was covered by the end
-    (70 % are needed at 30 steps), by the distance between replicas, by jumps, and by a loss below the floor,
-    which only leaked labels can cause. A falling loss alone proves little, so it is one of several signs.
+    (70 % are needed at 30 steps), by last losses more than twice as far from what their batches allow as
+    those of healthy runs, by parameters that a step did not change, by the distance between replicas, by
+    jumps, and by a loss below the floor, which only leaked labels can cause. A falling loss alone proves
+    little, so it is one of several signs.
 
     Causes seen in practice: a learning rate that is zero after a warm-up that never ends; an optimizer step
     that does nothing; labels that were shuffled apart from their inputs; masks that differ inside a

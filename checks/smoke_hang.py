@@ -148,7 +148,8 @@ def smoke_mismatch(seen: SmokeSeen) -> Iterator[Problem]:
     (EI0002).
 
     How it is known: the smoke run's schedule is fixed, and every call of a rank is compared with it: group,
-    number in the group, operation, type and bytes. The finding names the scheduled call and the actual one.
+    number in the group, operation, type and bytes. The finding names the scheduled call and the actual one. A
+    call too few or too many shows only later; the step is named where the rank's own counts prove it.
 
     Causes seen in practice: in this run, whose code is the same everywhere, a different version of torch, or
     a patched one (sitecustomize, PYTHONPATH). In jobs: a branch on `rank == 0`, a data loader with one batch

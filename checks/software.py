@@ -9,9 +9,12 @@ from shlex import quote
 
 from doctor.api import (
     EXPECT,
+    PLAN,
+    Backend,
     Confidence,
     Evidence,
     Expect,
+    JobPlan,
     Problem,
     Scope,
     Severity,
@@ -130,16 +133,19 @@ def torch_missing(python: Python, expect: Expect) -> Iterator[Problem]:
     Why it matters: the ranks on this host stop at their first import, and the others wait for them.
 
     What to do: name the right interpreter (`--python PATH`, or `python:` in the inventory), or install torch
-    into this one. The check applies when torch is expected: by an exam with a smoke run, by
-    `--expect torch=any`, or with a version such as `torch=2.7`.
+    into this one; if the interpreter was named, the finding says which others of the host have torch. If none
+    is named, the doctor takes the first that has torch: that of the environment that it is called in,
+    `python3`, then those at usual places. The check applies when torch is expected: by an exam with a smoke
+    run, by `--expect torch=any`, or with a version such as `torch=2.7`.
     """
-    if not expect.torch:
+    named = "/" in python.path and not python.version
+    if not expect.torch and not named:
         raise Skip("no torch is expected (--expect torch=any asks for it)")
     if not python.version:
         yield Problem(
             "the job's interpreter is not there",
             expected="an interpreter with torch (--python PATH, or python: in the inventory)",
-            actual=f"{python.path}: no such program",
+            actual=f"{python.path}: no such program{_elsewhere(python)}",
             subject=python.path,
             commands=(f"ls -l {quote(python.path)}", "command -v python3"),
         )
@@ -158,7 +164,7 @@ def _torch(python: Python, actual: str, expect: Expect) -> Problem:
     return Problem(
         f"the job's interpreter has {actual}",
         expected="torch" if expect.torch == "any" else f"torch {expect.torch}",
-        actual=f"{python.path} (Python {python.version}) has {actual}",
+        actual=f"{python.path} (Python {python.version}) has {actual}{_elsewhere(python)}",
         subject=python.path,
         evidence=(Evidence(python.path, f"packages found: {_packages(python)}"),),
         values={
@@ -168,8 +174,55 @@ def _torch(python: Python, actual: str, expect: Expect) -> Problem:
     )
 
 
+def _elsewhere(python: Python) -> str:
+    """Which interpreters of the host have torch, where the one that was named has none."""
+    found = (f"{path} (torch {version})" for path, version in python.elsewhere.items())
+    return f"; torch is in {', '.join(found)}" if python.elsewhere else ""
+
+
 def _packages(python: Python) -> str:
     return ", ".join(f"{name} {version}" for name, version in sorted(python.packages.items())) or "none"
+
+
+@check("torch-npu-unusable", PYTHON, EXPECT, PLAN, DEVICES, remedy="prepare-torch-npu")
+def torch_npu_unusable(python: Python, expect: Expect, plan: JobPlan, devices: Devices) -> Iterator[Problem]:
+    """The interpreter that the job would use has no torch_npu, or does not find the libraries of CANN.
+
+    Why it matters: the ranks on this host cannot use its NPUs. Over SSH and in job scripts the usual reason
+    is that CANN's `set_env.sh` was not sourced, which `.bashrc` does for a login at a terminal.
+
+    What to do: source set_env.sh in a small wrapper of the interpreter, and name that (`--python PATH`, or
+    `python:` in the inventory); or install the torch_npu of the same version as torch. The check applies to
+    jobs over hccl for which torch is expected (see torch-missing). The versions are compared by
+    version-incompatible.
+    """
+    if not expect.torch:
+        raise Skip("no torch is expected (--expect torch=any asks for it)")
+    if plan.backend.value is not Backend.HCCL:
+        raise Skip("the job does not run over hccl")
+    if not devices.npus:
+        raise Skip("the host has no NPU")
+    if not python.version or not {"torch"} & {*python.packages, *python.unversioned}:
+        raise Skip("the interpreter has no torch, see torch-missing")
+    if not python.has_torch_npu:
+        yield _npu(python, "torch_npu is not installed", f"{python.path} has torch and no torch_npu")
+    elif python.hccl is False:
+        yield _npu(
+            python,
+            "torch_npu does not find CANN's libraries: set_env.sh was not sourced",
+            "libhccl.so is neither on LD_LIBRARY_PATH nor in the linker's cache",
+        )
+
+
+def _npu(python: Python, summary: str, actual: str) -> Problem:
+    return Problem(
+        summary,
+        expected="torch_npu and CANN's libraries, as the job will have them",
+        actual=actual,
+        subject=python.path,
+        evidence=(Evidence(python.path, f"packages found: {_packages(python)}"),),
+        values={"python": python.to_type, "torch": _base(python.packages.get("torch", "")) or "VERSION"},
+    )
 
 
 @check("version-incompatible", PYTHON, VERSIONS)

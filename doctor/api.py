@@ -86,6 +86,7 @@ C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
 F = TypeVar("F")
+G = TypeVar("G")
 
 
 class Skip(Exception):
@@ -112,6 +113,9 @@ class Ask:
     """Paths of rank tables."""
     pings: tuple[tuple[int, str], ...] = ()
     """Own NPU and the address of another's, for each ping."""
+    pythons: tuple[str, ...] | None = None
+    """Those to look at for torch before python3 and the usual places, if no `python` was named; None to take
+    python3 as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +294,19 @@ def check(
 def check(
     id: str, a: Need[A], b: Need[B], c: Need[C], d: Need[D], e: Need[E], f: Need[F], /, **rest: Unpack[OfHost]
 ) -> Maker[[A, B, C, D, E, F]]: ...
+@overload
+def check(
+    id: str,
+    a: Need[A],
+    b: Need[B],
+    c: Need[C],
+    d: Need[D],
+    e: Need[E],
+    f: Need[F],
+    g: Need[G],
+    /,
+    **rest: Unpack[OfHost],
+) -> Maker[[A, B, C, D, E, F, G]]: ...
 @overload
 def check(id: str, a: Fact[A], /, **rest: Unpack[OfCluster]) -> Maker[[Mapping[str, A]]]: ...
 @overload

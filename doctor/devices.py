@@ -53,6 +53,8 @@ class Vendor:
     also_visible: tuple[str, ...] = ()
     """Variables of other programs that choose devices."""
     products: Mapping[str, str] = field(default_factory=dict)
+    servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Product -> how many devices the servers have that are made with it, fewest first."""
     driver_version: str = ""
     """Where in `driver` the version stands."""
     node_files: str = ""
@@ -61,6 +63,13 @@ class Vendor:
     """... the number of its device file."""
     versions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """File -> what it is the version of, and where in it the version stands."""
+
+    def server_size(self, product: str, there: int) -> int | None:
+        """How many devices a server of this product has that shows so many; None where that is not known.
+
+        Half or fewer may be cards in slots, or what a virtual machine was given.
+        """
+        return next((n for n in self.servers.get(product, ()) if n // 2 < there <= n), None)
 
 
 ASCEND = Vendor(
@@ -78,6 +87,7 @@ ASCEND = Vendor(
         "19e5d803": "atlas-a3",
         "19e5d806": "atlas-950",
     },
+    servers={"atlas-training": (8,), "atlas-a2": (8, 16), "atlas-a3": (16,), "atlas-950": (8,)},
     driver="/usr/local/Ascend/driver/version.info",
     driver_version=r"^[Vv]ersion=(\S+)",
     visible=("ASCEND_RT_VISIBLE_DEVICES",),

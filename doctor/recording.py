@@ -25,6 +25,7 @@ from doctor.text.nodeset import is_host
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line, escaped
 from doctor.text.textfile import read_bytes
+from doctor.transport import way as ways
 from doctor.transport.advice import read_back
 
 SCHEMA = 1
@@ -33,6 +34,8 @@ MOST_BYTES = 1_000_000_000
 MOST_RANKS = 1_000_000
 """On one host."""
 MOST_SEED = 2**32
+MOST_TRIES = 10
+"""Of the gradient that is computed again to see whether a device wavers."""
 MOST_SECONDS = 1e7
 MOST_COUNT = 2**53
 MOST_PLACES = 1_000_000
@@ -70,6 +73,10 @@ class Recording:
     """Why no smoke run was made, when one was wanted."""
     notes: tuple[str, ...] = ()
     """What the transport had to say, such as a known_hosts file that could not be written."""
+    hosts_from: str = ""
+    """Who named the hosts, if it was not the command line."""
+    way: ways.Way | None = None
+    """How the hosts were asked to be reached, for commands to type; older recordings do not say it."""
 
 
 def save(recording: Recording, path: Path) -> None:
@@ -84,7 +91,11 @@ def encoded(recording: Recording) -> bytes:
 
 def load(path: Path) -> Recording:
     """Read a recording back; a file that is not a recording is a UsageError with its path."""
-    raw = read_bytes(path, MOST_BYTES)
+    return decoded(read_bytes(path, MOST_BYTES), path)
+
+
+def decoded(raw: bytes, path: Path) -> Recording:
+    """The recording that these bytes of a file are."""
     try:
         head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
         schema = msgspec.json.decode(head["schema"], type=int)
@@ -119,7 +130,8 @@ def _with_our_commands(recording: Recording) -> Recording:
         )
         for run in recording.smoke
     )
-    return replace(recording, unreached=unreached, smoke=smoke)
+    way = ways.read_back(recording.way) if recording.way else None
+    return replace(recording, unreached=unreached, smoke=smoke, way=way)
 
 
 def _nonsense(recording: Recording) -> Iterator[str]:
@@ -135,6 +147,9 @@ def _nonsense(recording: Recording) -> Iterator[str]:
         "its hosts are none, or named twice": not names or len(known) < len(names),
         "a host has a name that is none": not all(map(is_host, names)),
         "it speaks of hosts that it does not name": not known >= {*mentioned},
+        "an answer is under the name of another host": any(
+            answer.host != name for name, answer in recording.heard.items()
+        ),
         "its head is none of its hosts": head and head.value not in known,
         "a number of ranks is out of range": not all(0 < number <= MOST_RANKS for number in ranks),
         "its master port is out of range": port and not 0 < port.value < 65536,
@@ -177,6 +192,7 @@ def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
         or any(not members or len(members) % plan.tp for members in plan.cells)
         or not 0 < plan.steps <= MOST_STEPS
         or not 0 <= plan.seed < MOST_SEED
+        or not 0 <= plan.waver_tries <= MOST_TRIES
         or len(seats) > MOST_RANKS
         or (run.end.cell is not None and not 0 <= run.end.cell < len(plan.cells))
         or any(each.rank not in ranks for each in plan.injected)

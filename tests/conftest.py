@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import pytest
@@ -34,6 +35,7 @@ def _ignore_signals_alone() -> None:
 
 
 _ignore_signals_alone()
+os.environ["XDG_CONFIG_HOME"] = "/nonexistent"  # whoever runs the tests may have defaults of their own
 # No property test is about how fast this machine is just now.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stderr
-from io import StringIO
+from functools import partial
 from pathlib import Path
 from textwrap import indent
 from typing import Annotated
@@ -14,14 +15,23 @@ import typer
 
 from doctor import __version__
 from doctor.cli import ranktable
-from doctor.cli.examine import examine
-from doctor.cli.options import group, takes
-from doctor.errors import EXIT_USAGE, DoctorError
+from doctor.cli.examine import ask_facts, examine
+from doctor.cli.help import below, examples
+from doctor.cli.mistakes import mistake
+from doctor.cli.options import a_path, group, one_of, takes
+from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
+from doctor.report.formats import FORMATS
 from doctor.run.request import Request
+from doctor.text.language import Language, language
 from doctor.text.terminal import prepare, put, tell
 
 app = group(
-    "Examine a training cluster: which host, port or pair is at fault, how it is known, what to type."
+    "Examine a training cluster: which host, device or rank is at fault, how it is known, what to type.",
+    examples(
+        ("doctor check 'node[1-4]'", "why does it not start?"),
+        ("doctor preflight 'node[1-4]' -q || exit 1", "for a job script"),
+        ("doctor smoke 'node[1-4]'", "train a few seconds: who hangs?"),
+    ),
 )
 
 
@@ -31,25 +41,26 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(_spread(arguments), prog_name="doctor", standalone_mode=False)
     except DoctorError as error:
-        tell(f"doctor: {error.message}\n")
-        if error.hint:
-            tell(indent(error.hint, " " * 8) + "\n")
-        return error.exit_code
+        return _refused(error)
     except typer.Exit as leave:
         return leave.exit_code
     except Exception as error:
-        shown = getattr(error, "show", None)  # click's own errors know how to show themselves
-        if shown is None:
+        if not hasattr(error, "format_message"):  # as typer's own have it
             raise
+        if error.format_message().startswith("Usage: "):  # to a group alone, help is the answer
+            tell(f"{error.format_message()}\n")
+            return EXIT_USAGE
         _forget_go(arguments)
-        with redirect_stderr(StringIO()) as message:
-            shown()
-        tell(message.getvalue())
-        if getattr(error, "ctx", None) is None:  # then it shows no next step
-            command = f"{arguments[0]} " if arguments and arguments[0].isalpha() else ""
-            tell(f"Try 'doctor {command}-h' for help.\n")
-        return int(getattr(error, "exit_code", EXIT_USAGE))
+        return _refused(mistake(error, arguments))
     return int(code or 0)
+
+
+def _refused(error: DoctorError) -> int:
+    tell(f"doctor: {error.message}\n")
+    if error.hint:
+        hint = re.sub("^did you", "Did you", error.hint)  # here it is a sentence of its own
+        tell(indent(hint, " " * 8) + "\n")
+    return error.exit_code
 
 
 def _spread(arguments: Sequence[str]) -> list[str]:
@@ -72,7 +83,8 @@ def _forget_go(arguments: Sequence[str]) -> None:
             rest = [*arguments[:at], *arguments[at + 1 :]]
             if name == option and not file and len(rest) > at:
                 file = rest.pop(at)
-            if name == option and file and not any(other.endswith(file) for other in rest):
+            is_file = file and not file.startswith("-")
+            if name == option and is_file and not any(other.endswith(file) for other in rest):
                 empty_lists(Outputs(healthy_hosts=Path(file)))
 
 
@@ -85,39 +97,171 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("-V", "--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     del version
 
 
+DEMO_OPTIONS = (
+    *(form.option for form in FORMATS if not form.is_go),
+    "--verbose",
+    "--color",
+    "--no-color",
+)
+"""What shows a report, and nothing that a script goes by."""
 TRAINING = ("--steps", "--tp", "--smoke-timeout", "--inject")
+FACTS = (
+    *("--transport", "--fanout", "--connect-timeout", "--timeout", "--deadline", "--python"),
+    *("--save", "--replay", "--json", "--color", "--no-color"),
+)
 
-app.command("check", help="Ask every host, judge, report.")(takes(without=(*TRAINING, "--no-smoke"))(examine))
-app.command("smoke", help="A short real parallel training that names what is wrong.")(
-    takes(without=("--no-smoke",))(examine)
+app.command(
+    "check",
+    help="Ask every host, judge, report.",
+    epilog=examples(
+        ("doctor check 'node[1-4]' --sudo", "also what only root may read"),
+        ("doctor check -F hostfile --save run.json", "keep what the hosts said"),
+        ("doctor check --replay run.json -v", "judge it again, with evidence"),
+    ),
+)(takes(without=(*TRAINING, "--no-smoke"))(examine))
+app.command(
+    "smoke",
+    help="Train for a few seconds, and name what is wrong.",
+    epilog=examples(
+        ("doctor smoke 'node[1-4]'", "with python3 of the hosts"),
+        ("doctor smoke node1..4 --python /opt/bin/python", "with another one"),
+        ("doctor smoke --local --inject stuck@1:12", "see a fault being found"),
+    ),
+)(takes(without=("--no-smoke",))(examine))
+app.command(
+    "preflight",
+    help="For job scripts: check, then smoke on the hosts that passed.",
+    epilog=examples(
+        ("doctor preflight -q || exit 1", "inside a Slurm allocation"),
+        ("doctor preflight -F hosts --report-dir runs", "keep each report"),
+        ("line=$(doctor preflight --print launch)", "the line that starts the job"),
+    ),
+)(takes()(examine))
+
+
+@app.command(
+    "facts",
+    help="What each host told of itself, the odd one marked.",
+    epilog=examples(
+        ("doctor facts 'node[1-64]' --sudo", "a rack at one glance"),
+        ("doctor facts -F hostfile --csv facts.csv", "for a spreadsheet"),
+        ("doctor facts --replay run.json", "of a recording"),
+    ),
 )
-app.command("preflight", help="For job scripts: check, then smoke on the hosts that passed.")(
-    takes()(examine)
-)
-app.add_typer(ranktable.app, name="ranktable", help="Make a rank table from the live devices, or check one.")
+@takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)
+def _facts(
+    *,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv", metavar="FILE", help="The facts as CSV; - is stdout.", parser=partial(a_path, Path)
+        ),
+    ] = None,
+    request: Request,
+) -> int:
+    return ask_facts(request, csv)
+
+
+app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.")
+
+
+@app.command("demo", help="See it work: a bundled recording is replayed; needs no hosts.")
+@takes(*DEMO_OPTIONS)
+def _demo(
+    request: Request,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="gpus, npus, hang or healthy.")] = None,
+) -> int:
+    from doctor.cli.demo import demo
+
+    return demo(name, request)
 
 
 @app.command("list", help="The checks and exams, and where each comes from.")
-@takes("--checks")
+@takes("--checks", "--color", "--no-color")
 def _list(request: Request) -> int:
-    from doctor.cli.explain import print_list
+    from doctor.cli.catalogue import print_list
 
-    return print_list(request.what.checks)
+    return print_list(request.what.checks, request.outputs.colours)
 
 
-@app.command("explain", help="The manual page of a check.")
-@takes("--checks")
+@app.command(
+    "explain",
+    help="The manual page of a check.",
+    epilog=examples(
+        ("doctor explain shm-small", "a check by its id"),
+        ("doctor explain firewall", "or by a part of it"),
+        ("doctor explain grow-shm", "a remedy"),
+    ),
+)
+@takes("--checks", "--color", "--no-color")
 def _explain(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The id of a check.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="The id of a check or a remedy, or a part of it.")],
     request: Request,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also the file of the check.")] = False,
+    lang: Annotated[
+        Language | None, typer.Option("--lang", help="The language of the page. Default: that of the locale.")
+    ] = None,
 ) -> int:
     from doctor.cli.explain import print_page
 
-    return print_page(id, request.what.checks, verbose=verbose)
+    lang = lang or language(os.environ, sys.stdout.encoding)
+    return print_page(id, request.what.checks, lang, verbose=verbose, colours=request.outputs.colours)
+
+
+@app.command(
+    "help",
+    help="Help on a command, or the manual page of doctor.",
+    epilog=examples(
+        ("doctor help check", "the same as doctor check --help"),
+        ("doctor help ranktable make", "a command of a command"),
+        ("doctor help --man | man -l -", "the manual page"),
+    ),
+)
+def _help(
+    context: typer.Context,
+    words: Annotated[list[str] | None, typer.Argument(metavar="COMMAND", help="The command.")] = None,
+    man: Annotated[bool, typer.Option("--man", help="The manual page, for man(1).")] = False,
+) -> int:
+    root = context.find_root()
+    if man:
+        from doctor.cli.manpage import manual
+
+        put(manual(root, __version__), sys.stdout)
+        return 0
+    known = {each.command_path.partition(" ")[2]: each for each in below(root)}
+    wanted = " ".join(words or ())
+    if wanted and wanted not in known:
+        meant = suggest(wanted, known)
+        raise UsageError(f"There is no command {wanted!r}.", meant or f"There are {', '.join(known)}.")
+    put(f"{known[wanted].get_help() if wanted else root.get_help()}\n", sys.stdout)
+    return 0
+
+
+@app.command(
+    "completion",
+    help="Let a shell complete commands, options and names.",
+    epilog=examples(
+        ('eval "$(doctor completion bash)"', "in ~/.bashrc"),
+        ("doctor completion zsh > ~/.zfunc/_doctor", "a folder of fpath"),
+        ("doctor completion fish | source", "in config.fish"),
+    ),
+)
+def _completion(
+    context: typer.Context,
+    shell: Annotated[
+        str,
+        typer.Argument(
+            metavar="SHELL", help="bash, zsh or fish.", parser=partial(one_of, ("bash", "zsh", "fish"))
+        ),
+    ],
+) -> int:
+    from doctor.cli.completion import script
+
+    put(script(shell, context.find_root()), sys.stdout)
+    return 0

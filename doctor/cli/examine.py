@@ -1,11 +1,14 @@
-"""`doctor check`, `doctor smoke` and `doctor preflight`: one command line, without what does not apply."""
+"""`doctor check`, `smoke`, `preflight` and `facts`: one command line, without what does not apply."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
@@ -18,10 +21,12 @@ GONE_IN = 15
 
 
 def examine(request: Request) -> int:
+    from doctor.cli.defaults import with_defaults
     from doctor.report.outputs import empty_lists
 
     if not request.in_job:  # there rank 0 alone writes
         empty_lists(request.outputs, request.inputs())
+    request = with_defaults(request)
     smoke = request.smoke
     if smoke.inject:
         from doctor.cli.faults import HELP, check_faults, listed
@@ -33,7 +38,7 @@ def examine(request: Request) -> int:
         check_faults(smoke.inject, faults, smoke.steps)
         smoke = replace(smoke, inject=faults)
     if smoke.python is not None:
-        smoke = replace(smoke, python=_interpreter(smoke.python, request.who.local))
+        smoke = replace(smoke, python=interpreter(smoke.python, request.who.local))
     try:
         refuse_conflicts(request)
     except UsageError:
@@ -42,19 +47,34 @@ def examine(request: Request) -> int:
     request = replace(request, smoke=smoke)
     from doctor.run.examination import run_and_report
 
-    try:
-        if request.in_job:
-            from doctor.run.in_job import in_job
+    if request.in_job:
+        from doctor.run.in_job import in_job
 
-            return in_job(request)
-        return run_and_report(request)
+        return to_its_end(partial(in_job, request))
+    return to_its_end(partial(run_and_report, request))
+
+
+def ask_facts(request: Request, csv: Path | None) -> int:
+    refuse_conflicts(request)
+    if (python := request.smoke.python) is not None:
+        named = interpreter(python, request.who.local)
+        request = replace(request, smoke=replace(request.smoke, python=named))
+    from doctor.cli.facts import tell_facts
+
+    return to_its_end(partial(tell_facts, request, csv))
+
+
+def to_its_end(run: Callable[[], int]) -> int:
+    """The exit code of a run, also of one that leaves no report."""
+    try:
+        return run()
     except KeyboardInterrupt as stop:  # a second one, or one outside the run
         tell("doctor: interrupted before the report was made.\n")
         tell(f"        What it began on the hosts ends there by itself, within {GONE_IN} s.\n")
         return 128 + getattr(stop, "number", int(signal.SIGINT))
 
 
-def _interpreter(path: str, local: bool) -> str:
+def interpreter(path: str, local: bool) -> str:
     """A relative path is valid here only: programs on the hosts start in another folder."""
     if not path.strip():
         raise UsageError("--python names no interpreter.", "For instance --python /opt/train/bin/python.")

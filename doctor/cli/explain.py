@@ -1,84 +1,120 @@
-"""`doctor list` and `doctor explain ID`: what there is, and the manual page of a check."""
+"""`doctor explain ID`: the manual page of a check or a remedy, as wide as the terminal."""
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from doctor.api import Check
-from doctor.errors import UsageError, suggest
-from doctor.judge.playbook import Recipe, exams, load_exam, load_remedies
-from doctor.judge.registry import FoundChecks, bundled, find_checks
+from doctor.cli.catalogue import BOLD, PAGE, in_rows, of_check
+from doctor.cli.pages import page, say, title
+from doctor.devices import VENDORS
+from doctor.errors import UsageError
+from doctor.judge.playbook import Recipe, by_part, load_remedies, no_such
+from doctor.judge.registry import find_checks
 from doctor.model import Scope, Severity
-from doctor.text.terminal import put
+from doctor.text.language import Language
+from doctor.text.printable import clean, clean_line
+from doctor.text.terminal import AUTO, coloured, put, styled, width
+from doctor.text.wrap import unwrap, wrap
+
+WIDEST = 100
+"""Columns of prose: longer lines are hard to read."""
+HEADING = re.compile(r"(?:([A-Z][^.:`]{2,50}):\s|([^。：\s]{2,20})：)")
+"""What a paragraph begins with: "Why it matters: "."""
+COMMAND, COMMENT, PLACEHOLDER = "32", "2", re.compile(r"\{(\w+)(?:\.\.\.)?\}")
 
 
-def print_list(folders: Sequence[Path]) -> int:
-    """Checks and exams, a line each, with where those come from that are not bundled."""
-    found = find_checks(folders)
-    _say("CHECKS")
-    width = max(len(check.id) for check in found.checks)
-    for check in found.checks:
-        scope = "cluster" if check.scope is Scope.CLUSTER else "host"
-        _say(f"  {check.id:<{width}}  {check.severity.value}  {scope:<7}  {check.title}{_origin(check)}")
-    _say("\nEXAMS")
-    for name in exams():
-        _say(f"  {name:<{width}}  {load_exam(name, found.checks).title}")
-    _say("\nREMEDIES")
-    playbook = load_remedies()
-    width = max(map(len, playbook.recipes))
-    for name, recipe in playbook.recipes.items():
-        _say(f"  {name:<{width}}  {recipe.title}")
-    for broken in found.broken:
-        _say(f"\ncould not be used: {broken.origin}: {broken.reason}")
-    return 0
-
-
-def _origin(check: Check) -> str:
-    ours = Path(check.origin).parent == bundled("checks")
-    return "" if ours else f"  [{check.origin}]"
-
-
-def print_page(id: str, folders: Sequence[Path], *, verbose: bool = False) -> int:
-    """The docstring is the page; the rest is what the check's declaration says. Remedies have a page too.
+def print_page(
+    id: str, folders: Sequence[Path], lang: Language, *, verbose: bool = False, colours: str = AUTO
+) -> int:
+    """Of the only one that has `id` in its name; if there are several, their names.
 
     `verbose` adds the file that the check is written in.
     """
+    checks = {check.id: check for check in find_checks(folders).checks}
     recipes = load_remedies().recipes
-    if id in recipes:
-        _say(f"{id}: a remedy. {_written(recipes[id])}")
-        return 0
-    check = _named(id, find_checks(folders))
-    kind = "a fault" if check.severity is Severity.FAIL else "a warning"
-    scope = "compares all hosts" if check.scope is Scope.CLUSTER else "judges each host by itself"
-    _say(f"{check.id}: {kind}; {scope}.")
-    if check.backends:
-        _say(f"Only for jobs with {' or '.join(sorted(backend.value for backend in check.backends))}.")
-    _say(f"\n{check.doc}")
-    recipe = recipes.get(check.remedy or "")
-    if recipe:
-        _say(f"\n{_written(recipe)}")
-    if check.causes:
-        _say(f"\nOften a consequence of: {', '.join(check.causes)}.")
-    if verbose:
-        _say(f"\nWritten in {check.origin}")
+    found = [id] if id in checks or id in recipes else by_part(id, checks) or by_part(id, recipes)
+    if not found:
+        raise UsageError(no_such("check", id, checks), "`doctor list` shows them all.")
+    colour = coloured(sys.stdout, colours)
+    if len(found) > 1:
+        rows = [
+            of_check(checks[each]) if each in checks else (each, "", title(recipes[each], lang))
+            for each in found
+        ]
+        text = f"{len(found)} have {clean_line(repr(id))} in their name:\n{in_rows(rows, colour)}"
+    elif found[0] in checks:
+        check = checks[found[0]]
+        text = "".join(_of_check(check, recipes.get(check.remedy or ""), lang, verbose, _Page(colour)))
+    else:
+        recipe = recipes[found[0]]
+        head = say("{}: {}.", lang).format(found[0], say("a remedy", lang))
+        text = "".join((f"{styled(head, BOLD, colour)}\n", *_of_remedy(recipe, lang, _Page(colour))))
+    put(text, sys.stdout, drawn=True)
     return 0
 
 
-def _written(recipe: Recipe) -> str:
-    return "\n  ".join((f"{recipe.title}:", *(command.replace("...}", "}") for command in recipe.commands)))
+class _Page:
+    """Lays text out; everything in it is made harmless here."""
+
+    def __init__(self, colour: bool) -> None:
+        self.colour = colour
+        self.columns = min(width(sys.stdout, PAGE), WIDEST)
+
+    def strong(self, text: str, style: str = BOLD) -> str:
+        return styled(clean_line(text), style, self.colour)
+
+    def paragraph(self, text: str) -> str:
+        """With its heading on a line of its own; what is indented or a list keeps its lines."""
+        if re.search(r"^(?:\s|[-*] )", text, re.MULTILINE):
+            return f"\n{clean(text)}\n"
+        found = HEADING.match(text)
+        if not found:
+            return f"\n{self.prose(text)}"
+        body = text[found.end() :]
+        if body.partition(" ")[0].rstrip(",;").isalpha():
+            body = body[:1].upper() + body[1:]
+        return f"\n{self.strong(found[1] or found[2])}\n{self.prose(body, '  ')}"
+
+    def title(self, text: str) -> str:
+        return "\n" + "".join(f"{self.strong(line)}\n" for line in wrap(unwrap(text), self.columns))
+
+    def command(self, text: str) -> str:
+        """Never wrapped: it is there to be copied. {size} is SIZE here, which a report fills in."""
+        shown = PLACEHOLDER.sub(lambda hole: hole[1].upper(), text)
+        return f"  {self.strong(shown, COMMENT if text.startswith('#') else COMMAND)}\n"
+
+    def prose(self, text: str, indent: str = "") -> str:
+        lines = wrap(unwrap(clean(text)), max(self.columns - len(indent), 1))
+        return "".join(f"{indent}{line}\n" for line in lines)
 
 
-def _named(id: str, found: FoundChecks) -> Check:
-    for check in found.checks:
-        if check.id == id:
-            return check
-    known = [check.id for check in found.checks]
-    raise UsageError(
-        f"There is no check {id!r}. {suggest(id, known)}".strip(), "`doctor list` shows them all."
-    )
+def _of_check(
+    check: Check, recipe: Recipe | None, lang: Language, verbose: bool, paper: _Page
+) -> Iterator[str]:
+    """The docstring is the page; the rest is what the check's declaration says."""
+    kind = say("a fault" if check.severity is Severity.FAIL else "a warning", lang)
+    scope = say("compares all hosts" if check.scope is Scope.CLUSTER else "judges each host by itself", lang)
+    head = say("{}: {}; {}.", lang).format(check.id, kind, scope)
+    yield paper.prose(head).replace(check.id, paper.strong(check.id), 1)
+    if check.backends:
+        names = say(" or ", lang).join(sorted(backend.value for backend in check.backends))
+        yield paper.prose(say("Only for jobs with {}.", lang).format(names))
+    subject, *paragraphs = page(check, lang).split("\n\n")
+    yield paper.title(subject)
+    yield from map(paper.paragraph, paragraphs)
+    if recipe:
+        yield "\n"
+        yield from _of_remedy(recipe, lang, paper)
+    if check.causes:
+        yield paper.paragraph(say("Often a consequence of: {}.", lang).format(", ".join(check.causes)))
+    if verbose:
+        yield "\n" + say("Written in {}", lang).format(clean_line(check.origin)) + "\n"
 
 
-def _say(text: str) -> None:
-    put(text + "\n", sys.stdout)
+def _of_remedy(recipe: Recipe, lang: Language, paper: _Page) -> Iterator[str]:
+    yield f"{paper.strong(title(recipe, lang))}\n"
+    yield from map(paper.command, recipe.on([vendor.name for vendor in VENDORS]))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from doctor.api import Fact
+from doctor.cli.defaults import with_defaults
 from doctor.errors import EXIT_INCONCLUSIVE, DoctorError, UsageError, suggest
 from doctor.expect import Expect
 from doctor.facts.ascend.network import NPU_ADDRESSES, Address
@@ -16,14 +17,21 @@ from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD
 from doctor.facts.system import DEVICES
 from doctor.facts.tables import ARCHITECTURE, RANK_TABLE, TableSeen
 from doctor.job.plan import JobPlan, draft
-from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
+from doctor.job.ranktable import (
+    PRODUCTS,
+    LiveDevice,
+    LiveServer,
+    implied_product,
+    make_table,
+    read_table,
+)
 from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report, Rules, RunInfo
-from doctor.model import Host, Missing, Scope, Verdict
+from doctor.model import Host, Missing, Scope, Status, Verdict
 from doctor.report.formats import Outputs
 from doctor.report.outputs import deliver, refuse_unwritable, show
 from doctor.run.examination import run_and_judge
@@ -34,11 +42,20 @@ from doctor.text.outfile import write_file
 from doctor.text.terminal import put, tell
 
 FORMS = ("1.0", "legacy", "1.2")
+UNKNOWN_PRODUCT = (
+    "what the product asks of the number, choice and addresses of devices: "
+    f"the table does not say which product it is (--product {'|'.join(PRODUCTS)})"
+)
 MORE: tuple[Fact[Any], ...] = (DEVICES, NPU_ADDRESSES, NPU_SUPER_POD, ARCHITECTURE)
 
 
-def check_table(path: Path, outputs: Outputs) -> int:
+def check_table(path: Path, outputs: Outputs, product: str | None = None) -> int:
     """Judge a table by what stands in it: no host is touched, and none is called healthy."""
+    if product is not None and product not in PRODUCTS:
+        raise UsageError(
+            f"--product: there is no {product!r}. {suggest(product, PRODUCTS)}".strip(),
+            f"There are {', '.join(PRODUCTS)}.",
+        )
     refuse_unwritable(outputs, {})
     file = table_file(path, str(path))
     table, flaws = read_table(file.text)
@@ -49,7 +66,7 @@ def check_table(path: Path, outputs: Outputs) -> int:
         for check in find_checks().checks
         if RANK_TABLE in check.needs and not any(isinstance(need, Fact) for need in check.needs)
     ]
-    seen = TableSeen(file.path, file.text, table, flaws, given=True, checksum=file.checksum)
+    seen = TableSeen(file.path, file.text, table, flaws, given=True, checksum=file.checksum, product=product)
     given = {"plan": plan, RANK_TABLE.name: seen}
     results = judge(checks, Inputs(plan, Facts({}), {}, Expect(), given, {}))
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -61,7 +78,10 @@ def check_table(path: Path, outputs: Outputs) -> int:
         results=tuple(results),
         scopes={check.id: Scope.CLUSTER for check in checks},
         rules=Rules(),
-        notes=("the hosts themselves: name them behind the file to hold it against their devices",),
+        notes=(
+            *(() if product or not table or implied_product(table) else (UNKNOWN_PRODUCT,)),
+            "the hosts themselves: name them behind the file to hold it against their devices",
+        ),
     )
     deliver(report, None, outputs)
     return report.exit_code
@@ -75,7 +95,7 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
         )
     to_file = output is not None and str(output) != "-"
     refuse_unwritable(request.outputs, {"--output": output if to_file else None})
-    reading, report = run_and_judge(request, MORE)
+    reading, report = run_and_judge(with_defaults(request), MORE)
     if report.verdict is not Verdict.HEALTHY:
         show(report, request.outputs, sys.stderr)
         tell("doctor: no rank table was written: fix the above first, or leave hosts out.\n")
@@ -87,6 +107,9 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
         tell(f"doctor: no rank table was written: {fold(list(unknown))}: {first}\n")
         return EXIT_INCONCLUSIVE
     text = _table(plan, facts, form)
+    for finding in report.findings if not request.outputs.quiet else ():
+        if finding.status is Status.UNKNOWN:
+            tell(f"doctor: not examined: {finding.check} on {finding.nodeset}: {finding.summary}\n")
     if output is not None and to_file:
         try:
             write_file(output, text.encode())

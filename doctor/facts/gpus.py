@@ -19,6 +19,7 @@ class Gpu:
     bus: str
     used_mb: int | None = None
     trouble: str = ""
+    serial: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from doctor.api import Capture, Fact, Given, JobPlan, NotUnderstood, Run
 from doctor.facts.network import ResolvedNames
-from doctor.job.launch import Directory, JobProcess, Launch, as_address
+from doctor.job.launch import TABLE_VARIABLES, Directory, JobProcess, Launch, as_address
 from doctor.job.launch.command import kept_words, read_command
 from doctor.job.launch.launchers import BY_LAUNCHERS, NUMBERS, RANK_NAMES
 from doctor.job.launch.onhost import LOOK, MOST
@@ -24,7 +24,7 @@ _TOOLS = re.compile(
 
 
 def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
-    """`p PID PARENT SPAWNS`, then a line for each variable, then the words of the command line."""
+    """`p PID PARENT SPAWNS`, a line for each variable, perhaps the folder that it is in, the command line."""
     if not capture.stdout.startswith("jobs"):
         raise NotUnderstood("the list of processes has no head")
     if re.search(r"^more$", capture.stdout, re.MULTILINE):
@@ -37,9 +37,15 @@ def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
             raise NotUnderstood("a process has no number")
         pairs = (row[2:].partition("=") for row in rows if row.startswith("e "))
         env = {name: value.replace("\x01", "\n") for name, equals, value in pairs if equals and is_kept(name)}
+        folder = next((row[2:].replace("\x01", "\n") for row in rows if row.startswith("f /")), None)
         words = next((row[2:].split("\t") for row in rows if row.startswith("a\t")), [])
         process = JobProcess(
-            int(numbers[1]), int(numbers[2]), kept(env), kept_words(words), spawns=numbers[3] == "1"
+            int(numbers[1]),
+            int(numbers[2]),
+            kept(env),
+            kept_words(words),
+            spawns=numbers[3] == "1",
+            folder=folder,
         )
         if _of_a_job(process):
             found.append(process)
@@ -64,6 +70,7 @@ def _of_a_job(process: JobProcess) -> bool:
     if _TOOLS.fullmatch(command.program):
         return False
     numbered = bool(env.keys() & RANK_NAMES) or {"LOCAL_RANK", "WORLD_SIZE"} <= env.keys()
+    numbered = numbered or ("DEVICE_ID" in env and bool(env.keys() & set(TABLE_VARIABLES)))
     return numbered or started or ("MASTER_ADDR" in env and process.spawns)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, NotUnderstood, Read, files
@@ -24,6 +24,27 @@ class Ports:
 
     def is_reserved(self, port: int) -> bool:
         return any(port in ports for ports in self.reserved)
+
+    def may_give_away(self, port: int) -> bool:
+        """Whether any program that connects somewhere may get it."""
+        return port in self.ephemeral and not self.is_reserved(port)
+
+    @property
+    def given_away(self) -> int:
+        """How many ports there are for programs that name none."""
+        inside = {port for ports in self.reserved for port in ports if port in self.ephemeral}
+        return len(self.ephemeral) - len(inside)
+
+
+def port_list(ranges: Iterable[range]) -> str:
+    """As the kernel writes it, in order, ranges that overlap or touch joined: `29500,60000-60031`."""
+    joined: list[range] = []
+    for each in sorted((each for each in ranges if each), key=lambda each: each.start):
+        if joined and each.start <= joined[-1].stop:
+            joined[-1] = range(joined[-1].start, max(joined[-1].stop, each.stop))
+        else:
+            joined.append(each)
+    return ",".join(f"{each[0]}-{each[-1]}" if len(each) > 1 else str(each[0]) for each in joined)
 
 
 def _ranges(text: str) -> tuple[range, ...]:

@@ -20,6 +20,7 @@ class Counters:
     mtu: int
     speed: int | None
     errors: int
+    mac: str = ""
 
 
 def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
@@ -60,6 +61,7 @@ def _links(capture: Capture) -> Mapping[str, Counters]:
             mtu=_number(seen.get("mtu", "")),
             speed=int(speed) if re.fullmatch(r"[1-9]\d{0,7}", speed) else None,
             errors=sum(_number(seen.get(key, "")) for key in ("rx_errors", "tx_errors", "rx_crc_errors")),
+            mac=seen.get("address", "").lower(),
         )
     return links
 
@@ -71,7 +73,7 @@ def _number(text: str) -> int:
 LINKS = Fact(
     "links",
     Read(
-        tuple(f"/sys/class/net/*/{name}" for name in ("mtu", "speed"))
+        tuple(f"/sys/class/net/*/{name}" for name in ("mtu", "speed", "address"))
         + tuple(f"/sys/class/net/*/statistics/{name}" for name in ("rx_errors", "tx_errors", "rx_crc_errors"))
     ),
     _links,
@@ -80,58 +82,101 @@ LINKS = Fact(
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One IPv4 route. The default route is 0.0.0.0/0."""
+    """One IPv4 route of the main table. The default route is 0.0.0.0/0.
+
+    Where packets are thrown away there is no interface, and `kind` is "blackhole" or "unreachable" (also for
+    what is prohibited).
+    """
 
     interface: str
     target: ipaddress.IPv4Network
     metric: int
+    gateway: str = ""
+    kind: str = ""
+
+    def __str__(self) -> str:
+        way = f" via {self.gateway}" if self.gateway else ""
+        return f"{self.kind} {self.target}" if self.kind else f"{self.target}{way} dev {self.interface}"
 
 
 @dataclass(frozen=True, slots=True)
 class Routes:
     routes: tuple[Route, ...]
 
-    def towards(self, address: str) -> str | None:
-        """The interface by which traffic to an IPv4 address leaves (main table; policy routing not seen)."""
+    def route_to(self, address: str) -> Route | None:
+        """The route that traffic to an IPv4 address takes (main table; policy routing not seen)."""
         try:
             wanted = ipaddress.IPv4Address(address)
         except ValueError:
             return None
         fitting = [route for route in self.routes if wanted in route.target]
-        best = min(fitting, key=lambda route: (-route.target.prefixlen, route.metric), default=None)
-        return best.interface if best else None
+        return min(fitting, key=lambda route: (-route.target.prefixlen, route.metric), default=None)
+
+    def towards(self, address: str) -> str | None:
+        """The interface by which traffic to an IPv4 address leaves, if it does."""
+        best = self.route_to(address)
+        return best.interface if best and not best.kind else None
 
     @property
     def default_interface(self) -> str | None:
         return self.towards("192.0.2.1")
 
 
+_UP, _REJECT = 0x1, 0x200
+
+
 def _routes(capture: Capture) -> Routes:
     text = files(capture).get("/proc/net/route", "")
     routes = []
     for row in (line.split() for line in text.splitlines()[1:]):
-        if len(row) < 8 or not all(re.fullmatch(r"[0-9A-Fa-f]{8}", row[i]) for i in (1, 7)):
+        if len(row) < 8 or not all(re.fullmatch(r"[0-9A-Fa-f]{8}", row[i]) for i in (1, 2, 7)):
             continue
-        if not re.fullmatch(r"[0-9A-Fa-f]{4}", row[3]) or not int(row[3], 16) & 1:
+        if not re.fullmatch(r"[0-9A-Fa-f]{4}", row[3]) or not int(row[3], 16) & _UP:
             continue
-        mask = int.from_bytes(bytes.fromhex(row[7])[::-1], "big")
-        prefix = bin(mask).count("1")
-        base = int.from_bytes(bytes.fromhex(row[1])[::-1], "big") & mask
-        target = ipaddress.IPv4Network((base, prefix), strict=False)
-        routes.append(Route(row[0], target, _number(row[6])))
+        base, gateway, mask = (int.from_bytes(bytes.fromhex(row[i])[::-1], "big") for i in (1, 2, 7))
+        target = ipaddress.IPv4Network((base & mask, bin(mask).count("1")), strict=False)
+        rejects = "unreachable" if int(row[3], 16) & _REJECT else "blackhole"
+        routes.append(
+            Route(
+                row[0],
+                target,
+                _number(row[6]),
+                str(ipaddress.IPv4Address(gateway)) if gateway else "",
+                rejects if row[0] == "*" else "",
+            )
+        )
     return Routes(tuple(routes))
 
 
 ROUTES = Fact("routes", Read(("/proc/net/route",)), _routes)
 
 
+def _fixed_neighbours(capture: Capture) -> Mapping[str, str]:
+    text = files(capture).get("/proc/net/arp", "")
+    rows = (line.split() for line in text.splitlines()[1:])
+    return {
+        row[0]: row[3].lower()
+        for row in rows
+        if len(row) == 6 and re.fullmatch("0x[0-9a-f]{1,4}", row[2]) and int(row[2], 16) & _PERMANENT
+    }
+
+
+_PERMANENT = 0x4
+FIXED_NEIGHBOURS = Fact("fixed-neighbours", Read(("/proc/net/arp",)), _fixed_neighbours)
+"""IPv4 address -> MAC address, for neighbours that were entered by hand: the kernel never asks for them."""
+
+
 @dataclass(frozen=True, slots=True)
 class BoundPort:
-    """A bound TCP port; `process` is only known of the job's ports, and empty where only root may see it."""
+    """A bound TCP port; `process` is only known of the job's ports, and empty where only root may see it.
+
+    `pids` are the number of that process and of the one that has started it.
+    """
 
     address: str
     port: int
     process: str
+    pids: tuple[int, ...] = ()
 
     def covers(self, address: str | None) -> bool:
         """Whether binding `address` on the same port would collide."""
@@ -151,7 +196,9 @@ exec awk -v wanted='WANTED' 'BEGIN {
     if ((look | getline found) > 0) {
       split(found, part, "/"); called = ""
       getline called < ("/proc/" part[3] "/comm")
-      print "owner", inode, part[3], called }
+      print "owner", inode, part[3], called
+      if ((getline stat < ("/proc/" part[3] "/stat")) > 0) {
+        sub(/^.*\) . /, "", stat); sub(/ .*/, "", stat); print "parent", part[3], stat } }
     close(look) } }'
 """
 """Not `ss`, which makes the kernel load a module. Who holds a port is only looked up for the job's ports."""
@@ -165,14 +212,18 @@ def _listeners(capture: Capture) -> tuple[BoundPort, ...]:
     if not capture.stdout.startswith("listeners"):
         raise NotUnderstood("the list of listeners has no head")
     owners = {
-        inode: f"{name} (pid {pid})"
-        for inode, pid, name in re.findall(r"^owner (\d+) (\d+) (.*)$", capture.stdout, re.MULTILINE)
+        inode: (pid, name)
+        for inode, pid, name in re.findall(r"^owner (\d+) (\d{1,10}) (.*)$", capture.stdout, re.MULTILINE)
     }
+    parents = dict(re.findall(r"^parent (\d{1,10}) (\d{1,10})$", capture.stdout, re.MULTILINE))
     found = []
     for row in (line.split() for line in capture.stdout.splitlines()):
         local = re.fullmatch(r"([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})", row[1]) if len(row) > 9 else None
         if local and row[3] == "0A":
-            found.append(BoundPort(_unpacked(local[1]), int(local[2], 16), owners.get(row[9], "")))
+            pid, name = owners.get(row[9], ("", ""))
+            pids = tuple(int(known) for known in (pid, parents.get(pid, "")) if known)
+            process = f"{name} (pid {pid})" if pid else ""
+            found.append(BoundPort(_unpacked(local[1]), int(local[2], 16), process, pids))
     return tuple(found)
 
 

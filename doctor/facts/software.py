@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from doctor.api import Ask, Capture, Fact, NotUnderstood, Read, Run, files
+from doctor.api import Capture, Fact, NotUnderstood, Read, Run, files
 from doctor.devices import EVERY_VISIBLE, VENDORS
+from doctor.facts.interpreter import MOST, ask_python
 from doctor.job.launch.variables import HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, SECRET, is_kept
 from doctor.text.interpreter import to_type
 
@@ -25,6 +25,16 @@ class Python:
     version: str
     packages: Mapping[str, str]
     unversioned: frozenset[str] = frozenset()
+    hccl: bool | None = None
+    """Whether it finds CANN's libraries; None where it has no torch_npu, which would load them."""
+    chosen: bool = False
+    """Whether nobody named it, and it is not what a login calls python3: it was found to have torch."""
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    """Others of the host that have torch -> its version, where this one was named and has none."""
+
+    @property
+    def has_torch_npu(self) -> bool:
+        return "torch-npu" in self.packages or "torch-npu" in self.unversioned
 
     @property
     def to_type(self) -> str:
@@ -32,51 +42,29 @@ class Python:
         return to_type(self.path)
 
 
-_LOOK = (
-    "import os,sys;print('python',sys.version.split()[0],sys.executable);"
-    "[print('package',a.replace('_','-'),v)"
-    " for p in sys.path if os.path.isdir(p or '.')"
-    " for n in sorted(os.listdir(p or '.'))"
-    " for a,_,r in [n.partition('-')] if a in ('torch','torch_npu','mindspore','numpy')"
-    " for v,_,k in [r.rpartition('.')] if v and k in ('dist-info','egg-info')];"
-    "[print('package torch',v)"
-    " for p in sys.path for d in [os.path.join(p or '.','torch')]"
-    " if os.path.isfile(os.path.join(d,'__init__.py'))"
-    " for f in [os.path.join(d,'version.py')]"
-    " for t in [open(f,errors='replace').read(9999) if os.path.isfile(f) and os.access(f,4) else '']"
-    " for v in [l[13:].strip(' \\'\"') for l in t.split('\\n') if l[:13]=='__version__ =']"
-    " + ['?']]"
-)
-"""Without `re`, whose import costs half as much again as the interpreter's start. A torch that was built in
-place or is on PYTHONPATH has no metadata: its folder is looked for, and its version is in a file of its own.
-"""
-
-
-def _ask_python(ask: Ask) -> str:
-    """Finds packages by their metadata: importing torch would cost seconds. `-B`: nothing is written."""
-    if ask.python:
-        python = shlex.quote(ask.python)
-        absent = f"{{ echo absent {python}; exit; }}"
-        return f"command -v {python} >/dev/null || {absent}; exec {python} -B -c {shlex.quote(_LOOK)}"
-    return (
-        "for p in python3 python; do command -v $p >/dev/null && "
-        f"exec $p -B -c {shlex.quote(_LOOK)}; done; echo absent python3"
-    )
-
-
 def _python(capture: Capture) -> Python:
-    absent = re.fullmatch(r"absent (.*)\n?", capture.stdout)
+    absent = re.match(r"absent (.*)\n?", capture.stdout)
+    elsewhere = dict(re.findall(r"^elsewhere (\S+) (\S+)$", capture.stdout, re.MULTILINE)[:MOST])
     if absent:
-        return Python(absent[1], "", {})
+        return Python(absent[1], "", {}, elsewhere=elsewhere)
     head = re.search(r"^python (\d+\.\d+\S*) (.*)$", capture.stdout, re.MULTILINE)
     if not head:
         raise NotUnderstood("the interpreter did not say its version")
     there = re.findall(r"^package (\S+) (\S+)$", capture.stdout, re.MULTILINE)
     packages = {name: version for name, version in reversed(there) if version != "?"}  # the first counts
-    return Python(head[2], head[1], packages, frozenset(name for name, _ in there) - packages.keys())
+    hccl = re.search(r"^hccl (True|False)$", capture.stdout, re.MULTILINE)
+    return Python(
+        head[2],
+        head[1],
+        packages,
+        frozenset(name for name, _ in there) - packages.keys(),
+        hccl and hccl[1] == "True",
+        re.search(r"^chosen$", capture.stdout, re.MULTILINE) is not None,
+        elsewhere,
+    )
 
 
-PYTHON = Fact("python", Run(_ask_python), _python, timeout=10)
+PYTHON = Fact("python", Run(ask_python), _python, timeout=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +96,14 @@ def _versions(capture: Capture) -> Versions:
 
 
 VERSIONS = Fact("versions", Read(tuple(_VERSION_FILES)), _versions)
+
+
+def cann_version(versions: Versions | None) -> tuple[int, int] | None:
+    """The first two numbers, of the toolkit or of the engine alone: the later one if both are there."""
+    said = [versions.installed.get(name, "") for name in ("cann", "nnae")] if versions else []
+    numbers = (re.match(r"(\d{1,4})\.(\d{1,4})", text) for text in said)
+    return max(((int(found[1]), int(found[2])) for found in numbers if found), default=None)
+
 
 _OF_ONE_HOST = re.compile("|".join(("HCCL_IF_IP|MS_WORKER_IP", HOW_MANY_HERE, *EVERY_VISIBLE)))
 

@@ -1,4 +1,4 @@
-"""Who a host says it is: kernel, operating system, own name, clock, accelerators, container or not."""
+"""Who a host says it is: kernel, system, name, clock, accelerators, which machine, container or not."""
 
 from __future__ import annotations
 
@@ -184,17 +184,91 @@ DEVICES = Fact(
 )
 
 
+_BOOT = "/proc/sys/kernel/random/boot_id"
+_MOUNTS = "/proc/self/mountinfo"
+_ROOT = r"^(\d+) \d+ \d+:\d+ \S+ / "
 _MARKS = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container", "/dev/.lxc-boot-id")
 
 
 def _view(capture: Capture) -> View:
     """A root file system of layers alone does not make a container: diskless hosts have one too."""
     found = files(capture)
-    layers = re.search(r"^overlay / overlay .*", found.get("/proc/self/mounts", ""), re.MULTILINE)
+    mounts = found.get("/proc/self/mounts", "")  # of recordings of earlier versions
+    layers = re.search(r"^overlay / overlay .*", mounts, re.MULTILINE) or re.search(
+        rf"{_ROOT}.* - overlay .*", found.get(_MOUNTS, ""), re.MULTILINE
+    )
     engine = re.compile(r"docker|kubepods|kubelet|containerd|containers/storage|libpod|/lxc")
     inside = engine.search(found.get("/proc/1/cgroup", "")) or (layers and engine.search(layers[0]))
     marked = set(_MARKS) & found.keys()
     return View.CONTAINER if marked or inside else View.HOST
 
 
-VIEW = Fact("view", Read(("/proc/1/cgroup", "/proc/self/mounts"), there=_MARKS), _view)
+VIEW = Fact("view", Read(("/proc/1/cgroup", _MOUNTS), there=_MARKS), _view)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What tells machines, and containers of one machine, apart: this boot, and the mount of the root.
+
+    The kernel gives each mount a number that no other mount has, whatever container it belongs to.
+    """
+
+    boot: str
+    root: str
+
+    @property
+    def known(self) -> bool:
+        return bool(self.boot and self.root)
+
+
+def _machine(capture: Capture) -> Machine:
+    found = files(capture)
+    roots = re.findall(_ROOT, found.get(_MOUNTS, ""), re.MULTILINE)
+    return Machine(found.get(_BOOT, "").strip(), roots[-1] if roots else "")
+
+
+MACHINE = Fact("machine", Read((_BOOT, _MOUNTS)), _machine)
+
+
+@dataclass(frozen=True, slots=True)
+class Nameplate:
+    """What the firmware says of the machine. `hidden`: it has a serial number, which root alone may read.
+
+    `slots` are the labels of PCI slots by what is plugged into them: "0000:8a:00".
+    """
+
+    maker: str
+    model: str
+    serial: str
+    hidden: bool
+    slots: Mapping[str, str]
+
+
+_DMI = "/sys/class/dmi/id/"
+_SERIAL = f"{_DMI}product_serial"
+_SLOT = re.compile(r"/sys/bus/pci/slots/([^/]+)/address")
+
+
+def _nameplate(capture: Capture) -> Nameplate:
+    found = {path: text.strip() for path, text in files(capture).items()}
+    slots = ((text.lower(), _SLOT.fullmatch(path)) for path, text in found.items())
+    maker, model, serial = (
+        found.get(path, "")[:120] for path in (f"{_DMI}sys_vendor", f"{_DMI}product_name", _SERIAL)
+    )
+    return Nameplate(
+        maker,
+        model,
+        serial,
+        hidden=_SERIAL in found and not found[_SERIAL],
+        slots={address: slot[1][:40] for address, slot in slots if slot and address},
+    )
+
+
+NAMEPLATE = Fact(
+    "nameplate",
+    Read(
+        (f"{_DMI}sys_vendor", f"{_DMI}product_name", _SERIAL, "/sys/bus/pci/slots/*/address"),
+        there=(_SERIAL,),
+    ),
+    _nameplate,
+)

@@ -85,7 +85,8 @@ ARCHITECTURE: Fact[str] = Fact(
 class TableSeen:
     """The table of the job, where it was read, and why it cannot be. `given`: on the command line.
 
-    `checksum` is that of the file, empty where it is not known.
+    `checksum` is that of the file, empty where it is not known; `product` is whose rules hold, where a person
+    says so.
     """
 
     path: str
@@ -94,6 +95,7 @@ class TableSeen:
     flaws: tuple[Flaw, ...]
     given: bool
     checksum: str = ""
+    product: str | None = None
 
 
 RANK_TABLE: Given[TableSeen] = Given("rank-table")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from doctor.api import EXPECTS, Check, Fact, Maybe, Need
+from doctor.devices import VENDORS
 from doctor.expect import Expect, amend
 from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import SMOKE
-from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, VIEW
+from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW, Devices
+from doctor.job.launch.started import not_understood
+from doctor.judge.commands import fitting
 from doctor.judge.engine import Facts, Inputs, judge
+from doctor.judge.fact_table import fact_table
 from doctor.judge.findings import Views, fold_findings
+from doctor.judge.hardware import hardware
 from doctor.judge.hung_tools import HungTools, hung_tools
+from doctor.judge.npu_network import to_be_read
 from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
@@ -33,6 +39,7 @@ ALWAYS: tuple[Fact[Any], ...] = (
     ROUTES,
     NAMES,
     NEIGHBOURS,
+    NAMEPLATE,
 )
 """Facts that the plan and the report need, whatever the checks are."""
 
@@ -94,16 +101,28 @@ def build_report(
         severities=prepared.exam.severity,
     )
     results = judge(prepared.checks, case)
-    found = fold_findings(results, {c.id: c for c in prepared.checks}, _views(facts), playbook.fill)
+    folded = fold_findings(
+        results, {c.id: c for c in prepared.checks}, _views(facts), playbook.fill, _vendors(facts)
+    )
+    found = fitting(folded, recording, prepared.name, (check.id for check in prepared.checks), facts)
     no_smoke = ""
     if recording.smoke_wanted and not recording.smoke:
         no_smoke = recording.no_smoke or "it was not begun"
-    waived = not recording.smoke_wanted or prepared.rules.tentative
+    tentative = prepared.rules.tentative  # then a smoke run may still prove what could not be read
+    waived = not recording.smoke_wanted or tentative
     unproved = {} if waived else untrained(recording.hosts, reading.smoke, no_smoke)
     products = {host: str(getattr(facts.get(host, DEVICES), "product", "unknown")) for host in facts.hosts}
+    unread = frozenset() if tentative else to_be_read(plan, products, reading.smoke)
+    rules = replace(prepared.rules, npu_network=unread)
     return Report(
         run=RunInfo(
-            recording.command, prepared.name, recording.started, recording.seconds, recording.transport
+            recording.command,
+            prepared.name,
+            recording.started,
+            recording.seconds,
+            recording.transport,
+            recording.hosts_from,
+            recording.way,
         ),
         plan=plan,
         hosts=host_reports(
@@ -113,13 +132,13 @@ def build_report(
             recording.unreached,
             recording.unfinished,
             found,
-            prepared.rules,
+            rules,
             unproved,
         ),
         findings=found,
         results=tuple(results),
         scopes={check.id: check.scope for check in prepared.checks},
-        rules=prepared.rules,
+        rules=rules,
         notes=_notes(prepared, recording, facts),
         stopped_by=recording.stopped_by,
         replayed=replayed,
@@ -127,7 +146,10 @@ def build_report(
         smoke=reading.smoke,
         no_smoke=no_smoke,
         untrained=unproved,
+        hardware=hardware(facts, plan),
         net_seconds=recording.mesh.seconds if recording.mesh else None,
+        mesh=recording.mesh,
+        facts=() if tentative else fact_table(reading),
     )
 
 
@@ -145,8 +167,20 @@ def _views(facts: Facts) -> Views:
     return Views(views, {host for host in facts.hosts if isinstance(facts.get(host, NEIGHBOURS), int)})
 
 
+def _vendors(facts: Facts) -> Mapping[str, frozenset[str]]:
+    """Host -> the vendors of the devices that were found there, by name."""
+    seen = {host: facts.get(host, DEVICES) for host in facts.hosts}
+    return {
+        host: frozenset(vendor.name for vendor in VENDORS if devices.of(vendor).numbers)
+        for host, devices in seen.items()
+        if isinstance(devices, Devices)
+    }
+
+
 def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[str, ...]:
     notes: list[str] = [*prepared.notes, *recording.notes]
+    if recording.wishes.launch:
+        notes += [f"launch: {text}" for text in not_understood(recording.wishes.launch)]
     if prepared.left_out:
         more = f" and {len(prepared.left_out) - 6} more" if len(prepared.left_out) > 6 else ""
         notes.append(f"left out as asked for: {', '.join(prepared.left_out[:6])}{more}")

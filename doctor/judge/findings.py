@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from doctor.api import Check
 from doctor.model import (
@@ -27,7 +28,10 @@ IN_CONTAINER = "-in-container"
 OUTSIDE = "# On the host, outside of the container:"
 _MAY_EXPLAIN = {(Status.FAIL, Status.FAIL), (Status.FAIL, Status.WARN), (Status.WARN, Status.WARN)}
 _ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
-FillRemedy = Callable[[str, Values], Remedy | None]
+FillRemedy = Callable[[str, Values, Container[str]], Remedy | None]
+FillHere = Callable[[str, Values], Remedy | None]
+Vendors = Mapping[str, frozenset[str]]
+"""Host -> the vendors whose devices it has, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +63,16 @@ def fold_findings(
     checks: Mapping[str, Check],
     sights: Views,
     fill: FillRemedy,
+    vendors: Vendors = MappingProxyType({}),
 ) -> tuple[Finding, ...]:
-    """`fill` makes what to type of a remedy's name and values."""
+    """`fill` makes what to type of a remedy's name, values and vendors of devices."""
     groups = enumerate(_groups(results, checks, sights))
-    made = [_finding(str(number), group, checks, sights, fill) for number, group in groups]
+
+    def fill_for(hosts: Iterable[str]) -> FillHere:
+        there = frozenset().union(*(vendors.get(host, ()) for host in hosts or vendors))
+        return lambda name, values: fill(name, values, there)
+
+    made = [_finding(str(number), group, checks, sights, fill_for) for number, group in groups]
     ordered = _order(_link(made, checks))
     numbers = {finding.id: f"f{n}" for n, finding in enumerate(ordered, 1)}
     return tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
@@ -90,7 +100,11 @@ def _key(result: Result, check: Check | None, sights: Views) -> object:
 
 
 def _finding(
-    id: str, group: Sequence[Result], checks: Mapping[str, Check], sights: Views, fill: FillRemedy
+    id: str,
+    group: Sequence[Result],
+    checks: Mapping[str, Check],
+    sights: Views,
+    fill_for: Callable[[Sequence[str]], FillHere],
 ) -> Finding:
     first = group[0]
     hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))
@@ -111,14 +125,14 @@ def _finding(
         expected=problem.expected,
         actual=problem.actual,
         evidence=problem.evidence,
-        remedy=_remedy(problem, check, view, seen_from, fill) if first.problem else None,
+        remedy=_remedy(problem, check, view, seen_from, fill_for(hosts)) if first.problem else None,
         because=None,
         seen_from=seen_from,
     )
 
 
 def _remedy(
-    problem: Problem, check: Check | None, view: View, seen_from: View, fill: FillRemedy
+    problem: Problem, check: Check | None, view: View, seen_from: View, fill: FillHere
 ) -> Remedy | None:
     """What belongs to the host is fixed there, also when it was seen from inside a container."""
     made = _made(problem, check, view, fill)
@@ -127,7 +141,7 @@ def _remedy(
     return replace(made, commands=(OUTSIDE, *made.commands))
 
 
-def _made(problem: Problem, check: Check | None, view: View, fill: FillRemedy) -> Remedy | None:
+def _made(problem: Problem, check: Check | None, view: View, fill: FillHere) -> Remedy | None:
     if problem.commands:
         return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
     name = problem.remedy or (check.remedy if check else None)
@@ -181,6 +195,8 @@ def _explains(cause: Finding, symptom: Finding) -> bool:
     if (cause.status, symptom.status) not in _MAY_EXPLAIN:
         return False
     if symptom.hosts:
+        if symptom.confidence is not Confidence.SUSPECT and not set(symptom.hosts) <= set(cause.hosts):
+            return False  # its other hosts have a fault of their own
         return bool(set(cause.hosts) & set(symptom.hosts)) and any(_at(cause, p) for p in symptom.where)
     struck = {place.host for place in symptom.where}
     return len(struck & set(cause.hosts)) >= NEARLY_ALL * len(struck) > 0

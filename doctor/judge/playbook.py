@@ -1,7 +1,7 @@
 """Exams and remedies: what to examine, and what to type against a fault. Data in YAML, loaded and validated.
 
 playbooks/exams/NAME.yaml       one exam a file
-playbooks/remedies/SUBJECT.yaml remedy id -> title and commands; `{name}` is filled in, quoted;
+playbooks/remedies/SUBJECT.yaml remedy id -> title (and `zh`) and commands; `{name}` is filled in, quoted;
                                 with `{name...}` many values make one loop instead of a line for each
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
@@ -28,8 +28,18 @@ from doctor.model import Remedy, Severity, Values
 from doctor.text.yamlfile import Document, plain, read_yaml, walk
 
 MeshMode = Literal["auto", "full", "ring", "none"]
-ESSENTIAL = ("host-unreachable", "probe-incomplete", "port-unreachable", "shm-small", "smoke-*")
+ESSENTIAL = (
+    "host-unreachable",
+    "probe-incomplete",
+    "port-unreachable",
+    "shm-small",
+    "device-missing",
+    "gpu-missing",
+    "smoke-*",
+)
 """The checks, as globs, that must be decided wherever they are made. An exam can only add to them."""
+NPU_NETWORK = ("device-ip-missing", "device-link-down")
+"""Essential too where the job uses the network of NPUs, unless a smoke run over it passed."""
 
 
 class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,10 +59,17 @@ class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A remedy as its file has it."""
+    """A remedy as its file has it; `zh` is its title in Chinese."""
 
     title: str
     commands: tuple[str, ...]
+    zh: str = ""
+    devices: dict[str, tuple[str, ...]] = {}
+    """Vendor -> also these, where devices of that vendor were found."""
+
+    def on(self, vendors: Container[str]) -> tuple[str, ...]:
+        """The commands for a host with devices of these vendors."""
+        return (*self.commands, *(c for name, own in self.devices.items() if name in vendors for c in own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +78,12 @@ class Playbook:
 
     recipes: Mapping[str, Recipe]
 
-    def fill(self, name: str, values: Values) -> Remedy | None:
+    def fill(self, name: str, values: Values, vendors: Container[str] = ()) -> Remedy | None:
         """What to type; a command whose values are not known is left out rather than shown with holes."""
         recipe = self.recipes.get(name)
         if recipe is None:
             return None
-        commands = (c for command in recipe.commands for c in _filled(command, values))
+        commands = (c for command in recipe.on(vendors) for c in _filled(command, values))
         found = tuple(dict.fromkeys(commands))
         return Remedy(name, found) if found else None
 
@@ -112,17 +129,16 @@ def load_exam(name: str, checks: Sequence[Check]) -> Exam:
     """A bundled exam by name, or any exam by the path of its file."""
     known = exams()
     if name not in known and not re.search(r"[./]", name):
-        raise UsageError(
-            f"There is no exam {name!r}. {suggest(name, known)}".strip(), "`doctor list` shows them."
-        )
+        raise UsageError(no_such("exam", name, known), "`doctor list` shows them.")
     path = known.get(name, Path(name))
     document = read_yaml(path)
-    exam: Exam = _convert(document, Exam, str(path))
+    exam: Exam = convert(document, Exam, str(path))
     _validate(exam, document, str(path), checks)
     return exam
 
 
-def _convert(document: Document, kind: type[Any], file: str) -> Any:
+def convert(document: Document, kind: type[Any], file: str) -> Any:
+    """The document as a value of that type, or InputErrors with file and line."""
     if document.mistakes:
         raise InputErrors(document.mistakes)
     try:
@@ -140,7 +156,8 @@ def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]
     mistakes: list[Mistake] = []
 
     def unknown(path: str, name: str, what: str, known: Iterable[str]) -> None:
-        text = f"{what} is called {name!r} {suggest(name, known)}".strip()
+        near = suggest(name, known)
+        text = f"{what} is called {name!r}" + (f"; {near}" if near else "")
         mistakes.append(Mistake(file, lines.get(path), text))
 
     for key in ("checks", "skip", "essential"):
@@ -168,14 +185,41 @@ def _fails(id: str, checks: Sequence[Check]) -> bool:
     return matches(id, ESSENTIAL) and check.severity is Severity.FAIL and SMOKE not in check.needs
 
 
+def no_such(what: str, name: str, known: Iterable[str]) -> str:
+    """That there is none of that name, and which may be meant."""
+    near = suggest(name, known)
+    return f"There is no {what} {name!r}" + (f"; {near}" if near else ".")
+
+
 def load_remedies() -> Playbook:
     paths = sorted((bundled("playbooks") / "remedies").glob("*.yaml"))
-    files = [_convert(read_yaml(path), dict[str, Recipe], str(path)) for path in paths]
+    files = [convert(read_yaml(path), dict[str, Recipe], str(path)) for path in paths]
     return Playbook({name: recipe for file in files for name, recipe in file.items()})
 
 
 def matches(id: str, globs: Iterable[str]) -> bool:
     return any(fnmatchcase(id, glob) for glob in globs)
+
+
+LEAST = 3
+"""Characters of a part of a name: with fewer, anything is."""
+
+
+def by_part(word: str, names: Iterable[str]) -> list[str]:
+    """The names with that part: `shm`, `firewall`; a part at the start of one of their words is better."""
+    having = [name for name in names if word in name and len(word) >= LEAST]
+    return [name for name in having if f"-{word}" in f"-{name}"] or having
+
+
+def widened(option: str, globs: Sequence[str], ids: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The globs, where a part of some names stands for all of these checks; and the same in words."""
+    taken: list[str] = []
+    notes: list[str] = []
+    for glob in globs:
+        found = [] if set("*?[") & set(glob) or glob in ids else by_part(glob, ids)
+        taken += found or [glob]
+        notes += [f"{option} {glob} stands for {', '.join(found)}"] if found else []
+    return taken, notes
 
 
 def select(
@@ -195,9 +239,7 @@ def select(
     ids = [check.id for check in checks]
     for glob in (*only, *skip):
         if not any(matches(id, [glob]) for id in ids):
-            raise UsageError(
-                f"No check is called {glob!r}. {suggest(glob, ids)}".strip(), "`doctor list` shows all."
-            )
+            raise UsageError(no_such("check", glob, ids), "`doctor list` shows all.")
 
     wanted = [c for c in checks if matches(c.id, exam.checks) and not matches(c.id, exam.skip)]
     chosen = [

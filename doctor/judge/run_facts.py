@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from doctor.api import PLAN
-from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
+from doctor.facts.job import LAUNCHES
 from doctor.facts.run import CLOCKS, CUT_OFF, MESH, UNREACHED, Offset
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, TableSeen
-from doctor.job.launch import Launch, ProcessEnv, launch_of_processes
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import read_table
 from doctor.judge.cut_off import cut_off
 from doctor.judge.engine import Facts
 from doctor.judge.hung_tools import HungTools
+from doctor.judge.launches import launches_of
 from doctor.judge.reading import Reading
 from doctor.model import Missing
 from doctor.recording import Recording
@@ -26,6 +26,7 @@ from doctor.recording import Recording
 def run_facts(reading: Reading, hung: HungTools | None = None) -> Mapping[str, Any]:
     """By the name of the given; Missing where the run has none."""
     recording, plan, facts = reading.recording, reading.plan, reading.facts
+    table = _table(recording, plan, facts)
     return {
         PLAN.name: plan,
         UNREACHED.name: {
@@ -35,9 +36,9 @@ def run_facts(reading: Reading, hung: HungTools | None = None) -> Mapping[str, A
         },
         CUT_OFF.name: {host: cut_off(heard, reading, hung) for host, heard in recording.heard.items()},
         MESH.name: recording.mesh or Missing("mesh", _why_no_mesh(recording, plan)),
-        CLOCKS.name: _clocks(recording, facts),
-        RANK_TABLE.name: _table(recording, plan, facts),
-        LAUNCHES.name: _launches(recording, facts),
+        CLOCKS.name: clock_offsets(recording, facts),
+        RANK_TABLE.name: table,
+        LAUNCHES.name: launches_of(reading, table),
         SMOKE.name: reading.smoke or Missing(SMOKE.name, recording.no_smoke or "there was no smoke run"),
     }
 
@@ -48,11 +49,13 @@ def _table(recording: Recording, plan: JobPlan, facts: Facts) -> TableSeen | Mis
     if given:
         return TableSeen(given.path, given.text, *read_table(given.text), given=True, checksum=given.checksum)
     held = facts.all(TABLE_FILES)
-    for path in plan.table_paths:
-        found = [files[path] for files in held.values() if path in files]
-        votes = Counter((file.text, file.checksum) for file in found if file.text)
+    told = [table.path for table in plan.told_tables if table.path]
+    for paths in (told, plan.table_paths):  # ranks may have copies of their own, and one of them may be old
+        found = [(path, files[path]) for path in paths for files in held.values() if path in files]
+        votes = Counter((file.text, file.checksum) for _, file in found if file.text)
         if votes:
             text, checksum = votes.most_common(1)[0][0]
+            path = next(path for path, file in found if (file.text, file.checksum) == (text, checksum))
             return TableSeen(path, text, *read_table(text), given=False, checksum=checksum)
     return Missing(RANK_TABLE.name, *_why_no_table(plan, facts))
 
@@ -71,23 +74,7 @@ def _why_no_table(plan: JobPlan, facts: Facts) -> tuple[str, bool]:
     return "the job has no rank table that could be read", True
 
 
-def _launches(recording: Recording, facts: Facts) -> tuple[Launch, ...] | Missing:
-    """How ranks are started, according to the named files, the inventory and the running processes."""
-    wishes = recording.wishes
-    found = [wishes.launch] if wishes.launch else []
-    if wishes.env:
-        found.append(Launch("inventory", (ProcessEnv("inventory", None, wishes.env),), complete=False))
-    if not (wishes.launch and wishes.launch.live):  # the job that examines itself is seen whole
-        found += launch_of_processes(facts.all(PROCESSES_OF_JOBS))
-    if found:
-        return tuple(found)
-    unseen = [facts.get(host, PROCESSES_OF_JOBS) for host in facts.hosts]
-    if unseen and all(isinstance(value, Missing) for value in unseen):
-        return Missing(LAUNCHES.name, f"the processes on the hosts could not be read: {unseen[0].reason}")
-    return Missing(LAUNCHES.name, "nothing says how the job is started", absent=True)
-
-
-def _clocks(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
+def clock_offsets(recording: Recording, facts: Facts) -> Mapping[str, Offset | None]:
     """The host's time was read once near the start of its answer and once at its end."""
     offsets: dict[str, Offset | None] = {}
     for host, heard in recording.heard.items():

@@ -5,6 +5,7 @@ A host is healthy only if all of this is proved:
 - the host answered, and its answer was read whole;
 - no fault names it;
 - each essential check was decided for it, and no check broke on it;
+- where the job uses the network of its NPUs, that was read, or the last smoke run passed over it;
 - every source of checks could be loaded;
 - where a smoke run is wanted, the host took part in the last one, which passed, and none named it.
 
@@ -21,9 +22,15 @@ from dataclasses import dataclass, field
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
 from doctor.facts.smoke import SmokeSeen
 from doctor.job.plan import JobPlan
-from doctor.judge.playbook import ESSENTIAL, matches
+from doctor.judge.fact_table import FactRow
+from doctor.judge.hardware import Hardware
+from doctor.judge.npu_network import why_unread
+from doctor.judge.playbook import ESSENTIAL, NPU_NETWORK, matches
+from doctor.mesh.result import MeshResult
 from doctor.model import Finding, Host, HostStatus, Result, Scope, Status, Unreached, Verdict
 from doctor.rules.smoke import named_by, passed
+from doctor.text.nodeset import fold
+from doctor.transport.way import Way
 
 _WORST = (Status.FAIL, Status.CRASH, Status.WARN, Status.UNKNOWN, Status.PASS, Status.SKIP)
 
@@ -46,6 +53,10 @@ class RunInfo:
     started: str
     seconds: float
     transport: str
+    hosts_from: str = ""
+    """Who named the hosts, if it was not the command line."""
+    way: Way | None = None
+    """How the hosts were reached, for commands to type; older recordings do not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +71,29 @@ class Rules:
     tentative: bool = False
     """Judged to choose who takes part in the smoke run: none is asked for yet, and a check that broke is not
     held against a host."""
+    npu_network: frozenset[str] = frozenset()
+    """Hosts whose NPU network the job uses and no smoke run has proved: reading it is essential there."""
 
     def faults(self, finding: Finding) -> bool:
         """Whether a finding decides the verdict."""
-        return finding.status is Status.FAIL or (self.strict and finding.status is Status.WARN)
+        return self.decides(finding.status)
+
+    def decides(self, status: Status) -> bool:
+        return status is Status.FAIL or (self.strict and status is Status.WARN)
 
     def open(self, finding: Finding) -> bool:
         """Whether a finding leaves something undecided that must be decided."""
         if finding.status is Status.CRASH:
             return not self.tentative
-        return finding.status is Status.UNKNOWN and finding.check in self.essential
+        return finding.status is Status.UNKNOWN and (
+            finding.check in self.essential or bool(self.unread_on(finding))
+        )
+
+    def unread_on(self, finding: Finding) -> tuple[str, ...]:
+        """The hosts whose NPU network the finding leaves open."""
+        if finding.status is not Status.UNKNOWN or finding.check not in NPU_NETWORK:
+            return ()
+        return tuple(host for host in finding.hosts if host in self.npu_network)
 
 
 def essential_ids(ids: Iterable[str], added: Sequence[str]) -> frozenset[str]:
@@ -108,6 +132,12 @@ class Report:
     """What the mesh took: the first phase of a smoke run."""
     untrained: Mapping[str, str] = field(default_factory=dict)
     """Host -> why no smoke run proves it healthy, where one was wanted."""
+    facts: tuple[FactRow, ...] = ()
+    """What hosts told of themselves, beside what the checks make of it."""
+    mesh: MeshResult | None = None
+    """Who reached whom, where that was tried."""
+    hardware: Mapping[str, Hardware] = field(default_factory=dict)
+    """Host -> its serial numbers, slots and switch ports, of those that answered."""
 
     @property
     def healthy_hosts(self) -> tuple[str, ...]:
@@ -116,6 +146,30 @@ class Report:
     @property
     def other_hosts(self) -> tuple[str, ...]:
         return tuple(host.name for host in self.hosts if host.status is not HostStatus.HEALTHY)
+
+    @property
+    def silent(self) -> dict[str, str]:
+        """Hosts that told nothing of themselves -> why."""
+        told = {host for row in self.facts for host in row.values}
+        return {host.name: host.reason or "unknown" for host in self.hosts if host.name not in told}
+
+    @property
+    def npu_network_unread(self) -> str:
+        """That the network of NPUs was not examined, where and why; empty if nothing of it is open."""
+        unread = {host: None for finding in self.findings for host in self.rules.unread_on(finding)}
+        if not unread or any(self.rules.faults(finding) for finding in self.findings):
+            return ""
+        return _unread(self.findings, tuple(unread), f" on {fold(unread)}")
+
+    @property
+    def npu_network_left_out(self) -> tuple[str, ...]:
+        """The checks of it that were asked to be left out, where the job uses it and nothing proved it.
+
+        `doctor ranktable` asks about the table alone.
+        """
+        if not self.rules.npu_network or self.run.command.startswith("ranktable"):
+            return ()
+        return tuple(id for id in NPU_NETWORK if id not in self.scopes)
 
     @property
     def broken(self) -> bool:
@@ -182,8 +236,9 @@ def host_reports(
             for name in finding.hosts:
                 blamed.setdefault(name, finding.check)
         elif rules.open(finding):
-            for name in finding.hosts or [host.name for host in hosts]:
-                doubtful.setdefault(name, _open(finding))
+            unread = () if finding.check in rules.essential else rules.unread_on(finding)
+            for name in unread or finding.hosts or [host.name for host in hosts]:
+                doubtful.setdefault(name, _unread(found, (name,)) if unread else _open(finding))
     reports = []
     for host in hosts:
         status, reason = HostStatus.UNEXAMINED, None
@@ -204,6 +259,11 @@ def host_reports(
         address = plan.data_address(host.name) or host.address
         reports.append(HostReport(host.name, address, products.get(host.name, "unknown"), status, reason))
     return tuple(reports)
+
+
+def _unread(found: Sequence[Finding], hosts: Sequence[str], where: str = "") -> str:
+    why, then = why_unread(found, hosts)
+    return f"the NPU network was not examined{where} ({why})" + (f": {then}" if then else "")
 
 
 def _open(finding: Finding) -> str:

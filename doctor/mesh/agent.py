@@ -148,8 +148,17 @@ class Caller(WatchedSocket):
             self.finish("dropped", "no answer of any kind within " + self.call[1] + " s")
 
     def finish(self, outcome: str, detail: str) -> None:
+        lost = unresolved(self.call[6]) if outcome in ("dropped", "no-route") else []
         self.close()
-        self.agent.say(say="link", id=self.id, outcome=outcome, ms=self.ms, tries=self.tries, detail=detail)
+        self.agent.say(
+            say="link",
+            id=self.id,
+            outcome=outcome,
+            ms=self.ms,
+            tries=self.tries,
+            detail=detail,
+            unresolved=lost,
+        )
 
 
 class MeshAgent:
@@ -164,7 +173,7 @@ class MeshAgent:
         self.lifeline = Lifeline()
         self.stopped = False
 
-    def say(self, **words: "str | int | float | None") -> None:
+    def say(self, **words: "str | int | float | list[str] | None") -> None:
         line = json.dumps(words, separators=(",", ":")).encode("ascii") + b"\n"
         while line:
             line = line[os.write(1, line) :]
@@ -274,6 +283,18 @@ def resolve(address: str, port: int) -> "tuple[int, tuple[str, int]]":
     """The socket family and address of a numeric address; never asks a name server."""
     family, _, _, _, place = socket.getaddrinfo(address, port, 0, 1, 0, socket.AI_NUMERICHOST)[0]
     return family, place  # type: ignore[return-value]
+
+
+def unresolved(address: str) -> "list[str]":
+    """Of this IPv4 address and all gateways, those that the kernel asks for and that nobody answers for."""
+    try:
+        with open("/proc/net/route") as routes, open("/proc/net/arp") as neighbours:
+            gateways = [row.split()[2] for row in routes.readlines()[1:]]
+            asked = {row.split()[0] for row in neighbours.readlines()[1:] if row.split()[2] == "0x0"}
+        hops = {socket.inet_ntoa(struct.pack("=L", int(gateway, 16))) for gateway in gateways}
+    except (OSError, ValueError, IndexError, struct.error):
+        return []
+    return sorted(asked & (hops | {address}))
 
 
 def main(_program: bytes, _head: int) -> None:

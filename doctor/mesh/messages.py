@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import get_args
 
 import msgspec
@@ -10,6 +11,10 @@ import msgspec
 from doctor.agents.session import Bye, Message, NoInterpreter, printable
 from doctor.mesh.plan import Attempt
 from doctor.mesh.result import Kind, Link, Listener, ListenError, Outcome
+from doctor.text.nodeset import is_ip
+
+MOST_UNRESOLVED = 16
+"""A host has few gateways."""
 
 _LISTEN_ERRORS: dict[str, ListenError] = {word: word for word in get_args(ListenError) if word != "no-agent"}
 _OUTCOMES: dict[str, Outcome] = {word: word for word in get_args(Outcome)}
@@ -32,6 +37,7 @@ class Tried(Message, frozen=True, tag="link"):
     ms: float | None = None
     tries: int = 1
     detail: str = ""
+    unresolved: tuple[str, ...] = ()
 
 
 MeshMessage = AgentReady | Listening | Tried
@@ -47,7 +53,12 @@ def as_listener(said: Listening, host: str, kind: Kind, asked: int) -> Listener:
 
 
 def as_link(
-    attempt: Attempt, outcome: str, detail: str = "", ms: float | None = None, tries: int = 0
+    attempt: Attempt,
+    outcome: str,
+    detail: str = "",
+    ms: float | None = None,
+    tries: int = 0,
+    unresolved: Iterable[str] = (),
 ) -> Link:
     return Link(
         source=attempt.source,
@@ -59,4 +70,5 @@ def as_link(
         ms=round(ms, 3) if ms is not None and math.isfinite(ms) else None,
         tries=tries,
         detail=printable(detail),
+        unresolved=tuple(address for address in unresolved if is_ip(address))[:MOST_UNRESOLVED],
     )

@@ -35,7 +35,8 @@ class Link:
 
     `untested` means that the attempt could not be made or lost its meaning: it proves nothing. `silent`
     connected and received nothing; `wrong-answer` was answered by something other than the target's agent.
-    `ok` after more than one of `tries` is a link that lost packets, or an overloaded machine.
+    `ok` after more than one of `tries` is a link that lost packets, or an overloaded machine. `unresolved`
+    are gateways of the source, or the address itself, for which it asked its network (ARP) without an answer.
     """
 
     source: str
@@ -47,6 +48,7 @@ class Link:
     ms: float | None = None
     tries: int = 0
     detail: str = ""
+    unresolved: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 
@@ -21,6 +21,7 @@ from doctor.mesh.messages import DECODER, AgentReady, Listening, MeshMessage, Tr
 from doctor.mesh.plan import Attempt, MeshNode, MeshPlan, attempts, master_attempts, wanted_ports
 from doctor.mesh.result import Kind, Link, Listener, MeshResult, MeshTrouble, TroubleKind
 from doctor.model import Unreached
+from doctor.stage import Stage, Tell
 from doctor.transport import Script, Session
 from doctor.transport.question import MeshQuestion
 
@@ -62,14 +63,14 @@ def run_mesh(
     session: Session,
     plan: MeshPlan,
     patience: MeshPatience = MeshPatience(),
-    progress: Callable[[str], None] | None = None,
+    progress: Tell = lambda _: None,
     until: float = math.inf,
 ) -> MeshResult:
     """Run the plan over a session whose hosts were started with `mesh_script`. Always closes the session.
 
     What was not tried by `until` (of time.monotonic) stays untested.
     """
-    run = _Run(session, plan, patience, progress or (lambda _: None), until)
+    run = _Run(session, plan, patience, progress, until)
     try:
         return run.all_rounds()
     finally:
@@ -87,7 +88,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         session: Session,
         plan: MeshPlan,
         patience: MeshPatience,
-        progress: Callable[[str], None],
+        progress: Tell,
         until: float,
     ) -> None:
         agents = {node.host: _MeshAgent(node.host, node=node) for node in plan.nodes}
@@ -99,29 +100,36 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
         self.links: list[Link] = []
         self.troubles: dict[tuple[str, TroubleKind], MeshTrouble] = {}
         self.serial = 0
+        self.round = Stage("network", "")
 
     def all_rounds(self) -> MeshResult:
         began = time.monotonic()
         plan, patience = self.plan, self.patience
         self._listen()
         todo = (*attempts(plan, plan.pairs, self.listeners), *master_attempts(plan, self.listeners))
-        self.progress(f"{len(todo)} connections between {len(plan.nodes)} hosts")
-        links = self._connect(todo, patience.connect, patience.answer)
+        links = self._connect(
+            f"connections between {len(plan.nodes)} hosts", todo, patience.connect, patience.answer
+        )
         failed = [link for link in links if link.failed]
         if failed and time.monotonic() >= self.until:
             # One failure is not enough to blame a host.
             late = "the deadline came before it could be tried again"
             links = [replace(one, outcome="untested", detail=late) if one.failed else one for one in links]
         elif failed:
-            self.progress(f"{len(failed)} failed; trying those once more")
-            second = self._connect(map(_attempt, failed), patience.again, patience.answer_again)
+            second = self._connect(
+                "failed connections once more",
+                [*map(_attempt, failed)],
+                patience.again,
+                patience.answer_again,
+            )
             links = _merge(links, second)
         for _ in range(WIDENINGS if plan.shape in ("sparse", "ring") else 0):
             more = attempts(plan, widen([n.host for n in plan.nodes], self._sound(links)), self.listeners)
             if not more:
                 break
-            self.progress(f"{len(more)} more connections around the suspects")
-            links += self._connect(more, patience.again, patience.answer_again)
+            links += self._connect(
+                "connections around the suspects", more, patience.again, patience.answer_again
+            )
         return MeshResult(
             shape=plan.shape,
             head=plan.head,
@@ -153,7 +161,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             if not agent.ready:
                 self.ignore(agent)
 
-    def _connect(self, todo: Iterable[Attempt], limit: float, answer: float) -> list[Link]:
+    def _connect(self, what: str, todo: Sequence[Attempt], limit: float, answer: float) -> list[Link]:
         """Try all of these at once. A host that does not report a result leaves an untested link."""
         self.links = []
         tries = self.patience.tries
@@ -169,9 +177,10 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             call = (self.serial, limit, answer, tries, number, attempt.port, attempt.address)
             self._send(attempt.source, "connect", *call)
         batches = math.ceil(most / IN_FLIGHT)
-        deadline = min(
-            time.monotonic() + batches * (limit * tries + answer) + self.patience.slack, self.until
-        )
+        longest = batches * (limit * tries + answer) + self.patience.slack
+        self.round = Stage("network", what, of=len(todo), part=what, limit=longest)
+        self._show()
+        deadline = min(time.monotonic() + longest, self.until)
         self.hear_until(deadline, lambda: not any(agent.calls for agent in self.live()))
         for host, agent in self.agents.items():
             if agent.calls and not agent.gone:
@@ -189,6 +198,14 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             else link
             for link in links
         ]
+
+    def _show(self) -> None:
+        """At most a hundred times a round: to say who is waited for costs a look at every host."""
+        tried, of = len(self.links), self.round.of
+        if (tried * 100) // max(1, of) > self.round.moves or not tried:
+            waiting = [host for host, agent in self.agents.items() if agent.calls and not agent.gone]
+            self.round = replace(self.round, done=tried, moves=(tried * 100) // max(1, of), waiting=waiting)
+            self.progress(replace(self.round, doing=f"{tried}/{of} {self.round.doing}"))
 
     def _next(self) -> int:
         self.serial += 1
@@ -216,7 +233,9 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             self.listeners.append(as_listener(message, agent.host, *agent.ports.pop(message.id)))
         elif isinstance(message, Tried) and message.id in agent.calls:
             call = agent.calls.pop(message.id)
-            self.links.append(as_link(call, message.outcome, message.detail, message.ms, message.tries))
+            how = (message.outcome, message.detail, message.ms, message.tries, message.unresolved)
+            self.links.append(as_link(call, *how))
+            self._show()
         else:
             return False
         return True

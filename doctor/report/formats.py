@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from doctor.text.option import KEY, Option, option
 from doctor.text.printable import clean_line
+from doctor.text.terminal import AUTO, NEVER, WHEN
 
 if TYPE_CHECKING:
     from doctor.judge.verdict import Report
@@ -31,6 +32,8 @@ class Format:
     """Of its file in --report-dir; empty where it has none there."""
     is_go: bool
     """Whether somebody starts a job on what it holds."""
+    for_all: bool
+    """Whether a service under another login reads it."""
 
 
 def _format(
@@ -41,15 +44,41 @@ def _format(
     stdout: bool = False,
     suffix: str = "",
     is_go: bool = False,
+    for_all: bool = False,
 ) -> Any:
     made = Option(usage, help, not_with=())
-    return field(default=None, metadata={KEY: made, FORMAT: Format(made.name, write, stdout, suffix, is_go)})
+    form = Format(made.name, write, stdout, suffix, is_go, for_all)
+    return field(default=None, metadata={KEY: made, FORMAT: form})
 
 
 def _json(report: Report) -> bytes:
     from doctor.report.json import as_json
 
     return as_json(report)
+
+
+def _junit(report: Report) -> bytes:
+    from doctor.report.junit import as_junit
+
+    return as_junit(report)
+
+
+def _markdown(report: Report) -> bytes:
+    from doctor.report.markdown import as_markdown
+
+    return as_markdown(report)
+
+
+def _prometheus(report: Report) -> bytes:
+    from doctor.report.prometheus import as_prometheus
+
+    return as_prometheus(report)
+
+
+def _html(report: Report) -> bytes:
+    from doctor.report.html import as_html
+
+    return as_html(report)
 
 
 def lines(names: Sequence[str]) -> bytes:
@@ -60,8 +89,26 @@ def lines(names: Sequence[str]) -> bytes:
 class Outputs:
     """What was asked for. Where stdout is taken by a format or by --print, the text goes to stderr."""
 
+    PANEL: ClassVar[str] = "Output"
+
     json: Path | None = _format(
         "--json FILE", "The report as JSON; - is stdout.", _json, stdout=True, suffix=".json"
+    )
+    html: Path | None = _format(
+        "--html FILE", "The report as one page for a browser.", _html, stdout=True, suffix=".html"
+    )
+    junit: Path | None = _format(
+        "--junit FILE", "As JUnit XML, for Jenkins and GitLab.", _junit, stdout=True, suffix=".junit.xml"
+    )
+    markdown: Path | None = _format(
+        "--markdown FILE", "For GitHub, chat and tickets.", _markdown, stdout=True, suffix=".md"
+    )
+    prometheus: Path | None = _format(
+        "--prometheus FILE",
+        "Gauges for the textfile collector; for all to read.",
+        _prometheus,
+        stdout=True,
+        for_all=True,
     )
     healthy_hosts: Path | None = _format(
         "--healthy-hosts FILE",
@@ -83,13 +130,18 @@ class Outputs:
         "--report-dir DIR", "The whole report, in files of this run alone.", not_with=()
     )
     quiet: bool = option(
-        "-q, --quiet",
-        "Print nothing when all is well, otherwise only the findings.",
-        not_with=(),
-        default=False,
+        "-q, --quiet", "A go is one line on stderr, a no-go its findings alone.", not_with=(), default=False
     )
     verbose: bool = option("-v, --verbose", "With evidence.", not_with=(), default=False)
-    no_color: bool = option("--no-color", "As NO_COLOR does.", not_with=(), default=False)
+    color: str = option(
+        "--color WHEN", "Colours: auto, always or never.", not_with=(), default=AUTO, values=WHEN
+    )
+    no_color: bool = option("--no-color", "The same as --color never.", not_with=(), default=False)
+
+    @property
+    def colours(self) -> str:
+        """One of WHEN."""
+        return NEVER if self.no_color else self.color
 
     @property
     def for_a_script(self) -> bool:

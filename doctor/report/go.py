@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import shlex
 from collections.abc import Mapping, Sequence, Set
 
 from doctor.job.launch.forms import Go
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report
-from doctor.model import Backend
-from doctor.text.nodeset import fold, unfold
+from doctor.model import Backend, Status
+from doctor.text.nodeset import fold, quoted, unfold
+from doctor.text.printable import clean_line
 
 MOST_PORTS = 500
 """Tried in the place of one that is taken."""
@@ -65,11 +67,11 @@ def table_note(report: Report, hosts: Sequence[str] = ()) -> tuple[str, ...]:
     out = [host.name for host in plan.hosts if host.name not in names and (host.server or not plan.servers)]
     if not out:
         return ()
-    text = fold(names)
-    ordered = text if unfold(text) == list(names) else " ".join(names)
+    ordered = quoted(names) if unfold(fold(names)) == list(names) else shlex.join(names)
+    way = report.run.way
+    command = way.typed("ranktable make", names) if way else f"doctor ranktable make {ordered}"
     return (
-        f"the rank table is of all hosts, and {fold(out)} will not take part: "
-        f"make it anew with doctor ranktable make {ordered}",
+        f"the rank table is of all hosts, and {fold(out)} will not take part: make it anew with {command}",
     )
 
 
@@ -89,3 +91,17 @@ def _free_port(plan: JobPlan, bound: Set[int]) -> int:
     before = range(wish - 1, max(wish - MOST_PORTS, 1023), -1)
     free = (port for port in (*after, *before) if port not in bound and (port == wish or port not in hccl))
     return next(free, wish)
+
+
+def go_line(report: Report, hosts: Sequence[str]) -> str:
+    """A go in one line: who goes, how long it took, and what a reader of nothing else must not miss."""
+    warnings = sum(finding.status is Status.WARN for finding in report.findings)
+    spares = [name for name in report.healthy_hosts if name not in hosts]
+    seconds = report.run.seconds
+    said = [f"{fold(hosts)}, {seconds:.{0 if seconds >= 10 else 1}f} s"]
+    said += [f"{warnings} warning{'s' * (warnings > 1)}"] if warnings else []
+    said += ["nobody looked at the NPU network"] if report.npu_network_left_out else []
+    said += [f"spare: {fold(spares)}"] if spares else []
+    said += [f"left out: {fold(report.other_hosts)}"] if report.other_hosts else []
+    said += ["replayed"] if report.replayed else []
+    return f"doctor: go: {clean_line('; '.join(said))}\n"

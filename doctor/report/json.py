@@ -9,6 +9,7 @@ import msgspec
 
 from doctor import __version__
 from doctor.job.plan import JobPlan
+from doctor.judge.fact_table import facts_of_host
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus, Result, Sourced
 from doctor.report.smoke import smoke_data
@@ -34,7 +35,11 @@ def as_data(report: Report) -> dict[str, Any]:
         "plan": _plan(report.plan),
         "verdict": report.verdict.value,
         "summary": _summary(report),
-        "hosts": [_fields(host, ("name", "address", "product", "status", "reason")) for host in report.hosts],
+        "hosts": [
+            _fields(host, ("name", "address", "product", "status", "reason"))
+            | {"facts": facts_of_host(report.facts, host.name)}
+            for host in report.hosts
+        ],
         "findings": [_fields(finding, FINDING) for finding in report.findings],
         "smoke": smoke_data(report),
         "results": _results(report.results),

@@ -10,7 +10,7 @@ from doctor.job.launch import launchers
 from doctor.job.launch.forms import NODE_RANK, RANKS_HERE, Choice, Form, Go, LaunchParts
 from doctor.job.plan import JobPlan
 from doctor.job.wishes import SLURM
-from doctor.targets.inventory import slurm_tasks
+from doctor.targets.allocation import slurm_tasks
 
 LAUNCH = "launch"
 AUTO = "auto"

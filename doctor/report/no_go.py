@@ -30,8 +30,8 @@ def no_go(report: Report, whole: Path | None) -> str:
 def _decisive(report: Report) -> list[Finding]:
     """What decides the verdict, causes before what follows from them."""
     faults = [finding for finding in report.findings if report.rules.faults(finding)]
-    known = {finding.id for finding in faults}
-    roots = [finding for finding in faults if finding.because not in known]
+    caused = {finding.id: {*finding.hosts} for finding in faults}
+    roots = [f for f in faults if f.because not in caused or {*f.hosts} - caused[f.because]]
     return roots or [finding for finding in report.findings if report.rules.open(finding)]
 
 
@@ -44,6 +44,8 @@ def _what(report: Report, decisive: list[Finding]) -> str:
         said = "there are too few healthy hosts" if few else "not every host was examined"
         return f"{said}: {why}." if why else f"{said}."
     first, *more = decisive
+    if report.rules.unread_on(first):
+        return f"{report.npu_network_unread}."
     said = first.summary.rstrip(".")
     if report.no_smoke and first.check.startswith("smoke-"):
         return f"the smoke run was not made: {report.no_smoke}."

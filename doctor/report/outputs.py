@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +19,7 @@ from doctor.model import Missing
 from doctor.recording import encoded, save
 from doctor.report.folder import make_folder, run_name
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
-from doctor.report.go import Bound, chosen, decide_go
+from doctor.report.go import Bound, chosen, decide_go, go_line
 from doctor.report.launch_line import (
     AUTO,
     FORMS,
@@ -33,10 +32,11 @@ from doctor.report.launch_line import (
     tasks_on_a_node,
 )
 from doctor.report.no_go import no_go
+from doctor.text.console import drawn
 from doctor.text.nodeset import fold
 from doctor.text.outfile import add_files, is_stream, why_not, write_file
 from doctor.text.printable import clean_line
-from doctor.text.terminal import WIDTH, put, tell, width
+from doctor.text.terminal import WIDTH, coloured, put, tell, width
 
 Named = tuple[str, Path]
 """The name of an option, and the file that it names."""
@@ -83,8 +83,10 @@ def refuse_unwritable(
     named = {os.path.realpath(path): option for option, path in inputs}
     for option, path in ((option, path) for option, path in files.items() if path is not None):
         if path == STDOUT:
-            able = " and ".join(form.option for form in FORMATS if form.stdout)
-            raise UsageError(f"Only {able} can write to stdout.", f"Name a file for {option}.")
+            *able, last = (form.option for form in FORMATS if form.stdout)
+            raise UsageError(
+                f"Only {', '.join(able)} and {last} can write to stdout.", f"Name a file for {option}."
+            )
         if why := why_not(path):
             raise UsageError(f"{path}: cannot be written: {why}.", WRITABLE)
         if is_stream(path):
@@ -97,11 +99,11 @@ def refuse_unwritable(
 
 
 def show(report: Report, outputs: Outputs, out: TextIO) -> None:
-    """The report for a person. With -q a go prints nothing, and for --print a no-go is three lines, unless a
-    check broke.
+    """The report for a person. With -q a go prints none, nor does a no-go that is three lines, unless a check
+    broke.
     """
-    if report.broken or not (outputs.quiet and (report.exit_code == 0 or outputs.launch is not None)):
-        put(_rendered(report, outputs, out is not None and out.isatty(), width(out)), out, drawn=True)
+    if report.broken or not outputs.quiet or (report.exit_code != 0 and outputs.launch is None):
+        put(_rendered(report, outputs, coloured(out, outputs.colours), width(out)), out, drawn=True)
 
 
 def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as: Path | None = None) -> None:
@@ -126,14 +128,14 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         attempt(saved_as, partial(save, reading.recording, saved_as))
     for form, path in outputs.files():
         if path != STDOUT:
-            attempt(path, partial(write_file, path, form.write(report)))
+            attempt(path, partial(write_file, path, form.write(report), for_all=form.for_all))
     go, launcher = _going(report, reading, outputs)
     kept: dict[str, Path] = {}
     if (folder := outputs.report_dir) is not None:
         files = _files(report, reading, outputs, go)
         attempt(folder, lambda: kept.update(add_files(folder.absolute(), _name(report), files)))
-    if report.exit_code != 0 and outputs.for_a_script:
-        tell(no_go(report, kept.get(".txt")))
+    if said := _in_a_log(report, outputs, kept.get(".txt"), go):
+        tell(said)
     if go and outputs.launch is not None and not failed:
         tasks = tasks_on_a_node(go, report.plan, os.environ)
         start = LaunchParts(go, job_id(os.environ) or _when(report), kept.get(HOSTS), tasks)
@@ -143,15 +145,26 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         raise DoctorError("\n".join(failed), f"The verdict was: {report.verdict.value}.")
 
 
+def _in_a_log(report: Report, outputs: Outputs, whole: Path | None, go: Go | None) -> str:
+    """What the log of a job has on stderr where nothing else says it: not a go whose report or launch line
+    appears, nor a no-go of which -q has shown the findings.
+    """
+    if report.exit_code == 0:
+        hosts = go.hosts if go and outputs.launch is not None else report.healthy_hosts
+        return go_line(report, hosts) if outputs.quiet and hosts else ""
+    if outputs.quiet and outputs.launch is None:
+        return f"doctor: the whole report is {whole}\n" if whole else ""
+    return no_go(report, whole) if outputs.for_a_script else ""
+
+
 HOSTS = ".hosts"
 """The suffix of the hostfile among the files of a run."""
 
 
 def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Go | None) -> dict[str, bytes]:
     """What a run leaves in --report-dir, by its suffix."""
-    plain = Outputs(verbose=outputs.verbose, no_color=True)
     files = {form.suffix: form.write(report) for form in FORMATS if form.suffix}
-    files[".txt"] = _rendered(report, plain, False, WIDTH).encode(errors="replace")
+    files[".txt"] = _rendered(report, Outputs(verbose=outputs.verbose), False, WIDTH).encode(errors="replace")
     if reading is not None:
         files[".run.json"] = encoded(reading.recording)
     if go is not None:
@@ -201,20 +214,8 @@ def _when(report: Report) -> str:
     return "doctor-" + "".join(filter(str.isalnum, report.run.started))
 
 
-def _rendered(report: Report, outputs: Outputs, terminal: bool, columns: int) -> str:
-    from rich.console import Console
-
+def _rendered(report: Report, outputs: Outputs, colour: bool, columns: int) -> str:
     from doctor.report.text import print_report
 
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        force_terminal=terminal,
-        no_color=outputs.no_color or None,
-        width=columns,
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-    print_report(report, console, verbose=outputs.verbose, quiet=outputs.quiet)
-    return buffer.getvalue()
+    show = partial(print_report, report, verbose=outputs.verbose, quiet=outputs.quiet)
+    return drawn(show, columns, colour=colour)

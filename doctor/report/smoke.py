@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 from typing import Any, Literal
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.rules.smoke import is_fault, passed, together
+from doctor.smoke.judge.curve import REPLICAS, expected, least_of
 from doctor.smoke.judge.loss import LossSummary, loss_summary
+from doctor.smoke.judge.wavering import tolerance, wavering
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.page import PHASES
 from doctor.text.nodeset import fold
+from doctor.text.ranks import ranks_text
 
 Outcome = Literal["pass", "fail", "skipped"]
 SHOWN = ("start", "join", "collectives", "train", "audit", "bandwidth")
@@ -78,9 +81,43 @@ def _seconds(run: JudgedRun, name: str) -> float:
 
 def loss(run: JudgedRun) -> LossSummary | None:
     """Of the cell that learned the least."""
-    found = [loss_summary(run.result, cell) for cell in range(len(run.plan.cells))]
-    told = [summary for summary in found if summary.curve]
-    return min(told, key=lambda summary: summary.drop if summary.drop is not None else 1.0, default=None)
+    return _losses(run).get(worst_cell(run))
+
+
+def worst_cell(run: JudgedRun) -> int:
+    """The one that learned the least."""
+    drops = {cell: 1.0 if said.drop is None else said.drop for cell, said in _losses(run).items()}
+    return min(drops, key=lambda cell: drops[cell], default=0)
+
+
+def _losses(run: JudgedRun) -> dict[int, LossSummary]:
+    """Of the cells that came to a first step."""
+    found = {cell: loss_summary(run.result, cell) for cell in range(len(run.plan.cells))}
+    return {cell: summary for cell, summary in found.items() if summary.curve}
+
+
+def healthy_curve(run: JudgedRun, cell: int) -> list[float]:
+    """What each step's batches cost a model that learns as healthy runs do, in the mean of the replicas."""
+    shape = run.plan.shape(cell)
+    replicas = range(min(shape.dp, REPLICAS))
+    return [
+        fmean(least_of(shape, step, dp) for dp in replicas) + expected(shape.dp, range(step, step + 1))
+        for step in range(shape.steps)
+    ]
+
+
+def is_loss_good(run: JudgedRun) -> bool | None:
+    """None after too few steps to say."""
+    learned = loss(run)
+    if is_loss_charged(run):
+        return False
+    if learned is None or learned.drop is None or learned.limit is None:
+        return None
+    return learned.drop >= learned.limit
+
+
+def is_loss_charged(run: JudgedRun) -> bool:
+    return any(charge.check.startswith("smoke-loss-") for charge in run.charges)
 
 
 def step_seconds(run: JudgedRun) -> float | None:
@@ -140,6 +177,18 @@ def left_out(run: JudgedRun) -> dict[str, str]:
     return {left.host: left.reason for left in run.result.left_out}
 
 
+def comparison(run: JudgedRun) -> str:
+    """How results were compared, where not in every bit."""
+    within = tolerance(run.result.ranks)
+    if within is None:
+        return ""
+    ranks = wavering(run.result)
+    return (
+        f"{ranks_text(ranks)} {'does' if len(ranks) == 1 else 'do'} not compute the same bits each time: "
+        f"gradients, losses and parameters were compared within {within:.0e}"
+    )
+
+
 def smoke_data(report: Report) -> dict[str, Any] | None:
     """The first run, and those repeated without the hosts that it named; null if none was asked for."""
     seen = report.smoke
@@ -190,9 +239,22 @@ def _run_data(run: JudgedRun, net: float | None) -> dict[str, Any]:
             for link in links(run)
         ],
         "versions": versions(run),
+        **({"comparison": compared} if (compared := comparison(run)) else {}),
         "injected": injected(run) or None,
         "hosts": plan.hosts,
         "left_out": left_out(run),
         "seconds": run.result.total,
         "latency": run.result.end.latency,
     }
+
+
+def rate_text(rate: float) -> str:
+    """Bytes a second."""
+    return f"{rate / 1e9:.2f} GB/s" if rate >= 1e9 else f"{number_text(rate / 1e6)} MB/s"
+
+
+def number_text(value: float) -> str:
+    """To three figures."""
+    if value >= 1000:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

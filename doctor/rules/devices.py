@@ -94,7 +94,7 @@ def problem_of(
         evidence=evidence,
         hosts=(host,) if host else (),
         where=tuple(Place(host=host, device=number) for number in numbers),
-        **{"subject": devices(numbers, what), **more},
+        **{"subject": devices(numbers, what) if numbers else None, **more},
     )
 
 

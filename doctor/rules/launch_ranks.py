@@ -27,6 +27,8 @@ def impossible_ranks(names: LaunchNames) -> Iterator[Problem]:
     """One problem for all that are wrong in the same way."""
     wrong: dict[tuple[str, str, str], list[ProcessEnv]] = {}
     for process in ranks_of(names.launch):
+        if process.seat is not None:
+            continue  # its device may be wrong, and not its number
         rank, world = rank_of(process), world_of(process)
         size = world.value if world else None
         if rank is None or (rank.value is None and NUMBERS[rank.said].may_be_name):
@@ -44,7 +46,7 @@ def impossible_ranks(names: LaunchNames) -> Iterator[Problem]:
 
 def doubled_ranks(names: LaunchNames) -> Iterator[Problem]:
     """The same number twice; or none where the others have one."""
-    present = ranks_of(names.launch)
+    present = [process for process in ranks_of(names.launch) if process.seat is None]
     yield from _twice_each(names, [(rank_of(process), process) for process in present])
     without = [process for process in present if rank_of(process) is None]
     numbered = [number for process in present if (number := rank_of(process)) is not None]

@@ -82,17 +82,19 @@ def in_sequence(seat: HostDevice, held: Mapping[HostDevice, Address]) -> bool | 
     others = {n: int(ip_address(a.ip)) for (name, n), a in held.items() if name == host and n != device}
     near = {n: ip for n, ip in others.items() if n // RAILS == device // RAILS}
     own = int(ip_address(held[seat].ip))
-    return next((own == ip for ip in (_next(others, device), _next(near, device)) if ip is not None), None)
+    return next(
+        (own == ip for ip in (continued(others, device), continued(near, device)) if ip is not None), None
+    )
 
 
-def _next(others: Mapping[int, int], device: int) -> int | None:
-    """The address that continues the sequence of the others; one of them may be out of line."""
+def continued(others: Mapping[int, int], place: int) -> int | None:
+    """The address at a place of the sequence of the others; one of them may be out of line."""
     steps = Counter((others[b] - others[a]) // (b - a) for a, b in pairwise(sorted(others)))
     if not steps:
         return None
     step = steps.most_common(1)[0][0]
     base, votes = Counter(ip - step * number for number, ip in others.items()).most_common(1)[0]
-    return base + step * device if votes >= max(3, len(others) - 1) else None
+    return base + step * place if votes >= max(3, len(others) - 1) else None
 
 
 def in_rail(seat: HostDevice, held: Mapping[HostDevice, Address]) -> bool | None:

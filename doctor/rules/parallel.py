@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from doctor.api import Evidence, JobPlan, Problem
+from doctor.api import Evidence, JobPlan, Place, Problem
 from doctor.facts.system import Devices
 from doctor.job.parallel import Layout
-
-REDUCED: Mapping[str, tuple[str, ...]] = {
-    "atlas-training": ("int8", "int32", "int64", "float16", "float32"),
-    "atlas-a2": ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16"),
-    "atlas-a3": ("int8", "int16", "int32", "int64", "float16", "float32", "bfloat16"),
-    "atlas-950": (
-        "int8", "int16", "int32", "int64", "uint64", "float16", "float32", "float64", "bfloat16",
-    ),
-}  # fmt: skip
-"""Data types that HCCL reduces, by product: the lists of HcclAllReduce.md, HcclReduce.md and
-HcclReduceScatter.md, which agree, in docs/zh/api_ref/comm_op_interface of
-https://github.com/hicann/hccl at 09300b70 (August 2026)."""
 
 CONVERTED = ("bool", "uint8", "complex64", "complex128")
 """Reduced as another type: torch_npu makes int32 of the first two, torch pairs of floats of the others."""
 
+DEVICES_FOUND = "devices found"
+"""Source of a number of ranks that nobody gave."""
 MODES = ("stand_alone", "data_parallel", "hybrid_parallel", "semi_auto_parallel", "auto_parallel")
 WRAPPED = {
     "semi_auto": "semi_auto_parallel",
@@ -39,7 +29,10 @@ WRAPPED = {
 
 @dataclass(frozen=True, slots=True)
 class ParallelJob:
-    """The parallel plan that was given, and what is known of the devices that it is made for."""
+    """The parallel plan that was given, and what is known of the devices that it is made for.
+
+    Without one the layout is empty, and so is its source: the ranks are the devices that are used.
+    """
 
     plan: JobPlan
     layout: Layout
@@ -77,8 +70,17 @@ class ParallelJob:
         world, pp = self.world, self.layout.pp or 1
         return world // pp if world and world % pp == 0 else None
 
+    def found_on(self, hosts: Iterable[str]) -> tuple[Place, ...]:
+        """Those of the hosts whose ranks are the devices that they show: their devices may be at fault."""
+        ranks = {host.name: host.ranks for host in self.plan.hosts}
+        return tuple(Place(host=h) for h in hosts if (own := ranks[h]) and own.source == DEVICES_FOUND)
+
+    def _sources(self) -> Evidence:
+        sources = dict.fromkeys(host.ranks.source for host in self.plan.hosts if host.ranks)
+        return Evidence("ranks of a host", ", ".join(sources))
+
     def wrong(self, summary: str, expected: str, actual: str, *quotes: Evidence, **more: Any) -> Problem:
-        given = Evidence(self.source, str(self.layout))
+        given = Evidence(self.source, str(self.layout)) if self.source else self._sources()
         return Problem(summary, expected, actual, evidence=(*quotes, given), **more)
 
 

@@ -6,14 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from doctor.api import UNDECIDED, Confidence, Place, Problem, Severity, Skip, Undecided, fold
 from doctor.facts.smoke import JudgedRun, SmokeSeen
-from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.charge import WARNINGS, Charge, ranks_text
 from doctor.smoke.judge.links import perhaps_slow_hosts, too_noisy
 from doctor.smoke.judge.speed import perhaps_slow
 from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
-from doctor.text.interpreter import PLAIN, to_type
-
-WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
-"""Checks whose charges, when they do not say otherwise, leave a host fit for a job."""
+from doctor.text.interpreter import PLAIN
 
 
 def is_fault(charge: Charge) -> bool:
@@ -218,9 +215,9 @@ def _values(result: SmokeResult, hosts: tuple[str, ...]) -> dict[str, str | tupl
     """What fills a remedy's commands: the culprits, folded and one by one, everybody who took part, and the
     interpreter that was used.
     """
-    pythons = {seen.host: seen.python for seen in result.hosts if seen.python}
+    pythons = {seen.host: seen.to_type for seen in result.hosts if seen.asked or seen.python}
     mine = (pythons[host] for host in hosts if host in pythons)
-    python = to_type(next(mine, next(iter(pythons.values()), PLAIN)))
+    python = next(mine, next(iter(pythons.values()), PLAIN))
     values: dict[str, str | tuple[str, ...]] = {"cluster": fold(result.plan.hosts), "python": python}
     if hosts:
         values |= {"hosts": fold(hosts), "host": hosts}

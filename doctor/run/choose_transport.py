@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.errors import UsageError
+from doctor.errors import UsageError, suggest
 from doctor.job.wishes import SLURM
 from doctor.model import Host
 from doctor.run.request import WayFlags
@@ -29,9 +29,6 @@ def _identities(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def choose_transport(way: WayFlags, targets: Targets, hosts: Sequence[Host]) -> Transport:
-    names = ("auto", "ssh", "srun", "local")
-    if way.transport not in names:
-        raise UsageError(f"--transport: there is no {way.transport!r}; there are {', '.join(names)}.")
     if way.transport == "local" and not targets.local:
         raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
     if targets.local and way.transport not in ("ssh", "srun"):
@@ -64,9 +61,10 @@ def choose_transport(way: WayFlags, targets: Targets, hosts: Sequence[Host]) -> 
 
 def _by_srun(way: WayFlags, hosts: Sequence[Host]) -> bool:
     """Inside an allocation, unless an option asks for another way."""
-    ssh = way.user or way.port or way.identities or way.jump
     elsewhere = any(host.jump or host.enter_from == "controller" for host in hosts)
-    return bool(os.environ.get("SLURM_JOB_ID") and shutil.which("srun")) and not ssh and not elsewhere
+    return bool(os.environ.get("SLURM_JOB_ID") and shutil.which("srun")) and not (
+        way.asks_for_ssh() or elsewhere
+    )
 
 
 def _refuse_srun(hosts: Sequence[Host]) -> None:
@@ -80,4 +78,5 @@ def _refuse_srun(hosts: Sequence[Host]) -> None:
     strange = [host.name for host in hosts if host.name not in nodes]
     if strange:
         hint = "Name nodes as SLURM_JOB_NODELIST does, or use --transport ssh."
+        hint = f"{suggest(strange[0], sorted(nodes))} {hint}".strip()
         raise UsageError(f"--transport srun: {fold(strange)} is not in the allocation.", hint)

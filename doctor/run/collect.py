@@ -8,13 +8,16 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Callable, KeysView, Mapping, Sequence
+from collections.abc import Collection as Names
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
 
 from doctor import __version__
 from doctor.api import Ask, Fact
+from doctor.facts.job import PROCESSES_OF_JOBS
+from doctor.facts.tables import TABLE_FILES
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import MeshMode
@@ -26,10 +29,13 @@ from doctor.recording import SCHEMA, Recording
 from doctor.run.pauses import Pauses
 from doctor.run.ping_round import plan_ping_round
 from doctor.run.scripts import NamesToAsk, Scripts
+from doctor.run.table_round import plan_table_round
 from doctor.smoke.result import SmokeResult
+from doctor.stage import Stage, Tell
 from doctor.text.redact import redact, redact_values
 from doctor.transport import Script, Session, Transport, errors
 from doctor.transport.containers import not_entered
+from doctor.transport.way import Way
 
 MOMENT = 0.05
 TOO_SLOW = (UnreachedKind.TIMEOUT, UnreachedKind.SILENT, UnreachedKind.BANNER)
@@ -57,10 +63,12 @@ class Order:
     """Whether a smoke run follows."""
     patience: MeshPatience = field(default_factory=MeshPatience)
     """With connections between hosts."""
-
-
-Progress = Callable[[str, int | None, Sequence[str] | KeysView[str]], None]
-"""Called with what is going on, how many hosts have answered (if they were asked), and which have not."""
+    hosts_from: str = ""
+    """Who named the hosts, if it was not the command line."""
+    way: Way | None = None
+    """How the hosts were asked to be reached."""
+    pythons: tuple[str, ...] | None = None
+    """The person's own, to look for on the hosts; None to take python3 there if none is named."""
 
 
 @dataclass(slots=True)
@@ -69,7 +77,7 @@ class Collection:
 
     order: Order
     transport: Transport
-    progress: Progress
+    progress: Tell
     began: float = field(default_factory=time.monotonic)
     started: str = field(default_factory=lambda: datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"))
     heard: dict[str, HostAnswer] = field(default_factory=dict)
@@ -95,16 +103,17 @@ class Collection:
     def run(self) -> None:
         try:
             self._probe()
+            self._tables()
             self._mesh()
             self._follow_up()
         finally:
             self.pauses.close()
 
-    def say(self, doing: str) -> None:
-        self.progress(doing, None, ())
-
-    def _meshing(self, doing: str) -> None:
-        self.say(f"connecting the hosts to each other, {doing}")
+    def _answered(self, phase: str, answered: int, asked: int, waiting: Names[str]) -> None:
+        gone = asked - answered - len(waiting)
+        doing = f"{answered}/{asked} answered" + (f", {gone} did not" if gone else "")
+        limit = min(self.order.timeout, max(0.0, self.left()))
+        self.progress(Stage(phase, doing, asked - len(waiting), asked, waiting=waiting, limit=limit))
 
     def recording(self) -> Recording:
         order = self.order
@@ -115,6 +124,8 @@ class Collection:
             command=order.command,
             exam=order.exam,
             transport=self.transport.name,
+            hosts_from=order.hosts_from,
+            way=order.way,
             started=self.started,
             seconds=round(time.monotonic() - self.began, 2),
             hosts=self.hosts,
@@ -154,11 +165,12 @@ class Collection:
         ports = (plan.master_port.value, *plan.hccl_ports)
 
         def write(host: str) -> Script:
-            ask = Ask(host, names.of(host), ports, hosts[host].python, plan.table_paths)
+            python = hosts[host].python
+            ask = Ask(host, names.of(host), ports, python, plan.table_paths, pythons=order.pythons)
             return through(script(facts, ask, token, sudo=order.sudo), hosts[host])
 
         waiting = dict.fromkeys(hosts)
-        self.progress("asking the hosts", 0, waiting.keys())
+        self._answered("hosts", 0, len(hosts), waiting)
         for answer in self.transport.run(Scripts(hosts, write), order.timeout, order.until):
             outcome = answer if isinstance(answer, Unreached) else read(answer, facts, token)
             if isinstance(outcome, Unreached) and isinstance(answer, Answer):
@@ -168,7 +180,7 @@ class Collection:
             else:
                 self.heard[outcome.host] = outcome
             del waiting[outcome.host]
-            self.progress("asking the hosts", len(self.heard), waiting.keys())
+            self._answered("hosts", len(self.heard), len(hosts), waiting)
 
     def _excused(self, why: Unreached) -> Unreached:
         """A host that was given up because the run was over, or had been stopped, might have answered."""
@@ -198,9 +210,9 @@ class Collection:
         if len(mesh.nodes) < 2:
             self.mesh = MeshResult(mesh.shape, mesh.head, (), (), (), mesh.left_out, 0.0)
             return
-        self._meshing("starting")
+        self.progress(Stage("network", f"starting on {len(mesh.nodes)} hosts"))
         session = self.open_mesh(mesh)
-        self.mesh = run_mesh(session, mesh, order.patience, progress=self._meshing, until=order.until)
+        self.mesh = run_mesh(session, mesh, order.patience, progress=self.progress, until=order.until)
 
     def open_mesh(self, mesh: MeshPlan) -> Session:
         """Start an agent of the mesh on each host that takes part."""
@@ -208,6 +220,27 @@ class Collection:
         taking_part = [hosts[node.host] for node in mesh.nodes]
         scripts = {h.name: through(mesh_script(h.python), h) for h in taking_part}
         return self.transport.open(scripts, self.order.until)
+
+    def _tables(self) -> None:
+        """The rank tables of processes that run, where only the first answers say where these lie.
+
+        Whoever does not answer this has answered the first question, and loses nothing of it.
+        """
+        if self.wishes.launch and self.wishes.launch.live:  # ranks are asked for the job's own table only
+            return
+        if not {TABLE_FILES, PROCESSES_OF_JOBS} <= {*self.order.facts} or self.left() <= 0:
+            return
+        wanted = plan_table_round(self.read().facts, self.drafted)
+        token = new_token()
+        scripts = {
+            host.name: through(script([TABLE_FILES], Ask(host.name, tables=wanted[host.name]), token), host)
+            for host in self.order.hosts
+            if host.name in wanted
+        }
+        for answer in self.transport.run(scripts, self.order.timeout, self.order.until) if scripts else ():
+            heard = answer if isinstance(answer, Unreached) else read(answer, [TABLE_FILES], token)
+            if not isinstance(heard, Unreached):
+                self._add(answer.host, heard.captures, {})
 
     def _follow_up(self) -> None:
         """The second round, for facts that depend on what all hosts said; it adds to what was heard."""
@@ -238,13 +271,17 @@ class Collection:
             return
         for host in scripts:
             self._add(host, {}, {fact.name: Missing(fact.name, "the run ended before it") for fact in later})
-        self.progress("pinging from NPU to NPU", 0, tuple(scripts))
+        waiting, answered = dict.fromkeys(scripts), 0
+        self._answered("NPU pings", 0, len(scripts), waiting)
         for answer in self.transport.run(scripts, order.timeout, order.until):
             heard = answer if isinstance(answer, Unreached) else read(answer, later, token)
             if isinstance(heard, Unreached):
                 self._add(answer.host, {}, {f.name: Missing(f.name, heard.summary) for f in later})
             else:
                 self._add(answer.host, heard.captures, heard.missing)
+            answered += not isinstance(heard, Unreached)
+            del waiting[answer.host]
+            self._answered("NPU pings", answered, len(scripts), waiting)
             gone = _gone(answer)
             if gone and self._excused(gone) is gone:
                 self.unreached[gone.host] = gone

@@ -16,30 +16,43 @@ from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
 from doctor.judge.examine import PreparedExam, build_report
-from doctor.judge.playbook import Exam, MeshMode, Playbook, exams, load_exam, load_remedies, select
+from doctor.judge.playbook import (
+    Exam,
+    MeshMode,
+    Playbook,
+    exams,
+    load_exam,
+    load_remedies,
+    matches,
+    select,
+    widened,
+)
 from doctor.judge.reading import Reading, read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report, Rules, essential_ids, refuse_without_essentials
 from doctor.mesh import MeshPatience
 from doctor.recording import Recording, load
 from doctor.report.outputs import deliver, refuse_unwritable
+from doctor.run.callers_python import own_interpreters
 from doctor.run.choose_transport import choose_transport
 from doctor.run.collect import Collection, Order
 from doctor.run.flags import apply_flags, pairs
-from doctor.run.progress import ProgressLine
-from doctor.run.request import Ready, Request, SmokeFlags
+from doctor.run.progress import progress_line
+from doctor.run.request import SHAPES, Ready, Request, SmokeFlags
 from doctor.run.signals import signal_of, stop_on_signals
 from doctor.run.smoke_rounds import QUICK, run_smoke
+from doctor.run.way import way_of
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
-from doctor.targets.inventory import NAME_THEM, Targets, read_targets
+from doctor.targets.allocation import NAME_THEM
+from doctor.targets.inventory import COMMAND_LINE, LOCAL, Targets, local_if_alone, read_targets
 from doctor.text.terminal import tell
 from doctor.transport.containers import enter_all
 
 DEFAULT_EXAM = "preflight"
 TRAINING = ("smoke", "preflight")
 """The commands that make a smoke run."""
-SHAPES = ("auto", "full", "ring", "none")
-ON_BUSY = ("skip", "run")
+UNJUDGED = "facts"
+"""The command that shows what hosts told, and holds nothing against them: no training is missing there."""
 
 
 def run_and_report(request: Request, ready: Ready | None = None) -> int:
@@ -54,15 +67,20 @@ def run_and_judge(
     request: Request, more: Sequence[Fact[Any]] = (), ready: Ready | None = None
 ) -> tuple[Reading, Report]:
     """What the hosts said, and the judgement; `more` are facts that no check asks for."""
+    if request.replay:
+        return judge_again(request, load(request.replay))
     playbook = load_remedies()
-    recorded = load(request.replay) if request.replay else None
-    syllabus = _syllabus(request, recorded)
-    if recorded is None:
-        reading = _collect(request, syllabus, playbook, more, ready)
-    else:
-        expect = {**recorded.expect, **pairs(request.what.expect)}
-        reading = read_recording(replace(recorded, expect=expect))
-    return reading, build_report(reading, syllabus, playbook, replayed=recorded is not None)
+    syllabus = _syllabus(request, None)
+    reading = _collect(request, syllabus, playbook, more, ready)
+    return reading, build_report(reading, syllabus, playbook, replayed=False)
+
+
+def judge_again(request: Request, recorded: Recording) -> tuple[Reading, Report]:
+    if request.command == UNJUDGED:
+        recorded = replace(recorded, smoke_wanted=False)
+    expect = {**recorded.expect, **pairs(request.what.expect)}
+    reading = read_recording(replace(recorded, expect=expect))
+    return reading, build_report(reading, _syllabus(request, recorded), load_remedies(), replayed=True)
 
 
 def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
@@ -72,13 +90,17 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     if recorded and not what.exam and name not in exams():
         raise UsageError(f"It was recorded with the exam {name!r}.", "Name it again with --exam.")
     found = find_checks(what.checks)
-    refuse_without_essentials([check.id for check in found.checks])
+    ids = [check.id for check in found.checks]
+    refuse_without_essentials(ids)
     exam = load_exam(name, found.checks)
     shape = _shape(what.mesh or (recorded.mesh_mode if recorded else exam.mesh))
     training = request.command in TRAINING
     wanted = recorded.smoke_wanted if recorded else training and not request.smoke.refused
-    checks, left_out = select(found.checks, exam, what.only, what.skip, mesh=shape != "none", smoke=wanted)
-    if not (exam.smoke and (training or recorded)):  # not left out by the person: not part of this command
+    only, taken = widened("--only", what.only, ids)
+    skip, dropped = widened("--skip", what.skip, ids)
+    checks, left_out = select(found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted)
+    trains = recorded.command in TRAINING if recorded else training
+    if not (exam.smoke and trains):  # not left out by the person: not part of this command
         left_out = tuple(id for id in left_out if not id.startswith("smoke-"))
     no_smoke = _why_no_smoke(exam, name, checks) if wanted else ""
     if request.command == "smoke" and recorded is None and no_smoke:
@@ -91,18 +113,25 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
         checks=checks,
         left_out=left_out,
         expect=amend(Expect(), {key: str(value) for key, value in expected.items()}, f"exam {name}"),
-        # What a person asks for by name is essential to them.
         rules=Rules(
-            essential_ids((check.id for check in checks), ("*",) if what.only else exam.essential),
+            _essential(request, exam, [check.id for check in checks]),
             what.strict,
             what.need_hosts,
             tuple(
                 f"{broken.origin}: its checks could not be loaded: {broken.reason}" for broken in found.broken
             ),
         ),
+        notes=(*taken, *dropped),
         smoke=wanted,
         no_smoke=no_smoke,
     )
+
+
+def _essential(request: Request, exam: Exam, ids: Sequence[str]) -> frozenset[str]:
+    """What a person asks for by name is essential to them; a command that gives no verdict says what is."""
+    if request.essential:
+        return frozenset(id for id in ids if matches(id, request.essential))
+    return essential_ids(ids, ("*",) if request.what.only else exam.essential)
 
 
 def _why_no_smoke(exam: Exam, name: str, checks: Sequence[Check]) -> str:
@@ -125,20 +154,20 @@ def _collect(
     way, what = request.way, request.what
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
     training = _training(request.smoke)
-    if what.on_busy not in ON_BUSY:
-        raise UsageError(f"--on-busy: there is no {what.on_busy!r}; there are {', '.join(ON_BUSY)}.")
     targets = ready.targets if ready else _targets(request)
     hosts = enter_all(targets.hosts, way.enter)
     if request.smoke.python is not None:
-        hosts = tuple(replace(host, python=request.smoke.python) for host in hosts)
+        own = request.defaults and "--python" not in request.typed  # a default gives way to the inventory
+        python = request.smoke.python
+        hosts = tuple(replace(host, python=(own and host.python) or python) for host in hosts)
     if what.need_hosts is not None and what.need_hosts > len(hosts):
-        raise UsageError(f"--need-hosts {what.need_hosts}: only {len(hosts)} hosts are named.")
+        raise UsageError(f"--need-hosts {what.need_hosts}: hosts that are named: {len(hosts)}.")
     wishes = apply_flags(request, targets.wishes)
     amend(syllabus.expect, wishes.expect, "--expect")  # a typing error is reported before any host is asked
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
     transport = ready.transport if ready else choose_transport(way, targets, hosts)
-    line = ProgressLine(not request.outputs.quiet, verbose=request.outputs.verbose)
+    line = progress_line(request.outputs)
     collection = Collection(
         Order(
             command=request.command,
@@ -155,6 +184,9 @@ def _collect(
             also_busy=what.on_busy == "run",
             smoke=syllabus.smoke,
             patience=QUICK if request.command == "smoke" else MeshPatience(),
+            hosts_from="" if targets.source in (COMMAND_LINE, LOCAL) else targets.source,
+            way=way_of(request, targets, transport.name),
+            pythons=None if ready else own_interpreters(os.environ),
         ),
         transport,
         line,
@@ -193,7 +225,7 @@ def _targets(request: Request) -> Targets:
             raise UsageError("No hosts are named.", NAME_THEM)
         (here,) = targets.hosts
         tell(f"doctor: no hosts are named: only this machine, {here.name}, is examined.\n")
-    return targets
+    return targets if request.way.logs_in else local_if_alone(targets)
 
 
 def _training(smoke: SmokeFlags) -> SmokeWishes:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from doctor.errors import UsageError
-from doctor.job.launch import read_launch_files
+from doctor.errors import InputErrors, UsageError
+from doctor.job.launch import Launch, read_launch_files, told_tables
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
-from doctor.model import Backend, Sourced
-from doctor.run.request import JobFlags, Request
+from doctor.model import Backend, Sourced, TableFile
+from doctor.run.request import Request
+from doctor.targets.hostfile import read_hostfile
+from doctor.targets.inventory import table_file
 
 
 def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
@@ -18,16 +21,31 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
     job = request.job
     wishes = replace(wishes, expect={**wishes.expect, **pairs(request.what.expect)})
     if job.backend != "auto":
-        wishes = replace(wishes, backend=_backend(job))
+        wishes = replace(wishes, backend=Sourced(Backend(job.backend), "--backend"))
     if job.master_port is not None:
         wishes = replace(wishes, master_port=Sourced(job.master_port, "--master-port"))
     if job.ranks_per_host is not None:
         wishes = replace(wishes, ranks_per_host=Sourced(job.ranks_per_host, "--ranks-per-host"))
     if job.launch:
-        wishes = replace(wishes, launch=read_launch_files(job.launch))
+        launch = read_launch_files(job.launch, _slots)
+        wishes = replace(wishes, launch=launch, table=wishes.table or _table_beside(launch))
     if job.plan:
         wishes = replace(wishes, layout=Sourced(read_layout(job.plan), "--plan"))
     return wishes
+
+
+def _slots(hostfile: Path) -> list[int]:
+    try:
+        return [host.ranks or 0 for host in read_hostfile(hostfile)]
+    except InputErrors:
+        return []
+
+
+def _table_beside(launch: Launch) -> TableFile | None:
+    """The rank table that lies by the script, as it lies here."""
+    told = (table.path for table in told_tables(launch.told) if table.beside)
+    paths = [path for path in (*(table.path for table in launch.beside), *told) if Path(path).is_file()]
+    return table_file(Path(paths[0]), paths[0]) if paths else None
 
 
 def pairs(texts: Sequence[str]) -> Mapping[str, str]:
@@ -39,10 +57,3 @@ def pairs(texts: Sequence[str]) -> Mapping[str, str]:
             raise UsageError(f"--expect {text!r} is not KEY=VALUE.", "For example: --expect nofile=100000")
         found[key.strip()] = value.strip()
     return found
-
-
-def _backend(job: JobFlags) -> Sourced[Backend]:
-    names = [backend.value for backend in Backend]
-    if job.backend not in names:
-        raise UsageError(f"--backend: there is no {job.backend!r}; there are auto, {', '.join(names)}.")
-    return Sourced(Backend(job.backend), "--backend")

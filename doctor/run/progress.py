@@ -1,45 +1,149 @@
-"""One line on stderr that says who is still outstanding; where stderr is a log, nothing, or with `verbose` a
-line whenever something else begins.
+"""What a run is doing, on stderr: one line that redraws itself on a terminal, a line now and then in a log.
+
+A thread draws, so that the clock runs while hosts are silent, and a terminal that is held (Ctrl-S) does not
+hold the run. Between two redraws the cursor waits at the start of the line: whatever happens then, be it a
+narrower window or a ^C, erasing from the cursor on erases the whole line. That is why `rich` lays the line
+out, and not its Live draws it.
 """
 
 from __future__ import annotations
 
-import shutil
+import io
 import sys
+import threading
 import time
-from collections.abc import Collection
+from contextlib import suppress
+from itertools import islice
 
+from doctor.report.formats import Outputs
+from doctor.stage import Stage
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
-from doctor.text.terminal import tell
+from doctor.text.ranks import ranks_text
+from doctor.text.terminal import can_redraw, coloured, room, taken, tell
 
-EVERY = 0.1
-FEW = 32
-"""Up to this many outstanding hosts are always shown: a stale line might never be corrected."""
+REDRAW = 0.2
+LOG = 10.0
+"""Seconds of a phase before its first line in a log, and between two."""
+STILL = 5.0
+"""Seconds without a move before that is said."""
+MOST_NAMES = 200
+"""Of hosts: no line has room for more."""
+BAR, ROOM_FOR_BAR = 16, 80
+"""Columns."""
 
 
 class ProgressLine:
-    """Redraws itself in place; `clear` leaves nothing behind."""
+    """Called with each stage; `clear` leaves nothing behind."""
 
-    def __init__(self, wanted: bool, *, verbose: bool = False) -> None:
-        self._live = wanted and sys.stderr is not None and sys.stderr.isatty()
-        self._logs = wanted and verbose and not self._live
-        self._drawn = 0.0
-        self._doing = ""
+    def __init__(self, wanted: bool, *, verbose: bool = False, colour: bool = True) -> None:
+        self.live = wanted and can_redraw(sys.stderr)
+        self._wanted = wanted
+        self._verbose = verbose
+        self._colour = colour
+        self._began = self._moved = self._logged = time.monotonic()
+        self._stage: Stage | None = None
+        self._drawn = ""
+        self._pen = threading.Lock()
+        self._over = threading.Event()
 
-    def __call__(self, doing: str, done: int | None, outstanding: Collection[str]) -> None:
-        now = time.monotonic()
-        if self._logs and doing != self._doing:
-            self._doing = doing
-            tell(f"{clean_line(doing)}\n")
-        if not self._live or (len(outstanding) > FEW and now - self._drawn < EVERY):
-            return
-        self._drawn = now
-        waiting = f", waiting for {fold(outstanding)}" if outstanding else ""
-        text = clean_line(doing if done is None else f"{doing}: {done} answered{waiting}")
-        width = shutil.get_terminal_size().columns - 1
-        tell("\r\x1b[K" + (text if len(text) <= width else text[: width - 1] + "…"), drawn=True)
+    def __call__(self, stage: Stage) -> None:
+        before, now = self._stage, time.monotonic()
+        if stage != before:
+            self._moved = now
+        self._stage = stage
+        if before is None or before.phase != stage.phase:
+            self._logged = now
+        begins = before is None or (before.phase, before.part) != (stage.phase, stage.part)
+        if begins and self._verbose and self._wanted and not self.live:
+            tell(f"doctor: {words(stage, 0.0, now - self._began)}\n")
+        if before is None and self._wanted:
+            with suppress(RuntimeError):  # without threads there is another finding
+                threading.Thread(target=self._keep_on, name="progress", daemon=True).start()
+
+    def show(self, now: float) -> None:
+        """Draw the line, or log it if it is due."""
+        with self._pen:
+            if (stage := self._stage) is None or not self._wanted or self._over.is_set():
+                return
+            still, ran = now - self._moved, now - self._began
+            if not self.live:
+                if now - self._logged >= LOG:
+                    self._logged = now
+                    tell(f"doctor: {words(stage, still, ran)}\n")
+            elif not taken(sys.stderr):
+                line = drawn(stage, still, ran, room(sys.stderr), self._colour)
+                if line != self._drawn:
+                    tell(f"{self._erasing()}{line}\r", drawn=True)
+                    self._drawn = line
 
     def clear(self) -> None:
-        if self._live and self._drawn:
-            tell("\r\x1b[K", drawn=True)
+        self._over.set()
+        with self._pen:
+            if self._drawn and not taken(sys.stderr):
+                tell(self._erasing(), drawn=True)
+            self._drawn = ""
+
+    def _erasing(self) -> str:
+        return "\r\x1b[J" if self._colour else f"\r{' ' * len(self._drawn)}\r"
+
+    def _keep_on(self) -> None:
+        while not self._over.wait(REDRAW if self.live else 1.0):
+            self.show(time.monotonic())
+
+
+def progress_line(outputs: Outputs) -> ProgressLine:
+    colour = coloured(sys.stderr, outputs.colours)
+    return ProgressLine(not outputs.quiet, verbose=outputs.verbose, colour=colour)
+
+
+def words(stage: Stage, still: float, ran: float) -> str:
+    """The line as it is in a log."""
+    return "  ".join(filter(None, (clean_line(stage.phase), *_parts(stage, still), _clock(ran))))
+
+
+def drawn(stage: Stage, still: float, ran: float, columns: int, colour: bool) -> str:
+    """The line as it is on a terminal: never wider than that."""
+    from rich.console import Console, RenderableType
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    head = Text(clean_line(stage.phase), style="bold", no_wrap=True)
+    body = Text("  ", no_wrap=True, overflow="ellipsis").join(map(Text, _parts(stage, still)))
+    if still >= STILL:
+        body.stylize("yellow")
+    bar = ProgressBar(stage.of, stage.done, BAR, complete_style="cyan", finished_style="cyan")
+    line = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
+    cells: list[RenderableType] = [head, body, Text(_clock(ran), style="dim", no_wrap=True)]
+    if colour and stage.of and still < STILL and columns + 1 >= ROOM_FOR_BAR:
+        cells.insert(1, bar)
+    for cell in cells:
+        line.add_column(no_wrap=cell is not body, width=BAR if cell is bar else None)
+    line.add_row(*cells)
+    canvas = Console(
+        file=io.StringIO(), width=columns, force_terminal=True, color_system="standard" if colour else None
+    )
+    with canvas.capture() as seen:
+        canvas.print(line, end="", no_wrap=True, crop=True)
+    first, _, _ = seen.get().partition("\n")
+    return first
+
+
+def _parts(stage: Stage, still: float) -> list[str]:
+    parts = [clean_line(stage.doing)]
+    if still >= STILL:
+        limit = f", limit {stage.limit:.0f} s" if stage.limit else ""
+        parts.append(f"no move for {still:.0f} s{limit}")
+    if stage.waiting:
+        names = list(islice(stage.waiting, MOST_NAMES + 1))  # in one step: other threads may change it
+        more = ", …" if len(names) > MOST_NAMES else ""
+        ranks = f"{ranks_text(stage.ranks, most=3)} on " if stage.ranks else ""
+        parts.append(f"waiting for {ranks}{clean_line(fold(names[:MOST_NAMES]))}{more}")
+    return parts
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from doctor.report.formats import Outputs
-from doctor.text.option import IN_JOB, REPLAY, any_option, host_option, live_option, option
+from doctor.text.option import IN_JOB, NO_SMOKE, REPLAY, any_option, host_option, live_option, option
 
 if TYPE_CHECKING:
     from doctor.model import Unreached
     from doctor.targets.inventory import Targets
     from doctor.transport import Transport
 
+BACKENDS = ("auto", "gloo", "nccl", "hccl")
+TRANSPORTS = ("auto", "ssh", "srun", "local")
+SHAPES = ("auto", "full", "ring", "none")
 SECONDS: Mapping[str, Any] = {"min": 0.1, "max": 86_400.0}
 
 
@@ -25,8 +28,12 @@ SECONDS: Mapping[str, Any] = {"min": 0.1, "max": 86_400.0}
 class HostFlags:
     """The hosts, however they are named."""
 
+    PANEL: ClassVar[str] = "Hosts"
+
     hosts: tuple[str, ...] = host_option(
-        "HOSTS", "Node sets: node[01-16,20] gpu7. None: Slurm; check: else here.", default=()
+        "HOSTS",
+        "Node sets: node1..4 'n[01-16,20]' gpu7. Default: those of the job; for check, else this machine.",
+        default=(),
     )
     hostfile: Path | None = host_option("-F, --hostfile FILE", "Hosts from a file (plain, OpenMPI, MPICH).")
     inventory: Path | None = host_option("--inventory FILE", "Inventory in YAML.")
@@ -41,12 +48,14 @@ class HostFlags:
 class JobFlags:
     """What the flags say about the job."""
 
-    backend: str = live_option("--backend NAME", "auto, gloo, nccl or hccl.", default="auto")
+    PANEL: ClassVar[str] = "The job"
+
+    backend: str = live_option("--backend NAME", "auto, gloo, nccl or hccl.", default="auto", values=BACKENDS)
     master_port: int | None = live_option(
         "--master-port PORT", "The port of the rendezvous.", min=1, max=65535
     )
     ranks_per_host: int | None = live_option(
-        "--ranks-per-host N", "Default: one a device; 2 where there is none.", min=1, max=1024
+        "--ranks-per-host N", "Ranks on a host. Default: one a device; 2 without any.", min=1, max=1024
     )
     launch: tuple[Path, ...] = live_option(
         "--launch FILE...", "The variables of the ranks: env or shell files, a dump of each rank.", default=()
@@ -60,6 +69,8 @@ class JobFlags:
 class WayFlags:
     """How the hosts are reached."""
 
+    PANEL: ClassVar[str] = "Reaching the hosts"
+
     user: str | None = host_option("--user NAME", "The user to log in as.")
     port: int | None = host_option("--port PORT", "SSH port.", min=1, max=65535)
     identities: tuple[str, ...] = host_option("-i, --identity FILE", "Private key.", default=())
@@ -70,25 +81,52 @@ class WayFlags:
     )
     sudo: bool = live_option("--sudo", "Read what only root may read, by sudo -n.", default=False)
     enter: str | None = host_option("--enter COMMAND", "Look inside: 'docker exec -i NAME'.")
-    transport: str = host_option("--transport NAME", "auto, ssh, srun or local.", default="auto")
+    transport: str = host_option(
+        "--transport NAME", "auto, ssh, srun or local.", default="auto", values=TRANSPORTS
+    )
     fanout: int = any_option("--fanout N", "Connections being made at once.", default=64, min=1, max=4096)
-    connect_timeout: float | None = any_option("--connect-timeout S", "Default: 10 s.", **SECONDS)
-    timeout: float = any_option("--timeout S", "For a host's answer.", default=60.0, **SECONDS)
-    deadline: float | None = live_option("--deadline S", "For the whole run.", **SECONDS)
+    connect_timeout: float | None = any_option(
+        "--connect-timeout S", "Seconds to log in. Default: 10.", **SECONDS
+    )
+    timeout: float = any_option("--timeout S", "Seconds for a host's answer.", default=60.0, **SECONDS)
+    deadline: float | None = live_option("--deadline S", "Seconds for the whole run.", **SECONDS)
+
+    by_default: frozenset[str] = frozenset()
+    """Fields that the user's defaults set: nobody typed these for this run."""
+
+    @property
+    def logs_in(self) -> bool:
+        """Whether an option asks for SSH or Slurm, which may lead elsewhere than to this machine."""
+        return self.asks_for_ssh("ssh_config", "accept_new") or self.transport in ("ssh", "srun")
+
+    def asks_for_ssh(self, *more: str) -> bool:
+        """Whether an option was typed that only SSH has."""
+        names = {"user", "port", "identities", "jump", *more} - self.by_default
+        return any(getattr(self, name) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
 class ExamFlags:
     """What to examine, and how strictly."""
 
-    exam: str | None = any_option("--exam NAME|FILE", "What to examine (doctor list).")
-    only: tuple[str, ...] = any_option("--only GLOB,...", "Only these checks.", default=(), commas=True)
+    PANEL: ClassVar[str] = "What to examine"
+
+    exam: str | None = any_option("--exam NAME|FILE", "Which checks, how strictly (doctor list).")
+    only: tuple[str, ...] = any_option(
+        "--only GLOB,...", "Only these checks: globs, or parts of names.", default=(), commas=True
+    )
     skip: tuple[str, ...] = any_option("--skip GLOB,...", "Not these checks.", default=(), commas=True)
     checks: tuple[Path, ...] = any_option("--checks DIR", "More checks, from a folder.", default=())
-    expect: tuple[str, ...] = any_option("--expect KEY=VALUE", "What must be there.", default=(), commas=True)
+    expect: tuple[str, ...] = any_option(
+        "--expect KEY=VALUE", "What must be there: nofile=100000.", default=(), commas=True
+    )
     strict: bool = any_option("--strict", "A warning counts as a fault.", default=False)
-    mesh: str | None = any_option("--mesh SHAPE", "Who connects to whom: auto, full, ring, none.")
-    on_busy: str = any_option("--on-busy skip|run", "Whether busy devices are pinged.", default="skip")
+    mesh: str | None = any_option(
+        "--mesh SHAPE", "Who connects to whom: auto, full, ring, none.", values=SHAPES
+    )
+    on_busy: str = any_option(
+        "--on-busy skip|run", "Whether busy devices are pinged.", default="skip", values=("skip", "run")
+    )
     need_hosts: int | None = any_option(
         "--need-hosts N", "Exit with 0 if at least N healthy hosts remain.", min=1
     )
@@ -98,16 +136,28 @@ class ExamFlags:
 class SmokeFlags:
     """What the flags say about the smoke run."""
 
-    python: str | None = live_option("--python PATH", "The job's interpreter on the hosts. Default: python3.")
+    PANEL: ClassVar[str] = "Training"
+
+    python: str | None = live_option(
+        "--python PATH", "The job's interpreter on the hosts. Default: one with torch."
+    )
     steps: int | None = live_option("--steps N", "Training steps of the smoke run. Default: 30.")
     tp: int | None = live_option("--tp N", "Ranks that share a model: 1, 2 or 4. Default: 2 if even.")
     timeout: float | None = live_option(
-        "--smoke-timeout S", "For a smoke run. Default: 120; nccl 600, hccl 900."
+        "--smoke-timeout S", "Seconds for a smoke run. Default: 120; nccl 600, hccl 900."
     )
-    inject: tuple[str, ...] = live_option(
-        "--inject KIND@RANK[:STEP]", "A fault on purpose, to see it found; or help.", default=()
+    inject: tuple[str, ...] = option(
+        "--inject KIND@RANK[:STEP]",
+        "A fault on purpose, to see it found; or help.",
+        not_with=(REPLAY, NO_SMOKE),
+        default=(),
     )
-    refused: bool = live_option("--no-smoke", "Leave the smoke run out.", default=False)
+    refused: bool = live_option(
+        NO_SMOKE,
+        "Leave the smoke run out.",
+        default=False,
+        alone=("without a smoke run nothing is broken on purpose", "Leave one of them out."),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,24 +168,32 @@ class Request:
     way: WayFlags = field(default_factory=WayFlags)
     what: ExamFlags = field(default_factory=ExamFlags)
     smoke: SmokeFlags = field(default_factory=SmokeFlags)
+    essential: tuple[str, ...] = ()
+    """Globs of the checks that a command cannot do without, where it is the one that chose with `only`."""
     in_job: bool = option(
         IN_JOB,
         "Inside torchrun, mpirun, msrun or srun: every rank calls it; no SSH.",
         not_with=(REPLAY,),
         default=False,
+        panel=HostFlags.PANEL,
         alone=("it examines the hosts of the job it runs in", "Without it doctor reaches hosts over SSH."),
     )
-    save: Path | None = any_option("--save FILE", "Keep a recording of the run.")
+    save: Path | None = any_option("--save FILE", "Keep a recording of the run.", panel=Outputs.PANEL)
     replay: Path | None = option(
         f"{REPLAY} FILE",
         "Judge a recording; touches no host.",
         not_with=(IN_JOB,),
+        panel=HostFlags.PANEL,
         alone=(
             "it judges what was recorded",
             "It can be combined with --exam, --only, --skip, --expect and --strict.",
         ),
     )
     outputs: Outputs = field(default_factory=Outputs)
+    typed: frozenset[str] = frozenset()
+    """The options that were typed, by name."""
+    defaults: str = ""
+    """Where options come from that nobody typed, and which."""
 
     def inputs(self) -> Iterator[tuple[str, Path]]:
         """The files that are read: the name of the option, and the file."""

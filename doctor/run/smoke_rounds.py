@@ -8,19 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from doctor.devices import VENDORS
 from doctor.errors import UsageError
+from doctor.facts.ascend.used import as_torch_counts, in_rank_order
+from doctor.facts.software import PYTHON, Python
+from doctor.facts.system import DEVICES, Devices
 from doctor.job.launch.variables import is_setting
 from doctor.job.plan import JobPlan
+from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
-from doctor.model import Host, HostStatus
+from doctor.model import Backend, Host, HostStatus
 from doctor.probe import through
 from doctor.rules.smoke import named_by
 from doctor.run.collect import Collection
+from doctor.run.release import await_release
 from doctor.smoke.agents import smoke_script
-from doctor.smoke.plan import SmokeWishes, plan_smoke
+from doctor.smoke.plan import HostDevices, NoGroup, SmokeWishes, plan_smoke
 from doctor.smoke.result import LeftOutOfSmoke, SmokeResult
 from doctor.smoke.run import SmokeRun
+from doctor.stage import Stage
+from doctor.text.interpreter import to_type
+from doctor.text.nodeset import fold
 
 REPEATS = 2
 QUICK = MeshPatience(
@@ -40,6 +49,9 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
     for repeat in range(REPEATS + 1):
         try:
             result = _run(collection, job, fit, wishes, left_out)
+        except NoGroup as error:
+            collection.no_smoke = error.message
+            return
         except UsageError as error:  # what is asked for may fit all hosts, and not those that are left
             if not left_out:
                 raise
@@ -53,7 +65,9 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
         left_out = [*left_out, *(LeftOutOfSmoke(host, "an earlier smoke run named it") for host in blamed)]
         wishes = replace(wishes, inject=())  # a rank's number means another rank now
         if repeat < REPEATS:
-            collection.say(f"smoke: once more, without {', '.join(blamed)}")
+            collection.progress(Stage("smoke", f"once more, without {fold(blamed)}"))
+            if job.backend.value is Backend.HCCL:
+                await_release(collection, fit)
 
 
 def _fit(report: Report) -> tuple[list[str], list[LeftOutOfSmoke]]:
@@ -81,9 +95,9 @@ def _run(
     wishes: SmokeWishes,
     left_out: Sequence[LeftOutOfSmoke],
 ) -> SmokeResult:
-    plan = plan_smoke(job, hosts, wishes)
+    plan = plan_smoke(job, hosts, wishes, _devices(collection.read(), hosts))
     known = {host.name: host for host in collection.order.hosts}
-    taking_part = [known[name] for name in plan.hosts]
+    taking_part = [_with_python(known[name], collection) for name in plan.hosts]
     until = collection.order.until
     scripts = {h.name: through(smoke_script(h.python), h) for h in taking_part}
     session = collection.transport.open(scripts, until)
@@ -95,7 +109,7 @@ def _run(
         timeout=wishes.timeout,
         until=until,
         meet=lambda: meet(collection, job, taking_part),
-        progress=lambda doing: collection.say(f"smoke: {doing}"),
+        progress=collection.progress,
     )
     try:
         run.conduct()
@@ -103,6 +117,37 @@ def _run(
         result = run.result(left_out)
         collection.smoke.append(result)
     return result
+
+
+def _with_python(host: Host, collection: Collection) -> Host:
+    """The host with the interpreter that was found to have torch, where none was named."""
+    found = collection.read().facts.get(host.name, PYTHON)
+    if host.python or collection.order.pythons is None or not isinstance(found, Python):
+        return host
+    return replace(host, python=found.path) if found.chosen and to_type(found.path) == found.path else host
+
+
+def _devices(reading: Reading, hosts: Sequence[str]) -> dict[str, HostDevices]:
+    """The job's NPUs on hosts that show them, and the GPUs of hosts where ranks share them."""
+    plan, known = reading.plan, {}
+    for host, found in reading.facts.all(DEVICES).items():
+        if host not in hosts:
+            continue
+        if plan.backend.value is Backend.HCCL:
+            mine = in_rank_order(found.npus, plan, host)
+            known[host] = HostDevices(found.product, mine, as_torch_counts(found.npus, mine, plan))
+        elif plan.backend.value is Backend.NCCL and (shared := _shared(found, plan.ranks_on(host))):
+            known[host] = HostDevices(found.product, shared, shared)
+    return known
+
+
+def _shared(found: Devices, ranks: int) -> tuple[int, ...]:
+    """The GPU of each rank where each GPU gets as many; () where ranks share none.
+
+    Ranks that cannot be spread evenly keep their own numbers: the one without a GPU is then named.
+    """
+    gpus = next((n for v in VENDORS if v.backend is Backend.NCCL and (n := len(found.of(v).numbers))), 0)
+    return tuple(rank % gpus for rank in range(ranks)) if gpus and ranks > gpus and not ranks % gpus else ()
 
 
 def meet(collection: Collection, job: JobPlan, hosts: Sequence[Host]) -> MeshResult | None:

@@ -10,6 +10,8 @@ Text = Annotated[str, msgspec.Meta(max_length=20_000)]
 Hash = Annotated[str, msgspec.Meta(max_length=64)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+Sums = tuple[float, float]
+"""Projection of many numbers onto a fixed vector of signs, and the sum of their magnitudes."""
 Phase = Literal["spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done"]
 
 
@@ -61,13 +63,27 @@ class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
     finite: bool
     params: Hash
     """Of the rank's parameters after the step."""
-    own: tuple[float, float] | None = None
-    """Projection of the rank's own gradient onto a fixed vector of signs, and the sum of its magnitudes."""
+    own: Sums | None = None
+    """Of the rank's own gradient."""
     reduced: float | None = None
-    """The same projection of the gradient as all-reduced over replicas (before the division)."""
+    """The projection of the gradient as all-reduced over replicas (before the division)."""
+    weights: Sums | None = None
+    """Of the parameters after the step; only where the same bits cannot be expected."""
     cpu: Seconds = 0.0
     compute: Seconds = 0.0
     wait: Seconds = 0.0
+    entered: dict[str, Count] = {}
+    """Group -> collectives entered since the run began. Empty in recordings of earlier versions."""
+
+
+class Bits(msgspec.Struct, frozen=True, tag="bits", tag_field="ev"):
+    """Hashes of the training's first gradient and its sum, computed several times from the same numbers.
+
+    `spread` is how far they were apart, as a share of all magnitudes.
+    """
+
+    tries: tuple[Hash, ...]
+    spread: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0
 
 
 class Init(msgspec.Struct, frozen=True, tag="init", tag_field="ev"):
@@ -86,6 +102,8 @@ class Audit(msgspec.Struct, frozen=True, tag="audit", tag_field="ev"):
     step: Count
     used: Hash
     votes: tuple[Hash, ...]
+    sums: tuple[Sums, ...] = ()
+    """Of all these gradients; only where the same bits cannot be expected."""
 
 
 class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
@@ -94,6 +112,8 @@ class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
     """
 
     votes: tuple[Hash, ...]
+    sums: tuple[Sums, ...] = ()
+    """As in Audit."""
 
 
 class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
@@ -133,6 +153,7 @@ class Done(msgspec.Struct, frozen=True, tag="done", tag_field="ev"):
 Event = (
     Started
     | Collectives
+    | Bits
     | Init
     | BatchHashes
     | TrainStep

@@ -9,7 +9,8 @@ Call it on every rank, outside of anything compiled. In its first calls it compa
 is about to train on: they must be equal inside a model-parallel group, and differ between replicas. It draws
 no random numbers, calls no collective and leaves the tensors alone; later calls cost one comparison.
 
-This module imports almost nothing, so that it costs a job nothing; see docs/smoke-hook.md.
+This module imports almost nothing, so that it costs a job nothing; see docs/smoke-hook.md. For hosts without
+cluster-doctor, `python3 -m doctor.smoke.hook FILE.zip` writes all that it needs.
 """
 
 from __future__ import annotations
@@ -90,3 +91,9 @@ def __getattr__(name: str) -> Any:
 
         return getattr(verdict, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if __name__ == "__main__":
+    from doctor.smoke.hook_impl.archive import main
+
+    main()

@@ -102,6 +102,7 @@ class LiveRank:
             backend=backend.text if backend else "",
             started=first(events.Started),
             collectives=first(events.Collectives),
+            bits=first(events.Bits),
             init=first(events.Init),
             batches=self._all(events.BatchHashes),
             steps=self._all(events.TrainStep),

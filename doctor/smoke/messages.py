@@ -127,6 +127,9 @@ class ShapeCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: int
     seed: int
     backend: str
+    dtypes: tuple[str, ...] = ()
+    dp_in_world: bool = False
+    waver_tries: int = 0
 
 
 class InjectCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from doctor.errors import UsageError
+from doctor.job.hccl import forms_group, reduced
 from doctor.job.plan import JobPlan
+from doctor.job.ranktable.grouping import ATLAS_TRAINING
 from doctor.model import Backend
 from doctor.smoke.inject import parse_injection
 from doctor.smoke.result import SmokePlan, SmokeSeat
+from doctor.text.ranks import ranges
 
 CELL_RANKS = 16
 """About this many ranks train together; a larger cluster runs several such cells at the same time."""
@@ -19,6 +22,22 @@ MOST_STEPS = 1000
 SEED = 20
 TENSOR_PARALLEL = (1, 2, 4)
 """What the model's four heads can be split by."""
+WAVER_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HostDevices:
+    """The devices of the job on one host, in rank order: by the numbers of their files, and as torch numbers
+    those that it sees.
+    """
+
+    product: str
+    numbers: tuple[int, ...]
+    indexes: tuple[int, ...]
+
+
+class NoGroup(UsageError):
+    """HCCL does not join these devices, so that no training over them can start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +60,17 @@ def check_wishes(wishes: SmokeWishes) -> None:
         raise UsageError("--smoke-timeout: must be from 1 to 86400 seconds.")
 
 
-def plan_smoke(job: JobPlan, hosts: Sequence[str], wishes: SmokeWishes) -> SmokePlan:
-    """Ranks in the order of the job's hosts; tensor parallel inside a host, data parallel across hosts."""
+def plan_smoke(
+    job: JobPlan,
+    hosts: Sequence[str],
+    wishes: SmokeWishes,
+    devices: Mapping[str, HostDevices] | None = None,
+) -> SmokePlan:
+    """Ranks in the order of the job's hosts; tensor parallel inside a host, data parallel across hosts.
+
+    Hosts of which `devices` says nothing use their first devices.
+    """
+    known = devices or {}
     taking_part = [host for host in job.names if host in set(hosts)]
     counts = {host: job.ranks_on(host) for host in taking_part}
     tp = _tensor_parallel(counts, wishes.tp)
@@ -52,12 +80,12 @@ def plan_smoke(job: JobPlan, hosts: Sequence[str], wishes: SmokeWishes) -> Smoke
         first = len(seats)
         for host in members:
             for local in range(counts[host]):
-                device = None if job.backend.value is Backend.GLOO else local
-                seats.append(SmokeSeat(len(seats), host, local, device, number, len(seats) - first))
+                device, index = _device(job.backend.value, known.get(host), local)
+                seats.append(SmokeSeat(len(seats), host, local, device, number, len(seats) - first, index))
         cells.append(tuple(range(first, len(seats))))
     head = job.head.value if job.head.value in counts else taking_part[0]
     replicas = min(len(cell) // tp for cell in cells)
-    return SmokePlan(
+    plan = SmokePlan(
         backend=job.backend.value.value,
         hosts=tuple(taking_part),
         seats=tuple(seats),
@@ -68,7 +96,47 @@ def plan_smoke(job: JobPlan, hosts: Sequence[str], wishes: SmokeWishes) -> Smoke
         head=head,
         addresses={host: job.data_address(host) or "" for host in taking_part},
         injected=tuple(parse_injection(text, len(seats), wishes.steps, replicas) for text in wishes.inject),
+        waver_tries=WAVER_TRIES,
     )
+    return plan if job.backend.value is not Backend.HCCL else _for_hccl(plan, known)
+
+
+def _device(backend: Backend, devices: HostDevices | None, local: int) -> tuple[int | None, int | None]:
+    """Its number, and what torch calls it where that is another number."""
+    if backend is Backend.GLOO:
+        return None, None
+    if devices is None or local >= len(devices.numbers):
+        return local, None
+    number, index = devices.numbers[local], devices.indexes[local]
+    return number, None if index == number else index
+
+
+def _for_hccl(plan: SmokePlan, devices: Mapping[str, HostDevices]) -> SmokePlan:
+    """With the data types and the groups that HCCL has on these products."""
+    products = {devices[host].product for host in plan.hosts if host in devices}
+    plan = replace(plan, dtypes=reduced(products))
+    for number in range(len(plan.cells)):
+        if ATLAS_TRAINING in products and (refused := _refused(plan, number, products, "world")):
+            raise NoGroup(
+                f"HCCL forms no group of {refused}: on Atlas training every host of a group has 1, 2, 4 or 8 "
+                "NPUs, as many as the others, and 2 or 4 of them lie within NPUs 0-3 or 4-7.",
+                "Choose other NPUs (ASCEND_RT_VISIBLE_DEVICES, or the rank table), or --ranks-per-host.",
+            )
+    in_world = any(_refused(plan, number, products, "dp") for number in range(len(plan.cells)))
+    return replace(plan, dp_in_world=in_world)
+
+
+def _refused(plan: SmokePlan, cell: int, products: Collection[str], group: str) -> str:
+    """The first of these groups that HCCL does not form; "" where it forms all of them."""
+    shape = plan.shape(cell)
+    for members in dict.fromkeys(tuple(shape.members(group, place)) for place in range(shape.world)):
+        chosen: dict[str, list[int]] = {}
+        for place in members:
+            seat = plan.seat(plan.cells[cell][place])
+            chosen.setdefault(seat.host, []).append(seat.local if seat.device is None else seat.device)
+        if not forms_group(products, list(chosen.values())):
+            return "; ".join(f"NPUs {', '.join(ranges(own))} of {host}" for host, own in chosen.items())
+    return ""
 
 
 def _tensor_parallel(counts: dict[str, int], wished: int | None) -> int:

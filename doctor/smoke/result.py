@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,11 +11,15 @@ from doctor.mesh import MeshResult
 from doctor.model import Unreached
 from doctor.smoke import events
 from doctor.smoke.onhost.shape import CellShape
+from doctor.text.interpreter import to_type
 
 
 @dataclass(frozen=True, slots=True)
 class SmokeSeat:
-    """One rank. `rank` is its number in the whole run, `place` its number in its cell."""
+    """One rank. `rank` is its number in the whole run, `place` its number in its cell.
+
+    `device` is the number on its file; torch calls it `index`, where that is another one.
+    """
 
     rank: int
     host: str
@@ -22,6 +27,7 @@ class SmokeSeat:
     device: int | None
     cell: int
     place: int
+    index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,10 @@ class SmokePlan:
     head: str
     addresses: Mapping[str, str]
     injected: tuple[Injection, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    dp_in_world: bool = False
+    waver_tries: int = 0
+    """See CellShape."""
 
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]
@@ -69,6 +79,9 @@ class SmokePlan:
             steps=self.steps,
             seed=self.seed + cell,
             backend=self.backend,
+            dtypes=self.dtypes,
+            dp_in_world=self.dp_in_world,
+            waver_tries=self.waver_tries,
         )
 
 
@@ -122,6 +135,7 @@ class RankSeen:
     """What NCCL or HCCL themselves know of a hang."""
     started: events.Started | None = None
     collectives: events.Collectives | None = None
+    bits: events.Bits | None = None
     init: events.Init | None = None
     batches: tuple[events.BatchHashes, ...] = ()
     steps: tuple[events.TrainStep, ...] = ()
@@ -152,6 +166,14 @@ class HostSeen:
     trouble: str = ""
     """Why there was no agent, or why it could not start the ranks."""
     lost: Unreached | None = None
+    asked: str = ""
+    """The interpreter as the person named it: perhaps a wrapper, behind which is `python`."""
+
+    @property
+    def to_type(self) -> str:
+        """The interpreter as it may stand in a command, where it has no meaning to a shell."""
+        plain = self.asked and shlex.quote(self.asked) == self.asked
+        return self.asked if plain else to_type(self.python)
 
 
 EndKind = Literal[

@@ -16,6 +16,7 @@ from typing import Literal
 from doctor.agents.session import LAST_PATIENCE
 from doctor.mesh import MeshResult
 from doctor.smoke.agents import SmokeAgents
+from doctor.smoke.headway import SMOKE, headway, with_those_behind
 from doctor.smoke.judge.exits import way_of
 from doctor.smoke.limits import PATIENCE, WHOLE, SmokePatience
 from doctor.smoke.live import LiveHost
@@ -28,11 +29,14 @@ from doctor.smoke.messages import (
 )
 from doctor.smoke.result import Hiccup, LeftOutOfSmoke, RunEnd, SmokePlan, SmokeResult
 from doctor.smoke.watch import Alarm, Watch
+from doctor.stage import Stage, Tell
 from doctor.transport import Session
 
 TICK = 0.05
 EVIDENCE = 6.0
 """Seconds at the end of a run that is cut short, to see who stands still, and why."""
+SHOWN, STOOD = 0.2, 2.0
+"""Seconds between two reports of progress: while something moves, and while nothing does."""
 MOST_UNANSWERED = 3
 """After this many looks in a row an agent is given up, even if it still sends messages."""
 Meet = Callable[[], MeshResult | None]
@@ -57,7 +61,7 @@ class SmokeRun:
         timeout: float | None = None,
         until: float = math.inf,
         meet: Meet = lambda: None,
-        progress: Callable[[str], None] = lambda _: None,
+        progress: Tell = lambda _: None,
         patience: SmokePatience | None = None,
     ) -> None:
         self.began = time.monotonic()
@@ -77,7 +81,8 @@ class SmokeRun:
         self.agents = SmokeAgents(session, self.watch, self.began, until)
         self.end: RunEnd | None = None
         self.mesh: MeshResult | None = None
-        self.shown = ""
+        self.shown = Stage(SMOKE, "")
+        self.shown_at = -math.inf
 
     # The course of a run.
 
@@ -98,6 +103,7 @@ class SmokeRun:
                 self.session.close()
 
     def _watch_on(self) -> Alarm:
+        self._show()
         while True:
             heard_all = self.agents.hear(time.monotonic() + TICK)
             self._join_when_ready()
@@ -143,7 +149,10 @@ class SmokeRun:
             plan=self.plan,
             end=end,
             ranks=ranks,
-            hosts=tuple(host.seen(self.began) for host in self.watch.hosts.values()),
+            hosts=tuple(
+                replace(host.seen(self.began), asked=self.pythons.get(name) or "")
+                for name, host in self.watch.hosts.items()
+            ),
             hiccups=tuple(self.watch.hiccups),
             mesh=self.mesh,
             left_out=tuple(left_out),
@@ -156,7 +165,9 @@ class SmokeRun:
         plan, seats = self.plan, self.plan.on(host)
         cell = next((seat.cell for seat in seats), 0)
         return StartCommand(
-            ranks=tuple(SeatCommand(s.place, s.local, s.device, s.rank) for s in seats),
+            ranks=tuple(
+                SeatCommand(s.place, s.local, s.device if s.index is None else s.index, s.rank) for s in seats
+            ),
             cell=cell,
             shape=ShapeCommand(*self.watch.shapes[cell]),
             python=self.pythons.get(host),
@@ -251,23 +262,27 @@ class SmokeRun:
         """Only where ranks had connections; without it the other evidence is still worth keeping."""
         if len(self.plan.hosts) < 2 or not self.watch.any_joined:
             return
-        self._say("something hangs; connecting the hosts to each other")
+        self._say(Stage(SMOKE, "something hangs; connecting the hosts to each other"))
         with suppress(Exception):
             self.mesh = self.meet()
 
     def _show(self) -> None:
-        """A line for each phase, when its last rank has entered it."""
-        phases = [rank.phase for rank in self.watch.ranks]
-        names = dict.fromkeys(phases)
-        text = "starting Python and torch" if names == {"spawned": None} else ", ".join(names)
-        if text != self.shown:
-            self.shown = text
-            self._say(text)
+        """Whatever has moved; when nothing has, who is waited for. A failure to say so ends no run."""
+        now = time.monotonic()
+        if now - self.shown_at < SHOWN:
+            return
+        with suppress(Exception):
+            stage = headway(self.watch)
+            still = stage == self.shown
+            if still and now - self.shown_at < STOOD:
+                return
+            self.shown, self.shown_at = stage, now
+            self.progress(with_those_behind(stage, self.watch) if still else stage)
 
-    def _say(self, text: str) -> None:
+    def _say(self, stage: Stage) -> None:
         """Report progress; a failure to do so does not end the run."""
         with suppress(Exception):
-            self.progress(text)
+            self.progress(stage)
 
 
 def _give_up(hosts: Iterable[LiveHost]) -> None:

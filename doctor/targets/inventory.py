@@ -1,7 +1,7 @@
-"""Who is examined: node sets, a hostfile, an inventory or the Slurm allocation -> hosts in rank order.
+"""Who is examined: node sets, a hostfile, an inventory or a scheduler's allocation -> hosts in rank order.
 
 Hosts are named in one way: node sets, a hostfile or --local. Without any of them a rank table's servers are
-taken, else the inventory's own hosts, else the nodes of the Slurm allocation, else this machine; but an
+taken, else the inventory's own hosts, else the hosts of the Slurm, PBS or LSF job, else this machine; but an
 inventory, or a Slurm job of more than one node, means other hosts, and this machine is not taken for them. An
 inventory that is given as well adds its settings to the hosts; if it lists hosts, a host that it does not
 list is a mistake, if it lists none, its `defaults` hold for all. What a hostfile says about a host (user,
@@ -12,22 +12,23 @@ The order in which hosts are named is the order of ranks; a host named twice cou
 from __future__ import annotations
 
 import os
-import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.job.ranktable import read_table
 from doctor.job.wishes import SLURM, JobWishes
-from doctor.model import Host, Sourced, TableFile
+from doctor.model import Host, TableFile
+from doctor.targets.allocation import NAME_THEM, allocation, refuse_lost_nodes, slurm_tasks
 from doctor.targets.hostfile import read_hostfile
 from doctor.targets.inventoryfile import Inventory, read_inventory
-from doctor.text.nodeset import MOST_HOSTS, fold, is_host, unfold, unfold_users
+from doctor.text.nodeset import MOST_HOSTS, fold, is_host, is_ip, unfold, unfold_users
 from doctor.text.textfile import posix_cksum, read_bytes, refuse, shown, text_of
 
-NAME_THEM = "Name the hosts, or say --local for this machine alone."
+COMMAND_LINE, LOCAL = "the command line", "local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,25 @@ def read_targets(
     if named.source == SLURM and (ranks := slurm_tasks(environ)):
         wishes = replace(wishes, ranks_per_host=ranks)
     return Targets(left, named.source, named.local, wishes, unnamed=named.local and not local)
+
+
+def local_if_alone(found: Targets) -> Targets:
+    """A host that is the only one, under a name of this very machine, needs no login: it is asked here.
+
+    What gives it a login, a port or another address means something else, and so does another host beside it.
+    """
+    host = found.hosts[0]
+    dialled = host.user or host.port or host.jump or host.address != host.name
+    if len(found.hosts) > 1 or dialled or found.source == SLURM or not _is_own_name(host.name):
+        return found
+    return replace(found, hosts=(replace(host, address="localhost"),), local=True)
+
+
+def _is_own_name(name: str) -> bool:
+    own = socket.gethostname().lower()
+    if name.lower() in {"localhost", own, own.partition(".")[0]}:
+        return True
+    return is_ip(name) and "%" not in name and ip_address(name).is_loopback
 
 
 def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool) -> None:
@@ -145,45 +165,20 @@ def _named(
 ) -> _Named:
     if nodesets:
         groups = stock.groups if stock.file else None
-        return _Named(_of_nodesets(nodesets, groups), "the command line")
+        return _Named(_of_nodesets(nodesets, groups), COMMAND_LINE)
     if listed is not None:
         return listed
     if not local and stock.hosts:
         return _Named(tuple(stock.hosts.values()), f"inventory {stock.file}")
-    nodelist = environ.get("SLURM_JOB_NODELIST", "").strip()
-    if nodelist and not local:
-        try:
-            return _Named(tuple(Host(name, name) for name in unfold(nodelist)), SLURM)
-        except UsageError as error:
-            raise UsageError(f"SLURM_JOB_NODELIST: {error.message}", error.hint) from None
+    if not local and (given := allocation(environ)):
+        return _Named(*given)
+    if not local and stock.file:
+        raise UsageError(f"The inventory {stock.file} lists no hosts, and none are named.", NAME_THEM)
     if not local:
-        _refuse_to_guess(stock, environ)
+        refuse_lost_nodes(environ)
     own = socket.gethostname()
     name = own if is_host(own) else "localhost"
-    return _Named((Host(name, name),), "local", local=True)
-
-
-def _refuse_to_guess(stock: Inventory, environ: Mapping[str, str]) -> None:
-    """This machine is no answer where other hosts are meant, and their names are lost."""
-    if stock.file:
-        raise UsageError(f"The inventory {stock.file} lists no hosts, and none are named.", NAME_THEM)
-    if environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NUM_NODES", environ.get("SLURM_NNODES")) != "1":
-        raise UsageError(
-            f"The nodes of Slurm job {shown(environ['SLURM_JOB_ID'])} are not known: "
-            "SLURM_JOB_NODELIST is not set (lost in sudo, or on the way into a container?).",
-            NAME_THEM,
-        )
-
-
-def slurm_tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
-    """The tasks of each node, as in `8(x4)`. One is not a number of ranks: a launcher may start the others.
-
-    Without a request for tasks, Slurm may count CPUs there.
-    """
-    if not (environ.get("SLURM_NTASKS") or environ.get("SLURM_NTASKS_PER_NODE")):
-        return None
-    same = re.fullmatch(r"([1-9][0-9]{0,3})(?:\(x[0-9]{1,6}\))?", environ.get("SLURM_TASKS_PER_NODE", ""))
-    return Sourced(int(same[1]), SLURM) if same and int(same[1]) > 1 else None
+    return _Named((Host(name, name),), LOCAL, local=True)
 
 
 def _of_nodesets(nodesets: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> tuple[Host, ...]:

@@ -1,14 +1,16 @@
 """Names of hosts: node sets unfolded and folded, and what may be called a host, a user or a jump host.
 
 A name that passes here is safe as an argument of ssh: no leading '-', no blanks, no control characters.
-Ranges are ClusterShell's. The text of a node set keeps its order (`node[3,1]` is node3, then node1, as in
-Slurm), because the order of hosts is the order of ranks; set operators (`!`, `&`, `^`) are left to --exclude.
+Ranges are ClusterShell's; `node1..4` is `node[1-4]` without the brackets, which shells take for a pattern.
+The text of a node set keeps its order (`node[3,1]` is node3, then node1, as in Slurm), because the order of
+hosts is the order of ranks; set operators (`!`, `&`, `^`) are left to --exclude.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +29,8 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _PIECE = re.compile(r"(?:[^ \t\r\n,\[\]]|\[[^\[\]]*\])+|[\[\]]")
 _BRACKET = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"([0-9]{1,200})(?:-([0-9]{1,200})(?:/([0-9]{1,200}))?)?")
+_DOTS = re.compile(r"\[[^\[\]]*\]|(?<![0-9])([0-9]{1,200})\.\.([0-9]{1,200})(?![0-9])")
+"""A bracket, which stays as it is, or a range that needs none."""
 _DIGITS = re.compile(r"([0-9]+)")
 
 Groups = Mapping[str, Sequence[str]]
@@ -158,6 +162,11 @@ def fold(names: Iterable[str]) -> str:
     return ",".join(text for _, text in sorted(keyed, key=lambda item: (":" in item[1], _natural(item[1]))))
 
 
+def quoted(names: Iterable[str]) -> str:
+    """The names as one node set to type: to a shell, plain brackets are a pattern for names of files."""
+    return shlex.quote(fold(names))
+
+
 def _fold_rows(rows: set[tuple[str, ...]]) -> set[tuple[str, ...]]:
     for column in reversed(range(len(next(iter(rows))))):
         groups: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
@@ -186,10 +195,12 @@ def _natural(text: str) -> tuple[list[tuple[int, int, str]], str]:
 def _unfold_piece(piece: str) -> list[str]:
     if piece.startswith("[") and ":" in piece:
         return [check_host(piece)]
-    if "[" not in piece:
-        return [check_host(piece)]
     # re.split with one group alternates: text, inside of a bracket, text, …
-    parts = _BRACKET.split(piece)
+    parts = _BRACKET.split(
+        _DOTS.sub(lambda found: f"[{found[1]}-{found[2]}]" if found[1] else found[0], piece)
+    )
+    if len(parts) == 1:
+        return [check_host(piece)]
     choices: list[list[str]] = []
     size = 1
     for index, part in enumerate(parts):
@@ -243,6 +254,7 @@ def _why_no_name(name: str) -> str:
         f": it has {len(name)} characters, and 253 is the most": len(name) > 253,
         ": it has control characters in it": not name.isprintable(),
         ": only ASCII letters are allowed": not name.isascii(),
+        ": a range of hosts is written node1..4": ".." in name,
         ": to leave hosts out, use --exclude": bool(set(name) & set("!&^")),
     }
     return next((words for words, true in reasons.items() if true), "")

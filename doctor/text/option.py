@@ -5,6 +5,7 @@ It says itself how it is typed, what it is for and what it cannot be combined wi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field, fields
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 from doctor.errors import UsageError
 
 KEY = "option"
-IN_JOB, REPLAY = "--in-job", "--replay"
+IN_JOB, REPLAY, NO_SMOKE = "--in-job", "--replay", "--no-smoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,17 @@ class Option:
     """As in --help: "-F, --hostfile FILE"; without a dash, as HOSTS, it is an argument."""
     help: str
     not_with: tuple[str, ...]
-    """Which of IN_JOB and REPLAY it cannot be combined with."""
+    """Which of IN_JOB, REPLAY and NO_SMOKE it cannot be combined with."""
     commas: bool = False
     """Whether "a,b" is two values."""
     min: float | None = None
     max: float | None = None
+    values: tuple[str, ...] = ()
+    """All that may be typed, where that is a few words."""
+    panel: str = ""
+    """The group of --help that it stands in, where that is another than that of its class."""
     alone: tuple[str, str] = ("", "")
-    """Of IN_JOB and REPLAY: why they cannot be combined with others, and what to do instead."""
+    """Of those three: why they cannot be combined with others, and what to do instead."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -37,6 +42,11 @@ class Option:
     @property
     def metavar(self) -> str | None:
         return " ".join(word for word in self.usage.split() if not word.startswith("-")) or None
+
+    @property
+    def takes_path(self) -> bool:
+        """Whether its value is a file or a folder."""
+        return bool(self.names) and re.search(r"\b(FILE|DIR|PATH)\b", self.usage) is not None
 
     @property
     def name(self) -> str:

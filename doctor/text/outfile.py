@@ -1,4 +1,4 @@
-"""Writes files that others will read: whole or not at all, and readable by their owner only.
+"""Writes files that others will read: whole or not at all, and readable by their owner only, unless for all.
 
 A new file takes the place of the old one in one step: a full disk or a crash leaves the old one whole, and
 a link at the place is never followed. What is not a file (a pipe, /dev/null, a descriptor such as
@@ -19,18 +19,21 @@ from pathlib import Path
 MOST_TRIES = 1000
 MOST_LINKS = 10
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+PUBLIC_FILE = 0o644
 _NEW = os.O_WRONLY | os.O_CLOEXEC
 _DESCRIPTORS = re.compile(r"/proc/(\d+)(?:/task/\d+)?/fd")
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Raises OSError; the place then holds what it held before."""
+def write_file(path: Path, data: bytes, *, for_all: bool = False) -> None:
+    """Raises OSError; the place then holds what it held before. Where the umask allows it, all may read
+    what is `for_all`.
+    """
     stream = _stream(path)
     if stream is not None:
         with open(_opened(stream), "wb") as file:
             file.write(data)
         return
-    with _Draft(path.parent, data) as draft:
+    with _Draft(path.parent, data, PUBLIC_FILE if for_all else PRIVATE_FILE) as draft:
         draft.replace(path)
 
 
@@ -128,12 +131,12 @@ def _take_back(paths: list[Path]) -> None:
 class _Draft:
     """A file without a name until it is whole; where no file can be without, one that is hidden."""
 
-    def __init__(self, folder: Path, data: bytes) -> None:
-        self._folder, self._data = folder, data
+    def __init__(self, folder: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
+        self._folder, self._data, self._mode = folder, data, mode
         self._named: Path | None = None
         self._handle: int | None = None
         with contextlib.suppress(OSError, AttributeError):
-            self._handle = os.open(folder, os.O_TMPFILE | _NEW, PRIVATE_FILE)
+            self._handle = os.open(folder, os.O_TMPFILE | _NEW, self._mode)
         try:
             self._fill()
         except BaseException:
@@ -180,10 +183,11 @@ class _Draft:
     def _fill(self) -> None:
         if self._handle is None:
             named = self._hidden()
-            self._handle = os.open(named, os.O_CREAT | os.O_EXCL | _NEW, PRIVATE_FILE)
+            self._handle = os.open(named, os.O_CREAT | os.O_EXCL | _NEW, self._mode)
             self._named = named
-        with contextlib.suppress(OSError):  # only a umask that takes even more away makes a difference
-            os.fchmod(self._handle, PRIVATE_FILE)
+        if self._mode == PRIVATE_FILE:
+            with contextlib.suppress(OSError):  # only a umask that takes even more away makes a difference
+                os.fchmod(self._handle, PRIVATE_FILE)
         with open(self._handle, "wb", closefd=False) as file:
             file.write(self._data)
         os.fsync(self._handle)

@@ -9,12 +9,15 @@ import contextlib
 import io
 import os
 import sys
+import termios
 from typing import TextIO
 
 from doctor.text.printable import clean
 
 WIDTH = 100
 """Of a log file, unless COLUMNS says otherwise."""
+AUTO, ALWAYS, NEVER = WHEN = ("auto", "always", "never")
+"""When there are colours."""
 
 
 def hold_closed() -> None:
@@ -38,7 +41,22 @@ def prepare() -> None:
 
 
 _PLAIN = str.maketrans(
-    {"×": "x", "→": "->", "·": "|", "└": "`", **dict(zip("▁▂▃▄▅▆▇█", "_.,-=+*#", strict=True))}
+    {
+        "×": "x",
+        "→": "->",
+        "·": "|",
+        "└": "`",
+        "…": "~",
+        "━": "=",
+        "╸": "-",
+        "╺": "-",
+        "│": "|",
+        "┤": "|",
+        "─": "-",
+        "✓": "ok",
+        "–": "-",
+        **dict(zip("▁▂▃▄▅▆▇█", "_.,-=+*#", strict=True)),
+    }
 )
 """For characters of ours that an encoding may lack."""
 
@@ -97,12 +115,53 @@ def _give_up(stream: TextIO) -> None:
         stream.flush()
 
 
-def width(stream: TextIO | None) -> int:
-    """Columns of a terminal; COLUMNS overrides it."""
+def can_redraw(stream: TextIO | None) -> bool:
+    """Whether a line can be drawn over: on a terminal, and not on a dumb one."""
+    return stream is not None and stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def coloured(stream: TextIO | None, wish: str = AUTO) -> bool:
+    """The option decides, then NO_COLOR, then what forces colours, then whether the terminal has any."""
+    if wish != AUTO:
+        return wish == ALWAYS
+    if os.environ.get("NO_COLOR"):
+        return False
+    if any(os.environ.get(name, "") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return os.environ.get("CLICOLOR") != "0" and can_redraw(stream)
+
+
+def styled(text: str, style: str, on: bool) -> str:
+    """In a style of ours, as its number in an escape: 1 is bold, 31 red."""
+    return f"\x1b[{style}m{text}\x1b[0m" if on and text else text
+
+
+def taken(stream: TextIO | None) -> bool:
+    """Whether another program has the terminal now: a pager, an editor, a question for a password, a shell
+    that reads its next line. All of these read keys or hide them.
+    """
+    try:
+        flags = termios.tcgetattr(stream.fileno())[3] if stream is not None else 0
+    except (OSError, termios.error, ValueError):
+        return False
+    return not flags & termios.ICANON or not flags & termios.ECHO
+
+
+def room(stream: TextIO | None) -> int:
+    """Columns for a line that is drawn over: it must not wrap, whatever COLUMNS says."""
+    wide = width(stream)
+    if stream is not None:
+        with contextlib.suppress(OSError, ValueError):
+            wide = min(wide, os.get_terminal_size(stream.fileno()).columns or wide)
+    return wide - 1
+
+
+def width(stream: TextIO | None, log: int = WIDTH) -> int:
+    """Columns of a terminal, or `log`; COLUMNS overrides both."""
     wish = os.environ.get("COLUMNS", "")
     if wish.isdecimal() and int(wish) > 0:
         return int(wish)
     if stream is not None and stream.isatty():
         with contextlib.suppress(OSError, ValueError):
-            return os.get_terminal_size(stream.fileno()).columns or WIDTH  # mpirun gives one of no size
-    return WIDTH
+            return os.get_terminal_size(stream.fileno()).columns or log  # mpirun gives one of no size
+    return log

@@ -115,7 +115,7 @@ def _over_ssh(words: list[str]) -> str | None:
             if option not in _OPTIONS or not _OPTIONS[option](value):
                 return None
             options.append(value)
-    if not words or not _is_login(words[0]):
+    if not words or not is_login(words[0]):
         return None
     login, *there = words
     line = there[0] if len(there) == 1 else shlex.join(there)
@@ -158,6 +158,14 @@ def _enters(words: Sequence[str]) -> bool:
     return any(_fits(look, rest[-len(look) :]) and _names(rest[: -len(look)]) == [] for look in _LOOKS)
 
 
+def is_entry(text: str) -> bool:
+    """Whether it is what --enter takes, of a form of ours."""
+    try:
+        return _enters([*shlex.split(text), "true"])
+    except ValueError:
+        return False
+
+
 def _names(words: Sequence[str]) -> list[str] | None:
     """What is no option; None where an option is, or may be, more than a name."""
     found = [word for _, word in flags(words)]
@@ -174,12 +182,12 @@ def _is_place(text: str) -> bool:
     return is_host(text.partition("%")[0]) and re.fullmatch(r"[^%\s]+(?:%[\w.-]+)?", text) is not None
 
 
-def _is_login(text: str) -> bool:
+def is_login(text: str) -> bool:
     user, at, place = text.rpartition("@")
-    return (not at or _passes(check_user, user)) and _is_place(place)
+    return (not at or passes(check_user, user)) and _is_place(place)
 
 
-def _passes(check: Callable[[str], object], text: str) -> bool:
+def passes(check: Callable[[str], object], text: str) -> bool:
     try:
         check(text)
     except UsageError:
@@ -202,29 +210,34 @@ def _is_file(text: str) -> bool:
     return text.isprintable() and not text.startswith("-")
 
 
+def is_whole_path(text: str) -> bool:
+    """Of a file that did not come with the recording."""
+    return text.startswith("/") and text.isprintable()
+
+
 def _is_known_hosts(text: str) -> bool:
     return _is_file(text) and re.search(r"known_hosts\d?\Z", text) is not None
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
     return re.fullmatch(r"\d{1,10}", text) is not None
 
 
 _HOLES: Mapping[str, Callable[[str], bool]] = {
     "PLACE": _is_place,
-    "LOGIN": _is_login,
+    "LOGIN": is_login,
     "KNOWN": _is_known,
     "KNOCK": _is_knock,
     "FILE": _is_file,
     "KNOWN_HOSTS": _is_known_hosts,
-    "NUMBER": _is_number,
-    "NUMBERS": lambda text: all(map(_is_number, text.split(","))),
+    "NUMBER": is_number,
+    "NUMBERS": lambda text: all(map(is_number, text.split(","))),
     "NAME": lambda text: re.fullmatch(r"\w[\w.-]*", text) is not None,
     "LINE": lambda text: re.fullmatch(r"\d{1,9}p", text) is not None,
 }
 _OPTIONS: Mapping[str, Callable[[str], bool]] = {
-    "-F": lambda text: text.startswith("/") and text.isprintable(),  # not one that came with the recording
-    "-p": _is_number,
+    "-F": is_whole_path,
+    "-p": is_number,
     "-i": _is_file,
-    "-J": partial(_passes, check_jump),
+    "-J": partial(passes, check_jump),
 }

@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import signal
 
-from . import demo
+from . import demo, record
 from .lab import Lab
 from .needs import sweep
 
@@ -17,6 +17,8 @@ def main() -> None:
     up = commands.add_parser("up", help="boot hosts and keep them until Ctrl-C")
     up.add_argument("--hosts", type=int, default=4)
     commands.add_parser("demo", help="examine four hosts, two of them sick")
+    again = commands.add_parser("record", help="make the recordings of `doctor demo` again")
+    again.add_argument("names", nargs="*")
     commands.add_parser("sweep", help="remove the labs whose owner is dead")
     args = parser.parse_args()
     if args.command == "demo":
@@ -24,6 +26,9 @@ def main() -> None:
         print(shown, end="")
         if code != 1:
             raise SystemExit("the two sick hosts were not found")
+        return
+    if args.command == "record":
+        record.record(args.names)
         return
     if args.command == "sweep":
         for directory in sweep():

@@ -17,6 +17,8 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 
+from . import npu_python
+from .device_os import DeviceOs
 from .emulated import ON_HOST, Emulated, emulator
 from .errors import LabError
 from .hccn_texts import common, conf, own
@@ -24,6 +26,7 @@ from .host import Host
 from .lab import Lab
 from .npu import Npu
 from .npu_products import PRODUCTS, Product
+from .npu_python import TorchNpu
 from .smi_tables import Chip
 from .smi_texts import texts
 
@@ -42,6 +45,7 @@ class NpuHost(Emulated):
         self.npus = tuple(Npu(self, device) for device in range(product.devices))
         self.chips: dict[int, Chip] = {}
         self._held: list[tuple[int, threading.Timer]] = []
+        self.device_os: DeviceOs | None = None
         self._healthy = self._texts()
         self._touch("lock", 0o600)
 
@@ -50,6 +54,27 @@ class NpuHost(Emulated):
 
     def __iter__(self) -> Iterator[Npu]:
         return iter(self.npus)
+
+    def fit_torch_npu(self, way: TorchNpu = TorchNpu(), lingers: float = 0.0) -> str:  # noqa: B008
+        """Install the emulated torch_npu until the next `reset`; gives the interpreter that has it.
+
+        A device is taken for `lingers` seconds after its last process has ended.
+        """
+        self._end_device_os()
+        folder = self.folder / "torch_npu"
+        npu_python.write(folder, f"{ON_HOST}/here/npu/torch_npu", self.product, way)
+        for device in range(self.product.devices):
+            self._show_hccp(device, False)
+        self.device_os = DeviceOs(folder / "os", lingers, self._show_hccp)
+        return f"{ON_HOST}/here/npu/torch_npu/npu-python"
+
+    def _show_hccp(self, device: int, there: bool) -> None:
+        self[device].says("process", f"device hccp process: {'' if there else 'not '}exist\n")
+
+    def _end_device_os(self) -> None:
+        if self.device_os is not None:
+            self.device_os.close()
+            self.device_os = None
 
     # Faults of the whole host; `reset` removes them.
 
@@ -125,6 +150,7 @@ class NpuHost(Emulated):
 
     def reset(self) -> None:
         self.free()
+        self._end_device_os()
         self.chips = self._chips()
         super().reset()
 
@@ -207,6 +233,11 @@ class Rack:
     def refused(self) -> tuple[tuple[str, str], ...]:
         """Host and arguments of every call that was made while another one was running."""
         return tuple((host.host.name, call) for host in self for call in host.refused)
+
+    def fit_torch_npu(self, way: TorchNpu = TorchNpu(), lingers: float = 0.0) -> str:  # noqa: B008
+        """The same on every host: the interpreter for `--python`."""
+        (python,) = {host.fit_torch_npu(way, lingers) for host in self}
+        return python
 
     def cut(self, npu: Npu, other: Npu | None = None, *, back: bool = True) -> None:
         """Lose every ping between two NPUs, or between one and all others; links stay up.

@@ -48,12 +48,23 @@ def test_the_wheel_and_the_sources_list_the_same_checks(doctor: Path, tmp_path: 
     assert run(doctor, "list", cwd=tmp_path) == run(sys.executable, "-m", "doctor", "list", cwd=ROOT)
 
 
+def test_the_wheel_has_the_chinese_pages(doctor: Path, tmp_path: Path) -> None:
+    explain = ("explain", "swap-active", "--lang", "zh")
+    page = run(doctor, *explain, cwd=tmp_path)
+    assert "影响：" in page
+    assert page == run(sys.executable, "-m", "doctor", *explain, cwd=ROOT)
+
+
 def test_the_wheel_examines_this_machine(doctor: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [doctor, "check", "--local", "--json", "-"], cwd=tmp_path, capture_output=True, timeout=60
     )
     assert done.returncode in (0, 1, 3), done.stderr
     assert b'"schema": 1' in done.stdout
+
+
+def test_the_wheel_ships_its_demos(doctor: Path, tmp_path: Path) -> None:
+    assert "smoke-hang" in run(doctor, "demo", "hang", cwd=tmp_path)
 
 
 def test_the_wheel_ships_its_mesh_agents(doctor: Path, tmp_path: Path) -> None:

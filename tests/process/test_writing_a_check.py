@@ -1,4 +1,4 @@
-"""The guide to writing a check is true: its example is copied from the code, and a check costs two files."""
+"""The guide to writing a check is true: its example is the code's, and a check costs three files."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tests.support.paths import ROOT
 PAGE = ROOT / "docs/writing-a-check.md"
 LEFT = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "*.egg-info")
 AFFECTED = (
+    "tests/unit/checks/test_chinese_pages.py",
     "tests/unit/checks/test_conformance.py",
     "tests/unit/cli",
     "tests/unit/facts/test_hostile.py",
@@ -30,14 +31,17 @@ AFFECTED = (
 """Tests that look at all checks and facts, or at what all checks say."""
 
 
-def example() -> tuple[str, str]:
-    """The check and its test, as the page shows them."""
-    check, test = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    return check, test
+def example() -> tuple[str, str, str]:
+    """The check, its Chinese page and its test, as the page shows them."""
+    check, chinese, test = re.findall(
+        r"^```(?:python|yaml)\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
+    )
+    return check, chinese, test
 
 
 def test_the_example_is_copied_from_the_code() -> None:
-    check, test = example()
+    check, chinese, test = example()
+    assert chinese in (ROOT / "checks/zh/kernel.yaml").read_text()
     assert check[check.index("@check(") :] in (ROOT / "checks/kernel.py").read_text()
     of_kernel = (ROOT / "tests/hosts/checks/test_kernel.py").read_text()
     assert test[test.index("def swapping") : test.index("\n\n\ndef test_")] in of_kernel
@@ -54,7 +58,11 @@ def test_the_files_that_the_page_names_exist() -> None:
 
 def add_check(tree: Path, name: str) -> list[Path]:
     """Add the page's check under another name, as the page says; returns the files that it took."""
-    files = [tree / f"checks/{name}.py", tree / f"tests/hosts/checks/test_{name}.py"]
+    files = [
+        tree / f"checks/{name}.py",
+        tree / f"checks/zh/{name}.yaml",
+        tree / f"tests/hosts/checks/test_{name}.py",
+    ]
     for file, text in zip(files, example(), strict=True):
         assert not file.exists()
         file.write_text(text.replace("swap-active", name.replace("_", "-")).replace("swap_active", name))
@@ -70,12 +78,12 @@ def add_fact(tree: Path, name: str, check: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_check_costs_two_files_and_a_fact_one_more(tmp_path: Path) -> None:
+def test_a_check_costs_three_files_and_a_fact_one_more(tmp_path: Path) -> None:
     """In a copy of the tree everything else stays green, and no golden file or sample is touched."""
     tree = tmp_path / "tree"
     shutil.copytree(ROOT, tree, ignore=LEFT)
-    check, test = add_check(tree, "swap_busy")
-    other, other_test = add_check(tree, "swap_held")
+    check, _, test = add_check(tree, "swap_busy")
+    other, _, other_test = add_check(tree, "swap_held")
     add_fact(tree, "swap_held", other)
 
     def run(*arguments: str) -> str:

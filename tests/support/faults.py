@@ -13,6 +13,7 @@ import random
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,6 +25,8 @@ from tests.lab import Host, Lab
 HOSTS = "node[1-4]"
 HEAD = "node1"
 ALONE = ("--exam", "host")
+HCCL = ("--backend", "hccl", "--skip", "device-missing")
+"""For hosts that have no NPU."""
 """Arguments for faults that show on the host itself: no connections between hosts are made."""
 
 Found = dict[str, Any]
@@ -40,6 +43,8 @@ class Outcome:
     text: str
     errors: str
     recording: Path
+    skipped: tuple[str, ...] = ()
+    """Its --skip options, which no recording keeps."""
 
     @property
     def trouble(self) -> list[Found]:
@@ -70,14 +75,20 @@ class Examiner:
         files = ("--json", str(report), "--save", str(recording))
         done = self.lab.doctor("check", *hosts.split(), *args, *files, user=user, timeout=timeout)
         assert report.exists(), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return Outcome(done.returncode, json.loads(report.read_bytes()), done.stdout, done.stderr, recording)
+        found = json.loads(report.read_bytes())
+        skipped = tuple(word for pair in pairwise(args) if pair[0] == "--skip" for word in pair)
+        return Outcome(done.returncode, found, done.stdout, done.stderr, recording, skipped)
 
 
 def replay(outcome: Outcome, *args: str) -> tuple[int, dict[str, Any]]:
     """The exit code and the report of the same recording."""
-    report = outcome.recording.with_name("replayed.json")
+    return judged_again(outcome.recording, *outcome.skipped, *args)
+
+
+def judged_again(recording: Path, *args: str) -> tuple[int, dict[str, Any]]:
+    report = recording.with_name("replayed.json")
     with contextlib.redirect_stdout(io.StringIO()):
-        code = cli.run(["check", "--replay", str(outcome.recording), "--json", str(report), *args])
+        code = cli.run(["check", "--replay", str(recording), "--json", str(report), *args])
     return code, json.loads(report.read_bytes())
 
 

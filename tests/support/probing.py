@@ -30,12 +30,13 @@ def start(
     *,
     sudo: bool = False,
     as_root: bool = True,
+    ports: tuple[int, ...] = (),
 ) -> subprocess.Popen[bytes]:
     """Start the probe; its stdin stays open."""
     ordinary: dict[str, Any] = {}
     if not as_root and os.geteuid() == 0:
         ordinary = {"user": NOBODY, "group": NOBODY, "extra_groups": ()}
-    text = script(facts, Ask("here"), TOKEN, sudo=sudo).stdin
+    text = script(facts, Ask("here", ports=ports), TOKEN, sudo=sudo).stdin
     process: subprocess.Popen[bytes] = subprocess.Popen(
         (str(shutil.which(SHELLS[shell][0])), *SHELLS[shell][1:]),
         stdin=subprocess.PIPE,
@@ -90,8 +91,10 @@ def ask(
     *,
     sudo: bool = False,
     as_root: bool = True,
+    ports: tuple[int, ...] = (),
 ) -> HostAnswer:
-    heard = read(answer(start(facts, shell, env, sudo=sudo, as_root=as_root)), facts, TOKEN)
+    begun = start(facts, shell, env, sudo=sudo, as_root=as_root, ports=ports)
+    heard = read(answer(begun), facts, TOKEN)
     assert isinstance(heard, HostAnswer), heard
     return heard
 

@@ -64,6 +64,7 @@ FILES = {
         "/proc/net/route": "Iface Destination Gateway Flags RefCnt Use Metric Mask\n"
         "eth0 00000000 0100000A 0003 0 0 0 00000000\neth0 0000000A 00000000 0001 0 0 0 00FFFFFF"
     },
+    "fixed-neighbours": {"/proc/net/arp": "IP address HW type Flags HW address Mask Device"},
     "links": {"/sys/class/net/eth0/mtu": "1500", "/sys/class/net/eth0/speed": "10000"},
     "view": {"/proc/1/cgroup": "0::/init.scope"},
     "versions": {},

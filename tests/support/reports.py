@@ -110,6 +110,35 @@ def rehearsed(*runs: SmokeResult, **more: Any) -> Report:
     return report(recording(NAMES, smoke_wanted=True, smoke=runs, **more), stopped_by=stopped_by)
 
 
+def shm_of(kilobytes: int) -> str:
+    return SMALL_SHM.replace("65536", str(kilobytes))
+
+
+def eight_servers() -> Report:
+    """Six faults and a warning, some of them on several hosts."""
+    names = [f"node{n}" for n in range(1, 9)]
+    full = HEALTHY["spaces"].replace("83035188 1% /\n", "83035 99% /\n")
+    swap = {"/proc/swaps": "Filename Type Size Used Priority\n/dev/vdb partition 2048000 1024000 -2"}
+    own = "? node7\n127.0.1.1 STREAM node7\n? node1\n10.0.0.1 STREAM"
+    oom = "uptime 90000.0\n[89000.0] Out of memory: Killed process 4711 (python)"
+    sick = {name: heard(n, names, spaces=shm_of(51200 + 1024 * n)) for n, name in enumerate(names[:4], 1)}
+    sick["node2"] = heard(2, names, spaces=shm_of(53248), kernel_log=oom)
+    sick["node5"] = heard(5, names, swap=swap)
+    sick["node6"] = heard(6, names, spaces=full)
+    sick["node7"] = heard(7, names, names=own)
+    closed = mesh(names, *((name, "node3") for name in names if name != "node3"))
+    lost = {"node8": Unreached("node8", UnreachedKind.REFUSED, *REFUSED)}
+    whole = recording(names, heard=sick, mesh=closed, unreached=lost)
+    return report(replace(whole, heard={name: whole.heard[name] for name in names[:7]}))
+
+
+def sixty_four_servers() -> Report:
+    """All of them with too little in /dev/shm, each with a little more than the one before."""
+    names = [f"node{n}" for n in range(1, 65)]
+    answers = {name: heard(n, names, spaces=shm_of(51200 + 64 * n)) for n, name in enumerate(names, 1)}
+    return report(recording(names, heard=answers))
+
+
 @cache
 def reports() -> dict[str, Report]:
     smoke = smoke_runs()
@@ -129,6 +158,8 @@ def reports() -> dict[str, Report]:
     }
     no_disks = {"node2": heard(2, NAMES, spaces=Missing("spaces", "its command did not end within 5 s"))}
     return {
+        "eight-servers": eight_servers(),
+        "sixty-four-servers": sixty_four_servers(),
         "healthy": report(recording(NAMES)),
         "one-host": report(recording(NAMES[:1])),
         "no-root": report(recording(NAMES, heard=no_root)),
@@ -149,8 +180,16 @@ def reports() -> dict[str, Report]:
     }
 
 
-def text(of: Report, width: int, **options: bool) -> str:
+def text(of: Report, width: int, *, colours: bool = False, **options: bool) -> str:
     out = io.StringIO()
-    console = Console(file=out, width=width, highlight=False, markup=False, emoji=False)
+    console = Console(
+        file=out,
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        force_terminal=colours,
+        color_system="standard" if colours else None,
+    )
     print_report(of, console, **options)
     return out.getvalue()

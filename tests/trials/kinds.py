@@ -18,6 +18,7 @@ from tests.support.smoke.faults import (
     without_package,
 )
 from tests.support.smoke.pages import Rank
+from tests.trials.outcome import Truth
 
 DATA = "eth1"
 """The ranks' network; SSH has one of its own, so that a fault of one is no fault of the other."""
@@ -77,7 +78,8 @@ INSIDE = {
         *_inside("smoke-corruption", "grad-bit stale"),
         *_inside("smoke-loss-nan", "nan"),
         *_inside("smoke-collective-wrong", "wrong-result"),
-        *_inside("smoke-loss-stall", "frozen lr-explode", "everybody", late=False),
+        *_inside("smoke-loss-stall", "frozen", "everybody"),
+        *_inside("smoke-loss-stall", "lr-explode", "everybody", late=False),
         *_inside("smoke-straggler", "slow", late=False),
     )
 }
@@ -145,6 +147,17 @@ OUTSIDE = {
 
 def fault_of(word: str) -> Inside | Outside:
     return INSIDE[word] if word in INSIDE else OUTSIDE[word]
+
+
+def truth_of(fault: Inside | Outside, rank: int, host: str, tp: int) -> Truth:
+    """Who is at fault when it is done to this rank of this host, with replicas of `tp` ranks."""
+    if fault.scope == "everybody":
+        return Truth(fault.checks, frozenset(), frozenset())
+    if fault.scope == "host":
+        return Truth(fault.checks, frozenset({host}), None)
+    first = rank - rank % tp
+    replica = range(first, first + tp) if fault.scope == "replica" else (rank,)
+    return Truth(fault.checks, frozenset({host}), frozenset(replica))
 
 
 def order() -> list[str]:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 Found = Mapping[str, Any]
+MISSED = "the injected fault was not found"
+"""How a run says that it missed it: under the fault's own check, and of nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def judged(
     if truth is None:
         calm = not found
         return Outcome(fault, number, place, calm, calm, calm, None, ran.seconds, ran.code, said)
-    mine = [each for each in found if each["check"] in truth.checks]
+    mine = [f for f in found if f["check"] in truth.checks and not f["summary"].startswith(MISSED)]
     lead = [each for each in mine if each["because"] is None] or mine
     named = bool(lead) and hosts(lead) == truth.hosts and (truth.ranks is None or ranks(lead) == truth.ranks)
     alone = hosts(found) <= truth.hosts and (truth.ranks is None or ranks(found) <= truth.ranks)

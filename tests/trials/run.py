@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -13,11 +14,10 @@ from doctor.smoke.onhost.page import PHASES
 from tests.lab import Host, Lab
 from tests.support.smoke.faults import hogs
 from tests.support.smoke.pages import Rank, Watch, watching
-from tests.trials.kinds import Inside, Outside
+from tests.trials.kinds import Inside, Outside, truth_of
 from tests.trials.outcome import Outcome, Ran, Truth, judged
 
 HOGS = 4
-LIMIT = 180.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,9 @@ class Field:
     """On each host."""
     steps: int
     tp: int = 2
+    python: str = sys.executable
+    limit: float = 180.0
+    """Seconds that a run may take."""
 
     @property
     def folder(self) -> Path:
@@ -45,12 +48,15 @@ class Field:
     def host_of(self, rank: int) -> Host:
         return self.lab.hosts[rank // self.ranks]
 
+    def truth(self, fault: Inside | Outside, rank: int) -> Truth:
+        return truth_of(fault, rank, self.host_of(rank).name, self.tp)
+
     def argv(self, *args: str) -> list[str]:
         inventory = self.folder / "inventory.yaml"
         hosts = "".join(f"  {host.name}: {{data: {host.data_address}}}\n" for host in self.lab)
         inventory.write_text(f"hosts:\n{hosts}")
         shape = ("--ranks-per-host", str(self.ranks), "--steps", str(self.steps), "--tp", str(self.tp))
-        where = ("--inventory", str(inventory), "--python", sys.executable)
+        where = ("--inventory", str(inventory), "--python", self.python)
         argv = self.lab.doctor_argv("smoke", *where, *shape, *args)
         return ["tests.trials.once" if word == "doctor" else word for word in argv]
 
@@ -77,7 +83,7 @@ def _inside(field: Field, fault: Inside, number: int, rank: int, draw: random.Ra
     step = f":{draw.randrange(2, field.steps - 2)}" if fault.late else ""
     ran = Run(field, "--inject", f"{fault.kind}@{rank}{step}").finish()
     latency = None if ran.report is None else (ran.report["smoke"] or {}).get("latency")
-    return judged(fault.name, number, f"{rank}{step}", _truth(field, fault, rank), ran, latency)
+    return judged(fault.name, number, f"{rank}{step}", field.truth(fault, rank), ran, latency)
 
 
 def _outside(field: Field, fault: Outside, number: int, rank: int, draw: random.Random) -> Outcome:
@@ -101,7 +107,7 @@ def _outside(field: Field, fault: Outside, number: int, rank: int, draw: random.
         run.process.kill()
         raise
     latency = None if into is None else _latency(field, rank, phase, into)
-    return judged(fault.name, number, place, _truth(field, fault, rank), ran, latency)
+    return judged(fault.name, number, place, field.truth(fault, rank), ran, latency)
 
 
 def _latency(field: Field, rank: int, phase: str, into: float) -> float | None:
@@ -114,17 +120,6 @@ def _latency(field: Field, rank: int, phase: str, into: float) -> float | None:
     (run, *_) = json.loads(field.recording.read_bytes())["smoke"]
     spent: dict[str, float] = run["ranks"][rank]["seconds"]
     return round(sum(spent[each] for each in PHASES[PHASES.index(phase) :] if each in spent) - into, 3)
-
-
-def _truth(field: Field, fault: Inside | Outside, rank: int) -> Truth:
-    host = frozenset({field.host_of(rank).name})
-    if fault.scope == "everybody":
-        return Truth(fault.checks, frozenset(), frozenset())
-    if fault.scope == "host":
-        return Truth(fault.checks, host, None)
-    first = rank - rank % field.tp
-    replica = range(first, first + field.tp) if fault.scope == "replica" else (rank,)
-    return Truth(fault.checks, host, frozenset(replica))
 
 
 class Run:
@@ -151,7 +146,12 @@ class Run:
         return next(filter(come, ranks)), time.monotonic()
 
     def finish(self) -> Ran:
-        _, errors = self.process.communicate(timeout=LIMIT)
+        try:
+            _, errors = self.process.communicate(timeout=self.field.limit)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # else its ranks run on beside the next trial
+            self.process.communicate()
+            raise
         seconds = time.monotonic() - self.began
         report = json.loads(self.report.read_bytes()) if self.report.exists() else None
         return Ran(self.process.returncode, report, errors, seconds)

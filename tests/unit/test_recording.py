@@ -156,6 +156,13 @@ def test_a_recording_that_no_run_could_make(file: Path, change: dict[str, Any]) 
         load(file)
 
 
+def test_an_answer_under_the_name_of_another_host(file: Path) -> None:
+    one, two, *_ = NAMES
+    save(replace(FULL, heard={one: replace(FULL.heard[one], host=two)}), file)
+    with pytest.raises(UsageError, match="damaged recording: an answer is under the name of another host"):
+        load(file)
+
+
 def test_an_answer_without_a_frame_hides_secrets_too() -> None:
     lost = read(Answer("h", b"token: hunter2", b"", 1, AnswerEnd.DONE, 0, 0), (), TOKEN)
     assert isinstance(lost, Unreached)
@@ -222,6 +229,8 @@ def load_with(file: Path, run: Any) -> Recording:
         (("plan", "tp"), 3),
         (("plan", "steps"), 0),
         (("plan", "steps"), 10**9),
+        (("plan", "waver_tries"), 2**53),
+        (("plan", "waver_tries"), -1),
         (("plan", "seed"), -1),
         (("plan", "seed"), 10**18),
         (("plan", "head"), "stranger"),

@@ -8,6 +8,7 @@ import json
 import random
 import re
 import tempfile
+import time
 import unicodedata
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -21,13 +22,14 @@ from hypothesis import strategies as st
 from doctor import cli
 from doctor.__main__ import main
 from doctor.run.progress import ProgressLine
+from doctor.stage import Stage
 from doctor.text.printable import escaped
 from tests.support.paths import ROOT
 from tests.support.tampered import tampered
 
 KINDS = ("all-unreachable", "lab-host-faults", "lab-launch", "lab-smoke-kill", "lab-unreachable", "one-host")
 EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil\u2066\u200b\u2028\r\b\x00\x7f\x85\U000e0041"
-OURS = re.compile(r"\x1b\[[0-9;]*m|\r\x1b\[K")
+OURS = re.compile(r"\x1b\[[0-9;]*m|\r\x1b\[J|\r$|\r(?=\r\x1b\[J)")
 """Colours, and what draws the line of the progress."""
 evil_text = st.just(EVIL) | st.text(
     st.sampled_from(EVIL + "\n\t;$") | st.characters(categories=["Cc", "Cf", "Zl"]), min_size=1, max_size=20
@@ -61,7 +63,8 @@ def every_way_out(recording: bytes) -> dict[str, str]:
         folder = Path(name)
         file = folder / "run.json"
         file.write_bytes(recording)
-        options = [f"--{kind}={folder / kind}" for kind in ("json", "healthy-hosts", "faulty-hosts", "save")]
+        kinds = ("json", "junit", "markdown", "prometheus", "healthy-hosts", "faulty-hosts", "save")
+        options = [f"--{kind}={folder / kind}" for kind in kinds]
         line = [
             "check",
             "--replay",
@@ -150,7 +153,13 @@ def test_an_error_of_our_own(traceback: str, monkeypatch: pytest.MonkeyPatch) ->
 
 @given(evil=evil_text)
 def test_the_progress(evil: str) -> None:
-    printed = said(lambda: ProgressLine(wanted=True)(evil, 1, (f"node{evil}", "node2")))
+    def shown() -> None:
+        line = ProgressLine(wanted=True)
+        line(Stage(evil, evil, 1, 2, waiting=(f"node{evil}", "node2")))
+        line.show(time.monotonic())
+        line.clear()
+
+    printed = said(shown)
     assert printed
     assert drawn(printed) == []
     assert "\n" not in printed
@@ -170,7 +179,7 @@ def test_json_reads_back_as_what_it_was(value: Any) -> None:
     assert drawn(written) == []
 
 
-ON_HOSTS = ("agents", "mesh/agent.py", "smoke/onhost", "smoke/inject.py")
+ON_HOSTS = ("agents", "facts/look.py", "mesh/agent.py", "smoke/onhost", "smoke/inject.py")
 """Programs of ours that run on hosts: what they print is read here."""
 PRINTS = re.compile(r"\bprint\b|sys\.std(out|err)\.write|traceback\.print_\w+")
 

@@ -59,7 +59,13 @@ def _listed(call: ToolCall) -> tuple[Gpu, ...]:
             for card, row in by_card(call)
         )
     return tuple(
-        Gpu(gpu, "", text(part(row, "asic").get("market_name")), bus_id(text(part(row, "bus").get("bdf"))))
+        Gpu(
+            gpu,
+            "",
+            text(part(row, "asic").get("market_name")),
+            bus_id(text(part(row, "bus").get("bdf"))),
+            serial=text(part(row, "asic").get("asic_serial")),
+        )
         for gpu, row in by_gpu(call)
     )
 

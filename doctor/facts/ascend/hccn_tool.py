@@ -95,12 +95,19 @@ def noted(key: str) -> str:
 
 
 def hccn(
-    name: str, words: str, read: Callable[[ToolCall], T], then: str = "", first: str = "", writes: str = ""
+    name: str,
+    words: str,
+    read: Callable[[ToolCall], T],
+    then: str = "",
+    first: str = "",
+    writes: str = "",
+    everywhere: bool = False,
 ) -> Fact[PerDevice[T]]:
     """A fact of each device. `read` raises NotUnderstood where a text is not one of those that it knows.
 
     `writes` is a key that the getter itself notes in /etc/hccn.conf when it is not there yet, and does not
-    mind when it cannot: nothing may be changed, so it is kept from that.
+    mind when it cannot: nothing may be changed, so it is kept from that. `everywhere`: no product that is
+    asked lacks it, so an answer that it is not supported leaves it unknown.
     """
 
     script = asked(words, then, first=f"{first or NOT_950}\n{noted(writes) if writes else ':'}")
@@ -113,7 +120,7 @@ def hccn(
         for call in calls(capture.stdout[listed.end() :], TOOL):
             answers.setdefault(call.key, []).append(call)
         numbers = sorted(set(map(int, listed[1].split())))
-        return {number: _value(answers.get(str(number), []), read) for number in numbers}
+        return {number: _value(answers.get(str(number), []), read, everywhere) for number in numbers}
 
     return Fact(
         name,
@@ -132,7 +139,7 @@ NOT_950 = "! grep -qs 19e5d806 /proc/bus/pci/devices || w=product"
 """Products are not asked what they do not have; Atlas 950 puts its options in another order, too."""
 
 
-def _value(answers: Sequence[ToolCall], read: Callable[[ToolCall], T]) -> T | Unsaid:
+def _value(answers: Sequence[ToolCall], read: Callable[[ToolCall], T], everywhere: bool) -> T | Unsaid:
     for call in answers:
         if call.unasked == "product":
             return Unsaid("this product does not have it", unsupported=True)
@@ -141,7 +148,7 @@ def _value(answers: Sequence[ToolCall], read: Callable[[ToolCall], T]) -> T | Un
     if not answers:
         return Unsaid(why_not(TOOL, "unasked", "time"))
     if "The command is not supported on this product." in answers[0].text.splitlines():
-        return Unsaid("the command is not supported on this product", unsupported=True)
+        return Unsaid("the command is not supported on this product", unsupported=not everywhere)
     call = ToolCall(answers[-1].key, answers[-1].rc, "\n".join(answer.text for answer in answers))
     try:
         return read(call)

@@ -86,6 +86,7 @@ NPU_ADDRESSES: Fact[PerDevice[Address | None]] = hccn(
     "-i $n -ip -g",
     _address,
     then="case $o in *'no ip was preset'*) q $n -i $n -ip -inet6 -g; esac",
+    everywhere=True,
 )
 """None where none is set."""
 
@@ -97,7 +98,7 @@ def _link(call: ToolCall) -> bool:
     return state == "UP"
 
 
-NPU_LINKS: Fact[PerDevice[bool]] = hccn("npu-links", "-i $n -link -g", _link)
+NPU_LINKS: Fact[PerDevice[bool]] = hccn("npu-links", "-i $n -link -g", _link, everywhere=True)
 """Whether it is up."""
 
 

@@ -72,6 +72,12 @@ def read_box(text: str) -> tuple[Row, ...]:
     return tuple(replace(row, processes=tuple(processes.get((row.card, row.chip), ()))) for row in rows)
 
 
+def is_box(text: str) -> bool:
+    """Whether it is the table of chips, be it an empty one, and not a message in its place."""
+    lines = (cells(line) for line in text.splitlines() if line.lstrip().startswith("|"))
+    return any("Health" in row for row in lines)
+
+
 def _complete(header: _Header, row: Sequence[str]) -> None:
     """The header's second line, which names what is used."""
     for position, cell in enumerate(row):

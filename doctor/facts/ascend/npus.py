@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, NotUnderstood, Run
+from doctor.devices import ASCEND
 from doctor.facts.ascend.npu_smi_card import ELSEWHERE, NPU_SMI, TOOL
-from doctor.facts.ascend.npu_smi_table import NpuProcess, Row, read_box
+from doctor.facts.ascend.npu_smi_table import NpuProcess, Row, is_box, read_box
 from doctor.facts.device_tools import calling, calls, complaint
 from doctor.facts.key_values import pairs
 
-__all__ = ["NPUS", "Npu", "NpuProcess"]
+__all__ = ["NPUS", "NPU_OPENABLE", "Npu", "NpuProcess"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def _npus(capture: Capture) -> tuple[Npu, ...]:
     if answers[0].failed:
         raise NotUnderstood(answers[0].failed)
     rows = read_box(answers[0].text)
-    if not rows:
+    if not rows and not is_box(answers[0].text):
         raise NotUnderstood(f"{TOOL} lists no device: {complaint(answers[0], TOOL)}")
     ills = {call.key: _ill(call.text) for call in answers[1:]}
     return tuple(
@@ -104,3 +105,21 @@ def _ill(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 NPUS: Fact[tuple[Npu, ...]] = Fact(
     "npus", Run(_ask_npus()), _npus, timeout=_NPUS_SECONDS, cap=200_000, partial=True, group=NPU_SMI
 )
+
+
+def _openable(capture: Capture) -> frozenset[int]:
+    form = re.compile(rf"^{ASCEND.files}(\d{{1,3}})$", re.MULTILINE)
+    return frozenset(int(number) for number in form.findall(capture.stdout))
+
+
+NPU_OPENABLE: Fact[frozenset[int]] = Fact(
+    "npu-openable",
+    Run(
+        f'for f in {ASCEND.files}[0-9]*; do [ ! -r "$f" ] || [ ! -w "$f" ] || echo "$f"; done',
+        only_if=ASCEND.where[0],
+    ),
+    _openable,
+    timeout=2,
+)
+"""The device files that may be opened from here. A container may see files of devices that it was not given:
+the kernel refuses them to everybody in it, root included."""

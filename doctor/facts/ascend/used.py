@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 
 from doctor.devices import ASCEND
-from doctor.job.plan import JobPlan
+from doctor.job.plan import JobPlan, PlannedHost
 
 (VISIBLE,) = ASCEND.visible
 
@@ -27,10 +27,28 @@ def used(present: Collection[int], plan: JobPlan, host: str | None = None) -> tu
     A container may number its devices otherwise than the table: where no more are present than the table
     names, or none that it names, all are the job's.
     """
+    return tuple(sorted(in_rank_order(present, plan, host)))
+
+
+def in_rank_order(present: Collection[int], plan: JobPlan, host: str | None = None) -> tuple[int, ...]:
+    """The same devices, the one of the host's first rank first."""
     ordered, wanted = sorted(present), chosen(plan)
     if wanted is not None:
-        return tuple(ordered[i] for i in sorted(wanted) if i < len(ordered))
-    server = plan.host(host).server if host else None
-    listed = server.devices if server else ()
-    mine = [device for device in ordered if device in listed]
+        return tuple(ordered[i] for i in wanted if i < len(ordered))
+    listed = _of_table(plan.host(host)) if host else ()
+    mine = [device for device in listed if device in ordered]
     return tuple(mine if mine and len(listed) < len(ordered) else ordered)
+
+
+def _of_table(host: PlannedHost) -> tuple[int, ...]:
+    entries = host.server.entries if host.server else ()
+    by_rank = sorted(entries, key=lambda entry: (entry.rank is None, entry.rank or 0))
+    return tuple(dict.fromkeys(entry.device for entry in by_rank if entry.device is not None))
+
+
+def as_torch_counts(present: Collection[int], mine: Collection[int], plan: JobPlan) -> tuple[int, ...]:
+    """What torch calls these devices: it counts those that it sees from 0."""
+    if chosen(plan) is not None:
+        return tuple(range(len(mine)))
+    ordered = sorted(present)
+    return tuple(ordered.index(device) for device in mine)

@@ -23,6 +23,13 @@ _PYTHON = re.compile(r"(?:python|pypy)[0-9.]{0,8}")
 _LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 _SWITCHES = "-[bBdEiIOPqRsSuvx]*"
 """Of Python: one letter each, any number of them in a word."""
+_TRAINS_NOTHING = re.compile(
+    r"[\[:.]+|awk|basename|break|cat|ch(?:mod|own)|continue|cp|curl|cut|date|df|dirname|du|echo|eval|exit|false"
+    r"|find|free|fuser|grep|g?zip|head|hccn_tool|hostname|install|iostat|ip|jobs|kill(?:all)?|ln|logger|ls(?:of)?"
+    r"|mkdir|mktemp|mpstat|msnpureport|mv|(?:npu|nvidia)-smi|netstat|p(?:grep|ing|ip|kill|rintf|s|wd)|read(?:link)?"
+    r"|realpath|return|rm(?:dir)?|rsync|scp|sed|seq|sleep|sort|source|split|ssh?|stat|sync|tail|tar|tee|test|top"
+    r"|touch|tr|trap|true|ulimit|umask|uname|uniq|unzip|watch|wc|wget|which|xargs"
+)
 _DEPTH = 4
 _MOST_WORDS = 200
 _LONGEST_WORD = 300
@@ -45,6 +52,16 @@ def kept_words(words: Sequence[str]) -> tuple[str, ...]:
         if not shown[end].startswith(("$", "`")):
             shown[end] = shown[end].partition(" ")[0]
     return tuple(redact("\t".join(shown)).split("\t"))
+
+
+def bare_program(words: Sequence[str]) -> str:
+    """The program of a command that is neither; "" where it is known to train nothing."""
+    for word in words[:20]:
+        name = _name(word)
+        if name in WRAPPERS or word.startswith("-") or re.match(r"[A-Za-z_]\w*=|[\d,.-]+[smh]?$", word):
+            continue
+        return "" if _TRAINS_NOTHING.fullmatch(name) or word.startswith(("$", "`")) else name
+    return ""
 
 
 def _read(words: Sequence[str], depth: int) -> LaunchCommand | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from doctor.job.launch.launchers import LAUNCHERS
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
     is_loopback_name,
@@ -14,7 +15,7 @@ from doctor.job.launch.rank_env import (
     starts_its_ranks,
     world_of,
 )
-from doctor.job.launch.ranks import ranks_of
+from doctor.job.launch.ranks import is_share, ranks_of
 from doctor.job.launch.variables import PER_PROCESS
 
 
@@ -51,15 +52,17 @@ def _said(told: ProcessEnv) -> dict[str, str]:
     return said
 
 
-def spans_hosts(launch: Launch, hosts: Sequence[str | None], most_on_a_host: int) -> bool:
+def spans_hosts(launch: Launch, hosts: Sequence[str | None], several: bool, most_on_a_host: int) -> bool:
     """Whether the job runs on several hosts, by its own account, else by that of the plan.
 
-    `hosts` are those of its processes; `most_on_a_host` is how many ranks the plan puts on one host, 0 when
-    the plan has one host only.
+    `hosts` are those of its processes. The plan has `several` hosts or one, and `most_on_a_host` ranks on one
+    of them, 0 where nobody says how many. That ranks are missing on the only host that has any does not show
+    that there are other hosts, unless those that are left are just what one of several hosts would have.
     """
     if len({host for host in hosts if host is not None}) > 1:
         return True
-    if launch.live and None not in hosts and _is_all_here(launch):
+    here = None not in hosts
+    if launch.live and here and _is_all_here(launch):
         return False
     for told in launch.told:
         nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
@@ -70,13 +73,17 @@ def spans_hosts(launch: Launch, hosts: Sequence[str | None], most_on_a_host: int
             return False
         if world and local and None not in (world.value, local.value):
             return (world.value or 0) > (local.value or 0)
-    if launch.complete and None not in hosts and not any(map(launcher, launch.told)):
-        worlds = {w.value for told in launch.told if (w := world_of(told)) is not None}
-        return not (worlds and worlds <= {len(launch.told), len(launch.told) - 1})
     world = next((w for told in launch.told if (w := world_of(told)) is not None), None)
-    if world is not None and world.value is not None and most_on_a_host:
-        return world.value > most_on_a_host
-    return most_on_a_host > 0 and not (launch.live and None not in hosts)
+    size = world.value if world is not None else None
+    if launch.complete and here and not any(map(launcher, launch.told)):
+        present = ranks_of(launch)
+        if size is None or size in (len(launch.told), len(launch.told) - 1):
+            return size is None
+        fits = len(present) <= most_on_a_host  # else the plan knows less than what was seen
+        return size > most_on_a_host if fits else several and is_share(present, size)
+    if size is not None and several and most_on_a_host:
+        return size > most_on_a_host
+    return several and not (launch.live and here)
 
 
 def _is_all_here(launch: Launch) -> bool:
@@ -84,6 +91,23 @@ def _is_all_here(launch: Launch) -> bool:
     ranks = ranks_of(launch)
     worlds = {world.value for told in ranks if (world := world_of(told)) is not None}
     return worlds == {len(ranks)} or all(map(starts_its_ranks, launch.told))
+
+
+def port_is_drawn(launch: Launch, port: int) -> bool:
+    """Whether the ranks meet at a port that was drawn at random when the job started: another one each time.
+
+    So it is with torchrun --standalone, or with a rendezvous, whose endpoint is not where the ranks meet.
+    """
+    agents = [agent for told in launch.told if (agent := launcher(told))]
+    given = {master.port for told in launch.told if launcher(told) and (master := master_of(told))}
+    by_launcher = any(agent.standalone for agent in agents) or "0" in given
+    by_ranks = any(
+        told.env.get(each.job_id, each.no_job_id) != each.no_job_id
+        for told in launch.told
+        for each in LAUNCHERS
+        if each.no_job_id and launcher(told) is None
+    )
+    return str(port) not in given and (by_launcher or by_ranks)
 
 
 def is_larger(launch: Launch, hosts: int) -> bool:

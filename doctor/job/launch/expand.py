@@ -1,18 +1,35 @@
-"""Words of a script -> the texts that a command would get, where the script itself settles them."""
+"""Words of a script -> the texts that a command would get, where the script itself settles them.
+
+Worked out are variables, arithmetic, and what `seq`, `expr`, `pwd` and `dirname` print. START stands for the
+folder in which the script is started, which another machine may call differently.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from itertools import islice
 
-from doctor.job.launch.shell_tokens import Part, Word
+from doctor.job.launch.arithmetic import evaluate
+from doctor.job.launch.shell_tokens import Part, ShellError, Word, tokens
 
 Value = str | tuple[str, ...] | None
 """A string, a list, or not known."""
 Values = Mapping[str, Value]
 LONGEST = 4000
 MOST_WORDS = 1000
+MOST_TURNS = 1024
+"""Of one loop; more ranks no host has."""
+START = "\ufdd0"
+"""No character of any text: a word that holds it is a path below the folder of the script."""
+FOLDER = "PWD"
+_LISTED = re.compile(
+    r"\$\{?([@*])(?::([1-9]))?\}?|\$\{([#!]?)([A-Za-z_]\w{0,199})\[([@*]|[\w$+\-{}]{1,100})\]\}"
+)
+"""The arguments, and what is asked of a list."""
+_BRACES = re.compile(
+    r"(.{0,200}?)\{(?:(-?\d{1,9})\.\.(-?\d{1,9})(?:\.\.(\d{1,9}))?|([^{}]*,[^{}]*))\}(.{0,200})", re.DOTALL
+)
 
 
 def fields(words: Sequence[Word], values: Values) -> list[str]:
@@ -44,6 +61,12 @@ def one(parts: Sequence[Part], values: Values) -> str | None:
     return text
 
 
+def written(parts: Sequence[Part], values: Values) -> str:
+    """The parts as one text, those that are not known as they are written."""
+    found = ((part, part.text if part.kind == "text" else _value(part, values)) for part in parts)
+    return "".join(value if isinstance(value, str) else part.raw for part, value in found)[:LONGEST]
+
+
 def _pieces(part: Part, values: Values, most: int) -> list[str]:
     """Not more than `most`, and no more work than for these."""
     if part.kind == "text":
@@ -59,7 +82,13 @@ def _pieces(part: Part, values: Values, most: int) -> list[str]:
 
 def _value(part: Part, values: Values) -> Value:
     """A default counts only where the script itself decides whether it is needed."""
-    if part.kind == "dynamic" or part.text not in values:
+    if part.kind == "dynamic":
+        return (
+            _computed(part.raw, values)
+            if (listed := _LISTED.fullmatch(part.raw)) is None
+            else _listed(listed, values)
+        )
+    if part.text not in values:
         return None
     value = values[part.text]
     if part.kind == "variable" and isinstance(value, tuple):
@@ -67,3 +96,165 @@ def _value(part: Part, values: Values) -> Value:
     if value == "" and part.default is not None:
         return None if re.search(r"[$`'\"\\]", part.default) else part.default
     return value
+
+
+def _listed(match: re.Match[str], values: Values) -> Value:
+    """What stands for `$@`, `${@:2}`, `${#list[@]}`, `${!list[@]}`, `${list[$i]}`."""
+    arguments, skipped, mark, name, index = match.groups()
+    value = values.get("@" if arguments else name)
+    if isinstance(value, str) and not arguments:
+        value = (value,)
+    if not isinstance(value, tuple) or any(map(unknown, value)):
+        return value if arguments and isinstance(value, tuple) and not skipped else None
+    if arguments:
+        return value[max(int(skipped or 1) - 1, 0) :]
+    if index in ("@", "*"):
+        return str(len(value)) if mark == "#" else tuple(map(str, range(len(value))))
+    place = evaluate(index, Numbers(dict(values)))
+    if mark or place is None or not -len(value) <= place < len(value):
+        return None
+    return value[place]
+
+
+def in_numbers(text: str, values: Values) -> str:
+    """Arithmetic, with the lengths and the items of lists put in."""
+
+    def put(match: re.Match[str]) -> str:
+        value = _listed(match, values)
+        return value if isinstance(value, str) else match[0]
+
+    return _LISTED.sub(put, text)
+
+
+class Numbers(MutableMapping[str, int | None]):
+    """The variables of a script as arithmetic sees them: an empty one is 0."""
+
+    def __init__(self, values: MutableMapping[str, Value]) -> None:
+        self._values = values
+
+    def __getitem__(self, name: str) -> int | None:
+        text = self._values[name]
+        if isinstance(text, str) and re.fullmatch(r"\s*-?\d{1,12}\s*|", text):
+            return int(text or 0)
+        return None
+
+    def __setitem__(self, name: str, value: int | None) -> None:
+        self._values[name] = None if value is None else str(value)
+
+    def __delitem__(self, name: str) -> None:
+        del self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def _computed(raw: str, values: Values) -> str | None:
+    """What stands for `$((…))`, `$(…)`, `$1`."""
+    if raw.startswith("$((") and raw.endswith("))"):
+        number = evaluate(in_numbers(raw[3:-2], values), Numbers(dict(values)))
+        return None if number is None else str(number)
+    if raw.startswith("$["):
+        number = evaluate(raw[2:-1], Numbers(dict(values)))
+        return None if number is None else str(number)
+    argument = re.fullmatch(r"\$\{?([0-9]|BASH_SOURCE\[0\])\}?", raw)
+    if argument:
+        value = values.get("0" if len(argument[1]) > 1 else argument[1])
+        return value if isinstance(value, str) else None
+    inner = raw[2:-1] if raw.startswith("$(") else raw[1:-1] if raw.startswith("`") else ""
+    return _printed(inner, values) if 0 < len(inner) <= _LONGEST_COMMAND else None
+
+
+_LONGEST_COMMAND = 200
+
+
+def _printed(command: str, values: Values) -> str | None:
+    """The output of a command that prints the same everywhere."""
+    if re.fullmatch(r"\s*cd\s.*&&\s*pwd(\s+-[LP])?\s*", command, re.DOTALL):
+        words, then = command.rpartition("&&")[0].split(None, 1)[1].strip(), True
+    else:
+        words, then = command, False
+    try:
+        found = tokens(words)
+    except ShellError:
+        return None
+    texts = fields([word for word in found if isinstance(word, Word)], values)
+    if len(texts) > 5 or not all(isinstance(each, Word) for each in found) or any(map(unknown, texts)):
+        return None
+    if then:
+        return moved(values.get(FOLDER), texts[0] if texts else "")
+    name, *given = texts or [""]
+    if name == "pwd" and not [word for word in given if word not in ("-P", "-L")]:
+        folder = values.get(FOLDER)
+        return folder if isinstance(folder, str) else None
+    if name == "seq":
+        return _sequence(given)
+    if name == "dirname" and len(given) == 1:
+        return given[0].rpartition("/")[0] or ("/" if given[0].startswith("/") else ".")
+    if name in ("realpath", "readlink") and given and given[:-1] in ([], ["-f"], ["-m"]):
+        return moved(values.get(FOLDER), given[-1])
+    if name == "expr":
+        number = evaluate(" ".join(given).replace("\\*", "*"), {})
+        return None if number is None else str(number)
+    return None
+
+
+def moved(folder: Value, to: str) -> str | None:
+    """The folder that a path leads to from another; None where that is not known."""
+    start = to if to.startswith(("/", START)) else f"{folder}/{to}" if isinstance(folder, str) else None
+    if start is None or unknown(to):
+        return None
+    parts: list[str] = []
+    for part in start.split("/"):
+        if part == "..":
+            if not parts or parts[-1] in ("", START, ".."):
+                parts.append(part)
+            else:
+                parts.pop()
+        elif part not in ("", ".") or not parts:
+            parts.append(part)
+    return "/".join(parts)[:LONGEST] or "/"
+
+
+def unknown(text: str) -> bool:
+    """Whether a text holds something that is not worked out."""
+    return re.search(r"[$`]", text) is not None
+
+
+def _sequence(given: Sequence[str]) -> str | None:
+    if not 1 <= len(given) <= 3 or not all(re.fullmatch(r"-?\d{1,9}", number) for number in given):
+        return None
+    numbers = [int(number) for number in given]
+    first, step = (numbers[0] if len(numbers) > 1 else 1), (numbers[1] if len(numbers) > 2 else 1)
+    if step == 0:
+        return None
+    found = range(first, numbers[-1] + (1 if step > 0 else -1), step)
+    return "\n".join(map(str, found)) if len(found) <= MOST_TURNS else None
+
+
+def turns(words: Sequence[Word], values: Values) -> tuple[str, ...] | None:
+    """The values of a loop over these words; None where they are not known."""
+    found: list[str] = []
+    for word in words:
+        texts = _braces(word.plain) if word.plain and "{" in word.plain else fields([word], values)
+        found += texts
+        if len(found) > MOST_TURNS or any(unknown(text) or re.search(r"[*?\[{]", text) for text in texts):
+            return None
+    return tuple(found)
+
+
+def _braces(text: str) -> list[str]:
+    """`a{0..3}b` and `{a,b}`; one pair of braces."""
+    match = _BRACES.fullmatch(text)
+    if match is None:
+        return [text]
+    before, first, last, step, listed, after = match.groups()
+    if listed is not None:
+        return [f"{before}{each}{after}" for each in listed.split(",")]
+    by = max(int(step or 1), 1)
+    low, high = int(first), int(last)
+    width = max(len(first), len(last)) if re.match(r"-?0\d", first) or re.match(r"-?0\d", last) else 0
+    numbers = range(low, high + 1, by) if low <= high else range(low, high - 1, -by)
+    return [f"{before}{number:0{width}d}{after}" for number in numbers[: MOST_TURNS + 1]]

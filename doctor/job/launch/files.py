@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.command import kept_words
-from doctor.job.launch.launchers import COMMANDS, RANK_NAMES
-from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.shell import ShellCommand, ShellScript, read_script
+from doctor.job.launch.launchers import COMMANDS, PORTS, RANK_NAMES
+from doctor.job.launch.process_env import Launch, ProcessEnv, TableBeside
+from doctor.job.launch.shares import Slots, share_of
+from doctor.job.launch.shell import ShellScript, read_script
+from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
+from doctor.job.launch.told_table import is_by_device, told_tables
 from doctor.job.launch.variables import kept
 from doctor.text.textfile import read_text, refuse, shown
 
@@ -26,21 +32,37 @@ _OF_A_SCRIPT = re.compile(
 )
 
 
-def read_launch_files(paths: Sequence[Path]) -> Launch:
-    """What the files say, together. Raises InputErrors with every mistake of every file."""
+def no_slots(_: Path) -> Sequence[int]:
+    return ()
+
+
+def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
+    """What the files say, together; `slots` reads the hostfiles that they name.
+
+    Raises InputErrors with every mistake of every file.
+    """
+    paths = list({os.path.realpath(path): path for path in paths}.values())
     told: list[ProcessEnv] = []
+    beside: list[TableBeside] = []
+    unread: list[str] = []
     mistakes: list[Mistake] = []
     names = _names(paths)
     for path, name in zip(paths, names, strict=True):
-        found, wrong = _try_file(path, name)
+        (found, lost, missing), wrong = _try_file(path, name, slots)
         told += found
+        beside += lost
+        unread += [f"{name} {how} {shown(file)}, which could not be read here" for how, file in missing]
         mistakes += wrong
     refuse(mistakes, "--launch takes what `env` printed for a rank, files of NAME=value, and launch scripts")
-    dumps = [each for each in told if not each.command and RANK_NAMES & each.env.keys()]
+    dumps = [
+        each for each in told if not each.command and (RANK_NAMES & each.env.keys() or is_by_device(each))
+    ]
     return Launch(
         name=names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}" if names else "no file",
         told=tuple(told),
         complete=len(dumps) > 1 and 2 * len(dumps) > len(told) and not any(each.command for each in told),
+        beside=tuple(beside),
+        unread=tuple(unread),
     )
 
 
@@ -50,30 +72,83 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
-def _try_file(path: Path, name: str) -> tuple[list[ProcessEnv], Sequence[Mistake]]:
+_Read = tuple[list[ProcessEnv], list[TableBeside], Sequence[tuple[str, str]]]
+"""Of one file: its processes, the tables that it leaves behind, and what it needs that is not here."""
+
+
+def _try_file(path: Path, name: str, slots: Slots) -> tuple[_Read, Sequence[Mistake]]:
     try:
-        return _read_file(path, name), ()
+        return _read_file(path, name, slots), ()
     except InputErrors as error:
-        return [], error.mistakes
+        return ([], [], ()), error.mistakes
 
 
-def _read_file(path: Path, name: str) -> list[ProcessEnv]:
-    text = read_text(path, LIMIT).replace("\r\n", "\n")
-    file = str(path)
+def _read_file(path: Path, name: str, slots: Slots) -> _Read:
+    text = read_text(path, LIMIT)
+    dos, text = "\r\n" in text, text.replace("\r\n", "\n")
+    file, home = str(path), os.path.dirname(os.path.abspath(path))
     if _is_dump(text):
-        return [_of_variables(file, name, *_read_dump(text))]
+        return [_of_variables(file, name, *_read_dump(text))], [], ()
     try:
-        script = read_script(text)
+        script = read_script(text, home, _read_sourced)
     except ShellError as error:
         if not _is_env_file(text):
             raise InputErrors([Mistake(file, error.line, error.message)]) from None
         script = ShellScript((), {})
     if not script.lines and _is_env_file(text):
-        return [_of_variables(file, name, _read_env_file(text))]
-    told = _of_script(script, name)
+        return [_of_variables(file, name, _read_env_file(text))], [], ()
+    told = [replace(each, home=home) for each in _of_script(script, name, home, slots)]
     if not told:
         raise InputErrors([Mistake(file, None, NOTHING)])
-    return told
+    if dos:
+        message = f"ends its lines with CR LF, which no shell runs: sed -i 's/\\r$//' {shown(path.name)}"
+        raise InputErrors([Mistake(file, None, message)])
+    gone = [folder for each in told if (folder := _not_here(each, script.made))]
+    told = [replace(each, folder=None) if _not_here(each, script.made) else each for each in told]
+    unread = (*script.unread, *(("goes to", os.path.relpath(folder, home)) for folder in dict.fromkeys(gone)))
+    return *_find_tables(told, script.copied, name), unread
+
+
+def _not_here(each: ProcessEnv, made: frozenset[str]) -> str:
+    """The folder to which its script goes, where that is not here and the script does not make it."""
+    folder = each.folder or ""
+    if not each.home or not folder.startswith(f"{each.home}/") or os.path.isdir(folder) or "*" in made:
+        return ""
+    return "" if any(path == folder or path.startswith(f"{folder}/") for path in made) else folder
+
+
+def _read_sourced(path: str) -> str | None:
+    """A file that a script sources; None where it is not here."""
+    try:
+        return read_text(Path(path), LIMIT) if os.path.isfile(path) else None
+    except InputErrors:
+        return None
+
+
+def _find_tables(
+    told: Sequence[ProcessEnv], copied: frozenset[str], name: str
+) -> tuple[list[ProcessEnv], list[TableBeside]]:
+    """Whether the tables are there where the script has gone by the time that it starts a rank.
+
+    What is not here at all is expected by the script; a copy that the script makes is as good as its source.
+    """
+    found: list[ProcessEnv] = []
+    lost: dict[tuple[str, str, str], list[str]] = {}
+    for each in told:
+        home = each.home or ""
+        for table in told_tables([each]):
+            source = os.path.normpath(os.path.join(home, table.text))
+            if not table.beside or table.path == source or os.path.isfile(table.path):
+                continue
+            makes_it = any(fnmatchcase(os.path.basename(table.text), pattern) for pattern in copied)
+            if makes_it or not os.path.isfile(source):
+                each = replace(each, folder=home)
+            else:
+                folder = os.path.relpath(each.folder or home, home)
+                lost.setdefault((source, table.said, table.text), []).append(folder)
+        found.append(each)
+    beside = [TableBeside(*key, tuple(dict.fromkeys(folders)), script=name) for key, folders in lost.items()]
+    return found, beside
 
 
 def _of_variables(
@@ -87,7 +162,10 @@ def _of_variables(
     env = kept(found)
     if not env:
         raise InputErrors([Mistake(file, None, NOTHING)])
-    return ProcessEnv(name, _host(found), env)
+    dump = ProcessEnv(name, _host(found), env)
+    needs_folder = any(not table.text.startswith("/") for table in told_tables([dump]))
+    folder = found.get("PWD", "")
+    return replace(dump, folder=folder) if needs_folder and folder.startswith("/") else dump
 
 
 def _host(env: Mapping[str, str]) -> str | None:
@@ -95,13 +173,24 @@ def _host(env: Mapping[str, str]) -> str | None:
     return name if name and not name.startswith("localhost") and len(name) < 256 else None
 
 
-def _of_script(script: ShellScript, name: str) -> list[ProcessEnv]:
+def _of_script(script: ShellScript, name: str, home: str, slots: Slots) -> list[ProcessEnv]:
     lines = _one_launch(script.lines)
     if not lines:
         env = kept(script.env)
-        return [ProcessEnv(name, None, env, whole=False)] if env else []
+        return [ProcessEnv(name, None, env, whole=False, folder=home)] if env else []
     return [
-        ProcessEnv(f"{name}:{one.line}", None, kept(one.env), kept_words(one.words), False, one.loop)
+        ProcessEnv(
+            f"{name}:{one.line}" + (f" ({one.turn})" if one.turn else ""),
+            None,
+            kept(one.env),
+            (one.command.program,) if one.bare else kept_words(one.words),
+            whole=False,
+            loop=one.loop,
+            folder=one.folder,
+            unknown=tuple(sorted(one.names - one.env.keys())),
+            behind=one.behind,
+            share=share_of(one.words, one.command, home, slots),
+        )
         for one in lines
     ]
 
@@ -109,18 +198,48 @@ def _of_script(script: ShellScript, name: str) -> list[ProcessEnv]:
 def _one_launch(lines: Sequence[ShellCommand]) -> list[ShellCommand]:
     """Of the commands of a script those that start the last job in it, and run side by side.
 
-    Launchers go before plain Python, and Python that was given a rank before one that only prepares data.
+    Launchers go before plain Python, Python that was given a rank before one that only prepares data, and
+    that before any other program.
     """
     launchers = [line for line in lines if line.command.launcher is not None]
-    ranks = [line for line in lines if line.names & RANK_NAMES or (line.loop and line.background)]
-    chosen = launchers or ranks or list(lines[-1:])
+    ranks = [line for line in lines if not line.bare and (line.names & RANK_NAMES or _of_many(line))]
+    bare = [line for line in lines if line.bare and _of_many(line)]
+    chosen = launchers or ranks or bare or [line for line in lines if not line.bare][-1:]
     together: list[ShellCommand] = []
     for line in reversed(chosen):
-        parallel = line.background or line.loop
-        if together and (not parallel or line.command.program != together[0].command.program):
+        if together and line.excludes(together[0]):
+            continue
+        parallel = (line.background or line.loop) and (not together or line.wave == together[0].wave)
+        if together and line.command.program != together[0].command.program:
+            break
+        if together and not parallel:
+            if _waits_for(together[0], line):
+                together = [replace(each, behind=True) for each in together]
+            break
+        if any(_is_of_another_job(line, each) for each in together):
             break
         together.insert(0, line)
     return together
+
+
+def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
+    """Whether a loop starts a rank only once the one before it has ended."""
+    return not before.background and before.line == rank.line and _numbers(before) != _numbers(rank)
+
+
+def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:
+    """The same rank that meets the others elsewhere."""
+    ports = {each.env.get(port) for each in (line, rank) for port in PORTS}
+    return bool(_numbers(line)) and _numbers(line) == _numbers(rank) and len(ports - {None}) > 1
+
+
+def _numbers(line: ShellCommand) -> dict[str, str]:
+    return {name: line.env[name] for name in RANK_NAMES & line.env.keys() if line.env[name].isdecimal()}
+
+
+def _of_many(line: ShellCommand) -> bool:
+    """Whether a loop starts several of them side by side."""
+    return line.background and (line.loop or line.turn != "")
 
 
 def _is_dump(text: str) -> bool:

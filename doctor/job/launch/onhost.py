@@ -20,6 +20,7 @@ from doctor.job.launch.launchers import (
     PER_HELPER,
     ROLES,
 )
+from doctor.job.launch.told_table import VARIABLES as TABLES
 from doctor.job.launch.variables import JOB_VARIABLES, SECRET
 
 MOST = 300
@@ -27,7 +28,7 @@ MOST = 300
 CANDIDATES = 4000
 _SIGNS = "|".join(
     (
-        f"^({'|'.join(dict.fromkeys([*NUMBERS, *LOCAL_RANKS, *ROLES, *MASTERS]))}|RANK_TABLE_FILE)=",
+        f"^({'|'.join(dict.fromkeys([*NUMBERS, *LOCAL_RANKS, *ROLES, *MASTERS]))}|{'|'.join(TABLES)})=",
         f"^(.*/)?({'|'.join(COMMANDS)})$",
         f"^({'|'.join(MODULES)})$".replace(".", r"\."),
     )
@@ -106,17 +107,22 @@ k == "cmdline" { if (!(p in name)) { name[p] = v; sub(/^.*\//, "", name[p]); sub
   gsub(/\t/, " ", v); v = substr(v, 1, 300); word(p, v)
   if (length(line[p]) < 4000) line[p] = line[p] "\t" v
   next }
+k == "folder" { folder[p] = substr(v, 1, 4000); next }
 k == "environ" { e = index(v, "="); x = substr(v, 1, e - 1); if (x !~ ("^(" names ")$") || x ~ secret) next
   who[p, x] = substr(v, e)
   if (length(env[p]) < 16000) env[p] = env[p] "e " substr(v, 1, 400) "\n" }
 function numbered(p, i) { for (i = 1; i <= count; i++) if (who[p, keys[i]] != "") return 1
+  return by_device(p) }
+function by_device(p, i) {
+  for (i = 1; i <= tables; i++) if (who[p, table[i]] != "") return who[p, "DEVICE_ID"] != ""
   return 0 }
-function same(p, q, i) { for (i = 1; i <= count; i++) if (who[p, keys[i]] != who[q, keys[i]]) return 0
+function same(p, q, i) { if (by_device(p) && who[p, "DEVICE_ID"] != who[q, "DEVICE_ID"]) return 0
+  for (i = 1; i <= count; i++) if (who[p, keys[i]] != who[q, keys[i]]) return 0
   return 1 }
 function above(p, q, n) { q = up[p]
   for (n = 0; n < 50 && (q in name); n++) { if (name[q] !~ wrapper) return q; q = up[q] }
   return "" }
-END { n = 0; count = split(numbers, keys, " ")
+END { n = 0; count = split(numbers, keys, " "); tables = split(told, table, " ")
   for (p in name) if (name[p] !~ wrapper && (own == 0 || session[p] != own) && name[p] != "") {
     q = above(p)
     if (q != "" && same(p, q) && (numbered(p) || helper[p] || line[p] == line[q])) {
@@ -124,6 +130,7 @@ END { n = 0; count = split(numbers, keys, " ")
     else if (!helper[p]) kept[p] = 1 }
   for (p in kept) { if (++n > most) { print "more"; exit }
     if (held[p] != "") put(p, held[p])
+    if (folder[p] != "") env[p] = env[p] "f " folder[p] "\n"
     print "p " p " " up[p] " " (p in spawns) "\n" env[p] "a" said[p] } }
 """
 
@@ -133,6 +140,7 @@ def awk_words() -> tuple[str, ...]:
     given = {
         "most": str(MOST),
         "numbers": " ".join(PER_HELPER),
+        "told": " ".join(TABLES),
         "wrapper": f"^({_WRAPPERS})$",
         "names": JOB_VARIABLES,
         "secret": SECRET,
@@ -160,7 +168,9 @@ for f in $l; do
   [ $n -lt {CANDIDATES} ] || {{ echo more; exit 0; }}
 done
 [ "$e" ] || exit 0
+r=$(grep -lsazE '^({"|".join(TABLES)})=[^/]' $e)
 {{ grep -Hsa . $s; {{ grep -Hsaz '' $c; grep -HsazE '^({JOB_VARIABLES})=' $e
+for f in $r; do printf '%s:%s\\0' ${{f%/*}}/folder "$(readlink ${{f%/*}}/cwd 2>/dev/null)"; done
 }} | tr '\\0\\n' '\\n\\001'; }} |
 awk -v "own=${{own:-0}}" {shlex.join(awk_words())}
 """

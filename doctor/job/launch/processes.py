@@ -25,7 +25,8 @@ from doctor.job.launch.rank_env import (
 class JobProcess:
     """A process of a job, with the variables and the words of its command line that matter to the job.
 
-    `spawns`: it has started ranks by multiprocessing, whose variables only they know.
+    `spawns`: it has started ranks by multiprocessing, whose variables only they know. `folder` is where it
+    is, if it was told a relative path of a rank table.
     """
 
     pid: int
@@ -33,6 +34,7 @@ class JobProcess:
     env: Mapping[str, str] = field(default_factory=dict)
     command: tuple[str, ...] = ()
     spawns: bool = False
+    folder: str | None = None
 
 
 Key = Callable[[ProcessEnv], Hashable]
@@ -63,7 +65,7 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
     itself, or where they share ranks on one host: otherwise the difference is the fault to be found.
     """
     told = [
-        ProcessEnv(f"process {p.pid}", host, p.env, p.command, pid=p.pid, parent=p.parent)
+        ProcessEnv(f"process {p.pid}", host, p.env, p.command, pid=p.pid, parent=p.parent, folder=p.folder)
         for host, processes in by_host.items()
         for p in processes
     ]

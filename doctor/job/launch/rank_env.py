@@ -16,6 +16,9 @@ from doctor.job.launch.launchers import LAUNCHERS, LOCAL_WORLDS, MEETINGS, NUMBE
 from doctor.job.launch.options import NOT_GIVEN
 from doctor.job.launch.process_env import ProcessEnv
 
+DEVICE = "DEVICE_ID"
+"""Of the host; with a rank table it says which rank a process is that was told no number."""
+
 
 def launcher(told: ProcessEnv) -> LauncherAgent | None:
     """None for a process that starts no ranks."""
@@ -36,12 +39,16 @@ def role_variable(told: ProcessEnv) -> str | None:
 
 
 def rank_of(told: ProcessEnv) -> ToldNumber | None:
+    if told.seat is not None:
+        return None if told.seat.rank is None else ToldNumber(DEVICE, str(told.seat.rank))
     variables = _variables(told)
     return _number(told, variables.rank) if variables else None
 
 
 def world_of(told: ProcessEnv) -> ToldNumber | None:
     """How many ranks there are, by what its own rank is counted in."""
+    if told.seat is not None:
+        return ToldNumber("ranks in the rank table", str(told.seat.world))
     agent, variables = launcher(told), _variables(told)
     if agent is not None:
         return agent.world

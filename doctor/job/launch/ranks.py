@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from doctor.devices import EVERY_VISIBLE
 from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.launchers import MARKS, NUMBERS
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.rank_env import rank_of, role_of, role_variable, world_of
+from doctor.job.launch.rank_env import (
+    DEVICE,
+    is_loopback_name,
+    local_world_of,
+    master_of,
+    rank_of,
+    role_of,
+    role_variable,
+    world_of,
+)
+from doctor.job.launch.told_table import is_by_device
 from doctor.text.ranks import ranks_text
 
 MOST_RANKS = 200_000
@@ -62,6 +72,7 @@ def world_of_launch(launch: Launch) -> ToldNumber | None:
 class Absent:
     """Ranks that no process has. `ranks` is empty where they have no numbers; `hosts` should have them.
 
+    Where no table could be read that says which rank a device is, `ranks` are devices: `by_device`.
     `certain`: the processes of the host say themselves that there should be more, or all were given.
     """
 
@@ -69,6 +80,7 @@ class Absent:
     ranks: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
     certain: bool = True
+    by_device: bool = False
 
 
 def missing_ranks(
@@ -82,17 +94,25 @@ def missing_ranks(
     variables.
     """
     world, present = world_of_launch(launch), ranks_of(launch)
+    by_device = bool(present) and all(is_by_device(each) and each.seat is None for each in present)
+    if by_device and (doubt := _no_table(launch, present, world)):
+        return [], doubt
     if not launch.complete or world is None or world.value is None:
         return [], ""
-    numbers = [rank_of(told) for told in present]
+    numbers = [_device_of(told) if by_device else rank_of(told) for told in present]
     values = {number.value for number in numbers if number is not None and number.value is not None}
     counts_only = not values and any(map(role_variable, present))
     if not counts_only and any(number is None for number in numbers):
         return [], ""
     lacking = set(range(world.value)) - values if values else set[int]()
+    if len(present) >= world.value and (by_device or any(each.seat for each in present)):
+        return [], ""  # as many as there should be: the device that is missing was given twice
     count = len(lacking) if values else world.value - len(present)
     if count <= 0:
         return [], ""
+    if by_device:
+        seen = tuple({each.host for each in present if each.host is not None})
+        return [Absent(count, tuple(sorted(lacking)), seen, by_device=True)], ""
     found = _gaps(present, lacking)
     for absent in found:
         lacking -= set(absent.ranks)
@@ -100,16 +120,60 @@ def missing_ranks(
     if count > 0 and launch.live and silent:
         return found, f"{launch.name}: not every host could be asked which ranks it runs"
     if count > 0:
+        rest = Absent(count, tuple(sorted(lacking)))
+        if not found and (here := _lost_here(present, world.value, hosts)) is not None:
+            return [replace(rest, hosts=here)], ""
         free = [host for host in hosts if host not in busy]
-        more, doubt = _elsewhere(launch, present, lacking, count, world.value, free)
+        more, doubt = _elsewhere(launch, present, rest, world.value, free)
         return found + more, doubt
     return found, ""
 
 
+def _no_table(launch: Launch, present: Sequence[ProcessEnv], world: ToldNumber | None) -> str:
+    """Why it is not known who is missing, where no table says which ranks the devices are.
+
+    On one host with as many devices as ranks, each device is one of them.
+    """
+    devices = {_device_of(each).value for each in present}
+    one_host = len({each.host for each in present}) == 1
+    size = world.value if world is not None else None
+    if one_host and size and all(device is not None and 0 <= device < size for device in devices):
+        return ""
+    return f"{launch.name}: which ranks these are is in the rank table, and that could not be read"
+
+
+def _device_of(told: ProcessEnv) -> ToldNumber:
+    return ToldNumber(DEVICE, told.env[DEVICE])
+
+
+def _lost_here(present: Sequence[ProcessEnv], world: int, hosts: Collection[str]) -> tuple[str, ...] | None:
+    """The host of a job that has only one, and ran all its ranks there; None where it may have others.
+
+    Nobody else can join ranks that meet at a loopback address. Where the plan has one host as well, ranks on
+    other hosts would have to be other numbers of ranks than on this one. What has its number from Slurm alone
+    may be any command of a step: those of a step do not end together.
+    """
+    seen = {process.host for process in present}
+    if len(seen) != 1 or None in seen or any(map(local_world_of, present)):
+        return None
+    masters = [master_of(process) for process in present]
+    ranks = [rank_of(process) for process in present]
+    if not any(masters) and all(rank is not None and rank.said.startswith("SLURM") for rank in ranks):
+        return None
+    loopback = all(master is not None and is_loopback_name(master.address) for master in masters)
+    if len(hosts) > 1 and not loopback:
+        return None
+    alone = loopback and len(hosts) == 1
+    return tuple(filter(None, seen)) if len(present) > 1 and (alone or not is_share(present, world)) else None
+
+
 def _gaps(present: Sequence[ProcessEnv], lacking: Collection[int]) -> list[Absent]:
-    """Ranks that belong to a host by its own LOCAL_RANK and LOCAL_WORLD_SIZE."""
+    """Ranks that belong to a host by its own LOCAL_RANK and LOCAL_WORLD_SIZE, or by the rank table."""
     found: dict[str, set[int]] = {}
     for told in present:
+        if told.host is not None and told.seat is not None:
+            found.setdefault(told.host, set()).update(told.seat.ranks.values())
+            continue
         rank, own = rank_of(told), ToldNumber("LOCAL_RANK", told.env.get("LOCAL_RANK", ""))
         size = ToldNumber("LOCAL_WORLD_SIZE", told.env.get("LOCAL_WORLD_SIZE", ""))
         if told.host is None or rank is None or None in (rank.value, own.value, size.value):
@@ -124,17 +188,16 @@ def _gaps(present: Sequence[ProcessEnv], lacking: Collection[int]) -> list[Absen
 def _elsewhere(
     launch: Launch,
     present: Sequence[ProcessEnv],
-    lacking: Collection[int],
-    count: int,
+    absent: Absent,
     world: int,
     hosts: Collection[str],
 ) -> tuple[list[Absent], str]:
-    absent = Absent(count, tuple(sorted(lacking)))
-    what = f"{counted(lacking)} of {world}" if lacking else f"{count} of {world} ranks"
+    count = absent.count
+    what = f"{counted(absent.ranks)} of {world}" if absent.ranks else f"{count} of {world} ranks"
     shares = Counter(told.host for told in present if told.host is not None)
     share = shares.most_common(1)[0][1] if shares else 0
     if not launch.live:
-        if _is_share(present, world) or (len(shares) == 1 and share and world % share == 0):
+        if is_share(present, world) or (len(shares) == 1 and share and world % share == 0):
             return [], f"{launch.name}: nothing was given of {what}; they may belong to other hosts"
         return [absent], ""
     idle = [host for host in hosts if host not in shares]
@@ -146,7 +209,7 @@ def _elsewhere(
     return [], f"{launch.name}: {what} may run on hosts that were not looked at, or not at all"
 
 
-def _is_share(present: Iterable[ProcessEnv], world: int) -> bool:
+def is_share(present: Iterable[ProcessEnv], world: int) -> bool:
     """Whether the ranks are just those that one host would have."""
     values = sorted(rank.value for told in present if (rank := rank_of(told)) and rank.value is not None)
     size = len(values)
@@ -163,8 +226,13 @@ def may_be_inherited(launch: Launch, same: Sequence[ProcessEnv]) -> bool:
     numbers = {number.text for told in ranks_of(launch) if (number := rank_of(told)) is not None}
     own = {(told.host, told.env.get("LOCAL_RANK"), told.env.get("DEVICE_ID")) for told in same}
     started = any(role_of(told) == "agent" or told.env.keys() & MARKS for told in launch.told)
-    by_hand = all((number := rank_of(told)) is not None and NUMBERS[number.said].by_hand for told in same)
+    by_hand = all((number := rank_of(told)) is not None and _is_by_hand(number) for told in same)
     return launch.live and len(numbers) == 1 and len(own) == 1 and by_hand and not started
+
+
+def _is_by_hand(number: ToldNumber) -> bool:
+    """DEVICE_ID is never set by a launcher."""
+    return number.said == DEVICE or NUMBERS[number.said].by_hand
 
 
 def counted(numbers: Iterable[int], what: str = "rank") -> str:

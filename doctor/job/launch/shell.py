@@ -7,108 +7,173 @@ machine, on arguments or on a branch that may not be taken is not known, and is 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from doctor.job.launch.command import read_command
-from doctor.job.launch.expand import LONGEST, MOST_WORDS, Value, fields, one
+from doctor.job.launch.command import bare_program, read_command
+from doctor.job.launch.expand import (
+    FOLDER,
+    START,
+    Value,
+    fields,
+    moved,
+    unknown,
+    written,
+)
 from doctor.job.launch.launcher import LaunchCommand
-from doctor.job.launch.shell_tokens import Part, Separator, ShellError, Word, tokens
+from doctor.job.launch.launchers import RANK_NAMES
+from doctor.job.launch.shell_blocks import Blocks, blocks
+from doctor.job.launch.shell_flow import DEEPEST_CALL, ShellCommand, ShellFlow
+from doctor.job.launch.shell_state import is_arithmetic
+from doctor.job.launch.shell_tokens import ShellError, Word, tokens
 from doctor.job.launch.variables import is_kept
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})(\+?=)")
-_TESTS = ("[", "[[", "test")
+_LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
+"""Commands that leave a block, and which one."""
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
-_MOST_VARIABLES = 2000
-_MOST_LINES = 1000
-_DEEPEST = 100
-
-
-@dataclass(frozen=True, slots=True)
-class ShellCommand:
-    """One command. `names` are all variables that it would inherit from the script, known or not."""
-
-    line: int
-    words: tuple[str, ...]
-    command: LaunchCommand
-    env: Mapping[str, str]
-    names: frozenset[str]
-    loop: bool = False
-    background: bool = False
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+_OF_A_MACHINE = re.compile(
+    r"(?:^|/)(?:\.?bashrc|\.?(?:bash_)?profile|activate|conda\.sh|setvars\.sh|lmod\.sh|modules\.sh)$"
+    r"|/profile\.d/|/init/\w+$|ascend.{0,100}/set_?env\.(?:sh|bash)$",
+    re.IGNORECASE,
+)
+"""Files that many scripts source to find their programs."""
+Read = Callable[[str], str | None]
+_COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
+_OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 
 
 @dataclass(frozen=True, slots=True)
 class ShellScript:
-    """`env` is what the script has set at its end, exported or not."""
+    """`env` is what the script has set at its end, exported or not. `copied` are patterns of the names of
+    files that it copies, `made` the folders that it makes. `unread`: what it needs that is not here.
+    """
 
     lines: tuple[ShellCommand, ...]
     env: Mapping[str, str]
+    copied: frozenset[str] = frozenset()
+    made: frozenset[str] = frozenset()
+    unread: tuple[tuple[str, str], ...] = ()
 
 
-def read_script(text: str) -> ShellScript:
-    """Raises ShellError."""
-    shell = _Shell()
-    pipeline: list[int] = []
-    for words, end in _commands(tokens(text)):
-        before = len(shell.lines)
-        if len(shell.lines) >= _MOST_LINES or len(shell.values) > _MOST_VARIABLES:
-            raise ShellError(words[0].line if words else 1, "it is too long for a launch script")
-        shell.run(words, end)
-        pipeline += range(before, len(shell.lines))
-        if end != "|":
-            if end == "&":
-                for number in pipeline:
-                    shell.lines[number] = replace(shell.lines[number], background=True)
-            pipeline = []
-    return ShellScript(tuple(shell.lines), {n: v for n, v in shell.values.items() if isinstance(v, str)})
+def _none(_: str) -> str | None:
+    return None
 
 
-def _commands(found: Sequence[Word | Separator]) -> Iterator[tuple[list[Word], str]]:
-    """Simple commands without their redirections, and what ends each. A list is put behind its name."""
-    words: list[Word] = []
-    skip = False
-    for item in found:
-        if isinstance(item, Word):
-            if not skip:
-                words.append(item)
-            skip = False
-        elif item.text == "redirection":
-            skip = True
-        elif item.text == ")list":
-            words.append(Word((Part("text", ")list", ")list"),), item.line))
-        else:
-            skip = False
-            yield words, item.text
-            words = []
-    yield words, "\n"
+def read_script(text: str, folder: str = "$PWD", read: Read = _none) -> ShellScript:
+    """`folder` is where it is started; `read` gives the files that it sources. Raises ShellError."""
+    shell = _Shell(blocks(tokens(text)), folder, read)
+    shell.read_all()
+    unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
+    env = {n: v for n, v in shell.values.items() if isinstance(v, str) and START not in v}
+    copied, made = frozenset(shell.copied), frozenset(shell.made)
+    return ShellScript(tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)))
 
 
-@dataclass(slots=True)
-class _Frame:
-    """A block that is being read, with the values from before it."""
+def _shell_text(words: Sequence[Word]) -> tuple[int, int]:
+    """Where the shell and the text of `bash -c TEXT` stand; the text at 0 where this is none."""
+    for at, word in enumerate(words[:-2]):
+        if (words[0].plain or "") in ("echo", "printf", "trap"):
+            break
+        if (word.plain or "").rpartition("/")[2] in _SHELLS:
+            options = range(at + 1, min(at + 5, len(words) - 1))
+            return at, next((n + 1 for n in options if re.fullmatch(r"-\w*c", words[n].plain or "")), 0)
+    return 0, 0
 
-    kind: str
-    values: dict[str, Value]
-    changed: set[str] = field(default_factory=set)
+
+def _parsed(text: str) -> Blocks | None:
+    try:
+        return blocks(tokens(text))
+    except ShellError:
+        return None
 
 
-class _Shell:
-    def __init__(self) -> None:
-        self.values: dict[str, Value] = {}
-        self.exported: set[str] = set()
-        self.export_all = False
-        self.frames: list[_Frame] = []
-        self.lines: list[ShellCommand] = []
+class _Shell(ShellFlow):
+    """What each command does."""
 
-    def run(self, words: list[Word], end: str) -> None:
-        doubtful = end == "||" or (end == "&&" and bool(words) and words[0].plain in _TESTS)
-        words = self._blocks(words, end)
-        if end == "(" and not words:
-            self._enter("(")
+    def __init__(self, found: Blocks, folder: str, read: Read) -> None:
+        super().__init__(found, folder)
+        self.read = read
+        self.unread: list[tuple[str, str]] = []
+        self.started: list[tuple[str, str]] = []
+        self.open: list[Value] = []
+        self.outside = 0
+        self.prefix: tuple[str, ...] = ()
+        self.copied: set[str] = set()
+        self.made: set[str] = set()
+
+    def read_all(self) -> None:
+        """Functions that nobody calls count where nothing else starts ranks."""
+        self.go_through(0, len(self.blocks.commands))
+        if not self.lines:
+            for name in [name for name in self.functions if name not in self.called]:
+                self.call(name, ())
+
+    def _source(self, said: str, line: int) -> None:
+        """Its commands as if they stood here. A machine's own settings say nothing of a job."""
+        found, path = self._file(said)
+        if found is None:
+            self.unread += [] if _OF_A_MACHINE.search(said) else [("sources", said)]
+            return
+        before = self.values["BASH_SOURCE"]
+        self.values["BASH_SOURCE"] = path
+        self._inside(found, line)
+        self.values["BASH_SOURCE"] = before
+
+    def _file(self, said: str) -> tuple[Blocks | None, str | None]:
+        """Another script, and its path; None where it is not here, is being read, or is not one."""
+        path = None if unknown(said) else moved(self.values.get(FOLDER), said)
+        text = None if path is None or path in self.open else self.read(self.placed(path))
+        return (None if text is None else _parsed(text)), path
+
+    def _inside(self, found: Blocks, line: int) -> None:
+        """Read other commands; what they start counts as started by this line."""
+        depth = self.guard("call")
+        if self.depth_of_calls() > DEEPEST_CALL or not self.afford(len(found.commands)):
+            del self.frames[depth - 1 :]
+            return
+        around, self.blocks = self.blocks, found
+        outside, self.outside = self.outside, self.outside or line
+        self.open.append(self.values["BASH_SOURCE"])
+        self.go_through(0, len(found.commands))
+        self.open.pop()
+        self.blocks, self.outside = around, outside
+        del self.frames[depth - 1 :]
+        self.leaving = "" if self.leaving == "return" else self.leaving
+
+    def _child(self, found: Blocks, line: int, starter: tuple[str, ...] = ()) -> bool:
+        """Whether another shell, which reads these commands, starts ranks. What it sets is its own."""
+        before, lines = (self.values, self.exported, self.functions, self.prefix), len(self.lines)
+        self.values, self.exported, self.functions = dict(self.values), set(self.exported), {}
+        starter = (*self.prefix, *starter)
+        self.prefix = starter if read_command((*starter, "python")) else self.prefix
+        self._inside(found, line)
+        self.values, self.exported, self.functions, self.prefix = before
+        self.leaving = ""
+        return len(self.lines) > lines
+
+    def _script(self, line: tuple[str, ...], number: int) -> bool:
+        """`bash go.sh` and `./go.sh`: whether it is here and starts ranks."""
+        words = line[1:] if line[0].rpartition("/")[2] in _SHELLS else line
+        words = words[next((n for n, word in enumerate(words) if not word.startswith("-")), len(words)) :]
+        if not words or (words is line and not words[0].endswith((".sh", ".bash"))):
+            return False
+        found, path = self._file(words[0])
+        if found is None:
+            self.started.append(("runs", words[0]))
+            return False
+        before = self.arguments(words[1:])
+        before |= {name: self.values[name] for name in ("0", "BASH_SOURCE")}
+        self.values["0"] = self.values["BASH_SOURCE"] = path
+        started = self._child(found, number)
+        self.values.update(before)
+        return started
+
+    def perform(self, words: list[Word]) -> None:
         prefix: dict[str, Value] = {}
         at = 0
         while at < len(words):
-            name, value, used = self._assignment(words, at)
+            name, value, used = self.assignment(words, at)
             if not name:
                 break
             prefix[name] = value
@@ -116,129 +181,111 @@ class _Shell:
         if at < len(words):
             self._command(words[at:], prefix)
         else:
-            self._set(prefix)
-        if end == ")":
-            self._close("(")
-        if doubtful:
-            self._enter("list")
-        elif end not in ("&&", "||", "|"):
-            self._close("list")
-
-    def _enter(self, kind: str) -> None:
-        if len(self.frames) >= _DEEPEST:
-            raise ShellError(1, "its blocks are nested too deeply for a launch script")
-        self.frames.append(_Frame(kind, dict(self.values)))
-
-    def _blocks(self, words: list[Word], end: str) -> list[Word]:
-        """Take reserved words off the front, and keep account of the blocks that they open and close."""
-        while words:
-            word = words[0].plain
-            if word in ("if", "while", "until"):
-                self._enter("if" if word == "if" else "loop")
-            elif word in ("elif", "else"):
-                self._other_branch("if")
-            elif word in ("fi", "done", "esac"):
-                self._close({"fi": "if", "done": "loop", "esac": "case"}[word])
-            elif word in ("for", "select"):
-                self._enter("loop")
-                if len(words) > 1 and words[1].plain:
-                    self.values[words[1].plain] = None
-                return []
-            elif word == "case":
-                self._enter("case")
-                return []
-            elif word == "function":
-                words = words[1:]  # its name goes as well
-            elif word not in ("then", "do", "{", "}", "!", "time"):
-                break
-            words = words[1:]
-        if end == ")" and self.frames and self.frames[-1].kind == "case":
-            self._other_branch("case")
-            return []  # the pattern of a branch
-        return words
-
-    def _other_branch(self, kind: str) -> None:
-        if self.frames and self.frames[-1].kind == kind:
-            frame = self.frames[-1]
-            frame.changed |= self._changed(frame)
-            self.values = dict(frame.values)
-
-    def _close(self, kind: str) -> None:
-        """What a branch that may not be taken has set is not known behind it; a loop is run at least once."""
-        if not self.frames or self.frames[-1].kind != kind:
-            return
-        frame = self.frames.pop()
-        if kind == "(":
-            self.values = frame.values
-        elif kind != "loop":
-            for name in frame.changed | self._changed(frame):
-                self.values[name] = None
-
-    def _changed(self, frame: _Frame) -> set[str]:
-        names = self.values.keys() | frame.values.keys()
-        missing = object()
-        return {n for n in names if self.values.get(n, missing) != frame.values.get(n, missing)}
-
-    def _assignment(self, words: Sequence[Word], at: int) -> tuple[str, Value, int]:
-        """The name, the value, and how many words that took; no name where no assignment comes first."""
-        first = words[at].parts[:1]
-        text = first[0].text if first and first[0].kind == "text" and not first[0].quoted else ""
-        match = _ASSIGNMENT.match(text)
-        if not match:
-            return "", None, 0
-        name, append = match[1], match[2] == "+="
-        known = self.values.get(name, "") if append else None
-        if text == f"{match[0]}(":
-            end = next((i for i in range(at, len(words)) if words[i].plain == ")list"), len(words))
-            added = fields(words[at + 1 : end], self.values)
-            old = known if isinstance(known, tuple) else (known,) if known else ()
-            return name, (*old, *added)[:MOST_WORDS], end + 1 - at
-        value = one((replace(first[0], text=text[match.end() :]), *words[at].parts[1:]), self.values)
-        if append and value is not None:
-            value = (known + value)[:LONGEST] if isinstance(known, str) else None
-        return name, value, 1
-
-    def _set(self, values: Mapping[str, Value]) -> None:
-        self.values.update(values)
-        if self.export_all:
-            self.exported |= {name for name in values if is_kept(name)}
+            self.set(prefix)
 
     def _command(self, words: list[Word], prefix: Mapping[str, Value]) -> None:
         name = words[0].plain
         if name in _EXPORTS:
-            self._export(words)
+            self.export(words)
         elif name == "unset":
             for word in words[1:]:
                 self.values.pop(word.plain or "", None)
         elif name == "read":
             self.values.update(dict.fromkeys((word.plain or "" for word in words[1:]), None))
+        elif name == "set" and len(words) > 1 and words[1].plain == "--":
+            given = fields(words[2:], self.values)
+            self.arguments(None if any(map(unknown, given)) else given)
         elif name == "set" and len(words) > 1 and words[1].plain in ("-a", "-o"):
             self.export_all = words[1].plain == "-a" or words[-1].plain == "allexport"
+        elif name == "shift":
+            self._shift(words[1].plain if len(words) > 1 else "1")
+        elif name in _LEAVES:
+            self.leaving = name if self.decided(_LEAVES[name]) else ""
+        elif name == "wait":
+            self.waits += 1
+        elif name == "let" or is_arithmetic(words[0]):
+            self.calculate(words)
         else:
-            self._launch(words, prefix)
+            self._run(words, prefix)
 
-    def _export(self, words: list[Word]) -> None:
-        exports = words[0].plain == "export" or any(word.plain == "-x" for word in words[1:])
-        at = 1
-        while at < len(words):
-            name, value, used = self._assignment(words, at)
-            if name:
-                self._set({name: value})
-            else:
-                name, used = words[at].plain or "", 1
-            if exports and is_kept(name):
-                self.exported.add(name)
-            at += used
+    def _shift(self, by: str | None) -> None:
+        given = self.values.get("@")
+        known = isinstance(given, tuple) and by is not None and by.isdecimal()
+        self.arguments(given[int(by or 1) :] if known and isinstance(given, tuple) else None)
 
-    def _launch(self, words: list[Word], prefix: Mapping[str, Value]) -> None:
-        """Keep the command, if it is one that may start ranks."""
+    def _run(self, words: list[Word], prefix: Mapping[str, Value]) -> None:
         line = tuple(fields(words, self.values))
-        command = read_command(line)
-        if command is None:
+        if not line:
             return
+        shell, text = _shell_text(words)
+        found = _parsed(written(words[text].parts, self.values)) if text else None
+        if found and self._child(found, words[0].line, tuple(fields(words[:shell], self.values))):
+            return
+        if line[0] in ("cd", "pushd"):
+            given = [word for word in line[1:] if word not in ("-P", "-L", "--")]
+            self.move(given[0] if len(given) == 1 else None)
+        elif line[0] == "popd":
+            self.move("-")
+        elif line[0] == "mkdir":
+            made = (moved(self.values.get(FOLDER), word) for word in line[1:] if not word.startswith("-"))
+            self.made |= {self.placed(folder) if folder else "*" for folder in made}
+        elif line[0] in _COPIES:
+            for word in line[1:]:
+                name = word.rpartition("/")[2]
+                vague = unknown(name) or re.fullmatch(r"-\w*[raR]\w*", word)
+                self.copied.add("*" if vague else name)
+        elif line[0] in (".", "source") and len(line) > 1:
+            self._source(line[1], words[0].line)
+        elif line[0] == "eval":
+            if found := _parsed(" ".join(line[1:])):
+                self._inside(found, words[0].line)
+        elif line[0] in self.functions:
+            self.set(prefix)
+            self.call(line[0], line[1:])
+        elif unknown(line[0]) and self.functions:
+            self.call_any()
+            self._launch(words[0].line, line, prefix)
+        elif not self._in_script(line, words[0].line, prefix):
+            self._launch(words[0].line, line, prefix)
+
+    def _in_script(self, line: tuple[str, ...], number: int, prefix: Mapping[str, Value]) -> bool:
+        """With the variables before it, which it alone is given."""
+        before, exported = dict(self.values), set(self.exported)
+        self.values.update(prefix)
+        self.exported |= {name for name in prefix if is_kept(name)}
+        started = self._script(line, number)
+        self.values, self.exported = before, exported
+        return started
+
+    def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, Value]) -> None:
+        """Keep the command, if it is one that may start ranks."""
+        if self.prefix and read_command(line) is None:
+            return
+        line = tuple(word.replace(START, "$PWD") for word in (*self.prefix, *line))
+        command = read_command(line)
+        loop = any(frame.kind == "loop" for frame in self.frames)
+        bare = command is None
+        if command is None:
+            program = bare_program(line)
+            if not program or not (loop or self.turns) or not _OF_A_RANK & (self.exported | prefix.keys()):
+                return
+            command = LaunchCommand(None, {}, program, shown=(program,))
         seen = {name: self.values[name] for name in sorted(self.exported) if name in self.values}
         given = {name: None if "$" in text else text for name, text in command.sets.items()}
         seen.update({name: value for name, value in (*prefix.items(), *given.items()) if is_kept(name)})
-        env = {name: value for name, value in seen.items() if isinstance(value, str)}
-        loop = any(frame.kind == "loop" for frame in self.frames)
-        self.lines.append(ShellCommand(words[0].line, line, command, env, frozenset(seen), loop))
+        folder = self.values.get(FOLDER)
+        self.lines.append(
+            ShellCommand(
+                self.outside or number,
+                line,
+                command,
+                dict(self.known(seen)),
+                frozenset(seen),
+                loop,
+                turn=", ".join(self.turns),
+                folder=self.placed(folder) if isinstance(folder, str) else None,
+                wave=self.waits,
+                branches=tuple((f.number, f.branch) for f in self.frames if f.kind in ("if", "case", "list")),
+                bare=bare,
+            )
+        )

@@ -48,6 +48,10 @@ class Word:
         literal = all(part.kind == "text" and not part.quoted for part in self.parts)
         return "".join(part.text for part in self.parts) if literal else None
 
+    @property
+    def raw(self) -> str:
+        return "".join(part.raw for part in self.parts)
+
 
 @dataclass(frozen=True, slots=True)
 class Separator:
@@ -151,10 +155,7 @@ class _TokenReader:
 
     def _arithmetic(self) -> None:
         """`((…))`, also the head of a for loop: one word that is not worked out."""
-        line, end = self.line, self.text.find("))", self.at)
-        if end < 0:
-            raise ShellError(line, "'((' is opened here and never closed")
-        raw = self._over(end + 2 - self.at)
+        line, raw = self.line, self._nested("(", ")")
         self.found.append(Word((Part("dynamic", raw, raw),), line))
 
     def _word(self, in_list: bool = False) -> None:
@@ -186,7 +187,7 @@ class _TokenReader:
                 return
             else:
                 break
-        self.found.append(Word(tuple(parts), line))
+        self.found.append(Word(tuple(_from_home(parts)), line))
 
     def _list(self, parts: list[Part], line: int) -> None:
         """`NAME=(a b c)`: the words up to the bracket become a command of their own, called `NAME=(`."""
@@ -276,6 +277,17 @@ class _TokenReader:
 def _opens_list(parts: list[Part]) -> bool:
     written = "".join(part.text for part in parts if part.kind == "text" and not part.quoted)
     return len(parts) > 0 and re.fullmatch(rf"{_NAME}\+?=", written) is not None
+
+
+def _from_home(parts: list[Part]) -> list[Part]:
+    """`~/x` and `NAME=~/x` without quotes begin with the value of HOME."""
+    first = parts[0] if parts else _text("")
+    match = re.fullmatch(rf"((?:{_NAME}=)?)~(/.*|)", first.text, re.DOTALL)
+    if match is None or first.quoted or first.kind != "text" or (not match[2] and len(parts) > 1):
+        return parts
+    home = Part("variable", "HOME", "$HOME")
+    around = [_text(match[1])] if match[1] else []
+    return [*around, home, *([_text(match[2])] if match[2] else []), *parts[1:]]
 
 
 def _text(text: str, quoted: bool = False) -> Part:

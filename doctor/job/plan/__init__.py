@@ -4,15 +4,15 @@ A plan is drafted from what the person gave, before any host was asked, and sett
 say of themselves. Everything later reads the settled plan and nothing else.
 """
 
-from doctor.job.plan.draft import TABLES, draft
+from doctor.job.plan.draft import draft
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback, matching_interfaces
-from doctor.job.plan.job import GUESSES, JobPlan, PlannedHost, server_of
+from doctor.job.plan.job import GUESSES, HCCL_PORTS_UP_TO_8_0, JobPlan, PlannedHost, server_of
 from doctor.job.plan.settle import HostView, settle
 
 __all__ = [
     "GUESSES",
+    "HCCL_PORTS_UP_TO_8_0",
     "INTERFACE_VARIABLES",
-    "TABLES",
     "HostView",
     "JobPlan",
     "PlannedHost",

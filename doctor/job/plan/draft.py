@@ -6,13 +6,17 @@ Precedence: flags, --launch, the rank table, Slurm, the inventory, defaults.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from doctor.job.launch import common_env
+from doctor.job.launch import ProcessEnv, ToldTable, common_env, told_tables
+from doctor.job.launch.common import port_is_drawn
+from doctor.job.launch.launcher import ToldNumber
 from doctor.job.launch.launchers import MASTERS, PORTS
-from doctor.job.launch.rank_env import local_world_of
+from doctor.job.launch.rank_env import world_of
+from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
+from doctor.job.launch.started import ranks_of_a_host, understood
 from doctor.job.plan.job import MOST_RANKS, RUNNING, JobPlan, PlannedHost, find_head, server_of
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.job.wishes import SLURM, JobWishes
@@ -20,7 +24,8 @@ from doctor.model import Backend, Host, Sourced
 
 T = TypeVar("T")
 HCCL_BASE_PORT = 60000
-TABLES = ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH")
+WORLDS = ("WORLD_SIZE", "RANK_SIZE")
+"""Say how many ranks there are also where no launcher that sets them is known."""
 _DEFAULT_PORT = Sourced(29500, "default")
 
 
@@ -29,15 +34,21 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
     told = common_env(wishes.launch) if wishes.launch else {}
     env = {**wishes.env, **told}
     table = read_table(wishes.table.text)[0] if wishes.table else None
-    planned = tuple(_planned(host, wishes, table) for host in hosts)
+    started = ranks_of_a_host(wishes.launch, len(hosts)) if wishes.launch else None
+    planned = tuple(_planned(host, wishes, table, started) for host in hosts)
+    tables = _told_tables(wishes)
+    port = _master_port(wishes, told)
     base = env.get("HCCL_IF_BASE_PORT", "")
     master = _first(told, _teller(wishes), MASTERS) or _first(wishes.env, "inventory", MASTERS)
     return JobPlan(
         hosts=planned,
-        backend=_backend(wishes, table),
+        backend=_backend(wishes, table, tables),
         head=find_head(planned, master, wishes.head, {}),
         wished_head=wishes.head,
-        master_port=_master_port(wishes, told),
+        master_port=port,
+        master_port_drawn=wishes.launch is not None
+        and not _flagged(wishes.master_port)
+        and port_is_drawn(wishes.launch, port.value),
         hccl_base_port=Sourced(int(base), "HCCL_IF_BASE_PORT")
         if re.fullmatch(r"[0-9]{4,5}", base) and 1024 <= int(base) <= 65520
         else Sourced(HCCL_BASE_PORT, "default"),
@@ -45,23 +56,66 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         master=master,
         layout=wishes.layout,
         servers=table.servers if table else (),
-        table_paths=_table_paths(wishes, env),
+        said_world=_said_world(wishes, table),
+        launch=understood(wishes.launch) if wishes.launch else "",
+        told_tables=tables,
+        table_paths=_table_paths(wishes, tables),
     )
 
 
-def _backend(wishes: JobWishes, table: RankTable | None) -> Sourced[Backend]:
-    if table and not _flagged(wishes.backend):
+def _backend(wishes: JobWishes, table: RankTable | None, told: Sequence[ToldTable]) -> Sourced[Backend]:
+    """No other library reads a rank table."""
+    if wishes.backend and _flagged(wishes.backend):
+        return wishes.backend
+    if table:
         return Sourced(Backend.HCCL, "rank table")
+    if wishes.launch and told and not wishes.launch.live:
+        return Sourced(Backend.HCCL, f"--launch {told[0].said}")
     return wishes.backend or Sourced(Backend.GLOO, "default")
 
 
-def _table_paths(wishes: JobWishes, env: Mapping[str, str]) -> tuple[str, ...]:
-    said = [env[name] for name in TABLES if env.get(name, "").startswith("/")]
+def _told_tables(wishes: JobWishes) -> tuple[ToldTable, ...]:
+    """The inventory counts where the launch names none.
+
+    A rank of a job that runs answers for its own table only: there all have to agree.
+    """
+    told = told_tables(wishes.launch.told) if wishes.launch else ()
+    if wishes.launch and wishes.launch.live:
+        agreed = common_env(wishes.launch)
+        told = tuple(table for table in told if agreed.get(table.said) == table.text)
+    return told or told_tables([ProcessEnv("inventory", None, wishes.env)])
+
+
+def _table_paths(wishes: JobWishes, told: Sequence[ToldTable]) -> tuple[str, ...]:
+    said = [table.path for table in told if table.path]
     return tuple(dict.fromkeys([*said, *([wishes.table.path] if wishes.table else [])]))
 
 
 def _teller(wishes: JobWishes) -> str:
     return RUNNING if wishes.launch and wishes.launch.live else "--launch"
+
+
+def _said_world(wishes: JobWishes, table: RankTable | None) -> Sourced[int] | None:
+    """The largest of all: a queue that is too short for the real job costs more than one that is too long."""
+    said = list(_worlds_told(wishes))
+    layout = wishes.layout
+    if layout and layout.value.world:
+        said.append(Sourced(layout.value.world, f"{layout.source} world"))
+    if table:
+        said.append(Sourced(sum(len(server.entries) for server in table.servers), "the rank table"))
+    return max(said, key=lambda world: world.value, default=None)
+
+
+def _worlds_told(wishes: JobWishes) -> Iterator[Sourced[int]]:
+    """What each process of the launch was told, and what the inventory says."""
+    launch = wishes.launch
+    told = [(f"of {launch.name}", each) for each in launch.told] if launch else []
+    told.append(("in the inventory", ProcessEnv("inventory", None, wishes.env)))
+    for where, each in told:
+        plain = (ToldNumber(name, each.env[name]) for name in WORLDS if name in each.env)
+        for number in (world_of(each), *plain):
+            if number and number.value and 0 < number.value <= MOST_RANKS_OF_A_JOB:
+                yield Sourced(number.value, f"{number.said} {where}")
 
 
 def _first(env: Mapping[str, str], where: str, names: Sequence[str]) -> Sourced[str] | None:
@@ -81,22 +135,21 @@ def _master_port(wishes: JobWishes, told: Mapping[str, str]) -> Sourced[int]:
     return wishes.master_port or _DEFAULT_PORT
 
 
-def _planned(host: Host, wishes: JobWishes, table: RankTable | None) -> PlannedHost:
+def _planned(host: Host, wishes: JobWishes, table: RankTable | None, started: int | None) -> PlannedHost:
     data = Sourced(host.data, "inventory") if host.data else None
     plain = PlannedHost(host.name, host.address, None, data)
     server = server_of(table.servers if table else (), plain, {})
-    return replace(plain, server=server, ranks=_said_ranks(host, wishes, server))
+    return replace(plain, server=server, ranks=_said_ranks(host, wishes, server, started))
 
 
-def _said_ranks(host: Host, wishes: JobWishes, server: Server | None) -> Sourced[int] | None:
+def _said_ranks(
+    host: Host, wishes: JobWishes, server: Server | None, started: int | None
+) -> Sourced[int] | None:
     """What flags say, else --launch, the rank table, Slurm, hostfile or inventory, else a rank a device."""
     if _flagged(wishes.ranks_per_host):
         return wishes.ranks_per_host
-    told = [local_world_of(told) for told in wishes.launch.told] if wishes.launch else []
-    started = {number.value for number in told if number}
-    for ranks in started if len(started) == 1 else ():
-        if ranks and 0 < ranks <= MOST_RANKS:
-            return Sourced(ranks, _teller(wishes))
+    if started is not None and 0 < started <= MOST_RANKS:
+        return Sourced(started, _teller(wishes))
     if server and server.entries:
         return Sourced(len(server.entries), "rank table")
     if wishes.ranks_per_host and wishes.ranks_per_host.source == SLURM:

@@ -6,18 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from doctor.devices import Vendor
+from doctor.job.launch import ToldTable
 from doctor.job.parallel import Layout
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.job.ranktable import Server
 from doctor.model import Backend, Sourced
 
 HCCL_PORTS = 32
-"""HCCL takes 32 ports from its base (16 in CANN 8.0)."""
+HCCL_PORTS_UP_TO_8_0 = 16
+"""How many ports HCCL takes from its base: in the latest CANN, and in those up to 8.0."""
 GUESSES = ("default route", "only interface")
 """Sources of a data address that was not chosen: what rests on them alone is a warning."""
 ON_BUS = "on the PCI bus"
 """Source of a backend that only devices without a driver speak for."""
 FIRST_HOST = "first host"
+EXAMINED = "on the examined hosts"
+"""Source of the number of ranks where nothing says that the job is larger."""
 MOST_RANKS = 1024
 """Of one host."""
 RUNNING = "the running job"
@@ -55,8 +59,16 @@ class JobPlan:
     """All that the rank table names."""
     vendor: Vendor | None = None
     """Whose devices the job uses; None where no host shows any."""
+    master_port_drawn: bool = False
+    """The launch draws its port at random: nobody can keep it free beforehand."""
+    launch: str = ""
+    """What was understood of the launch, in words."""
+    told_tables: tuple[ToldTable, ...] = ()
+    """The rank tables as the launch names them, else the inventory."""
     table_paths: tuple[str, ...] = ()
     """Where a rank table may lie on the hosts: first where the launch says it does."""
+    said_world: Sourced[int] | None = None
+    """The most ranks that the launch, the rank table or --plan gives the whole job."""
     _by_name: Mapping[str, PlannedHost] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -65,6 +77,12 @@ class JobPlan:
     @property
     def ranks(self) -> int:
         return sum(host.ranks.value for host in self.hosts if host.ranks)
+
+    @property
+    def world(self) -> Sourced[int]:
+        """The ranks of the whole job, which may have more hosts than are examined."""
+        said = self.said_world
+        return said if said and said.value > self.ranks else Sourced(self.ranks, EXAMINED)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,6 +107,12 @@ class JobPlan:
     def ranks_on(self, name: str) -> int:
         ranks = self.host(name).ranks
         return ranks.value if ranks else 0
+
+    @property
+    def most_on_a_host(self) -> int:
+        """Ranks; 0 where their number is a default that nobody chose and no host showed."""
+        known = (host.ranks.value for host in self.hosts if host.ranks and host.ranks.source != "default")
+        return max(known, default=0)
 
     def data_address(self, name: str) -> str | None:
         data = self.host(name).data

@@ -7,6 +7,7 @@ make_table(servers, "1.0")           a table of live devices
 Whether the hosts really have these devices is not known here.
 """
 
+from doctor.job.ranktable.grouping import PRODUCTS, implied_product
 from doctor.job.ranktable.make import LiveDevice, LiveServer, make_table
 from doctor.job.ranktable.model import (
     Flaw,
@@ -19,6 +20,7 @@ from doctor.job.ranktable.model import (
 from doctor.job.ranktable.read import judge, read_table
 
 __all__ = [
+    "PRODUCTS",
     "Flaw",
     "LiveDevice",
     "LiveServer",
@@ -27,6 +29,7 @@ __all__ = [
     "Server",
     "Spot",
     "board_architecture",
+    "implied_product",
     "judge",
     "make_table",
     "read_table",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from ipaddress import ip_address
+from ipaddress import IPv4Address, ip_address
 
 from doctor.job.ranktable.case import TableRule, TableRules, repeats
 from doctor.job.ranktable.flaws import UnplacedFlaw
@@ -31,6 +31,11 @@ def repeated_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
             yield case.flaw(entry, key, "an address is given to two devices", "each address once", actual)
 
 
+def ipv4(entry: RankEntry) -> IPv4Address | None:
+    address = ip_address(entry.address) if entry.address is not None else None
+    return address if isinstance(address, IPv4Address) else None
+
+
 def mixed_families(case: TableRules) -> Iterator[UnplacedFlaw]:
     if case.table.form == "2.0":
         return
@@ -49,6 +54,33 @@ def mixed_families(case: TableRules) -> Iterator[UnplacedFlaw]:
             message = "device addresses of both IPv4 and IPv6"
             expected = f"IPv{common[0][0]}, as on {common[0][1]} of {len(families)} ranks"
             yield case.flaw(entry, "device_ip", message, expected)
+
+
+def impossible_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
+    """The card of another rank never answers at such an address; 0.0.0.0 is what tools print for none."""
+    backups = ((entry, "backup_device_ip", entry.backup) for entry in case.table.in_file_order())
+    own = "addr" if case.table.form == "2.0" else "device_ip"
+    given = ((entry, own, text) for entry in case.table.in_file_order() for text in entry.addresses)
+    kinds: dict[tuple[str, str], list[tuple[RankEntry, str]]] = {}
+    for entry, key, text in (*given, *backups):
+        if text is not None and (kind := _kind(text)):
+            kinds.setdefault((key, kind), []).append((entry, text))
+    for (key, kind), found in kinds.items():
+        (entry, text), more = found[0], len(found) - 1
+        message = f"{key} is {kind}" + (f" (and {more:,} more like it)" if more else "")
+        yield case.flaw(entry, key, message, "the address of one device", shown(text))
+
+
+def _kind(text: str) -> str:
+    """What it is the address of, where it cannot be that of one device."""
+    address = ip_address(text)
+    if address.is_unspecified:
+        return "no address at all"
+    if address.is_loopback:
+        return "a loopback address, which no other device reaches"
+    if address.is_multicast or address == IPv4Address("255.255.255.255"):
+        return "an address of many"
+    return ""
 
 
 def wrong_ports(case: TableRules) -> Iterator[UnplacedFlaw]:
@@ -99,6 +131,7 @@ def useless_backups(case: TableRules) -> Iterator[UnplacedFlaw]:
 ADDRESS_RULES: tuple[TableRule, ...] = (
     repeated_addresses,
     mixed_families,
+    impossible_addresses,
     wrong_ports,
     repeated_host_ports,
     useless_backups,

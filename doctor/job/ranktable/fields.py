@@ -13,6 +13,8 @@ from doctor.model import Severity
 from doctor.text.textfile import shown
 
 LONGEST_NAME = 1024
+LONGEST_ID = 64
+"""Of a server."""
 MOST_ELEMENTS = 65_536
 """Of a list. HCCL allows for as many ranks."""
 
@@ -20,6 +22,12 @@ MOST_COMPLAINTS = 10 * MOST_FLAWS
 _NUMBER = re.compile(r"[0-9]{1,12}")
 _TOO_BIG = 10**12
 _MASKED = re.compile(r"[0-9*]{1,3}(?:\.[0-9*]{1,3}){3}")
+_PLACEHOLDER = re.compile(
+    r".*\.\*.*|\*+|(?=.*x)[0-9x]{1,3}(?:\.[0-9x]{1,3}){3}|<.*>|\$.*|\{.*\}"
+    r"|(?:(?:your|host|node|server)[_-]?)?(?:ip|id)",
+    re.IGNORECASE,
+)
+"""What examples write in place of a server: `10.*.*.*`, `x.x.x.x`, `<server ip>`, `your_ip`."""
 _ABSENT = object()
 
 
@@ -41,8 +49,8 @@ class TableNode:
 class Fields:
     """`offsets` say where each object begins. Numbers may be written with or without quotes.
 
-    `unquoted` and `masked` are the members whose numbers have no quotes, and whose addresses have digits
-    replaced by '*': there are as many as ranks, and they are one flaw.
+    `unquoted`, `masked` and `placeholders` are the members whose numbers have no quotes, whose addresses have
+    digits replaced by '*', and that name no server: there are as many as ranks, and they are one flaw.
     """
 
     def __init__(self, places: Places, offsets: Mapping[Path, int]) -> None:
@@ -50,6 +58,7 @@ class Fields:
         self.flaws: list[UnplacedFlaw] = []
         self.unquoted: list[tuple[int, str]] = []
         self.masked: list[tuple[int, str]] = []
+        self.placeholders: list[tuple[int, str]] = []
         self._offsets = offsets
 
     def at(self, node: TableNode) -> int:
@@ -100,6 +109,13 @@ class Fields:
         else:
             return value
         return None
+
+    def server(self, node: TableNode) -> str:
+        """The server_id, which may be any text but that of an example; empty where it is missing or wrong."""
+        id = self.name(node, "server_id", longest=LONGEST_ID) or ""
+        if _PLACEHOLDER.fullmatch(id):
+            self.placeholders.append((self.at(node), "server_id"))
+        return id
 
     def addresses(self, node: TableNode, key: str) -> tuple[str, ...]:
         """One or more, with commas between them; none where it is empty, missing or wrong."""

@@ -11,7 +11,6 @@ from dataclasses import replace
 from doctor.job.ranktable.fields import Fields, TableNode
 from doctor.job.ranktable.model import Form, RankEntry, RankTable, Server
 from doctor.job.ranktable.servers import LAB_KEYS
-from doctor.model import Severity
 from doctor.text.textfile import shown
 
 MOST_LEVELS = 8
@@ -142,6 +141,6 @@ def _agreed(fields: Fields, root: TableNode, forms: tuple[Form, ...], version: s
 def _version(fields: Fields, root: TableNode) -> str | None:
     value = root.members.get("version")
     if isinstance(value, float):
-        fields.complain(root, "version", "version has no quotes", _VERSIONS, severity=Severity.WARN)
+        fields.complain(root, "version", "version has no quotes, and HCCL wants a text", _VERSIONS)
         return str(value)
     return fields.name(root, "version", needed=False) if "version" in root else None

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping
 from doctor.job.ranktable.case import TableRules, folded
 from doctor.job.ranktable.flaws import UnplacedFlaw
 from doctor.job.ranktable.model import Form, RankTable, Server, board_architecture
+from doctor.job.ranktable.rails import rails
 from doctor.model import Severity
 
 ATLAS_TRAINING, ATLAS_A2, ATLAS_A3, ATLAS_950 = "atlas-training", "atlas-a2", "atlas-a3", "atlas-950"
-_PRODUCTS = (ATLAS_TRAINING, ATLAS_A2, ATLAS_A3, ATLAS_950)
+PRODUCTS = (ATLAS_TRAINING, ATLAS_A2, ATLAS_A3, ATLAS_950)
 REFUSAL = "devNum must be divisible by 8, or equal to 1, 2 or 4"
 """HCCL's words, which MindSpore's init hands on."""
 
@@ -25,13 +26,15 @@ _MOST_A2 = 8
 
 def grouping(case: TableRules, product: str | None) -> Iterator[UnplacedFlaw]:
     servers = [server for server in case.table.servers if server.entries]
-    if product in _PRODUCTS:
+    if product in PRODUCTS:
         yield from _wrong_form(case, product)
-    product = product or _implied(case.table)
+    certain = product is not None
+    product = product or implied_product(case.table)
     if case.table.form != "2.0":
         yield from _missing_addresses(case, servers, product)
     if product == ATLAS_TRAINING:
         yield from _training(case, servers)
+        yield from rails(case, certain)
     elif product == ATLAS_A2:
         yield from _uneven(case, servers, Severity.WARN)
         yield from _many(case, servers)
@@ -40,9 +43,10 @@ def grouping(case: TableRules, product: str | None) -> Iterator[UnplacedFlaw]:
         yield from _uneven_pods(case)
 
 
-def _implied(table: RankTable) -> str | None:
+def implied_product(table: RankTable) -> str | None:
+    """The product that the form of a table speaks of; None where tables of several products have it."""
     if table.form == "board-id":
-        return ATLAS_TRAINING if board_architecture(table.board_id) else None
+        return ATLAS_TRAINING if table.chip or board_architecture(table.board_id) else None
     return _FORMS.get(table.form)
 
 
@@ -118,11 +122,11 @@ def _missing_addresses(
         if not without or not (several or product == ATLAS_TRAINING):
             continue
         # Ranks may also meet at the host's address; then only the product can tell what is missing.
-        certain = several and (product is not None or server.host_ip is None)
+        certain = product == ATLAS_TRAINING or (several and (product is not None or server.host_ip is None))
         severity = Severity.FAIL if certain else Severity.WARN
         devices = folded(entry.device for entry in without)
         expected = "the address of each device, as /etc/hccn.conf has it"
         message = "device_ip is missing, and ranks of other servers need it"
         if not several:
-            message = "device_ip is missing"
+            message = "device_ip is missing, and this product wants it on one server, too"
         yield case.flaw(without[0], None, message, expected, f"none for devices {devices}", severity)

@@ -96,6 +96,8 @@ class RankTable:
     counts: tuple[StatedCount, ...] = ()
     super_pods: tuple[SuperPod, ...] = ()
     nics: tuple[str, ...] = ()
+    chip: bool = False
+    """Whether chip_info says that it is for Atlas training."""
 
     @property
     def ranks(self) -> int:

@@ -86,6 +86,10 @@ def wrong_nics(case: TableRules) -> Iterator[UnplacedFlaw]:
         message = "para_plane_nic_name does not have as many names as a server has devices"
         actual = f"{len(table.nics)} names"
         yield case.flaw(None, "para_plane_nic_name", message, f"{most} names", actual, Severity.WARN)
+    twice = [name for name, count in Counter(table.nics).items() if count > 1]
+    if twice:
+        message, actual = "para_plane_nic_name has a name twice", ", ".join(map(shown, twice[:4]))
+        yield case.flaw(None, "para_plane_nic_name", message, "each name once", actual, Severity.WARN)
 
 
 def wrong_members(case: TableRules) -> Iterator[UnplacedFlaw]:

@@ -28,6 +28,8 @@ _READERS = {
     "group-list": read_groups,
     "board-id": read_groups,
 }
+UNREAD = ("server_count", "para_plane_nic_num", "board_id", "chip_info")
+"""Members that HCCL, or a newer one, does not read: what they hold stops no job."""
 _BOM = "\ufeff"
 _EXPECTED = "a rank table"
 
@@ -73,9 +75,14 @@ def _read(fields: Fields, root: TableNode, text: str) -> RankTable | None:
     table = _READERS[form](fields, root, RankTable(form, status, (), None, text))
     if form != "2.0":  # there numbers have no quotes
         message = "without quotes; HCCL wants a text here and says 'is not string'"
-        fields.flaws += _gathered(fields.unquoted, message, "double quotes", Severity.WARN)
+        read = [member for member in fields.unquoted if member[1] not in UNREAD]
+        severity = Severity.FAIL if read else Severity.WARN
+        fields.flaws += _gathered(read or fields.unquoted, message, "double quotes", severity)
     message = "with '*' in place of digits: an example, no address"
     fields.flaws += _gathered(fields.masked, message, "an IPv4 or IPv6 address", Severity.FAIL)
+    message = "names no server: it is left over from an example"
+    expected = "the address or the name of each server"
+    fields.flaws += _gathered(fields.placeholders, message, expected, Severity.FAIL)
     return table
 
 

@@ -11,10 +11,18 @@ from dataclasses import replace
 from itertools import count
 
 from doctor.job.ranktable.fields import Fields, TableNode
-from doctor.job.ranktable.model import RankEntry, RankTable, Server, Spot, StatedCount, SuperPod
+from doctor.job.ranktable.model import (
+    BOARDS,
+    RankEntry,
+    RankTable,
+    Server,
+    Spot,
+    StatedCount,
+    SuperPod,
+    board_architecture,
+)
 from doctor.model import Severity
 
-LONGEST_ID = 64
 PORTS = ("device_port", "device_vnic_port", "backup_device_port", "host_port")
 _HOST = ("host_ip", "server_ip")
 
@@ -63,7 +71,7 @@ def read_host(fields: Fields, node: TableNode) -> str | None:
 
 
 def _server(fields: Fields, node: TableNode) -> Server:
-    id = fields.name(node, "server_id", longest=LONGEST_ID) or ""
+    id = fields.server(node)
     node = node.of(id)
     entries = tuple(
         read_device(fields, device, id, fields.number(device, "rank_id"), device)
@@ -97,6 +105,7 @@ def _super_pods(fields: Fields, root: TableNode) -> Iterator[SuperPod]:
         yield SuperPod(id, servers, fields.places.spot(fields.at(node)))
 
 
+CHIP = "910"
 LAB_KEYS = ("deploy_mode", "board_id", "chip_info", "para_plane_nic_location", "para_plane_nic_num")
 
 
@@ -121,6 +130,7 @@ def read_groups(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
         frame,
         servers=_merged(server for server, _ in instances),
         board_id=_lab(fields, root),
+        chip=root.members.get("chip_info") == CHIP,
         counts=tuple(counts),
         nics=nics,
     )
@@ -128,7 +138,7 @@ def read_groups(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
 
 def _instance(fields: Fields, node: TableNode, lab: bool) -> Server:
     """One element of instance_list, as if it were a server of its own."""
-    id = fields.name(node, "server_id", longest=LONGEST_ID) or ""
+    id = fields.server(node)
     rank = fields.number(node, "rank_id") if lab else None
     node = node.of(id, rank)
     devices = fields.objects(node, "devices")
@@ -172,7 +182,17 @@ def _lab(fields: Fields, root: TableNode) -> str | None:
     if root.members.get("para_plane_nic_location", "device") != "device":
         message = "para_plane_nic_location is not device, and HCCL knows no other"
         fields.complain(root, "para_plane_nic_location", message, '"device"')
-    return fields.name(root, "board_id", needed=False)
+    chip = fields.name(root, "chip_info", needed=False)
+    if chip is not None and chip != CHIP:
+        message = "chip_info is not that of the chips that tables of this form are for"
+        fields.complain(root, "chip_info", message, f'"{CHIP}"', severity=Severity.WARN)
+    board = fields.name(root, "board_id", needed=False)
+    if board is not None and board_architecture(board) is None:
+        boards = " or ".join(f'"{known}" ({name})' for name, known in BOARDS.items())
+        fields.complain(
+            root, "board_id", "board_id is not that of a known board", boards, severity=Severity.WARN
+        )
+    return board
 
 
 def _nics(fields: Fields, root: TableNode) -> tuple[str, ...]:

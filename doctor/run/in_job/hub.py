@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from doctor import __version__
@@ -85,12 +85,12 @@ class Hub:
         if self.seat.world > 1:
             self._door = RankListener(self.seat, self._let_in)
 
-    def join(self, seconds: float, progress: Callable[[int], None]) -> None:
+    def join(self, seconds: float, progress: Callable[[Collection[int]], None]) -> None:
         """Return when all ranks have come, or after `seconds`; a rank that comes later is not let in."""
         until = time.monotonic() + seconds
         with self._changed:
             while len(self.members) < self.seat.world and (left := until - time.monotonic()) > 0:
-                progress(len(self.members))
+                progress(self.members)
                 self._changed.wait(min(left, 1.0))
         if self._door:
             self._door.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Collection
 from dataclasses import replace
 
 from doctor.errors import EXIT_BROKEN, DoctorError
@@ -15,10 +16,12 @@ from doctor.run.in_job.hub import Hub
 from doctor.run.in_job.messages import Hello
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.relay import JobTransport
-from doctor.run.progress import ProgressLine
+from doctor.run.progress import progress_line
 from doctor.run.request import Ready, Request
 from doctor.run.signals import signal_of
+from doctor.stage import Stage
 from doctor.targets.inventory import Targets
+from doctor.text.ranks import ranks_text
 
 SOURCE = "the job"
 
@@ -49,9 +52,15 @@ def lead(seat: JobRank, me: Hello, request: Request, join: float) -> int:
 
 
 def _join(hub: Hub, request: Request, seconds: float) -> None:
-    line = ProgressLine(not request.outputs.quiet, verbose=request.outputs.verbose)
+    line, world = progress_line(request.outputs), hub.seat.world
+
+    def tell(came: Collection[int]) -> None:
+        missing = ranks_text(set(range(world)).difference(came), most=3)
+        doing = f"{len(came)}/{world} came  waiting for {missing}"
+        line(Stage("ranks", doing, len(came), world, limit=seconds))
+
     try:
-        hub.join(seconds, lambda came: line(f"waiting for ranks: {came} of {hub.seat.world} came", None, ()))
+        hub.join(seconds, tell)
     finally:
         line.clear()
     for rank in hub.roll_call():  # such a one is not asked to run anything

@@ -17,8 +17,7 @@ import msgspec
 
 from doctor.api import Ask, Fact
 from doctor.errors import DoctorError
-from doctor.job.launch import common_env, read_launch_files
-from doctor.job.plan import TABLES
+from doctor.job.launch import TABLE_VARIABLES, common_env, read_launch_files
 from doctor.judge.examine import facts_of
 from doctor.judge.registry import find_checks
 from doctor.mesh import mesh_script
@@ -87,13 +86,13 @@ class OwnPrograms:
         if not TOKEN.fullmatch(question.token) or not self._may_ask(question.ask):
             raise Refused("rank 0 asked what a rank does not answer")
         facts = [self._facts[name] for name in question.facts]
-        ask = replace(question.ask, python=self._request.smoke.python)
+        ask = replace(question.ask, python=self._request.smoke.python, pythons=None)
         return script(facts, ask, question.token, sudo=self._request.way.sudo)
 
     def _may_ask(self, ask: Ask) -> bool:
         return (
             all(map(is_host, (ask.host, *ask.names)))
-            and set(ask.tables) <= {self._env.get(name) for name in TABLES}
+            and set(ask.tables) <= {self._env.get(name) for name in TABLE_VARIABLES}
             and all(0 <= port < 65536 for port in ask.ports)
             and all(_is_address(address) for _, address in ask.pings)
         )

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from doctor.smoke.hook_impl.place import torch_distributed
+
 
 class StoreChannel:
     """Over the store of torch.distributed.
@@ -73,28 +75,11 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate it
     Channel = StoreChannel | FileChannel
 
 
-def place() -> tuple[int, int]:
-    """The rank, and how many there are; (0, 1) in a process that is alone."""
-    distributed = _distributed()
-    if distributed is not None:
-        return int(distributed.get_rank()), int(distributed.get_world_size())
-    # torchrun and others; MindSpore and rank tables; Open MPI; Slurm.
-    for rank, world in (
-        ("RANK", "WORLD_SIZE"),
-        ("RANK_ID", "RANK_SIZE"),
-        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-        ("SLURM_PROCID", "SLURM_NTASKS"),
-    ):
-        if os.environ.get(rank, "").isdigit() and os.environ.get(world, "").isdigit():
-            return int(os.environ[rank]), int(os.environ[world])
-    return 0, 1
-
-
 def channel() -> Channel | None:
     folder = os.environ.get("DOCTOR_HOOK_DIR")
     if folder:
         return FileChannel(folder)
-    distributed = _distributed()
+    distributed = torch_distributed()
     if distributed is None:
         return None
     store = distributed.distributed_c10d._get_default_store()
@@ -107,14 +92,10 @@ def group_ranks(group: Any) -> list[int] | None:
         return None
     if isinstance(group, (list, tuple, range)):
         return sorted(int(rank) for rank in group)
-    distributed = sys.modules["torch.distributed"]
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None:
+        raise TypeError(f"a {type(group).__name__} is not a list of ranks")
     return sorted(int(rank) for rank in distributed.get_process_group_ranks(group))
-
-
-def _distributed() -> Any:
-    """torch.distributed, if this job uses it; never loads it."""
-    module = sys.modules.get("torch.distributed")
-    return module if module is not None and module.is_available() and module.is_initialized() else None
 
 
 def await_(condition: Callable[[], bool], limit: float) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from doctor.smoke.hook_impl import channel as channels
+from doctor.smoke.hook_impl import place as places
 from doctor.smoke.hook_impl import rule
 from doctor.smoke.hook_impl.digest import digest
 from doctor.smoke.hook_impl.verdict import (
@@ -23,6 +24,11 @@ from doctor.smoke.hook_impl.verdict import (
 from doctor.text.printable import clean
 from doctor.text.ranks import ranks_text
 
+TAKEN = (
+    "that rank has called already: another process has the same number, or DOCTOR_HOOK_DIR is not empty but "
+    "holds an earlier run"
+)
+UNGROUPED = "and nothing says which of them belong together; pass the groups, tensor_parallel= or replicas="
 _calls: list[dict[int, dict[str, str]]] = []
 _said: set[Divergence | str] = set()
 
@@ -40,9 +46,9 @@ def compare(
     """The verdict of this call, on every rank; what is new in it is printed by rank 0."""
     rank = 0
     try:
-        rank, world = channels.place()
+        rank, world, source = places.place()
         if world < 2:
-            return Verdict(AGREE, call)
+            return _told(rank, not_compared(call, f"{source} say that the job has one rank"))
         way = channels.channel()
         if way is None:
             why = "torch.distributed is not set up, and DOCTOR_HOOK_DIR names no directory that all ranks see"
@@ -50,8 +56,12 @@ def compare(
         size = _group_size(world, tensor_parallel, replicas)
         own = _hashed(parts)
         own.update(model=channels.group_ranks(model), data=channels.group_ranks(data))
+        if way.there(f"{call}", f"{rank}"):
+            return _told(rank, not_compared(call, f"{source} say that this is rank {rank}, and {TAKEN}"))
         way.put(f"{call}", f"{rank}", json.dumps(own))
         verdict = _judged(way, call, world, size, wait) if rank == 0 else _heard(way, call, wait)
+    except places.Unplaced as error:
+        verdict = not_compared(call, str(error))
     except Exception as error:  # whatever it is, it is not worth the job
         verdict = not_compared(call, f"{type(error).__name__}: {str(error)[:200]}")
     return _told(rank, verdict)
@@ -94,18 +104,35 @@ def _judged(way: channels.Channel, call: int, world: int, size: int | None, wait
     seen = {rank: json.loads(way.take(box, f"{rank}")) for rank in range(world) if rank not in missing}
     _calls.append({rank: one["hashes"] for rank, one in seen.items()})
     unread = {part: why for one in seen.values() for part, why in one["unread"].items()}
-    found = rule.divergences(_calls, _layout(seen, world, size))
+    layout = _layout(seen, world, size)
+    found = rule.divergences(_calls, layout)
     if found:
         verdict = Verdict(DIVERGE, call, found, missing, tuple(unread.values()), explained(found))
     elif missing:
         verdict = not_compared(call, f"{ranks_text(missing)} did not call within {wait:g} s", missing)
-    elif not any(any(hashes.values()) for hashes in _calls[-1].values()):
-        verdict = not_compared(call, "; ".join(unread.values()) or "no rank gave anything")
+    elif lonely := rule.ungrouped(_calls[-1], layout):
+        verdict = not_compared(call, _lonely(lonely, seen))
+    elif not rule.compares(_calls[-1], layout):
+        verdict = not_compared(call, "; ".join(unread.values()) or _nothing_compared(layout))
     else:
         text = "\n".join(f"doctor: not compared: {why}." for why in unread.values())
         verdict = Verdict(AGREE, call, unread=tuple(unread.values()), text=text)
     way.put(f"{call}-verdict", "0", json.dumps(verdict.plain()))
     return verdict
+
+
+def _nothing_compared(layout: rule.HookLayout) -> str:
+    if not any(any(hashes.values()) for hashes in _calls[-1].values()):
+        return "no rank gave anything"
+    if layout.told:
+        return "no two ranks that gave something are in one group, or are known to be replicas"
+    return f"no two ranks have the same tokens, {UNGROUPED}"
+
+
+def _lonely(lonely: Sequence[int], seen: Mapping[int, Any]) -> str:
+    if len(lonely) == len(seen):
+        return f"no two ranks have the same tokens, {UNGROUPED}"
+    return f"{ranks_text(lonely)} have the same tokens as no other rank, {UNGROUPED}"
 
 
 def _layout(seen: Mapping[int, Any], world: int, size: int | None) -> rule.HookLayout:

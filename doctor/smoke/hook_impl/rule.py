@@ -58,6 +58,19 @@ def divergences(calls: Sequence[Call], layout: HookLayout) -> tuple[Divergence, 
     )
 
 
+def ungrouped(call: Call, layout: HookLayout) -> tuple[int, ...]:
+    """The ranks that gave tokens and were compared with no other rank, because their layout is not known."""
+    grouped = {rank for group in layout.groups for rank in group}
+    return () if layout.told else tuple(r for r in call if call[r].get("tokens") and r not in grouped)
+
+
+def compares(call: Call, layout: HookLayout) -> bool:
+    """Whether two ranks at least gave what the rule compares between them."""
+    pairs = [(part, ranks) for part in PARTS for ranks in layout.groups]
+    pairs += [(part, ranks) for part in ("tokens", "mask") for ranks in layout.replicas]
+    return any(sum(bool(call.get(rank, {}).get(part)) for rank in ranks) > 1 for part, ranks in pairs)
+
+
 def _inside(
     calls: Sequence[Call], layout: HookLayout, part: str, group: tuple[int, ...]
 ) -> Iterable[Divergence]:

@@ -10,6 +10,7 @@ from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.crash import judge_crash
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.judge.hang import judge_hang, judge_hiccups
+from doctor.smoke.judge.injected import judge_injected
 from doctor.smoke.judge.mismatch import judge_mismatch
 from doctor.smoke.judge.start import judge_start
 from doctor.smoke.result import SmokeResult
@@ -24,4 +25,5 @@ def judge(result: SmokeResult) -> tuple[Charge, ...]:
         *judge_mismatch(result),
         *judge_hang(result),
     )
-    return (*ended, *judge_data(result, ended), *judge_hiccups(result))
+    found = (*ended, *judge_data(result, ended), *judge_hiccups(result))
+    return (*found, *judge_injected(result, found))

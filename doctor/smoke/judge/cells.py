@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from doctor.smoke.events import BatchHashes, Started, TrainStep
 from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.wavering import tolerance
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.result import RankSeen, SmokeResult
 
@@ -29,6 +30,16 @@ class Cell:
     @property
     def places(self) -> range:
         return range(len(self.seen))
+
+    @property
+    def within(self) -> float | None:
+        """How close results must be that count as equal, as a share of all magnitudes; None: in every bit."""
+        return tolerance(self.seen)
+
+    @property
+    def closeness(self) -> str:
+        within = self.within
+        return "in every bit" if within is None else f"within {within:.0e} of its magnitude"
 
     def numbers(self, places: Iterable[int]) -> tuple[int, ...]:
         """Places as ranks of the whole run."""

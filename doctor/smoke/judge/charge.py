@@ -8,6 +8,9 @@ from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.result import SmokePlan
 from doctor.text.ranks import ranks_text as ranks_text
 
+WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
+"""Checks whose charges, when they do not say otherwise, leave a host fit for a job."""
+
 
 @dataclass(frozen=True, slots=True)
 class Charge:

@@ -14,8 +14,9 @@ from doctor.model import Evidence
 from doctor.smoke.events import Audit
 from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote, vote_of_most
 from doctor.smoke.judge.charge import Charge, ranks_text
+from doctor.smoke.judge.wavering import close_audits, close_solos
 from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
-from doctor.smoke.result import SmokeResult
+from doctor.smoke.result import RankSeen, SmokeResult
 
 CHECK = "smoke-corruption"
 
@@ -86,6 +87,13 @@ def _audited(cell: Cell) -> Iterator[Charge]:
         for audit in cell.seen[place].audits:
             if audit.step < cell.shape.steps and audit.votes:
                 said[audit.step][place] = audit
+    if cell.within is not None:
+        shape = cell.shape
+        what = {
+            place: [(dp, shape.tp_of(place)) for dp in replicas_again(shape, shape.dp_of(place))]
+            for place in cell.places
+        }
+        said = {step: close_audits(audits, what, cell.within) for step, audits in said.items()}
     for step, audits in sorted(said.items()):
         if charges := list(_audit(cell, step, audits)):
             yield from charges
@@ -108,6 +116,10 @@ def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[Charg
         own_only = all(odd.get(place, {dp}) <= {dp} for place in places)
         if not transient.isdisjoint(places):
             kind, words = "transient", "the gradient that it used is not the one that it computes again"
+        elif cell.within is not None:
+            # Parameters were compared roughly: one that is off shows on any of those that share the model.
+            places, kind = replica, "gradient"
+            words = "it computes other gradients than its neighbours, or with a parameter that is off"
         elif own_only and cell.shape.dp > 2:
             kind = "data"
             words = "its gradient of its own batch is wrong, and those of others' batches are right"
@@ -168,7 +180,8 @@ def _computed_with(cell: Cell, dp: int, step: int) -> Hashable:
         before = cell.steps(place).get(step - 1) if step else seen.init
         if before is None:
             return None
-        parts.append((before.params, arithmetic(seen.started)))
+        same = before.params if cell.within is None else ""  # they are compared by themselves
+        parts.append((same, arithmetic(seen.started)))
     return tuple(parts)
 
 
@@ -193,7 +206,7 @@ def _audit_charge(
         check=CHECK,
         kind=kind,
         summary=f"{words} (step {step})",
-        expected="the same gradient of one batch, in every bit, whoever computes it",
+        expected=f"the same gradient of one batch, {cell.closeness}, whoever computes it",
         actual="another gradient" if decided else "different gradients",
         ranks=cell.numbers(places),
         victims=cell.numbers(peers - set(places)),
@@ -206,7 +219,10 @@ def _audit_charge(
 
 def _alone(cell: Cell) -> Iterator[Charge]:
     """Each batch was computed by its own place and the next two, each on a whole model of its own."""
-    solos = {place: solo.votes for place in cell.places if (solo := cell.seen[place].solo)}
+    seen: Mapping[int, RankSeen] = dict(enumerate(cell.seen))
+    if cell.within is not None:
+        seen = close_solos(seen, {p: places_again(cell.shape, p) for p in cell.places}, cell.within)
+    solos = {place: solo.votes for place in seen if (solo := seen[place].solo)}
     basis = {place: arithmetic(cell.seen[place].started) for place in solos}
     blamed: dict[bool, set[int]] = {True: set(), False: set()}
     lines: list[str] = []
@@ -221,7 +237,7 @@ def _alone(cell: Cell) -> Iterator[Charge]:
                 check=CHECK,
                 kind="alone",
                 summary="all alone, it computes other gradients than its neighbours from the same numbers",
-                expected="the same gradient of one batch on every rank, in every bit",
+                expected=f"the same gradient of one batch on every rank, {cell.closeness}",
                 actual=f"another one than {'the two others' if decided else 'the other'}",
                 ranks=cell.numbers(places),
                 phase="audit",

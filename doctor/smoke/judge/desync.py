@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from doctor.model import Evidence
-from doctor.smoke.events import TrainStep
+from doctor.smoke.events import Sums, TrainStep
 from doctor.smoke.judge.cells import Cell, alike, cells, everybody, vote
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.gradient_sum import first_loss, projections
+from doctor.smoke.judge.wavering import close
 from doctor.smoke.onhost.corpus import reference_init
 from doctor.smoke.result import SmokeResult
 
@@ -90,7 +91,7 @@ def _losses(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Ch
         if not alike(cell, replica):
             continue
         losses = {place: said[place].loss for place in replica}
-        found = vote(losses)
+        found = vote(losses if cell.within is None else close(_sums(losses), cell.within))
         if found is None:
             continue
         shown = "\n".join(f"{cell.name(p)}: {loss!r}" for p, loss in losses.items())
@@ -98,7 +99,7 @@ def _losses(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Ch
             check=CHECK,
             kind="tp-loss",
             summary=f"tensor-parallel peers have different losses at step {step}",
-            expected="the same loss, in every bit, on all ranks that share a copy of the model",
+            expected=f"the same loss, {cell.closeness}, on all ranks that share a copy of the model",
             actual=" and ".join(dict.fromkeys(map(repr, losses.values()))),
             ranks=cell.numbers(found.odd),
             victims=cell.numbers(set(replica) - set(found.odd)),
@@ -109,6 +110,17 @@ def _losses(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Ch
         )
 
 
+def _sums(losses: Mapping[int, float | None]) -> dict[int, Sums]:
+    return {place: (loss, abs(loss)) for place, loss in losses.items() if loss is not None}
+
+
+def _weights(cell: Cell, said: Mapping[int, TrainStep], column: list[int]) -> Mapping[int, str]:
+    """The parameters of these ranks, in a form that is equal where they are."""
+    if cell.within is None:
+        return {place: said[place].params for place in column}
+    return close({p: weights for p in column if (weights := said[p].weights)}, cell.within)
+
+
 def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Charge]:
     """The gradients were right, and parameters differ after the step: the update or the memory."""
     odd: set[int] = set()
@@ -116,7 +128,7 @@ def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterato
     lines: list[str] = []
     for tp in range(cell.shape.tp):
         column = cell.column(tp)
-        found = vote({place: said[place].params for place in column}) if alike(cell, column) else None
+        found = vote(_weights(cell, said, column)) if alike(cell, column) else None
         if found:
             odd.update(found.odd)
             decided = decided and found.decided

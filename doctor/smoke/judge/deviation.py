@@ -1,22 +1,26 @@
 """Whether a rank's page fits the rank's schedule, and how it does not.
 
 A page shows one rank only, and a healthy rank's schedule is known in full. So what is off here was done by
-this rank: no fault of a peer can move it off its own schedule.
+this rank: no fault of a peer can move it off its own schedule. A page is looked at now and then, so it proves
+too few or too many collectives up to a moment; what the rank reports of each step proves the step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from itertools import groupby
+from typing import Literal, NamedTuple
 
+from doctor.smoke.events import TrainStep
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.result import Sample
 
-DeviationKind = Literal["skip", "extra", "order", "shape", "dtype", "op", "phase"]
+DeviationKind = Literal["skip", "extra", "order", "shape", "dtype", "op"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +42,70 @@ def off_schedule(sample: Sample, shape: CellShape, place: int) -> PageDeviation 
     if sample.version % 2:
         return None
     entries = entries_of(shape, place)
-    if sample.position > len(entries):
-        return PageDeviation("extra", sample, None)
     here = (PHASES.index(sample.phase), sample.step)
     shown = (sample.group, sample.seq, sample.op, sample.dtype, sample.bytes)
-    last = entries[sample.position - 1] if sample.position else None
+    last = entries[sample.position - 1] if 0 < sample.position <= len(entries) else None
+    following = next(iter(entries[sample.position :]), None)
+    if sample.position > len(entries):
+        return PageDeviation("extra", sample, None)
     if last is not None and (shown != _name(last) or (sample.inside and here != _moment(last))):
         return PageDeviation(_kind(sample, last, entries), sample, last)
-    following = next(iter(entries[sample.position :]), None)
     behind = last is not None and here < _moment(last)
     ahead = following is not None and here > _moment(following)
-    return PageDeviation("phase", sample, following) if behind or ahead else None
+    return PageDeviation(_kind(sample, None, entries), sample, following) if behind or ahead else None
+
+
+class Lapse(NamedTuple):
+    """The first training step in which a rank entered another number of a group's collectives than `due`."""
+
+    step: int
+    group: str
+    entered: int
+    due: int
+
+
+class StepsCounted(NamedTuple):
+    """What a rank's reports of its training steps say of the collectives that it entered."""
+
+    right: int
+    """So many steps from the first one on had all their collectives, and no more."""
+    lapse: Lapse | None
+
+
+def counted(steps: Iterable[TrainStep], shape: CellShape, place: int) -> StepsCounted:
+    """Steps that do not say what they entered, and those after them, prove nothing."""
+    reports = {report.step: report for report in steps}
+    before: Mapping[str, int] = _entered_before(shape, place)
+    for step, due in enumerate(_entered_by_step(shape, place)):
+        report = reports.get(step)
+        if report is None or not report.entered:
+            return StepsCounted(step, None)
+        for group in sorted({*due, *report.entered}):
+            if (entered := report.entered.get(group, 0)) != due.get(group, 0):
+                start = before.get(group, 0)
+                return StepsCounted(step, Lapse(step, group, entered - start, due.get(group, 0) - start))
+        before = due
+    return StepsCounted(shape.steps, None)
+
+
+@lru_cache(maxsize=1024)
+def _entered_before(shape: CellShape, place: int) -> Counter[str]:
+    """Group -> collectives that are due before the first training step."""
+    train = PHASES.index("train")
+    return Counter(entry.call.group for entry in entries_of(shape, place) if _moment(entry) < (train, 0))
+
+
+@lru_cache(maxsize=1024)
+def _entered_by_step(shape: CellShape, place: int) -> tuple[Counter[str], ...]:
+    """The same at the end of each training step."""
+    mine = [entry for entry in entries_of(shape, place) if entry.phase == "train"]
+    calls = {step: list(group) for step, group in groupby(mine, lambda entry: entry.call.step)}
+    total = Counter(_entered_before(shape, place))
+    found = []
+    for step in range(shape.steps):
+        total.update(entry.call.group for entry in calls.get(step, ()))
+        found.append(Counter(total))
+    return tuple(found)
 
 
 def _name(entry: ScheduledCall) -> tuple[str, int, str, str, int]:
@@ -60,19 +117,25 @@ def _moment(entry: ScheduledCall) -> tuple[int, int]:
     return PHASES.index(entry.phase), entry.call.step
 
 
-def _kind(sample: Sample, due: ScheduledCall, entries: Sequence[ScheduledCall]) -> DeviationKind:
-    call = due.call
-    if (sample.group, sample.seq, sample.phase, sample.step) == (call.group, due.seq, due.phase, call.step):
-        if sample.op != call.op:
-            return "op"
-        return "dtype" if sample.dtype != call.dtype else "shape"
-    # The entry of the schedule that the rank believes it is at.
-    shown = (sample.phase, sample.step, sample.group, sample.op, sample.dtype, sample.bytes)
-    same = [entry for entry in entries if shown == (entry.phase, entry.call.step, *entry.call[1:5])]
-    meant = min(same, key=lambda entry: abs(entry.position - due.position), default=None)
-    if meant is None:
-        return "order"
-    if meant.position < due.position:
-        return "extra"
-    is_next = (meant.position, *_moment(meant)) == (due.position + 1, *_moment(due))
-    return "order" if is_next and meant.call.group != call.group else "skip"
+def _kind(sample: Sample, due: ScheduledCall | None, entries: Sequence[ScheduledCall]) -> DeviationKind:
+    if due is not None:
+        call = due.call
+        place = (call.group, due.seq, due.phase, call.step)
+        if (sample.group, sample.seq, sample.phase, sample.step) == place:
+            if sample.op != call.op:
+                return "op"
+            return "dtype" if sample.dtype != call.dtype else "shape"
+    here = (PHASES.index(sample.phase), sample.step)
+    past = [entry for entry in entries if _moment(entry) < here]
+    now = [entry for entry in entries if _moment(entry) == here]
+    if sample.inside and not any(entry.call.group == sample.group for entry in now):
+        return "order"  # one that the schedule does not have here at all
+    # Fewer than belong to what lies behind it, or more than there are so far: of its group, of the others.
+    for own, entered in ((True, sample.seq), (False, sample.position - sample.seq)):
+        least = sum(own == (entry.call.group == sample.group) for entry in past)
+        most = least + sum(own == (entry.call.group == sample.group) for entry in now)
+        if entered > most:
+            return "extra"
+        if entered < least + (own and sample.inside):
+            return "skip"
+    return "order"

@@ -21,6 +21,7 @@ from doctor.smoke.judge.stopped_cell import (
     where,
 )
 from doctor.smoke.result import RankSeen, SmokeResult
+from doctor.text.interpreter import PLAIN
 
 _MOST_WAITS = 16
 
@@ -230,7 +231,7 @@ def _commands(cell: EndedCell, seen: RankSeen) -> tuple[str, ...]:
     if len(cell.plan.hosts) == 1:
         return found
     host, python = cell.plan.seat(seen.rank).host, cell.python_of(seen)
-    return (*found, f"doctor smoke {quote(host)}" + (f" --python {quote(python)}" if python else ""))
+    return (*found, f"doctor smoke {quote(host)}" + (f" --python {python}" if python != PLAIN else ""))
 
 
 def _limit(cell: EndedCell) -> str:

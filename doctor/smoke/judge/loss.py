@@ -1,6 +1,8 @@
-"""What the loss says: too slow a fall, a replica that lags, jumps, labels that leak, numbers that are none.
+"""What the loss says: too slow a fall, one that stops halfway, a replica that lags, jumps, labels that leak,
+numbers that are none.
 
-The limits are from healthy runs with 200 seeds: two replicas of two ranks, 16 sequences each a step.
+The limits are from healthy runs with 200 seeds: two replicas of two ranks, 16 sequences each a step. What the
+last losses must have come down to is in `curve`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from statistics import fmean, median
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.cells import Cell, cells, everybody
 from doctor.smoke.judge.charge import Charge
+from doctor.smoke.judge.curve import allowed, excess
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.result import SmokeResult
 
@@ -50,7 +53,7 @@ class LossSummary:
 
 
 def loss_summary(result: SmokeResult, cell: int = 0) -> LossSummary:
-    curves = _curves(next(found for found in cells(result) if found.number == cell))
+    curves = replica_curves(result, cell)
     mean = _mean(curves)
     steps = len(mean)
     tail, limit = _budget(steps)
@@ -70,6 +73,11 @@ def judge_loss(result: SmokeResult) -> Iterator[Charge]:
     for cell, charges in found:
         for charge in charges:
             yield charge if charge.ranks else everybody(result, charge, cell)
+
+
+def replica_curves(result: SmokeResult, cell: int = 0) -> list[list[float | None]]:
+    """The loss of each replica of a cell at each step that all its ranks finished."""
+    return _curves(next(found for found in cells(result) if found.number == cell))
 
 
 def _curves(cell: Cell) -> list[list[float | None]]:
@@ -124,23 +132,18 @@ def _judge(cell: Cell) -> Iterator[Charge]:
         yield charge
         return
     tail, limit = _budget(len(curve))
-    if limit is None or len(curve) < len(curves[0]):
+    if len(curve) < len(curves[0]):
+        return
+    if limit is None:
+        if charge := _frozen(cell, curve) or _risen(curve):
+            yield charge
         return
     shown = f"{curve[0]:.2f} to {fmean(curve[-tail:]):.2f} in {len(curve)} steps"
     if charge := _lag(cell, curves, tail, limit, shown):
         yield charge
         return
-    drop = _drop(curve, tail)
-    if drop < limit:
-        diverged = drop < FALLING
-        covered = f"{max(0.0, drop):.0%} of the way to the least that is possible ({FLOOR:.2f})"
-        yield _everybodys(
-            "diverged" if diverged else "stall",
-            "the loss rose instead of falling" if diverged else "the loss did not fall as it must",
-            f"{limit:.0%} of the way from the first loss to {FLOOR:.2f} after {len(curve)} steps",
-            f"{shown}: {'it rose' if diverged else covered}",
-            curve,
-        )
+    if charge := _frozen(cell, curve) or _stalled(curve, tail, limit, shown) or _stopped(cell, curves, curve):
+        yield charge
     spread = 5 * CURVE_SD * math.sqrt(2 / cell.shape.dp)
     if len(curve) >= BUDGETS[0][0] and fmean(curve[-tail:]) < FLOOR - spread:
         yield _everybodys(
@@ -151,6 +154,56 @@ def _judge(cell: Cell) -> Iterator[Charge]:
             shown,
             curve,
         )
+
+
+def _frozen(cell: Cell, curve: Sequence[float]) -> Charge | None:
+    """Every step of a healthy run changes every rank's parameters. Where it does so on some ranks only, they
+    are no longer the same: smoke-desync. It has no step, because any other fault of the run may be its cause.
+    """
+    before = {place: init.params for place in cell.places if (init := cell.seen[place].init)}
+    for step, said in enumerate(cell.common_steps(cell.places)):
+        if all(report.params == before.get(place) for place, report in said.items()):
+            return _everybodys(
+                "frozen",
+                f"the parameters did not change in step {step}: nothing is learned there",
+                "other parameters after every step",
+                f"on every rank the same parameters before and after step {step}",
+                curve,
+                confidence=Confidence.CERTAIN,
+            )
+        before = {place: report.params for place, report in said.items()}
+    return None
+
+
+def _stalled(curve: Sequence[float], tail: int, limit: float, shown: str) -> Charge | None:
+    """A loss that did not come near the floor at all."""
+    drop = _drop(curve, tail)
+    if drop >= limit:
+        return None
+    diverged = drop < FALLING
+    covered = f"{max(0.0, drop):.0%} of the way to the least that is possible ({FLOOR:.2f})"
+    return _everybodys(
+        "diverged" if diverged else "stall",
+        "the loss rose instead of falling" if diverged else "the loss did not fall as it must",
+        f"{limit:.0%} of the way from the first loss to {FLOOR:.2f} after {len(curve)} steps",
+        f"{shown}: {'it rose' if diverged else covered}",
+        curve,
+    )
+
+
+def _stopped(cell: Cell, curves: Sequence[Sequence[float | None]], curve: Sequence[float]) -> Charge | None:
+    """A loss that fell at first and then no further, or too slowly."""
+    steps = range(len(curve) - _budget(len(curve))[0], len(curve))
+    above, most = excess(cell.shape, curves, steps), allowed(cell.shape.dp, steps)
+    if above is None or above <= most:
+        return None
+    return _everybodys(
+        "stopped",
+        "the loss stopped falling too early",
+        f"at most {most:.2f} above the least that the batches of the last {len(steps)} steps allow",
+        f"{above:.2f} above it",
+        curve,
+    )
 
 
 def _lag(
@@ -196,8 +249,28 @@ def _spike(curve: Sequence[float]) -> Charge | None:
     return None
 
 
+def _risen(curve: Sequence[float]) -> Charge | None:
+    """Of a run that is too short for a jump to be told from its beginning."""
+    most = max(curve, default=0.0)
+    if not curve or most <= SPIKE * curve[0]:
+        return None
+    return _everybodys(
+        "diverged",
+        "the loss rose instead of falling",
+        f"at most {SPIKE:.0f} times {curve[0]:.2f}, where it began",
+        f"{most:.2f} at step {curve.index(most)}",
+        curve,
+    )
+
+
 def _everybodys(
-    kind: str, words: str, expected: str, actual: str, curve: Sequence[float], step: int | None = None
+    kind: str,
+    words: str,
+    expected: str,
+    actual: str,
+    curve: Sequence[float],
+    step: int | None = None,
+    confidence: Confidence = Confidence.STRONG,
 ) -> Charge:
     return Charge(
         check=CHECK,
@@ -207,6 +280,6 @@ def _everybodys(
         actual=actual,
         phase="train",
         step=step,
-        confidence=Confidence.STRONG,
+        confidence=confidence,
         evidence=(Evidence("loss", " ".join(f"{loss:.2f}" for loss in curve[:200])),),
     )

@@ -1,49 +1,83 @@
-"""Charges ranks that entered another collective than their schedule has."""
+"""Charges ranks that entered another collective than their schedule has.
+
+It says what is proved: what was called instead of what, whether too few or too many were entered, and the
+step only where the rank's own reports leave no other. A collective too few or too many pairs with the next
+one of the same kind, so that it comes to light later than it happened.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from doctor.smoke.judge.charge import Charge
-from doctor.smoke.judge.deviation import PageDeviation
+from doctor.smoke.judge.deviation import Lapse, PageDeviation, counted
 from doctor.smoke.judge.exits import ending_words
 from doctor.smoke.judge.phrases import (
     call_words,
     consequences,
-    doing,
     evidence_of,
     page_words,
     shown_words,
 )
 from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with
+from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import RankSeen, SmokeResult
-from doctor.text.interpreter import to_type
+
+
+@dataclass(frozen=True, slots=True)
+class _Proof:
+    """What one rank did. `step`: the training step in which it did that, None where it is not known."""
+
+    page: PageDeviation
+    lapse: Lapse | None
+    step: int | None
+
+    @property
+    def kind(self) -> str:
+        if self.lapse is None:
+            return self.page.kind
+        return "skip" if self.lapse.entered < self.lapse.due else "extra"
 
 
 def judge_mismatch(result: SmokeResult) -> Iterator[Charge]:
     for cell in cells_with(result, "mismatch"):
         alike: dict[object, list[int]] = {}
-        for rank, found in sorted(cell.off.items(), key=lambda item: item[1].sample.position):
-            alike.setdefault((found.kind, found.due, _what(found)), []).append(rank)
+        proofs = {rank: _proof(cell, rank, found) for rank, found in cell.off.items()}
+        for rank, proof in sorted(proofs.items(), key=lambda item: item[1].page.sample.position):
+            what = proof.lapse or (proof.page.due, _what(proof.page))
+            alike.setdefault((proof.kind, what), []).append(rank)
         for ranks in alike.values():
             for hosts, here in by_host(result.plan, [result.ranks[rank] for rank in ranks]):
-                yield _charge(cell, hosts, here)
+                yield _charge(cell, hosts, here, proofs[here[0].rank])
 
 
-def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankSeen]) -> Charge:
-    first = cell.off[ranks[0].rank]
-    sample, python = first.sample, to_type(cell.python_of(ranks[0]))
+def _proof(cell: EndedCell, rank: int, found: PageDeviation) -> _Proof:
+    sample = found.sample
+    place = cell.plan.seat(rank).place
+    right, lapse = counted(cell.result.ranks[rank].steps, cell.shape, place)
+    if found.kind in ("op", "dtype", "shape"):
+        # Its number in its group is right, so it is this very call that is wrong.
+        return _Proof(found, None, sample.step if sample.phase == "train" else None)
+    if lapse is not None:
+        return _Proof(found, lapse, lapse.step)
+    return _Proof(found, None, sample.step if sample.phase == "train" and right == sample.step else None)
+
+
+def _charge(cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankSeen], proof: _Proof) -> Charge:
+    sample, python = proof.page.sample, cell.python_of(ranks[0])
+    summary, expected = _words(proof, cell.entries(ranks[0].rank))
     return Charge(
         check="smoke-mismatch",
-        kind=first.kind,
-        summary=_summary(first),
-        expected=call_words(first.due) if first.due else "no further collective",
+        kind=proof.kind,
+        summary=summary,
+        expected=expected,
         actual=page_words(sample),
         ranks=tuple(seen.rank for seen in ranks),
         hosts=hosts,
         victims=cell.others(cell.off),
-        phase=sample.phase,
-        step=sample.step if sample.phase == "train" else None,
+        phase="train" if proof.lapse else sample.phase,
+        step=proof.step,
         # The program that dies is often not the one at fault.
         evidence=(*evidence_of(ranks), *consequences(cell, cell.off, _ending)),
         commands=(
@@ -63,21 +97,47 @@ def _what(found: PageDeviation) -> object:
     return sample.group, sample.op, sample.dtype, sample.bytes, sample.step
 
 
-def _summary(found: PageDeviation) -> str:
-    sample, due = found.sample, found.due
+def _words(proof: _Proof, entries: Sequence[ScheduledCall]) -> tuple[str, str]:
+    """What it did, and what was due."""
+    if proof.lapse is not None:
+        return _lapse_words(proof.lapse, entries)
+    sample, due = proof.page.sample, proof.page.due
+    expected = call_words(due) if due else "no further collective"
     if due is None:
-        return f"it entered {shown_words(sample)}, though all its collectives were done"
+        return f"it entered {shown_words(sample)}, though all its collectives were done", expected
     call = due.call
     name = f"{call.group} {call.op} {due.seq} of "
     name += f"training step {call.step}" if due.phase == "train" else f"the {due.phase} phase"
     other = f"it entered {shown_words(sample)} where {call_words(due)} was due"
+    if not sample.inside:
+        other = f"{call_words(due)} was due, and it has entered {sample.position} collectives"
+    until = ""
+    if proof.step is None:
+        moment = f"training step {sample.step}" if sample.phase == "train" else f"the {sample.phase} phase"
+        until = f", in {moment} or before"
     return {
         "dtype": f"it entered {name} with {sample.dtype} data instead of {call.dtype}",
         "shape": f"it entered {name} with {sample.bytes} bytes instead of {call.bytes}",
         "op": f"it called {sample.op} where its peers called {call.op}, as {name}",
-        "skip": f"it skipped a collective: {other}",
-        "extra": f"it called one collective too many: {other}",
-        "order": f"it swapped two collectives or left one out: {other}",
-        "phase": f"it skipped a collective: it is {doing(sample.phase, sample.step)} and never entered "
-        f"{call_words(due)}",
-    }[found.kind]
+        "skip": f"it left out a collective{until}: {other}",
+        "extra": f"it called a collective too many{until}: {other}",
+        "order": other,
+    }[proof.page.kind], expected
+
+
+def _lapse_words(lapse: Lapse, entries: Sequence[ScheduledCall]) -> tuple[str, str]:
+    place = f"training step {lapse.step}"
+    due = f"{_times(lapse.due, lapse.group)} in {place}"
+    calls = [entry for entry in entries if (entry.phase, entry.call.step) == ("train", lapse.step)]
+    mine = [entry for entry in calls if entry.call.group == lapse.group]
+    if len(mine) == 1 and lapse.entered == 0:
+        return f"it left out {call_words(mine[0])}", call_words(mine[0])
+    verb = "left out a collective" if lapse.entered < lapse.due else "called a collective too many"
+    return (
+        f"it {verb}: it entered {_times(lapse.entered, lapse.group)} in {place} instead of {lapse.due}",
+        due,
+    )
+
+
+def _times(number: int, group: str) -> str:
+    return f"{number} {group} collective{'' if number == 1 else 's'}"

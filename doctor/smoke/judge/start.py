@@ -13,7 +13,6 @@ from doctor.smoke.judge.phrases import doing, evidence_of, last_lines, one_line,
 from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, looks, only_host, phase_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import RankSeen, SmokeResult
-from doctor.text.interpreter import to_type
 
 SLOW_NAMES = 2.0
 """Seconds for a reverse lookup that are worth a word: torch makes one for each connection."""
@@ -51,7 +50,7 @@ def _troubled_hosts(result: SmokeResult) -> Iterator[Charge]:
             phase="" if started else "start",
             severity=Severity.WARN if started and result.end.kind == "done" else None,
             evidence=(Evidence("agent", last_lines(host.trouble, 8)),),
-            commands=() if started else (f"{to_type(host.python)} -c 'import torch'",),
+            commands=() if started else (f"{host.to_type} -c 'import torch'",),
         )
 
 
@@ -149,7 +148,7 @@ def _late(
         confidence=sure if pages else Confidence.SUSPECT,
         evidence=(*evidence_of(late), *_names(cell)),
         commands=(
-            f"time {to_type(cell.python_of(first))} -c 'import torch, torch.distributed'",
+            f"time {cell.python_of(first)} -c 'import torch, torch.distributed'",
             "ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'",
             "dmesg -T | tail -50",
         ),

@@ -17,6 +17,7 @@ from doctor.smoke.judge.wait_graph import Stall, stall_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.result import RankSeen, Sample, SmokePlan, SmokeResult
+from doctor.text.interpreter import PLAIN
 
 Cause = Literal["mismatch", "crash", "stopped", "stall", "connection", "slow"]
 STANDS = 1.0
@@ -120,9 +121,9 @@ class EndedCell:
         return tuple(seen.rank for seen in self.ranks if seen.rank not in guilty)
 
     def python_of(self, seen: RankSeen) -> str:
-        """The interpreter of a rank's host; empty where it is not known."""
+        """The interpreter of a rank's host, as it may stand in a command."""
         host = self.result.host(self.plan.seat(seen.rank).host)
-        return host.python if host else ""
+        return host.to_type if host else PLAIN
 
 
 def cells_with(result: SmokeResult, *causes: Cause) -> Iterator[EndedCell]:

@@ -18,7 +18,7 @@ from doctor.smoke.judge.charge import Charge, ranks_text
 from doctor.smoke.judge.draws import judge_draws
 from doctor.smoke.onhost.streamplan import reference_fingerprint
 from doctor.smoke.result import SmokeResult
-from doctor.text.interpreter import to_type
+from doctor.text.interpreter import PLAIN
 
 CHECK = "smoke-mask-divergence"
 LIBRARY = {"numpy-pcg64": "numpy", "device": "torch"}
@@ -135,7 +135,7 @@ def _mixed(started: Mapping[int, Started], ranks: tuple[int, ...], common: str) 
 def _python(result: SmokeResult, host: str) -> str:
     """The interpreter of the run, where its path is known and can be typed: two shells will read it."""
     seen = result.host(host)
-    return to_type(seen.python if seen else "")
+    return seen.to_type if seen else PLAIN
 
 
 def _versions(started: Mapping[int, Started], library: str, ranks: tuple[int, ...] | list[int]) -> str:

@@ -36,11 +36,13 @@ class Stillness:
     """For how long nothing has moved on this host, counted in the agent's own looks.
 
     A look counts for a few turns at most: an agent that itself got no CPU for a second has not seen a rank
-    stand still for a second.
+    stand still for a second. Nor has a rank stood still that waited for a processor; `gap` holds its pauses
+    all the same, so that the limit is larger where ranks wait.
     """
 
     def __init__(self) -> None:
         self.quiet = 0.0
+        self._pause = 0.0
         self.gap = 0.0
         self._phase = None  # type: tuple[int, bool] | None
         self._seconds = 0.0
@@ -53,17 +55,18 @@ class Stillness:
         self._looked = now
         return self._seconds
 
-    def poll(self, moved: bool, phase: "tuple[int, bool] | None") -> None:
-        """A look at all pages; `phase` is that of the rank farthest behind, None without living ranks."""
-        self.quiet += self._seconds
-        if phase is None:
-            self.quiet = 0.0
+    def poll(self, moved: bool, phase: "tuple[int, bool] | None", still: float) -> None:
+        """A look at all pages; `phase` is that of the rank farthest behind, None without living ranks. For
+        `still` seconds at least each of them has stood still, without its waits for a processor.
+        """
+        self._pause = 0.0 if phase is None else self._pause + self._seconds
         if phase != self._phase:
             self._phase, self.gap = phase, 0.0
         elif moved:
-            self.gap = max(self.gap, self.quiet)
+            self.gap = max(self.gap, self._pause)
         if moved:
-            self.quiet = 0.0
+            self._pause = 0.0
+        self.quiet = min(self._pause, still)
 
 
 class SmokeAgent:
@@ -158,7 +161,8 @@ class SmokeAgent:
         elif what == "join":
             self.host.join(line)
         elif what == "look":
-            self.still.poll(self.host.look(self.still.seconds()), self.host.phase())
+            moved = self.host.look(self.still.seconds())
+            self.still.poll(moved, self.host.phase(), self.host.still())
             self._show(told.get("id"))
         elif what == "stacks":
             self.host.take_stacks()
@@ -184,7 +188,7 @@ class SmokeAgent:
             return
         seconds = self.still.seconds()
         moved = host.look(seconds)
-        self.still.poll(moved, host.phase())
+        self.still.poll(moved, host.phase(), host.still())
         self.moved = self.moved or moved
         for said in host.news():
             self.say(**said)

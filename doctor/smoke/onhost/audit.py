@@ -11,20 +11,23 @@ from doctor.smoke.onhost.corpus import batch_of
 from doctor.smoke.onhost.model import Model, bytes_of, sample_of, tensor_of
 from doctor.smoke.onhost.parameters import initial_parameters
 from doctor.smoke.onhost.random_bytes import drawn, hashed
+from doctor.smoke.onhost.train import Trainer, projection, signs
 from doctor.smoke.onhost.trainplan import GOLDEN_SIZE, places_again
 
 
-def run(comm: Comm) -> None:
+def run(trainer: Trainer) -> None:
     """Compute gradients of the rank's own batch and of those before it, on a whole model; wait for all."""
+    comm = trainer.comm
     shape = comm.shape._replace(dp=1, tp=1, hosts=(1,))
-    alone = Comm(shape, 0, comm.page, comm.device, {"world": None, "tp": None, "dp": None}, comm.say)
+    alone = Comm(shape, 0, comm.page, comm.device, dict.fromkeys(shape.groups), comm.say)
     model = Model(alone)
     model.load(initial_parameters(shape, 0))
-    votes = []
+    votes, sums, fixed = [], [], signs(model.grad.numel())
     for place in places_again(comm.shape, comm.place):
         model.gradient(sample_of(batch_of(shape, comm.shape.steps, place), comm.device.torch))
         votes.append(hashed(bytes_of(model.grad)))
-    comm.say({"ev": "solo", "votes": votes})
+        sums.append(projection(model.grad, fixed))
+    comm.say({"ev": "solo", "votes": votes, **trainer.numbers(sums)})
     comm.all_reduce(comm.ones(1), "world")
 
 

@@ -50,6 +50,18 @@ RECIPES = (
 """The second collective of a pair works on the result of the first: together they are an all-reduce."""
 
 
+def allowed(shape: CellShape, dtypes: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that the devices of the run can add up."""
+    return tuple(dtype for dtype in dtypes if not shape.dtypes or dtype in shape.dtypes)
+
+
+def common(shape: CellShape) -> tuple[str, ...]:
+    """What people train with there: float16, where there is no bfloat16."""
+    return allowed(
+        shape, tuple(dict.fromkeys(each if allowed(shape, (each,)) else "float16" for each in COMMON))
+    )
+
+
 class Trial(NamedTuple):
     """One recipe with one payload. `root` is an index in the group."""
 
@@ -64,15 +76,19 @@ class Trial(NamedTuple):
 def trials(shape: CellShape, place: int) -> list[Trial]:
     """The whole phase, in order: the same on all members of a group."""
     found: list[Trial] = []
-    for group in ("world", "tp", "dp"):
+    for group in shape.groups:
         members = len(shape.members(group, place))
         if members < 2:
             continue
         # What a dtype or a size can break, it breaks in the world; the other groups can have wrong members.
-        sizes, dtypes = (SIZES, COMMON) if group == "world" else (SIZES[1:2], COMMON[:1])
+        sizes, dtypes = (SIZES, common(shape)) if group == "world" else (SIZES[1:2], COMMON[:1])
         cases = [(recipe, dtype, size) for dtype in dtypes for size in sizes for recipe in RECIPES]
         if group == "world":
-            cases += [(ALL_REDUCE, dtype, SIZES[1]) for dtype in FURTHER[shape.backend]]
+            cases += [
+                (ALL_REDUCE, dtype, SIZES[1])
+                for dtype in allowed(shape, FURTHER[shape.backend])
+                if dtype not in dtypes
+            ]
         for number, (recipe, dtype, size) in enumerate(cases):
             elements = (
                 size if recipe in (ALL_REDUCE, ("reduce", "broadcast")) else -(-size // members) * members

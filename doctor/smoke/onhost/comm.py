@@ -27,9 +27,10 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
 
 def make_groups(shape: CellShape, place: int, timeout: float, device: Device) -> Groups:
     """The groups of a rank, None where it would be alone. Call it on all ranks at the same time."""
-    groups: Groups = {"world": dist.group.WORLD if shape.world > 1 else None, "tp": None, "dp": None}
+    groups: Groups = dict.fromkeys(shape.groups)
+    groups["world"] = dist.group.WORLD if shape.world > 1 else None
     limit = device.init_kwargs(timeout)["timeout"]
-    for name in ("tp", "dp"):
+    for name in shape.groups[1:]:
         for members in dict.fromkeys(tuple(shape.members(name, rank)) for rank in range(shape.world)):
             if len(members) > 1:
                 # A new group has torch's own timeout, half an hour, unless it is given one.

@@ -21,9 +21,10 @@ HIDDEN = 0
 NOISE = 0.1
 MASKED = 0.15
 
-_OTHER = NOISE / (VOCABULARY - 1)
-_THEME = 1 - NOISE + _OTHER
-FLOOR = -_THEME * math.log(_THEME) - (VOCABULARY - 2) * _OTHER * math.log(_OTHER)
+OTHER = NOISE / (VOCABULARY - 1)
+THEME = 1 - NOISE + OTHER
+"""How often a token is a certain other one, and how often its sequence's theme."""
+FLOOR = -THEME * math.log(THEME) - (VOCABULARY - 2) * OTHER * math.log(OTHER)
 """Entropy in nats of a token whose sequence's theme is known: no loss can stay below it."""
 
 

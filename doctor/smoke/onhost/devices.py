@@ -13,6 +13,7 @@ import importlib
 import math
 import os
 import platform
+import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -40,13 +41,11 @@ class Device:
         """Its name; results are compared bit by bit only between devices of one name."""
         return platform.machine()
 
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """What its backend sums, by torch's names."""
-        return ("float32", "float64", "float16", "bfloat16", "int64", "int32", "int8", "uint8")
-
     def set_up(self) -> None:
         """Make it the current device of this process; raises if there is no such device."""
+
+    def be_deterministic(self) -> None:
+        """Compute the same bits each time, where the device can: the CPU does so anyway."""
 
     def synchronise(self) -> None:
         """Wait until it has done all that it was given."""
@@ -104,6 +103,12 @@ class _Accelerator(Device):
             raise RuntimeError(f"this torch sees no {self._kind} device: {asked} is False")
         self._api.set_device(self.number)
 
+    def be_deterministic(self) -> None:
+        """An operation that cannot be is warned of, and shows when the training tries its first gradient."""
+        warnings.filterwarnings("ignore", message=".* does not have a deterministic implementation")
+        # As use_deterministic_algorithms, which loads the compiler as well.
+        importlib.import_module("torch").set_deterministic_debug_mode("warn")
+
     def synchronise(self) -> None:
         self._api.synchronize()
 
@@ -139,6 +144,8 @@ class Cuda(_Accelerator):
             "TORCH_FR_BUFFER_SIZE": "2000",
             # On by default, and it writes files into the home or /tmp.
             "TORCH_NCCL_DUMP_ON_TIMEOUT": "0",
+            # Without it cuBLAS may round differently each time.
+            "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
         }
         if "NCCL_DEBUG" not in os.environ:
             wanted["NCCL_DEBUG"] = "WARN"
@@ -153,21 +160,10 @@ class Cuda(_Accelerator):
         return _joined(("Flight Recorder", evidence.recorded(dump)), ("NCCL RAS", evidence.ras()))
 
 
-# The first generation ("Atlas training products" in Huawei's manuals), by the names that torch_npu knows:
-# https://github.com/Ascend/pytorch/blob/master/torch_npu/csrc/core/npu/NpuVariables.cpp
-_FIRST_910 = ("Ascend910PremiumA", "Ascend910ProA", "Ascend910A", "Ascend910ProB", "Ascend910B")
-
-
 class NpuDevice(_Accelerator):
     backend = "hccl"
     _kind = "npu"
     _module = "torch_npu.npu"
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """https://www.hiascend.com/document/detail/en/canncommercial/850/API/hcclapiref/hcclcpp_07_0021.html"""
-        every = ("float32", "float16", "int64", "int32", "int8")
-        return every if self.product in _FIRST_910 else (*every, "bfloat16", "int16")
 
     def versions(self) -> dict[str, str]:
         npu = importlib.import_module("torch_npu")
@@ -189,6 +185,9 @@ class NpuDevice(_Accelerator):
             "HCCL_EVENT_TIMEOUT": str(execute + 32),  # has to be longer
             "TORCH_HCCL_TRACE_BUFFER_SIZE": "2000",
             "TORCH_HCCL_DUMP_ON_TIMEOUT": "0",
+            "HCCL_DETERMINISTIC": "true",
+            # Guides to torch_npu set it: without, older HCCL lets no process in that is not on a list.
+            "HCCL_WHITELIST_DISABLE": os.environ.get("HCCL_WHITELIST_DISABLE", "1"),
             # A rank table is of the whole job; the cells of this run are parts of it. Empty: HCCL negotiates.
             "RANK_TABLE_FILE": "",
             # CANN's errors go to our own output instead of files: the older and the newer name of it.

@@ -127,6 +127,10 @@ class HostRanks:
         living = [rank for rank in self.ranks if rank.living]
         return min(((rank.page[PHASE], rank.page[STEP] > 0) for rank in living), default=None)
 
+    def still(self) -> float:
+        """For how long each living rank has stood still, at least."""
+        return min((rank.still for rank in self.ranks if rank.living), default=0.0)
+
     def look(self, seconds: float) -> bool:
         """Whether any page moved."""
         moved = False

@@ -35,7 +35,7 @@ class FaultyRank:
         self.step = step or 0
         self.early = step is None
         """No step was given."""
-        self.group = "dp" if comm.shape.dp > 1 else "tp"
+        self.group = comm.shape.sums_in if comm.shape.dp > 1 else "tp"
         """Whose all-reduce a fault of the training's collectives changes."""
 
     def at_step(self, do: Callable[[], Any]) -> None:

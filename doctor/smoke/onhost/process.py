@@ -85,6 +85,9 @@ class HeldProcess:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._stat = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        self._turns = -1
+        with contextlib.suppress(OSError):  # a kernel without CONFIG_SCHED_INFO
+            self._turns = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
 
     def look(self) -> "tuple[str, float]":
         """The letter of its state and the CPU seconds that it used; an empty state once it is gone."""
@@ -95,10 +98,44 @@ class HeldProcess:
         except (OSError, IndexError, ValueError):
             return "", 0.0
 
+    def turns(self) -> "tuple[float, float] | None":
+        """Seconds that its main thread had a processor, and that it waited for one; None if not known."""
+        try:
+            ran, waited = os.pread(self._turns, 256, 0).split()[:2]
+            return int(ran) / 1e9, int(waited) / 1e9
+        except (OSError, ValueError):
+            return None
+
     def close(self) -> None:
-        if self._stat >= 0:
-            os.close(self._stat)
-            self._stat = -1
+        for descriptor in (self._stat, self._turns):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._stat = self._turns = -1
+
+
+class Idleness:
+    """How much time a process let pass that it could have used: without what it waited for a processor.
+
+    The kernel counts a wait when it is over. Until then nothing is known of the time of a process that could
+    run and did not, and it does not count.
+    """
+
+    def __init__(self) -> None:
+        self._turns = None  # type: tuple[float, float] | None
+        self._open = 0.0
+
+    def counted(self, seconds: float, turns: "tuple[float, float] | None", runnable: bool) -> float:
+        """What so many seconds since the last look count for."""
+        before = self._turns
+        if before is not None and turns is not None and runnable and turns[0] == before[0]:
+            self._open += seconds
+            return 0.0
+        self._turns = turns
+        if before is None or turns is None:
+            self._open = 0.0
+            return seconds
+        whole, self._open = self._open + seconds, 0.0
+        return max(0.0, whole - max(0.0, turns[1] - before[1]))
 
 
 def peak_memory(pid: int) -> int:

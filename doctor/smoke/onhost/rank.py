@@ -40,7 +40,7 @@ GOLDEN_RUNS = 3
 WORK: tuple[tuple[str, Callable[[Trainer], None]], ...] = (
     ("collectives", lambda trainer: collectives.run(trainer.comm)),
     ("train", lambda trainer: trainer.run()),
-    ("audit", lambda trainer: audit.run(trainer.comm)),
+    ("audit", audit.run),
     ("bandwidth", lambda trainer: bandwidth.run(trainer.comm)),
 )
 """What the ranks do together, by phase; the last needs two hosts."""
@@ -66,7 +66,8 @@ def _live(config: dict[str, Any], place: int, page: Page, say: Say, go_fd: int, 
 
     enter("start")
     faulthandler.register(signal.SIGUSR2, file=stack_fd, all_threads=True, chain=False)
-    shape = CellShape(**{**config["shape"], "hosts": tuple(config["shape"]["hosts"])})
+    told = config["shape"]
+    shape = CellShape(**{**told, "hosts": tuple(told["hosts"]), "dtypes": tuple(told["dtypes"])})
     device, timeout = device_of(shape.backend, config["local"], config["device"]), config["timeout"]
     os.environ.update(device.environment(timeout))  # libraries of devices read it when they are loaded
     say(_start(device))
@@ -101,6 +102,7 @@ def _start(device: Device) -> dict[str, Any]:
     """Set up, and examine what the rank will rely on."""
     torch.set_num_threads(1)
     device.set_up()
+    device.be_deterministic()
     # What a data loader's workers do; it fails where /dev/shm is full.
     torch.empty(1 << 20, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
     versions = {"python": platform.python_version(), "torch": str(torch.__version__), **device.versions()}

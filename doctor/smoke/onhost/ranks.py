@@ -10,7 +10,7 @@ from typing import Any
 
 from doctor.smoke.onhost import page
 from doctor.smoke.onhost.memory import anonymous
-from doctor.smoke.onhost.process import HeldProcess, peak_memory
+from doctor.smoke.onhost.process import HeldProcess, Idleness, peak_memory
 
 LAST_WORDS = 2048
 LONGEST_EVENT = 256 * 1024
@@ -43,6 +43,7 @@ class Rank:
         self.state = ""
         self.cpu = 0.0
         self.still = 0.0
+        self._idleness = Idleness()
         self.page = (0,) * len(page.Page.FIELDS)  # type: tuple[Any, ...]
         self._stopped = 0.0
         self._words = b""
@@ -107,10 +108,12 @@ class Rank:
         values = page.read(memory, self.index)
         moved = values[VERSION] != self.page[VERSION]
         self.page = values
-        self.still = 0.0 if moved else self.still + seconds
         if self.process is None:
+            self.still = 0.0 if moved else self.still + seconds
             return moved, False
         self.raw_state, self.cpu = self.process.look()
+        idle = self._idleness.counted(seconds, self.process.turns(), self.raw_state == "R")
+        self.still = 0.0 if moved else self.still + idle
         self._stopped = self._stopped + seconds if self.raw_state in ("T", "t") else 0.0
         if self.raw_state in ("T", "t") and self._stopped < STOPPED:
             return moved, False

@@ -29,5 +29,5 @@ def schedule(shape: CellShape, rank: int) -> list[ScheduledCall]:
 def join_calls(shape: CellShape) -> list[CollectiveCall]:
     """One element over each group that has more than one member."""
     sizes = {"world": shape.world, "tp": shape.tp, "dp": shape.dp}
-    last = len(JOINING) - 1
-    return [CollectiveCall(last, group, "all_reduce", "float32", 4) for group in sizes if sizes[group] > 1]
+    last, formed = len(JOINING) - 1, shape.groups
+    return [CollectiveCall(last, group, "all_reduce", "float32", 4) for group in formed if sizes[group] > 1]

@@ -15,6 +15,22 @@ class CellShape(NamedTuple):
     steps: int
     seed: int
     backend: str = "gloo"
+    dtypes: tuple[str, ...] = ()
+    """What the devices of the run can add up; () is all that the backend can."""
+    dp_in_world: bool = False
+    """HCCL forms no groups of these replicas: they sum their gradients in the world, in slots."""
+    waver_tries: int = 0
+    """How often the training computes its first gradient to see whether the devices give the same bits."""
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that are formed."""
+        return ("world", "tp") if self.dp_in_world else ("world", "tp", "dp")
+
+    @property
+    def sums_in(self) -> str:
+        """The group that sums the gradients of the replicas."""
+        return "world" if self.dp_in_world else "dp"
 
     @property
     def world(self) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -21,6 +21,9 @@ from doctor.smoke.onhost.random_bytes import drawn, hashed
 from doctor.smoke.onhost.streamplan import stream_seed
 from doctor.smoke.onhost.streams import Streams
 from doctor.smoke.onhost.trainplan import audited, replicas_again, shown
+
+if TYPE_CHECKING:
+    Sums = tuple[float, float]
 
 RATE = 3e-3
 WARM_UP = 5
@@ -38,7 +41,9 @@ class Trainer:
         self.streams = Streams(comm.device)
         self.moments = torch.zeros_like(self.model.flat), torch.zeros_like(self.model.flat)
         self.count = torch.tensor(0.0)
-        self.signs = _signs(self.model.flat.numel())
+        self.signs = signs(self.model.flat.numel())
+        self.wavers = False
+        """Whether a rank of the cell does not get the same bits each time."""
 
     def run(self) -> None:
         self.begin()
@@ -51,6 +56,8 @@ class Trainer:
         self.streams.seed(stream_seed(self.shape, self.dp))
         self.model.load(self.initial())
         self.comm.say({"ev": "init", "params": self.fingerprint()})
+        if self.shape.waver_tries:
+            self.wavers = self._try_bits()
 
     def step(self, step: int) -> None:
         sample, streams = self.batch(step), self.streams.draw()
@@ -67,7 +74,7 @@ class Trainer:
         wait = self.comm.wait - waited
         reduced = self._projection()[0]
         if used:
-            self._audit(step, used)
+            self._audit(step, used, own)
         self.update(step)
         self.comm.say(
             {
@@ -76,11 +83,13 @@ class Trainer:
                 "loss": loss if math.isfinite(loss) else None,
                 "finite": math.isfinite(loss) and math.isfinite(own[1]),
                 "params": self.fingerprint(),
-                "own": own if math.isfinite(own[1]) else None,
+                "own": _finite(own),
                 "reduced": reduced if math.isfinite(reduced) else None,
+                "weights": _finite(projection(self.model.flat, self.signs)) if self.wavers else None,
                 "cpu": cpu if self.device.torch.type == "cpu" else compute,
                 "compute": compute,
                 "wait": wait,
+                "entered": dict(self.comm.seq),
             }
         )
 
@@ -101,7 +110,7 @@ class Trainer:
 
     def reduce(self) -> None:
         """Sum the gradient over the replicas."""
-        self.comm.all_reduce(self.model.grad, "dp")
+        self._sum()
 
     def rate(self, step: int) -> float:
         return RATE * min(1.0, (step + 1) / WARM_UP)
@@ -138,29 +147,70 @@ class Trainer:
         """The batch that a replica should have."""
         return sample_of(batch_of(self.shape, step, dp), self.device.torch)
 
+    def _sum(self) -> None:
+        """Of the gradient, over the replicas; in the world each tensor-parallel place has its own slot."""
+        grad = self.model.grad
+        if not self.shape.dp_in_world:
+            self.comm.all_reduce(grad, "dp")
+        elif self.shape.dp > 1:
+            slots = torch.zeros(self.shape.tp, grad.numel(), device=grad.device)
+            own = slots[self.shape.tp_of(self.comm.place)]
+            own.copy_(grad)
+            self.comm.all_reduce(slots, "world")
+            grad.copy_(own)
+
+    def _try_bits(self) -> bool:
+        """Whether any rank of the cell gets other bits when it computes its first gradient once more."""
+        sample, hashes, sums = self.batch_of(0, self.dp), [], []
+        for _ in range(self.shape.waver_tries):
+            self.model.gradient(sample)
+            alone = self.fingerprint(self.model.grad)
+            sums.append(self._projection())
+            self._sum()
+            hashes.append(hashed((alone + self.fingerprint(self.model.grad)).encode()))
+        least, most = min(sums), max(sums)
+        spread = (most[0] - least[0]) / (most[1] or 1.0)
+        self.comm.say({"ev": "bits", "tries": hashes, "spread": spread if math.isfinite(spread) else 0.0})
+        differ = self.comm.ones(1) * (len(set(hashes)) > 1)
+        self.comm.all_reduce(differ, "world", maximum=True)
+        return bool(differ.item())
+
     def fingerprint(self, x: Tensor | None = None) -> str:
         """Hash of a tensor, or else of the parameters."""
         return hashed(bytes_of(self.model.flat if x is None else x))
 
-    def _audit(self, step: int, used: str) -> None:
+    def _audit(self, step: int, used: str, own: Sums) -> None:
         """Compute the gradients of some replicas again, before the parameters move on."""
         reduced = self.model.grad.clone()
-        votes = []
+        votes, sums = [], [own]
         for replica in replicas_again(self.shape, self.dp):
             self.model.gradient(self.batch_of(step, replica))
             votes.append(self.fingerprint(self.model.grad))
+            sums.append(self._projection())
         self.model.grad.copy_(reduced)
-        self.comm.say({"ev": "audit", "step": step, "used": used, "votes": votes})
+        self.comm.say({"ev": "audit", "step": step, "used": used, "votes": votes, **self.numbers(sums)})
+
+    def numbers(self, sums: list[Sums]) -> dict[str, list[Sums]]:
+        """What goes with hashes where the same bits cannot be expected."""
+        return {"sums": sums} if self.wavers and all(math.isfinite(each[1]) for each in sums) else {}
 
     def _say_batch(self, step: int, sample: DeviceBatch, streams: dict[str, str]) -> None:
         hashes: dict[str, Any] = {name: self.fingerprint(x) for name, x in sample._asdict().items()}
         self.comm.say({"ev": "batch", "step": step, **hashes, "streams": streams})
 
-    def _projection(self) -> tuple[float, float]:
-        """The gradient summed with fixed signs, and without any; in double precision, on the CPU."""
-        gradient = self.model.grad.cpu().double()
-        return float(gradient @ self.signs), float(gradient.abs().sum())
+    def _projection(self) -> Sums:
+        return projection(self.model.grad, self.signs)
 
 
-def _signs(count: int) -> Tensor:
+def projection(x: Tensor, signs: Tensor) -> Sums:
+    """All its numbers summed with fixed signs, and without any; in double precision, on the CPU."""
+    numbers = x.detach().cpu().double()
+    return float(numbers @ signs), float(numbers.abs().sum())
+
+
+def _finite(sums: Sums) -> Sums | None:
+    return sums if math.isfinite(sums[1]) else None
+
+
+def signs(count: int) -> Tensor:
     return (tensor_of(drawn("signs", count), torch.uint8) & 1).double() * 2 - 1

@@ -12,12 +12,13 @@ VOTES = 3
 
 def train_calls(shape: CellShape) -> list[CollectiveCall]:
     """All steps of the training; every rank enters the same."""
-    size = 4 * sum(parameter.elements for parameter in parameters(shape.tp))
     calls: list[CollectiveCall] = []
+    for _ in range(shape.waver_tries):
+        calls += [*_gradient_calls(shape, 0), *_sum_calls(shape, 0)]
+    if shape.waver_tries and shape.world > 1:
+        calls.append(CollectiveCall(0, "world", "all_reduce_max", "float32", 4))
     for step in range(shape.steps):
-        calls += _gradient_calls(shape, step)
-        if shape.dp > 1:
-            calls.append(CollectiveCall(step, "dp", "all_reduce", "float32", size))
+        calls += [*_gradient_calls(shape, step), *_sum_calls(shape, step)]
         if audited(shape, step):
             for _ in replicas_again(shape, 0):
                 calls += _gradient_calls(shape, step)
@@ -41,6 +42,15 @@ def _gradient_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
         CollectiveCall(step, "tp", "all_reduce", "float32", 2 * rows),
     ]
     return layers + loss + layers
+
+
+def _sum_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
+    """The sum of the gradients of all replicas."""
+    if shape.dp == 1:
+        return []
+    size = 4 * sum(parameter.elements for parameter in parameters(shape.tp))
+    slots = shape.tp if shape.dp_in_world else 1
+    return [CollectiveCall(step, shape.sums_in, "all_reduce", "float32", slots * size)]
 
 
 def shown(shape: CellShape, step: int) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from tests.lab import Host, Lab
 from tests.support.faults import (
     ALONE,
+    HCCL,
     HEAD,
     Examiner,
     Fault,
@@ -155,9 +156,9 @@ def test_a_rule_on_the_ports_of_hccl(lab: Lab, examine: Examiner) -> None:
         host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60031")
     nft_input(f"{USUAL}; tcp dport 60000-60031 drop")(lab["node3"])
     assert_healthy(examine(*ALONE))
-    (found,) = assert_only(examine(*ALONE, "--backend", "hccl"), "firewall-blocks", ["node3"])
+    (found,) = assert_only(examine(*ALONE, *HCCL), "firewall-blocks", ["node3"])
     assert "HCCL's ports 60000-60031" in words(found)
-    (seen,) = assert_only(examine("--backend", "hccl", user="trainee"), "port-unreachable", ["node3"])
+    (seen,) = assert_only(examine(*HCCL, user="trainee"), "port-unreachable", ["node3"])
     assert "connections to its HCCL's port 60000 get no answer" in seen["summary"]
     assert {place["port"] for place in seen["where"]} == {60000}
 

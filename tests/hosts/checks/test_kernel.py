@@ -7,6 +7,7 @@ import pytest
 from tests.lab import Host, Lab
 from tests.support.faults import (
     ALONE,
+    HCCL,
     HEAD,
     Examiner,
     Fault,
@@ -28,7 +29,10 @@ def queue(name: str, setting: str, value: int, on: str, args: tuple[str, ...], r
         name,
         lambda host: host.sysctl(setting, value),
         "fail" if on == HEAD else "warn",
-        (rf"{setting} of {ranks} or more \| {value}\b", rf"sysctl -w {setting}=65535"),
+        (
+            rf"{setting} of {ranks} or more, for {ranks} ranks \(on the examined hosts\) \| {value}\b",
+            rf"sysctl -w {setting}=65535",
+        ),
         args,
         on=on,
     )
@@ -70,6 +74,11 @@ FAULTS = {
         ("the master port", "port 29500", "20000-60999", "ip_local_reserved_ports=29500"),
         on=HEAD,
     ),
+    "ten ephemeral ports": Fault(
+        "ephemeral-ports-few",
+        lambda host: host.sysctl("net.ipv4.ip_local_port_range", "60990 60999"),
+        says=("at least 16 ports: 2 ranks here, 8 for each", "10 ports: 60990-60999", "'32768 60999'"),
+    ),
     "master port taken, nobody chose it": Fault(
         "port-in-use",
         lambda host: host.listen(29500),
@@ -101,7 +110,7 @@ FAULTS = {
         "arp-table-small",
         lambda host: host.sysctl("net.ipv4.neigh.default.gc_thresh3", 3),
         "warn",
-        (r"gc_thresh3 of 4 or more \| 3\b", "gc_thresh3=16"),
+        (r"gc_thresh3 of 4 or more, for 4 examined hosts \| 3\b", "gc_thresh3=16"),
     ),
     "CPUs that save power": Fault(
         "cpu-governor", governors, "warn", ("powersave on 1 CPUs", "performance: 1", "cpupower")
@@ -141,7 +150,7 @@ def ascend(lab: Lab) -> tuple[str, ...]:
     """Prepare every host for a job over HCCL; the arguments that ask for such a job."""
     for host in lab:
         host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60031")
-    return (*ALONE, "--backend", "hccl")
+    return (*ALONE, *HCCL)
 
 
 def test_healthy_for_hccl(examine: Examiner, ascend: tuple[str, ...]) -> None:

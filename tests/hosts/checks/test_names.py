@@ -78,6 +78,17 @@ def test_two_hosts_with_one_name_are_both_named(lab: Lab, examine: Examiner) -> 
     assert found["subject"] == "hostname node2"
 
 
+@pytest.mark.parametrize("second", ["198.18.0.12", "NODE2"])
+def test_one_machine_under_two_names_is_a_mistake_of_the_list(second: str, examine: Examiner) -> None:
+    """Neither a host to be renamed nor one to be given another address; leaving the name out heals it."""
+    outcome = examine(hosts=f"node1 node2 {second} node3")
+    (found,) = outcome.trouble
+    assert (outcome.code, found["check"], found["hosts"]) == (1, "host-named-twice", [second])
+    assert f"{second} and node2 are one machine" in found["summary"]
+    assert found["remedy"]["commands"][-1] == "doctor check 'node[1-3]'"
+    assert outcome.hosts("faulty") == {second}
+
+
 def test_a_loopback_name_is_not_a_fault_where_the_job_names_its_interface(
     lab: Lab, examine: Examiner
 ) -> None:

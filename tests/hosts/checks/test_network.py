@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.lab import Host, Lab
-from tests.support.faults import ALONE, Examiner, Fault, assert_healthy, assert_only, one_of_each, prove
+from tests.support.faults import (
+    ALONE,
+    Examiner,
+    Fault,
+    apply_remedy,
+    assert_healthy,
+    assert_only,
+    one_of_each,
+    prove,
+    words,
+)
 
 STATISTICS = "/sys/class/net/eth0/statistics"
 
@@ -47,6 +59,68 @@ FAULTS = {
     ),
     "errors on the interface": errors(4096),
 }
+
+
+def lost(route: str, says: str) -> Fault:
+    """A route of one host to another host of the job, to which its own network leads as well."""
+    return Fault(
+        "route-leads-nowhere",
+        lambda host: host.do(f"ip route add {route}"),
+        says=(says, r"-> node1", r"sudo ip route del 198\.18\.0\.11/32"),
+        args=(),
+    )
+
+
+LOST = {
+    "blackhole": lost("blackhole 198.18.0.11", "its blackhole route throws away"),
+    "unreachable": lost("unreachable 198.18.0.11", "its unreachable route throws away"),
+    "prohibit": lost("prohibit 198.18.0.11", "its unreachable route throws away"),
+    "gateway that nobody has": lost(
+        "198.18.0.11 via 198.18.0.250", r"is by 198\.18\.0\.250, which does not answer"
+    ),
+    "neighbour entered by hand": Fault(
+        "neighbour-fixed-wrong",
+        lambda host: host.do("ip neigh replace 198.18.0.11 lladdr 02:00:00:00:00:99 nud permanent dev eth0"),
+        says=("wrong Ethernet address of node1", "198.18.0.11 at 02:00:00:00:00:99, permanently"),
+        args=(),
+    ),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("hosts", ["node[1-2]", "node[1-4]"])
+@pytest.mark.parametrize("name", LOST)
+def test_the_host_whose_way_leads_nowhere_is_named_and_not_the_other(
+    name: str, hosts: str, lab: Lab, examine: Examiner
+) -> None:
+    """Both directions fail; between two hosts nothing but their own facts says whose fault it is."""
+    fault = LOST[name]
+    fault.inject(lab["node2"])
+    outcome = examine(hosts=hosts)
+    (found,) = assert_only(outcome, fault.check, ["node2"])
+    for pattern in fault.says:
+        assert re.search(pattern, words(found)), words(found)
+    assert not any("undecided" in each["summary"] for each in outcome.report["findings"])
+    apply_remedy(lab, found)
+    assert_healthy(examine(hosts=hosts))
+
+
+def test_a_host_that_nobody_reaches_is_not_blamed_for_the_ways_of_the_others(
+    lab: Lab, examine: Examiner
+) -> None:
+    """Every connection with node1 fails, so that node1 alone would explain them all."""
+    names = ("blackhole", "gateway that nobody has", "neighbour entered by hand")
+    for host, name in zip(("node2", "node3", "node4"), names, strict=True):
+        LOST[name].inject(lab[host])
+    outcome = examine()
+    found = {(each["check"], *each["hosts"]) for each in outcome.trouble if not each["because"]}
+    assert found == {
+        ("route-leads-nowhere", "node2"),
+        ("route-leads-nowhere", "node3"),
+        ("neighbour-fixed-wrong", "node4"),
+    }
+    assert all("node1" not in each["hosts"] for each in outcome.trouble)
+    assert (outcome.code, outcome.hosts("healthy")) == (1, {"node1"})
 
 
 @pytest.mark.parametrize("name", one_of_each(FAULTS))

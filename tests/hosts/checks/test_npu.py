@@ -187,6 +187,38 @@ def test_fewer_cards_than_the_inventory_says(examine: NpuExaminer) -> None:
     assert_says(found, r"\| 8, .* \| 7: devices 1-7")
 
 
+def test_the_same_card_gone_from_every_host(examine: NpuExaminer) -> None:
+    """Nothing but the product says that there were eight; no launch line is printed."""
+    rack = examine.rack
+    for host in rack:
+        host.drop(5)
+    outcome = examine(*ALONE)
+    found = assert_only(
+        outcome, "device-missing", rack.lab.names, devices=[(name, 5) for name in rack.lab.names]
+    )
+    assert_says(found, "8, as servers of atlas-a2 have; if it is to have 7: --expect devices=7")
+    done = rack.lab.doctor("check", "node[1-3]", *ALONE, "--print", "launch")
+    assert done.returncode == 1
+    assert "torchrun" not in done.stdout
+    assert_healthy(examine(*ALONE, "--expect", "devices=7"))
+
+
+def test_a_container_to_which_a_card_is_lost(examine: NpuExaminer) -> None:
+    """What it may open was given to it; what it may not open is not held against it."""
+    host = examine.rack["node2"]
+    host.drop(5, node=True)
+    host.do("touch /run/.containerenv")
+    try:
+        found = assert_only(examine(*ALONE), "device-unhealthy", ["node2"], devices=[("node2", 5)])
+        assert_says(found, "npu-smi does not show it although its device file is there", "npu-smi shows 7")
+        host.do("chmod 600 /dev/davinci5")
+        outcome = examine(*ALONE, user="trainee")
+        assert not outcome.trouble
+        assert outcome.unknown["device-unhealthy"] == "npu-smi does not show device 5"
+    finally:
+        host.do("rm -f /run/.containerenv; chmod 666 /dev/davinci5")
+
+
 def test_every_fault_of_an_optical_module(examine: NpuExaminer) -> None:
     """One on each device of a host."""
     host = victim(examine.rack, "optical")

@@ -150,6 +150,10 @@ FAULTS: dict[str, tuple[str, NpuFault]] = {
         A3,
         NpuFault("device-ip-missing", without_addresses, SIXTEEN, "warn"),
     ),
+    "Atlas training, a card is missing": (
+        TRAINING,
+        NpuFault("device-missing", lambda host: host.drop(5), (5,), says=("8, as on 2 other hosts",)),
+    ),
     "Atlas 950, no port is up": (
         A950,
         NpuFault("device-link-down", all_ports_down, (3,), says=(r"\| no port is up",)),
@@ -192,6 +196,19 @@ def test_a_single_training_server_needs_addresses(fitted: Fitted) -> None:
     without_addresses(examine.rack["node2"])
     outcome = examine(*ALONE, hosts="node2")
     assert_only(outcome, "device-ip-missing", ["node2"], devices=[("node2", n) for n in range(8)])
+
+
+def test_a_number_of_ranks_that_hccl_does_not_connect(fitted: Fitted) -> None:
+    """The hosts are sound and the job is not: nobody is blamed, and there is no launch line."""
+    examine = fitted(TRAINING)
+    outcome = examine(*ALONE, "--ranks-per-host", "6")
+    (found,) = outcome.trouble
+    assert (found["check"], found["status"], found["hosts"], outcome.code) == ("plan-invalid", "fail", [], 1)
+    assert_says([found], "HCCL does not connect so many devices", r"6 on node\[1-3\]", "--ranks-per-host")
+    done = examine.rack.lab.doctor("check", "node[1-3]", *ALONE, "--ranks-per-host", "6", "--print", "launch")
+    assert done.returncode == 1
+    assert "torchrun" not in done.stdout
+    assert not examine(*ALONE, "--ranks-per-host", "4").trouble
 
 
 def test_the_remedy_names_the_die(fitted: Fitted) -> None:

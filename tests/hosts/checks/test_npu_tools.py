@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
-from tests.support.faults import Outcome, assert_consistent, assert_healthy, assert_unexamined
+from tests.support.faults import Outcome, assert_consistent, assert_healthy
 from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, prove, victim
 
 OF_SMI = {"device-unhealthy", "device-busy"}
@@ -102,7 +102,8 @@ def test_tools_that_never_answer(examine: NpuExaminer) -> None:
         "node2": "its driver does not answer: hccn_tool hangs",
         "node3": "its driver does not answer: npu-smi hangs",
     }
-    assert outcome.hosts("healthy") == {"node1"}
+    assert outcome.hosts("healthy") == set()
+    assert outcome.hosts("unexamined") == {"node1"}, "its network was not read"
     assert_consistent(outcome)
     assert told["node1"].keys() - {"device-unreachable"} == OF_HCCN - {"device-unreachable"}
     assert told["node2"].keys() - {"device-unreachable"} == OF_HCCN - {"device-unreachable"}
@@ -124,7 +125,17 @@ def test_tools_that_are_not_installed(examine: NpuExaminer) -> None:
     rack["node2"].do("rm /etc/hccn.conf")
     rack["node3"].without_smi()
     outcome = examine(*FABRIC)
-    assert_unexamined(outcome, ["node3"], OF_HCCN | OF_SMI, "npu-smi is not installed there")
+    without_smi, without_tool = "npu-smi is not installed there", "its command is not installed there"
+    assert [(found["check"], found["hosts"]) for found in outcome.trouble] == [
+        ("probe-incomplete", ["node3"])
+    ]
+    assert without_smi in outcome.trouble[0]["summary"]
+    reasons = {host["name"]: host["reason"] for host in outcome.report["hosts"]}
+    assert reasons["node1"] == f"the NPU network was not examined ({without_tool})"
+    assert reasons["node3"].startswith("probe-incomplete could not be decided")
+    assert outcome.hosts("healthy") == {"node2"}
+    assert outcome.code == 3
+    assert_consistent(outcome)
     assert {name: set(undecided_on(outcome, name)) for name in rack.lab.names} == {
         "node1": OF_HCCN,
         "node2": OF_THE_FILE | {"device-unreachable"},  # no device is left to be pinged
@@ -141,7 +152,7 @@ def test_tools_that_are_not_installed(examine: NpuExaminer) -> None:
 
 def test_what_an_ordinary_user_cannot_read_is_unknown(examine: NpuExaminer) -> None:
     outcome = examine(*FABRIC, user="trainee")
-    assert_healthy(outcome, OF_HCCN | OF_ROOT)
+    assert set(outcome.unknown) == OF_HCCN | OF_ROOT
     assert not [call for host in examine.rack for call in host.calls if not call.startswith("npu-smi")]
     for name in examine.rack.lab.names:
         assert all("needs root (--sudo uses sudo -n)" in why for why in undecided_on(outcome, name).values())

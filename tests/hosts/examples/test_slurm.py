@@ -24,7 +24,7 @@ def test_a_shell_can_parse_it(script: Path) -> None:
 
 
 @pytest.mark.parametrize("script", ["prolog.sh", "healthcheck.sh"])
-def test_a_healthy_node_prints_nothing_and_a_sick_one_is_drained(script: str, slurm: Slurm) -> None:
+def test_a_healthy_node_prints_one_line_and_a_sick_one_is_drained(script: str, slurm: Slurm) -> None:
     """slurmd runs both as root on the node; a healthy one goes on, a sick one is drained."""
     host = slurm.lab["node2"]
     host.do(
@@ -37,7 +37,9 @@ def test_a_healthy_node_prints_nothing_and_a_sick_one_is_drained(script: str, sl
         0o755,
     )
     well = host.ask(f"SLURM_JOB_NODELIST='node[1-4]' SLURM_JOB_ID=5 SLURMD_NODENAME=node2 /opt/{script}")
-    assert (well.returncode, well.stdout, well.stderr) == (0, "", "")
+    assert (well.returncode, well.stdout) == (0, "")
+    assert well.stderr.startswith("doctor: go: node2, ")
+    assert well.stderr.count("\n") == 1
     assert state(slurm) == "idle"
     host.shm("16m")
     sick = host.ask(f"SLURM_JOB_NODELIST='node[1-4]' SLURM_JOB_ID=5 SLURMD_NODENAME=node2 /opt/{script}")

@@ -49,7 +49,7 @@ def test_a_faulty_head_is_replaced_and_a_spare_is_kept(lab: Lab, tmp_path: Path)
 
     reports = sorted(path for path in runs.glob("*.json") if ".run." not in path.name)
     assert [json.loads(path.read_bytes())["verdict"] for path in reports] == ["faulty", "faulty"]
-    assert len(list(runs.iterdir())) == 7, "each run has its own, and only a go has hosts"
+    assert len(list(runs.iterdir())) == 13, "each run has its own, and only a go has hosts"
     recording = whole.with_suffix(".run.json")
     fewer = ("--need-hosts", "3", "--print", "launch=hostfile", "-q")
     again = lab.run([sys.executable, "-m", "doctor", "check", "--replay", str(recording), *fewer])

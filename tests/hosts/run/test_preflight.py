@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests.lab import Lab
-from tests.support.faults import replay as judged_again
+from tests.support.faults import judged_again
 from tests.support.smoke.faults import no_new_connections
 from tests.unit.report.test_json import Document
 
@@ -78,7 +78,7 @@ def run(lab: Lab, tmp_path: Path) -> Runner:
 
 def again(outcome: Outcome, *arguments: str) -> tuple[int, dict[str, Any]]:
     """The exit code and the report of the same recording."""
-    return judged_again(outcome, *arguments)  # type: ignore[arg-type]  # it asks for the recording only
+    return judged_again(outcome.recording, *arguments)
 
 
 def assert_same_again(outcome: Outcome) -> None:

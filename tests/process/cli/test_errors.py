@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -43,11 +44,27 @@ def refused(arguments: list[str], *words: str, lines: int = 2) -> str:
         (["--expect", "nofile"], ["--expect 'nofile' is not KEY=VALUE", "For example"]),
         (["--expect", "nofiles=5"], ["nothing is called 'nofiles'", "Did you mean 'nofile'?"]),
         (["--expect", "nofile=many"], ["nofile must be a whole number, not 'many'"]),
-        (["--only", "shm-smal"], ["No check is called 'shm-smal'", "did you mean 'shm-small'?"]),
-        (["--skip", "nothing-at-all"], ["No check is called 'nothing-at-all'"]),
+        (["--only", "shm-smlal"], ["There is no check 'shm-smlal'", "did you mean 'shm-small'?"]),
+        (["--skip", "nothing-at-all"], ["There is no check 'nothing-at-all'"]),
         (["--backend", "mpi"], ["--backend: there is no 'mpi'; there are auto, gloo, nccl, hccl"]),
         (["--mesh", "rings"], ["--mesh: there is no 'rings'", "Did you mean 'ring'?"]),
-        (["--transport", "rsh"], ["--transport: there is no 'rsh'"]),
+        (["--transport", "sshh"], ["--transport: there is no 'sshh'", "Did you mean 'ssh'?"]),
+        (["--color", "alway"], ["--color: there is no 'alway'; there are auto", "Did you mean 'always'?"]),
+        (
+            ["--on-busy", "runn"],
+            ["--on-busy: there is no 'runn'; there are skip, run", "Did you mean 'run'?"],
+        ),
+        (["--onyl", "shm-*"], ["No such option: --onyl.", "Did you mean '--only'?"]),
+        (
+            ["--steps", "3"],
+            [
+                "No such option: --steps.",
+                "It is an option of doctor smoke, doctor preflight; doctor check -h lists its own.",
+            ],
+        ),
+        (["--port", "ssh"], ["--port: 'ssh' is not a whole number.", "Try 'doctor check -h' for help."]),
+        (["--port", "0"], ["--port: 0 is not between 1 and 65535."]),
+        (["--need-hosts", "0"], ["--need-hosts: 0 is not at least 1."]),
         (["--json", "/no/such/folder/x.json"], ["/no/such/folder/x.json: cannot be written"]),
         (["--save", "/"], ["/: cannot be written"]),
         (["--healthy-hosts", "/proc/nothing/x"], ["cannot be written"]),
@@ -99,7 +116,8 @@ def test_a_list_of_hosts_that_came_out_empty(arguments: list[str], tmp_path: Pat
     ran = doctor(*arguments, cwd=tmp_path, env={"SLURM_JOB_ID": ""})
     assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr
     assert "No hosts are named." in ran.stderr
-    assert "--local" in ran.stderr
+    for way in ("'node[1-4]'", "node1..4", "-F", "--inventory", "--rank-table", "--local", "PBS_NODEFILE"):
+        assert way in ran.stderr
 
 
 def test_a_job_whose_node_list_was_lost() -> None:
@@ -113,7 +131,25 @@ def test_a_person_is_shown_that_only_this_machine_is_examined() -> None:
     ran = doctor("check", *options, env={"SLURM_JOB_ID": ""})
     assert ran.returncode == 0, ran.stdout
     assert ran.stderr.startswith("doctor: no hosts are named: only this machine, ")
-    assert doctor("check", "--local", *options, "-q").stderr == ""
+    assert ran.stdout.startswith("this machine only, ")
+    assert doctor("check", "--local", *options, "-q").stderr.startswith("doctor: go: ")
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "::1", socket.gethostname()])
+def test_this_machine_by_name(name: str) -> None:
+    """No login: an SSH server is not needed, and the report says what was examined."""
+    ran = doctor("check", name, "--only", "nofile-low", "--expect", "nofile=1")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout.startswith(f"this machine only, {name} · 1 host · ")
+    by_ssh = ("--port", "1", "--connect-timeout", "5")
+    assert doctor("check", name, *by_ssh).returncode == 1, "a port is one of SSH"
+
+
+def test_the_hosts_of_a_job_of_pbs(tmp_path: Path) -> None:
+    (tmp_path / "nodes").write_text("a.invalid\na.invalid\nb.invalid\n")
+    ran = doctor("preflight", "--no-smoke", "-v", env={"PBS_NODEFILE": str(tmp_path / "nodes")})
+    assert ran.returncode == 1, "neither of them has an address"
+    assert ran.stdout.startswith("a.invalid,b.invalid (PBS_NODEFILE) · 2 hosts · 4 ranks (2 a host, default)")
 
 
 @pytest.mark.parametrize("command", [["check", "node1", "--checks", "more"], ["list", "--checks", "more"]])
@@ -161,7 +197,7 @@ def test_options_that_reach_hosts_are_refused_with_a_replay(tmp_path: Path, extr
 @pytest.mark.parametrize(
     ("id", "words"),
     [
-        ("shm-smal", ["There is no check 'shm-smal'", "did you mean 'shm-small'?"]),
+        ("shm-smlal", ["There is no check 'shm-smlal'", "did you mean 'shm-small'?"]),
         ("nosuch", ["There is no check"]),
     ],
 )
@@ -170,10 +206,15 @@ def test_explaining_what_does_not_exist(id: str, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "word"), [("chekc", "Did you mean 'check'"), ("x\x1b[2J", "No such command")]
+    ("command", "word"),
+    [
+        ("chekc", "Did you mean 'check'?"),
+        ("node[1-4]", "Hosts stand behind a command: doctor check 'node[1-4]'"),
+        ("x\x1b[2J", "No such command"),
+    ],
 )
 def test_a_command_that_does_not_exist(command: str, word: str) -> None:
-    said = refused([command], word, lines=4)
+    said = refused([command], word)
     assert "\x1b" not in said
 
 

@@ -43,7 +43,7 @@ FORM = "is not KIND@RANK[:STEP]"
         (["--inject", ""], ["--inject names no fault.", "Faults, as"]),
         (["--inject", ","], ["--inject names no fault.", "Faults, as"]),
         (["--tp", "3"], ["--tp 3", "1, 2 or 4"]),
-        (["--tp", "two"], ["--tp", "integer", "doctor smoke -h"]),
+        (["--tp", "two"], ["--tp: 'two' is not a whole number.", "doctor smoke -h"]),
         (["--steps", "0"], ["--steps 0", "from 1 to 1000"]),
         (["--steps", "1001"], ["--steps 1001", "from 1 to 1000"]),
         (["--steps", "0", "--inject", "stuck@1:3"], ["--steps 0", "from 1 to 1000"]),
@@ -199,8 +199,8 @@ class Kept:
     def again(self, *arguments: str, columns: int = 100) -> str:
         """The output that a log file gets."""
         ran = doctor("smoke", "--replay", str(self.recording), *arguments, env={"COLUMNS": str(columns)})
-        no_go = "doctor: no go: " if "-q" in arguments and ran.returncode else ""
-        assert ran.stderr.partition("smoke-")[0] == no_go
+        go = "doctor: go: " if "-q" in arguments and not ran.returncode else ""
+        assert ran.stderr[:12] == go
         assert ran.returncode == self.ran.returncode
         return ran.stdout
 
@@ -251,9 +251,9 @@ def test_an_interpreter_of_this_machine_may_be_named_from_here() -> None:
 
 
 @with_torch
-def test_quiet_prints_nothing_when_all_is_healthy(well: Kept) -> None:
+def test_quiet_prints_one_line_when_all_is_healthy(well: Kept) -> None:
     assert well.again("-q") == ""
-    assert "Healthy. 1 host: 1 healthy;" in well.again(columns=200)
+    assert "Healthy: " in well.again(columns=200)
 
 
 @with_torch
@@ -266,7 +266,7 @@ def test_a_run_that_hangs(hung: Kept) -> None:
     assert (document.smoke.status, document.smoke.injected) == ("fail", "stuck@1:3")
     assert document.smoke.latency is not None
     assert "injected on purpose: stuck@1:3" in hung.again(columns=200)
-    assert hung.again().endswith("Next: doctor explain smoke-hang\n")
+    assert hung.again().endswith("More: doctor explain smoke-hang\n")
     assert "smoke-hang" in hung.again("-q")
     assert hung.again() == hung.ran.stdout
 
@@ -283,7 +283,10 @@ def test_a_log_gets_plain_lines(
     lines = kept.again(*more, columns=columns).splitlines()
     commands = {row for found in json.loads(kept.report)["findings"] for row in _commands(found)}
     assert not [line for line in lines if "\x1b" in line or line != line.rstrip()]
-    assert not [line for line in lines if len(line) > columns and line.strip() not in commands]
+    copied = {line.strip().removeprefix("verify").strip() for line in lines if line.strip()[:7] == "verify "}
+    assert all(command.startswith("doctor ") for command in copied)
+    wide = [line for line in lines if len(line) > columns]
+    assert not [line for line in wide if line.strip().removeprefix("verify").strip() not in commands | copied]
 
 
 def _commands(found: dict[str, dict[str, list[str]] | None]) -> list[str]:
@@ -325,7 +328,7 @@ def training(tmp_path: Path) -> Iterator[Callable[[], Running]]:
 
         def start() -> Running:
             running = Running(process)
-            running.await_word("^smoke: train$")
+            running.await_word("^doctor: smoke  train ")
             running.below.extend(psutil.Process(process.pid).children(recursive=True))
             assert running.below
             return running
@@ -344,7 +347,7 @@ def test_an_interrupted_training_shows_what_is_known(
     shown, _ = running.end()
     assert running.process.returncode == 128 + number
     assert "interrupted in the train phase" in " ".join(shown.split())
-    assert "Interrupted. 1 host: 1 unexamined" in shown
+    assert "Interrupted. Not proved healthy: " in shown
     report = json.loads((tmp_path / "report.json").read_bytes())
     assert (report["smoke"]["status"], report["smoke"]["reason"]) == (
         "skipped",

@@ -50,7 +50,7 @@ def test_a_host_is_examined_with_any_streams_closed(closed: tuple[int, ...], tmp
     )
     assert ran.returncode == 0
     assert json.loads((tmp_path / "json").read_bytes())["verdict"] == "healthy"
-    assert ("Healthy." in ran.stdout) is (1 not in closed)
+    assert ("Healthy: " in ran.stdout) is (1 not in closed)
     assert ran.stderr == ""
 
 
@@ -91,7 +91,7 @@ def test_a_full_stdout_is_code_70_and_loses_only_itself(
         run = [*run[:at], *run[at + 2 :]]
     ran = full([*run, *options])
     assert ran.stderr.endswith(f"doctor: {lost}\n        The verdict was: healthy.\n")
-    assert ("Healthy." in ran.stderr) is bool(options), "the terminal report, where it goes to stderr"
+    assert ("Healthy: " in ran.stderr) is bool(options), "the terminal report, where it goes to stderr"
     assert ran.returncode == 70
     if options[:1] == ["--json"]:
         (tmp_path / "json").write_text('{"verdict": "healthy"}')

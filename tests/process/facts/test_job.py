@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import resource
@@ -17,9 +18,11 @@ from pathlib import Path
 import pytest
 
 from doctor.facts.job import PROCESSES_OF_JOBS
+from doctor.facts.network import LISTENERS
 from doctor.job.launch import JobProcess
 from doctor.judge.engine import Facts
 from doctor.model import Missing
+from tests.support.commands import doctor
 from tests.support.probing import HERE, ask
 
 SECONDS = 60
@@ -50,7 +53,13 @@ class Bench:
         self.torchrun.write_text(f"import time\nprint('up', flush=True)\ntime.sleep({SECONDS})\n")
         self.started: list[subprocess.Popen[bytes]] = []
 
-    def start(self, env: Mapping[str, str], *words: str, user: int | None = None) -> subprocess.Popen[bytes]:
+    def start(
+        self,
+        env: Mapping[str, str],
+        *words: str,
+        user: int | None = None,
+        folder: Path | None = None,
+    ) -> subprocess.Popen[bytes]:
         """Start one process; it runs with all its children."""
         clean = {"PATH": os.environ["PATH"], "HOME": "/tmp", "NCCL_MARK": self.mark, **env}
         process = subprocess.Popen(
@@ -60,6 +69,7 @@ class Bench:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
             user=user,
+            cwd=folder,
         )
         self.started.append(process)
         assert process.stdout
@@ -245,3 +255,82 @@ def test_reading_a_host_without_jobs_is_cheap(shell: str) -> None:
 def _cpu_of_children() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+TABLE = {"RANK_TABLE_FILE": "./rank_table.json", "RANK_SIZE": "8"}
+
+
+@each_shell
+def test_ranks_that_were_told_their_device_alone(shell: str, bench: Bench) -> None:
+    """As the loop of a guide starts them, each in a folder of its own, with a helper that inherits it all."""
+    started = []
+    for device in range(2):
+        folder = bench.folder / f"device {device}"
+        folder.mkdir()
+        started.append(bench.start({**TABLE, "DEVICE_ID": str(device)}, folder=folder))
+    helper = (sys.executable, "-c", f"print('up', flush=True); import time; time.sleep({SECONDS})")
+    inherits = (
+        sys.executable,
+        "-c",
+        f"import subprocess; subprocess.run({[*helper]!r})",
+    )
+    bench.start({**TABLE, "DEVICE_ID": "2", "RANK_TABLE_FILE": "/job/table.json"}, *inherits)
+    found = {process.env["DEVICE_ID"]: process for process in bench.seen(shell)}
+    assert [found[str(n)].pid for n in range(2)] == [process.pid for process in started]
+    assert [found[str(n)].folder for n in range(2)] == [str(bench.folder / f"device {n}") for n in range(2)]
+    assert found["2"].folder is None
+    assert len(bench.seen(shell)) == 3
+
+
+def three_devices(folder: Path) -> None:
+    """The rank table of one server, by which device 0 is rank 2."""
+    rows = [
+        {"device_id": str(d), "device_ip": f"192.168.1.{d + 1}", "rank_id": str((d + 2) % 3)}
+        for d in range(3)
+    ]
+    servers = [{"server_id": "192.0.2.7", "device": rows}]
+    table = {"version": "1.0", "server_count": "1", "server_list": servers, "status": "completed"}
+    (folder / "rank_table.json").write_text(json.dumps(table))
+
+
+@pytest.mark.parametrize("lost", [None, 0])
+def test_a_job_that_runs_is_held_against_the_table_that_it_reads(lost: int | None, bench: Bench) -> None:
+    """Neither its table nor its ranks were named to doctor: its processes are asked for both."""
+    three_devices(bench.folder)
+    for device in range(3):
+        folder = bench.folder / f"device{device}"
+        folder.mkdir()
+        if device != lost:
+            told = {"RANK_TABLE_FILE": "../rank_table.json", "DEVICE_ID": str(device)}
+            bench.start(told, folder=folder)
+    report = bench.folder / "report.json"
+    ran = doctor("check", "--local", "--only", "launch-*,master-not-here", "--json", str(report))
+    assert report.exists(), ran.stderr
+    mine = [each for each in json.loads(report.read_text())["findings"] if bench.mark in json.dumps(each)]
+    if lost is None:
+        assert mine == []
+        return
+    (finding,) = mine
+    assert finding["check"] == "launch-ranks"
+    assert finding["actual"] == "rank 2 missing: device 0"
+    assert [(place["rank"], place["device"]) for place in finding["where"]] == [(2, 0)]
+    assert ran.returncode == 1
+
+
+def test_who_holds_a_port_and_who_has_started_it() -> None:
+    """Held by a child of this process, as by a rank that its launcher has started."""
+    code = (
+        "import socket, sys; s = socket.create_server(('127.0.0.1', 0));"
+        "print(s.getsockname()[1], flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        port = int(child.stdout.readline())
+        heard = ask([LISTENERS], HERE[0], ports=(port,))
+        found = Facts({"here": heard}).get("here", LISTENERS)
+        child.communicate()
+    assert not isinstance(found, Missing)
+    (bound,) = [each for each in found if each.port == port]
+    assert bound.pids == (child.pid, os.getpid())
+    assert bound.process.endswith(f"(pid {child.pid})")

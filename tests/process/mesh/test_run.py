@@ -24,6 +24,7 @@ from doctor.mesh import (
     run_mesh,
 )
 from doctor.model import Unreached, UnreachedKind
+from doctor.stage import Stage
 from doctor.transport import Ended, Line, Script
 from doctor.transport.local import LocalTransport
 from tests.support.mesh_session import LocalSession
@@ -52,13 +53,17 @@ def outcomes(result: MeshResult) -> set[str]:
 def test_healthy_cluster() -> None:
     plan = cluster(4, hccl_port=free_port())
     session = opened(plan)
-    said: list[str] = []
+    said: list[Stage] = []
     result = run_mesh(session, plan, progress=said.append)
     assert outcomes(result) == {"ok"}
     assert len(result.links) == 4 * 3 * 2 + 3
     assert {listener.kind for listener in result.listeners} == {"master", "hccl", "ephemeral"}
     assert (result.troubles, culprits(result.links)) == ((), ())
-    assert said == ["27 connections between 4 hosts"]
+    assert said[0].doing == "0/27 connections between 4 hosts"
+    what = "connections between 4 hosts"
+    assert said[-1] == Stage("network", f"27/27 {what}", 27, 27, 100, what)
+    assert [stage.done for stage in said] == sorted({stage.done for stage in said})
+    assert (said[0].waiting, said[-1].waiting) == ([f"n{n}" for n in range(4)], [])
     assert session.closed
     assert all(process.returncode == 0 for process in session.processes.values())
     assert msgspec.json.decode(msgspec.json.encode(result), type=MeshResult) == result
@@ -88,10 +93,9 @@ def test_an_agent_that_dies_is_named_and_its_ports_prove_nothing() -> None:
     plan = cluster(3)
     session = opened(plan)
 
-    def kill(message: str) -> None:
-        if "connections between" in message:
-            session.processes["n1"].kill()
-            session.processes["n1"].wait()
+    def kill(_: Stage) -> None:
+        session.processes["n1"].kill()
+        session.processes["n1"].wait()
 
     result = run_mesh(session, plan, QUICK, kill)
     (trouble,) = result.troubles
@@ -119,7 +123,7 @@ def test_agents_are_stopped_whatever_happens(error: type[BaseException]) -> None
     plan = cluster(3)
     session = opened(plan)
 
-    def interrupt(_: str) -> None:
+    def interrupt(_: Stage) -> None:
         raise error
 
     with pytest.raises(error):

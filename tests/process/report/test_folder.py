@@ -17,11 +17,15 @@ from doctor.recording import load
 from tests.support.commands import DOCTOR, doctor, environment
 
 HERE = ("check", "--local", "--only", "shm-small")
-FORM = r"doctor-\d{8}T\d{6}Z-(4711-)?\d+\.(json|txt|run\.json|hosts)"
+FORM = r"doctor-\d{8}T\d{6}Z-(4711-)?\d+\.(json|html|junit\.xml|md|txt|run\.json|hosts)"
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+SUFFIXES = [".html", ".json", ".junit.xml", ".md", ".run.json", ".txt"]
+"""Of what a run leaves that does not go."""
 
 
 def mode(path: Path) -> int:
@@ -34,7 +38,7 @@ def test_each_run_has_files_of_its_own(tmp_path: Path) -> None:
         ran = doctor(*HERE, "--report-dir", str(folder), env={"SLURM_JOB_ID": "4711"})
         assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
     found = names(folder)
-    assert len(found) == 8
+    assert len(found) == 14
     assert all(re.fullmatch(FORM, name) and "-4711-" in name for name in found), found
     stems = {name.split(".")[0] for name in found}
     assert len(stems) == 2
@@ -105,5 +109,5 @@ def test_an_interrupted_run_leaves_a_report_of_its_interruption_or_nothing(
     assert run.returncode == 128 + number
     assert "doctor: no go: interrupted by SIGTERM before the verdict." in errors
     found = names(folder)
-    assert [name.partition("-interrupted")[2] for name in found] == [".json", ".run.json", ".txt"]
-    assert "Interrupted." in (folder / found[2]).read_text()
+    assert [name.partition("-interrupted")[2] for name in found] == SUFFIXES
+    assert "Interrupted." in (folder / found[-1]).read_text()

@@ -19,7 +19,7 @@ from tests.support.reports import NAMES, SMALL_SHM
 
 HEALTHY = recording(NAMES)
 SICK = recording(NAMES, heard={"node2": heard(2, NAMES, spaces=SMALL_SHM)})
-FILES = ("json", "save", "healthy-hosts", "faulty-hosts")
+FILES = ("json", "html", "junit", "markdown", "save", "healthy-hosts", "faulty-hosts")
 
 
 @pytest.fixture
@@ -50,9 +50,22 @@ def test_files_are_for_their_owner_only(old: bool, replay: list[str], tmp_path: 
     ran = subprocess.run(["sh", "-c", 'umask 0; exec "$@"', "sh", *command], capture_output=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, b"")
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(files) == len(FILES) + 1 + 4
+    assert len(files) == len(FILES) + 1 + 7
     assert {mode(path) for path in files} == {0o600}
     assert {mode(tmp_path / "runs"), mode(tmp_path / "runs" / "today")} == {0o700}
+
+
+@pytest.mark.parametrize(("umask", "wanted"), [("0", 0o644), ("077", 0o600)])
+def test_gauges_are_for_a_service_to_read_as_well(
+    umask: str, wanted: int, replay: list[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "doctor.prom"
+    command = [*DOCTOR, *replay, "--prometheus", str(file)]
+    ran = subprocess.run(
+        ["sh", "-c", f'umask {umask}; exec "$@"', "sh", *command], capture_output=True, check=False
+    )
+    assert (ran.returncode, mode(file)) == (0, wanted)
+    assert file.read_text().endswith("\n")
 
 
 @pytest.mark.parametrize("name", FILES)

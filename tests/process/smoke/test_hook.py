@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import os
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
 
+from doctor.smoke.hook import batch
 from tests.support.paths import ROOT
 
 EXAMPLE = ROOT / "examples/mask-under-model-parallel/train.py"
+MINDSPORE_EXAMPLE = EXAMPLE.with_name("train_mindspore.py")
 
 
 # Several ranks at once, each a process, over files.
@@ -49,7 +55,7 @@ def processes(
             "DOCTOR_HOOK_DIR": str(folder),
             **options.get("env", {}),
         }
-        arguments = [RANK, str(seeds[rank]), json.dumps(options.get("arguments", {}))]
+        arguments = [options.get("script", RANK), str(seeds[rank]), json.dumps(options.get("arguments", {}))]
         python = options.get("python", sys.executable)
         started.append(
             subprocess.Popen(
@@ -119,20 +125,98 @@ def test_a_rank_that_does_not_call_delays_no_other(tmp_path: Path) -> None:
     )
 
 
+def test_the_folder_of_an_earlier_run_is_not_compared(tmp_path: Path) -> None:
+    """Its hashes are those of another run: the fault of this one would go unseen."""
+    processes(tmp_path, [0, 0], arguments={"tensor_parallel": 2})
+    again = processes(tmp_path, [0, 7], arguments={"tensor_parallel": 2, "wait": 0.2})
+    assert [verdicts[0]["status"] for _, verdicts, _ in again] == ["not compared"] * 2
+    assert "DOCTOR_HOOK_DIR is not empty but holds an earlier run" in again[0][2]
+    assert again[1][2] == ""
+
+
+def test_two_processes_of_one_rank_do_not_agree(tmp_path: Path) -> None:
+    ended = processes(tmp_path, [0, 0, 1, 1], [0, 1, 0], arguments={"replicas": 2, "wait": 0.5})
+    assert {verdicts[0]["status"] for _, verdicts, _ in ended} == {"not compared"}
+
+
+def test_half_a_layout_is_not_agreement(tmp_path: Path) -> None:
+    """Ranks 0 and 1 should have the same samples; nobody said so, and ranks 2 and 3 have."""
+    script = RANK.replace("""int(os.environ['RANK']) // 2""", """min(int(os.environ['RANK']), 2)""")
+    ended = processes(tmp_path, [0, 0, 2, 2], script=script)
+    assert [verdicts[0]["status"] for _, verdicts, _ in ended] == ["not compared"] * 4
+    assert "ranks 2-3" not in ended[0][2]
+    assert "have the same tokens as no other rank" in ended[0][2]
+
+
 def test_without_rank_0_the_others_go_on(tmp_path: Path) -> None:
     ended = processes(tmp_path, [0, 0, 1, 1], [1], arguments={"wait": 0.2})
     assert ended[0][1][0]["status"] == "not compared"
     assert "rank 0 did not answer" in ended[0][1][0]["text"]
 
 
-def test_it_runs_on_python_3_8(tmp_path: Path) -> None:
-    found = subprocess.run(
-        ["sh", "-c", "command -v python3.8 && python3.8 -V"], capture_output=True, text=True
-    )
-    if "Python 3.8" not in found.stdout:
+OLD = [
+    *Path.home().glob(".pyenv/versions/3.8.*/bin/python3.8"),
+    *map(Path, filter(None, [which("python3.8")])),
+]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """What the documented command writes."""
+    path = tmp_path / "hook.zip"
+    subprocess.run([sys.executable, "-m", "doctor.smoke.hook", str(path)], check=True, cwd=ROOT)
+    return path
+
+
+def test_the_archive_runs_on_python_3_8(archive: Path, tmp_path: Path) -> None:
+    python = next((str(each) for each in OLD if subprocess.run([each, "-V"]).returncode == 0), None)
+    if python is None:
         pytest.skip("no Python 3.8 here")
-    ended = processes(tmp_path, [0, 1, 2, 2], arguments={"tensor_parallel": 2}, python="python3.8")
+    env = {"PYTHONPATH": str(archive)}
+    ended = processes(tmp_path / "a", [0, 1, 2, 2], arguments={"tensor_parallel": 2}, python=python, env=env)
     assert [one[1][0]["status"] for one in ended] == ["diverge"] * 4
+    ended = processes(tmp_path / "b", [0, 0, 2, 2], arguments={"tensor_parallel": 2}, python=python, env=env)
+    assert [one[1][0]["status"] for one in ended] == ["agree"] * 4
+
+
+NEWER = {
+    *("graphlib", "zoneinfo", "tomllib"),
+    *("removeprefix", "removesuffix", "pairwise", "cache", "bit_count", "nextafter", "lcm", "file_digest"),
+    *("strict", "slots", "kw_only", "key_only", "root_dir", "dir_fd", "to_thread", "randbytes"),
+}
+"""Modules, attributes and arguments that Python got after 3.8."""
+
+
+def test_the_archive_is_python_3_8_and_needs_nothing_else(archive: Path) -> None:
+    with zipfile.ZipFile(archive) as opened:
+        texts = {name: opened.read(name).decode() for name in opened.namelist()}
+    inside = {name[:-3].removesuffix("/__init__").replace("/", ".") for name in texts}
+    assert {"doctor.smoke.hook", "doctor.smoke.hook_impl.compare", "doctor.text.ranks"} < inside
+    for name, text in texts.items():
+        for node in ast.walk(ast.parse(text, name, feature_version=(3, 8))):
+            if isinstance(node, ast.ImportFrom):
+                used = {str(node.module), *(alias.name for alias in node.names)}
+                known = node.module in inside or str(node.module).split(".")[0] in sys.stdlib_module_names
+                assert known, (name, node.module)
+            elif isinstance(node, ast.Import):
+                used = {alias.name for alias in node.names}
+                assert used <= {*inside, *sys.stdlib_module_names}, (name, used)
+            elif isinstance(node, ast.Call):
+                used = {str(keyword.arg) for keyword in node.keywords}
+            else:
+                used = {node.attr} if isinstance(node, ast.Attribute) else set()
+            assert not used & NEWER, (name, used)
+
+
+def test_the_archive_command_says_what_it_wants(tmp_path: Path) -> None:
+    for wrong in ([], ["hook"], [str(tmp_path / "none" / "hook.zip")], ["a.zip", "b.zip"]):
+        ran = subprocess.run(
+            [sys.executable, "-m", "doctor.smoke.hook", *wrong], capture_output=True, text=True, cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        assert ran.returncode == 1
+        assert "usage" in ran.stderr or "cannot be written" in ran.stderr
+        assert "Traceback" not in ran.stderr
 
 
 def test_importing_it_costs_nothing() -> None:
@@ -184,9 +268,9 @@ states = torch.random.get_rng_state(), random.getstate(), numpy and str(numpy.ra
 version = given._version
 torch.distributed.init_process_group(
     "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-from doctor.smoke.hook_impl import channel
-real = channel.place
-channel.place = lambda: (0, 2)
+from doctor.smoke.hook_impl import place
+
+place.place = lambda: place.Place(0, 2, "the test")
 found = batch(given, whole, labels=whole.t(), wait=0.1)
 assert found.status == "not compared" and found.missing == (1,), found
 assert torch.equal(states[0], torch.random.get_rng_state())
@@ -247,3 +331,30 @@ def test_the_example_ends_when_asked_to_be_strict() -> None:
     assert ran.returncode == 1
     assert "Diverged: doctor: the ranks do not train on what they should" in ran.stderr
     assert "step" not in ran.stdout
+
+
+def test_the_example_for_mindspore_is_python_3_8() -> None:
+    text = MINDSPORE_EXAMPLE.read_text()
+    ast.parse(text, feature_version=(3, 8))
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    (made,) = [node for node in calls if isinstance(node.func, ast.Name) and node.func.id == "batch"]
+    inspect.signature(batch).bind(*made.args, **{str(each.arg): None for each in made.keywords})
+
+
+@pytest.mark.long
+@pytest.mark.skipif(which("msrun") is None, reason="no MindSpore here")
+@pytest.mark.parametrize("bug", [["--bug"], []])
+def test_the_example_for_mindspore(bug: list[str], tmp_path: Path) -> None:
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "DOCTOR_HOOK_DIR": str(tmp_path / "hook")}
+    workers = ["--worker_num=4", "--local_worker_num=4", "--join=True", "--log_dir=logs"]
+    ran = subprocess.run(
+        ["msrun", *workers, str(MINDSPORE_EXAMPLE), "--steps", "20", *bug],
+        cwd=tmp_path,
+        env={**env, "MS_DEV_LAUNCH_BLOCKING": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        timeout=300,
+    )
+    said = (tmp_path / "logs/worker_0.log").read_text()
+    assert ran.returncode == 0
+    assert ("not the same mask inside a model-parallel group: ranks 0-1; ranks 2-3" in said) == bool(bug)
+    assert ("doctor:" in said) == bool(bug)

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from doctor.smoke.events import Error, Phase
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
 from doctor.smoke.result import Exit, RankSeen, Sample, SmokePlan, SmokeResult
-from tests.support.smoke.results import healthy, schedule, with_end, with_rank
+from tests.support.smoke.results import changed, healthy, schedule, with_end, with_rank
 
 Key = tuple[tuple[int, ...], int]
 """One collective: its members and its number among them."""
@@ -162,15 +163,26 @@ def frozen(
             continue
         for runner in play(plan.shape(cell), places, blocked):
             page = page_of(runner, places.get(runner.place, Fault()))
-            result = with_rank(result, ranks[runner.place], lambda seen, page=page: _stopped(seen, page))  # type: ignore[misc]
+            rank = ranks[runner.place]
+            result = with_rank(result, rank, partial(_stopped, page=page, entries=runner.entries))
     return with_end(result, kind, cell=cell, limit=1.0)
 
 
-def _stopped(seen: RankSeen, page: Sample) -> RankSeen:
-    """The rank with two samples of this page."""
+def entered_by(entries: Sequence[ScheduledCall], step: int) -> dict[str, int]:
+    """What a rank that enters these has entered by the end of a training step."""
+    last = (PHASES.index("train"), step)
+    return dict(Counter(e.call.group for e in entries if (PHASES.index(e.phase), e.call.step) <= last))
+
+
+def _stopped(seen: RankSeen, page: Sample, entries: Sequence[ScheduledCall]) -> RankSeen:
+    """The rank with two samples of this page, of the collectives that it enters."""
+    steps = [
+        changed(step, entered=entered_by(entries, step.step))
+        for step in seen.steps
+        if _past(page, "train") or step.step < page.step
+    ]
     if page.phase == "done":
-        return replace(seen, samples=(page, page))
-    steps = [step for step in seen.steps if _past(page, "train") or step.step < page.step]
+        return replace(seen, samples=(page, page), steps=tuple(steps))
     batches = [batch for batch in seen.batches if _past(page, "train") or batch.step <= page.step]
     audits = [audit for audit in seen.audits if _past(page, "train") or audit.step < page.step]
     return replace(
@@ -206,7 +218,9 @@ def _moving(seen: RankSeen, plan: SmokePlan) -> RankSeen:
         for position in (half, half + 1)
     ]
     return replace(
-        _stopped(seen, looks[1]), samples=tuple(replace(look, still=0.01) for look in looks), state="R"
+        _stopped(seen, looks[1], entries),
+        samples=tuple(replace(look, still=0.01) for look in looks),
+        state="R",
     )
 
 

@@ -65,6 +65,7 @@ def run_ranks(
     still: float = STILL,
     limit: float = LIMIT,
     environment: Mapping[str, str] | None = None,
+    python: str = sys.executable,
 ) -> list[RankOutput]:
     """Run all ranks of one cell; `inject` as in the ranks' configuration: {"kind", "rank", "step"}.
 
@@ -78,7 +79,7 @@ def run_ranks(
         "limit": limit,
     }
     done = subprocess.run(
-        [sys.executable, "-B", "-W", "ignore", "-m", "tests.support.smoke.ranks"],
+        [python, "-B", "-W", "ignore", "-m", "tests.support.smoke.ranks"],
         input=json.dumps(wish).encode(),
         capture_output=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", **(environment or {})},

@@ -22,7 +22,8 @@ NAMES = ["a", "b", "c"]
 
 def judged(seen: MeshResult) -> int:
     """The number of problems; raises Undecided as the check does."""
-    return len(list(CHECK.run(seen, draft([Host(name, name) for name in NAMES], JobWishes()))))
+    plan = draft([Host(name, name) for name in NAMES], JobWishes())
+    return len(list(CHECK.run(seen, plan, {}, {}, {})))
 
 
 def test_every_host_reached_every_other() -> None:

@@ -61,6 +61,18 @@ def found(check: Check, *facts: Any) -> list[Problem]:
     return problems
 
 
+def test_a_job_over_nccl_needs_a_gpu_that_somebody_shows() -> None:
+    """A container that has none decides nothing: the job's containers may have been given theirs."""
+    none = {"node1": devices(0, on_bus=0, driver=""), "node2": devices(0, on_bus=0, driver="")}
+    (one, two) = found(MISSING, none, {}, plan(), {}, {"node1": View.HOST})
+    assert (one.hosts, two.hosts) == (("node1",), ("node2",))
+    assert one.expected == "at least one, for an nccl job (--backend)"
+    with pytest.raises(Undecided, match="no host shows a GPU here"):
+        found(MISSING, none, {}, plan(), {}, dict.fromkeys(none, View.CONTAINER))
+    with_expectation = found(MISSING, none, {"node1": Expect(devices=8)}, plan(), {}, {})
+    assert [problem.hosts for problem in with_expectation] == [("node1",), ("node2",)]
+
+
 def severity(check: Check, problem: Problem) -> Severity:
     return problem.severity or check.severity
 

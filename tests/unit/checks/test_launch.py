@@ -185,6 +185,14 @@ def test_healthy_jobs_that_run(name: str) -> None:
     silent(running(**RUNNING[name]))
 
 
+def test_commands_of_a_slurm_step_are_no_ranks_that_were_lost() -> None:
+    """Other commands of the same step have ended already."""
+    step = {"SLURM_STEP_NUM_TASKS": 4, "SLURM_JOB_ID": 5}
+    here = [process(r, {**step, "SLURM_PROCID": r}, "sed") for r in (0, 1, 3)]
+    found, _ = judged(RANKS, running(node1=here), a_plan(hosts=1))
+    assert not [problem for problem in found if problem.severity is not Severity.WARN]
+
+
 def test_standalone_and_one_host(tmp_path: Path) -> None:
     silent([read(tmp_path, "torchrun --standalone --nproc_per_node=8 train.py\n")])
     silent([read(tmp_path, "export MASTER_ADDR=localhost MASTER_PORT=1\npython t.py\n")], a_plan(hosts=1))

@@ -345,3 +345,52 @@ def test_doubled_ranks_of_the_same_hosts_are_one_finding() -> None:
     assert problem.summary == "ranks 0-299 are given 2 times"
     assert problem.hosts == ("node1", "node2")
     assert problem.evidence
+
+
+# One host whose job has lost a worker.
+
+
+def one_host_job(lost: Sequence[int], address: str = LOCAL) -> Jobs:
+    """Eight ranks that were told nothing of hosts, without those that are lost."""
+    env: dict[str, str | int] = {"WORLD_SIZE": 8, "MASTER_ADDR": address, "MASTER_PORT": 29500}
+    return {"node1": [process(10 + r, {"RANK": r, **env}) for r in range(8) if r not in lost]}
+
+
+@pytest.mark.parametrize("lost", [[3], [7], [0, 1, 5]])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"hosts": 1, "address": LOCAL},
+        {"hosts": 1, "address": LOCAL, "backend": "gloo", "ranks": 2},
+        {"hosts": 1, "address": HEAD},
+        {"hosts": 2, "address": LOCAL, "backend": "gloo", "ranks": 2},
+    ],
+)
+def test_a_one_host_job_that_lost_a_worker_lacks_a_rank_and_nothing_else(
+    lost: list[int], given: dict[str, Any]
+) -> None:
+    given = dict(given)
+    problem = only(one_host_job(lost, given.pop("address")), **given)
+    assert problem.summary == "ranks of the job do not run"
+    assert problem.hosts == ("node1",)
+    assert [place.rank for place in problem.where] == lost
+
+
+def test_half_of_a_one_host_job_at_loopback() -> None:
+    """Four of eight may be what one of two hosts has: but nobody elsewhere could join them."""
+    problem = only(one_host_job([4, 5, 6, 7]), hosts=1)
+    assert (problem.hosts, problem.actual) == (("node1",), "ranks 4-7 missing")
+
+
+def test_half_of_a_job_may_be_on_another_host() -> None:
+    (doubt,) = silent(one_host_job([4, 5, 6, 7], HEAD), hosts=1)
+    assert "ranks 4-7 of 8 may run on hosts that were not looked at" in doubt
+    problems, _ = found(one_host_job([4, 5, 6, 7]), hosts=2, backend="gloo", ranks=2)
+    assert problems[MASTER][0].confidence is Confidence.STRONG
+
+
+def test_a_loopback_master_of_a_job_that_one_host_cannot_hold_alone() -> None:
+    """Seven of sixteen ranks, and a host has eight devices."""
+    env: dict[str, str | int] = {"WORLD_SIZE": 16, "MASTER_ADDR": LOCAL, "MASTER_PORT": 29500}
+    problems, _ = found({"node1": [process(10 + r, {"RANK": r, **env}) for r in range(7)]})
+    assert "each host waits for itself" in problems[MASTER][0].summary

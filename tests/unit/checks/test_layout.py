@@ -10,12 +10,13 @@ import pytest
 
 from doctor.api import ASCEND, Backend, Confidence, Problem, Severity, Skip, Undecided
 from doctor.facts.system import Devices, FoundDevices
+from doctor.job.hccl import REDUCED
 from doctor.job.parallel import DTYPES, read_layout
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.model import Host, Sourced, Status
-from doctor.rules.parallel import CONVERTED, REDUCED
+from doctor.rules.parallel import CONVERTED
 from tests.support import recordings
 
 (CHECK,) = (check for check in find_checks().checks if check.id == "plan-invalid")
@@ -51,11 +52,11 @@ def quotes(problem: Problem) -> list[str]:
     return [f"{quote.source}: {quote.text}" for quote in problem.evidence[:-1]]
 
 
-def only(problems: list[Problem], severity: Severity = FAIL) -> Problem:
+def only(problems: list[Problem], severity: Severity = FAIL, where: tuple[str, ...] = ()) -> Problem:
     (problem,) = problems
     assert (problem.severity or CHECK.severity) is severity
     assert problem.hosts == (), "a wrong plan is nobody's host"
-    assert problem.where == ()
+    assert tuple(place.host for place in problem.where) == where
     return problem
 
 
@@ -349,7 +350,8 @@ def test_other_backends_reduce_every_data_type(backend: Backend) -> None:
     [
         ("pp=1", (3,), 8, FAIL, "3 on node1", 3),
         ("pp=1", (8, 6), 8, FAIL, "6 on node2", 6),
-        ("pp=1", (5,), 0, WARN, "5 on node1", 5),
+        ("pp=1", (3,), 0, WARN, "3 on node1", 3),
+        ("pp=1", (5,), 0, FAIL, "5 on node1", 5),
         ("world=12", (8, 8), 8, FAIL, "6 on node[1-2]", 6),
         ("pp=1", (16,), 16, FAIL, "16 on node1", 16),
     ],
@@ -358,7 +360,10 @@ def test_numbers_of_devices_that_an_atlas_training_host_does_not_support(
     said: str, ranks: tuple[int, ...], on_bus: int, severity: Severity, actual: str, number: int
 ) -> None:
     """Cards in slots are not connected to each other, and HCCL does not check their number."""
-    problem = only(judged(said, *ranks, product="atlas-training", on_bus=on_bus), severity)
+    accused = tuple(
+        f"node{n}" for n, own in enumerate(ranks, 1) if own not in (1, 2, 4, 8) or "world" in said
+    )
+    problem = only(judged(said, *ranks, product="atlas-training", on_bus=on_bus), severity, accused)
     assert problem.summary == "HCCL does not connect so many devices of an Atlas training host"
     assert (problem.expected, problem.actual) == ("1, 2, 4 or 8 devices on each host", actual)
     assert quotes(problem) == [
@@ -368,8 +373,47 @@ def test_numbers_of_devices_that_an_atlas_training_host_does_not_support(
 
 
 def test_atlas_training_hosts_with_different_numbers() -> None:
-    problem = only(judged("pp=1", 8, 8, 4, product="atlas-training"), WARN)
+    problem = only(judged("pp=1", 8, 8, 4, product="atlas-training"), where=("node3",))
     assert problem.actual == "8 on node[1-2], 4 on node3"
+    assert only(judged("pp=1", 2, 4, product="atlas-training"), WARN, ("node1",))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "source", "where"),
+    [
+        ((7, 7), "devices found", ("node1", "node2")),
+        ((8, 7), "devices found", ("node2",)),
+        ((6, 6), "--ranks-per-host", ()),
+        ((3, 3), "--launch", ()),
+        ((8, 5), "hostfile or inventory", ()),
+    ],
+)
+def test_numbers_are_judged_without_a_plan(
+    ranks: tuple[int, ...], source: str, where: tuple[str, ...]
+) -> None:
+    hosts = {f"node{n}": count for n, count in enumerate(ranks, 1)}
+    plan = plan_of("", hosts, Backend.HCCL, source)
+    problem = only(list(CHECK.run(plan, devices("atlas-training", hosts, 8))), where=where)
+    assert problem.summary == "HCCL does not connect so many devices of an Atlas training host"
+    assert problem.evidence[-1].source == "ranks of a host"
+    assert problem.evidence[-1].text == source
+
+
+@pytest.mark.parametrize("ranks", [(1,), (2, 2, 2), (4, 4), (8,), (8, 8, 8)])
+def test_numbers_that_hccl_connects_are_silent_without_a_plan(ranks: tuple[int, ...]) -> None:
+    hosts = {f"node{n}": count for n, count in enumerate(ranks, 1)}
+    plan = plan_of("", hosts, Backend.HCCL)
+    assert list(CHECK.run(plan, devices("atlas-training", hosts, 8))) == []
+
+
+@pytest.mark.parametrize(
+    ("product", "backend"),
+    [("atlas-a2", Backend.HCCL), ("atlas-a3", Backend.HCCL), ("atlas-training", Backend.GLOO)],
+)
+def test_nothing_is_judged_without_a_plan_where_every_number_will_do(product: str, backend: Backend) -> None:
+    hosts = {"node1": 7, "node2": 3}
+    with pytest.raises(Skip, match="no parallel plan was given"):
+        list(CHECK.run(plan_of("", hosts, backend), devices(product, hosts)))
 
 
 @pytest.mark.parametrize(

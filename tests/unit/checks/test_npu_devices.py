@@ -122,15 +122,23 @@ def test_without_a_majority_nothing_is_expected() -> None:
 @pytest.mark.parametrize(
     ("own", "others", "severity"),
     [
-        (devices(npus=SEVEN), [devices()], Severity.WARN),
         (devices(npus=range(4)), [devices()], Severity.WARN),
-        (devices(npus=SEVEN), [devices(), devices("atlas-a3")], Severity.WARN),
+        (devices(npus=range(4)), [devices(), devices("atlas-a3", range(16))], Severity.WARN),
+        (devices("ascend", npus=SEVEN), [devices("ascend")], Severity.WARN),
+        (devices(npus=SEVEN), [devices()], None),
         (devices(npus=SEVEN), [devices(), devices()], None),
         (devices("cpu", npus=()), [devices()], None),
     ],
-    ids=["one NPU fewer", "half as many", "one host of the same product", "two such hosts", "none at all"],
+    ids=[
+        "half as many",
+        "one of the same product",
+        "unknown product",
+        "no such server",
+        "two",
+        "none at all",
+    ],
 )
-def test_one_other_host_is_too_few_for_a_failure(
+def test_one_other_host_is_too_few_for_a_failure_unless_the_product_says_so(
     own: Devices, others: list[Devices], severity: Severity | None
 ) -> None:
     problem = missing({"own": own} | {f"other{n}": each for n, each in enumerate(others)}).only
@@ -139,9 +147,57 @@ def test_one_other_host_is_too_few_for_a_failure(
     assert (problem.severity, problem.confidence) == (severity, Confidence.STRONG)
 
 
+@pytest.mark.parametrize(
+    ("product", "there", "whole"),
+    [
+        ("atlas-training", 7, 8),
+        ("atlas-training", 5, 8),
+        ("atlas-a2", 7, 8),
+        ("atlas-a2", 15, 16),
+        ("atlas-a3", 15, 16),
+        ("atlas-a3", 9, 16),
+        ("atlas-950", 6, 8),
+    ],
+)
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_the_same_number_too_few_on_every_host(product: str, there: int, whole: int, hosts: int) -> None:
+    found = missing({name: devices(product, range(there)) for name in HOSTS[:hosts]})
+    assert [problem.hosts for problem in found.problems] == [(name,) for name in HOSTS[:hosts]]
+    for problem in found.problems:
+        assert problem.severity is None
+        assert problem.expected.startswith(
+            f"{whole}, as servers of {product} have; if it is to have {there}: "
+        )
+        assert problem.confidence is Confidence.STRONG
+
+
+@pytest.mark.parametrize(
+    ("product", "there", "more"),
+    [
+        ("atlas-training", 4, {}),
+        ("atlas-training", 8, {}),
+        ("atlas-a2", 16, {}),
+        ("atlas-a2", 3, {}),
+        ("atlas-a3", 8, {}),
+        ("ascend", 7, {}),
+        ("atlas-a2", 7, {"view": View.CONTAINER}),
+        ("atlas-a2", 7, {"view": None}),
+        ("atlas-a2", 7, {"expect": everywhere(Expect(devices=7))}),
+        ("atlas-a2", 7, {"job": plan(ranks=Sourced(4, "--ranks-per-host"))}),
+        ("atlas-a2", 7, {"job": plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3"})}),
+    ],
+)
+def test_numbers_that_a_server_may_have(product: str, there: int, more: dict[str, Any]) -> None:
+    assert missing(everywhere(devices(product, range(there))), **more).passed
+
+
 def test_no_npu_anywhere() -> None:
-    """If only the backend suggests NPUs, the job may see them elsewhere: in its containers."""
-    assert "none is expected" in missing(everywhere(devices("cpu", npus=()))).skipped
+    """The job may see them elsewhere, in its containers: so a container that has none decides nothing."""
+    none = everywhere(devices("cpu", npus=()))
+    assert {host for problem in missing(none).problems for host in problem.hosts} == set(HOSTS)
+    inside = missing(none, view=View.CONTAINER)
+    assert (inside.problems, inside.unknown_hosts) == ((), HOSTS)
+    assert "no host shows an NPU here" in inside.unknown
     plugged = everywhere(devices("cpu", npus=())) | {"node2": devices("atlas-a2", npus=(), on_bus=8)}
     assert {host for problem in missing(plugged).problems for host in problem.hosts} == set(HOSTS)
 
@@ -172,8 +228,9 @@ def unhealthy(
     job: JobPlan | None = None,
     view: View | None = View.HOST,
     there: Devices | None = None,
+    openable: frozenset[int] | None = None,
 ) -> Judgement:
-    return judge("device-unhealthy", found, there or devices(), job or plan(), NODE1, ecc, view)
+    return judge("device-unhealthy", found, there or devices(), job or plan(), NODE1, ecc, view, openable)
 
 
 def test_unknown_memory_errors_are_not_called_none() -> None:
@@ -229,6 +286,53 @@ def test_a_device_that_npu_smi_does_not_show() -> None:
     assert judge("device-busy", seven, devices(), plan(), NODE1, Expect()).unknown == inside.unknown
 
 
+def test_npu_smi_shows_none_of_the_devices_whose_files_are_there() -> None:
+    assert unhealthy(()).only.subject == "devices 0-7"
+    assert unhealthy((), view=View.CONTAINER, openable=frozenset(EIGHT)).only.subject == "devices 0-7"
+
+
+@pytest.mark.parametrize("view", [View.CONTAINER, None])
+def test_a_device_that_npu_smi_does_not_show_to_a_container_that_may_open_it(view: View | None) -> None:
+    found = unhealthy(tuple(npu(n) for n in SEVEN), view=view, openable=frozenset(EIGHT))
+    assert (found.only.subject, found.only.severity, found.unknown) == ("device 3", None, "")
+    assert found.places == {(None, 3)}
+    assert found.only.actual == "npu-smi shows 7"
+
+
+@pytest.mark.parametrize("openable", [frozenset(SEVEN), frozenset(), None])
+def test_a_container_is_not_accused_for_a_device_that_it_was_not_given(
+    openable: frozenset[int] | None,
+) -> None:
+    found = unhealthy(tuple(npu(n) for n in SEVEN), view=View.CONTAINER, openable=openable)
+    assert (found.problems, found.unknown) == ((), "npu-smi does not show device 3")
+
+
+def test_a_lost_device_is_told_apart_from_one_that_was_not_given() -> None:
+    found = unhealthy(
+        tuple(npu(n) for n in (0, 1, 2)),
+        view=View.CONTAINER,
+        there=devices(npus=range(5)),
+        openable=frozenset(range(4)),
+    )
+    assert [problem.subject for problem in found.problems] == ["device 3"]
+    assert found.unknown == "npu-smi does not show device 4"
+
+
+def test_a_container_that_was_given_the_upper_half() -> None:
+    upper = devices(npus=(4, 5, 6, 7))
+    for shown in ((4, 5, 6, 7), (0, 1, 2, 3), tuple(EIGHT)):
+        found = tuple(npu(n) for n in shown)
+        assert unhealthy(found, view=View.CONTAINER, there=upper, openable=frozenset(range(4, 8))).passed
+    lost = unhealthy(
+        tuple(npu(n) for n in range(3)),
+        view=View.CONTAINER,
+        there=upper,
+        openable=frozenset(range(4, 8)),
+    )
+    assert lost.only.summary == "npu-smi shows fewer NPUs than there are device files"
+    assert (lost.only.subject, lost.places) == (None, set())
+
+
 def test_a_container_may_number_its_devices_differently() -> None:
     found = tuple(npu(n) for n in range(2))
     assert unhealthy(found, there=devices(npus=(4, 5)), view=View.CONTAINER).passed
@@ -245,7 +349,7 @@ def test_a_container_may_number_its_devices_differently() -> None:
 def test_only_visible_devices_are_judged(id: str, visible: str, devices_of_job: int) -> None:
     job = plan(env={"ASCEND_RT_VISIBLE_DEVICES": visible})
     sick = npus(health="Alarm", processes=(NpuProcess(7, "python", 900),))
-    more: tuple[object, ...] = (NODE1, {}, View.HOST) if id == "device-unhealthy" else (NODE1, Expect())
+    more: tuple[object, ...] = (NODE1, {}, View.HOST, None) if id == "device-unhealthy" else (NODE1, Expect())
     found = judge(id, sick, devices(), job, *more)
     assert len(found.problems) == (visible in ("3", ""))
     assert bool(found.skipped) is (devices_of_job == 0)

@@ -12,6 +12,7 @@ import pytest
 
 from doctor.facts.ascend.network import Address
 from doctor.facts.tables import MOST, RANK_TABLE, HostFile, TableSeen
+from doctor.job.launch import ProcessEnv, told_tables
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.job.wishes import JobWishes
@@ -92,6 +93,17 @@ def test_any_text_may_be_a_server_id_and_the_one_wrong_address_is_named() -> Non
     said = held_against(table(*OTHERS), npus=CHANGED)
     assert said.places == {("node2", 3)}
     assert (said.only.expected, said.only.actual) == ("device_ip 10.20.0.19", "10.20.0.99")
+
+
+def test_equal_faults_of_eight_devices_are_one_problem() -> None:
+    moved = {(2, device): Address(f"10.20.9.{device}", 24) for device in range(8)}
+    said = held_against(table(*HOSTS), npus=FLAT.but(moved).of())
+    assert said.only.summary == "devices 0-7 have other addresses than the rank table says"
+    assert (said.only.hosts, said.only.subject) == (("node2",), "ranks 8-15")
+    assert said.places == {("node2", device) for device in range(8)}
+    assert said.only.expected.startswith("device_ip 10.20.0.16, device_ip 10.20.0.17")
+    lost = held_against(table(*HOSTS), own={**everywhere(range(8)), "node3": range(4)}, npus=without("node3"))
+    assert [problem.summary for problem in lost.problems] == ["devices 4-7 of the rank table are not there"]
 
 
 def test_one_address_in_common_is_not_the_same_server() -> None:
@@ -217,6 +229,7 @@ def copies(
     absent = HostFile("", trouble="there is no such file")
     job = replace(
         plan(env=told or {}),
+        told_tables=told_tables([ProcessEnv("env0.log", None, told or {})]),
         table_paths=tuple(
             dict.fromkeys(
                 [*[p for p in (told or {}).values() if p[0] == "/"], *([PATH] if given is not None else [])]
@@ -224,7 +237,7 @@ def copies(
         ),
     )
     found = {host: {path: absent if text is None else file(text)} for host, text in texts.items()}
-    return judge("rank-table-differs", found, job, seen(given) if given is not None else None)
+    return judge("rank-table-differs", found, job, seen(given) if given is not None else None, ())
 
 
 TOLD = {"RANK_TABLE_FILE": PATH}

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Unreached
+from doctor.text.nodeset import quoted
 from doctor.transport import errors
 from doctor.transport.errors import CannotReach
+from doctor.transport.ssh.errors import Presented, key_changed, key_unknown
 from tests.support.recordings import heard, recording, report
 
 NAMES = ["node1", "node2", "node3", "node4"]
@@ -86,3 +89,53 @@ def test_what_this_machine_can_be_short_of(error: Exception, what: str) -> None:
 def test_a_mistake_of_ours_is_no_shortage() -> None:
     assert "itself failed" in errors.explained(ValueError("bug")).summary
     assert errors.explained(REFUSED) is REFUSED
+
+
+def fingerprint(host: str) -> str:
+    return "SHA256:" + (host * 43)[:43]
+
+
+def unknown_key(host: str) -> CannotReach:
+    shown = Presented("ssh-ed25519", fingerprint(host), f"[{host}.lan]:2222")
+    return key_unknown(errors.Destination(host, host, 2222, "root"), shown, "/root/.ssh/known_hosts", False)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_first_contact_shows_the_fingerprints_and_what_trusts_them(count: int) -> None:
+    """Of one host, of some, and of all, which is a common cause."""
+    hosts = NAMES[:count]
+    (found,) = of_reach(judged(**{host: unknown_key(host) for host in hosts}))
+    assert found.remedy is not None
+    *words, ready = found.remedy.commands
+    assert ready == f"doctor check {quoted(hosts)} --accept-new"
+    assert all(word.startswith("#") for word in words)
+    for host in hosts:
+        assert f"#   {host}  ssh-ed25519 {fingerprint(host)}" in words
+        assert f"{host}: ssh-ed25519 {fingerprint(host)}" in [each.text for each in found.evidence]
+
+
+def test_a_changed_key_is_never_suggested_to_be_accepted() -> None:
+    to = errors.Destination("node2", "node2", 22, "root")
+    shown = Presented("ssh-ed25519", fingerprint("node2"), "node2")
+    changed = key_changed(to, shown, "ssh-rsa SHA256:old", "/root/.ssh/known_hosts", 3, True)
+    found = of_reach(judged(node2=changed, node3=unknown_key("node3")))
+    commands = {each.hosts: each.remedy.commands for each in found if each.remedy}
+    assert not any("accept-new" in line for line in commands["node2",])
+    assert commands["node3",][-1] == "doctor check node3 --accept-new"
+
+
+def test_many_fingerprints_do_not_fill_the_screen() -> None:
+    names = [f"node{n}" for n in range(1, 41)]
+    lost = {name: unknown_key(name).of(name) for name in names}
+    (found,) = of_reach(report(recording(names, heard={}, unreached=lost)))
+    assert found.remedy is not None
+    assert len(found.remedy.commands) < 24
+    assert "#   and 24 more: -v shows them" in found.remedy.commands
+
+
+def test_what_is_no_fingerprint_is_neither_shown_nor_trusted() -> None:
+    odd = replace(unknown_key("node2"), detail="node2 ssh-ed25519 $(evil)\nevil")
+    (found,) = of_reach(judged(node2=odd))
+    assert found.remedy is not None
+    assert not any("accept-new" in line for line in found.remedy.commands[1:])
+    assert "evil" not in str(found.remedy)

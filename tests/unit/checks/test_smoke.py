@@ -453,6 +453,22 @@ def test_a_run_without_hosts_decides_nothing() -> None:
     assert {r.status for r in judged()} == {Status.UNKNOWN}
 
 
+@pytest.mark.parametrize(
+    ("asked", "typed"),
+    [
+        ("/opt/cann/npu-python", "/opt/cann/npu-python"),
+        ("python3.9", "python3.9"),
+        ("/opt/my env/python3", "/usr/bin/python3"),
+        ("", "/usr/bin/python3"),
+    ],
+)
+def test_a_wrapper_that_was_named_is_what_to_type(asked: str, typed: str) -> None:
+    """The interpreter behind it lacks what the wrapper sets."""
+    whole = healthy(plan_of(hosts=2, each=1, tp=1))
+    seen = replace(whole, hosts=tuple(replace(host, asked=asked) for host in whole.hosts))
+    assert problem(charge("smoke-hang", 0), seen).values["python"] == typed
+
+
 @pytest.mark.parametrize("said", ["/tmp/run-me", "/tmp/$(id)/python3", "python3 -c x", "/usr/../tmp/python3"])
 def test_what_a_host_calls_its_interpreter_is_typed_only_if_it_looks_like_one(said: str) -> None:
     whole = healthy(plan_of(hosts=2, each=1, tp=1))

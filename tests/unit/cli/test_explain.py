@@ -2,19 +2,140 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from pathlib import Path
 
+import pytest
+from rich.cells import cell_len
+
+from doctor.cli.catalogue import print_list
+from doctor.cli.explain import print_page
+from doctor.cli.pages import page
+from doctor.errors import InputErrors
 from doctor.judge.registry import find_checks
+from doctor.text.language import Language
 
 IDS = [check.id for check in find_checks().checks]
+SOURCE = '''"""A check of a site."""
+
+from doctor.api import HERE, Problem, check
+
+
+@check("door-open", HERE)
+def door_open(here: object) -> list[Problem]:
+    """The door of the rack is open.
+
+    Why it matters: it is loud.
+
+    What to do: close it.
+    """
+    return []
+'''
 
 
 @pytest.mark.parametrize("id", IDS)
 def test_explain(id: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from doctor.cli.explain import print_page
-
-    assert print_page(id, ()) == 0
+    assert print_page(id, (), Language.EN) == 0
     page = capsys.readouterr().out
     assert page.startswith(f"{id}: ")
-    assert "Why it matters: " in page
-    assert "What to do: " in page
+    assert "\nWhy it matters\n  " in page
+    assert "\nWhat to do\n  " in page
+    assert not re.search(r"\{\w+(\.\.\.)?\}", page)
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_explain_in_chinese(
+    id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert print_page(id, (), Language.ZH) == 0
+    head, _, text = capsys.readouterr().out.partition("\n\n")
+    assert head.startswith(f"{id}：")
+    assert "\n影响\n  " in text
+    assert "\n处理方法\n  " in text
+    lines = [line for line in text.splitlines() if not line.isascii()]  # commands are not wrapped
+    assert all(cell_len(line) <= 60 for line in lines)
+    assert not [line for line in lines if line.startswith(("，", "。", "、", "；", "）"))]
+
+
+def test_a_remedy_in_chinese(capsys: pytest.CaptureFixture[str]) -> None:
+    print_page("stop-swap", (), Language.ZH)
+    assert capsys.readouterr().out.startswith("stop-swap：修复方法。\n收回被换出的内存\n  ps -eo")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    (tmp_path / "door.py").write_text(SOURCE)
+    return tmp_path
+
+
+def test_a_check_of_others_without_a_chinese_page_is_explained_in_english(site: Path) -> None:
+    (own,) = [check for check in find_checks((site,)).checks if check.id == "door-open"]
+    assert page(own, Language.ZH) == own.doc
+
+
+def test_a_check_of_others_brings_its_chinese_page(site: Path) -> None:
+    (site / "zh").mkdir()
+    (site / "zh/door.yaml").write_text("door-open:\n  page: |\n    机柜门\n    开着。\n\n    影响：吵。\n")
+    (own,) = [check for check in find_checks((site,)).checks if check.id == "door-open"]
+    assert page(own, Language.ZH) == "机柜门开着。\n\n影响：吵。"
+
+
+def test_a_mistake_in_a_chinese_page_is_shown_with_its_line(site: Path) -> None:
+    (site / "zh").mkdir()
+    (site / "zh/door.yaml").write_text("door-open:\n  seite: 机柜门开着。\n")
+    with pytest.raises(InputErrors, match=r"zh/door.yaml:\d"):
+        print_page("door-open", (site,), Language.ZH)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_page_is_as_wide_as_the_terminal(
+    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_page("shm-small", (), Language.EN)
+    lines = capsys.readouterr().out.splitlines()
+    widest = max(len(line) for line in lines if "--shm-size" not in line and "sudo mount" not in line)
+    assert min(columns, 100) - 15 < widest <= min(columns, 100)
+    assert "  sudo mount -o remount,size=SIZE /dev/shm" in lines, "a command stays whole"
+
+
+def test_without_a_terminal_a_page_has_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_page("swap-active", (), Language.EN)
+    assert 65 < max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_a_page_by_a_part_of_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    print_page("firewall", (), Language.EN)
+    assert capsys.readouterr().out.startswith("firewall-blocks: a fault; ")
+    print_page("grow-arp", (), Language.EN)
+    assert capsys.readouterr().out.startswith("grow-arp-table: a remedy.\n")
+    print_page("shm", (), Language.EN)
+    said = capsys.readouterr().out
+    assert said.startswith("2 have 'shm' in their name:\n")
+    assert re.findall(r"^  (\S+)  +fail  ", said, re.MULTILINE) == ["shm-small", "shm-full"]
+
+
+def test_text_of_others_draws_nothing(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (site / "door.py").write_text(SOURCE.replace("it is loud", "it is \\x1b[2Jloud"))
+    print_page("door-open", (site,), Language.EN, colours="always")
+    said = capsys.readouterr().out
+    assert "\\x1b[2Jloud" in said
+    assert "\x1b[2J" not in said
+    assert "\x1b[1mWhy it matters\x1b[0m" in said
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_the_list_is_as_wide_as_the_terminal(
+    columns: int, site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_list(())
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert {id for id in IDS if any(line.split()[:1] == [id] for line in lines)} == set(IDS)
+    print_list((site,))
+    assert "[" + str(site) in capsys.readouterr().out.replace("\n", "").replace("  ", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from doctor.cli import run
 from doctor.model import Missing
 from doctor.recording import Recording, save
 from doctor.smoke.result import LeftOutOfSmoke, SmokeResult
+from tests.support.headlines import headline
 from tests.support.recordings import HEALTHY, heard, recording
 from tests.support.reports import NAMES, seated, smoke_runs
 from tests.support.smoke.results import healthy, with_end
@@ -80,7 +82,7 @@ WELL = recording(NAMES)
 def test_a_check_that_breaks(options: list[str], judged: Judged, plug_in: Callable[..., list[str]]) -> None:
     ended = judged(WELL, *plug_in(*NAMES), *options)
     assert (ended.code, ended.healthy) == (3, [])
-    assert "BROKEN  node[1-4]  plug-in" in ended.out
+    assert headline(ended.out, "BROKEN  node[1-4]", "plug-in")
     assert "Inconclusive: a check broke." in ended.out
 
 
@@ -91,11 +93,11 @@ def test_a_host_on_which_a_check_breaks_is_not_counted(
     broken = plug_in("node2")
     ended = judged(WELL, *broken, "--need-hosts", "4", "-q", "--print", "launch=hostfile")
     assert (ended.code, ended.out) == (1, "")
-    assert "BROKEN  node2  plug-in" in ended.err
+    assert headline(ended.err, "BROKEN  node2", "plug-in")
     ended = judged(WELL, *broken, "--need-hosts", "3", "-q", "--print", "launch=hostfile")
     assert (ended.code, ended.healthy) == (0, ["node1", "node3", "node4"])
     assert ended.out == "node1 slots=2\nnode3 slots=2\nnode4 slots=2\n"
-    assert "BROKEN  node2  plug-in" in ended.err
+    assert headline(ended.err, "BROKEN  node2", "plug-in")
 
 
 CUT = replace(
@@ -221,7 +223,9 @@ def test_an_interrupted_run_has_no_go(judged: Judged) -> None:
     assert (ended.code, ended.healthy) == (3, [])
 
 
-def test_what_is_well_is_silent(judged: Judged, plug_in: Callable[..., list[str]]) -> None:
+def test_what_is_well_is_one_line(judged: Judged, plug_in: Callable[..., list[str]]) -> None:
     for of in (WELL, trained(smoke_runs()["passed"]), recording(NAMES[:1])):
-        assert judged(of, "-q") == Ended(0, "", "", [host.name for host in of.hosts])
+        ended = judged(of, "-q")
+        assert (ended.code, ended.out, ended.healthy) == (0, "", [host.name for host in of.hosts])
+        assert re.fullmatch(r"doctor: go: .* s; replayed\n", ended.err)
     assert judged(WELL, *plug_in(), "-q").code == 0

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import MISSING, fields
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 import typer
 
 from doctor.cli import app, run
+from doctor.judge.playbook import MeshMode
+from doctor.model import Backend
 from doctor.recording import save
 from doctor.report.formats import FORMATS, STDOUT, Format
 from doctor.run.request import Request
-from doctor.text.option import IN_JOB, REPLAY, Option, options
+from doctor.text.option import IN_JOB, KEY, NO_SMOKE, REPLAY, Option, options
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
@@ -30,6 +35,7 @@ VALUES = {
     "--python": "/usr/bin/python3",
     "--inject": "stuck@1:2",
     "--print": "launch",
+    "--color": "never",
 }
 """Of options that do not take any name, number or path."""
 PLUG_IN = """\
@@ -40,7 +46,9 @@ def plug_in(plan):
     yield from ()
 """
 PAIRS = [(first, other) for first in (IN_JOB, REPLAY) for other in ALL if other != first]
-REFUSED = [(first, other) for first, other in PAIRS if first in ALL[other].not_with]
+REFUSED = [
+    (first, other) for first in (IN_JOB, REPLAY, NO_SMOKE) for other in ALL if first in ALL[other].not_with
+]
 ALLOWED = [(first, other) for first, other in PAIRS if first not in ALL[other].not_with]
 
 
@@ -77,8 +85,8 @@ def test_every_option_is_one_of_preflight() -> None:
 
 def test_options_name_what_can_be_refused() -> None:
     for known in ALL.values():
-        assert set(known.not_with) <= {IN_JOB, REPLAY} - {known.name}
-    assert all(all(ALL[name].alone) for name in (IN_JOB, REPLAY))
+        assert set(known.not_with) <= {IN_JOB, REPLAY, NO_SMOKE} - {known.name}
+    assert all(all(ALL[name].alone) for name in (IN_JOB, REPLAY, NO_SMOKE))
 
 
 @pytest.mark.parametrize(("first", "other"), REFUSED)
@@ -128,6 +136,80 @@ def test_a_path_that_is_empty_is_refused(capsys: pytest.CaptureFixture[str]) -> 
     assert "cannot be written" in capsys.readouterr().err
 
 
+PATHS = [known for known in ALL.values() if known.takes_path]
+
+
+def test_options_that_take_a_file_or_a_folder() -> None:
+    """Those that say so in --help, whatever the type of their value."""
+    assert {"--identity", "--exam", "--python", "--report-dir", "--json"} <= {known.name for known in PATHS}
+    groups: list[Any] = [Request]
+    groups += [each.default_factory for each in fields(Request) if each.default_factory is not MISSING]
+    typed_as_paths = [each for group in groups for each in fields(group) if "Path" in str(each.type)]
+    assert len(typed_as_paths) > 8
+    assert all(each.metadata[KEY].takes_path for each in typed_as_paths)
+    assert not {"--print", "--enter", "HOSTS"} & {known.name for known in PATHS}
+
+
+@pytest.mark.parametrize("known", PATHS, ids=lambda known: known.name)
+@pytest.mark.parametrize("behind", ["-q", "--no-smoke", "--", "-x/y"])
+def test_a_file_option_does_not_take_the_option_behind_it(
+    known: Option,
+    behind: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in known.names:
+        glued = f"{name}={behind}" if name.startswith("--") else f"{name}{behind}"
+        for words in ([name, behind], [glued]):
+            assert run(["preflight", "node1", *words]) == 2
+            out, err = capsys.readouterr()
+            assert (out, list(tmp_path.iterdir())) == ("", [])
+            assert known.name in err
+            assert f"{behind} is an option, not a file; a file of that name is ./{behind}" in " ".join(
+                err.split()
+            )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["ranktable", "make", "--local", "--output", "-q"],
+        ["ranktable", "check", "table.json", "--json", "-q"],
+        ["list", "--checks", "-q"],
+        ["explain", "shm-small", "--checks", "-v"],
+    ],
+    ids=" ".join,
+)
+def test_nor_do_those_of_other_commands(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(words) == 2
+    assert words[-2] in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_whose_name_begins_like_an_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(recording(NAMES), tmp_path / "-r")
+    assert run(["check", "--replay", "./-r", "--json", "./-q", "-q"]) == 0
+    assert json.loads((tmp_path / "-q").read_text())["verdict"] == "healthy"
+
+
+def test_a_list_of_an_earlier_run_does_not_outlive_a_missing_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("old", "-q"):
+        (tmp_path / name).write_text("node1\n")
+    assert run(["preflight", "node1", "--healthy-hosts", "old", "--json", "-q"]) == 2
+    assert (tmp_path / "old").read_text() == ""
+    assert run(["preflight", "node1", "--healthy-hosts", "-q"]) == 2
+    assert (tmp_path / "-q").read_text() == "node1\n", "nobody named it"
+
+
 @pytest.mark.parametrize("seconds", ["inf", "-inf", "nan", "1e308", "86401", "0", "-1"])
 @pytest.mark.parametrize("option", ["--timeout", "--connect-timeout", "--deadline", "--smoke-timeout"])
 def test_a_limit_in_seconds_is_a_number_of_seconds(
@@ -135,3 +217,18 @@ def test_a_limit_in_seconds_is_a_number_of_seconds(
 ) -> None:
     assert run(["smoke", "--local", f"{option}={seconds}"]) == 2
     assert option in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--only", "--skip"])
+def test_a_part_of_names_is_taken_for_all_of_them_and_the_report_says_so(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(recording(NAMES, heard={"node2": heard(2, NAMES, spaces=SMALL_SHM)}), tmp_path / "x.json")
+    assert run(["check", "--replay", str(tmp_path / "x.json"), option, "shm"]) == (option == "--only")
+    assert f"{option} shm stands for shm-small, shm-full" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_word_that_is_one_of_few_is_one_that_is_known() -> None:
+    assert ALL["--backend"].values == ("auto", *(backend.value for backend in Backend))
+    assert ALL["--mesh"].values == get_args(MeshMode)
+    assert {name for name, known in ALL.items() if known.values} >= {"--transport", "--on-busy", "--color"}

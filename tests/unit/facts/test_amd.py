@@ -33,13 +33,17 @@ def told(name: str, tool: str = "amd-smi", rc: int = 0) -> str:
         (
             told("static_mi300x_rocm7.json"),
             "amd-smi",
-            Gpu(0, "", "AMD Instinct MI300X", "0000:83:00"),
+            Gpu(0, "", "AMD Instinct MI300X", "0000:83:00", serial="0x1122334455667788"),
         ),
-        (told("static_rx7900_rocm6.json"), "amd-smi", Gpu(0, "", "Radeon RX 7900 XTX", "")),
+        (
+            told("static_rx7900_rocm6.json"),
+            "amd-smi",
+            Gpu(0, "", "Radeon RX 7900 XTX", "", serial="0x0102030405060708"),
+        ),
         (
             "WARNING: something before it\n" + told("static_mi300x_rocm7.json"),
             "amd-smi",
-            Gpu(0, "", "AMD Instinct MI300X", "0000:83:00"),
+            Gpu(0, "", "AMD Instinct MI300X", "0000:83:00", serial="0x1122334455667788"),
         ),
         (
             "RuntimeError: no group\n@ amd-smi 1\n" + told("rocm_smi_mi200.json", "rocm-smi"),

@@ -10,7 +10,7 @@ import pytest
 from doctor.devices import AMD, ASCEND, NVIDIA
 from doctor.errors import NotUnderstood
 from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PACE, PORTS, RDMA, Limits, Ports
-from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, VIEW, Devices
+from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, MACHINE, VIEW, Devices
 from doctor.model import View
 from tests.support.captures import held, printed, sample
 
@@ -224,6 +224,24 @@ def test_a_place_that_several_domains_use_may_be_a_gpu() -> None:
     assert found.of(NVIDIA).on_bus == 1
 
 
+ROOTFS = "1 1 0:2 / / rw - rootfs rootfs rw\n"
+LIVE = "28 1 0:25 / / rw,relatime shared:1 - overlay overlay rw,lowerdir=/run/live/lower\n"
+DOCKER = (
+    "871 640 0:72 / / rw,relatime master:2 - overlay overlay rw,lowerdir=/var/lib/docker/overlay2/l/A:B\n"
+    "872 871 0:75 / /proc rw,nosuid - proc proc rw\n"
+)
+
+
+def test_a_container_is_another_machine_than_its_host() -> None:
+    boot = {"/proc/sys/kernel/random/boot_id": "0f9e3b6c-4a0e-4f6e-9c57-6a2c1d1f8a11"}
+    host, container, unknown = (
+        held(MACHINE, {**boot, "/proc/self/mountinfo": text}) for text in (ROOTFS + LIVE, DOCKER, "")
+    )
+    assert (host.root, container.root) == ("28", "871")
+    assert host.boot == container.boot
+    assert (host.known, unknown.known) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("contents", "view"),
     [
@@ -234,6 +252,8 @@ def test_a_place_that_several_domains_use_may_be_a_gpu() -> None:
             {"/proc/self/mounts": "overlay / overlay rw,lowerdir=/var/lib/docker/overlay2/l/A:B 0 0"},
             View.CONTAINER,
         ),
+        ({"/proc/self/mountinfo": f"{ROOTFS}{LIVE}"}, View.HOST),
+        ({"/proc/self/mountinfo": f"{ROOTFS}{DOCKER}"}, View.CONTAINER),
         ({"/run/.containerenv": ""}, View.CONTAINER),
         ({"/.dockerenv": ""}, View.CONTAINER),
         ({}, View.HOST),

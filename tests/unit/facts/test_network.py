@@ -73,7 +73,7 @@ def test_links_of_nonsense(line: str) -> None:
 
 def test_routes() -> None:
     routes = held(ROUTES, {"/proc/net/route": ROUTE_TABLE})
-    assert routes.routes[0] == Route("eth0", IPv4Network("0.0.0.0/0"), 100)
+    assert routes.routes[0] == Route("eth0", IPv4Network("0.0.0.0/0"), 100, "192.0.2.1")
     assert routes.default_interface == "eth0"
     ways = {"192.0.2.9": "eth0", "10.1.2.3": "ib0", "192.168.1.1": "eth0", "fd00::1": None, "": None}
     assert {address: routes.towards(address) for address in ways} == ways
@@ -89,12 +89,13 @@ LISTENING = """listeners
    1: 0100007F:1FB6 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 46092 1 00000000 100 0 0 10 0
    0: 00000000000000000000000000000000:EA60 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 46093 1 00000000 100 0 0 10 0
 owner 46091 20 python3
+parent 20 7
 """  # noqa: E501
 
 
 def test_listeners() -> None:
     assert printed(LISTENERS, LISTENING) == (
-        BoundPort("0.0.0.0", 29500, "python3 (pid 20)"),
+        BoundPort("0.0.0.0", 29500, "python3 (pid 20)", (20, 7)),
         BoundPort("127.0.0.1", 8118, ""),
         BoundPort("::", 60000, ""),
     )

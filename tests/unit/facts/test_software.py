@@ -6,9 +6,16 @@ from dataclasses import replace
 
 import pytest
 
+from checks.software import torch_npu_unusable
+from doctor.api import Expect, Skip
+from doctor.devices import ASCEND as ASCEND_ROW
 from doctor.errors import NotUnderstood
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
 from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS
+from doctor.facts.system import Devices, FoundDevices
+from doctor.job.plan import draft
+from doctor.job.wishes import JobWishes
+from doctor.model import Backend, Host, Sourced
 from tests.support.captures import held, printed, sample
 from tests.support.recordings import heard, recording, report
 
@@ -91,6 +98,59 @@ def test_torch_missing(said: str, expected: str, outcome: str) -> None:
     if outcome == "fail":
         assert result.problem is not None
         assert ("no torch" if not said else "torch 2.1.0") in result.problem.actual
+
+
+@pytest.mark.parametrize(("path", "found"), [("/opt/no/python", ["node1"]), ("python3", [])])
+def test_an_interpreter_that_was_named_and_is_not_there(path: str, found: list[str]) -> None:
+    """Also where no torch is expected: nobody names an interpreter that a job does not use."""
+    made = recording(["node1"], heard={"node1": heard(1, ["node1"], python=f"absent {path}\n")})
+    assert [host for f in report(made).findings if f.check == "torch-missing" for host in f.hosts] == found
+
+
+@pytest.mark.parametrize("head", ["python 3.11.2 /usr/bin/python3\n", "absent /usr/bin/python3\n"])
+def test_what_has_torch_instead_is_named(head: str) -> None:
+    names, others = ["node1"], "elsewhere /opt/conda/bin/python 2.7.0\nelsewhere /venv/bin/python ?\n"
+    made = recording(names, expect={"torch": "any"}, heard={"node1": heard(1, names, python=head + others)})
+    (found,) = [each for each in report(made).findings if each.check == "torch-missing"]
+    assert found.actual.endswith(
+        "; torch is in /opt/conda/bin/python (torch 2.7.0), /venv/bin/python (torch ?)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "actual"),
+    [
+        ("package torch 2.1.0\n", "/usr/bin/python3 has torch and no torch_npu"),
+        ("package torch 2.1.0\npackage torch-npu 2.1.0.post8\nhccl False\n", "libhccl.so is neither"),
+        ("package torch ?\npackage torch-npu ?\nhccl False\nhccl False\n", "libhccl.so is neither"),
+        ("package torch 2.1.0\npackage torch-npu 2.1.0.post8\nhccl True\n", None),
+        ("package torch 2.1.0\npackage torch-npu 2.1.0.post8\n", None),
+    ],
+)
+def test_torch_npu_and_the_libraries_of_cann(said: str, actual: str | None) -> None:
+    python = printed(PYTHON, f"python 3.11.2 /usr/bin/python3\n{said}")
+    job = draft([Host("node1", "node1")], JobWishes(backend=Sourced(Backend.HCCL, "test")))
+    devices = Devices({ASCEND_ROW.name: FoundDevices((0, 1))}, "atlas-a2")
+    problems = list(torch_npu_unusable.run(python, Expect(torch="any"), job, devices))
+    assert [problem.actual[: len(actual or "")] for problem in problems] == ([actual] if actual else [])
+
+
+@pytest.mark.parametrize(
+    ("torch", "backend", "numbers", "why"),
+    [
+        ("", Backend.HCCL, (0,), "no torch is expected"),
+        ("any", Backend.GLOO, (0,), "does not run over hccl"),
+        ("any", Backend.HCCL, (), "has no NPU"),
+    ],
+)
+def test_torch_npu_is_not_asked_of_everybody(
+    torch: str, backend: Backend, numbers: tuple[int, ...], why: str
+) -> None:
+    python = printed(PYTHON, "python 3.11.2 /usr/bin/python3\npackage torch 2.1.0\n")
+    job = draft([Host("node1", "node1")], JobWishes(backend=Sourced(backend, "test")))
+    devices = Devices({ASCEND_ROW.name: FoundDevices(numbers)}, "atlas-a2")
+    with pytest.raises(Skip, match=why):
+        list(torch_npu_unusable.run(python, Expect(torch=torch), job, devices))
 
 
 def test_a_torch_of_unknown_version_is_not_called_another_one() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -37,7 +37,8 @@ def result(check: str, hosts: str, status: Status = FAIL, **problem: Any) -> Res
     return Result(check, tuple(hosts), status, problem.get("reason", "because"))
 
 
-def fill_remedy(name: str, values: Values) -> Remedy | None:
+def fill_remedy(name: str, values: Values, vendors: Container[str]) -> Remedy | None:
+    assert not vendors
     return Remedy(name, (f"{name} {dict(values)}",))
 
 
@@ -145,7 +146,7 @@ def test_findings_are_sorted_by_severity_with_symptoms_after_their_cause() -> No
     ("cause", "symptom", "linked"),
     [
         (result("cause", "a"), result("symptom", "a"), True),
-        (result("cause", "ab"), result("symptom", "bc"), True),
+        (result("cause", "ab"), result("symptom", "bc"), False),  # c has a fault of its own
         (result("cause", "a"), result("symptom", "b"), False),
         (result("cause", "a"), result("symptom", ""), False),
         (result("cause", "ab"), result("symptom", "", where=(Place(host="a"), Place(host="b"))), True),

@@ -10,7 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.errors import InputErrors, UsageError
-from doctor.judge.playbook import Exam, Playbook, Recipe, load_exam, load_remedies, placeholders, select
+from doctor.judge.playbook import (
+    Exam,
+    Playbook,
+    Recipe,
+    load_exam,
+    load_remedies,
+    placeholders,
+    select,
+    widened,
+)
 from doctor.judge.registry import find_checks
 from doctor.model import Remedy, Severity
 from tests.support.recordings import HEALTHY, heard, recording, report
@@ -55,8 +64,8 @@ def test_a_custom_exam(file: Path) -> None:
         (
             "title: T\nchecks: [shm-smal]\nessential:\n  - nofile-low\n  - nofle-low\n",
             [
-                "2: no check is called 'shm-smal' did you mean 'shm-small'?",
-                "5: no check is called 'nofle-low' did you mean 'nofile-low'?",
+                "2: no check is called 'shm-smal'; did you mean 'shm-small'?",
+                "5: no check is called 'nofle-low'; did you mean 'nofile-low'?",
             ],
         ),
         ("title: T\nseverity:\n  nothing-like-it: fail\n", ["3: no check is called 'nothing-like-it'"]),
@@ -64,7 +73,7 @@ def test_a_custom_exam(file: Path) -> None:
             "title: T\nseverity:\n  shm-small: warn\n  probe-incomplete: fail\n",
             ["3: shm-small is essential to every exam: what it finds is a fault"],
         ),
-        ("title: T\nexpect:\n  nofiles: 5\n", ["3: nothing is called 'nofiles' did you mean 'nofile'?"]),
+        ("title: T\nexpect:\n  nofiles: 5\n", ["3: nothing is called 'nofiles'; did you mean 'nofile'?"]),
         ("title: T\ntitle: U\n", ["2: 'title' is given twice, first on line 1"]),
         ("title: [\n", ["2: is not YAML: while parsing a flow node"]),
         ("", ["1: Expected `object`, got `null`"]),
@@ -81,7 +90,7 @@ def test_mistakes_in_an_exam_are_reported_with_their_line(file: Path, text: str,
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("preflght", "There is no exam 'preflght'. did you mean 'preflight'?"),
+        ("preflght", "There is no exam 'preflght'; did you mean 'preflight'?"),
         ("zzz", "There is no exam 'zzz'."),
     ],
 )
@@ -251,3 +260,27 @@ def test_commands_that_checks_write_themselves_are_quoted() -> None:
     for command in commands:
         assert "INJECTED" not in shlex.shlex(command, posix=False, punctuation_chars=True)
         assert not any(token.startswith("INJECTED") for token in shlex.shlex(command, punctuation_chars=True))
+
+
+IDS = ["shm-small", "shm-full", "nvlink-down", "device-link-down", "ib-port-down", "ports-not-reserved"]
+
+
+@pytest.mark.parametrize(
+    ("glob", "taken"),
+    [
+        ("shm", ["shm-small", "shm-full"]),
+        ("link", ["device-link-down"]),
+        ("vlink", ["nvlink-down"]),
+        ("port", ["ib-port-down", "ports-not-reserved"]),
+        ("port-down", ["ib-port-down"]),
+        ("shm-small", []),
+        ("shm-*", []),
+        ("link?", []),
+        ("sh", []),
+        ("shm-smlal", []),
+    ],
+)
+def test_a_part_of_a_name_stands_for_the_checks_that_have_it(glob: str, taken: list[str]) -> None:
+    found, notes = widened("--skip", ["ib-*", glob], IDS)
+    assert found == ["ib-*", *(taken or [glob])]
+    assert notes == ([f"--skip {glob} stands for {', '.join(taken)}"] if taken else [])

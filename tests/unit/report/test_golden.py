@@ -57,5 +57,5 @@ def test_quiet_and_verbose() -> None:
     assert "backend gloo" not in quiet
     assert quiet.splitlines()[-2] == plain.splitlines()[-2], "the last sentence stays"
     assert "df -kP /dev/shm: " in verbose
-    assert "does not apply: " in verbose
+    assert "does not apply  1 check: 1 (only for nccl jobs)" in verbose
     assert text(reports()["healthy"], 100, quiet=True).count("\n") == 1

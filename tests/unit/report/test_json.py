@@ -67,6 +67,7 @@ class HostRow(Strict):
     product: str
     status: Literal["healthy", "faulty", "unexamined"]
     reason: str | None
+    facts: dict[str, str | int | float | list[str | int]]
 
 
 class Where(Strict):

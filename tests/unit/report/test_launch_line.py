@@ -317,7 +317,7 @@ def test_a_rank_table_with_more_hosts_than_started_must_be_made_again() -> None:
     (note,) = table_note(fewer)
     assert note == (
         "the rank table is of all hosts, and node4 will not take part: "
-        "make it anew with doctor ranktable make node[1-3]"
+        "make it anew with doctor ranktable make 'node[1-3]'"
     )
     assert note in starting(fewer).going.notes
     (other,) = table_note(fewer, ("node3", "node1", "node2"))

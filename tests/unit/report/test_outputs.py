@@ -11,12 +11,12 @@ import pytest
 from doctor.errors import DoctorError, UsageError
 from doctor.judge.reading import Reading, read_recording
 from doctor.judge.verdict import Report
-from doctor.model import HostStatus, View
+from doctor.model import HostStatus, Status, View
 from doctor.report.formats import STDOUT, Outputs
 from doctor.report.no_go import LONGEST, no_go
 from doctor.report.outputs import deliver, refuse_unwritable, show
 from doctor.text.nodeset import fold
-from tests.support.recordings import HEALTHY, heard, recording, report
+from tests.support.recordings import FILES, HEALTHY, heard, recording, report
 from tests.support.reports import reports
 
 NAMES = [f"node{n}" for n in range(1, 5)]
@@ -27,6 +27,9 @@ ON_29500 = (
 TORCHRUN = (
     "torchrun --nnodes={} --nproc-per-node=2 --node-rank=$NODE_RANK --master-addr={} --master-port={}\n"
 )
+
+SUFFIXES = ["hosts", "html", "json", "junit.xml", "md", "run.json", "txt"]
+"""Of what a run that goes leaves in --report-dir."""
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +66,7 @@ def test_a_quiet_go_prints_only_what_its_line_lacks(capsys: pytest.CaptureFixtur
     said = capsys.readouterr()
     assert said.out == "node2 slots=2\nnode3 slots=2\n"
     assert said.err.splitlines() == [
+        "doctor: go: node[2-3], 1.5 s; spare: node4; left out: node1",
         "doctor: the head is node2 in place of node1.",
         "doctor: port 29500 is taken on node2: 29501 is in its place.",
     ]
@@ -80,15 +84,18 @@ def test_a_no_go_has_no_line(launch: str, capsys: pytest.CaptureFixture[str]) ->
     assert then == "        Next: doctor explain shm-small"
 
 
-def test_a_quiet_no_go_is_three_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_no_go_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     deliver(*sick_head(4), Outputs(launch="launch", quiet=True))
     said = capsys.readouterr()
     assert (said.out, len(said.err.splitlines())) == ("", 3)
-    deliver(*sick_head(4), Outputs(quiet=True))
-    said = capsys.readouterr()
-    assert "shm-small" in said.out
     assert said.err.startswith("doctor: no go: shm-small: ")
-    assert len(said.err.splitlines()) == 3
+    deliver(*sick_head(4), Outputs(quiet=True))
+    findings = capsys.readouterr()
+    assert ("shm-small" in findings.out, findings.err) == (True, "")
+    deliver(*sick_head(4), Outputs(quiet=True, report_dir=tmp_path))
+    said = capsys.readouterr()
+    (whole,) = tmp_path.glob("*.txt")
+    assert (said.out, said.err) == (findings.out, f"doctor: the whole report is {whole}\n")
 
 
 def test_a_terminal_gets_the_whole_report(capsys: pytest.CaptureFixture[str]) -> None:
@@ -97,9 +104,19 @@ def test_a_terminal_gets_the_whole_report(capsys: pytest.CaptureFixture[str]) ->
     assert (said.err, "shm-small" in said.out) == ("", True)
 
 
-def test_a_quiet_go_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_go_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     deliver(*sick_head(3), Outputs(quiet=True))
-    assert capsys.readouterr() == ("", "")
+    assert capsys.readouterr() == ("", "doctor: go: node[2-4], 1.5 s; left out: node1\n")
+
+
+def test_the_line_of_a_go_says_what_must_not_be_missed(capsys: pytest.CaptureFixture[str]) -> None:
+    few = FILES["limits"]["/proc/self/limits"].replace("20000 20000", "500 500")
+    made = recording(NAMES, heard={"node2": heard(2, NAMES, limits={"/proc/self/limits": few})})
+    shown, reading = report(made), read_recording(made)
+    (warned,) = [finding for finding in shown.findings if finding.status is Status.WARN]
+    assert warned.hosts == ("node2",)
+    deliver(replace(shown, run=replace(shown.run, seconds=51.4), replayed=True), reading, Outputs(quiet=True))
+    assert capsys.readouterr() == ("", "doctor: go: node[1-4], 51 s; 1 warning; replayed\n")
 
 
 def test_slurm_gets_srun_and_the_files_its_job(
@@ -113,7 +130,7 @@ def test_slurm_gets_srun_and_the_files_its_job(
         " --export=ALL,MASTER_ADDR=10.0.0.2,MASTER_PORT=29501\n"
     )
     found = sorted(path.name for path in tmp_path.iterdir())
-    assert len(found) == 4
+    assert [name.partition(".")[2] for name in found] == SUFFIXES
     assert all(name.startswith("doctor-20261120T090000Z-4711-") for name in found)
 
 
@@ -188,7 +205,7 @@ def test_a_report_can_be_shown_on_stdout(capsys: pytest.CaptureFixture[str]) -> 
     import sys
 
     show(reports()["healthy"], Outputs(), sys.stdout)
-    assert "Healthy." in capsys.readouterr().out
+    assert "Healthy: node[1-4]." in capsys.readouterr().out
 
 
 def test_the_same_json_in_every_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

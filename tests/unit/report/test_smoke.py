@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from doctor.facts.smoke import JudgedRun, SmokeSeen
@@ -16,7 +16,7 @@ from doctor.judge.verdict import Report
 from doctor.model import Severity
 from doctor.report.json import as_data, as_json
 from doctor.report.smoke import links, outcome, phases, versions
-from doctor.report.smoketext import curve
+from doctor.report.terminal.smoke import curve
 from doctor.smoke.events import Started, Transfer
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.onhost.page import PHASES
@@ -60,7 +60,7 @@ def test_a_run_without_faults_takes_three_lines() -> None:
     first, second, third = shown(run(smoke_runs()["passed"]))
     assert first == (
         "8 ranks (4 hosts × 2), gloo, dp 4 × tp 2: 30 steps, loss 4.65 → 0.83 █▅▄▂▂▁▁▁ "
-        "(learned 94 %, needed 70 %), 12.5 ms a step"
+        "(good: learned 94 %, needed 70 %), 12.5 ms a step"
     )
     assert second == ("net 0.1  start 1.9  join 0.1  collectives 0.4  train 1.0  audit 0.1  bandwidth 0.0 s")
     assert third == "164,000 tokens a second; links 1.20 GB/s each way; round trips up to 0.10 ms"
@@ -298,6 +298,7 @@ def test_a_terminal_that_lacks_our_characters(encoding: str, curve: str, times: 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(evil=st.just(HOSTILE) | st.text(max_size=40))
+@example(evil=" ")
 def test_hostile_ranks_print_no_escapes_and_break_no_json(evil: str) -> None:
     started = Started({evil: evil, "torch": evil}, {evil: evil}, (evil,), evil)
     result = with_rank(healthy(plan_of(2)), 1, started=started)

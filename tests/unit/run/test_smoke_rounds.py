@@ -19,7 +19,7 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshResult
-from doctor.model import Host, Sourced, Unreached, UnreachedKind
+from doctor.model import Backend, Host, Sourced, Unreached, UnreachedKind
 from doctor.rules.smoke import named_by
 from doctor.run.collect import Collection, Order
 from doctor.smoke.onhost.schedule import schedule
@@ -94,7 +94,7 @@ class Stage:
             smoke=True,
         )
         transport: Any = self.transport
-        self.collection = Collection(order, transport, lambda doing, *_: self.said.append(doing))
+        self.collection = Collection(order, transport, lambda stage: self.said.append(stage.doing))
         self.collection.heard = {name: heard(n, self.names) for n, name in enumerate(self.names, 1)}
 
     def rehearse(
@@ -168,7 +168,7 @@ def test_a_host_that_is_named_is_left_out_of_the_next_run(monkeypatch: pytest.Mo
     assert first.left_out == ()
     assert second.left_out == (LeftOutOfSmoke("node3", "an earlier smoke run named it"),)
     assert [len(plan.injected) for plan, _ in stage.ran] == [1, 0]
-    assert "smoke: once more, without node3" in stage.said
+    assert "once more, without node3" in stage.said
 
 
 def test_a_run_is_repeated_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,8 +177,8 @@ def test_a_run_is_repeated_at_most_twice(monkeypatch: pytest.MonkeyPatch) -> Non
     assert stage.took_part == [without(), without("node1"), without("node1", "node2")]
     assert [left.host for left in results[-1].left_out] == ["node1", "node2"]
     assert [said for said in stage.said if "once more" in said] == [
-        "smoke: once more, without node1",
-        "smoke: once more, without node2",
+        "once more, without node1",
+        "once more, without node2",
     ]
     assert stage.ran[1][0].head == "node2"
 
@@ -282,3 +282,28 @@ def test_ranks_get_only_variables_that_concern_them(monkeypatch: pytest.MonkeyPa
     stage = Stage([well], wishes=JobWishes(env=env, ranks_per_host=Sourced(2, "test")))
     stage.rehearse(monkeypatch)
     assert stage.ran[0][1]["env"] == {"GLOO_SOCKET_IFNAME": "eth0", "LD_LIBRARY_PATH": "/opt"}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "ranks", "expected"),
+    [
+        (2, 2, [0, 1]),
+        (1, 2, [0, 0]),
+        (2, 4, [0, 1, 0, 1]),
+        # Nobody asked to share: the rank without a GPU is to be named.
+        (3, 4, [0, 1, 2, 3]),
+        (0, 2, [0, 1]),
+    ],
+)
+def test_ranks_share_gpus_where_each_gpu_gets_as_many(
+    monkeypatch: pytest.MonkeyPatch, gpus: int, ranks: int, expected: list[int]
+) -> None:
+    wishes = JobWishes(
+        backend=Sourced(Backend.NCCL, "test"), ranks_per_host=Sourced(ranks, "--ranks-per-host")
+    )
+    stage = Stage([well], names=("node1",), wishes=wishes)
+    files = {f"/dev/nvidia{number}": "" for number in range(gpus)}
+    stage.collection.heard = {"node1": heard(1, ["node1"], devices=files)}
+    stage.rehearse(monkeypatch, report(recording(["node1"])))
+    ((plan, _),) = stage.ran
+    assert [seat.device for seat in plan.seats] == expected

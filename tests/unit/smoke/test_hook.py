@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.smoke import hook
-from doctor.smoke.hook_impl import channel, compare, rule, verdict
+from doctor.smoke.hook_impl import channel, compare, place, rule, verdict
 from doctor.smoke.hook_impl.digest import digest
 from doctor.smoke.hook_impl.rule import HookLayout, divergences, from_data, neighbours
 from doctor.smoke.hook_impl.verdict import Divergence, Verdict
+from tests.support.paths import ROOT
 
 
 def call(*ranks: str) -> dict[int, dict[str, str]]:
@@ -264,7 +267,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Verdict]]:
         monkeypatch.delenv(name, raising=False)
     store = Store()
     way = channel.StoreChannel(store)
-    monkeypatch.setattr(channel, "place", lambda: (0, 2))
+    monkeypatch.setattr(place, "place", lambda: place.Place(0, 2, "the test"))
     monkeypatch.setattr(channel, "channel", lambda: way)
 
     def ask(*parts: Any, other: tuple[Any, ...], **options: Any) -> Verdict:
@@ -355,12 +358,135 @@ def test_later_calls_cost_next_to_nothing(fresh: Callable[..., Verdict]) -> None
     assert (time.process_time() - began) / 10_000 < 20e-6
 
 
-def test_a_single_rank_has_nothing_to_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """The hook in a process with nothing but these variables, and nobody to hear it."""
+    for name in list(os.environ):
+        if re.match("RANK|WORLD|MS_|DEVICE_ID|OMPI|SLURM|DOCTOR_HOOK", name):
+            monkeypatch.delenv(name)
     monkeypatch.setattr(hook, "_made", 0)
-    monkeypatch.setattr(channel, "place", lambda: (0, 1))
-    found = hook.batch([1])
-    assert found is not None
-    assert (found.status, found.text) == ("agree", "")
+    monkeypatch.setattr(compare, "_said", set())
+
+    def ask(**env: str) -> str:
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        found = hook.batch([1])
+        assert found is not None
+        assert found.status == "not compared"
+        return found.text
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("env", "why"),
+    [
+        ({}, "nothing says which of how many ranks this is"),
+        ({"RANK": "3"}, "nothing says which of how many ranks this is"),
+        ({"MS_WORKER_NUM": "8"}, "nothing says which of how many ranks this is"),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, "RANK and WORLD_SIZE say that the job has one rank"),
+        ({"RANK": "8", "WORLD_SIZE": "8"}, "RANK and WORLD_SIZE say that this is rank 8 of 8"),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, "say that the job has one rank"),
+        ({"DEVICE_ID": "1", "RANK_TABLE_FILE": "/none.json"}, "RANK_TABLE_FILE cannot be read"),
+        ({"DEVICE_ID": "9", "RANK_TABLE_FILE": "one_server"}, "0 ranks for DEVICE_ID 9"),
+        ({"DEVICE_ID": "1", "RANK_TABLE_FILE": "v1.0_two_servers"}, "for DEVICE_ID 1 of this host"),
+        ({"MS_NODE_ID": "0", "MS_WORKER_NUM": "2"}, "DOCTOR_HOOK_DIR names no directory"),
+    ],
+)
+def test_what_was_not_compared_never_agrees(
+    alone: Callable[..., str],
+    env: dict[str, str],
+    why: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    env = {name: str(table(tmp_path, value) if "TABLE" in name else value) for name, value in env.items()}
+    assert why in alone(**env)
+    assert why in capsys.readouterr().err
+
+
+def table(folder: Path, name: str) -> Path:
+    """One of the samples, or eight devices of one server in the order of the guides."""
+    if name != "one_server":
+        return ROOT / "tests/samples/rank_table" / f"{name}.json"
+    devices = [{"device_id": str(7 - n), "device_ip": f"10.2.0.{n}", "rank_id": str(n)} for n in range(8)]
+    made = {"version": "1.0", "server_list": [{"server_id": "10.9.9.9", "device": devices}]}
+    path = folder / "table.json"
+    path.write_text(json.dumps(made))
+    return path
+
+
+@pytest.mark.usefixtures("alone")
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({"RANK": "3", "WORLD_SIZE": "8"}, (3, 8)),
+        ({"MS_NODE_ID": "5", "MS_WORKER_NUM": "8", "MS_ROLE": "MS_WORKER"}, (5, 8)),
+        ({"MS_NODE_ID": "5", "MS_WORKER_NUM": "8", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, (5, 8)),
+        ({"RANK_ID": "2", "MS_WORKER_NUM": "4"}, (2, 4)),
+        ({"RANK_ID": "2", "RANK_SIZE": "4", "DEVICE_ID": "2"}, (2, 4)),
+        ({"RANK_ID": "2", "RANK_TABLE_FILE": "v1.0_two_servers"}, (2, 4)),
+        ({"DEVICE_ID": "2", "RANK_TABLE_FILE": "one_server"}, (5, 8)),
+        (
+            {"DEVICE_ID": "2", "RANK_TABLE_FILE": "one_server", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"},
+            (5, 8),
+        ),
+        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, (1, 2)),
+    ],
+)
+def test_the_rank_is_known_from_what_started_it(
+    env: dict[str, str],
+    expected: tuple[int, int],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    for name, value in env.items():
+        monkeypatch.setenv(name, str(table(tmp_path, value) if "TABLE" in name else value))
+    assert place.place()[:2] == expected
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_device_of_several_servers_is_that_of_this_host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    servers = [
+        {"server_id": server, "device": [{"device_id": "0", "rank_id": str(rank)}]}
+        for rank, server in enumerate(["203.0.113.1", "127.0.0.1", "203.0.113.2"])
+    ]
+    path = tmp_path / "table.json"
+    path.write_text(json.dumps({"server_list": servers}))
+    monkeypatch.setenv("RANK_TABLE_FILE", str(path))
+    monkeypatch.setenv("DEVICE_ID", "0")
+    assert place.place()[:2] == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("other", "options", "why"),
+    [
+        ([2], {}, "no two ranks have the same tokens"),
+        ([2], {"model_parallel": [0]}, "no two ranks that gave something are in one group"),
+        (None, {"tensor_parallel": 2}, "no two ranks that gave something are in one group"),
+    ],
+)
+def test_ranks_that_were_not_compared_with_any_other_do_not_agree(
+    fresh: Callable[..., Verdict], other: Any, options: dict[str, Any], why: str
+) -> None:
+    found = fresh([1], other=() if other is None else (other,), **options)
+    assert found.status == "not compared"
+    assert why in found.text
+
+
+def test_without_a_layout_ranks_that_are_like_no_other_do_not_agree() -> None:
+    layout = from_data([call("aAx", "cCz", "bBy", "bBy")])
+    assert rule.ungrouped(call("aAx", "cCz", "bBy", "bBy"), layout) == (0, 1)
+    assert rule.ungrouped(call("aAx", "cCz", "bBy", "bBy"), FOUR) == ()
+    assert (
+        rule.ungrouped(call("aAx", "aAx", "---", "--y"), from_data([call("aAx", "aAx", "---", "--y")])) == ()
+    )
+
+
+def test_replicas_are_compared(fresh: Callable[..., Verdict]) -> None:
+    assert fresh([1], [1], other=([2], [2]), tensor_parallel=1).status == "agree"
 
 
 def test_a_missing_channel_is_reported(
@@ -368,7 +494,7 @@ def test_a_missing_channel_is_reported(
 ) -> None:
     monkeypatch.setattr(hook, "_made", 0)
     monkeypatch.setattr(compare, "_said", set())
-    monkeypatch.setattr(channel, "place", lambda: (0, 2))
+    monkeypatch.setattr(place, "place", lambda: place.Place(0, 2, "the test"))
     monkeypatch.setattr(channel, "channel", lambda: None)
     found = hook.batch([1])
     assert found is not None

@@ -61,12 +61,28 @@ def test_the_error_names_what_is_wrong_with_an_injection(text: str, words: str) 
 
 
 @pytest.mark.parametrize(
-    ("text", "ranks", "replicas"), [("skip@0", 1, 1), ("same-data@0", 4, 1), ("no-sync@0", 2, 1)]
+    ("text", "ranks", "replicas"),
+    [
+        ("skip@0", 1, 1),
+        ("same-data@0", 4, 1),
+        ("no-sync@0", 2, 1),
+        # Nobody to compare them with.
+        ("slow@0", 3, 3),
+        ("other-init@0", 1, 1),
+        ("param-bit@0", 2, 1),
+    ],
 )
-def test_a_fault_that_would_change_nothing_is_refused(text: str, ranks: int, replicas: int) -> None:
+def test_a_fault_that_would_not_show_is_refused(text: str, ranks: int, replicas: int) -> None:
     with pytest.raises(UsageError, match="would change nothing"):
         parse_injection(text, ranks, 30, replicas)
     assert parse_injection(text, 4, 30, 2).rank == 0
+
+
+def test_a_fault_that_takes_more_steps_to_show_is_refused() -> None:
+    with pytest.raises(UsageError, match="would change nothing that shows") as wrong:
+        parse_injection("slow@0", 4, 13)
+    assert wrong.value.hint == "it takes 14 steps; this run has fewer"
+    assert parse_injection("slow@0", 4, 14).step == 4
 
 
 @given(st.one_of(st.text(max_size=200), st.from_regex(r"[a-z-]+@[0-9]*:?[0-9]*", fullmatch=True)))

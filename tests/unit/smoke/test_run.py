@@ -20,6 +20,7 @@ from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
 from doctor.smoke.run import SmokeRun
 from doctor.smoke.watch import Watch
+from doctor.stage import Stage
 from doctor.transport import Ended
 from tests.support.smoke.session import (
     BANDWIDTH,
@@ -72,7 +73,7 @@ def named(result: SmokeResult) -> set[str]:
 
 
 def test_a_healthy_course() -> None:
-    told: list[str] = []
+    told: list[Stage] = []
     meet = Meeting()
     cluster = Cluster(small())
     result = conducted(cluster, meet, progress=told.append)
@@ -81,7 +82,8 @@ def test_a_healthy_course() -> None:
     assert result.hiccups == ()
     assert meet.times == 0
     assert [host.peak_memory for host in result.hosts] == [1 << 20] * 2
-    assert "starting Python and torch" in told
+    assert told[0] == Stage("smoke", "starting Python and torch on 0/2 hosts", of=2, part="import")
+    assert told[0].waiting == ["node1", "node2"]
     for host in cluster.plan.hosts:
         words = [word for word in cluster.words(host) if word != "beat"]
         assert words == ["start", "join", "stop"]

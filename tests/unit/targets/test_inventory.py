@@ -16,7 +16,7 @@ from doctor.errors import InputErrors, UsageError
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, Sourced
 from doctor.targets import inventory, inventoryfile
-from doctor.targets.inventory import Targets, read_targets
+from doctor.targets.inventory import Targets, local_if_alone, read_targets
 from doctor.targets.inventoryfile import read_inventory
 
 WHOLE = """\
@@ -327,6 +327,90 @@ def test_slurm() -> None:
     assert (names(found), found.source) == (["cn01", "cn02", "cn03", "cn07", "gpu1"], "slurm")
     with pytest.raises(UsageError, match=r"SLURM_JOB_NODELIST: 'cn\[1' is not a node set"):
         targets(environ={"SLURM_JOB_NODELIST": "cn[1"})
+
+
+@pytest.mark.parametrize("variable", ["PBS_NODEFILE", "LSB_DJOB_HOSTFILE"])
+def test_a_job_of_pbs_or_lsf(variable: str, write: Write) -> None:
+    """A line a slot, in rank order; slots may be processors, so that they are no number of ranks."""
+    job = {variable: str(write("b2\nb2\na1\n", "nodes"))}
+    found = targets(environ=job)
+    assert found.hosts == (Host("b2", "b2"), Host("a1", "a1"))
+    assert (found.source, found.local, found.unnamed) == (variable, False, False)
+    assert names(targets("c", environ=job)) == ["c"]
+    assert names(targets(environ={**job, "SLURM_JOB_NODELIST": "n1"})) == ["n1"]
+    assert targets(local=True, environ=job).local
+    assert targets(stock=write("defaults: {user: root}"), environ=job).hosts[0].user == "root"
+    assert names(targets(stock=write("hosts: [x]"), environ=job)) == ["x"]
+
+
+@pytest.mark.parametrize("variable", ["PBS_NODEFILE", "LSB_DJOB_HOSTFILE"])
+@pytest.mark.parametrize(
+    ("text", "said"), [(None, "does not exist"), ("", "names no host"), ("a;b", "'a;b'")]
+)
+def test_a_job_whose_node_file_cannot_be_used(
+    variable: str, text: str | None, said: str, write: Write, tmp_path: Path
+) -> None:
+    """This machine is not taken in place of its hosts."""
+    file = tmp_path / "nodes" if text is None else write(text, "nodes")
+    with pytest.raises(UsageError, match=rf"{variable}: .*{said}") as caught:
+        targets(environ={variable: str(file)})
+    assert "--local" in caught.value.hint
+
+
+OWN = ["localhost", "LOCALHOST", "127.0.0.1", "127.0.1.1", "::1", "login7.lab", "login7"]
+
+
+@pytest.fixture
+def on_login7(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "login7.lab")
+
+
+@pytest.mark.usefixtures("on_login7")
+@pytest.mark.parametrize("name", OWN)
+def test_a_name_of_this_machine_alone(name: str, write: Write) -> None:
+    """It is asked without a login, under the name that was given."""
+    here = local_if_alone(targets(name))
+    assert (here.local, here.unnamed, here.source) == (True, False, "the command line")
+    assert here.hosts == (Host(name, "localhost"),)
+    listed = local_if_alone(targets(hostfile=write(f"{name} slots=4\n", "hosts")))
+    assert (listed.local, listed.hosts[0].ranks) == (True, 4)
+
+
+@pytest.mark.usefixtures("on_login7")
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ["node1"],
+        ["login8"],
+        ["login7.other"],
+        ["10.0.0.1"],
+        ["root@localhost"],
+        ["localhost", "node1"],
+        ["login[7-8]"],
+    ],
+)
+def test_what_may_mean_another_machine(sets: list[str]) -> None:
+    found = targets(*sets)
+    assert local_if_alone(found) == found
+    assert not found.local
+
+
+@pytest.mark.usefixtures("on_login7")
+@pytest.mark.parametrize("how", ["address: 10.0.0.9", "port: 2222", "user: root", "jump: gate"])
+def test_an_inventory_that_says_how_to_log_in(how: str, write: Write) -> None:
+    found = targets(stock=write(f"hosts: {{login7: {{{how}}}}}"))
+    assert not local_if_alone(found).local
+
+
+def test_ranges_without_brackets_everywhere(write: Write) -> None:
+    four = ["node1", "node2", "node3", "node4"]
+    assert names(targets("node1..4")) == four
+    assert names(targets(hostfile=write("node1..3 slots=8\nnode4\n", "hosts"))) == four
+    assert [h.ranks for h in targets(hostfile=write("root@node1..2:8\n", "hosts")).hosts] == [8, 8]
+    stock = write("hosts: {node1..4: {port: 22}}\ngroups: {few: node2..3}\n")
+    assert names(targets(stock=stock)) == four
+    assert names(targets("@few", stock=stock)) == ["node2", "node3"]
+    assert names(targets("node1..4", exclude=["node2..3"])) == ["node1", "node4"]
 
 
 def test_an_inventory_with_hosts_overrides_slurm(write: Write) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from doctor.errors import UsageError, suggest
-from doctor.text.nodeset import check_host, check_jump, check_user, fold, unfold, unfold_users
+from doctor.text.nodeset import check_host, check_jump, check_user, fold, quoted, unfold, unfold_users
 
 LABEL = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 NAME = (
@@ -31,6 +32,13 @@ NAME = (
         ("r[1-2]-n[1-2].lab", ["r1-n1.lab", "r1-n2.lab", "r2-n1.lab", "r2-n2.lab"]),
         ("node1[0-1]", ["node10", "node11"]),
         ("10.0.0.[1-2]", ["10.0.0.1", "10.0.0.2"]),
+        ("node1..3", ["node1", "node2", "node3"]),
+        ("node01..03,gpu7", ["node01", "node02", "node03", "gpu7"]),
+        ("node8..10.lab", ["node8.lab", "node9.lab", "node10.lab"]),
+        ("10.0.0.1..2", ["10.0.0.1", "10.0.0.2"]),
+        ("fd00::1..2", ["fd00::1", "fd00::2"]),
+        ("r1..2-n[1-2]", ["r1-n1", "r1-n2", "r2-n1", "r2-n2"]),
+        ("@rack1..2", ["a", "b", "d"]),
         ("fd00::1,[fd00::2]", ["fd00::1", "fd00::2"]),
         ("fd00::[1-2]", ["fd00::1", "fd00::2"]),
         ("[fe80::1%eth0]", ["fe80::1%eth0"]),
@@ -66,7 +74,15 @@ def test_unfold(text: str, names: list[str]) -> None:
         ("root@-x", "it starts with '-', as an option does"),
         ("a!b", "use --exclude"),
         ("a;b", "'a;b' is not a host name"),
-        ("a..b", "'a..b' is not a host name"),
+        ("a..b", "'a..b' is not a host name: a range of hosts is written node1..4"),
+        ("node1..node4", "'node1..node4' is not a host name: a range of hosts is written node1..4"),
+        ("node1..", "'node1..' is not a host name"),
+        ("node1...4", "'node1...4' is not a host name"),
+        ("node1..2..3", "'node1..3' is not a host name"),
+        ("node4..1", "'node4..1' is not a node set: '4-1' counts backwards"),
+        ("node1..016", "the ends of '1-016' differ in width"),
+        ("node[1..4]", "'1..4' is not a range such as 1-4"),
+        ("node1..99999999", "'node1..99999999' names more than 100,000 hosts"),
         ("a\x1bb", r"'a\x1bb' is not a host name: it has control characters in it"),
         ("bücher", "only ASCII letters"),
         ("x" * 300, "it has 300 characters, and 253 is the most"),
@@ -188,6 +204,26 @@ def test_ranges_are_those_of_clustershell(first: int, more: int, step: int, left
             unfold(f"n[{text}]")
     else:
         assert unfold(f"n[{text}]") == expected
+
+
+@given(st.integers(0, 99999), st.integers(-9, 300), st.integers(1, 6), st.integers(1, 6))
+def test_dots_are_a_range_without_brackets(first: int, more: int, left: int, right: int) -> None:
+    """Neither may mean more, or be refused where the other is not."""
+    ends = f"{first:0{left}d}", f"{abs(first + more):0{right}d}"
+
+    def made(text: str) -> list[str] | str:
+        try:
+            return unfold(text)
+        except UsageError as error:
+            return error.message.partition(" is not a node set: ")[2]
+
+    assert made(f"n[{ends[0]}-{ends[1]}].lab") == made(f"n{ends[0]}..{ends[1]}.lab")
+
+
+@pytest.mark.parametrize("names", [["node1"], ["node1", "node2"], ["a b"], ["r1-n1", "r2-n1", "x;y"]])
+def test_quoted_is_one_word_of_a_shell(names: list[str]) -> None:
+    assert shlex.split(quoted(names)) == [fold(names)]
+    assert quoted(names).startswith("'") is (names != ["node1"])
 
 
 @pytest.mark.slow

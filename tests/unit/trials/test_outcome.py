@@ -18,6 +18,9 @@ HOST = Truth(HANG, frozenset({"node2"}), None)
 EVERYBODY = Truth(HANG, frozenset(), frozenset())
 
 
+NOT_FOUND = {"summary": "the injected fault was not found: frozen@0"}
+
+
 def found(
     check: str = "smoke-hang",
     hosts: tuple[str, ...] = ("node2",),
@@ -58,6 +61,7 @@ def outcome(truth: Truth | None, *findings: dict[str, Any]) -> Outcome:
         (HOST, [found(hosts=(), ranks=())], (True, False, True)),
         (EVERYBODY, [found(hosts=(), ranks=())], (True, True, True)),
         (EVERYBODY, [found()], (True, False, False)),
+        (EVERYBODY, [found(hosts=(), ranks=()) | NOT_FOUND], (False, False, True)),
         (None, [], (True, True, True)),
         (None, [found(status="unknown")], (True, True, True)),
         (None, [found(status="warn")], (False, False, False)),

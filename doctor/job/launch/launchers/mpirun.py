@@ -70,7 +70,8 @@ MPIRUN = Launcher(
         values={
             **dict.fromkeys(("n", "np", "c"), "ranks"),
             **dict.fromkeys(("H", "host", "hosts"), "hosts"),
-            **unnamed("hostfile", "machinefile", "f", "npernode", "N", "ppn", "map_by", "bind_to", "rank_by"),
+            **dict.fromkeys(("npernode", "N", "ppn", "perhost"), "each"),
+            **unnamed("hostfile", "machinefile", "f", "map_by", "bind_to", "rank_by"),
             **unnamed("rf", "rankfile", "prefix", "wdir", "wd", "output_filename", "timeout", "launcher"),
             **unnamed("x", "host_list", "iface", "mca_base_env_list", "env"),
         },

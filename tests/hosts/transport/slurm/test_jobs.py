@@ -7,17 +7,18 @@ import pytest
 from tests.lab import Host
 from tests.lab.slurm import DAEMON, Slurm
 from tests.lab.slurmjob import submit
+from tests.support.headlines import headline
 
 SCRIPT = """
 doctor preflight {options} || exit 1
 srun --overlap -N{nodes} -n{nodes} {where} sh -c 'echo "trained on $(hostname)"'
 """
 FAULTS = {
-    "firewall": "FAIL  node3  port-unreachable",
-    "shm": "FAIL  node3  shm-small",
-    "slurmd": "FAIL  node3  host-unreachable",
-    "power": "FAIL  node3  host-unreachable",
-    "hang": "FAIL  node3  smoke-hang",
+    "firewall": ("FAIL  node3", "port-unreachable"),
+    "shm": ("FAIL  node3", "shm-small"),
+    "slurmd": ("FAIL  node3", "host-unreachable"),
+    "power": ("FAIL  node3", "host-unreachable"),
+    "hang": ("HANG  rank 5 on node3", "smoke-hang"),
 }
 HANGS = "--inject stuck@5:12"
 
@@ -43,7 +44,7 @@ def test_a_healthy_allocation_trains(slurm: Slurm) -> None:
     job = submit(slurm, script())
     assert job.ended() == 0, job.output
     assert trained(job.output) == ["node1", "node2", "node3", "node4"]
-    assert "Healthy. 4 hosts: 4 healthy" in job.output
+    assert "Healthy: node[1-4]." in job.output
     assert "Smoke  8 ranks (4 hosts × 2), gloo" in job.output
 
 
@@ -54,10 +55,10 @@ def test_three_faults_at_once_are_distinguished_and_nothing_trains(slurm: Slurm)
     job = submit(slurm, script("--no-smoke"), "--no-kill")
     assert job.ended() == 1, job.output
     assert trained(job.output) == []
-    for line in ("FAIL  node2  port-unreachable", "FAIL  node3  shm-small", "FAIL  node4  host-unreachable"):
-        assert line in job.output
+    for who, check in (("node2", "port-unreachable"), ("node3", "shm-small"), ("node4", "host-unreachable")):
+        assert headline(job.output, f"FAIL  {who}", check)
     assert job.output.count("FAIL") == 4, "with the firewall's own rule"
-    assert "FAIL  node2  firewall-blocks" in job.output
+    assert headline(job.output, "FAIL  node2", "firewall-blocks")
 
 
 def test_a_hanging_rank_stops_the_job_unless_three_hosts_suffice(slurm: Slurm) -> None:
@@ -67,7 +68,7 @@ def test_a_hanging_rank_stops_the_job_unless_three_hosts_suffice(slurm: Slurm) -
         script(f"{HANGS} --need-hosts 3 --save $JOB/run --healthy-hosts $JOB/healthy", 3, "-w $JOB/healthy"),
     )
     assert job.ended() == 0, job.output
-    assert "FAIL  node3  smoke-hang" in job.output
+    assert headline(job.output, *FAULTS["hang"])
     assert trained(job.output) == ["node1", "node2", "node4"]
     assert "3 healthy hosts remain, 3 are needed: go." in job.output
 
@@ -92,7 +93,7 @@ def test_one_fault_is_found_and_decides_whether_the_job_trains(
     job = submit(slurm, script(options, need or 4, "-w $JOB/healthy" if need else ""), "--no-kill")
     assert job.ended() == (0 if need else 1), job.output
     assert trained(job.output) == (["node1", "node2", "node4"] if need else [])
-    assert FAULTS[fault] in job.output
+    assert headline(job.output, *FAULTS[fault])
     for other in ("node1", "node2", "node4"):
         assert f"FAIL  {other}" not in job.output
 
@@ -100,7 +101,7 @@ def test_one_fault_is_found_and_decides_whether_the_job_trains(
 def test_a_cancelled_job_leaves_nothing_on_any_node(slurm: Slurm) -> None:
     before = {host.name: host.snapshot() for host in slurm.lab}
     job = submit(slurm, "exec doctor smoke -v --steps 1000\n")
-    job.await_word("smoke: ")
+    job.await_word("doctor: smoke  ")
     job.cancel()
     job.ended()
     slurm.await_nodes(60)

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from doctor.job.launch.shell import ShellCommand, read_script
+from doctor.job.launch.shell import read_script
+from doctor.job.launch.shell_flow import ShellCommand
 
 
 def lines(text: str) -> list[ShellCommand]:
@@ -47,6 +48,21 @@ def lines(text: str) -> list[ShellCommand]:
         'torchrun "$(echo" 1")" x'.replace('"$(echo" 1")"', "y"),
         "torchrun a\r\n",
         "torchrun cost$ $",
+        "for i in 0 1 2; do torchrun $i; done; torchrun $i",
+        "for i in {0..3} a{1,2}b {08..11} {6..0..2}; do torchrun $i; done",
+        "for i in $(seq 0 3) `seq 5 2 9` $(seq 2); do torchrun $i; done",
+        "N=3; for((i=0;i<$N;i++)); do torchrun $i; done; torchrun $i",
+        "N=4; F=2; for((R=$F;R<$((N+F));R++));\ndo\ntorchrun $R\ndone",
+        "for ((i=8; i>0; i-=3)) do torchrun $i; done",
+        "for i in 0 1; do for j in 0 1; do torchrun $((i*2+j)) $i$j; done; done",
+        "A=7; torchrun $((A%4)) $((A/2)) $((-A+1)) $(((A+1)*2)) $((A>3)) $((A==3||A==7)) $[A-1]",
+        "A=7; ((A++)); let A+=2; torchrun $A $(expr $A - 1)",
+        "f() { torchrun $1 $2; }\nf a b; f c",
+        "f() {\nexport A=$1\n}\nfunction g {\nexport A=b$1\n}\nN=g\n${N} 2\ntorchrun $A",
+        "f() { for ((i=0;i<$1;i++)); do torchrun $i; done; }\nf 2",
+        "f() { g x; }; g() { torchrun $1; }; f",
+        "for i in 0 1; do [ $i = 9 ] && A=1; if false; then A=2; fi; torchrun $i; done",
+        "for i in a b; do (torchrun $i); { torchrun $i; }; done",
     ],
 )
 def test_words_are_those_that_bash_produces(text: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 from doctor.agents.bootstrap import LAST_LINE
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.onhost.agent import MOST, Stillness
+from doctor.smoke.onhost.process import Idleness
 from doctor.transport import Ended
 from doctor.transport.local import LocalTransport
 from tests.support.smoke.agent import JOINING, Agent, Open, agents
@@ -272,9 +273,64 @@ def test_an_agent_that_gets_no_cpu_does_not_count_the_time_as_a_hang(monkeypatch
     counted = []
     for moved in (False, False, True, False):
         counted.append(round(still.seconds(), 3))
-        still.poll(moved, (5, True))
+        still.poll(moved, (5, True), 9.0)
     assert counted == [0.02, MOST, 0.02, MOST]
     assert (round(still.gap, 3), round(still.quiet, 3)) == (0.14, MOST)
+
+
+STARVED = """
+core = max(os.sched_getaffinity(0))
+os.sched_setaffinity(0, {core})
+hog = os.fork()
+if not hog:
+    while True:
+        pass
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+say(ev="begins", hog=hog)
+while True:
+    pass
+"""
+
+
+def test_a_rank_that_gets_no_processor_does_not_stand_still(agent: Open) -> None:
+    """Beside a busy process on its only core, and with the lowest priority."""
+    run = agent()
+    run.start(
+        2, STARVED, env={"ACT_1": "page.enter_phase('train')\nwhile True:\n    time.sleep(0.01); page.mark()"}
+    )
+    run.event("begins")
+    before = len(run.said("pages"))
+    _pages_in(run, 2.5)
+    starved = [
+        row["still"] for said in run.said("pages")[before:] for row in said["ranks"] if row["rank"] == 10
+    ]
+    assert len(starved) > 3
+    assert max(starved) - min(starved) < 0.5
+
+
+def test_a_rank_that_never_ends_its_computing_stands_still(agent: Open) -> None:
+    run = agent()
+    run.start(1, "while True: pass")
+    assert run.page(lambda row: row["still"] > 1.0, seconds=60)["quiet"] > 1.0
+
+
+@pytest.mark.parametrize(
+    ("turns", "runnable", "counted"),
+    [
+        ([(0.0, 0.0)] * 4, False, [0.1] * 4),  # it sleeps
+        ([(0.1 * n, 0.0) for n in range(4)], True, [0.1] * 4),  # it computes
+        ([(0.0, 0.1 * n) for n in range(4)], False, [0.1, 0, 0, 0]),  # it waited, and sleeps again
+        ([(0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.01, 0.2)], True, [0.1, 0, 0, 0.1]),  # it waited, and runs
+        ([(0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.3, 0.0)], True, [0.1, 0, 0, 0.3]),  # a late clock
+        ([(0.0, 0.0), (0.0, 0.9), (0.1, 0.9), (0.2, 0.9)], True, [0.1, 0, 0, 0.1]),
+        ([None] * 4, True, [0.1] * 4),  # a kernel that does not count
+    ],
+)
+def test_waiting_for_a_processor_does_not_count(
+    turns: list[tuple[float, float] | None], runnable: bool, counted: list[float]
+) -> None:
+    idleness = Idleness()
+    assert [idleness.counted(0.1, each, runnable) for each in turns] == pytest.approx(counted)
 
 
 def test_a_gap_belongs_to_one_phase_and_to_living_ranks() -> None:
@@ -283,9 +339,9 @@ def test_a_gap_belongs_to_one_phase_and_to_living_ranks() -> None:
     for phase, gap in ((first, 0.0), (first, 0.1), (later, 0.0), (later, 0.1)):
         still._looked -= 0.1
         still.seconds()
-        still.poll(True, phase)
+        still.poll(True, phase, 0.0)
         assert round(still.gap, 2) == gap
     still._looked -= 9
     still.seconds()
-    still.poll(False, None)
+    still.poll(False, None, 9.0)
     assert still.quiet == 0

@@ -56,7 +56,7 @@ def test_the_training_draws_nothing_from_the_libraries() -> None:
     before = random.getstate(), bytes_of(torch.get_rng_state())
     alone = Alone(steps=3)
     alone.steps()
-    audit.run(alone.trainer.comm)
+    audit.run(alone.trainer)
     assert (random.getstate(), bytes_of(torch.get_rng_state())) == before
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -100,6 +101,15 @@ def test_no_details_of_a_sick_device(answer: str) -> None:
 def test_details_that_were_cut_off() -> None:
     text = framed({"all": TEXTS["info_old_header"]}) + "@ 5/0 hung 4\n\tHealth Sta"
     assert [npu.health for npu in printed(NPUS, text)] == ["OK", "Alarm"]
+
+
+@pytest.mark.parametrize("name", sorted(name for name in TEXTS if re.match(r"info_(910|a3|a5|old)", name)))
+def test_a_box_without_a_chip_is_an_answer(name: str) -> None:
+    """All have been lost, which is not the same as a tool that cannot say."""
+    whole = TEXTS[name]
+    assert npus(name)
+    bare = "\n".join(line for line in whole.splitlines() if not re.match(r"\|\s*\d", line))
+    assert printed(NPUS, framed({"all": bare})) == ()
 
 
 @pytest.mark.parametrize(

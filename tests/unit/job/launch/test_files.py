@@ -108,18 +108,34 @@ def test_what_bash_prints_of_its_exports(tmp_path: Path) -> None:
 
 
 def test_the_loop_of_the_mindspore_guide(tmp_path: Path) -> None:
-    (told,) = read(tmp_path, MINDSPORE_LOOP).told
-    assert told.source == "env0.log:24"
-    assert told.loop
-    assert told.env == {"RANK_SIZE": "8", "HCCL_CONNECT_TIMEOUT": "600"}
+    told = read(tmp_path, MINDSPORE_LOOP).told
+    assert [each.source for each in told] == [f"env0.log:24 (i={n})" for n in range(8)]
+    assert not any(each.loop for each in told)
+    table = str(tmp_path / "rank_table_8pcs.json")
+    common = {"RANK_SIZE": "8", "HCCL_CONNECT_TIMEOUT": "600", "RANK_TABLE_FILE": table}
+    assert [each.env for each in told] == [
+        {**common, "RANK_ID": str(n), "DEVICE_ID": str(n)} for n in range(8)
+    ]
 
 
 def test_workers_and_scheduler_of_one_script(tmp_path: Path) -> None:
-    workers, scheduler = read(tmp_path, DYNAMIC_CLUSTER).told
-    assert (workers.env["MS_ROLE"], workers.loop) == ("MS_WORKER", True)
+    *workers, scheduler = read(tmp_path, DYNAMIC_CLUSTER).told
+    assert [(each.env["MS_ROLE"], each.env["MS_NODE_ID"]) for each in workers] == [
+        ("MS_WORKER", str(n)) for n in range(4)
+    ]
     assert (scheduler.env["MS_ROLE"], scheduler.loop) == ("MS_SCHED", False)
     assert scheduler.env["MS_SCHED_HOST"] == "192.168.7.1"
-    assert "MS_NODE_ID" not in scheduler.env, "what the loop left there is not known"
+
+
+def test_of_two_branches_one_is_started(tmp_path: Path) -> None:
+    loop = "for i in 0 1; do export RANK_ID=$i; python a.py & done"
+    text = f"if [ -n $1 ]; then {loop}; else {loop}; fi; wait\n"
+    assert [each.env["RANK_ID"] for each in read(tmp_path, text).told] == ["0", "1"]
+
+
+def test_what_a_script_waits_for_is_another_job(tmp_path: Path) -> None:
+    loop = "for i in 0 1; do export RANK_ID=$i; python a.py & done\nwait\n"
+    assert [each.env["RANK_ID"] for each in read(tmp_path, loop + loop).told] == ["0", "1"]
 
 
 def test_only_the_training_counts(tmp_path: Path) -> None:

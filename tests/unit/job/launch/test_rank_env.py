@@ -154,7 +154,7 @@ def test_the_position_of_a_process_in_its_job(
     ],
 )
 def test_whether_a_job_spans_several_hosts(who: list[ProcessEnv], most: int, expected: bool) -> None:
-    assert spans_hosts(a_launch(*who), [each.host for each in who], most) is expected
+    assert spans_hosts(a_launch(*who), [each.host for each in who], most > 0, most) is expected
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_whether_a_job_spans_several_hosts(who: list[ProcessEnv], most: int, exp
 def test_a_job_that_is_complete_on_one_host(who: list[ProcessEnv], expected: bool) -> None:
     """Whatever number of ranks the plan has for a host."""
     launch = a_launch(*who, live=True)
-    assert spans_hosts(launch, [each.host for each in who], 2) is expected
+    assert spans_hosts(launch, [each.host for each in who], True, 2) is expected
 
 
 def test_whether_a_job_has_more_hosts_than_were_examined() -> None:

@@ -256,3 +256,48 @@ def test_places_in_a_file_with_comments() -> None:
         ("rank 2 is given twice", 19),
         ("rank 3 of 4 missing", 19),
     ]
+
+
+def test_a_network_card_that_is_named_twice() -> None:
+    document = sample("board_id")
+    document["para_plane_nic_name"][3] = "eth0"
+    (flaw,) = judged(document)
+    assert (flaw.message, flaw.severity) == ("para_plane_nic_name has a name twice", Severity.WARN)
+    assert flaw.actual == "'eth0'"
+
+
+def test_the_chip_tells_the_product_where_the_board_does_not() -> None:
+    document = sample("board_id")
+    document["board_id"] = "0x7777"
+    del document["group_list"][0]["instance_list"][3]
+    document["group_list"][0].update(device_num="3", instance_count="3")
+    document["para_plane_nic_name"] = ["eth0", "eth1", "eth2"]
+    document["para_plane_nic_num"] = "3"
+    (flaw,) = judged(document, readable=False)
+    assert flaw.message.startswith("3 devices on a server; HCCL refuses it")
+    assert judged({**document, "chip_info": "310"}, readable=False) == ()
+
+
+@pytest.mark.parametrize("product", [None, "atlas-a2"])
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("0.0.0.0", "no address at all"),
+        ("::", "no address at all"),
+        ("127.0.0.1", "a loopback address, which no other device reaches"),
+        ("255.255.255.255", "an address of many"),
+        ("224.0.0.1", "an address of many"),
+    ],
+)
+def test_an_address_that_no_device_can_have(address: str, kind: str, product: str | None) -> None:
+    document = sample("v1.0_two_servers")
+    for number in range(2):
+        for which in range(2):
+            device(document, number, which)["device_ip"] = (
+                f"fd00::{number}{which}" if ":" in address else (f"192.168.{number}.{which + 1}")
+            )
+    assert judged(document, product) == ()
+    device(document, 1, 0)["device_ip"] = address
+    (flaw,) = judged(document, product)
+    assert (flaw.message, flaw.severity) == (f"device_ip is {kind}", Severity.FAIL)
+    assert (flaw.actual, flaw.check) == (repr(address), RANKS)

@@ -16,15 +16,22 @@ from doctor.job.ranktable.make import MakeForm
 ALLOWED = [(0,), (5,), (0, 1), (2, 3), (4, 7), (0, 1, 2, 3), (4, 5, 6, 7), (0, 1, 2, 3, 4, 5, 6, 7)]
 
 
-def cluster(servers: int, devices: tuple[int, ...], a_pod: int = 4, six: bool = False) -> list[LiveServer]:
+def cluster(
+    servers: int, devices: tuple[int, ...], a_pod: int = 4, six: bool = False, *, rails: bool = False
+) -> list[LiveServer]:
     """Servers with the same devices each; the first one has the last name."""
-    net = "fd00::{0}:{1}" if six else "10.1.{0}.{1}"
+    net = "fd00::{0}:{1}" if six else "10.{2}.{0}.{1}" if rails else "10.1.{0}.{1}"
     return [
         LiveServer(
             f"node{number}",
             f"192.168.1.{number + 1}",
             tuple(
-                LiveDevice(one, net.format(number, one + 1), number % a_pod * 16 + one, str(number // a_pod))
+                LiveDevice(
+                    one,
+                    net.format(number, one + 1, one % 4 + 1),
+                    number % a_pod * 16 + one,
+                    str(number // a_pod),
+                )
                 for one in reversed(devices)
             ),
         )
@@ -138,7 +145,7 @@ def test_servers_that_no_table_can_describe(
 def test_a_table_that_is_made_reads_back(
     form: MakeForm, servers: int, devices: tuple[int, ...], a_pod: int, six: bool, order: Random
 ) -> None:
-    given = cluster(servers, devices, a_pod if servers % a_pod == 0 else 1, six)
+    given = cluster(servers, devices, a_pod if servers % a_pod == 0 else 1, six, rails=True)
     if form != "1.2":
         order.shuffle(given)
     if form == "legacy" and len(devices) != 8:

@@ -8,6 +8,7 @@ import pytest
 
 from doctor.job.ranktable import Flaw, RankTable, Spot, read_table
 from doctor.model import Severity
+from doctor.text.textfile import shown
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "rank_table"
@@ -116,7 +117,8 @@ def test_masked_addresses_of_an_example_are_one_flaw() -> None:
     assert read.ranks == 16
     assert read.server_ids == ("server_0_10.*.*.*", "server_1_10.*.*.*")
     assert {entry.address for entry in read.entries} == {None}
-    (flaw,) = flaws
+    unnamed, flaw = flaws
+    assert unnamed.message == "server_id (and 1 more) names no server: it is left over from an example"
     assert (flaw.check, flaw.spot, flaw.severity) == ("rank-table-invalid", Spot(7, 20), Severity.FAIL)
     assert flaw.message == "server_ip (and 17 more) with '*' in place of digits: an example, no address"
 
@@ -150,7 +152,7 @@ def servers(**other: object) -> dict[str, object]:
     return document(server_list=[{"server_id": "a", "device": [device(0), device(1, **other)]}])
 
 
-WARN = Severity.WARN
+WARN, FAIL = Severity.WARN, Severity.FAIL
 
 
 @pytest.mark.parametrize(
@@ -231,32 +233,38 @@ def test_what_a_table_must_contain(content: object, place: str, message: str, ac
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "message", "severity"),
     [
         (
             without(document(), "server_count"),
             "server_count is missing; newer HCCL counts the servers itself",
+            WARN,
         ),
         (
             document(server_count=1),
             "server_count without quotes; HCCL wants a text here and says 'is not string'",
+            WARN,
         ),
         (
-            servers(device_id=1, rank_id=1),
+            {**servers(device_id=1, rank_id=1), "server_count": 1},
             "device_id (and 1 more) without quotes; HCCL wants a text here and says 'is not string'",
+            FAIL,
         ),
-        (document(version=1.0), "version has no quotes"),
+        (document(version=1.0), "version has no quotes, and HCCL wants a text", FAIL),
         (
             document(super_pod_list=[{"super_pod_id": "0", "server_list": [{"server_id": "a"}]}]),
             "super_pod_list counts only in a table of version 1.2",
+            WARN,
         ),
     ],
 )
-def test_values_that_software_versions_read_differently(content: object, message: str) -> None:
+def test_what_hccl_refuses_is_a_fault_and_what_a_newer_one_ignores_a_warning(
+    content: object, message: str, severity: Severity
+) -> None:
     read, flaws = read_table(written(content))
     assert read is not None
     assert [entry.rank for entry in read.entries] == [0, 1]
-    assert [(flaw.message, flaw.severity) for flaw in flaws] == [(message, WARN)]
+    assert [(flaw.message, flaw.severity) for flaw in flaws] == [(message, severity)]
 
 
 def test_a_flaw_names_its_server_rank_and_device() -> None:
@@ -298,3 +306,54 @@ def test_a_device_may_have_several_addresses_of_both_families() -> None:
     assert read is not None
     assert read.entries[1].address == "10.0.0.8"
     assert read.entries[1].addresses == ("10.0.0.8", "fd00::8")
+
+
+@pytest.mark.parametrize(
+    "id",
+    [
+        *("10.*.*.*", "server_0_10.*.*.*", "*", "x.x.x.x", "10.155.x.x"),
+        *("<server ip>", "${SERVER_IP}", "{ip}", "your_ip", "server_id", "IP"),
+    ],
+)
+def test_a_server_id_left_over_from_an_example(id: str) -> None:
+    content = document(server_list=[{"server_id": id, "device": [device(0), device(1)]}])
+    read, (flaw,) = read_table(written(content))
+    assert read is not None
+    assert flaw.message == "server_id names no server: it is left over from an example"
+    assert (flaw.severity, flaw.actual) == (FAIL, f"'\"{id}\"'")
+
+
+@pytest.mark.parametrize(
+    "id", ["10.0.0.1", "node_0", "x1", "ip-10-0-0-1", "server-id-7", "fd00::1", "a.b.c.x"]
+)
+def test_any_other_text_may_be_a_server_id(id: str) -> None:
+    assert (
+        read_table(written(document(server_list=[{"server_id": id, "device": [device(0), device(1)]}])))[1]
+        == ()
+    )
+
+
+def test_a_placeholder_that_each_device_repeats_is_one_flaw() -> None:
+    text = sample("board_id").replace("192.168.50.61", "10.*.*.*")
+    found = [flaw.message for flaw in read_table(text)[1]]
+    assert found == ["server_id (and 3 more) names no server: it is left over from an example"], text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            '"chip_info": "910"',
+            '"chip_info": "310"',
+            "chip_info is not that of the chips that tables of this form are for",
+        ),
+        ('"board_id": "0x0000"', '"board_id": "0x9999"', "board_id is not that of a known board"),
+        ('"board_id": "0x0000"', '"board_id": "x86"', "board_id is not that of a known board"),
+    ],
+)
+def test_what_the_oldest_form_says_of_the_machine(before: str, after: str, message: str) -> None:
+    text = sample("board_id")
+    assert text.count(before) == 1, text
+    (flaw,) = read_table(text.replace(before, after))[1]
+    assert (flaw.message, flaw.severity) == (message, WARN)
+    assert flaw.actual == shown(after.partition(": ")[2])

@@ -31,7 +31,7 @@ from tests.support.smoke.frozen import (
     stuck,
     swapped,
 )
-from tests.support.smoke.results import healthy, plan_of, with_end, with_host, with_rank
+from tests.support.smoke.results import changed, healthy, plan_of, with_end, with_host, with_rank
 
 EIGHT = plan_of(4, 2, tp=2)
 FOUR = plan_of(4)
@@ -352,8 +352,8 @@ DP20 = ("train", "dp", 20)
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        (lambda p: skipped(p), "skip", "where dp all_reduce"),
-        (lambda p: extra(p), "extra", "one collective too many"),
+        (lambda p: skipped(p), "skip", "it left out dp all_reduce"),
+        (lambda p: extra(p), "extra", "a collective too many"),
         (lambda p: swapped(p - 1), "order", "where tp all_reduce"),
         (lambda p: altered(p, bytes=75008), "shape", "with 75008 bytes instead of 150016"),
         (lambda p: altered(p, dtype="float64"), "dtype", "with float64 data instead of float32"),
@@ -386,6 +386,40 @@ def test_silent_mispairing_is_found_where_it_comes_to_light(
     fault = skipped(before) if kind == "skip" else extra(before)
     charge = one(frozen(plan, {1: fault}))
     assert (charge.check, charge.ranks) == ("smoke-mismatch", (1,))
+
+
+@pytest.mark.parametrize("plan", [EIGHT, FOUR, TWO])
+@pytest.mark.parametrize("kind", ["skip", "extra"])
+@pytest.mark.parametrize("reported", [True, False])
+def test_a_mispairing_that_comes_to_light_late_is_called_what_it_is(
+    plan: SmokePlan, kind: str, reported: bool
+) -> None:
+    """Up to five steps later, at each position. Without the rank's reports of its steps no step is named, and
+    a collective that may only have come too early is not called one too many.
+    """
+    before = position(plan, 1, *DP20)
+    fault = skipped(before) if kind == "skip" else extra(before)
+    entries = entries_of(plan.shape(0), 1)
+    last = next(e.position for e in entries if (e.phase, e.call.step) == ("train", 25))
+    for look in range(before + (kind == "extra"), last):
+        result = frozen(plan, {1: replace(fault, look=look)}, kind="mismatch")
+        if not reported:
+            silent = tuple(changed(step, entered={}) for step in result.ranks[1].steps)
+            result = with_rank(result, 1, steps=silent)
+        charge = one(result) if reported else next(iter(judge_mismatch(result)))
+        assert charge.ranks == (1,)
+        assert charge.kind == kind or (not reported and charge.kind == "order"), look
+        assert charge.step == (20 if reported else None), look
+
+
+def test_a_report_of_a_step_names_the_collective_that_was_left_out() -> None:
+    before = position(EIGHT, 3, *DP20)
+    charge = one(frozen(EIGHT, {3: replace(skipped(before), look=before + 60)}, kind="mismatch"))
+    due = call_words(entries_of(EIGHT.shape(0), 3)[before - 1])
+    assert (charge.summary, charge.expected) == (f"it left out {due}", due)
+    charge = one(frozen(EIGHT, {3: replace(extra(before), look=before + 60)}, kind="mismatch"))
+    words = "it called a collective too many: it entered 2 dp collectives in training step 20 instead of 1"
+    assert (charge.summary, charge.step) == (words, 20)
 
 
 @pytest.mark.parametrize(("inside", "words"), [(True, " of the audit phase"), (False, "")])
@@ -449,9 +483,11 @@ def test_a_rank_that_skipped_a_collective_is_off_schedule_outside_too() -> None:
     )  # fmt: skip
     found = off_schedule(page, shape, 1)
     assert found
-    assert (found.kind, found.due) == ("phase", due)
+    assert (found.kind, found.due) == ("skip", due)
     assert off_schedule(replace(page, step=5), shape, 1) is None
-    assert off_schedule(replace(page, step=3), shape, 1)
+    early = off_schedule(replace(page, step=3), shape, 1)
+    assert early
+    assert early.kind == "extra"
     assert off_schedule(replace(page, version=11), shape, 1) is None
 
 

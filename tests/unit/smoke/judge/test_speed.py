@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from doctor.model import Confidence, Severity
 from doctor.smoke.events import TrainStep, Transfer
+from doctor.smoke.inject import KINDS
 from doctor.smoke.judge.charge import Charge
 from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, too_noisy
 from doctor.smoke.judge.speed import judge_speed, perhaps_slow
@@ -69,6 +70,20 @@ def test_a_slow_rank(factor: float, first: int, last: int, found: bool) -> None:
     charges = list(judge_speed(computing(run_of(4), 5, factor, first, last)))
     assert named(charges) == ([(STRAGGLER, (5,), ())] if found else [])
     assert all(charge.severity is Severity.WARN for charge in charges)
+
+
+@pytest.mark.parametrize(
+    ("fewer_ranks", "fewer_steps", "found"), [(0, 0, True), (1, 0, False), (0, 1, False)]
+)
+def test_a_slow_rank_shows_from_as_many_ranks_and_steps_on_as_its_injection_takes(
+    fewer_ranks: int, fewer_steps: int, found: bool
+) -> None:
+    kind = KINDS["slow"]
+    steps = kind.steps - fewer_steps
+    assert kind.first is not None
+    result = healthy(plan_of(kind.ranks - fewer_ranks, steps=steps))
+    charges = list(judge_speed(computing(result, 2, 1.5, first=int(kind.first * steps))))
+    assert named(charges) == ([(STRAGGLER, (2,), ())] if found else [])
 
 
 @pytest.mark.parametrize(("factor", "found"), [(1.25, []), (1.4, [(STRAGGLER, (5,), ())])])

@@ -9,7 +9,11 @@ from rich.text import Text
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
+from doctor.model import Status
 from doctor.report import smoke
+from doctor.report.pace import is_slow, slow_hosts
+from doctor.report.terminal.loss_plot import print_loss
+from doctor.report.terminal.rank_table import print_pairs, print_ranks
 from doctor.rules.smoke import is_fault
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
@@ -35,13 +39,19 @@ def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> N
         return
     first, *more = seen.runs
     console.print()
-    _print([*_lines(first, report.net_seconds, verbose), *_repeats(first, more)], console)
+    _print([*_lines(first, report, verbose), *_repeats(first, more)], console)
+    if verbose or smoke.is_loss_charged(first):
+        print_loss(first, console, INDENT)
+    if verbose or is_slow(first) or smoke.is_loss_charged(first):
+        print_ranks(first, console, INDENT)
+    if verbose or slow_hosts(first):
+        print_pairs(first, console, INDENT)
 
 
-def _lines(run: JudgedRun, net: float | None, verbose: bool) -> Iterator[Pieces]:
+def _lines(run: JudgedRun, report: Report, verbose: bool) -> Iterator[Pieces]:
     yield [*_words(f"{_who(run)}:"), *_course(run)]
-    yield _phases(run, net)
-    measured = [*_speed(run), *_links(run)]
+    yield _phases(run, report.net_seconds)
+    measured = [*_speed(run), *_links(run), *_judged(report)]
     if measured:
         yield _joined(measured, "; ")
     if verbose:
@@ -49,6 +59,8 @@ def _lines(run: JudgedRun, net: float | None, verbose: bool) -> Iterator[Pieces]
         peak = max((host.peak_memory for host in run.result.hosts), default=0)
         told += [f"{peak / 1e6:.0f} MB a rank"] if peak else []
         yield _joined([_words(clean_line(each)) for each in told], ", ")
+    if compared := smoke.comparison(run):
+        yield _words(compared)
     if run.plan.injected:
         yield [*_words("injected on purpose:"), *_words(_injected(run), "bold yellow")]
     reasons: dict[str, list[str]] = {}
@@ -86,20 +98,21 @@ def _course(run: JudgedRun) -> Pieces:
     pieces += _words(f"{done} step{'' if done == '1' else 's'}")
     if learned is None:
         return pieces
+    good = smoke.is_loss_good(run)
     values = [value for value in learned.curve if value is not None]
     if values:
         pieces[-1] += Text(",")
         pieces += [
             *_words(f"loss {_loss(values[0])} → {_loss(values[-1])}"),
-            Text(curve(values), style="green"),
+            Text(curve(values), style="red" if good is False else "green" if good else ""),
         ]
-    if learned.drop is not None:
-        needed = "" if learned.limit is None else f", needed {_percent(learned.limit)}"
-        pieces += _words(f"(learned {_percent(learned.drop)}{needed})")
+    if learned.drop is not None and learned.limit is not None:
+        pieces += _words("(good:" if good else "(not good:", "green" if good else "bold red")
+        pieces += _words(f"learned {_percent(learned.drop)}, needed {_percent(learned.limit)})")
     seconds = smoke.step_seconds(run)
     if seconds is not None:
         pieces[-1] += Text(",")
-        pieces += _words(f"{_number(1e3 * seconds)} ms a step")
+        pieces += _words(f"{smoke.number_text(1e3 * seconds)} ms a step")
     return pieces
 
 
@@ -137,31 +150,35 @@ def _phases(run: JudgedRun, net: float | None) -> Pieces:
 
 def _speed(run: JudgedRun) -> list[Pieces]:
     tokens = smoke.tokens_per_second(run)
-    return [] if tokens is None else [_words(f"{_number(tokens)} tokens a second")]
+    return [] if tokens is None else [_words(f"{smoke.number_text(tokens)} tokens a second")]
+
+
+def _judged(report: Report) -> list[Pieces]:
+    """Whether these numbers are good: what the checks that compare ranks and links decided."""
+    said = []
+    for check, good, bad in (
+        ("smoke-straggler", "no rank is slow", "slow ranks"),
+        ("smoke-slow-link", "no link is slow", "slow links"),
+    ):
+        statuses = {result.status for result in report.results if result.check == check}
+        if statuses & {Status.FAIL, Status.WARN}:
+            said.append(_words(bad, "bold red"))
+        elif statuses == {Status.PASS}:
+            said.append(_words(good, "green"))
+    return said
 
 
 def _links(run: JudgedRun) -> list[Pieces]:
     found = smoke.links(run)
     if not found:
         return []
-    slowest, fastest = _rate(found[0].rate), _rate(found[-1].rate)
+    slowest, fastest = smoke.rate_text(found[0].rate), smoke.rate_text(found[-1].rate)
     pair = clean_line(" - ".join(found[0].hosts))
     trip = f"{1e3 * max(link.round_trip for link in found):.2f} ms"
     if len(found) == 1:
         return [_words(f"link {pair} {slowest} each way"), _words(f"round trip {trip}")]
     span = slowest if slowest == fastest else f"{slowest} ({pair}) to {fastest}"
     return [_words(f"links {span} each way"), _words(f"round trips up to {trip}")]
-
-
-def _rate(rate: float) -> str:
-    return f"{rate / 1e9:.2f} GB/s" if rate >= 1e9 else f"{_number(rate / 1e6)} MB/s"
-
-
-def _number(value: float) -> str:
-    """To three figures."""
-    if value >= 1000:
-        return f"{float(f'{value:.3g}'):,.0f}"
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
 def _loss(value: float) -> str:
@@ -196,6 +213,7 @@ def _words(text: str, style: str = "") -> Pieces:
 def _joined(groups: Sequence[Pieces], between: str) -> Pieces:
     """The groups one after the other; their ends carry what stands between them, but for blanks."""
     joined: Pieces = []
+    groups = [group for group in groups if group]  # a host may call a version nothing but blanks
     for number, group in enumerate(groups):
         last = number == len(groups) - 1
         *rest, end = group
@@ -205,7 +223,7 @@ def _joined(groups: Sequence[Pieces], between: str) -> Pieces:
 
 def _print(lines: Iterable[Pieces], console: Console) -> None:
     """Each line wrapped between its pieces, under the title."""
-    head = Text(f"{TITLE}  ", style="bold")
+    head = Text.assemble((f"{TITLE}  ", "bold"))
     for pieces in filter(None, lines):
         line = Text()
         for piece in pieces:

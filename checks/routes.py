@@ -1,0 +1,111 @@
+"""The way to other hosts: routes that lead nowhere, and wrong neighbours that were entered by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from shlex import quote
+
+from doctor.api import (
+    HERE,
+    PLAN,
+    Confidence,
+    Evidence,
+    Here,
+    JobPlan,
+    Place,
+    Problem,
+    Scope,
+    Severity,
+    Sphere,
+    check,
+    fold,
+    maybe,
+)
+from doctor.facts.network import FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Route, Routes
+from doctor.facts.run import MESH
+from doctor.mesh import MeshResult
+from doctor.rules.ways import lost_routes, tried_pairs, wrong_neighbours
+
+
+@check("route-leads-nowhere", ROUTES, PLAN, HERE, maybe(MESH), several_hosts=True, sphere=Sphere.NETWORK)
+def route_leads_nowhere(
+    routes: Routes, plan: JobPlan, here: Here, mesh: MeshResult | None
+) -> Iterator[Problem]:
+    """This host has no way to another host's data address.
+
+    Why it matters: a blackhole, unreachable or prohibit route throws away what the job sends to other hosts,
+    and the answers to what they send. Both directions fail, and from outside nothing tells on which of the
+    two hosts the cause is.
+
+    How it is known: the routes of the main table. A route by a gateway leads nowhere if the gateway did not
+    answer while a connection was tried. Where connections between the two hosts succeed, routes that are not
+    read here (policy routing) take them, and nothing is wrong.
+
+    What to do: delete the route, or name a gateway that exists. Without any route, add one.
+    """
+    for route, peers in lost_routes(here.name, routes, plan, tried_pairs(mesh)).items():
+        addresses = [held for peer in peers if (held := plan.data_address(peer))]
+        yield Problem(
+            _summary(route),
+            expected="a route that reaches every host of the job",
+            actual=f"{route or 'no route'}, for {fold(peers)}",
+            subject=f"{here.name} -> {fold(peers)}",
+            where=tuple(Place(host=here.name, peer=peer) for peer in peers),
+            confidence=Confidence.CERTAIN if mesh else Confidence.STRONG,
+            evidence=(Evidence("/proc/net/route", f"{route or 'no route'}: {', '.join(addresses[:8])}"),),
+            commands=(
+                f"ip route show match {quote(addresses[0])}",
+                *((f"sudo ip route del {quote(str(route.target))}",) if route else ()),
+            ),
+        )
+
+
+def _summary(route: Route | None) -> str:
+    if route is None:
+        return "it has no route to other hosts of the job"
+    if route.kind:
+        return f"its {route.kind} route throws away what it sends to other hosts of the job"
+    return f"its route to other hosts of the job is by {route.gateway}, which does not answer"
+
+
+@check(
+    "neighbour-fixed-wrong",
+    FIXED_NEIGHBOURS,
+    LINKS,
+    PLAN,
+    maybe(MESH),
+    scope=Scope.CLUSTER,
+    several_hosts=True,
+    remedy="forget-neighbour",
+    sphere=Sphere.NETWORK,
+)
+def neighbour_fixed_wrong(
+    fixed: Mapping[str, Mapping[str, str]],
+    links: Mapping[str, Mapping[str, Counters]],
+    plan: JobPlan,
+    mesh: MeshResult | None,
+) -> Iterator[Problem]:
+    """A host was told a wrong Ethernet address of another host.
+
+    Why it matters: the kernel never asks again for a permanent neighbour. After a network card was changed,
+    or with a slip of the pen, packets go to a card that nobody has, or to another host, and connections in
+    both directions fail.
+
+    How it is known: permanent entries of the neighbour table are compared with the cards of the host that has
+    the address. Where connections between the two hosts succeed, a switch or router answers for it, and
+    nothing is wrong. Where none was tried, this is a warning.
+
+    What to do: delete the entry; the kernel then asks for the address by itself.
+    """
+    for wrong in wrong_neighbours(fixed, links, plan, tried_pairs(mesh)):
+        yield Problem(
+            f"it was told a wrong Ethernet address of {wrong.peer}",
+            expected=f"{wrong.address} at {', '.join(wrong.cards[:4])}",
+            actual=f"{wrong.address} at {wrong.mac}, permanently",
+            hosts=(wrong.host,),
+            subject=f"{wrong.host} -> {wrong.peer}",
+            where=(Place(host=wrong.host, peer=wrong.peer),),
+            severity=None if wrong.tried else Severity.WARN,
+            evidence=(Evidence("/proc/net/arp", f"{wrong.address} is {wrong.mac}, permanent"),),
+            values={"address": wrong.address},
+        )

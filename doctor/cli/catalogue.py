@@ -1,0 +1,59 @@
+"""`doctor list`: the checks, exams and remedies, as wide as the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from textwrap import wrap
+
+from doctor.api import Check
+from doctor.judge.playbook import exams, load_exam, load_remedies
+from doctor.judge.registry import bundled, find_checks
+from doctor.text.printable import clean_line
+from doctor.text.terminal import AUTO, coloured, put, styled, width
+
+PAGE = 80
+"""Columns where there is no terminal."""
+NARROW = 24
+"""Columns: a title with fewer stands below its name."""
+BOLD, COLOURS = "1", {"fail": "31", "warn": "33"}
+Row = tuple[str, str, str]
+"""A name, "fail" or "warn" if it is that of a check, and a title."""
+
+
+def print_list(folders: Sequence[Path], colours: str = AUTO) -> int:
+    """With where those checks come from that are not bundled."""
+    found = find_checks(folders)
+    parts: dict[str, list[Row]] = {
+        "CHECKS": [of_check(check) for check in found.checks],
+        "EXAMS": [(name, "", load_exam(name, found.checks).title) for name in exams()],
+        "REMEDIES": [(name, "", recipe.title) for name, recipe in load_remedies().recipes.items()],
+    }
+    colour = coloured(sys.stdout, colours)
+    shown = [f"{styled(heading, BOLD, colour)}\n{in_rows(rows, colour)}" for heading, rows in parts.items()]
+    shown += [f"could not be used: {clean_line(f'{each.origin}: {each.reason}')}\n" for each in found.broken]
+    put("\n".join(shown), sys.stdout, drawn=True)
+    return 0
+
+
+def in_rows(rows: Sequence[Row], colour: bool) -> str:
+    wide = max(len(name) for name, _, _ in rows)
+    return "".join(f"{line}\n" for row in rows for line in _lines(row, wide, colour))
+
+
+def _lines(row: Row, wide: int, colour: bool) -> Iterator[str]:
+    name, kind, title = map(clean_line, row)
+    head = f"  {name:<{wide}}  {kind}{'  ' if kind else ''}"
+    columns = width(sys.stdout, PAGE)
+    beside = columns - len(head) >= NARROW
+    room = columns - (len(head) if beside else 6)
+    first, *more = wrap(title, max(room, 1), break_long_words=False, break_on_hyphens=False) or [""]
+    painted = head.replace(f"  {kind}  ", f"  {styled(kind, COLOURS.get(kind, '0'), colour)}  ")
+    yield f"{painted}{first}" if beside else painted.rstrip()
+    yield from (" " * (len(head) if beside else 6) + line for line in (more if beside else (first, *more)))
+
+
+def of_check(check: Check) -> Row:
+    ours = Path(check.origin).parent == bundled("checks")
+    return check.id, check.severity.value, check.title if ours else f"{check.title}  [{check.origin}]"

@@ -1,0 +1,107 @@
+"""What a shell can complete: commands, options, and what each option takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from doctor.cli.help import Entry, below, entries
+from doctor.expect import FIELDS
+from doctor.judge.playbook import exams, load_remedies
+from doctor.judge.registry import find_checks
+from doctor.report.launch_line import AUTO, FORMS
+from doctor.run.request import Request
+from doctor.smoke.inject import KINDS
+from doctor.text.language import Language
+from doctor.text.option import options
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What may follow: words, and besides them `kind`: files, folders, hosts or nothing that is known."""
+
+    words: tuple[str, ...] = ()
+    kind: str = ""
+    commas: bool = False
+    """Whether "a,b" is two of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    names: tuple[str, ...]
+    about: str
+    values: Values | None
+    """None of a switch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A command: the words that lead to it, its own commands with what they are for, and what it takes."""
+
+    path: str
+    commands: tuple[tuple[str, str], ...]
+    options: tuple[Taken, ...]
+    arguments: Values
+
+
+def commands(root: Any) -> list[Known]:
+    """doctor itself, and every command of it."""
+    words = dict(_words())
+    every = [root, *below(root)]
+    words["COMMAND"] = Values(tuple(root.command.commands))
+    return [_known(each, words) for each in every]
+
+
+def _known(context: Any, words: dict[str, Values]) -> Known:
+    inner = getattr(context.command, "commands", {})
+    found = entries(context.command, context)
+    arguments = [_values(each, words) for each in found if not each.is_option]
+    return Known(
+        _path(context),
+        tuple((name, about(each.get_short_help_str(80))) for name, each in inner.items() if not each.hidden),
+        tuple(
+            Taken(each.names, about(each.help), _values(each, words) if each.metavar else None)
+            for each in found
+            if each.is_option
+        ),
+        arguments[-1] if arguments else Values(),
+    )
+
+
+def _path(context: Any) -> str:
+    return str(context.command_path).partition(" ")[2]
+
+
+def _words() -> Iterator[tuple[str, Values]]:
+    """Behind an option, or in the place of an argument."""
+    checks = tuple(check.id for check in find_checks().checks)
+    yield from ((option.name, Values(option.values)) for option, _ in options(Request) if option.values)
+    yield from ((option, Values(checks, commas=True)) for option in ("--only", "--skip"))
+    yield "--expect", Values(tuple(f"{name}=" for name in FIELDS))
+    yield "--exam", Values(tuple(exams()), "files")
+    yield "--print", Values(("launch", *(f"launch={form}" for form in (AUTO, *FORMS))))
+    yield "--inject", Values(("help", *(f"{kind}@" for kind in KINDS)))
+    yield "--lang", Values(tuple(each.value for each in Language))
+    yield "ID", Values((*checks, *load_remedies().recipes))
+    yield "SHELL", Values(SHELLS)
+    yield from ((name, Values(kind="hosts")) for name in ("HOSTS", "--exclude", "--jump"))
+
+
+def _values(entry: Entry, words: dict[str, Values]) -> Values:
+    if found := words.get(entry.names[-1]):
+        return found
+    if "|" in entry.metavar:
+        return Values(tuple(entry.metavar.split("|")))
+    kinds = {"FILE": "files", "PATH": "files", "DIR": "folders"}
+    return Values(
+        kind=next((kinds[word] for word in re.findall(r"[A-Z]+", entry.metavar) if word in kinds), "")
+    )
+
+
+def about(text: str) -> str:
+    """Its first sentence, without any character that has a meaning to a shell."""
+    return re.sub(r"[\[\]'\"\\`$:;{}()]", "", re.split(r"[.;] |\.$", text)[0])

@@ -1,0 +1,210 @@
+"""A user's own defaults: ~/.config/cluster-doctor/config.yaml, whose use the first lines of a report say.
+
+    user: root
+    ssh-config: ~/.ssh/lab
+    sudo: true
+
+Options that are typed override them. They are not read inside a job nor for a replay, and never make a run
+use SSH that would not: only how it logs in.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from doctor.errors import Mistake, UsageError, suggest
+from doctor.run.request import Request
+from doctor.text.nodeset import check_jump, check_user
+from doctor.text.option import Option, options
+from doctor.text.printable import clean_line
+from doctor.text.terminal import tell
+from doctor.text.textfile import refuse, said, shown, text_of
+from doctor.text.yamlfile import Listing, Node, Scalar, Table, parse_yaml
+
+FILE = "cluster-doctor/config.yaml"
+LONGEST = 100_000
+NEVER = {
+    "accept-new": "whether to trust a key is decided each time: type --accept-new",
+}
+"""What has no place in the file, and why."""
+
+
+def with_defaults(request: Request, environ: Mapping[str, str] = os.environ) -> Request:
+    """The request with the user's defaults for options that were not typed. Raises InputErrors."""
+    if request.in_job or request.replay or (path := _path(environ)) is None:
+        return request
+    text = _read(path)
+    if text is None:
+        return request
+    found = {
+        f"--{key}": value
+        for key, value in _parsed(text, str(path)).items()
+        if f"--{key}" not in request.typed
+    }
+    if not found:
+        return request
+    way = {_field(name): value for name, value in found.items() if name != "--python"}
+    smoke = {"python": found["--python"]} if "--python" in found else {}
+    words = ", ".join(_words(name, value) for name, value in found.items())
+    used = f"{_called(path, environ)}: {words}"
+    if request.outputs.quiet:
+        tell(f"doctor: defaults from {clean_line(used)}\n")
+    return replace(
+        request,
+        way=replace(request.way, **way, by_default=frozenset(way)),
+        smoke=replace(request.smoke, **smoke),
+        defaults=used,
+    )
+
+
+def _path(environ: Mapping[str, str]) -> Path | None:
+    """As the XDG specification has it: a relative folder is ignored."""
+    folder, home = environ.get("XDG_CONFIG_HOME", ""), environ.get("HOME", "")
+    if folder.startswith("/"):
+        return Path(folder, FILE)
+    return Path(home, ".config", FILE) if home.startswith("/") else None
+
+
+def _called(path: Path, environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME", "")
+    inside = home.startswith("/") and path.is_relative_to(home)
+    return f"~/{path.relative_to(home)}" if inside else str(path)
+
+
+def _read(path: Path) -> str | None:
+    """None where there is none. Raises UsageError where others than the user and root can write it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UsageError(f"{path}: your defaults cannot be read: {error.strerror}.") from None
+    try:
+        about = os.fstat(descriptor)
+        mode = stat.S_IMODE(about.st_mode)
+        if not stat.S_ISREG(about.st_mode):
+            raise UsageError(f"{path}: your defaults are not in a file.")
+        if about.st_uid not in (0, os.geteuid()) or mode & 0o022:
+            raise UsageError(
+                f"{path}: others can write your defaults (owner uid {about.st_uid}, mode {mode:04o}).",
+                f"chmod go-w {path}" if about.st_uid == os.geteuid() else "Own it yourself, or take it away.",
+            )
+        data = b""
+        while len(data) <= LONGEST and (piece := os.read(descriptor, LONGEST)):
+            data += piece
+    finally:
+        os.close(descriptor)
+    if len(data) > LONGEST:
+        raise UsageError(f"{path}: your defaults are longer than {LONGEST:,} bytes.")
+    return text_of(data, str(path))
+
+
+def _parsed(text: str, file: str) -> dict[str, Any]:
+    """Raises InputErrors with every mistake of the file."""
+    document = parse_yaml(text, file)
+    root, mistakes = document.root, list(document.mistakes)
+    found: dict[str, Any] = {}
+    if root is not None and not isinstance(root, Table):
+        mistakes.append(Mistake(file, root.line, "is not a list of options: write `user: root`"))
+    for key, node in root.rows if isinstance(root, Table) else ():
+        name = key.text.replace("_", "-")
+        try:
+            found[name] = _value(name, node)
+        except UsageError as error:
+            mistakes.append(Mistake(file, key.line, said(error)))
+    refuse(mistakes)
+    return found
+
+
+def _value(name: str, node: Node) -> Any:
+    if name in NEVER:
+        raise UsageError(f"{name} has no place here: {NEVER[name]}")
+    if name not in _KINDS:
+        hint = suggest(name, _KINDS) or f"there are {', '.join(_KINDS)}"
+        raise UsageError(f"there is no default for {shown(name)}", hint)
+    several = isinstance(node, Listing) and name == "identity"
+    nodes = node.items if several and isinstance(node, Listing) else (node,)
+    values = [_KINDS[name](name, each) for each in nodes]
+    return tuple(values) if name == "identity" else values[0]
+
+
+def _text(name: str, node: Node) -> str:
+    if not isinstance(node, Scalar) or not node.text.strip() or node.value is None:
+        raise UsageError(f"{name} needs a text")
+    return node.text
+
+
+def _user(name: str, node: Node) -> str:
+    return check_user(_text(name, node))
+
+
+def _jump(name: str, node: Node) -> str:
+    return check_jump(_text(name, node))
+
+
+def _file(name: str, node: Node) -> str:
+    """A relative path would mean another file in every folder."""
+    path = os.path.expanduser(_text(name, node))
+    if not path.startswith("/"):
+        raise UsageError(f"{name}: give the whole path of {shown(path)}")
+    return path
+
+
+def _python(name: str, node: Node) -> str:
+    """On the hosts: ~ is not that of this machine."""
+    path = _text(name, node)
+    if "/" in path and not path.startswith("/"):
+        raise UsageError(f"{name}: give the whole path, as it is on the hosts, of {shown(path)}")
+    return path
+
+
+def _switch(name: str, node: Node) -> bool:
+    value = node.value if isinstance(node, Scalar) else None
+    if not isinstance(value, bool):
+        raise UsageError(f"{name} is true or false")
+    return value
+
+
+def _number(name: str, node: Node) -> int | float:
+    known = next(option for option, _ in options(Request) if option.name == f"--{name}")
+    value = node.value if isinstance(node, Scalar) else None
+    whole = name == "fanout"
+    fits = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+    if not fits or not _within(value, known):
+        kind = "a whole number" if whole else "a number of seconds"
+        raise UsageError(f"{name} is {kind} from {known.min:g} to {known.max:g}")
+    return value if whole else float(value)  # type: ignore[arg-type, return-value]
+
+
+def _within(value: Any, known: Option) -> bool:
+    return (known.min is None or value >= known.min) and (known.max is None or value <= known.max)
+
+
+_KINDS: Mapping[str, Callable[[str, Node], Any]] = {
+    "user": _user,
+    "identity": _file,
+    "jump": _jump,
+    "ssh-config": _file,
+    "python": _python,
+    "sudo": _switch,
+    "fanout": _number,
+    "connect-timeout": _number,
+    "timeout": _number,
+}
+"""The options that have a default, and how its value is read."""
+
+
+def _field(name: str) -> str:
+    return {"--identity": "identities"}.get(name, name.lstrip("-").replace("-", "_"))
+
+
+def _words(name: str, value: Any) -> str:
+    key = name.lstrip("-")
+    if isinstance(value, bool):
+        return key if value else f"no {key}"
+    return f"{key} {', '.join(value) if isinstance(value, tuple) else value}"

@@ -1,0 +1,69 @@
+"""`doctor facts`: asks hosts what they are, judges only whether they answered, and shows it side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+from doctor.cli.defaults import with_defaults
+from doctor.errors import DoctorError, UsageError
+from doctor.judge.fact_values import ASKED
+from doctor.judge.verdict import Report
+from doctor.recording import save
+from doctor.report.facts_files import facts_csv, facts_json
+from doctor.report.facts_text import print_facts
+from doctor.report.formats import STDOUT
+from doctor.report.outputs import refuse_unwritable
+from doctor.run.examination import run_and_judge
+from doctor.run.request import Request
+from doctor.text.console import drawn
+from doctor.text.outfile import write_file
+from doctor.text.terminal import coloured, put, width
+
+ANSWERED = ("host-unreachable", "probe-incomplete")
+"""The checks that decide the exit code: whether all hosts told, and all that they were asked."""
+
+
+def tell_facts(request: Request, csv: Path | None) -> int:
+    json = request.outputs.json
+    if csv == STDOUT == json:
+        raise UsageError("--json - and --csv - both write to stdout.", "Name a file for one of them.")
+    others = {"--save": request.save, "--csv": None if csv == STDOUT else csv}
+    refuse_unwritable(request.outputs, others, request.inputs())
+    what = replace(request.what, exam="host", only=ANSWERED, mesh="none", strict=True)
+    reading, report = run_and_judge(replace(with_defaults(request), what=what), ASKED)
+    out = sys.stderr if STDOUT in (json, csv) else sys.stdout
+    writes: list[tuple[Path | str | None, Callable[[Path], object]]] = [
+        ("stdout", lambda _: put(_drawn(report, request, out), out, drawn=True)),
+        (request.save, lambda path: save(reading.recording, path)),
+        (json, lambda path: _write(path, facts_json(report))),
+        (csv, lambda path: _write(path, facts_csv(report))),
+    ]
+    failed = [why for where, write in writes if where is not None and (why := _failure(where, write))]
+    if failed:
+        raise DoctorError("\n".join(failed))
+    return report.exit_code
+
+
+def _write(path: Path, data: bytes) -> None:
+    if path == STDOUT:
+        put(data.decode(), sys.stdout)
+    else:
+        write_file(path, data)
+
+
+def _failure(where: Path | str, write: Callable[[Path], object]) -> str:
+    """Why it was not written; a file that cannot be written loses only itself."""
+    try:
+        write(Path(where))
+    except OSError as error:
+        return f"{where} could not be written: {error.strerror}."
+    return ""
+
+
+def _drawn(report: Report, request: Request, out: TextIO) -> str:
+    return drawn(partial(print_facts, report), width(out), colour=coloured(out, request.outputs.colours))

@@ -1,0 +1,100 @@
+"""How --help looks: options in groups, short, at 80 columns and as plain text. The manual page and the
+completion are made of the same entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+OTHERS = "Options"
+WIDEST = 24
+"""Columns for an option with its metavar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An option or an argument, as it is shown."""
+
+    names: tuple[str, ...]
+    """As typed: -F, --hostfile; of an argument its name alone."""
+    metavar: str
+    help: str
+    panel: str
+    is_option: bool
+
+    @property
+    def usage(self) -> str:
+        return f"{', '.join(self.names)} {self.metavar if self.is_option else ''}".rstrip()
+
+
+def entries(command: Any, context: Any) -> list[Entry]:
+    """Those of a command, in the order of their groups; those without a group come last."""
+    found = [_entry(param, context) for param in command.get_params(context)]
+    panels = [*dict.fromkeys(each.panel for each in found if each.panel != OTHERS), OTHERS]
+    return sorted(found, key=lambda each: panels.index(each.panel))
+
+
+def _entry(param: Any, context: Any) -> Entry:
+    is_option = param.param_type_name == "option"
+    metavar = param.metavar or ""
+    if is_option and not metavar and not getattr(param, "is_flag", False):
+        metavar = param.get_help_record(context)[0].rpartition(" ")[2]
+    text = getattr(param, "help", None) or ""
+    default = param.default if is_option else None
+    if default not in (None, False, (), []) and "efault" not in text:
+        text += f" Default: {default:g}." if isinstance(default, float) else f" Default: {default}."
+    names = tuple(sorted(param.opts, key=len)) if is_option else (metavar or str(param.name).upper(),)
+    return Entry(names, metavar, text, getattr(param, "rich_help_panel", None) or OTHERS, is_option)
+
+
+def below(context: Any) -> Iterator[Any]:
+    """The contexts of all commands, each before those below it."""
+    for name, command in getattr(context.command, "commands", {}).items():
+        if not command.hidden:
+            inner = type(context)(command, info_name=name, parent=context)
+            yield inner
+            yield from below(inner)
+
+
+def examples(*rows: tuple[str, str]) -> str:
+    """For the end of a help page: a command and what it does, a line each."""
+    room = max(len(command) for command, _ in rows)
+    return "\n".join(f"{command:<{room}}  {what}" for command, what in rows)
+
+
+class Command(TyperCommand):
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        _write_entries(self, ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        _write_examples(self.epilog, formatter)
+
+
+class Commands(TyperGroup):
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        self.format_commands(ctx, formatter)
+        _write_entries(self, ctx, formatter)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        _write_examples(self.epilog, formatter)
+
+
+def _write_entries(command: Any, context: Any, formatter: Any) -> None:
+    panels: dict[str, list[tuple[str, str]]] = {}
+    found = entries(command, context)
+    wide = min(max(len(each.usage) for each in found), WIDEST)
+    for each in found:
+        panels.setdefault(each.panel, []).append((f"{each.usage:<{wide}}", each.help))
+    for panel, rows in panels.items():
+        with formatter.section(panel):
+            formatter.write_dl(rows)
+
+
+def _write_examples(epilog: str | None, formatter: Any) -> None:
+    if epilog:
+        with formatter.section("Examples"):
+            formatter.write("".join(f"  {line}\n" for line in epilog.splitlines()))

@@ -1,0 +1,88 @@
+"""`doctor help --man`: doctor(1), made of what --help shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from doctor.cli.help import OTHERS, below, entries
+
+EXITS = (
+    ("0", "Healthy; a go."),
+    ("1", "A fault, a host that cannot be reached among them; a no-go."),
+    ("2", "The command line or an input file is wrong."),
+    ("3", "Inconclusive: something essential could not be examined."),
+    ("70", "doctor itself broke, or a report could not be written."),
+    ("130", "Interrupted; 128 and the number of the signal for others."),
+)
+ENVIRONMENT = (
+    ("NO_COLOR", "No colours and no escapes, whatever follows."),
+    ("FORCE_COLOR, CLICOLOR_FORCE", "Colours also where there is no terminal."),
+    ("CLICOLOR", "0: no colours."),
+    ("TERM", "dumb: no colours, and no line that redraws itself."),
+    ("COLUMNS", "The width of reports and pages."),
+    ("DOCTOR_TRACEBACK", "1: where doctor broke."),
+)
+
+
+def manual(root: Any, version: str) -> str:
+    """In roff, for man(1); `root` is the context of doctor itself."""
+    return "".join(f"{line}\n" for line in _lines(root, version))
+
+
+def _lines(root: Any, version: str) -> Iterator[str]:
+    yield f'.TH DOCTOR 1 "" "cluster\\-doctor {_text(version)}" "User Commands"'
+    yield from (".SH NAME", r"doctor \- examine a training cluster", ".SH SYNOPSIS")
+    yield from (r".B doctor", r".I COMMAND", r"[\fIOPTIONS\fR] [\fIHOSTS\fR...]")
+    yield from (".SH DESCRIPTION", _text(root.command.help))
+    yield from _examples(root.command)
+    for context in below(root):
+        yield f'.SH "{_text(context.command_path.upper())}"'
+        yield _text(context.command.help or context.command.get_short_help_str(200))
+        yield from _options(context)
+        yield from _examples(context.command)
+    yield ".SH OPTIONS"
+    yield from _options(root)
+    for title, rows in (("EXIT STATUS", EXITS), ("ENVIRONMENT", ENVIRONMENT)):
+        yield f'.SH "{title}"'
+        for name, what in rows:
+            yield from (".TP", rf"\fB{_text(name)}\fR", _text(what))
+    yield from (".SH SEE ALSO", _text("The pages of the checks: doctor list, doctor explain ID."))
+
+
+def _options(context: Any) -> Iterator[str]:
+    panel = OTHERS
+    for each in entries(context.command, context):
+        if each.names[-1] == "--help" and context.parent:
+            continue
+        if each.panel != panel:
+            yield f'.SS "{_text(each.panel)}"'
+        panel = each.panel
+        names = ", ".join(rf"\fB{_text(name)}\fR" for name in each.names)
+        value = rf" \fI{_text(each.metavar)}\fR" if each.is_option and each.metavar else ""
+        yield from (".TP", names + value, _text(each.help) or r"\&")
+
+
+def _examples(command: Any) -> Iterator[str]:
+    for line in (command.epilog or "").splitlines():
+        typed, _, what = re.sub(r" {2,}", "\0", line).partition("\0")
+        yield from (
+            ".PP",
+            _text(f"{what[:1].upper()}{what[1:]}"),
+            ".PP",
+            ".nf",
+            rf"\fB    {_text(typed)}\fR",
+            ".fi",
+        )
+
+
+_SIGNS = str.maketrans(
+    {"\\": r"\e", "-": r"\-", "'": r"\(aq", '"': r"\(dq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
+)
+
+
+def _text(text: str) -> str:
+    """Nothing in it is a request or an escape to roff."""
+    text = " ".join(text.split()).translate(_SIGNS)
+    return rf"\&{text}" if text.startswith(".") else text

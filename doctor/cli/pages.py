@@ -1,0 +1,66 @@
+"""The text of a manual page, in English or Chinese.
+
+The English page of a check is its docstring; the Chinese one is next to its file, in zh/FILE.yaml. Both
+titles of a remedy are in its file, and both forms of the page's own sentences here. A check or a remedy of
+others that has no Chinese text is shown in English.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from doctor.api import Check
+from doctor.judge.playbook import Recipe, convert
+from doctor.text.language import Language
+from doctor.text.wrap import unwrap
+from doctor.text.yamlfile import read_yaml
+
+CHINESE = {
+    "a fault": "故障",
+    "a warning": "警告",
+    "a remedy": "修复方法",
+    "compares all hosts": "比较所有主机",
+    "judges each host by itself": "逐台判断主机",
+    "{}: {}; {}.": "{}：{}；{}。",
+    "{}: {}.": "{}：{}。",
+    "Only for jobs with {}.": "仅用于使用 {} 的作业。",
+    " or ": " 或 ",
+    "Often a consequence of: {}.": "往往是以下问题的后果：{}。",
+    "Written in {}": "定义在 {}",
+}
+"""What the page says beside the check's own text."""
+
+
+class Chinese(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`english` is a fingerprint of the docstring that `page` translates; only the tests read it."""
+
+    page: str
+    english: str = ""
+
+
+def say(english: str, lang: Language) -> str:
+    return CHINESE[english] if lang is Language.ZH else english
+
+
+def page(check: Check, lang: Language) -> str:
+    """Its first line is the title; in Chinese each paragraph is one line."""
+    if lang is Language.ZH and (chinese := chinese_pages(Path(check.origin)).get(check.id)):
+        return "\n\n".join(map(unwrap, chinese.page.strip().split("\n\n")))
+    return check.doc
+
+
+def title(recipe: Recipe, lang: Language) -> str:
+    return (lang is Language.ZH and recipe.zh) or recipe.title
+
+
+def chinese_pages(origin: Path) -> Mapping[str, Chinese]:
+    """Those of a file of checks, by id."""
+    path = origin.parent / "zh" / f"{origin.stem}.yaml"
+    if not os.path.isfile(path):
+        return {}
+    pages: dict[str, Chinese] = convert(read_yaml(path), dict[str, Chinese], str(path))
+    return pages

@@ -1,0 +1,133 @@
+"""Runs on hosts, as text: the packages of the interpreter that runs it, and which others have torch.
+
+Arguments: a mode, then other interpreters: for `search` those to try next. Packages are found by their files:
+importing torch would cost seconds, and `re` half as much again as the interpreter's start. A torch that was
+built in place or is on PYTHONPATH has no metadata: its folder is looked for, and its version is in a file of
+its own. CANN's library is looked for and not loaded: it writes logs into the home when it is. Python 3.6 and
+later.
+"""
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MOST = 8
+KNOWN = ("torch", "torch_npu", "mindspore", "numpy")
+HOMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "venv", ".venv")
+
+
+def listed(folder: str, most: int = 9999) -> "list[str]":
+    try:
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder or "."))[:most]]
+    except OSError:
+        return []
+
+
+def packages(paths: "list[str]") -> "Iterator[tuple[str, str]]":
+    """Name and version, "?" where only the folder is there; the first of a name counts."""
+    for name in (os.path.basename(entry) for path in paths for entry in listed(path)):
+        package, _, rest = name.partition("-")
+        version, _, kind = rest.rpartition(".")
+        if package in KNOWN and version and kind in ("dist-info", "egg-info"):
+            yield package.replace("_", "-"), version
+    for package in KNOWN[:2]:
+        for folder in (os.path.join(path or ".", package) for path in paths):
+            if os.path.isfile(os.path.join(folder, "__init__.py")):
+                for line in head(os.path.join(folder, "version.py")).split("\n"):
+                    if line.startswith("__version__ ="):
+                        yield package.replace("_", "-"), line[13:].strip(" '\"")
+                yield package.replace("_", "-"), "?"
+
+
+def head(path: str) -> str:
+    if not (os.path.isfile(path) and os.access(path, os.R_OK)):
+        return ""
+    with open(path, errors="replace") as file:
+        return file.read(9999)
+
+
+def elsewhere(*others: str) -> "Iterator[tuple[str, str]]":
+    """Interpreters at usual places that have torch, and its version; none that others may have put there."""
+    home = os.path.expanduser("~")
+    tops = [os.path.dirname(os.path.dirname(path)) for path in others if "/" in path]
+    tops += [os.path.join(home, name) for name in HOMES] + ["/venv"] + listed("/opt", 64)
+    tops += ["/usr/local", "/usr"] + [top for top in listed("/usr/local") if "/python" in top]
+    for top in tops:
+        for prefix in [top, *listed(os.path.join(top, "envs"), 64)]:
+            names = (os.path.join(prefix, "bin", name) for name in ("python", "python3"))
+            path = next((name for name in names if runs(name)), "")
+            there = path and dict(reversed(list(packages(libraries(prefix))))).get("torch")
+            if there and is_safe(os.path.dirname(path)):
+                yield path, there
+
+
+def is_safe(folder: str) -> bool:
+    about = os.stat(folder)
+    return about.st_uid in (0, os.geteuid()) and not about.st_mode & 0o002
+
+
+def libraries(prefix: str) -> "list[str]":
+    roots = [lib for lib in listed(os.path.join(prefix, "lib")) if "/python3" in lib]
+    return [os.path.join(root, kind + "-packages") for root in roots for kind in ("site", "dist")]
+
+
+def runs(path: str) -> bool:
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def become(path: str, *words: str) -> None:
+    """Go on as another interpreter, in the same process; return if that fails."""
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            given = file.read().split(b"\0")
+        os.execv(path, [path, "-B", "-c", given[given.index(b"-c") + 1].decode(), *words])
+    except (OSError, ValueError, IndexError):
+        pass
+
+
+def called(name: str) -> "str | None":
+    folders = [""] if "/" in name else os.environ.get("PATH", "").split(":")
+    return next((path for path in (os.path.join(at, name) for at in folders) if runs(path)), None)
+
+
+def print_own(own: "list[tuple[str, str]]") -> None:
+    print("python", sys.version.split()[0], sys.executable)
+    for name, version in own:
+        print("package", name, version)
+    near = [os.path.join(at, "libhccl.so") for at in os.environ.get("LD_LIBRARY_PATH", "").split(":") if at]
+    for path in sys.path:
+        if os.path.isdir(os.path.join(path or ".", "torch_npu")):
+            print("hccl", any(map(os.path.isfile, near)) or b"libhccl.so" in cached())
+
+
+def cached() -> bytes:
+    if not os.access("/etc/ld.so.cache", os.R_OK):
+        return b""
+    with open("/etc/ld.so.cache", "rb") as file:
+        return file.read()
+
+
+def main(mode: str = "", *others: str) -> None:
+    own = [] if mode == "absent" else list(packages(sys.path))
+    torch = "torch" in dict(own)
+    preferred = "python3" in others  # behind it come only the plain names
+    if mode == "search" and not torch:
+        for at, name in enumerate(others if preferred else ()):
+            path = called(name)
+            if path:
+                become(path, "search", *others[at + 1 :])
+        for path, _ in elsewhere():
+            become(path, "found")
+    if mode != "absent":
+        print_own(own)
+    if mode == "found" or (mode == "search" and preferred and torch):
+        print("chosen")
+    if mode in ("absent", "list") and not torch:
+        for path, version in list(dict(elsewhere(*others)).items())[:MOST]:
+            print("elsewhere", path, version)
+
+
+main(*sys.argv[1:])

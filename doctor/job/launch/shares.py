@@ -1,0 +1,41 @@
+"""How many ranks a launcher starts on each host, by the hosts that its command line or hostfile names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from doctor.job.launch.launcher import LaunchCommand
+
+Slots = Callable[[Path], Sequence[int]]
+"""The slots of each host of a hostfile, 0 where it does not say; nothing where it is not here."""
+_HOSTFILE = re.compile(r"--?(?:hostfile|machinefile|machine-file|f)(?:=(.+))?")
+
+
+def share_of(words: Sequence[str], command: LaunchCommand, home: str, read: Slots) -> int | None:
+    """None where it is given no hosts; 0 where they do not say it. A hostfile is relative to `home`."""
+    if command.launcher is None or not command.launcher.outer:
+        return None
+    if (each := command.option("each")) and each.isdecimal():
+        return int(each)
+    ranks, hosts = command.option("ranks") or "", command.option("hosts")
+    file = _hostfile(words)
+    if file:
+        slots = list(read(Path(home, file)))
+    elif hosts:
+        slots = [int(n) if n.isdecimal() else 0 for n in (h.rpartition(":")[2] for h in hosts.split(","))]
+    else:
+        return None
+    if not ranks.isdecimal() or not slots or len(set(slots)) > 1:
+        return 0
+    if slots[0]:
+        return slots[0] if slots[0] * len(slots) == int(ranks) else 0
+    return int(ranks) // len(slots) if int(ranks) % len(slots) == 0 else 0
+
+
+def _hostfile(words: Sequence[str]) -> str:
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        if match := _HOSTFILE.fullmatch(word):
+            return match[1] or following
+    return ""

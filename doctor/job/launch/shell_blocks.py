@@ -1,0 +1,142 @@
+"""The commands of a script in their order, and which of them a loop or a function holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from doctor.job.launch.shell_tokens import Part, Separator, Word
+
+_LOOPS = frozenset({"for", "select", "while", "until"})
+_LEADING = frozenset({"then", "do", "else", "elif", "if", "!", "time"})
+"""Reserved words that a command may follow at once."""
+_NAME = re.compile(r"[A-Za-z_][\w:.-]{0,99}")
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleCommand:
+    """Words without redirections, and the mark that ends them."""
+
+    words: tuple[Word, ...]
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """`done`: a loop's head -> its end. `functions`: where one begins -> its name, its body, its end.
+
+    All are places in `commands`.
+    """
+
+    commands: tuple[SimpleCommand, ...]
+    done: dict[int, int]
+    functions: dict[int, tuple[str, int, int]]
+
+
+def blocks(found: Sequence[Word | Separator]) -> Blocks:
+    commands = tuple(_with_done(list(_commands(found))))
+    done: dict[int, int] = {}
+    ends: dict[int, int] = {}
+    loops: list[int] = []
+    braces: list[int] = []
+    for place, command in enumerate(commands):
+        for word in _leading(command.words):
+            if word in _LOOPS:
+                loops.append(place)
+            elif word == "done" and loops:
+                done[loops.pop()] = place
+            elif word == "{":
+                braces.append(place)
+            elif word == "}" and braces:
+                ends[braces.pop()] = place
+    functions = {}
+    for place in range(len(commands)):
+        named = _function(commands, place)
+        if named and named[1] in ends:
+            functions[place] = (*named, ends[named[1]])
+    return Blocks(commands, done, functions)
+
+
+def _commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
+    """A list is put behind its name."""
+    words: list[Word] = []
+    skip = False
+    for item in found:
+        if isinstance(item, Word):
+            if not skip:
+                words.append(item)
+            skip = False
+        elif item.text == "redirection":
+            skip = True
+        elif item.text == ")list":
+            words.append(Word((Part("text", ")list", ")list"),), item.line))
+        else:
+            skip = False
+            yield SimpleCommand(tuple(words), item.text)
+            words = []
+    yield SimpleCommand(tuple(words), "\n")
+
+
+def _with_done(commands: list[SimpleCommand]) -> list[SimpleCommand]:
+    """`for ((…)) { … }` is `for ((…)) do … done`."""
+    opened: list[bool] = []
+    head = False  # of such a loop, on its own so far
+    for place, command in enumerate(commands):
+        words = list(command.words)
+        counted = len(words) > 1 and words[0].plain == "for" and words[1].raw.startswith("((")
+        named = len(words) > 1 and words[0].plain == "function"
+        for at, word in enumerate(words):
+            if word.plain == "{" and (
+                at == 0 or words[at - 1].plain in _BEFORE_BRACE or (at == 2 and (counted or named))
+            ):
+                opened.append((at == 2 and counted) or (at == 0 and head))
+                words[at] = _reserved("do", word) if opened[-1] else word
+            elif word.plain == "}" and at == 0 and opened and opened.pop():
+                words[at] = _reserved("done", word)
+        head = (counted and len(words) == 2) or (head and not words)
+        commands[place] = SimpleCommand(tuple(words), command.end)
+    return commands
+
+
+_BEFORE_BRACE = _LEADING | {"{"}
+
+
+def _reserved(text: str, word: Word) -> Word:
+    return Word((Part("text", text, text),), word.line)
+
+
+def _leading(words: Sequence[Word]) -> Iterator[str]:
+    """The reserved words that it begins with, and those that open or close a block."""
+    for place, word in enumerate(words):
+        plain = word.plain or ""
+        if plain == "function" and place + 2 < len(words) and words[place + 2].plain == "{":
+            yield "{"
+            return
+        if plain in _LOOPS or plain in ("done", "{", "}"):
+            yield plain
+        if plain not in _LEADING and plain != "{":
+            return
+
+
+def _function(commands: Sequence[SimpleCommand], place: int) -> tuple[str, int] | None:
+    """The name of the function that begins here, and where its `{` stands."""
+    words = [word.plain or "" for word in commands[place].words]
+    if words[:1] == ["function"] and len(words) > 1:
+        words = words[1:]
+        if words[1:2] == ["{"]:
+            return words[0], place
+        if commands[place].end == "\n":
+            return words[0], _next(commands, place + 1)
+    if len(words) != 1 or not _NAME.fullmatch(words[0]) or commands[place].end != "(":
+        return None
+    if place + 1 < len(commands) and not commands[place + 1].words and commands[place + 1].end == ")":
+        return words[0], _next(commands, place + 2)
+    return None
+
+
+def _next(commands: Sequence[SimpleCommand], place: int) -> int:
+    """The first command from here that has words."""
+    while place < len(commands) and not commands[place].words and commands[place].end == "\n":
+        place += 1
+    return place

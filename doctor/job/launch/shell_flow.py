@@ -1,0 +1,303 @@
+"""The order in which a shell goes through a script: blocks, loops, functions, and lists of commands.
+
+A loop whose bounds are known is gone through, so that each rank has its own variables; a function is read
+where it is called. A branch that may not be taken decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from doctor.job.launch.expand import MOST_TURNS
+from doctor.job.launch.launcher import LaunchCommand
+from doctor.job.launch.shell_blocks import Blocks
+from doctor.job.launch.shell_loops import Turns, carried, counter_of, turns_of
+from doctor.job.launch.shell_state import ShellState
+from doctor.job.launch.shell_tests import TESTS, holds
+from doctor.job.launch.shell_tokens import ShellError, Word
+
+_GONE_THROUGH = Turns("", (), None)
+_MOST_VARIABLES = 2000
+_MOST_LINES = 2000
+_MOST_REPEATED = 100_000
+"""Commands that are read once more, in loops and functions."""
+DEEPEST_CALL = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ShellCommand:
+    """One command. `names` are all variables that it would inherit from the script, known or not.
+
+    `loop`: it stands for several, in a loop whose bounds are not known; in one that was gone through `turn`
+    says for which value. `folder` is the one in which it is started. `wave`: how often the script has waited
+    before it. Of two with different branches of one choice only one is started. `bare`: no launcher, and no
+    Python. `behind`: it is started once another rank has ended.
+    """
+
+    line: int
+    words: tuple[str, ...]
+    command: LaunchCommand
+    env: Mapping[str, str]
+    names: frozenset[str]
+    loop: bool = False
+    background: bool = False
+    turn: str = ""
+    folder: str | None = None
+    wave: int = 0
+    branches: tuple[tuple[int, int], ...] = ()
+    bare: bool = False
+    behind: bool = False
+
+    def excludes(self, other: ShellCommand) -> bool:
+        """Whether only one of the two is started, since they are in different branches."""
+        mine = dict(self.branches)
+        return any(mine.get(choice, branch) != branch for choice, branch in other.branches)
+
+
+class ShellFlow(ShellState):
+    """Goes through blocks; `perform` is what a command does, and `lines` what was kept of them."""
+
+    def __init__(self, found: Blocks, folder: str) -> None:
+        super().__init__(folder)
+        self.blocks = found
+        self.lines: list[ShellCommand] = []
+        self.functions: dict[str, tuple[Blocks, int]] = {}
+        self.called: set[str] = set()
+        self.turns: list[str] = []
+        self.braces: list[int] = []
+        self.repeats = _MOST_REPEATED
+        self.waits = 0
+        self.leaving = ""
+        self.negated = False
+
+    def perform(self, words: list[Word]) -> None:
+        """Do what one command does."""
+        raise NotImplementedError
+
+    def go_through(self, start: int, stop: int, words: list[Word] | None = None) -> None:
+        """Read these commands, and see which run in the background: alone, in a pipeline or in brackets.
+
+        `words` are those of the first, where it stands on the line of its block's head.
+        """
+        groups: list[int] = []
+        first, place = len(self.lines), start
+        while place < stop and not self.leaving:
+            command = self.blocks.commands[place]
+            if len(self.lines) >= _MOST_LINES or len(self.values) > _MOST_VARIABLES:
+                line = command.words[0].line if command.words else 1
+                raise ShellError(line, "it is too long for a launch script")
+            if command.end == "(":
+                groups.append(len(self.lines))
+            if command.words and command.words[0].plain == "}" and self.braces:
+                first = self.braces.pop()
+            place = self._at(place) if words is None else self._words(words, place)
+            words = None
+            end = self.blocks.commands[place - 1].end
+            if end == ")":
+                first = groups.pop() if groups else len(self.lines)
+            elif end != "|":
+                for number in range(first, len(self.lines)) if end == "&" else ():
+                    self.lines[number] = replace(self.lines[number], background=True)
+                first = len(self.lines)
+
+    def _at(self, place: int) -> int:
+        """Read the command there, or the whole loop; where to go on."""
+        command = self.blocks.commands[place]
+        if place in self.blocks.functions:
+            name, _, end = self.blocks.functions[place]
+            if not self.skipping():
+                self.functions[name] = self.blocks, place
+            return end + 1
+        return self._words(list(command.words), place)
+
+    def _words(self, words: list[Word], place: int) -> int:
+        end = self.blocks.commands[place].end
+        self.negated = False
+        words, loop = self._blocks(words, end, place)
+        if loop is _GONE_THROUGH:
+            return self._behind(place)
+        if loop is not None:
+            return self._loop(loop, words, place)
+        self._simple(words, end)
+        return place + 1
+
+    def _loop(self, loop: Turns, rest: list[Word], place: int) -> int:
+        """Go through it; `rest` is what stands on the line of its head."""
+        done = self.blocks.done[place]
+        depth = self.guard()
+        for value in loop.values:
+            self.values[loop.name] = value
+            self.turns.append(f"{loop.name}={value}")
+            self.go_through(place, done, rest)
+            self.turns.pop()
+            del self.frames[depth:]
+            if self._left():
+                break
+        else:
+            self.values[loop.name] = loop.left
+        del self.frames[depth - 1 :]
+        return self._behind(place)
+
+    def _behind(self, place: int) -> int:
+        """Where to go on once a loop has been gone through."""
+        done = self.blocks.done[place]
+        if self.blocks.commands[done].end not in ("&&", "||", "|"):
+            self.close("list")
+        return done + 1
+
+    def _left(self) -> bool:
+        """Whether the loop is left for good."""
+        if self.leaving == "continue":
+            self.leaving = ""
+        left = self.leaving != ""
+        if self.leaving == "break":
+            self.leaving = ""
+        return left
+
+    def _while(self, test: list[Word], until: bool, place: int) -> bool:
+        """Go through it as long as its test is known; otherwise leave everything as it was."""
+        done = self.blocks.done[place]
+        name = counter_of(test, self.blocks.commands[place:done])
+        before = (dict(self.values), set(self.exported), len(self.lines), self.waits, self.repeats)
+        depth = self.guard()
+        more = holds(test, self.values)
+        for _ in range(MOST_TURNS):
+            most = len(self.lines) < _MOST_LINES // 2 and self.afford(done - place)
+            if more is None or more is until or not most:
+                break
+            self.turns.append(f"{name}={self.values.get(name)}")
+            self.go_through(place + 1, done)
+            self.turns.pop()
+            del self.frames[depth:]
+            if self._left():
+                more = until
+                break
+            more = holds(test, self.values)
+        del self.frames[depth - 1 :]
+        if more is until:
+            return True
+        self.values, self.exported, lines, self.waits, self.repeats = before
+        del self.lines[lines:]
+        return False
+
+    def call(self, name: str, given: Sequence[str]) -> None:
+        found, place = self.functions[name]
+        _, begin, end = found.functions[place]
+        if self.depth_of_calls() >= DEEPEST_CALL or not self.afford(end - begin + 10):
+            return
+        self.called.add(name)
+        before = self.arguments(given)
+        depth = self.guard("call")
+        first = list(found.commands[begin].words)
+        brace = next((n for n, word in enumerate(first) if word.plain == "{"), -1)
+        around, self.blocks = self.blocks, found
+        self.go_through(begin, end, first[brace + 1 :])
+        self.blocks = around
+        del self.frames[depth - 1 :]
+        self.values.update(before)
+        self.leaving = "" if self.leaving == "return" else self.leaving
+
+    def depth_of_calls(self) -> int:
+        return sum(frame.kind == "call" for frame in self.frames)
+
+    def afford(self, commands: int) -> bool:
+        if commands > self.repeats:
+            return False
+        self.repeats -= commands
+        return True
+
+    def _simple(self, words: list[Word], end: str) -> None:
+        if end == "(" and not words:
+            self.enter("(")
+        if not self.skipping():
+            self.perform(words)
+        self._list(words, end)
+
+    def _list(self, words: list[Word], end: str) -> None:
+        """What stands behind `&&` and `||` may be run or not; behind a decided test that is known."""
+        top = self.frames[-1] if self.frames else None
+        behind = top is not None and top.kind == "list"
+        if end not in ("&&", "||"):
+            while end not in ("|", "(") and self.frames and self.frames[-1].kind == "list":
+                self.close("list")
+            if end == ")":
+                self.close("(")
+        elif top is not None and top.kind == "list" and top.skip:
+            if end != top.mark:
+                self.close("list")
+        elif self.skipping():
+            return
+        else:
+            held = None if behind or self.negated else holds(words, self.values)
+            if held is None and (end == "||" or (words and words[0].plain in TESTS)):
+                self.enter("list")
+            elif held is not None and held is not (end == "&&"):
+                self.enter("list", taken=False)
+                self.frames[-1].mark = end
+
+    def _blocks(self, words: list[Word], end: str, place: int) -> tuple[list[Word], Turns | None]:
+        """Take reserved words off the front, and keep account of the blocks that they open and close."""
+        while words:
+            word = words[0].plain
+            if word in ("if", "elif"):
+                held = holds(words[1:], self.values) if end in (";", "\n") else None
+                if word == "if":
+                    self.enter("if", None if self.skipping() else held)
+                else:
+                    self.other_branch("if", held)
+            elif word == "else":
+                self.other_branch("if", True)
+            elif word in ("fi", "done", "esac"):
+                self.close({"fi": "if", "done": "loop", "esac": "case"}[word])
+            elif word in ("for", "select", "while", "until"):
+                return self._loop_head(words, place)
+            elif word == "case":
+                self.enter("case")
+                return [], None
+            elif word == "function":
+                words = words[1:]  # its name goes as well
+            elif word == "{":
+                self.braces.append(len(self.lines))
+                if self.frames and self.frames[-1].kind in ("list", "{"):
+                    self.enter("{", taken=True)
+            elif word == "}":
+                self.close("{")
+            elif word == "!":
+                self.negated = True
+            elif word not in ("then", "do", "time"):
+                break
+            words = words[1:]
+        if end == ")" and self.frames and self.frames[-1].kind == "case":
+            self.other_branch("case")
+            return [], None  # the pattern of a branch
+        return words, None
+
+    def _loop_head(self, words: list[Word], place: int) -> tuple[list[Word], Turns | None]:
+        """What stands behind it on its line, and its turns where they are known."""
+        done = self.blocks.done.get(place)
+        if self.skipping():
+            self.enter("loop")
+            return [], None
+        end = self.blocks.commands[place].end
+        tested = words[0].plain in ("while", "until") and done is not None and end in (";", "\n")
+        if tested and self._while(words[1:], words[0].plain == "until", place):
+            return [], _GONE_THROUGH
+        loop, rest = turns_of(words, self.values)
+        if loop is not None and done is not None and self.afford(len(loop.values) * (done - place)):
+            return rest, loop
+        self.enter("loop")
+        for name in carried(self.blocks.commands[place : done or place]):
+            self.values[name] = None
+        if words[0].plain in ("while", "until"):
+            return rest, None
+        if len(words) > 1 and words[1].plain:
+            self.values[words[1].plain] = None
+        return rest, None
+
+    def call_any(self) -> None:
+        """One whose name is not known may be called: what any of them sets is not known any more."""
+        for name in [name for name in self.functions if name not in self.called]:
+            self.enter("if")
+            self.call(name, ())
+            self.close("if")

@@ -1,0 +1,79 @@
+"""How often a loop of a script goes round, and with which values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from doctor.job.launch.arithmetic import evaluate
+from doctor.job.launch.expand import MOST_TURNS, Numbers, Value, Values, in_numbers, turns
+from doctor.job.launch.shell_blocks import SimpleCommand
+from doctor.job.launch.shell_tokens import Word
+
+_INIT = re.compile(r"\s*([A-Za-z_]\w{0,99})\s*=(?!=)")
+_ASSIGNED = re.compile(r"([A-Za-z_]\w{0,199})(?:\+?=|\+\+|--)")
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """`left` is what the variable holds behind the loop."""
+
+    name: str
+    values: tuple[str, ...]
+    left: Value
+
+
+def turns_of(words: Sequence[Word], values: Values) -> tuple[Turns | None, list[Word]]:
+    """The turns, where they are known, and the words that stand behind the head of the loop."""
+    if words[0].plain in ("while", "until"):
+        return None, list(words[1:])
+    head = words[1].parts[0].raw if len(words) > 1 and words[1].parts else ""
+    if head.startswith("(("):
+        rest = words[3:] if len(words) > 2 and words[2].plain == "do" else words[2:]
+        return _counted(head[2:-2], values), list(rest)
+    name = words[1].plain if len(words) > 1 else None
+    if not name or len(words) < 3 or words[2].plain != "in":
+        return None, []
+    found = turns(words[3:], values)
+    return (Turns(name, found, found[-1]) if found else None), []
+
+
+def counter_of(test: Sequence[Word], body: Iterable[SimpleCommand]) -> str:
+    """The variable that a `while` counts up, of those in its test."""
+    named = re.findall(r"[A-Za-z_]\w{0,99}", " ".join(word.raw for word in test))
+    counted = carried(body)
+    return next((name for name in named if name in counted), "")
+
+
+def _counted(head: str, values: Values) -> Turns | None:
+    """`((i=0;i<8;i++))`, gone through to its end."""
+    parts = in_numbers(head, values).split(";")
+    name = _INIT.match(parts[0])
+    if len(parts) != 3 or name is None:
+        return None
+    numbers = Numbers(dict(values))
+    found: list[str] = []
+    evaluate(parts[0], numbers)
+    while (more := evaluate(parts[1], numbers)) and len(found) <= MOST_TURNS:
+        found.append(str(numbers[name[1]]))
+        if evaluate(parts[2], numbers) is None:
+            return None
+    if more is None or not 0 < len(found) <= MOST_TURNS:
+        return None
+    return Turns(name[1], tuple(found), str(numbers[name[1]]))
+
+
+def carried(body: Iterable[SimpleCommand]) -> set[str]:
+    """The variables that a loop counts up, so that they are not the same in each turn."""
+    found: set[str] = set()
+    for command in body:
+        for word in command.words:
+            text = word.raw
+            counts = text.startswith("((") or (command.words[0].plain == "let" and word.plain != "let")
+            for match in _ASSIGNED.finditer(text) if counts else ():
+                found.add(match[1])
+            given = _ASSIGNED.match(text)
+            if given and ("+=" in given[0] or re.search(rf"\b{given[1]}\b", text[given.end() :])):
+                found.add(given[1])
+    return found

@@ -1,0 +1,198 @@
+"""The variables of a shell while a script is read: values, which are exported, and what blocks change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from doctor.job.launch.arithmetic import evaluate
+from doctor.job.launch.expand import (
+    FOLDER,
+    LONGEST,
+    MOST_WORDS,
+    START,
+    Numbers,
+    Value,
+    fields,
+    moved,
+    one,
+    unknown,
+    written,
+)
+from doctor.job.launch.shell_tokens import ShellError, Word
+from doctor.job.launch.told_table import VARIABLES as TABLES
+from doctor.job.launch.variables import is_kept
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})(\+?=)")
+_DEEPEST = 100
+
+
+@dataclass(slots=True)
+class _Frame:
+    """A block that is being read, with the values from before it.
+
+    `skip`: it is certainly not run. `taken`: of decided branches, whether one has been run; None where they
+    are not decided. `mark`: what stands before the list, `&&` or `||`.
+    """
+
+    kind: str
+    values: dict[str, Value]
+    number: int = 0
+    branch: int = 0
+    changed: set[str] = field(default_factory=set)
+    skip: bool = False
+    taken: bool | None = None
+    mark: str = ""
+
+    @property
+    def decided(self) -> bool:
+        return self.taken is not None
+
+
+class ShellState:
+    """`folder` is the one in which the script is started."""
+
+    def __init__(self, folder: str) -> None:
+        own = f"{START}/script"
+        self.folder = folder
+        self.values: dict[str, Value] = {FOLDER: START, "0": own, "BASH_SOURCE": own}
+        self.exported: set[str] = set()
+        self.export_all = False
+        self.frames: list[_Frame] = []
+        self.entered = 0
+
+    def guard(self, kind: str = "turn") -> int:
+        """What is read now cannot close the blocks around it. How many blocks there are then."""
+        self.frames.append(_Frame(kind, {}))
+        return len(self.frames)
+
+    def skipping(self) -> bool:
+        return any(frame.skip for frame in self.frames)
+
+    def decided(self, until: str) -> bool:
+        """Whether this is certainly run, in the innermost block of that kind; "" is the script."""
+        for frame in reversed(self.frames):
+            if frame.kind == until:
+                return True
+            if frame.kind == "call" and until == "turn":
+                return False
+            if frame.kind not in ("call", "turn") and not frame.decided:
+                return False
+        return not until
+
+    def enter(self, kind: str, taken: bool | None = None) -> None:
+        """`taken`: it is decided, and whether it is run."""
+        if len(self.frames) >= _DEEPEST:
+            raise ShellError(1, "its blocks are nested too deeply for a launch script")
+        self.entered += 1
+        frame = _Frame(kind, dict(self.values), self.entered, taken=taken)
+        frame.skip = taken is False
+        self.frames.append(frame)
+
+    def other_branch(self, kind: str, holds: bool | None = None) -> None:
+        """`holds`: whether it would be run if none before it was."""
+        if self.frames and self.frames[-1].kind == kind:
+            frame = self.frames[-1]
+            if frame.taken or (frame.decided and holds is not None):
+                frame.skip = bool(frame.taken or not holds)
+                frame.taken = bool(frame.taken or holds)
+                return
+            frame.skip, frame.taken = False, None
+            frame.changed |= self._changed(frame)
+            frame.branch += 1
+            self.values = dict(frame.values)
+
+    def close(self, kind: str) -> None:
+        """What a branch that may not be taken has set is not known behind it; a loop is run at least once."""
+        if not self.frames or self.frames[-1].kind != kind:
+            return
+        frame = self.frames.pop()
+        if kind == "(":
+            self.values = frame.values
+        elif kind != "loop" and not frame.decided:
+            for name in frame.changed | self._changed(frame):
+                self.values[name] = None
+
+    def _changed(self, frame: _Frame) -> set[str]:
+        names = self.values.keys() | frame.values.keys()
+        missing = object()
+        return {n for n in names if self.values.get(n, missing) != frame.values.get(n, missing)}
+
+    def assignment(self, words: Sequence[Word], at: int) -> tuple[str, Value, int]:
+        """The name, the value, and how many words that took; no name where no assignment comes first."""
+        first = words[at].parts[:1]
+        text = first[0].text if first and first[0].kind == "text" and not first[0].quoted else ""
+        match = _ASSIGNMENT.match(text)
+        if not match:
+            return "", None, 0
+        name, append = match[1], match[2] == "+="
+        known = self.values.get(name, "") if append else None
+        if text == f"{match[0]}(":
+            end = next((i for i in range(at, len(words)) if words[i].plain == ")list"), len(words))
+            added = fields(words[at + 1 : end], self.values)
+            old = known if isinstance(known, tuple) else (known,) if known else ()
+            return name, (*old, *added)[:MOST_WORDS], end + 1 - at
+        parts = (replace(first[0], text=text[match.end() :]), *words[at].parts[1:])
+        value = one(parts, self.values)
+        if append and value is not None:
+            value = (known + value)[:LONGEST] if isinstance(known, str) else None
+        if value is None and name in TABLES:
+            value = written(parts, self.values)  # to be named as it is written
+        return name, value, 1
+
+    def set(self, values: Mapping[str, Value]) -> None:
+        self.values.update(values)
+        if self.export_all:
+            self.exported |= {name for name in values if is_kept(name)}
+
+    def arguments(self, given: Sequence[str] | None) -> dict[str, Value]:
+        """Set `$1` and so on; None where they are not known. What they were before."""
+        places = [str(number) for number in range(1, 10)]
+        before = {place: self.values.get(place) for place in (*places, "@")}
+        self.values["@"] = None if given is None else tuple(given)
+        for number, place in enumerate(places):
+            text = "$" if given is None else given[number] if number < len(given) else ""
+            self.values[place] = None if unknown(text) else text
+        return before
+
+    def export(self, words: list[Word]) -> None:
+        exports = words[0].plain == "export" or any(word.plain == "-x" for word in words[1:])
+        at = 1
+        while at < len(words):
+            name, value, used = self.assignment(words, at)
+            if name:
+                self.set({name: value})
+            else:
+                name, used = words[at].plain or "", 1
+            if exports and is_kept(name):
+                self.exported.add(name)
+            at += used
+
+    def calculate(self, words: list[Word]) -> None:
+        counts = is_arithmetic(words[0])
+        texts = [words[0].parts[0].raw[2:-2]] if counts else fields(words[1:], self.values)
+        for text in texts:
+            evaluate(text, Numbers(self.values))
+
+    def move(self, to: str | None) -> None:
+        before = self.values.get(FOLDER)
+        old = self.values.get("OLDPWD")
+        there = old if to == "-" else None if to is None else moved(before, to)
+        self.values[FOLDER] = there
+        self.values["OLDPWD"] = before
+
+    def known(self, seen: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+        """A rank table is kept even if its path is not known: that there is one counts as well."""
+        for name, value in seen.items():
+            if name in TABLES:
+                yield name, self.placed(value) if isinstance(value, str) else f"${name}"
+            elif isinstance(value, str) and START not in value:
+                yield name, value
+
+    def placed(self, path: str) -> str:
+        return path.replace(START, self.folder)
+
+
+def is_arithmetic(word: Word) -> bool:
+    return bool(word.parts) and word.parts[0].kind == "dynamic" and word.parts[0].raw.startswith("((")

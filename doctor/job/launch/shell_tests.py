@@ -1,0 +1,65 @@
+"""What a test of a script comes to: `[ $i -lt 8 ]`, `[[ … ]]`, `((i<8))`, `true`."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from doctor.job.launch.arithmetic import evaluate
+from doctor.job.launch.expand import Numbers, Values, in_numbers, one
+from doctor.job.launch.shell_state import is_arithmetic
+from doctor.job.launch.shell_tokens import Word
+
+TESTS = ("[", "[[", "test")
+_NUMBERS: Mapping[str, Callable[[int, int], bool]] = {
+    "-lt": operator.lt,
+    "-le": operator.le,
+    "-gt": operator.gt,
+    "-ge": operator.ge,
+    "-eq": operator.eq,
+    "-ne": operator.ne,
+}
+_ASSIGNS = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
+
+
+def holds(words: Sequence[Word], values: Values) -> bool | None:
+    """None where that is not known, or the test would change something."""
+    if not words:
+        return None
+    name = words[0].plain
+    if name == "!":
+        turned = holds(words[1:], values)
+        return None if turned is None else not turned
+    if len(words) == 1 and name in ("true", ":", "false"):
+        return name != "false"
+    if len(words) == 1 and is_arithmetic(words[0]):
+        text = in_numbers(words[0].raw[2:-2], values)
+        number = None if _ASSIGNS.search(text) else evaluate(text, Numbers(dict(values)))
+        return None if number is None else number != 0
+    if name not in TESTS:
+        return None
+    given = words[1:] if name == "test" else words[1:-1]
+    if name != "test" and words[-1].plain != ("]" if name == "[" else "]]"):
+        return None
+    if given and given[0].plain == "!":
+        turned = holds((words[0], *words[2:]), values)
+        return None if turned is None else not turned
+    texts = [one(word.parts, values) for word in given]
+    known = [text for text in texts if text is not None]
+    return _compared(known, patterns=name == "[[") if len(known) == len(texts) else None
+
+
+def _compared(texts: Sequence[str], patterns: bool) -> bool | None:
+    """A single word is not decided: `[ $i < 8 ]` looks like one, and compares nothing."""
+    if len(texts) == 2 and texts[0] in ("-z", "-n"):
+        return (texts[1] == "") == (texts[0] == "-z")
+    if len(texts) != 3:
+        return None
+    left, sign, right = texts
+    if sign in _NUMBERS:
+        numbers = [int(text) for text in (left, right) if re.fullmatch(r"\s*-?\d{1,12}\s*", text)]
+        return _NUMBERS[sign](*numbers) if len(numbers) == 2 else None
+    if sign in ("=", "==", "!=") and not (patterns and re.search(r"[*?\[]", right)):
+        return (left == right) == (sign != "!=")
+    return None

@@ -1,0 +1,73 @@
+"""Where a launch says that its rank table is: the one place in which RANK_TABLE_FILE becomes a path."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from doctor.job.launch.process_env import ProcessEnv
+from doctor.job.launch.rank_env import DEVICE, launcher, rank_of, role_of, role_variable
+
+VARIABLES = ("RANK_TABLE_FILE", "MINDSPORE_HCCL_CONFIG_PATH")
+OPTION = "rank_table_file"
+MOST_TABLES = 64
+"""Of one launch, where each rank is told another: more files are not asked of a host."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToldTable:
+    """A rank table as a launch names it: `said` is the variable or option, `text` what it holds.
+
+    `path` is absolute, and empty where it is not known: then `why` says what is missing. `beside`: it lies by
+    the script, which may have another place on the hosts.
+    """
+
+    said: str
+    text: str
+    path: str
+    why: str = ""
+    beside: bool = False
+
+
+def table_path(text: str, folder: str | None) -> tuple[str, str]:
+    """The absolute path of a table, or "" and why it is not known. `folder` is what it is relative to."""
+    if re.search(r"[$`]", text):
+        return "", "depends on what is not known here"
+    if text.startswith("/"):
+        return text, ""
+    if folder is None:
+        return "", "depends on the directory in which the job is started"
+    return posixpath.normpath(posixpath.join(folder, text)), ""
+
+
+def told_tables(processes: Iterable[ProcessEnv]) -> tuple[ToldTable, ...]:
+    """The tables that these processes are told of, each once."""
+    return tuple(dict.fromkeys(table for process in processes for table in _of_process(process)))[
+        :MOST_TABLES
+    ]
+
+
+def is_by_device(process: ProcessEnv) -> bool:
+    """Whether it was told a rank table and its device, and no number of its own: the table says its rank."""
+    if DEVICE not in process.env or not process.env.keys() & set(VARIABLES) or process.loop:
+        return False
+    numbered = replace(process, seat=None)
+    return role_of(process) == "rank" and role_variable(process) is None and rank_of(numbered) is None
+
+
+def _of_process(process: ProcessEnv) -> Iterator[ToldTable]:
+    agent = launcher(process)
+    option = agent.given(OPTION) if agent else None
+    if agent and option:
+        yield _told(agent.spelled(OPTION), option, process)
+        return
+    for name in VARIABLES:
+        if text := process.env.get(name):
+            yield _told(name, text, process)
+
+
+def _told(said: str, text: str, process: ProcessEnv) -> ToldTable:
+    path, why = table_path(text, process.folder)
+    return ToldTable(said, text, path, why, bool(process.home and path.startswith(f"{process.home}/")))

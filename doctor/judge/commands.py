@@ -1,0 +1,188 @@
+"""What findings say to type, made to fit this run: commands reach the same hosts, and none was just run.
+
+Older recordings do not say how their hosts were reached: their commands stay as they were.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from doctor.errors import UsageError
+from doctor.facts.ascend.hccn_tool import split_known
+from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_GATEWAYS
+from doctor.judge.engine import Facts
+from doctor.judge.playbook import matches
+from doctor.model import Confidence, Finding, Host, Missing, Remedy
+from doctor.recording import Recording
+from doctor.rules.devices import HostDevice
+from doctor.rules.npu_free_address import free_addresses
+from doctor.text.interpreter import PLAIN
+from doctor.text.nodeset import check_jump, unfold
+from doctor.transport.advice import is_login, passes
+from doctor.transport.way import Typed, Way, reaches_hosts
+
+COMMENT = "    # "
+JOB = ("--backend", "--ranks-per-host", "--master-port")
+"""What was asked of the job and holds for some of its hosts too."""
+SSH = {"--ssh-config": "-F", "--port": "-p", "--identity": "-i", "--jump": "-J"}
+"""The same options of ssh."""
+NO_PYTHON = ("--python", PLAIN)
+"""What the doctor finds by itself."""
+ADDRESSED = ("device-ip-missing", "device-ip-duplicate")
+"""Checks whose devices need another address."""
+
+
+@dataclass(frozen=True, slots=True)
+class JustRun:
+    """The run that made the findings."""
+
+    command: str
+    exam: str
+    checks: frozenset[str]
+    hosts: tuple[Host, ...]
+    way: Way
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(host.name for host in self.hosts)
+
+
+def fitting(
+    found: Sequence[Finding], recording: Recording, exam: str, checks: Iterable[str], facts: Facts
+) -> tuple[Finding, ...]:
+    """The findings with commands that fit the run."""
+    if recording.way is None:
+        return tuple(found)
+    run = JustRun(recording.command, exam, frozenset(checks), recording.hosts, recording.way)
+    return tuple(_fitting(finding, run, facts) for finding in found)
+
+
+def _fitting(finding: Finding, run: JustRun, facts: Facts) -> Finding:
+    if finding.remedy is None:
+        return finding
+    commands = [new for old in finding.remedy.commands if (new := _reaching(old, run)) is not None]
+    if finding.check in ADDRESSED and finding.confidence is not Confidence.SUSPECT:
+        commands += _addresses(finding, run, facts)
+    real = [command for command in commands if not command.startswith("#")]
+    kept = tuple(commands) if real or len(commands) == len(finding.remedy.commands) else ()
+    return replace(finding, remedy=Remedy(finding.remedy.id, kept) if kept else None)
+
+
+def _reaching(command: str, run: JustRun) -> str | None:
+    """The same command with the options that reach the hosts; None for what was just run."""
+    line, mark, comment = command.partition(COMMENT)
+    if not line.startswith(("doctor ", "ssh ")):
+        return command
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return command
+    made = _ssh(words, run) if words[0] == "ssh" else _doctor(words, run)
+    if made == "":
+        return None
+    return f"{made or line}{mark}{comment}"
+
+
+def _doctor(words: Sequence[str], run: JustRun) -> str | None:
+    """Empty for what was just run, None for what reaches no host."""
+    at = 3 if words[1] == "ranktable" else 2
+    command = " ".join(words[1:at])
+    if not reaches_hosts(command):
+        return None
+    sets = []
+    for word in words[at:]:
+        if word.startswith("-"):
+            break
+        sets.append(word)
+    try:
+        hosts = [name for text in sets for name in unfold(text)] or list(run.names)
+    except UsageError:
+        return None
+    options = pairs(words[at + len(sets) :])
+    whole = set(hosts) == set(run.names)
+    if whole and _just_made(command, options, run):
+        return ""
+    given = {option[0] for option in options}
+    own = tuple(o for o in run.way.asked if o[0] in JOB and o[0] not in given and command != "ranktable make")
+    order = run.names if whole else hosts
+    return run.way.typed(command, order, (*(o for o in options if o != NO_PYTHON), *own), whole=whole)
+
+
+def pairs(words: Iterable[str]) -> tuple[Typed, ...]:
+    """Options with their values."""
+    found: list[Typed] = []
+    for word in words:
+        if word.startswith("-") or not found:
+            found.append((word,))
+        else:
+            found[-1] = (*found[-1], word)
+    return tuple(found)
+
+
+def _just_made(command: str, options: Sequence[Typed], run: JustRun) -> bool:
+    """Whether this run has just done that, and more."""
+    asked = [option for option in options if option[0] not in ("--python", *JOB)]
+    if command == "smoke":
+        return run.command in ("smoke", "preflight") and not asked
+    if command != "check" or run.command not in ("check", "preflight", "smoke"):
+        return False
+    return all(_covered(option, run) for option in asked) and bool(asked or run.command != "smoke")
+
+
+def _covered(option: Typed, run: JustRun) -> bool:
+    name, *value = option
+    if name == "--only":
+        return all(any(matches(id, [glob]) for id in run.checks) for glob in value[0].split(","))
+    if name == "--expect":
+        return value == ["torch=any"] and run.command != "check" and "torch-missing" in run.checks
+    return name == "--exam" and value == [run.exam]
+
+
+def _ssh(words: Sequence[str], run: JustRun) -> str | None:
+    """ssh to a host of the run, with what reaches it."""
+    host = next((host for host in run.hosts if words[1:2] == [host.name]), None)
+    if host is None:
+        return None
+    own = {"--port": str(host.port) if host.port else None, "--jump": host.jump}
+    given = {**dict(o for o in run.way.reached if len(o) == 2), **{k: v for k, v in own.items() if v}}
+    keys = [option[1] for option in run.way.reached if option[0] == "--identity"]
+    values = {**{long: [value] for long, value in given.items()}, **({"--identity": keys} if keys else {})}
+    options = [w for long, short in SSH.items() for value in values.get(long, ()) for w in (short, value)]
+    user = host.user or given.get("--user")
+    login = f"{user}@{host.address}" if user else host.address
+    if not is_login(login) or (host.jump and not passes(check_jump, host.jump)):
+        return None
+    return shlex.join(["ssh", *options, login, *words[2:]])
+
+
+def _addresses(finding: Finding, run: JustRun, facts: Facts) -> Iterator[str]:
+    """For each device that has none the free address of its rail."""
+    held = {}
+    for host in facts.hosts:
+        own = facts.get(host, NPU_ADDRESSES)
+        if not isinstance(own, Missing):
+            known = split_known(own)[0]
+            held.update({(host, device): address for device, address in known.items() if address})
+    lost: list[HostDevice] = [
+        (place.host, place.device)
+        for place in finding.where
+        if place.host is not None and place.device is not None
+    ]
+    kept = {seat: address for seat, address in held.items() if seat not in lost}
+    free = free_addresses(lost, kept, run.names, _gateways(facts))
+    if free:
+        yield "# Free by the addresses of the devices examined; compare it with the plan of the network:"
+    for (host, device), address in free.items():
+        where = f"{COMMENT}on {host}" if len(finding.hosts) > 1 else ""
+        yield (f"sudo hccn_tool -i {device} -ip -s address {address.ip} netmask {address.netmask}{where}")
+
+
+def _gateways(facts: Facts) -> set[str]:
+    found: set[str] = set()
+    for host in facts.hosts:
+        own: Mapping[int, object] | Missing = facts.get(host, NPU_GATEWAYS)
+        if not isinstance(own, Missing):
+            found |= {value for value in own.values() if isinstance(value, str)}
+    return found

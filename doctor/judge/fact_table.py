@@ -1,0 +1,164 @@
+"""Facts x hosts: what each host told of itself, in the order of the areas, and which host is the odd one.
+
+A host that did not tell is absent from its row, and a row that nobody told is not there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Literal
+
+from doctor.judge import fact_values as of
+from doctor.judge.fact_values import NOT_INSTALLED, Read, Seen, Told
+from doctor.judge.reading import Reading
+from doctor.judge.run_facts import clock_offsets
+
+Kind = Literal["same", "near", "own"]
+NEAR = 0.05
+"""By what part hosts of one kind may differ in how much they have: firmware keeps some of it."""
+CLOCK_SKEW = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """One fact of all hosts: `shown` are the `values` in words and units.
+
+    `kind` is how hosts should compare: all the "same", "near" each other, or each its "own" value. `odd` are
+    the hosts that differ from most where they should not.
+    """
+
+    key: str
+    title: str
+    area: str
+    values: Mapping[str, Any]
+    shown: Mapping[str, str]
+    odd: frozenset[str] = frozenset()
+    kind: Kind = "same"
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    key: str
+    title: str
+    area: str
+    read: Read
+    kind: Kind = "same"
+    slack: float = 0.0
+    """How far near values may be apart, in their own unit."""
+    within_product: bool = True
+    """Whether only hosts with the same product should be alike."""
+    whole: bool = False
+    """Whether "8 of 8" is better than "7 of 8", where as many hosts have the one as the other."""
+
+
+ALWAYS = ("torch",)
+"""What is worth saying when no host has it."""
+COLUMNS = (
+    _Column("reached_by", "reached by", "reach", of.reached, within_product=False),
+    _Column("host_name", "calls itself", "reach", of.host_name, "own"),
+    _Column("clock_offset_seconds", "clock offset", "reach", of.clock, "near", CLOCK_SKEW, False),
+    _Column("clock_uncertainty_seconds", "give or take", "reach", of.clock_doubt, "own"),
+    _Column("product", "product", "devices", of.product, within_product=False),
+    _Column("devices", "devices", "devices", of.device_count),
+    _Column("device_name", "model", "devices", of.device_name),
+    _Column("devices_healthy", "healthy devices", "devices", of.healthy_devices, whole=True),
+    _Column("driver", "driver", "devices", of.version_of("driver", "nvidia-driver", "amdgpu-driver")),
+    _Column("firmware", "firmware", "devices", of.version_of("firmware")),
+    _Column("device_links_up", "device links up", "device network", of.links_up, whole=True),
+    _Column("device_link_mbps", "device link speed", "device network", of.link_speed),
+    _Column("device_addresses_set", "device addresses", "device network", of.device_addresses),
+    _Column("nvlinks_active", "NVLinks", "device network", of.nvlinks, whole=True),
+    _Column("ib_ports_up", "InfiniBand ports up", "device network", of.ib_up, whole=True),
+    _Column("ib_rate", "InfiniBand rate", "device network", of.ib_rate),
+    _Column("somaxconn", "somaxconn", "ports", of.somaxconn, within_product=False),
+    _Column("tcp_max_syn_backlog", "syn backlog", "ports", of.syn_backlog, within_product=False),
+    _Column("reserved_ports", "reserved ports", "ports", of.reserved, within_product=False),
+    _Column("ephemeral_ports", "ephemeral ports", "ports", of.ephemeral, within_product=False),
+    _Column("memory_bytes", "memory", "memory", of.memory_total, "near"),
+    _Column("memory_free_bytes", "memory free", "memory", of.memory_free, "own"),
+    _Column("shm_bytes", "/dev/shm", "memory", of.shm_total, "near"),
+    _Column("shm_free_bytes", "/dev/shm free", "memory", of.shm_free, "own"),
+    _Column("nofile", "nofile", "memory", of.nofile, within_product=False),
+    _Column("memlock_bytes", "memlock", "memory", of.memlock, within_product=False),
+    _Column("data_address", "data address", "network", of.data_address, "own"),
+    _Column("interface", "interface", "network", of.interface),
+    _Column("mtu", "MTU", "network", of.mtu, within_product=False),
+    _Column("speed_mbps", "speed", "network", of.speed, within_product=False),
+    _Column("kernel", "kernel", "software", of.kernel),
+    _Column("os", "system", "software", of.system),
+    _Column("python", "Python", "software", of.python),
+    _Column("python_path", "its path", "software", of.python_path),
+    _Column("torch", "torch", "software", of.package("torch")),
+    _Column("torch_npu", "torch_npu", "software", of.package("torch-npu")),
+    _Column("mindspore", "MindSpore", "software", of.package("mindspore")),
+    _Column("cann", "CANN", "software", of.version_of("cann", "nnae")),
+    _Column("cuda", "CUDA", "software", of.version_of("cuda")),
+    _Column("rocm", "ROCm", "software", of.version_of("rocm", "hip")),
+    _Column("nccl", "NCCL", "software", of.collectives),
+)
+
+
+def fact_table(reading: Reading) -> tuple[FactRow, ...]:
+    """Hosts in the order of the plan; those that did not answer have no value."""
+    recording = reading.recording
+    clocks, smoke = clock_offsets(recording, reading.facts), _smoke_versions(reading)
+    seen = [
+        Seen(host, reading, clocks.get(host.name), smoke.get(host.name, {}))
+        for host in recording.hosts
+        if host.name in recording.heard and host.name not in recording.unreached
+    ]
+    products = {each.host.name: told[0] for each in seen if (told := of.product(each))}
+    rows = (_row(column, seen, products) for column in COLUMNS)
+    return tuple(row for row in rows if row is not None)
+
+
+def facts_of_host(rows: tuple[FactRow, ...], host: str) -> dict[str, Any]:
+    """By key; what it did not tell is not there."""
+    return {row.key: row.values[host] for row in rows if host in row.values}
+
+
+def _row(column: _Column, seen: Sequence[Seen], products: Mapping[str, Any]) -> FactRow | None:
+    told = {each.host.name: value for each in seen if (value := column.read(each)) is not None}
+    if not told or (column.key not in ALWAYS and all(value == NOT_INSTALLED for value in told.values())):
+        return None
+    kinds: dict[object, dict[str, Told]] = {}
+    for host, value in told.items():
+        kinds.setdefault(products.get(host) if column.within_product else None, {})[host] = value
+    odd = frozenset(host for alike in kinds.values() for host in _odd(column, alike))
+    return FactRow(
+        column.key,
+        column.title,
+        column.area,
+        {host: value for host, (value, _) in told.items()},
+        {host: shown for host, (_, shown) in told.items()},
+        odd,
+        column.kind,
+    )
+
+
+def _odd(column: _Column, told: Mapping[str, Told]) -> Iterator[str]:
+    """Where no more hosts agree than disagree, nobody is called odd."""
+    if column.kind == "near":
+        numbers = {host: float(value) for host, (value, _) in told.items() if isinstance(value, int | float)}
+        middle = median(numbers.values()) if numbers else 0.0
+        far = [h for h, n in numbers.items() if abs(n - middle) > (column.slack or NEAR * middle)]
+        yield from far if 2 * len(far) < len(numbers) else ()
+    elif column.kind == "same" and told:
+        votes = Counter(shown for _, shown in told.values()).most_common(2)
+        decided = len(votes) > 1 and votes[0][1] > votes[1][1]
+        whole = {shown for value, shown in told.values() if column.whole and shown == f"{value} of {value}"}
+        good = {votes[0][0]} if decided else whole if len(votes) > 1 else set()
+        yield from (host for host, (_, shown) in told.items() if good and shown not in good)
+
+
+def _smoke_versions(reading: Reading) -> dict[str, dict[str, str]]:
+    """By host, of the last run in which it took part."""
+    found: dict[str, dict[str, str]] = {}
+    for run in reading.smoke.runs if reading.smoke else ():
+        for seat, rank in zip(run.plan.seats, run.result.ranks, strict=True):
+            if rank.started:
+                found[seat.host] = dict(rank.started.versions)
+    return found

@@ -1,0 +1,343 @@
+"""What one host told of itself, as the plain values of the fact table, each also in words and units.
+
+None is "not told": the run did not ask, or the answer could not be read. Nothing here has a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from doctor.api import Fact
+from doctor.devices import VENDORS, Vendor
+from doctor.facts.amd.gpus import AMD_GPUS, AMD_HEALTH
+from doctor.facts.ascend.hccn_tool import PerDevice, split_known
+from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, NPU_SPEEDS
+from doctor.facts.ascend.npus import NPUS
+from doctor.facts.gpus import Gpus
+from doctor.facts.infiniband import IB_PORTS
+from doctor.facts.limits import INFINITE, LIMITS, PORTS, port_list
+from doctor.facts.memory import MEMORY, SPACES, Space
+from doctor.facts.network import ADDRESSES, LINKS, UNNAMED, Counters
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS
+from doctor.facts.nvidia.nvlink import NVLINKS
+from doctor.facts.run import Offset
+from doctor.facts.software import PYTHON, VERSIONS
+from doctor.facts.system import DEVICES, IDENTITY, KERNEL
+from doctor.judge.reading import Reading
+from doctor.model import Host, Missing
+
+T = TypeVar("T")
+Value = str | int | float | bool | list[Any]
+Told = tuple[Value, str]
+"""A value, and the same in words and units."""
+NOT_INSTALLED: Told = ("", "not installed")
+ASKED: tuple[Fact[Any], ...] = (
+    *(IDENTITY, DEVICES, KERNEL, VERSIONS, PYTHON, PORTS, LIMITS, MEMORY, SPACES, ADDRESSES, LINKS),
+    *(NPUS, NPU_ADDRESSES, NPU_LINKS, NPU_SPEEDS),
+    *(GPUS, GPU_HEALTH, NVLINKS, AMD_GPUS, AMD_HEALTH, IB_PORTS),
+)
+"""What a host is asked for the table alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One host that answered, as the run saw it."""
+
+    host: Host
+    reading: Reading
+    clock: Offset | None
+    smoke: Mapping[str, str]
+    """The versions that its ranks of the last smoke run named."""
+
+    def get(self, fact: Fact[T]) -> T | None:
+        value = self.reading.facts.get(self.host.name, fact)
+        return None if isinstance(value, Missing) else value
+
+    @property
+    def vendor(self) -> Vendor | None:
+        """Whose devices it has, else whose the job uses."""
+        found = self.get(DEVICES)
+        there = (vendor for vendor in VENDORS if found and found.of(vendor).numbers)
+        return next(there, self.reading.plan.vendor)
+
+
+Read = Callable[[Seen], Told | None]
+
+
+def one(value: str) -> Told | None:
+    return (value, value) if value else None
+
+
+def sized(count: float) -> Told:
+    """Bytes, as the checks count them: 1 GB is 1024 MB."""
+    number, unit = float(count), "bytes"
+    for bigger in ("kB", "MB", "GB", "TB", "PB"):
+        if number < 1024:
+            break
+        number, unit = number / 1024, bigger
+    digits = 1 if number < 100 and unit != "bytes" and number != int(number) else 0
+    return int(count), f"{number:.{digits}f} {unit}"
+
+
+def limited(count: int) -> Told:
+    return ("unlimited", "unlimited") if count >= INFINITE else (count, str(count))
+
+
+def rate(megabits: int) -> Told:
+    return megabits, f"{megabits / 1000:g} Gb/s" if megabits >= 1000 else f"{megabits} Mb/s"
+
+
+def share(good: int, of: int) -> Told:
+    return good, f"{good} of {of}"
+
+
+def several(values: list[Any], shown: Callable[[Any], str] = str) -> Told | None:
+    """One value if all are equal, else a list of them."""
+    known = sorted(set(values))
+    if not known:
+        return None
+    return (known[0] if len(known) == 1 else known), ", ".join(map(shown, known))
+
+
+def reached(seen: Seen) -> Told | None:
+    way = seen.reading.recording.transport
+    more = f" through {seen.host.jump}" if seen.host.jump and way == "ssh" else ""
+    more += ", in a container" if seen.host.enter else ""
+    words = {"ssh": "SSH", "local": "this machine", "in-job": "the job itself"}
+    return way + more, words.get(way, way) + more
+
+
+def clock(seen: Seen) -> Told | None:
+    if seen.clock is None:
+        return None
+    offset = (seen.clock.low + seen.clock.high) / 2
+    return round(offset, 4), f"{offset * 1e3:+.0f} ms" if abs(offset) < 1 else f"{offset:+.1f} s"
+
+
+def clock_doubt(seen: Seen) -> Told | None:
+    if seen.clock is None:
+        return None
+    doubt = (seen.clock.high - seen.clock.low) / 2
+    return round(doubt, 4), f"{doubt * 1e3:.0f} ms"
+
+
+def product(seen: Seen) -> Told | None:
+    found = seen.get(DEVICES)
+    return one(found.product) if found else None
+
+
+def device_count(seen: Seen) -> Told | None:
+    found = seen.get(DEVICES)
+    if found is None:
+        return None
+    vendor = seen.vendor
+    own = found.of(vendor) if vendor else None
+    count = len(own.numbers) if own else 0
+    unseen = own.on_bus if own and not count else 0
+    return count, f"{count} ({unseen} on the PCI bus)" if unseen else str(count or "none")
+
+
+def _gpus(seen: Seen) -> Gpus | None:
+    found = seen.get(GPUS)
+    return found if found is not None and not found.silent else seen.get(AMD_GPUS)
+
+
+def device_name(seen: Seen) -> Told | None:
+    npus, gpus = seen.get(NPUS), _gpus(seen)
+    names = [npu.name for npu in npus or ()] + [gpu.name for gpu in (gpus.listed if gpus else ())]
+    return several([name for name in names if name])
+
+
+def healthy_devices(seen: Seen) -> Told | None:
+    """Those of which the vendor's tool says nothing bad; told only where it speaks of each."""
+    npus, gpus, amd = seen.get(NPUS), seen.get(GPUS), seen.get(AMD_GPUS)
+    if npus:
+        return share(sum(npu.health.upper() == "OK" for npu in npus), len(npus))
+    told: Mapping[int, bool] = {}
+    if gpus and (health := seen.get(GPU_HEALTH)):
+        told = {
+            index: not (own.uncorrected or own.remap_failed or own.action.lower() not in ("", "none"))
+            for index, own in health.items()
+        }
+    elif amd and (states := seen.get(AMD_HEALTH)):
+        told = {
+            i: not (own.uncorrected or own.stuck) for i, own in states.items() if own.uncorrected is not None
+        }
+    listed = gpus.listed if gpus else amd.listed if amd else ()
+    if not listed or any(gpu.index not in told and not gpu.trouble for gpu in listed):
+        return None
+    return share(sum(not gpu.trouble and told[gpu.index] for gpu in listed), len(listed))
+
+
+def version_of(*names: str) -> Read:
+    """The first of these that is installed, by the host's files, else as the ranks of a smoke run say."""
+
+    def read(seen: Seen) -> Told | None:
+        found = seen.get(VERSIONS)
+        known = {**seen.smoke, **(found.installed if found else {})}
+        version = next((known[name] for name in names if known.get(name)), "")
+        return one(version) or (None if found is None else NOT_INSTALLED)
+
+    return read
+
+
+def package(name: str) -> Read:
+    """Of the interpreter that the job would use."""
+
+    def read(seen: Seen) -> Told | None:
+        found = seen.get(PYTHON)
+        if found is None:
+            return one(seen.smoke.get(name.replace("-", "_"), ""))
+        if name in found.unversioned:
+            return "unknown", "of an unknown version"
+        return one(found.packages.get(name, "")) or (NOT_INSTALLED if found.version else None)
+
+    return read
+
+
+def python(seen: Seen) -> Told | None:
+    found = seen.get(PYTHON)
+    return None if found is None else one(found.version) or NOT_INSTALLED
+
+
+def python_path(seen: Seen) -> Told | None:
+    found = seen.get(PYTHON)
+    return one(found.path) if found else None
+
+
+def collectives(seen: Seen) -> Told | None:
+    return one(seen.smoke.get("nccl") or seen.smoke.get("rccl") or "")
+
+
+def kernel(seen: Seen) -> Told | None:
+    found = seen.get(KERNEL)
+    return one(found.release.strip()) if found else None
+
+
+def system(seen: Seen) -> Told | None:
+    found = seen.get(KERNEL)
+    return one(found.distribution) if found else None
+
+
+def links_up(seen: Seen) -> Told | None:
+    found = _known(seen, NPU_LINKS)
+    return share(sum(found.values()), len(found)) if found else None
+
+
+def link_speed(seen: Seen) -> Told | None:
+    speeds = [speed for speed in (_known(seen, NPU_SPEEDS) or {}).values() if speed]
+    return several(speeds, lambda speed: rate(speed)[1])
+
+
+def device_addresses(seen: Seen) -> Told | None:
+    found = _known(seen, NPU_ADDRESSES)
+    return share(sum(own is not None for own in found.values()), len(found)) if found else None
+
+
+def _known(seen: Seen, fact: Fact[PerDevice[T]]) -> dict[int, T]:
+    said = seen.get(fact)
+    return split_known(said)[0] if said else {}
+
+
+def nvlinks(seen: Seen) -> Told | None:
+    found = (seen.get(NVLINKS) or {}).values()
+    up = sum(len(own.active) for own in found)
+    return share(up, up + sum(len(own.inactive) for own in found)) if found else None
+
+
+def ib_up(seen: Seen) -> Told | None:
+    ports = seen.get(IB_PORTS)
+    return share(sum(port.is_up for port in ports), len(ports)) if ports else None
+
+
+def ib_rate(seen: Seen) -> Told | None:
+    return several([port.rate for port in seen.get(IB_PORTS) or () if port.is_up and port.rate])
+
+
+def somaxconn(seen: Seen) -> Told | None:
+    ports = seen.get(PORTS)
+    return (ports.somaxconn, str(ports.somaxconn)) if ports else None
+
+
+def syn_backlog(seen: Seen) -> Told | None:
+    ports = seen.get(PORTS)
+    return (ports.syn_backlog, str(ports.syn_backlog)) if ports else None
+
+
+def reserved(seen: Seen) -> Told | None:
+    ports = seen.get(PORTS)
+    return (listed := port_list(ports.reserved), listed or "none") if ports else None
+
+
+def ephemeral(seen: Seen) -> Told | None:
+    ports = seen.get(PORTS)
+    return one(port_list([ports.ephemeral])) if ports else None
+
+
+def memory_total(seen: Seen) -> Told | None:
+    found = seen.get(MEMORY)
+    return sized(found.total) if found else None
+
+
+def memory_free(seen: Seen) -> Told | None:
+    found = seen.get(MEMORY)
+    return sized(found.available) if found else None
+
+
+def shm_total(seen: Seen) -> Told | None:
+    found = _shm(seen)
+    return sized(found.total) if found else None
+
+
+def shm_free(seen: Seen) -> Told | None:
+    found = _shm(seen)
+    return sized(found.free) if found else None
+
+
+def _shm(seen: Seen) -> Space | None:
+    spaces = seen.get(SPACES)
+    return spaces.at("/dev/shm") if spaces else None
+
+
+def nofile(seen: Seen) -> Told | None:
+    limits = seen.get(LIMITS)
+    return limited(limits.nofile) if limits else None
+
+
+def memlock(seen: Seen) -> Told | None:
+    limits = seen.get(LIMITS)
+    if limits is None:
+        return None
+    return limited(INFINITE) if limits.memlock >= INFINITE else sized(limits.memlock)
+
+
+def host_name(seen: Seen) -> Told | None:
+    return one(seen.get(IDENTITY) or "")
+
+
+def data_address(seen: Seen) -> Told | None:
+    return one(seen.reading.plan.data_address(seen.host.name) or "")
+
+
+def interface(seen: Seen) -> Told | None:
+    """The one that has the data address."""
+    own = seen.reading.plan.data_address(seen.host.name)
+    held = seen.get(ADDRESSES) or {}
+    return one(next((name for name, found in held.items() if own in found and name != UNNAMED), ""))
+
+
+def mtu(seen: Seen) -> Told | None:
+    link = _link(seen)
+    return (link.mtu, str(link.mtu)) if link and link.mtu else None
+
+
+def speed(seen: Seen) -> Told | None:
+    link = _link(seen)
+    return rate(link.speed) if link and link.speed else None
+
+
+def _link(seen: Seen) -> Counters | None:
+    named, links = interface(seen), seen.get(LINKS) or {}
+    return links.get(str(named[0])) if named else None

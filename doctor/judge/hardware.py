@@ -1,0 +1,114 @@
+"""What a person needs to find a machine and its parts in a rack: serial numbers, slots, switch ports.
+
+Nothing is judged here. Where a host did not tell, the text is empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from doctor.api import Fact
+from doctor.facts.amd.gpus import AMD_GPUS
+from doctor.facts.ascend.hccn_tool import PerDevice
+from doctor.facts.ascend.npus import NPUS
+from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_OPTICS, Neighbour, Optics
+from doctor.facts.gpus import bus_id
+from doctor.facts.network import ADDRESSES, LINKS
+from doctor.facts.nvidia.gpus import GPUS
+from doctor.facts.system import NAMEPLATE, Nameplate
+from doctor.job.plan import JobPlan
+from doctor.judge.engine import Facts
+from doctor.model import Missing
+
+_NO_PLATE = Nameplate("", "", "", hidden=False, slots={})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A device. `neighbour` is the switch port that it is plugged into, by LLDP."""
+
+    name: str
+    model: str = ""
+    bus: str = ""
+    slot: str = ""
+    serial: str = ""
+    optics: str = ""
+    neighbour: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """`hidden`: the serial number may be read by root alone. `interface` carries the job: name and MAC."""
+
+    model: str = ""
+    serial: str = ""
+    hidden: bool = False
+    interface: str = ""
+    parts: Mapping[int, Part] = field(default_factory=dict)
+    """By the number of the device."""
+
+
+def hardware(facts: Facts, plan: JobPlan) -> Mapping[str, Hardware]:
+    """Of each host that answered."""
+    heard = set(facts.hosts)
+    return {host: _of(host, facts, plan) for host in plan.names if host in heard}
+
+
+def _of(host: str, facts: Facts, plan: JobPlan) -> Hardware:
+    plate = _get(facts, host, NAMEPLATE, _NO_PLATE)
+    return Hardware(
+        " ".join(filter(None, (plate.maker, plate.model))),
+        plate.serial,
+        plate.hidden,
+        _interface(host, facts, plan.data_address(host)),
+        dict(_parts(host, facts, plate)),
+    )
+
+
+def _interface(host: str, facts: Facts, address: str | None) -> str:
+    named = _get(facts, host, ADDRESSES, {}).items()
+    name = next((name for name, addresses in named if address in addresses), "")
+    link = _get(facts, host, LINKS, {}).get(name)
+    return f"{name}, MAC {link.mac}" if link and link.mac else name
+
+
+def _parts(host: str, facts: Facts, plate: Nameplate) -> Iterator[tuple[int, Part]]:
+    for fact in (GPUS, AMD_GPUS):
+        gpus = _get(facts, host, fact, None)
+        for gpu in gpus.listed if gpus else ():
+            slot = plate.slots.get(gpu.bus, "")
+            yield gpu.index, Part(f"GPU {gpu.index}", gpu.name, gpu.bus, slot, gpu.serial or gpu.uuid)
+    npus = {npu.device: npu for npu in _get(facts, host, NPUS, ())}
+    optics: PerDevice[Optics | None] = _get(facts, host, NPU_OPTICS, {})
+    neighbours: PerDevice[Neighbour | None] = _get(facts, host, NPU_NEIGHBOURS, {})
+    for number in sorted({*npus, *optics, *neighbours}):
+        npu, module, neighbour = npus.get(number), optics.get(number), neighbours.get(number)
+        bus = bus_id(npu.bus) if npu else ""
+        yield (
+            number,
+            Part(
+                f"NPU {number}",
+                npu.name if npu else "",
+                bus,
+                plate.slots.get(bus, ""),
+                optics=_module(module) if isinstance(module, Optics) else "",
+                neighbour=_port(neighbour) if isinstance(neighbour, Neighbour) else "",
+            ),
+        )
+
+
+def _module(optics: Optics) -> str:
+    names = ("vendor name", "vendor part number", "vendor serial number")
+    maker, kind, serial = (optics.texts.get(name, "") for name in names)
+    return " ".join(filter(None, (maker, kind, serial and f"serial number {serial}")))
+
+
+def _port(neighbour: Neighbour) -> str:
+    return f"{neighbour.port} of {neighbour.system}" if neighbour.system else neighbour.port
+
+
+def _get(facts: Facts, host: str, fact: Fact[Any], otherwise: Any) -> Any:
+    value = facts.get(host, fact)
+    return otherwise if isinstance(value, Missing) else value

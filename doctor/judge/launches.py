@@ -1,0 +1,143 @@
+"""The launches of a run, with what only the hosts and the rank table know of their processes.
+
+They are those of the named files, of the inventory, and of the processes that run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
+from doctor.facts.network import ADDRESSES
+from doctor.facts.system import IDENTITY
+from doctor.facts.tables import TABLE_FILES, TableSeen
+from doctor.job.launch import (
+    Launch,
+    ProcessEnv,
+    Seat,
+    is_by_device,
+    launch_of_processes,
+    told_tables,
+)
+from doctor.job.launch.command import read_command
+from doctor.job.launch.launcher import ToldNumber
+from doctor.job.launch.rank_env import DEVICE
+from doctor.job.launch.ranks import ranks_of, world_of_launch
+from doctor.job.plan import JobPlan, server_of
+from doctor.job.ranktable import RankTable, Server, read_table
+from doctor.judge.engine import Facts
+from doctor.judge.reading import Reading
+from doctor.model import Missing
+
+TO_START = "preflight"
+"""The exam of a job that does not run yet: what runs is another one, or what is left of the last."""
+
+
+def launches_of(reading: Reading, table: TableSeen | Missing) -> tuple[Launch, ...] | Missing:
+    recording, plan, facts = reading.recording, reading.plan, reading.facts
+    wishes = recording.wishes
+    to_start = recording.exam == TO_START
+    given = _at_home(wishes.launch, plan) if wishes.launch else None
+    if given and not to_start and all(map(_is_dump, given.told)):
+        given = replace(given, asked=True)
+    found = [given] if given else []
+    if wishes.env:
+        found.append(Launch("inventory", (ProcessEnv("inventory", None, wishes.env),), complete=False))
+    if not (given and given.live):  # the job that examines itself is seen whole
+        running = launch_of_processes(facts.all(PROCESSES_OF_JOBS))
+        found += [replace(each, asked=not to_start and _may_be_one(given, each)) for each in running]
+    if found:
+        return tuple(_Seats(plan, facts).given(each, table) for each in found)
+    unseen = [facts.get(host, PROCESSES_OF_JOBS) for host in facts.hosts]
+    if unseen and all(isinstance(value, Missing) for value in unseen):
+        return Missing(LAUNCHES.name, f"the processes on the hosts could not be read: {unseen[0].reason}")
+    return Missing(LAUNCHES.name, "nothing says how the job is started", absent=True)
+
+
+def _at_home(launch: Launch, plan: JobPlan) -> Launch:
+    """What `env` printed without a host name, on a plan of one host, was printed there."""
+    if len(plan.hosts) != 1:
+        return launch
+    home = plan.names[0]
+    told = (
+        replace(each, host=home) if each.host is None and _is_dump(each) else each for each in launch.told
+    )
+    return replace(launch, told=tuple(told))
+
+
+def _is_dump(process: ProcessEnv) -> bool:
+    """What a process printed of itself once it had been started."""
+    return process.whole and not process.command
+
+
+def _may_be_one(given: Launch | None, running: Launch) -> bool:
+    """Whether what runs may be the launch that was given: neither its program nor its size says otherwise."""
+    if given is None:
+        return True
+    programs = [
+        {command.program for each in launch.told if (command := read_command(each.command))}
+        for launch in (given, running)
+    ]
+    worlds = {world.value for launch in (given, running) if (world := world_of_launch(launch)) is not None}
+    return len(worlds) < 2 and (not all(programs) or bool(programs[0] & programs[1]))
+
+
+class _Seats:
+    """The ranks of processes that were told their device alone, by the table: the server by its host."""
+
+    def __init__(self, plan: JobPlan, facts: Facts) -> None:
+        self._plan = plan
+        self._addresses = facts.all(ADDRESSES)
+        self._files = facts.all(TABLE_FILES)
+        self._book = directory(plan, self._addresses, {}, facts.all(IDENTITY))
+
+    def given(self, launch: Launch, table: TableSeen | Missing) -> Launch:
+        """`table` is that of the launch that was given; what runs has one of its own."""
+        if not all(map(is_by_device, ranks_of(launch))):
+            return launch  # where others have a number, those without lack it
+        if launch.live:
+            path, known = self._of_most(launch)
+        else:
+            path, known = (table.path, table.table) if isinstance(table, TableSeen) else ("", None)
+        if known is None:
+            return launch
+        if any(each.command and each.host is None for each in launch.told):
+            world = world_of_launch(launch)
+            if len(known.servers) > 1 or (world is not None and world.value != known.ranks):
+                return launch  # of which server its ranks are is not known, or the table is of another job
+        return replace(launch, told=tuple(self._seated(each, path, known) for each in launch.told))
+
+    def _of_most(self, launch: Launch) -> tuple[str, RankTable | None]:
+        """The table that most of its processes have, and its path."""
+        votes: Counter[tuple[str, str]] = Counter()
+        for each in launch.told:
+            for told in told_tables([each])[:1]:
+                file = self._files.get(self._book.host(each.host) or "", {}).get(told.path)
+                if file and file.text:
+                    votes[told.path, file.text] += 1
+        for (path, text), _ in votes.most_common(1):
+            return path, read_table(text)[0]
+        return "", None
+
+    def _seated(self, each: ProcessEnv, path: str, table: RankTable) -> ProcessEnv:
+        server = self._server(table.servers, self._book.host(each.host)) if is_by_device(each) else None
+        if server is None:
+            return each
+        device = ToldNumber(DEVICE, each.env[DEVICE]).value
+        ranks = {
+            entry.device: entry.rank
+            for entry in server.entries
+            if entry.device is not None and entry.rank is not None
+        }
+        rank = None if device is None else ranks.get(device)
+        return replace(each, seat=Seat(rank, table.ranks, ranks, path))
+
+    def _server(self, servers: Sequence[Server], host: str | None) -> Server | None:
+        """A table of one server is about the host of whoever reads it."""
+        if len(servers) == 1:
+            return servers[0]
+        if host not in self._plan.names:
+            return None
+        return server_of(servers, self._plan.host(host), self._addresses.get(host, {}))

@@ -1,0 +1,43 @@
+"""The areas of a report: what people look for first, and which check belongs where."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from doctor.devices import VENDORS
+
+AREAS = (
+    "reach",
+    "devices",
+    "device network",
+    "ports",
+    "memory",
+    "firewall",
+    "network",
+    "software",
+    "training",
+)
+"""In the order in which they are shown."""
+OTHER = "other"
+"""Of checks that somebody else wrote."""
+
+_GLOBS = (
+    ("reach", ("host-*", "hostname-*", "names-disagree", "probe-incomplete", "clock-skew")),
+    ("device network", ("device-ip-*", "device-link-*", "device-net-*", "device-tls-*", "device-netmask-*")),
+    ("device network", ("device-speed-*", "device-gateway-*", "device-detect-*", "device-no-lldp")),
+    ("device network", ("device-unreachable", "device-optical", "nvlink-*", "fabric-*", "ib-*")),
+    ("devices", tuple(f"{vendor.prefix}*" for vendor in VENDORS)),
+    ("ports", ("somaxconn-*", "syn-backlog-*", "ports-*", "ephemeral-*", "port-in-use")),
+    ("memory", ("shm-*", "memory-*", "swap-*", "disk-*", "tmp-*", "nofile-*", "nproc-*", "memlock-*")),
+    ("firewall", ("firewall-*",)),
+    ("network", ("port-unreachable", "data-address-*", "interface-*", "route-*", "neighbour-*")),
+    ("network", ("arp-*", "mtu-*", "link-*", "nic-*")),
+    ("software", ("kernel-*", "stuck-*", "cpu-*", "numa-*", "version-*", "env-*", "torch-*")),
+    ("training", ("smoke-*", "launch-*", "master-*", "plan-*", "rank-table-*")),
+)
+"""The first that fits counts."""
+
+
+def area_of(check_id: str) -> str:
+    fitting = (area for area, globs in _GLOBS for glob in globs if fnmatchcase(check_id, glob))
+    return next(fitting, OTHER)

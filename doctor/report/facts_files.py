@@ -1,0 +1,71 @@
+"""The facts of all hosts for programs: as JSON, and as CSV for a spreadsheet, which runs none of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import msgspec
+
+from doctor import __version__
+from doctor.judge.fact_table import FactRow, facts_of_host
+from doctor.judge.verdict import Report
+from doctor.text.printable import clean_line, escaped
+
+SCHEMA = 1
+_FORMULA = tuple("=+-@\t\r＝＋－＠")
+"""A text that begins like this would be a formula."""
+
+
+def facts_json(report: Report) -> bytes:
+    """No verdict: facts are not judged."""
+    silent = report.silent
+    data = {
+        "schema": SCHEMA,
+        "tool": {"name": "cluster-doctor", "version": __version__},
+        "run": {"started": report.run.started, "transport": report.run.transport},
+        "facts": [{"key": row.key, "title": row.title, "area": row.area} for row in report.facts],
+        "hosts": [
+            {
+                "name": host.name,
+                "address": host.address,
+                "reason": silent.get(host.name),
+                "facts": facts_of_host(report.facts, host.name),
+                "odd": _odd(report, host.name),
+            }
+            for host in report.hosts
+        ],
+    }
+    return escaped(msgspec.json.format(msgspec.json.encode(data).decode(), indent=1)).encode() + b"\n"
+
+
+def facts_csv(report: Report) -> bytes:
+    """A line a host; a host that did not tell a fact has nothing there, and what it has not is in words."""
+    silent = report.silent
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(["host", "address", *(row.key for row in report.facts), "odd", "reason"])
+    for host in report.hosts:
+        values = (_told(row, host.name) for row in report.facts)
+        odd = _odd(report, host.name)
+        cells = (host.name, host.address, *values, odd, silent.get(host.name, ""))
+        table.writerow([_cell(value) for value in cells])
+    return out.getvalue().encode()
+
+
+def _told(row: FactRow, host: str) -> Any:
+    value = row.values.get(host)
+    return row.shown.get(host, "") if value in (None, "") else value
+
+
+def _odd(report: Report, host: str) -> list[str]:
+    return [row.key for row in report.facts if host in row.odd]
+
+
+def _cell(value: Any) -> str | int | float:
+    if isinstance(value, int | float):
+        return value
+    text = "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+    text = clean_line(text)
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) or text.startswith(_FORMULA) else text

@@ -1,0 +1,225 @@
+"""The facts of all hosts on one screen: what is alike once, what differs as a table, the odd one marked.
+
+In the table hosts that told the same are one group. Groups go down and facts across; where that is too wide,
+it is turned, and where it still is too wide, it comes in several parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.text import Text
+
+from doctor.judge.fact_table import FactRow
+from doctor.judge.verdict import Report
+from doctor.report.areas import AREAS
+from doctor.report.fact_words import spread
+from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
+
+ODD = "!"
+"""In front of what differs from most, so that it shows without colours."""
+NOT_TOLD = "not told"
+_GAP = 2
+_INDENT = 17
+_CELL = 36
+"""Of the longest text in a cell; files have it whole."""
+_NAMED = 4
+"""Hosts that call themselves otherwise, and lists of addresses, up to this many."""
+_LONG = 60
+_MOST_NAMES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Hosts that told the same where all should."""
+
+    name: Text
+    cells: tuple[Text, ...]
+
+
+def print_facts(report: Report, console: Console) -> None:
+    rows, silent = report.facts, report.silent
+    told = [host.name for host in report.hosts if host.name not in silent]
+    _print_head(len(rows), told, console)
+    differing = [row for row in rows if differs(row, told)]
+    for area in AREAS:
+        alike = [row for row in rows if row.area == area and row not in differing]
+        facts = [text for row in alike if (text := _alike(row, told))]
+        if facts:
+            _print_hanging(Text(f"{area:<{_INDENT - 2}}", style="bold"), facts, console)
+    if differing:
+        console.print()
+        _print_table(differing, _groups(differing, told, _longest(console)), console)
+    end = list(_end(report, told, differing))
+    if end:
+        console.print()
+    for line in end:
+        _print_wrapped(line, console)
+
+
+def differs(row: FactRow, hosts: Sequence[str]) -> bool:
+    """Whether it belongs into the table: some hosts told another value than they should, or none."""
+    if len(row.values) < len(hosts):
+        return True
+    unlike = row.kind == "same" and len(set(row.shown.values())) > 1
+    return row.kind != "own" and (bool(row.odd) or unlike)
+
+
+def _print_head(count: int, told: Sequence[str], console: Console) -> None:
+    names = (clean_line(_shortened(fold(told), _MOST_NAMES)) or "No host told anything.", "bold")
+    number = f"{len(told)} host{'' if len(told) == 1 else 's'}"
+    _print_wrapped(Text.assemble(names, (f"  {number} told {count} facts" if told else "", "dim")), console)
+
+
+def _alike(row: FactRow, hosts: Sequence[str]) -> Text | None:
+    text = _own_names(row) if row.key == "host_name" else _value(row, hosts)
+    return Text.assemble((f"{row.title} ", "dim"), clean_line(text)) if text else None
+
+
+def _value(row: FactRow, hosts: Sequence[str]) -> str:
+    if row.key == "data_address" and len(hosts) > 1:
+        addresses = fold(str(address) for address in row.values.values())
+        return addresses if len(addresses) <= _LONG else spread(row, hosts)
+    return spread(row, hosts)
+
+
+def _own_names(row: FactRow) -> str:
+    """Those that call themselves otherwise than they were named; none is worth no word."""
+    other = [
+        f"{own} (of {host})" for host, own in row.shown.items() if own.split(".")[0] != host.split(".")[0]
+    ]
+    more = f" and {len(other) - _NAMED} more" if len(other) > _NAMED else ""
+    return ", ".join(other[:_NAMED]) + more
+
+
+def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list[Group]:
+    """The largest first; near values count as equal where none is odd."""
+    found: dict[object, list[str]] = {}
+    for host in hosts:
+        key = tuple(
+            (host in row.values, host in row.odd, row.shown.get(host) if row.kind == "same" else "")
+            for row in rows
+        )
+        found.setdefault(key, []).append(host)
+    members = sorted(found.values(), key=lambda group: -len(group))
+    return [
+        Group(_cut(fold(group), longest, "bold"), tuple(_cell(row, group, longest) for row in rows))
+        for group in members
+    ]
+
+
+def _cell(row: FactRow, hosts: Sequence[str], longest: int) -> Text:
+    if hosts[0] not in row.values:
+        return Text(NOT_TOLD, style="dim")
+    text = spread(row, hosts)
+    odd = hosts[0] in row.odd
+    return _cut(f"{ODD} {text}" if odd else text, longest, "bold red" if odd else "")
+
+
+def _print_table(rows: Sequence[FactRow], groups: Sequence[Group], console: Console) -> None:
+    titles = [Text(row.title, style="dim") for row in rows]
+    down = [[Text("HOST", style="dim"), *titles], *([group.name, *group.cells] for group in groups)]
+    if _width(down) > console.width:
+        names = [Text("HOST", style="dim"), *(group.name for group in groups)]
+        cells = ([title, *(group.cells[n] for group in groups)] for n, title in enumerate(titles))
+        down = [names, *cells]
+    for number, part in enumerate(_parts(down, console.width)):
+        if number:
+            console.print()
+        _print_part(part, console)
+
+
+def _parts(table: Sequence[Sequence[Text]], width: int) -> Iterator[list[list[Text]]]:
+    """The table in parts that fit, each with the first column."""
+    columns = range(1, len(table[0]))
+    taken: list[int] = []
+    for column in columns:
+        if taken and _width([[row[0], *(row[n] for n in (*taken, column))] for row in table]) > width:
+            yield [[row[0], *(row[n] for n in taken)] for row in table]
+            taken = []
+        taken.append(column)
+    yield [[row[0], *(row[n] for n in taken)] for row in table]
+
+
+def _widths(table: Sequence[Sequence[Text]]) -> list[int]:
+    return [max(row[n].cell_len for row in table) for n in range(len(table[0]))]
+
+
+def _width(table: Sequence[Sequence[Text]]) -> int:
+    return sum(_widths(table)) + _GAP * (len(table[0]) - 1)
+
+
+def _print_part(table: Sequence[Sequence[Text]], console: Console) -> None:
+    widths = _widths(table)
+    for row in table:
+        line = Text()
+        for width, cell in zip(widths, row, strict=True):
+            line = line + cell + Text(" " * (width - cell.cell_len + _GAP))
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+
+
+def _end(report: Report, told: Sequence[str], differing: Sequence[FactRow]) -> Iterator[Text]:
+    """Who is to be looked at, and why."""
+    by_fact: dict[tuple[str, ...], list[str]] = {}
+    for host in told:
+        if titles := tuple(row.title for row in report.facts if host in row.odd):
+            by_fact.setdefault(titles, []).append(host)
+    named = [f"{fold(hosts)} ({', '.join(titles)})" for titles, hosts in by_fact.items()]
+    if named:
+        yield Text(clean_line(f"{ODD} Unlike the others: {'; '.join(named)}."), "bold red")
+    elif differing:
+        yield Text("The hosts differ, and none is the odd one out.", "bold")
+    elif len(told) > 1:
+        yield Text(f"All hosts{' that told' if report.silent else ''} are alike.", "bold")
+    reasons: dict[str, list[str]] = {}
+    for host, reason in report.silent.items():
+        reasons.setdefault(reason, []).append(host)
+    for reason, hosts in reasons.items():
+        yield Text(clean_line(f"{ODD} {fold(hosts)} told nothing: {reason}"), "bold red")
+    for finding in report.findings:
+        if finding.check == "probe-incomplete" and finding.hosts:
+            yield Text(clean_line(f"{ODD} {finding.nodeset} did not tell all: {finding.summary}"), "bold red")
+
+
+def _print_hanging(head: Text, facts: Sequence[Text], console: Console) -> None:
+    """Facts one after the other, none broken that fits a line."""
+    room = max(console.width - _INDENT, 20)
+    lines = [Text()]
+    for fact in facts:
+        more = Text(", ") if lines[-1] else Text()
+        if lines[-1] and lines[-1].cell_len + 3 + fact.cell_len > room:
+            lines[-1].append(",")
+            lines.append(Text())
+            more = Text()
+        lines[-1] = lines[-1] + more + fact
+    broken = [part for line in lines for part in line.wrap(console, room)]
+    for number, line in enumerate(broken):
+        line.rstrip()
+        console.print(
+            Text("  ") + (head if number == 0 else Text(" " * (_INDENT - 2))) + line, soft_wrap=True
+        )
+
+
+def _print_wrapped(text: Text, console: Console) -> None:
+    for line in text.wrap(console, console.width):
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+
+
+def _longest(console: Console) -> int:
+    """Two cells always fit."""
+    return max(min(_CELL, (console.width - _GAP) // 2), 12)
+
+
+def _cut(text: str, longest: int, style: str = "") -> Text:
+    return Text(_shortened(clean_line(text), longest), style=style)
+
+
+def _shortened(text: str, most: int) -> str:
+    """Its beginning and its end, which may differ from those of others."""
+    tail = (most - 3) // 2
+    return text if len(text) <= most else f"{text[: most - 3 - tail]}...{text[-tail:]}"

@@ -1,0 +1,172 @@
+"""Whom a finding names and what it says, in its first words; and the verdict of a report in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from doctor.judge.verdict import Report
+from doctor.model import Finding, HostStatus, Status, Verdict
+from doctor.report.areas import OTHER, area_of
+from doctor.text.nodeset import fold
+from doctor.text.ranks import ranges, ranks_text
+
+WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "BROKEN", Status.UNKNOWN: "UNKNOWN"}
+LONGEST = 60
+"""Of a summary that is a headline as it is, in characters."""
+NOBODY = "no single host"
+
+_IT = re.compile(r"^(?:its?|kernel log:) ", re.IGNORECASE)
+_ASIDE = re.compile(r" \([^()]*\)")
+_CLAUSE = re.compile(r"[:;,] ")
+_NEVER_ENTERED = re.compile(
+    r"^it never entered (?P<group>\w+) (?P<op>\w+) \d+ \([^()]*\) of (?:training (?P<step>step \d+)|the "
+    r"(?P<phase>\w+ phase)), and (?P<ranks>.+) waits? for it$"
+)
+_TITLES = {
+    "device-link-down": "network link is down",
+    "device-ip-missing": "has no address in the device network",
+}
+"""Where the summary relies on what stands around it."""
+
+_OUT_OF_REACH = {"host-unreachable": "out of reach"}
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """Hosts that are guilty alike, and the part of them that is."""
+
+    hosts: tuple[str, ...]
+    devices: str = ""
+    """ "NPU 3" """
+    ranks: str = ""
+    """ "rank 3" """
+
+    def __str__(self) -> str:
+        names = fold(self.hosts)
+        if self.ranks:
+            return f"{self.ranks} on {names}"
+        return f"{names} {self.devices}" if self.devices else names
+
+
+def culprits(finding: Finding) -> tuple[Culprit, ...]:
+    """One for all hosts with the same devices or ranks."""
+    ranks: dict[str, set[int]] = {host: set() for host in finding.hosts}
+    devices: dict[str, set[int]] = {host: set() for host in finding.hosts}
+    for place in finding.where:
+        if place.host in ranks and place.rank is not None and finding.check.startswith("smoke-"):
+            ranks[place.host].add(place.rank)
+        elif place.host in devices and place.device is not None:
+            devices[place.host].add(place.device)
+    if all(ranks.values()) and ranks:
+        return (Culprit(finding.hosts, ranks=ranks_text(set().union(*ranks.values()))),)
+    noun = "NPU" if finding.check.startswith(("device-", "rank-table-")) else "GPU"
+    alike: dict[str, list[str]] = {}
+    for host, numbers in devices.items():
+        plural = "s" if len(numbers) > 1 else ""
+        named = f"{noun}{plural} {','.join(ranges(numbers))}" if numbers else ""
+        alike.setdefault(named, []).append(host)
+    return tuple(Culprit(tuple(hosts), devices=named) for named, hosts in alike.items())
+
+
+def culprit(finding: Finding) -> str:
+    """ "node2 NPU 3", "rank 3 on node2", "node[1-4,6]"; else the place in a file where the fault is."""
+    named = ", ".join(map(str, culprits(finding)))
+    in_a_file = not any(place.host for place in finding.where)
+    return named or (in_a_file and finding.subject) or NOBODY
+
+
+def word(finding: Finding) -> str:
+    hangs = finding.check == "smoke-hang" and finding.status is Status.FAIL
+    return "HANG" if hangs else WORDS[finding.status]
+
+
+def bare(text: str) -> str:
+    """Without what is named before: "it" and "its", which stand for the culprit, and the log."""
+    return _IT.sub("", text)
+
+
+def title(finding: Finding) -> str:
+    """The fault in a few words: the summary, or its first clause where it is long."""
+    if finding.status is Status.CRASH:
+        return "the check itself broke"
+    if found := _NEVER_ENTERED.match(finding.summary):
+        at = found["step"] or found["phase"]
+        waits = "wait for it" if found["ranks"].startswith("ranks") else "waits for it"
+        return f"stopped in {at} before a {found['group']} {found['op']}; {found['ranks']} {waits}"
+    text = _TITLES.get(finding.check) or bare(finding.summary).rstrip(".")
+    return text if len(text) <= LONGEST else _CLAUSE.split(_ASIDE.sub("", text))[0]
+
+
+def last_line(report: Report) -> str:
+    """The verdict, with every culprit: "5 of 8 hosts are faulty: node2 NPU 3 (device network), ..."."""
+    if report.stopped_by is not None:
+        return f"Interrupted. {guilty_line(report)}".rstrip() + unexamined(report)
+    if report.verdict is Verdict.FAULTY:
+        return guilty_line(report) + unexamined(report)
+    if report.verdict is Verdict.INCONCLUSIVE:
+        left = report.npu_network_unread or "something essential could not be examined"
+        return f"Inconclusive: {'a check broke' if report.broken else left}.{unexamined(report)}"
+    return _healthy(report)
+
+
+def _healthy(report: Report) -> str:
+    warned = [finding for finding in report.findings if finding.status is Status.WARN]
+    said = "Healthy"
+    if left_out := ", ".join(report.npu_network_left_out):
+        said += f", except that nobody looked at the NPU network ({left_out} left out as asked for)"
+    if not warned:
+        names = fold(report.healthy_hosts)
+        return f"{said}: {names}." if names else f"{said}. No host was asked."
+    number = len({finding.check for finding in warned})
+    return f"{said}, with {number} warning{'s' if number > 1 else ''}: {_named(warned)}."
+
+
+def guilty_line(report: Report) -> str:
+    """Empty if nothing is at fault."""
+    faults = [finding for finding in report.findings if report.rules.faults(finding)]
+    if not faults:
+        return ""
+    caused = {finding.id: {*finding.hosts} for finding in faults}
+    roots = [f for f in faults if f.because not in caused or {*f.hosts} - caused[f.because]]
+    states = {host.name: host.status for host in report.hosts}
+    guilty = {host for finding in faults for host in finding.hosts if host in states}
+    faulty = len(guilty) if HostStatus.FAULTY in states.values() else 0
+    return f"{_how_many(faulty, len(report.hosts))}: {_named(roots)}."
+
+
+def _how_many(faulty: int, hosts: int) -> str:
+    if not faulty:
+        return "Faulty"
+    if hosts == 1:
+        return "The host is faulty"
+    return f"{faulty} of {hosts} hosts {'is' if faulty == 1 else 'are'} faulty"
+
+
+def unexamined(report: Report) -> str:
+    """A sentence after the verdict, of hosts that no fault names; empty if there are none."""
+    guilty = {host for f in report.findings if report.rules.faults(f) for host in f.hosts}
+    left = [host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED]
+    names = [name for name in left if name not in guilty]
+    return f" Not proved healthy: {fold(names)}." if names else ""
+
+
+def _named(findings: Iterable[Finding]) -> str:
+    """Each culprit once, with the areas of its faults."""
+    areas: dict[Culprit, dict[str, None]] = {}
+    for finding in findings:
+        area = area_of(finding.check)
+        said = finding.check if area == OTHER else _OUT_OF_REACH.get(finding.check, area)
+        for each in culprits(finding):
+            for host in each.hosts:
+                areas.setdefault(Culprit((host,), each.devices, each.ranks), {})[said] = None
+        if not finding.hosts:
+            areas.setdefault(Culprit((), ranks=culprit(finding)), {})[said] = None
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for who, names in areas.items():
+        alike.setdefault((who.devices, who.ranks, ", ".join(names)), []).extend(who.hosts)
+    return ", ".join(
+        f"{Culprit(tuple(hosts), devices, ranks) if hosts else ranks} ({said})"
+        for (devices, ranks, said), hosts in alike.items()
+    )

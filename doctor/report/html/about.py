@@ -1,0 +1,49 @@
+"""What the run was, and how to make it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from doctor import __version__
+from doctor.judge.verdict import Report
+from doctor.model import Backend, Sourced
+from doctor.report.again import repeat
+from doctor.report.html.markup import Html, join, section, tag
+from doctor.report.html.times import time_tag
+from doctor.text.nodeset import fold
+
+REPLAY = "doctor check --replay RUN.json --html PAGE.html"
+
+
+def about_section(report: Report) -> Html:
+    plan = report.plan
+    source = f" ({report.run.hosts_from})" if report.run.hosts_from else ""
+    counts = ", ".join(f"{count} {word}" for word, count in report.counts().items() if count)
+    rows = [
+        ("started", time_tag(report)),
+        ("took", f"{report.run.seconds:.1f} s"),
+        ("hosts", f"{fold(plan.names)}{source}, by {report.run.transport}"),
+        ("job", f"{plan.ranks} rank{'' if plan.ranks == 1 else 's'}, backend {_sourced(plan.backend)}"),
+        ("head", f"{_sourced(plan.head)}, master port {_sourced(plan.master_port)}"),
+        ("launch", plan.launch),
+        ("exam", report.run.exam),
+        ("checks", f"{len(report.scopes)}; results: {counts}" if counts else str(len(report.scopes))),
+        ("verdict", f"{report.verdict.value}, exit code {report.exit_code}"),
+        ("made by", f"cluster-doctor {__version__}"),
+    ]
+    listed = (join((tag("dt", name), tag("dd", said))) for name, said in rows if said)
+    return section(
+        "run",
+        "This run",
+        tag("dl", *listed),
+        tag("h3", "The same again"),
+        tag("pre", repeat(report), tabindex=0),
+        tag("h3", "This page from the recording of the run"),
+        tag("p", "RUN.json is what --save wrote, or the .run.json beside this page.", class_="soft"),
+        tag("pre", REPLAY, tabindex=0),
+    )
+
+
+def _sourced(value: Sourced[Any]) -> str:
+    shown = value.value.value if isinstance(value.value, Backend) else value.value
+    return f"{shown} ({value.source})"

@@ -1,0 +1,53 @@
+"""The hosts by areas, equal rows folded; and what was measured of them."""
+
+from __future__ import annotations
+
+from doctor.judge.verdict import Report
+from doctor.report.areas import AREAS, OTHER
+from doctor.report.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
+from doctor.report.html.markup import NOTHING as EMPTY
+from doctor.report.html.markup import Html, section, table, tag
+from doctor.report.measured import Measured, measured
+from doctor.text.nodeset import fold
+
+_SIGNS = {OK: ("✓ ok", "good"), NOTHING: ("–", "soft")}
+_OPEN = (NOT_READ, PART_READ, UNDECIDED)
+
+
+def hosts_section(report: Report) -> Html:
+    rows = host_rows(report)
+    if not rows:
+        return EMPTY
+    areas = [area for area in (*AREAS, OTHER) if any(area in row.cells for row in rows)]
+    said = "✓ looked at and well, ✗ at fault, ! warned, ? could not be looked at whole, – does not apply."
+    by_area = table(
+        "Hosts by area", ("hosts", "verdict", *areas), [_row(row, areas) for row in rows], kind="areas"
+    )
+    return section("hosts", "Hosts", tag("p", said, class_="soft"), by_area)
+
+
+def _row(row: HostRow, areas: list[str]) -> Html:
+    cells = (_cell(row.cells.get(area, NOTHING)) for area in areas)
+    words = {OK: "good", "FAIL": "fail", "HANG": "fail", "BROKEN": "fail", "WARN": "warn"}
+    verdict = tag("td", row.verdict, class_=words.get(row.verdict.partition(" ")[0], "open"))
+    return tag("tr", tag("th", fold(row.hosts), scope="row", class_="names"), verdict, *cells)
+
+
+def _cell(said: str) -> Html:
+    if said in _OPEN:
+        return tag("td", f"? {said}", class_="open")
+    sign, kind = _SIGNS.get(said, (f"! {said}", "warn") if "warning" in said else (f"✗ {said}", "fail"))
+    return tag("td", sign, class_=kind)
+
+
+def measured_section(report: Report) -> Html:
+    ticked, left = measured(report)
+    lines = [_line("✓", "good", each) for each in ticked]
+    if lines and left:
+        untried = ", ".join(f"{each.area} ({each.text})" if each.text else each.area for each in left)
+        lines.append(_line("–", "soft", Measured("not tried", untried)))
+    return section("measured", "Measured", tag("ul", *lines, class_="ticks") if lines else EMPTY)
+
+
+def _line(sign: str, kind: str, each: Measured) -> Html:
+    return tag("li", tag("span", sign, class_=kind), tag("strong", each.area), tag("span", each.text))

@@ -1,0 +1,15 @@
+"""When the run was, in UTC."""
+
+from __future__ import annotations
+
+from doctor.judge.verdict import Report
+from doctor.report.html.markup import Html, tag
+from doctor.report.when import began
+
+
+def time_tag(report: Report) -> Html:
+    """A recording may hold anything as its time: what cannot be read is shown as it is."""
+    when = began(report)
+    if when is None:
+        return tag("span", report.run.started)
+    return tag("time", f"{when:%Y-%m-%d %H:%M:%S} UTC", datetime=f"{when:%Y-%m-%dT%H:%M:%SZ}")

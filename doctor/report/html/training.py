@@ -1,0 +1,131 @@
+"""The smoke runs: how each went, its loss, its phases, how long steps took on each rank, its links."""
+
+from __future__ import annotations
+
+from doctor.facts.smoke import JudgedRun
+from doctor.judge.verdict import Report
+from doctor.report import smoke
+from doctor.report.html.curves import curves_part
+from doctor.report.html.heatmap import links_part
+from doctor.report.html.markup import NOTHING, Html, folded, join, pill, section, table, tag
+from doctor.report.pace import RankPace, rank_paces
+from doctor.text.nodeset import fold
+
+MOST_RANKS = 16
+"""More are folded: those that compute the longest are shown."""
+LONGEST = 200
+"""Of a version that a rank named, in characters."""
+_WORD = {"pass": ("passed", "good"), "fail": ("failed", "fail"), "skipped": ("not reached", "open")}
+
+
+def training_section(report: Report) -> Html:
+    seen = report.smoke
+    if seen is None or not seen.runs:
+        why = tag("p", pill("not made", "open"), " ", report.no_smoke) if report.no_smoke else NOTHING
+        return section("training", "Training", why)
+    parts = [
+        _run(run, report, number, seen.runs[number - 2] if number > 1 else None)
+        for number, run in enumerate(seen.runs, 1)
+    ]
+    return section("training", "Training", *parts)
+
+
+def _run(run: JudgedRun, report: Report, number: int, before: JudgedRun | None) -> Html:
+    hosts = [host.name for host in report.hosts]
+    word, kind = _WORD[smoke.outcome(run)]
+    word = "interrupted" if word == "not reached" else word
+    gone = [host for host in before.plan.hosts if host not in run.plan.hosts] if before else []
+    title = f"Repeated without {fold(gone)}" if before else "Short training"
+    links = links_part(smoke.links(run), hosts)
+    return join(
+        (
+            tag("h3", f"{title} ", pill(word, kind)),
+            tag("p", _what(run)),
+            tag("p", f"Faults on purpose: {smoke.injected(run)}.", class_="warn")
+            if run.plan.injected
+            else NOTHING,
+            curves_part(run, f"loss-{number}"),
+            _phases(run, report.net_seconds if before is None else None),
+            _steps(run),
+            join((tag("h3", "Links"), links)) if links else NOTHING,
+            _versions(run),
+        )
+    )
+
+
+def _what(run: JudgedRun) -> str:
+    plan = run.plan
+    replicas = len(plan.cells[0]) // plan.tp if plan.cells else 0
+    cells = f"{len(plan.cells)} cells of " if len(plan.cells) > 1 else ""
+    ranks = "1 rank" if len(plan.seats) == 1 else f"{len(plan.seats)} ranks"
+    said = f"{ranks} on {fold(plan.hosts)}, {plan.backend}, {cells}dp {replicas} × tp {plan.tp}"
+    seconds, tokens = smoke.step_seconds(run), smoke.tokens_per_second(run)
+    said += "" if seconds is None else f"; {1e3 * seconds:.3g} ms a step"
+    said += "" if tokens is None else f", {tokens:,.0f} tokens a second"
+    ended = "" if run.result.end.kind == "done" else f" It ended in the {smoke.last_phase(run)} phase."
+    left = "".join(f" {host} was left out: {why}." for host, why in smoke.left_out(run).items())
+    compared = f" {smoke.comparison(run)}." if smoke.comparison(run) else ""
+    return f"{said}.{ended}{left}{compared}"
+
+
+def _phases(run: JudgedRun, net: float | None) -> Html:
+    lines = smoke.phases(run, net)
+    most = max((line.seconds for line in lines), default=0.0) or 1.0
+    rows = []
+    for line in lines:
+        word, kind = _WORD[line.status]
+        rows.append(
+            tag(
+                "tr",
+                tag("th", line.name, scope="row"),
+                tag("td", word, class_=kind),
+                tag("td", f"{line.seconds:.1f} s" if line.seconds else "", class_="number"),
+                tag("td", _bar(line.seconds / most, line.status == "fail") if line.seconds else NOTHING),
+            )
+        )
+    return table("Phases, each of its slowest rank", ("phase", "result", "took", ""), rows)
+
+
+def _bar(share: float, fail: bool = False) -> Html:
+    """The number stands beside it."""
+    return tag("span", class_="bar fail" if fail else "bar", style=f"--share:{share:.3f}", aria_hidden="true")
+
+
+def _steps(run: JudgedRun) -> Html:
+    """A step is computing, a rank's own, and waiting, for the slowest of the others."""
+    paces = rank_paces(run)
+    shown = paces
+    if len(paces) > MOST_RANKS:
+        worst = sorted(paces, key=lambda pace: (not pace.check, -pace.late))[:MOST_RANKS]
+        shown = tuple(pace for pace in paces if pace in worst)
+    if not paces:
+        return NOTHING
+    most = max(pace.step - pace.wait for pace in paces)
+    rows = [_rank(run, pace, most) for pace in shown]
+    which = f": {len(shown)} of {len(paces)}, the latest" if len(shown) < len(paces) else ""
+    heads = ("rank", "host", "a step", "waits", "computes", "", "later than others", "loss", "named by")
+    return table(f"Step times, the median of each rank{which}", heads, rows)
+
+
+def _rank(run: JudgedRun, pace: RankPace, most: float) -> Html:
+    device = run.plan.seat(pace.rank).device
+    computes = pace.step - pace.wait
+    late = f"{1e3 * pace.late:+.2f} ms"
+    return tag(
+        "tr",
+        tag("th", str(pace.rank), scope="row"),
+        tag("td", pace.host if device is None else f"{pace.host} device {device}"),
+        *(tag("td", f"{1e3 * each:.2f} ms", class_="number") for each in (pace.step, pace.wait, computes)),
+        tag("td", _bar(computes / most if most else 0.0, bool(pace.check))),
+        tag("td", late, class_="number"),
+        tag("td", "" if pace.loss is None else f"{pace.loss:.2f}", class_="number"),
+        tag("td", pace.check or "–", class_="fail" if pace.check else "soft"),
+    )
+
+
+def _versions(run: JudgedRun) -> Html:
+    found = smoke.versions(run)
+    if not found:
+        return NOTHING
+    pairs = (join((tag("dt", name[:LONGEST]), tag("dd", value[:LONGEST]))) for name, value in found.items())
+    return folded("Versions that the ranks named", tag("dl", *pairs))

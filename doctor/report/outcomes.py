@@ -1,0 +1,51 @@
+"""What became of each check on each host, as the findings say it: the worst of it, and why.
+
+A suspect whom a cause has cleared is in no finding, and so is no culprit here either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from doctor.judge.verdict import Report
+from doctor.model import Finding, Status
+
+WORST = (Status.SKIP, Status.PASS, Status.UNKNOWN, Status.WARN, Status.CRASH, Status.FAIL)
+NO_HOST = ""
+"""Stands for the host of what is wrong with no single one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`reason` says why a check does not apply; `findings` are those of the worst status."""
+
+    status: Status
+    reason: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+def outcomes(report: Report) -> Mapping[str, Mapping[str, Outcome]]:
+    """Host -> check -> outcome, in the order of the report; what has no host comes last."""
+    table: dict[str, dict[str, Outcome]] = {host.name: {} for host in report.hosts}
+    for result in report.results:
+        if result.status in (Status.PASS, Status.SKIP):
+            for host in result.hosts or (NO_HOST,):
+                _note(table, host, result.check, Outcome(result.status, result.reason or ""))
+    for finding in report.findings:
+        for host in finding.hosts or (NO_HOST,):
+            _note(table, host, finding.check, Outcome(finding.status, "", (finding,)))
+    order = {check: number for number, check in enumerate(report.scopes)}
+    last = len(order)
+    return {
+        host: dict(sorted(row.items(), key=lambda item: order.get(item[0], last)))
+        for host, row in table.items()
+    }
+
+
+def _note(table: dict[str, dict[str, Outcome]], host: str, check: str, new: Outcome) -> None:
+    row = table.setdefault(host, {})
+    old = row.get(check, new)
+    if WORST.index(new.status) >= WORST.index(old.status):
+        more = old.findings if old is not new and old.status is new.status else ()
+        row[check] = Outcome(new.status, new.reason, (*more, *new.findings))

@@ -1,0 +1,77 @@
+"""The report for the textfile collector of Prometheus' node exporter: gauges, in the text format 0.0.4.
+
+There are at most as many series as hosts times checks: labels hold names of hosts and ids of checks, and no
+text that a host wrote. A check that does not apply to a host has no series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from doctor import __version__
+from doctor.judge.verdict import Report
+from doctor.model import HostStatus, Status, Verdict
+from doctor.report.outcomes import NO_HOST, outcomes
+from doctor.report.when import began
+from doctor.text.printable import clean_line
+
+PREFIX = "cluster_doctor_"
+VALUES = {Status.PASS: 0, Status.UNKNOWN: 1, Status.WARN: 2, Status.CRASH: 3, Status.FAIL: 4}
+"""The worse, the higher, so that max() over hosts is the worst of them."""
+Labels = tuple[tuple[str, str], ...]
+
+
+def as_prometheus(report: Report) -> bytes:
+    checks: dict[Labels, float] = {}
+    for host, row in outcomes(report).items():
+        named = (("host", clean_line(host)),) if host != NO_HOST else ()
+        for check, outcome in row.items():
+            if outcome.status in VALUES:
+                series = (("check", clean_line(check)), *named)
+                checks[series] = max(checks.get(series, 0), VALUES[outcome.status])
+    healthy: dict[Labels, float] = {}
+    for each in report.hosts:
+        series = (("host", clean_line(each.name)),)
+        healthy[series] = min(healthy.get(series, 1), each.status is HostStatus.HEALTHY)
+    verdicts: dict[Labels, float] = {(("verdict", one.value),): one is report.verdict for one in Verdict}
+    hosts: dict[Labels, float] = {
+        (("status", one.value),): sum(each.status is one for each in report.hosts) for one in HostStatus
+    }
+    begin = began(report)
+    times: dict[Labels, float] = {(): begin.timestamp()} if begin else {}
+    families = (
+        _gauge("build_info", "The version, with the value 1.", {(("version", __version__),): 1}),
+        _gauge("verdict", "1 for the verdict of the run, 0 for the others.", verdicts),
+        _gauge("exit_code", "The exit code of the run; 0 is a go.", {(): report.exit_code}),
+        _gauge("run_start_timestamp_seconds", "When the run began.", times),
+        _gauge("run_duration_seconds", "How long the run took.", {(): report.run.seconds}),
+        _gauge("hosts", "Number of hosts by what they were found to be.", hosts),
+        _gauge("host_healthy", "1 if the host is proved healthy, 0 if faulty or not examined.", healthy),
+        _gauge(
+            "check_status",
+            "0 passed, 1 undecided, 2 warning, 3 the check broke, 4 failed; no host: of no single one.",
+            checks,
+        ),
+    )
+    return "".join(families).encode()
+
+
+def _gauge(name: str, help: str, series: Mapping[Labels, float]) -> str:
+    """A metric with all its series; nothing where it has none."""
+    if not series:
+        return ""
+    lines = (f"{PREFIX}{name}{_labels(labels)} {_number(value)}\n" for labels, value in series.items())
+    return f"# HELP {PREFIX}{name} {help}\n# TYPE {PREFIX}{name} gauge\n{''.join(lines)}"
+
+
+def _labels(labels: Iterable[tuple[str, str]]) -> str:
+    pairs = ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+    return f"{{{pairs}}}" if pairs else ""
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+
+
+def _number(value: float) -> str:
+    return f"{value:.15g}"

@@ -1,0 +1,67 @@
+"""The end of the report, which is what a terminal shows last: who is guilty, and what to do first."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from doctor.judge.verdict import Report
+from doctor.model import Status, Verdict
+from doctor.report.again import for_the_rest
+from doctor.report.folded import fold_faults
+from doctor.report.go import table_note
+from doctor.report.headline import NOBODY, culprit, last_line
+from doctor.report.terminal.opening import count
+from doctor.report.terminal.page import columns, put_line, put_wrapped
+from doctor.text.printable import clean_line
+
+_STYLE = {Verdict.HEALTHY: "bold green", Verdict.FAULTY: "bold red", Verdict.INCONCLUSIVE: "bold cyan"}
+_STATUS = (("fail", "failed"), ("warn", "warned"), ("unknown", "not decided"), ("crash", "broke"))
+
+
+def print_ending(report: Report, console: Console) -> None:
+    warned = any(finding.status is Status.WARN for finding in report.findings)
+    style = "bold yellow" if report.verdict is Verdict.HEALTHY and warned else _STYLE[report.verdict]
+    line = Text.assemble((clean_line(last_line(report)), style), (f" {_looked(report)}", "dim"))
+    put_wrapped(line, console, wide=True)
+    if report.rules.need_hosts is not None:
+        enough = f"{len(report.healthy_hosts)} healthy hosts remain, {report.rules.need_hosts} are needed"
+        put_line(Text(f"{enough}: {'go' if report.exit_code == 0 else 'no go'}.", style="bold"), console)
+    for note in table_note(report):
+        put_wrapped(Text(f"{clean_line(note[:1].upper() + note[1:])}."), console)
+    _print_next(report, console)
+
+
+def _looked(report: Report) -> str:
+    """How much was looked at, and how long that took."""
+    counts = report.counts()
+    skipped = {result.check for result in report.results if result.status is Status.SKIP}
+    looked = {result.check for result in report.results if result.status is not Status.SKIP}
+    applies = count(len(looked or skipped), "check")
+    rest = [f"{counts[status]} {word}" for status, word in _STATUS if counts[status]]
+    took = f"{report.run.seconds:.1f} s."
+    if rest or not looked:
+        done = sum(counts.values()) - counts["skip"]
+        split = ", ".join([f"{counts['pass']} passed", *rest])
+        return f"{applies}, {count(done, 'result')}: {split}; {took}"
+    return f"{applies} {'applies' if len(looked) == 1 else 'apply'} and all pass; {took}"
+
+
+def _print_next(report: Report, console: Console) -> None:
+    """What to do first."""
+    if report.stopped_by is not None and report.outstanding:
+        left = f"{for_the_rest(report)}    (those that had not answered)"
+        put_line(Text.assemble(("Next: ", "dim"), clean_line(left)), console)
+        return
+    found = [finding for finding in report.findings if finding.status in (Status.FAIL, Status.WARN)]
+    if found:
+        first = fold_faults(found)[0].first
+        who = culprit(first)
+        named = Text("" if who == NOBODY else f"Fix first: {clean_line(who)}.", "bold")
+        more = Text.assemble(("More: ", "dim"), clean_line(f"doctor explain {first.check}"))
+        if named and named.cell_len + 3 + more.cell_len > columns(console):
+            put_wrapped(named, console)
+            named = Text()
+        put_line(named + Text("   " if named else "") + more, console)
+    elif report.verdict is Verdict.INCONCLUSIVE:
+        put_line(Text.assemble(("Next: ", "dim"), "see what was not examined, above"), console)

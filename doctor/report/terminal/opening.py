@@ -1,0 +1,61 @@
+"""The first line: which hosts, how many ranks, which ports, and where each of these came from."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from rich.console import Console
+from rich.text import Text
+
+from doctor.job.plan import JobPlan
+from doctor.judge.verdict import Report, RunInfo
+from doctor.model import Backend, Sourced
+from doctor.report.terminal.page import put_wrapped
+from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
+
+T = TypeVar("T")
+LONGEST = 400
+"""Of the names of all hosts, in characters."""
+
+
+def print_opening(report: Report, console: Console) -> None:
+    hosts = clean_line(_whom(report.plan, report.run))
+    if report.plan.hosts:
+        put_wrapped(
+            Text.assemble((hosts, "bold"), (clean_line(_job(report.plan)), "dim")), console, wide=True
+        )
+    if report.plan.launch:
+        put_wrapped(Text(clean_line(f"launch: {report.plan.launch}"), style="dim"), console, wide=True)
+    if report.run.way and report.run.way.defaults:
+        put_wrapped(Text(clean_line(f"defaults from {report.run.way.defaults}"), "dim"), console, wide=True)
+
+
+def _job(plan: JobPlan) -> str:
+    per_host = {host.ranks for host in plan.hosts if host.ranks}
+    ranks = count(plan.ranks, "rank")
+    if len(per_host) == 1:
+        one = next(iter(per_host))
+        ranks += f" ({one.value} a host, {one.source})"
+    hosts = count(len(plan.hosts), "host")
+    head, port = plan.head, plan.master_port
+    sources = head.source if head.source == port.source else f"{head.source}, {port.source} port"
+    place = f"head {head.value}:{port.value} ({sources})"
+    return " · ".join(("", hosts, ranks, f"backend {_sourced(plan.backend)}", place))
+
+
+def _whom(plan: JobPlan, run: RunInfo) -> str:
+    """The hosts by name: a shell, a variable or a file may have named others than were meant."""
+    whole = fold(plan.names)
+    names = whole if len(whole) <= LONGEST else f"{whole[:LONGEST]}…"
+    said = (f"({run.hosts_from})",) if run.hosts_from else ()
+    return " ".join(("this machine only,", names, *said) if run.transport == "local" else (names, *said))
+
+
+def _sourced(value: Sourced[T]) -> str:
+    shown = value.value.value if isinstance(value.value, Backend) else value.value
+    return f"{shown} ({value.source})"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

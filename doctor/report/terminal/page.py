@@ -1,0 +1,81 @@
+"""Lines of the report: cleaned, wrapped at words, without blanks at their ends, with labels at the left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
+from rich.segment import Segment
+from rich.text import Text
+
+from doctor.text.printable import clean, clean_line
+
+WIDEST = 120
+"""Of sentences, in columns: longer lines are hard to read."""
+NARROWEST = 20
+LABEL = 9
+
+
+class Cleaned(RenderHook):
+    """Cleans all that a console prints: colours are ours, and no character of others draws anything."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_CleanedText(renderable) for renderable in renderables]
+
+
+@dataclass(frozen=True, slots=True)
+class _CleanedText:
+    inner: ConsoleRenderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self.inner, options):
+            yield segment._replace(text=clean(segment.text))
+
+
+def columns(console: Console) -> int:
+    return min(console.width, WIDEST)
+
+
+def put_line(line: Text, console: Console) -> None:
+    """As it is: a terminal breaks what is too long, and a command can still be copied whole."""
+    console.print(line, soft_wrap=True)
+
+
+def wrapped(text: Text, console: Console, rest: int = 0, *, wide: bool = False) -> list[Text]:
+    """Without blanks at line ends, so that logs stay clean; `wide` lines may fill any terminal."""
+    width = console.width if wide else columns(console)
+    lines = list(text.wrap(console, max(width - rest, NARROWEST)))
+    for line in lines:
+        line.rstrip()
+    return lines
+
+
+def put_wrapped(text: Text, console: Console, first: int = 0, rest: int = 0, *, wide: bool = False) -> None:
+    for number, line in enumerate(wrapped(text, console, rest, wide=wide)):
+        put_line(Text(" " * (first if number == 0 else rest)) + line, console)
+
+
+def put_edged(text: Text, edge: Text, console: Console, rest: int) -> None:
+    """With `edge` at the right end of the last line, or below it where there is no room."""
+    *lines, last = wrapped(text, console, rest)
+    lines = [Text(" " * (rest if number else 0)) + line for number, line in enumerate([*lines, last])]
+    room = columns(console) - lines[-1].cell_len - edge.cell_len
+    if room < 2:
+        lines.append(Text())
+        room = max(columns(console) - edge.cell_len, 0)
+    lines[-1] = lines[-1] + Text(" " * room) + edge
+    for line in lines:
+        put_line(line, console)
+
+
+def put_rows(rows: Iterable[tuple[str, Text | str]], console: Console, indent: int) -> None:
+    """Two columns, the second wrapped; rows without text are left out."""
+    for name, value in rows:
+        text = value if isinstance(value, Text) else Text(clean(value))
+        if not text:
+            continue
+        for number, line in enumerate(wrapped(text, console, indent + LABEL + 2)):
+            head = clean_line(name) if number == 0 else ""
+            label = (f"{head:<{LABEL}}", "dim")
+            put_line(Text.assemble(" " * indent, label, "  ", line), console)

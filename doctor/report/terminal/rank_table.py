@@ -1,0 +1,94 @@
+"""Who is slow: the ranks with their step times and losses, and the slowest pairs of hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from rich.console import Console
+from rich.text import Text
+
+from doctor.facts.smoke import JudgedRun
+from doctor.report import smoke
+from doctor.report.pace import SLOW, RankPace, rank_paces, slow_hosts
+from doctor.report.terminal.page import put_line
+from doctor.text.printable import clean_line
+from doctor.text.ranks import ranks_text
+
+MOST_RANKS, MOST_PAIRS = 16, 5
+GAP = "  "
+Row = tuple[tuple[str, str], ...]
+"""Cells with their styles."""
+
+
+def print_ranks(run: JudgedRun, console: Console, indent: int) -> None:
+    paces = rank_paces(run)
+    if not paces:
+        return
+    shown = list(paces)
+    if len(paces) > MOST_RANKS:
+        worst = sorted(paces, key=lambda pace: (pace.check == "", -pace.late, -pace.loss_share))
+        shown = sorted(worst[:MOST_RANKS], key=lambda pace: pace.rank)
+    heads = ("rank", "host", "step ms", "late by", "waits", "loss", "share", "")
+    _print_table(heads, list(_ranks(shown)), console, indent)
+    if rest := [pace for pace in paces if pace not in shown]:
+        least, most = (1e3 * each([pace.step for pace in rest]) for each in (min, max))
+        words = f"{ranks_text([pace.rank for pace in rest], most=3)}: {least:.1f} to {most:.1f} ms a step"
+        put_line(Text(" " * indent + words, "dim"), console)
+
+
+def _ranks(paces: Sequence[RankPace]) -> Iterator[Row]:
+    for pace in paces:
+        style = "bold red" if pace.check else ""
+        yield (
+            (str(pace.rank), style or "bold"),
+            (pace.host, style or "bold"),
+            (f"{1e3 * pace.step:.1f}", ""),
+            (f"{1e3 * pace.late:+.1f} ms", style if pace.check in SLOW else ""),
+            (f"{1e3 * pace.wait:.1f} ms", ""),
+            (f"{pace.loss:.2f}" if pace.loss is not None else "-", ""),
+            (
+                f"{100 * pace.loss_share:.0f} %" if pace.loss is not None else "-",
+                "" if pace.check in SLOW else style,
+            ),
+            (pace.check, "dim"),
+        )
+
+
+def print_pairs(run: JudgedRun, console: Console, indent: int) -> None:
+    """The slowest, each as a share of what pairs usually carry."""
+    links = smoke.links(run)
+    if len(links) < 2:
+        return
+    usual = median(link.rate for link in links)
+    named = slow_hosts(run)
+    rows = []
+    for link in links[:MOST_PAIRS]:
+        style = "bold red" if named & set(link.hosts) else ""
+        rows.append(
+            (
+                (" - ".join(link.hosts), style or "bold"),
+                (smoke.rate_text(link.rate), style),
+                (f"{100 * link.rate / usual:.0f} %", style),
+                (f"{1e3 * link.round_trip:.2f} ms", ""),
+            )
+        )
+    _print_table(("slowest pairs", "each way", "of usual", "round trip"), rows, console, indent)
+
+
+def _print_table(heads: Sequence[str], rows: Sequence[Row], console: Console, indent: int) -> None:
+    """Columns that do not fit are left out, from the right."""
+    cleaned = [tuple((clean_line(text), style) for text, style in row) for row in rows]
+    table: list[Row] = [tuple((head, "dim") for head in heads), *cleaned]
+    widths = [max(len(row[column][0]) for row in table) for column in range(len(heads))]
+    count = len(heads)
+    while count > 1 and indent + sum(widths[:count]) + len(GAP) * (count - 1) > console.width:
+        count -= 1
+    console.print()
+    for row in table:
+        line = Text(" " * indent)
+        for (text, style), width in zip(row[:count], widths, strict=False):
+            line.append(f"{text:<{width}}", style)
+            line.append(GAP)
+        line.rstrip()
+        put_line(line, console)

@@ -1,0 +1,78 @@
+"""A ticket for a faulty host, in Markdown: which machine and part, where it is, when and what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from doctor import __version__
+from doctor.judge.hardware import Hardware, Part
+from doctor.judge.verdict import HostReport, Report
+from doctor.model import Finding
+from doctor.report.details import commands, details, evidence
+from doctor.report.headline import title, word
+from doctor.report.markdown_text import block, cell, code, folded, inline, table
+from doctor.report.when import ended, started
+
+NOT_READ = "not known"
+BY_ROOT = "root alone may read it:"
+SHOW_SERIAL = "sudo cat /sys/class/dmi/id/product_serial"
+
+
+def tickets(report: Report) -> Iterator[tuple[str, str]]:
+    """Host -> its ticket, of all that a fault names."""
+    for host in report.hosts:
+        against = [f for f in report.findings if report.rules.faults(f) and host.name in f.hosts]
+        if against:
+            yield host.name, folded("Ticket:", host.name, _ticket(report, host, against))
+
+
+def _ticket(report: Report, host: HostReport, against: list[Finding]) -> str:
+    known = report.hardware.get(host.name)
+    rows = [("Machine", cell(known.model) or NOT_READ), ("Serial number", _serial(known))] if known else []
+    rows += [("Address", cell(host.address))]
+    if known:
+        rows += [("Network interface", cell(known.interface) or NOT_READ)]
+        rows += [(cell(part.name), _part(part)) for part in _parts(host.name, known, against)]
+    else:
+        rows += [("Machine", "not read: the host did not answer")]
+    rows += [
+        ("Examined", f"{cell(started(report))} to {cell(ended(report))} by cluster-doctor {__version__}")
+    ]
+    return table(("Host", cell(host.name)), rows) + "".join(_fault(report, host.name, f) for f in against)
+
+
+def _serial(known: Hardware) -> str:
+    if known.serial:
+        return cell(known.serial)
+    return f"{BY_ROOT} {code(SHOW_SERIAL)}" if known.hidden else NOT_READ
+
+
+def _parts(host: str, known: Hardware, against: list[Finding]) -> Iterator[Part]:
+    """The devices that the faults name."""
+    places = (place for finding in against for place in finding.where if place.host in (host, None))
+    numbers = sorted({place.device for place in places if place.device is not None})
+    yield from (known.parts.get(number, Part(f"Device {number}")) for number in numbers)
+
+
+def _part(part: Part) -> str:
+    named = (
+        ("", part.model),
+        ("PCI ", part.bus),
+        ("slot ", part.slot),
+        ("serial number ", part.serial),
+        ("optical module ", part.optics),
+        ("switch port (LLDP) ", part.neighbour),
+    )
+    return "; ".join(f"{label}{cell(text)}" for label, text in named if text) or NOT_READ
+
+
+def _fault(report: Report, host: str, finding: Finding) -> str:
+    text = f"\n**{word(finding)}** {inline(title(finding))} ({code(finding.check)})"
+    text += "".join(f"; {label}: {inline(said)}" for label, said in details(finding, report))
+    _, seen = evidence(finding, report, host)
+    text += "\n"
+    if seen:
+        text += "\n" + block("\n".join(f"{each.source}: {each.text}" for each in seen), "text")
+    if typed := commands(finding):
+        text += "\n" + block("\n".join(typed), "sh")
+    return text

@@ -1,0 +1,32 @@
+"""When a run began and ended, in UTC."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+from doctor.judge.verdict import Report
+
+
+def began(report: Report) -> datetime | None:
+    """A recording may hold any text in its place."""
+    try:
+        return datetime.strptime(report.run.started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None
+
+
+def started(report: Report) -> str:
+    begin = began(report)
+    return _shown(begin) if begin else report.run.started
+
+
+def ended(report: Report) -> str:
+    begin = began(report)
+    try:
+        return _shown(begin + timedelta(seconds=report.run.seconds)) if begin else "?"
+    except (OverflowError, ValueError):
+        return "?"
+
+
+def _shown(when: datetime) -> str:
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,51 @@
+"""Waits until NPUs have let go of the ranks of a smoke run: until then HCCL refuses a start (EJ0001)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from doctor.api import Ask
+from doctor.facts.ascend.hccn_tool import Unsaid
+from doctor.facts.ascend.hccp import HCCP
+from doctor.judge.engine import Facts
+from doctor.model import Missing, Unreached
+from doctor.probe import new_token, read, script, through
+from doctor.run.collect import Collection
+from doctor.stage import Stage
+
+LONGEST = 15.0
+UNSEEN = 10.0
+"""Seconds that Huawei's manual names for EJ0001, for hosts whose NPUs do not tell (it takes root)."""
+APART = 1.0
+
+
+def await_release(collection: Collection, hosts: Sequence[str]) -> None:
+    began = time.monotonic()
+    while (passed := time.monotonic() - began) < LONGEST and collection.left() > APART:
+        held, unseen = _ask(collection, hosts)
+        if not held and (not unseen or passed >= UNSEEN):
+            return
+        limit = LONGEST if held else UNSEEN
+        doing = "waiting until NPUs have let go of the first run's ranks"
+        collection.progress(Stage("smoke", doing, waiting=held or unseen, limit=limit))
+        time.sleep(APART)
+
+
+def _ask(collection: Collection, hosts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Hosts with an NPU that is still taken, and those that do not tell."""
+    order, token = collection.order, new_token()
+    scripts = {
+        host.name: through(script([HCCP], Ask(host.name), token, sudo=order.sudo), host)
+        for host in order.hosts
+        if host.name in hosts
+    }
+    held, unseen = [], []
+    for answer in collection.transport.run(scripts, order.timeout, order.until):
+        heard = answer if isinstance(answer, Unreached) else read(answer, [HCCP], token)
+        told = None if isinstance(heard, Unreached) else Facts({answer.host: heard}).get(answer.host, HCCP)
+        if told is None or isinstance(told, Missing) or any(isinstance(d, Unsaid) for d in told.values()):
+            unseen.append(answer.host)
+        elif any(told.values()):
+            held.append(answer.host)
+    return held, unseen

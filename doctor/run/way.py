@@ -1,0 +1,69 @@
+"""A request -> the way to its hosts, as it is recorded: options to type again, and no secret."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from doctor.run.request import Request
+from doctor.targets.inventory import LOCAL, Targets
+from doctor.text.option import IN_JOB, NO_SMOKE, Option, options
+from doctor.text.redact import redact
+from doctor.transport.way import Typed, Way
+
+NAMED = ("--hostfile", "--exclude")
+REACHED = (
+    *("--local", "--inventory", "--rank-table", "--user", "--port", "--identity", "--jump", "--ssh-config"),
+    *("--transport", "--enter", "--python", "--sudo"),
+)
+"""Not --accept-new: whether to trust a key is decided each time."""
+ASKED = (
+    *("--exam", "--only", "--skip", "--expect", "--strict", "--mesh", "--on-busy", "--need-hosts"),
+    *("--backend", "--master-port", "--ranks-per-host", "--launch", "--plan"),
+    *("--steps", "--tp", "--smoke-timeout", NO_SMOKE, IN_JOB),
+)
+
+
+def way_of(request: Request, targets: Targets, transport: str) -> Way:
+    """Files are named by their whole paths, so that the commands work in every folder."""
+    if targets.source == LOCAL:  # named or not
+        request = replace(request, who=replace(request.who, local=True))
+    if transport not in ("local", "ssh", "in-job"):  # hosts that are named are reached by SSH otherwise
+        request = replace(request, way=replace(request.way, transport=transport))
+    given = dict(_given(request))
+
+    def typed(names: Iterable[str]) -> tuple[Typed, ...]:
+        return tuple(each for name in names for each in given.get(name, ()))
+
+    by_hand = () if request.who.inventory else targets.hosts
+    users = {host.name: host.user for host in by_hand if host.user}
+    return Way(typed(NAMED), typed(REACHED), typed(ASKED), users, request.defaults)
+
+
+def _given(request: Request) -> Iterator[tuple[str, tuple[Typed, ...]]]:
+    defaults = {known.name: default for known, default in options(type(request))}
+    for known, value in options(request):
+        if value != defaults[known.name]:
+            yield known.name, tuple(_words(known, value))
+
+
+def _words(known: Option, value: Any) -> Iterator[Typed]:
+    if value is True:
+        yield (known.name,)
+    elif isinstance(value, tuple):
+        for each in (",".join(value),) if known.commas else value:
+            yield (known.name, _word(known, each))
+    else:
+        yield (known.name, _word(known, value))
+
+
+def _word(known: Option, value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    text = redact(str(value)) if known.name == "--enter" else str(value)
+    is_file = isinstance(value, Path) or known.name in ("--ssh-config", "--identity")
+    is_file = is_file or (known.name == "--exam" and ("/" in text or "." in text))
+    return os.path.abspath(os.path.expanduser(text)) if is_file else text

@@ -1,0 +1,46 @@
+"""The hook as one file, for Pythons where cluster-doctor is not installed: a job has it on its PYTHONPATH."""
+
+from __future__ import annotations
+
+import os
+import sys
+import zipfile
+from collections.abc import Iterator
+
+import doctor
+from doctor.text.printable import clean
+
+MODULES = (
+    "__init__.py",
+    "smoke/__init__.py",
+    "smoke/hook.py",
+    "text/__init__.py",
+    "text/printable.py",
+    "text/ranks.py",
+)
+FOLDER = "smoke/hook_impl"
+
+
+def main() -> None:
+    if len(sys.argv) != 2 or not sys.argv[1].endswith(".zip"):
+        sys.exit("usage: python3 -m doctor.smoke.hook FILE.zip")
+    try:
+        write(sys.argv[1])
+    except OSError as error:
+        sys.exit(clean(f"{sys.argv[1]} cannot be written: {error.strerror}"))
+    print(clean(f"start the ranks with PYTHONPATH={os.path.abspath(sys.argv[1])}"))
+
+
+def write(path: str) -> None:
+    """Not compressed: a Python without zlib reads it too."""
+    root = os.path.dirname(doctor.__file__)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in names(root):
+            archive.write(os.path.join(root, name), f"doctor/{name}")
+
+
+def names(root: str) -> Iterator[str]:
+    yield from MODULES
+    for name in sorted(os.listdir(os.path.join(root, FOLDER))):
+        if name.endswith(".py"):
+            yield f"{FOLDER}/{name}"

@@ -1,0 +1,134 @@
+"""Which rank this process is, and of how many: from the framework that joined it, or from what started it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+PAIRS = (
+    ("RANK", "WORLD_SIZE"),  # torchrun and others
+    ("MS_NODE_ID", "MS_WORKER_NUM"),  # MindSpore's scheduler; msrun
+    ("RANK_ID", "RANK_SIZE"),
+    ("RANK_ID", "MS_WORKER_NUM"),
+)
+TABLE = ("RANK_TABLE_FILE", "RANK_TABLE_PATH")
+ALLOCATIONS = (("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
+"""They come last: a loop in a batch script starts ranks of which these know nothing."""
+
+
+class Place(NamedTuple):
+    rank: int
+    world: int
+    source: str
+
+
+class Unplaced(Exception):
+    """Why it is not known which rank this is, or of how many."""
+
+
+def place() -> Place:
+    found = next(_places(), None)
+    if found is None:
+        names = ", ".join(" and ".join(pair) for pair in PAIRS[:3])
+        raise Unplaced(
+            "nothing says which of how many ranks this is: torch.distributed is not set up, and neither are "
+            f"{names}, nor RANK_TABLE_FILE with DEVICE_ID"
+        )
+    if found.rank >= found.world:
+        raise Unplaced(f"{found.source} say that this is rank {found.rank} of {found.world}")
+    return found
+
+
+def torch_distributed() -> Any:
+    """torch.distributed, if this job uses it; never loads it."""
+    module = sys.modules.get("torch.distributed")
+    return module if module is not None and module.is_available() and module.is_initialized() else None
+
+
+def _places() -> Iterator[Place]:
+    """The surest first."""
+    distributed = torch_distributed()
+    if distributed is not None:
+        yield Place(int(distributed.get_rank()), int(distributed.get_world_size()), "torch.distributed")
+    yield from _joined_mindspore()
+    yield from _pairs(PAIRS)
+    yield from _tabled()
+    yield from _pairs(ALLOCATIONS)
+
+
+def _joined_mindspore() -> Iterator[Place]:
+    """Where MindSpore deals out the ranks, only it knows them, once init() is over."""
+    module = sys.modules.get("mindspore.communication.management")
+    joined = getattr(module, "GlobalComm", None)
+    if module is not None and getattr(joined, "INITED", False):
+        yield Place(int(module.get_rank()), int(module.get_group_size()), "mindspore.communication")
+
+
+def _pairs(pairs: tuple[tuple[str, str], ...]) -> Iterator[Place]:
+    for rank, world in pairs:
+        if (own := _number(rank)) is not None and (count := _number(world)) is not None:
+            yield Place(own, count, f"{rank} and {world}")
+
+
+def _number(name: str) -> int | None:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdigit() else None
+
+
+def _tabled() -> Iterator[Place]:
+    """A rank table with the rank, or with the device that this process was given."""
+    name = next((name for name in TABLE if os.environ.get(name)), None)
+    rank, device = _number("RANK_ID"), _number("DEVICE_ID")
+    if name is None or (rank is None and device is None):
+        return
+    try:
+        with open(os.environ[name], encoding="utf-8") as file:
+            seats = list(_seats(json.load(file)))
+    except (OSError, ValueError) as error:
+        raise Unplaced(f"{name} cannot be read ({type(error).__name__}: {str(error)[:100]})") from None
+    world = len({seat_rank for _, _, seat_rank in seats})
+    if rank is not None:
+        yield Place(rank, world, f"RANK_ID and {name}")
+        return
+    servers = {server for server, _, _ in seats}
+    here = servers if len(servers) == 1 else {server for server in servers if _is_here(server)}
+    mine = [seat_rank for server, number, seat_rank in seats if server in here and number == device]
+    if len(mine) != 1:
+        raise Unplaced(
+            f"{name} has {len(mine)} ranks for DEVICE_ID {device} of this host, of its {world} ranks"
+        )
+    yield Place(mine[0], world, f"DEVICE_ID and {name}")
+
+
+def _seats(table: Any, server: str = "", rank: int | None = None) -> Iterator[tuple[str, int, int]]:
+    """Server, device and rank, from a table of any version."""
+    if isinstance(table, list):
+        for part in table:
+            yield from _seats(part, server, rank)
+    elif isinstance(table, dict):
+        server = str(table.get("server_id", server))
+        own = str(table.get("rank_id", ""))
+        rank = int(own) if own.isdigit() else rank
+        device = str(table.get("device_id", ""))
+        if device.isdigit() and rank is not None:
+            yield server, int(device), rank
+        for part in table.values():
+            yield from _seats(part, server, rank)
+
+
+def _is_here(server: str) -> bool:
+    """Whether it is the name or an address of this host: nobody may bind to an address of another."""
+    if server == socket.gethostname():
+        return True
+    if not server.replace(".", "").isdigit() and ":" not in server:
+        return False
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind((server, 0))
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,62 @@
+"""The hosts that a scheduler gave to this job: Slurm, PBS or LSF, by the variables that it sets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from doctor.errors import InputErrors, UsageError
+from doctor.job.wishes import SLURM
+from doctor.model import Host, Sourced
+from doctor.targets.hostfile import read_hostfile
+from doctor.text.nodeset import unfold
+from doctor.text.textfile import shown
+
+NODE_FILES = ("PBS_NODEFILE", "LSB_DJOB_HOSTFILE")
+"""Variables of PBS and LSF: each names a file with a line for each slot."""
+NAME_THEM = """\
+Name them: HOSTS such as 'node[1-4]' or node1..4, -F HOSTFILE, --inventory FILE or --rank-table FILE.
+A job of Slurm, PBS or LSF has them in SLURM_JOB_NODELIST, PBS_NODEFILE or LSB_DJOB_HOSTFILE.
+--local is this machine alone."""
+
+
+def allocation(environ: Mapping[str, str]) -> tuple[tuple[Host, ...], str] | None:
+    """The hosts, and who says so. Raises UsageError where they are said in a way that cannot be read."""
+    nodelist = environ.get("SLURM_JOB_NODELIST", "").strip()
+    if nodelist:
+        try:
+            return tuple(Host(name, name) for name in unfold(nodelist)), SLURM
+        except UsageError as error:
+            raise UsageError(f"SLURM_JOB_NODELIST: {error.message}", error.hint) from None
+    for variable in NODE_FILES:
+        if file := environ.get(variable, "").strip():
+            try:
+                listed = read_hostfile(Path(file))
+            except InputErrors as error:
+                raise UsageError(f"{variable}: {error.message}", NAME_THEM) from None
+            # A slot may be a processor: it does not say how many ranks there will be.
+            return tuple(replace(host, ranks=None) for host in listed), variable
+    return None
+
+
+def refuse_lost_nodes(environ: Mapping[str, str]) -> None:
+    """This machine does not stand for a Slurm job of several nodes whose names are lost."""
+    if environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NUM_NODES", environ.get("SLURM_NNODES")) != "1":
+        raise UsageError(
+            f"The nodes of Slurm job {shown(environ['SLURM_JOB_ID'])} are not known: "
+            "SLURM_JOB_NODELIST is not set (lost in sudo, or on the way into a container?).",
+            NAME_THEM,
+        )
+
+
+def slurm_tasks(environ: Mapping[str, str]) -> Sourced[int] | None:
+    """The tasks of each node, as in `8(x4)`. One is not a number of ranks: a launcher may start the others.
+
+    Without a request for tasks, Slurm may count CPUs there.
+    """
+    if not (environ.get("SLURM_NTASKS") or environ.get("SLURM_NTASKS_PER_NODE")):
+        return None
+    same = re.fullmatch(r"([1-9][0-9]{0,3})(?:\(x[0-9]{1,6}\))?", environ.get("SLURM_TASKS_PER_NODE", ""))
+    return Sourced(int(same[1]), SLURM) if same and int(same[1]) > 1 else None

@@ -1,0 +1,37 @@
+"""Breaks text into lines of a width in cells, where a Chinese character takes two.
+
+A line may break at a space and beside any wide character, but not inside a word of Latin letters, not before
+closing punctuation and not after opening punctuation.
+"""
+
+from __future__ import annotations
+
+import re
+
+_WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6"
+_OPENING = "“‘（《「『【"
+_CLOSING = "”’）》」』】，。、；：？！…％"
+_PIECE = re.compile(
+    rf"(\s*)(?=\S)([{_OPENING}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}{_CLOSING}]+)?[{_CLOSING}]*)"
+)
+_JOINED = re.compile(rf"(?<=[{_CLOSING}])\n|\n(?=[{_OPENING}])|(?<=[{_WIDE}])\n(?=[{_WIDE}])")
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Its lines. A word that is longer than a line stays whole, since it may be a path or a command."""
+    from rich.cells import cell_len  # only who reads a page pays for it
+
+    lines, line = [], ""
+    for space, piece in _PIECE.findall(text):
+        longer = line + (" " if space and line else "") + piece
+        if line and cell_len(longer) > width:
+            lines.append(line)
+            line = piece
+        else:
+            line = longer
+    return [*lines, line]
+
+
+def unwrap(paragraph: str) -> str:
+    """The lines of a paragraph as one: a line end between Chinese characters is not a space."""
+    return " ".join(_JOINED.sub("", paragraph).split())

@@ -1,0 +1,163 @@
+"""The way to the hosts of a run, as options to type again.
+
+A run records how it was asked to reach its hosts, without secrets, so that every command that it suggests
+reaches the same hosts. A recording may come from anybody: `read_back` keeps what has the form of ours.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from doctor.text.interpreter import PLAIN, to_type
+from doctor.text.nodeset import check_jump, check_user, fold, is_host, unfold
+from doctor.transport.advice import is_entry, is_number, is_whole_path, passes
+
+Typed = tuple[str, ...]
+"""An option, and its value if it takes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a run was asked to name and to reach its hosts, and what else was asked of it."""
+
+    named: tuple[Typed, ...] = ()
+    """What names them all: --hostfile FILE, --exclude NODESET; empty where their names are written out."""
+    reached: tuple[Typed, ...] = ()
+    """What reaches any of them: --ssh-config FILE, --sudo."""
+    asked: tuple[Typed, ...] = ()
+    """What else was asked: --backend NAME, --exam NAME."""
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Host -> the user in front of its name."""
+    defaults: str = ""
+    """The file of the user's own defaults, and what it set, where it set something."""
+
+    @property
+    def local(self) -> bool:
+        return ("--local",) in self.reached
+
+    def typed(
+        self,
+        command: str,
+        hosts: Sequence[str],
+        options: Sequence[Typed] = (),
+        *,
+        whole: bool = False,
+        job: bool = False,
+    ) -> str:
+        """A command line that reaches these hosts; `whole`: these are all of the run; `job`: with all that
+        was asked of the job too.
+        """
+        inside = ("--in-job", *(() if whole else ("--need-hosts",)))  # what is typed is typed outside the job
+        asked = [o for o in self.asked if job and o[0] not in inside]
+        known = (*(self.named if whole else ()), *asked, *self.reached)
+        given = {option[0] for option in options}
+        more = [o for o in known if o[0] not in given and _takes(command, o[0])]
+        more = [option for option in more if option != ("--python", PLAIN)]
+        words = ["doctor", *command.split()]
+        if command == "ranktable check":
+            words += [option[1] for option in self.reached if option[0] == "--rank-table"]
+        if not self.local and not (whole and any(o[0] == "--hostfile" for o in self.named)):
+            words += [self.node_set(hosts)] if hosts else []
+        return shlex.join([*words, *(word for option in (*options, *more) for word in option)])
+
+    def node_set(self, hosts: Sequence[str]) -> str:
+        """The hosts in their order, which is that of the ranks."""
+        groups = groupby(hosts, key=lambda host: self.users.get(host, ""))
+        return ",".join(_in_order(list(names), f"{user}@" if user else "") for user, names in groups)
+
+
+def _in_order(names: Sequence[str], login: str) -> str:
+    folded = fold(names)
+    if not all(map(is_host, names)) or (not login and unfold(folded) == list(names)):
+        return folded
+    if login and "," not in re.sub(r"\[[^\]]*\]", "", folded) and unfold(folded) == list(names):
+        return login + folded
+    return ",".join(login + name for name in names)
+
+
+_SSH = frozenset(
+    {"--user", "--port", "--identity", "--jump", "--ssh-config", "--sudo", "--enter"}
+    | {"--local", "--inventory", "--hostfile"}
+)
+_TRAINING = ("--steps", "--tp", "--smoke-timeout")
+_EXAMINES = ("check", "smoke", "preflight")
+
+
+def _takes(command: str, option: str) -> bool:
+    """Whether a command that reaches hosts has the option."""
+    if command == "ranktable make":
+        return option in _SSH | {"--exclude"}
+    if command == "ranktable check":
+        return option in _SSH
+    if command == "facts":
+        return option in _SSH | {"--exclude", "--rank-table", "--transport", "--python"}
+    if command in ("check", "smoke") and option in ("--no-smoke", *(_TRAINING if command == "check" else ())):
+        return False
+    return command in _EXAMINES
+
+
+def reaches_hosts(command: str) -> bool:
+    return _takes(command, "--user")
+
+
+def read_back(way: Way) -> Way:
+    """The same, without what no run of ours would have written."""
+    return Way(
+        _ours(way.named),
+        _ours(way.reached),
+        _ours(way.asked),
+        {host: user for host, user in way.users.items() if passes(check_user, user)},
+        way.defaults,
+    )
+
+
+def _ours(options: Iterable[Typed]) -> tuple[Typed, ...]:
+    return tuple(option for option in options if _is_ours(option))
+
+
+def _is_ours(option: Typed) -> bool:
+    name, *value = option or ("",)
+    form = _FORMS.get(name)
+    if form is None:
+        return name in _FORMS and not value
+    return len(value) == 1 and value[0].isprintable() and form(value[0])
+
+
+def _one_of(*words: str) -> Callable[[str], bool]:
+    return frozenset(words).__contains__
+
+
+def _looks(pattern: str) -> Callable[[str], bool]:
+    form = re.compile(pattern, re.ASCII)
+    return lambda text: form.fullmatch(text) is not None
+
+
+_FORMS: Mapping[str, Callable[[str], bool] | None] = {
+    **dict.fromkeys(("--local", "--sudo", "--strict", "--no-smoke", "--in-job")),
+    **dict.fromkeys(
+        ("--hostfile", "--inventory", "--rank-table", "--ssh-config", "--identity", "--launch"), is_whole_path
+    ),
+    **dict.fromkeys(
+        ("--port", "--master-port", "--ranks-per-host", "--need-hosts", "--steps", "--tp"), is_number
+    ),
+    "--exclude": lambda text: passes(unfold, text),
+    "--user": lambda text: passes(check_user, text),
+    "--jump": lambda text: passes(check_jump, text),
+    "--enter": is_entry,
+    "--transport": _one_of("ssh", "srun", "local"),
+    "--python": lambda text: to_type(text) == text,
+    "--backend": _one_of("gloo", "nccl", "hccl"),
+    "--mesh": _one_of("auto", "full", "ring", "none"),
+    "--on-busy": _one_of("skip", "run"),
+    "--exam": lambda text: _looks(r"[\w-]{1,64}")(text) or is_whole_path(text),
+    "--only": _looks(r"[\w*?,\[\]-]{1,2000}"),
+    "--skip": _looks(r"[\w*?,\[\]-]{1,2000}"),
+    "--expect": _looks(r"[\w.-]{1,64}=[\w.,:+-]{0,200}"),
+    "--plan": _looks(r"[\w.-]{1,64}=[\w.,:=+-]{0,400}"),
+    "--smoke-timeout": _looks(r"\d{1,5}(\.\d{1,6})?"),
+}
+"""What the value of each option looks like; None where it takes none."""

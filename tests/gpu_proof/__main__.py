@@ -1,0 +1,118 @@
+"""`python -m tests.gpu_proof`: exit code 0 if all came as expected, 1 if not, 3 if something is missing."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from doctor.smoke.inject import KINDS
+from tests.gpu_proof.attempts import (
+    Attempt,
+    examined,
+    fits,
+    healthy,
+    injected,
+    left_out,
+    shape_of,
+    shared,
+    too_few,
+)
+from tests.gpu_proof.machine import Missing, look
+from tests.gpu_proof.page import page
+from tests.trials.outcome import Ran
+
+LIMIT = 900.0
+"""Seconds for one run, which ends itself after 600 over nccl."""
+
+
+def main() -> int:
+    args = _arguments()
+    try:
+        machine = look(args.python, args.backend)
+    except Missing as missing:
+        print(f"No proof: {missing}.", file=sys.stderr)
+        return 3
+    date = time.strftime("%Y-%m-%d", time.gmtime())
+    attempts: list[Attempt] = []
+    with tempfile.TemporaryDirectory(prefix="gpu-proof-") as folder:
+        doctor = Doctor(machine.python, args.backend, Path(folder))
+        for attempt in prove(doctor, args.out.with_suffix(".json"), args.faults):
+            attempts.append(attempt)
+            args.out.write_text(
+                page(machine, args.backend, attempts, date)
+            )  # what is cut short shows so much
+            print(f"{attempt.tried}: {attempt.found}", file=sys.stderr, flush=True)
+    return 0 if all(attempt.right is not False for attempt in attempts) else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.gpu_proof", description=__doc__)
+    parser.add_argument("--python", default="python3", help="the interpreter of the ranks")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("gpu-proof.md"),
+        help="the page; beside it .json, the recording",
+    )
+    parser.add_argument("--backend", choices=("nccl", "gloo"), default="nccl")
+    parser.add_argument("--faults", nargs="*", choices=tuple(KINDS), default=tuple(KINDS), metavar="KIND")
+    return parser.parse_args()
+
+
+@dataclass(frozen=True, slots=True)
+class Doctor:
+    """`doctor` on this machine."""
+
+    python: str
+    backend: str
+    folder: Path
+
+    def run(self, command: str, *args: str) -> Ran:
+        report = self.folder / "report.json"
+        report.unlink(missing_ok=True)
+        where = ("--local", "--backend", self.backend, "--python", self.python, "--json", str(report))
+        began = time.monotonic()
+        try:
+            done = subprocess.run(
+                [sys.executable, "-m", "doctor", command, *where, *args],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=LIMIT,
+            )
+            code, errors = done.returncode, done.stderr
+        except subprocess.TimeoutExpired:
+            code, errors = 124, f"it did not end within {LIMIT:.0f} s"
+        seconds = time.monotonic() - began
+        return Ran(code, json.loads(report.read_bytes()) if report.exists() else None, errors, seconds)
+
+
+def prove(doctor: Doctor, recording: Path, faults: Sequence[str]) -> Iterator[Attempt]:
+    """The recording holds the examination and the smoke run that follows it where no check failed."""
+    on_gpus = doctor.backend != "gloo"
+    yield examined(doctor.run("preflight", "--save", str(recording)), on_gpus=on_gpus)
+    ran = doctor.run("smoke")
+    first = healthy(ran)
+    yield first
+    if not first.right:
+        yield from (left_out(kind, "the run without a fault did not pass") for kind in faults)
+        return
+    shape = shape_of(ran)
+    if on_gpus:
+        yield shared(doctor.run("smoke", "--ranks-per-host", str(2 * shape.ranks)))
+    for kind in faults:
+        if fits(kind, shape):
+            yield injected(kind, shape, doctor.run("smoke", "--inject", f"{kind}@{shape.victim}"))
+        else:
+            yield left_out(kind, too_few(kind))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Faults on purpose over an emulated HCCL. No NPU is behind any of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from doctor.smoke.limits import PATIENCE
+from tests.lab import Lab, missing
+from tests.lab.npus import fit_npus
+from tests.support.faults import some_of
+from tests.trials.kinds import INSIDE
+from tests.trials.run import Field, trial
+
+FIRST_TIME = PATIENCE["hccl"].first
+"""Seconds before a rank that never joins counts as one that hangs."""
+SHOWN = [kind for kind in INSIDE if kind != "slow"]
+"""A device's time is that of the clock, and a stand-in's depends on who else uses the processors."""
+SAMPLE = ("stuck", "skip", "mask-stray", "grad-bit")
+
+
+@pytest.fixture(scope="module", params=["atlas-training", pytest.param("atlas-a2", marks=pytest.mark.long)])
+def field(request: pytest.FixtureRequest) -> Iterator[Field]:
+    """Atlas training: one server, whose eight NPUs sum gradients in the world. The others: three servers."""
+    if reason := missing():
+        pytest.skip(reason)
+    alone = request.param == "atlas-training"
+    with Lab(1 if alone else 3, data=True) as lab:
+        python = fit_npus(lab, request.param).fit_torch_npu()
+        yield Field(lab, ranks=8 if alone else 2, steps=12, python=python, limit=FIRST_TIME + 120)
+
+
+@pytest.mark.parametrize("kind", some_of(SHOWN, *SAMPLE))
+def test_a_fault_on_purpose_is_found_on_its_rank(kind: str, field: Field) -> None:
+    outcome = trial(field, INSIDE[kind], 0)
+    assert outcome.right, (outcome.place, outcome.said)

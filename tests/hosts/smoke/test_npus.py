@@ -1,0 +1,181 @@
+"""`doctor smoke` over an emulated HCCL, which refuses what the product lacks: emulated hosts of each product.
+
+No NPU is behind any of it. The marks say what the run still does that a healthy server refuses.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doctor.job.ranktable import LiveDevice, LiveServer, make_table
+from tests.lab.npu_python import TorchNpu
+from tests.lab.npus import Rack
+from tests.trials.outcome import trouble
+
+Report = dict[str, Any]
+MakeRack = Callable[..., Rack]
+
+
+class Smoke:
+    """`doctor smoke` with the interpreter of emulated hosts."""
+
+    def __init__(self, rack: Rack, folder: Path, python: str) -> None:
+        self.rack, self.folder, self.python = rack, folder, python
+        self.text, self.code = "", -1
+
+    def __call__(self, *args: str) -> Report:
+        path = self.folder / "report.json"
+        files = ("--json", str(path), "--python", self.python)
+        done = self.rack.lab.doctor("smoke", *args, *files)
+        assert path.exists(), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+        self.text, self.code = done.stdout, done.returncode
+        report: Report = json.loads(path.read_bytes())
+        return report
+
+    def well(self, *args: str) -> Report:
+        """Run it, and assert that it found nothing."""
+        report = self(*args)
+        assert not trouble(report), self.text
+        assert report["smoke"]["status"] == "pass", self.text
+        assert (self.code, report["verdict"]) == (0, "healthy"), self.text
+        return report
+
+    @property
+    def used(self) -> dict[str, set[int]]:
+        """The devices that processes were started on, by host; each of them once."""
+        found = {}
+        for host in self.rack:
+            assert host.device_os is not None
+            assert not host.device_os.refused
+            if host.device_os.started:
+                found[host.host.name] = set(host.device_os.started)
+                assert len(found[host.host.name]) == len(host.device_os.started)
+        return found
+
+
+@pytest.fixture
+def smoke(make_rack: MakeRack, tmp_path: Path) -> Callable[..., Smoke]:
+    """`smoke("atlas-a2", 2, TorchNpu(...))`: two hosts of that product."""
+
+    def fit(product: str, hosts: int = 1, way: TorchNpu | None = None, lingers: float = 0.0) -> Smoke:
+        rack = make_rack(product, hosts=hosts)
+        return Smoke(rack, tmp_path, rack.fit_torch_npu(way or TorchNpu(), lingers))
+
+    return fit
+
+
+def passed(report: Report) -> list[str]:
+    return [phase["name"] for phase in report["smoke"]["phases"] if phase["status"] == "pass"]
+
+
+# Healthy servers.
+
+
+@pytest.mark.parametrize(
+    ("product", "hosts", "ranks"),
+    [
+        ("atlas-training", 1, 1),
+        pytest.param("atlas-training", 1, 2, marks=pytest.mark.long),
+        ("atlas-training", 1, 4),
+        ("atlas-training", 1, 8),
+        pytest.param("atlas-training", 2, 4, marks=pytest.mark.long),
+        pytest.param("atlas-training", 2, 8, marks=pytest.mark.long),
+        ("atlas-a2", 2, 2),
+        pytest.param("atlas-a2", 1, 8, marks=pytest.mark.long),
+        ("atlas-a3", 1, 2),
+        pytest.param("atlas-a3", 1, 16, marks=pytest.mark.long),
+    ],
+)
+def test_healthy_servers_pass(product: str, hosts: int, ranks: int, smoke: Callable[..., Smoke]) -> None:
+    run = smoke(product, hosts)
+    report = run.well(*run.rack.lab.names, "--ranks-per-host", str(ranks))
+    assert "torch_npu" in report["smoke"]["versions"]
+    if ranks > 1:
+        assert run.used == {name: set(range(ranks)) for name in run.rack.lab.names}
+
+
+def test_atlas_training_forms_groups_inside_a_ring(smoke: Callable[..., Smoke]) -> None:
+    """The rule for `create_group` in CANN's manuals, also with some of the devices."""
+    run = smoke("atlas-training")
+    report = run("node1", "--ranks-per-host", "8", "--steps", "1")
+    assert "join" in passed(report), run.text
+
+
+def test_atlas_training_sums_no_bfloat16_and_no_int16(smoke: Callable[..., Smoke]) -> None:
+    """One that is refused leaves the queue of tasks broken: it must not even be tried."""
+    run = smoke("atlas-training")
+    report = run("node1", "--ranks-per-host", "2", "--steps", "1")
+    assert "EI0003" not in run.text
+    assert "collectives" in passed(report), run.text
+
+
+# Sums in any order.
+
+
+def test_a_device_that_computes_the_same_twice_once_asked_to(smoke: Callable[..., Smoke]) -> None:
+    smoke("atlas-a2", way=TorchNpu(wavers="default")).well("node1", "--ranks-per-host", "4")
+
+
+def test_a_device_that_never_computes_the_same_twice(smoke: Callable[..., Smoke]) -> None:
+    """Nobody is accused of what is the device's nature, and the report says what was not compared."""
+    run = smoke("atlas-a2", way=TorchNpu(wavers="always"))
+    run.well("node1", "--ranks-per-host", "4")
+    assert "do not compute the same bits each time" in run.text
+
+
+# Devices, and when they are free.
+
+
+def test_the_devices_of_the_rank_table_are_used(smoke: Callable[..., Smoke]) -> None:
+    run = smoke("atlas-a2", 2)
+    servers = [
+        LiveServer(
+            id=host.host.name,
+            address=host.host.name,
+            devices=tuple(LiveDevice(device, host[device].address) for device in (5, 6)),
+        )
+        for host in run.rack
+    ]
+    table = run.folder / "hccl.json"
+    table.write_text(make_table(servers, "1.0", "aarch64"))
+    run.well("--rank-table", str(table))
+    assert run.used == {"node1": {5, 6}, "node2": {5, 6}}
+
+
+def test_a_second_run_waits_until_the_devices_are_free(smoke: Callable[..., Smoke]) -> None:
+    """HCCL starts a process on each device, which outlives its rank by seconds: EJ0001."""
+    run = smoke("atlas-a2", 2, lingers=10.0)
+    report = run("node[1-2]", "--ranks-per-host", "2", "--inject", "exception@3")
+    assert {each["check"] for each in trouble(report)} == {"smoke-crash"}, run.text
+    assert "repeated without node2: passed" in run.text
+    assert all(host.device_os is not None and not host.device_os.refused for host in run.rack)
+
+
+# What is wrong with torch_npu itself.
+
+
+@pytest.mark.parametrize(
+    ("way", "check", "says"),
+    [
+        (TorchNpu(installed=False), "torch-npu-unusable", "torch_npu is not installed"),
+        (TorchNpu(sourced=False), "torch-npu-unusable", "set_env.sh was not sourced"),
+        (TorchNpu(version="2.1.0"), "version-incompatible", "torch_npu was built for another torch"),
+    ],
+    ids=["not installed", "set_env.sh not sourced", "another version"],
+)
+def test_torch_npu_is_looked_for_before_the_run(
+    way: TorchNpu, check: str, says: str, smoke: Callable[..., Smoke]
+) -> None:
+    run = smoke("atlas-a2", way=way)
+    report = run("node1", "--ranks-per-host", "2")
+    (found,) = trouble(report)
+    assert found["check"] == check, run.text
+    assert says in found["summary"]
+    assert found["hosts"] == ["node1"]
+    assert run.code == 1

@@ -1,0 +1,87 @@
+"""Colours: whether there are any, on a terminal and in a pipe."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from doctor.recording import save
+from tests.support.commands import DOCTOR, environment
+from tests.support.recordings import heard, recording
+from tests.support.reports import NAMES, SMALL_SHM
+
+COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-7]m")
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+NAMES_OF = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS")
+RULES: list[tuple[list[str], dict[str, str], bool, bool]] = [
+    ([], {}, True, False),
+    (["--no-color"], {}, False, False),
+    (["--color=always"], {"NO_COLOR": "1", "TERM": "dumb"}, True, True),
+    ([], {"NO_COLOR": "1"}, False, False),
+    ([], {"TERM": "dumb"}, False, False),
+]
+
+
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[str], str]]:
+    """Commands that draw, each with a word of what it shows."""
+    file = tmp_path_factory.mktemp("run") / "x.json"
+    save(recording(NAMES, heard={"node2": heard(2, NAMES, spaces=SMALL_SHM)}), file)
+    return [
+        (["check", "--replay", str(file)], "shm-small"),
+        (["explain", "shm-small"], "/dev/shm"),
+        (["list"], "shm-small"),
+    ]
+
+
+@pytest.mark.parametrize(("options", "env", "on_a_terminal", "in_a_pipe"), RULES)
+def test_colours(
+    options: list[str],
+    env: dict[str, str],
+    on_a_terminal: bool,
+    in_a_pipe: bool,
+    commands: list[tuple[list[str], str]],
+) -> None:
+    known = {name: value for name, value in environment().items() if name not in NAMES_OF}
+    known |= {"TERM": "xterm-256color", **env}
+    for command, word in commands if not options else commands[:1]:
+        line = [*DOCTOR, *command, *options]
+        piped = subprocess.run(line, capture_output=True, text=True, env=known, check=False)
+        for shown, coloured in ((on_terminal(line, known), on_a_terminal), (piped.stdout, in_a_pipe)):
+            assert word in shown
+            assert bool(COLOUR.search(shown)) is coloured
+            assert coloured or not CONTROL.search(shown), "not one escape, and no other control character"
+        assert piped.stderr == ""
+
+
+def on_terminal(line: list[str], env: dict[str, str]) -> str:
+    """What it shows on a terminal of its own."""
+    master, slave = pty.openpty()
+    with subprocess.Popen(line, stdin=slave, stdout=slave, stderr=slave, env=env):
+        os.close(slave)
+        shown = bytearray()
+        while piece := _read(master):
+            shown += piece
+    os.close(master)
+    return shown.decode()
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 65536)
+    except OSError:  # the last process has closed it
+        return b""
+
+
+def test_a_file_of_the_report_has_none(commands: list[tuple[list[str], str]], tmp_path: Path) -> None:
+    (replay, word), *_ = commands
+    line = [*DOCTOR, *replay, "--report-dir", str(tmp_path), "--color", "always"]
+    subprocess.run(line, capture_output=True, env=environment(), check=False)
+    (written,) = (file.read_text() for file in tmp_path.glob("*.txt"))
+    assert word in written
+    assert "\x1b" not in written

@@ -1,0 +1,228 @@
+"""What the emulated torch_npu refuses, as the real one would, and what it does not."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.lab.device_os import DeviceOs
+from tests.lab.npu_python import TorchNpu
+from tests.support.smoke.npu_ranks import run
+
+PAIR = [("a", 0), ("a", 1)]
+
+COLLECTIVES = """
+x = torch.full((4,), rank + 1.0, device=device)
+dist.all_reduce(x); say("sum", x.tolist())
+dist.all_reduce(x, dist.ReduceOp.MAX); say("max", x.tolist())
+x.fill_(rank); dist.broadcast(x, 1); say("broadcast", x.tolist())
+rows = torch.zeros(2, 1, device=device)
+dist.all_gather(list(rows), torch.full((1,), rank + 5.0, device=device)); say("gathered", rows.tolist())
+part = torch.zeros(1, device=device)
+dist.reduce_scatter_tensor(part, torch.tensor([1.0, 2.0]).to(device)); say("part", part.tolist())
+out = torch.zeros(2, device=device)
+dist.all_to_all_single(out, torch.tensor([10.0 * rank, 10.0 * rank + 1]).to(device)); say("all", out.tolist())
+out, into = torch.full((1,), float(rank), device=device), torch.zeros(1, device=device)
+turns = [dist.P2POp(dist.isend, out, 1 - rank), dist.P2POp(dist.irecv, into, 1 - rank)]
+for work in dist.batch_isend_irecv(turns): work.wait()
+say("received", into.tolist())
+say("where", str(x.device))
+say("on the CPU", refused(lambda: dist.all_reduce(torch.ones(1))))
+w = torch.ones(2, 3, device=device).requires_grad_()
+(torch.full((4, 2), 2.0, device=device) @ w).sum().backward()
+say("gradient", w.grad.tolist())
+"""
+
+
+@pytest.mark.parametrize("product", ["atlas-training", "atlas-a2", "atlas-a3"])
+def test_every_product_has_the_collectives_of_the_smoke_run(product: str, tmp_path: Path) -> None:
+    for rank, said in enumerate(run(tmp_path, product, PAIR, COLLECTIVES)):
+        assert "error" not in said, said
+        assert (said["sum"], said["max"], said["broadcast"]) == ([3.0] * 4, [3.0] * 4, [1.0] * 4)
+        assert (said["gathered"], said["part"]) == ([[5.0], [6.0]], [2.0 * (rank + 1)])
+        assert (said["all"], said["received"]) == ([float(rank), 10.0 + rank], [1.0 - rank])
+        assert said["where"] == f"npu:{rank}"
+        assert "No backend type associated with device type cpu" in said["on the CPU"]
+        assert said["gradient"] == [[8.0] * 3] * 2
+
+
+TYPES = """
+half = torch.ones(2, dtype=torch.bfloat16).to(device)
+say("cast", refused(lambda: half.float()))
+say("mixed", refused(lambda: torch.ones(2, device=device) + torch.ones(2)))
+say("byte", refused(lambda: dist.all_reduce(torch.ones(2, dtype=torch.uint8, device=device))))
+for name in ("int8", "int32", "int64", "float16", "int16", "bfloat16"):
+    x = torch.ones(2, dtype=getattr(torch, name)).to(device)
+    say("call", refused(lambda: dist.all_reduce(x)))
+    say("last", name)
+    npu.synchronize()
+    say(name, x.cpu().tolist())
+"""
+
+
+def test_the_first_product_reduces_neither_bfloat16_nor_int16(tmp_path: Path) -> None:
+    """The call itself returns; then the queue is broken. Operators without a type say so themselves."""
+    for said in run(tmp_path, "atlas-training", PAIR, TYPES):
+        assert "EZ1001" in said["cast"]
+        assert "not implemented for DT_BFLOAT16" in said["cast"]
+        assert "Expected all tensors to be on the same device" in said["mixed"]
+        assert "Unsupported data type" in said["byte"]
+        assert said["float16"] == said["int64"] == [2, 2]
+        assert (said["last"], said["call"]) == ("int16", "")
+        assert "the current working operator name is HcclAllreduce" in said["error"]
+
+
+def test_a_broken_queue_stays_broken(tmp_path: Path) -> None:
+    body = """
+x, y = torch.ones(2, dtype=torch.int16).to(device), torch.ones(2, device=device)
+dist.all_reduce(x)
+say("all", [refused(call) for call in (npu.synchronize, lambda: y + y, lambda: dist.all_reduce(y), y.cpu)])
+"""
+    for said in run(tmp_path, "atlas-training", PAIR, body):
+        assert all("The process exits for this inner error" in error for error in said["all"]), said
+
+
+@pytest.mark.parametrize("product", ["atlas-a2", "atlas-a3"])
+def test_the_later_products_reduce_both(product: str, tmp_path: Path) -> None:
+    for said in run(tmp_path, product, PAIR, TYPES):
+        assert "error" not in said, said
+        assert said["cast"] == ""
+        assert said["bfloat16"] == said["int16"] == [2, 2]
+
+
+FORM = "dist.all_reduce(torch.ones(1, device=device))"
+
+
+def test_a_group_across_the_rings_is_refused_when_it_is_used(tmp_path: Path) -> None:
+    seats = [("a", 0), ("a", 4)]
+    for said in run(tmp_path, "atlas-training", seats, f"say('there', True)\n{FORM}"):
+        assert said["there"]
+        assert "error code is 5" in said["error"]
+        assert "ERR02200 DIST call hccl api failed." in said["error"]
+    assert not any("error" in said for said in run(tmp_path, "atlas-a2", seats, FORM))
+    apart = [("a", 0), ("b", 4)]
+    assert not any("error" in said for said in run(tmp_path, "atlas-training", apart, FORM))
+
+
+def test_a_device_has_one_process_and_is_taken_for_a_while_after_it(tmp_path: Path) -> None:
+    shown: list[tuple[int, bool]] = []
+    device_os = DeviceOs(tmp_path / "os", 0.3, lambda *change: shown.append(change))
+
+    with ExitStack() as wires:
+
+        def start(device: int) -> tuple[socket.socket, bytes]:
+            wire = wires.enter_context(socket.socket(socket.AF_UNIX))
+            wire.connect(str(tmp_path / "os"))
+            wire.sendall(json.dumps({"device": device}).encode() + b"\n")
+            return wire, wire.recv(100)
+
+        wires.callback(device_os.close)
+        first, answer = start(0)
+        assert answer == b"started\n"
+        assert start(0)[1] == b"EJ0001\n"
+        assert start(1)[1] == b"started\n"
+        first.close()
+        closed = time.monotonic()
+        while 0 in device_os.taken:
+            assert time.monotonic() < closed + 20
+            time.sleep(0.01)
+        assert time.monotonic() > closed + 0.25
+        assert start(0)[1] == b"started\n"
+    assert device_os.started == [0, 1, 0]
+    assert device_os.refused == [0]
+    assert (shown[0], shown.count((0, True))) == ((0, True), 2)
+    assert (0, False) in shown
+
+
+def test_a_second_process_on_a_device_is_told_of_the_first(tmp_path: Path) -> None:
+    device_os = DeviceOs(tmp_path / "os")
+    try:
+        twice = run(tmp_path, "atlas-a2", [("a", 2)], FORM)
+        device_os.lingers = 60
+        twice += run(tmp_path, "atlas-a2", [("a", 2)], FORM)
+        twice += run(tmp_path, "atlas-a2", [("a", 2)], FORM)
+    finally:
+        device_os.close()
+    assert ["error" in one for one in twice] == [False, False, True]
+    assert "error code is 7" in twice[2]["error"]
+    assert "EJ0001" in twice[2]["error"]
+    assert "Maybe the last training process is running" in twice[2]["error"]
+
+
+WAVER = """
+import os
+torch.manual_seed(1)
+left, right = torch.rand(8, 512).to(device), torch.rand(512, 8).to(device)
+tokens, grad = torch.randint(0, 4, (512,)).to(device), torch.rand(512, 8).to(device)
+own = (torch.rand(64, generator=torch.Generator().manual_seed(rank)) * 3**rank).to(device)
+def embedded():
+    w = torch.zeros(4, 8, device=device).requires_grad_()
+    (torch.nn.functional.embedding(tokens, w) * grad).sum().backward()
+    return w.grad
+def summed():
+    x = own.clone()
+    dist.all_reduce(x)
+    return x
+for wavers, switch, variable in CASES:
+    os.environ["EMULATED_NPU_WAVERS"], os.environ["HCCL_DETERMINISTIC"] = wavers, variable
+    torch.use_deterministic_algorithms(switch)
+    found = []
+    for make in (lambda: left @ right, embedded, summed):
+        results = [make().cpu() for _ in range(6)]
+        assert all(torch.allclose(x, results[0]) for x in results)
+        found.append(any(not torch.equal(x, results[0]) for x in results))
+    say(str((wavers, switch, variable)), [found, results[-1].tolist()])
+"""
+WAVERING = {
+    ("", False, "false"): [False, False, False],
+    ("default", False, "false"): [True, True, True],
+    ("default", False, "true"): [True, True, False],
+    ("default", True, "false"): [False, False, False],
+    ("always", True, "true"): [True, True, True],
+}
+"""How the device wavers, what is switched on, and whether a product, an embedding's gradient and a sum over
+the ranks differ from time to time.
+"""
+
+
+def test_sums_in_any_order(tmp_path: Path) -> None:
+    """On request; the ranks of a group always get the same bits of one sum."""
+    seats = [("a", number) for number in range(4)]
+    every = run(tmp_path, "atlas-a2", seats, WAVER.replace("CASES", repr(list(WAVERING))))
+    for said in every:
+        assert "error" not in said, said
+        for case, expected in WAVERING.items():
+            found, last = said[str(case)]
+            assert found == expected, case
+            assert last == every[0][str(case)][1], case
+
+
+@pytest.mark.parametrize(
+    ("way", "error"),
+    [
+        (TorchNpu(installed=False), "No module named 'torch_npu'"),
+        (TorchNpu(sourced=False), "libhccl.so: cannot open shared object file.* 'source set_env.sh'"),
+        (TorchNpu(version="2.1.0"), "undefined symbol"),
+    ],
+)
+def test_one_that_cannot_be_loaded(way: TorchNpu, error: str, tmp_path: Path) -> None:
+    (said,) = run(tmp_path, "atlas-a2", [("a", 0)], "", way)
+    with pytest.raises(ImportError, match=error):
+        raise ImportError(said["error"])
+
+
+def test_visible_devices_are_numbered_from_zero(tmp_path: Path) -> None:
+    device_os = DeviceOs(tmp_path / "os")
+    try:
+        said = run(tmp_path, "atlas-a2", PAIR, FORM, ASCEND_RT_VISIBLE_DEVICES="4,6")
+        none = run(tmp_path, "atlas-a2", [("a", 2)], FORM, ASCEND_RT_VISIBLE_DEVICES="4,6")
+    finally:
+        device_os.close()
+    assert not any("error" in one for one in said)
+    assert sorted(device_os.started) == [4, 6]
+    assert "valid device range is [0, 2)" in none[0]["error"]

@@ -1,0 +1,119 @@
+"""The page in a browser: it opens without network and script, in both colours and on a phone.
+
+The page itself runs no script. A page around it does: it holds the report in a frame of a phone's width,
+measures it there, and leaves what it found in its own document.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doctor.report.html import as_html
+from tests.support.html_page import Node, parsed
+from tests.support.reports import reports
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), "")
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium")
+DARK, LIGHT = 0, 1
+MEASURE = """
+const frame = document.querySelector("iframe"), found = {errors: []};
+addEventListener("securitypolicyviolation", event => found.errors.push(event.violatedDirective));
+const channels = colour => {
+  const numbers = colour.match(/[\\d.]+/g).map(Number);
+  return {rgb: numbers.slice(0, 3), alpha: numbers.length > 3 ? numbers[3] : 1};
+};
+const light = rgb => rgb.map(each => each / 255)
+  .map(each => each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, each, at) => sum + each * [0.2126, 0.7152, 0.0722][at], 0);
+const behind = (element, view) => {
+  const layers = [];
+  for (let at = element; at; at = at.parentElement)
+    layers.push(channels(view.getComputedStyle(at).backgroundColor));
+  return layers.reverse().reduce((under, over) =>
+    under.map((each, at) => each * (1 - over.alpha) + over.rgb[at] * over.alpha), [255, 255, 255]);
+};
+frame.onload = () => {
+  const page = frame.contentDocument, view = frame.contentWindow;
+  found.title = page.title;
+  found.width = [page.documentElement.scrollWidth, page.documentElement.clientWidth];
+  found.paper = view.getComputedStyle(page.body).backgroundColor;
+  found.first = page.querySelector("h1").getBoundingClientRect().top;
+  found.contrast = [];
+  for (const element of page.body.querySelectorAll("*")) {
+    const own = [...element.childNodes].some(each => each.nodeType === 3 && each.data.trim());
+    if (!own || !element.getClientRects().length) continue;
+    const style = view.getComputedStyle(element);
+    const ink = element.namespaceURI.endsWith("svg") ? style.fill : style.color;
+    const [one, two] = [light(channels(ink).rgb), light(behind(element, view))].sort((a, b) => b - a);
+    const kind = element.className.baseVal ?? element.className;
+    found.contrast.push([(one + 0.05) / (two + 0.05), element.tagName, kind]);
+  }
+  found.contrast.sort((a, b) => a[0] - b[0]);
+  document.querySelector("output").textContent = JSON.stringify(found);
+};
+frame.srcdoc = document.querySelector("textarea").value;
+"""
+
+
+def browsed(page: Path, folder: Path, *options: str) -> Node:
+    """What the browser made of the page, as it would write it."""
+    quiet = ("--no-first-run", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage")
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        f"--user-data-dir={folder / 'browser'}",
+        *quiet,
+        *options,
+    ]
+    ran = subprocess.run(
+        [*command, "--dump-dom", page.as_uri()], capture_output=True, timeout=120, check=True, cwd=folder
+    )
+    return parsed(ran.stdout)
+
+
+def measured(name: str, folder: Path, colour: int, width: int) -> dict[str, Any]:
+    written = as_html(reports()[name]).decode()
+    page = folder / "around.html"
+    page.write_text(
+        f'<!doctype html><html><head><meta charset="utf-8"></head><body>'
+        f'<iframe style="width:{width}px;height:800px"></iframe>'
+        f"<textarea>{html.escape(written)}</textarea><output></output><script>{MEASURE}</script></body></html>"
+    )
+    found = browsed(
+        page, folder, f"--blink-settings=preferredColorScheme={colour}", "--virtual-time-budget=9000"
+    )
+    answer: dict[str, Any] = json.loads(found.one("output").text)
+    return answer
+
+
+def test_the_browser_shows_what_was_written(tmp_path: Path) -> None:
+    """Nothing of it has to be repaired by the browser, and nothing is added."""
+    written = as_html(reports()["smoke-hung"])
+    page = tmp_path / "page.html"
+    page.write_bytes(written)
+    shown, meant = browsed(page, tmp_path), parsed(written)
+    assert [node.name for node in shown.all()] == [node.name for node in meant.all()]
+    assert shown.one("body").text.split() == meant.one("body").text.split()
+    assert "rank 5 on node3" in shown.one("h1").text
+
+
+@pytest.mark.parametrize(("colour", "width"), [(LIGHT, 360), (DARK, 360), (LIGHT, 1200), (DARK, 1200)])
+@pytest.mark.parametrize("name", ["sick-hosts", "smoke-hung"])
+def test_the_page_fits_and_can_be_read(name: str, colour: int, width: int, tmp_path: Path) -> None:
+    found = measured(name, tmp_path, colour, width)
+    assert found["errors"] == []
+    assert found["width"][0] <= found["width"][1], "it would have to be moved sideways"
+    assert found["first"] < 120, "the culprit is what one sees first"
+    assert found["title"].startswith("Faulty: ")
+    paper = sum(map(int, found["paper"].strip("rgb()").split(",")))
+    assert (paper < 3 * 64) == (colour == DARK)
+    assert len(found["contrast"]) > 100
+    assert found["contrast"][0][0] >= 4.5, found["contrast"][:3]

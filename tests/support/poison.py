@@ -1,0 +1,105 @@
+"""Reports in which others wrote every text, and reports of many hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from hypothesis import strategies as st
+
+from doctor.judge.hardware import Hardware, Part
+from doctor.judge.verdict import Report
+from doctor.model import Evidence, Finding
+from tests.support.recordings import heard, recording, report
+from tests.support.reports import SMALL_SHM, reports
+
+T = TypeVar("T")
+NASTY = (
+    *("```", "`` ` ``", "~~~", "|", "\\|", "\\", "](http://evil.example)", "![x](http://evil.example/x)"),
+    *(
+        "@everyone",
+        "@octocat",
+        "#1",
+        "GH-1",
+        "octo/repo#1",
+        "!7",
+        "<!-- ",
+        "</details>",
+        "<script>x</script>",
+    ),
+    *(
+        "]]>",
+        "&lt;",
+        "&#x0;",
+        "**",
+        "__",
+        "$x$",
+        "{{x}}",
+        "# x",
+        "- x",
+        "1. x",
+        "> x",
+        "+ x",
+        "---",
+        "===",
+        "<",
+    ),
+    *('"', "\\n", "'", "{", "}", "\n", "\r", "\r\n", "\x00", "\x0b", "\x1b[2J", "\x85", "\u2028", "\ufffe"),
+    *("\ud800", "\U0010ffff", "\u202e", "末", ":tada:", "https://evil.example", "www.evil.example", "\t"),
+)
+"""What ends or begins something in one of the formats."""
+nasty_text = st.lists(st.sampled_from(NASTY) | st.text(max_size=5), min_size=1, max_size=8).map("".join)
+
+
+def poisoned(value: T, evil: str, *, around: bool = False) -> T:
+    """The same value with the evil in every text of it: as the text, or before and behind it."""
+    made: Any = value
+    if isinstance(value, Enum):
+        made = value
+    elif isinstance(value, str):
+        made = f"{evil}{value}{evil}" if around else f"{value}{evil}"
+    elif isinstance(value, Mapping):
+        made = {poisoned(k, evil, around=around): poisoned(v, evil, around=around) for k, v in value.items()}
+    elif isinstance(value, (tuple, list, frozenset)):
+        made = type(value)(poisoned(each, evil, around=around) for each in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        old = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+        made = replace(value, **{name: poisoned(each, evil, around=around) for name, each in old.items()})
+    return cast(T, made)
+
+
+PART = Part("NPU 3", "910B", "0000:c1:00", "5", "S1", "Hisense LMQ8611-PC+", "200GE1/0/7 of Example Switch")
+PLATE = Hardware("Maker Model", "ABC123", hidden=False, interface="eth0, MAC 0a:0b", parts={3: PART})
+
+
+@cache
+def furnished() -> Mapping[str, Report]:
+    """The reports of every kind, with hardware, a device at fault and notes."""
+    return {
+        name: replace(
+            made,
+            hardware={host.name: PLATE for host in made.hosts},
+            findings=tuple(_on_a_device(finding) for finding in made.findings),
+            notes=(*made.notes, "a note"),
+        )
+        for name, made in reports().items()
+    }
+
+
+def _on_a_device(finding: Finding) -> Finding:
+    places = tuple(replace(place, device=3) for place in finding.where)
+    return replace(finding, where=places, evidence=(*finding.evidence, Evidence("dmesg", "one\ntwo")))
+
+
+@cache
+def many(number: int = 512) -> Report:
+    """Hosts with a fault each, all different."""
+    names = [f"node{n}" for n in range(1, number + 1)]
+    sick = {
+        name: heard(n, names[:n], spaces=SMALL_SHM.replace("65536", str(50000 + n)), names="")
+        for n, name in enumerate(names, 1)
+    }
+    return report(recording(names, heard=sick, mesh=None))

@@ -1,0 +1,195 @@
+"""Launch scripts as people write them, from the script to the report: what is healthy, and what is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from doctor.errors import InputErrors
+from doctor.judge.verdict import Report
+from doctor.model import Status
+from tests.unit.checks.test_launch_guides import examined, found, launch_line, printed, written
+
+JOB = "export MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 WORLD_SIZE=8\n"
+START = "RANK=$i LOCAL_RANK=$i python train.py &"
+FEWER = "fewer ranks are started than there should be: they wait for the others until they give up"
+LOOPS = {
+    "while": "i=0\nwhile [ $i -lt %d ]; do\n" + START + "\ni=$((i+1))\ndone\n",
+    "while with arithmetic": "i=0\nwhile ((i < %d)); do " + START + " ((i++)); done\n",
+    "until": "i=0\nuntil [ $i -eq %d ]\ndo\n" + START + "\ni=`expr $i + 1`\ndone\n",
+    "while and break": "i=0\nwhile true; do [[ $i -ge %d ]] && break; " + START + " let i++; done\n",
+    "for with braces": "for ((i=0;i<%d;i++)) {\n" + START + "\n}\n",
+    "for with braces below": "for ((i=0;i<%d;i++))\n{\n" + START + "\n}\n",
+    "if": "for i in {0..9}; do if [ $i -lt %d ]; then " + START + " fi; done\n",
+    "continue": "for i in {0..9}; do [ $i -lt %d ] || continue; " + START + " done\n",
+    "and braces": "for i in {0..9}; do [ $i -lt %d ] && { echo $i; " + START + " }; done\n",
+    "arguments": 'run() { i=$1; shift; RANK=$i "$@" & }\nfor ((n=0;n<%d;n++)); do run $n python t; done\n',
+    "set --": 'set -- $(seq 1 %d)\nfor i in "$@"; do let i--; ' + START + " done\n",
+    "lists": "for ((i=0;i<%d;i++)); do all+=($i); done\nfor ((i=0;i<${#all[@]};i++)); do "
+    + START
+    + " done\n",
+    "bash -c": 'for ((i=0;i<%d;i++)); do bash -c "RANK=$i python train.py" & done\n',
+    "eval": "CMD='python t.py'\nfor ((i=0;i<%d;i++)); do export RANK=$i; eval $CMD & done\n",
+}
+
+
+def offline(folder: Path, text: str, hosts: int = 1, **beside: str) -> Report:
+    for name, content in beside.items():
+        (folder / f"{name}.sh").write_text(content)
+    return examined(written(folder, text), hosts=hosts)
+
+
+def faults(of: Report) -> dict[str, str]:
+    return {check: finding.summary for check, finding in found(of).items()}
+
+
+def table(devices: int) -> str:
+    listed = [
+        {"device_id": str(n), "device_ip": f"192.168.{n % 4}.{n}", "rank_id": str(n)} for n in range(devices)
+    ]
+    servers = [{"server_id": "10.0.0.1", "device": listed}]
+    return json.dumps({"version": "1.0", "server_count": "1", "status": "completed", "server_list": servers})
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_each_kind_of_loop_is_gone_through(loop: str, tmp_path: Path) -> None:
+    healthy = offline(tmp_path, JOB + loop % 8 + "wait\n")
+    assert faults(healthy) == {}
+    assert launch_line(healthy) == "launch: shell loop in run.sh, 8 ranks"
+    assert faults(offline(tmp_path, JOB + loop % 7 + "wait\n")) == {"launch-ranks": FEWER}
+
+
+def test_a_rank_that_a_loop_leaves_out(tmp_path: Path) -> None:
+    loop = "for i in {0..7}; do if [ $i -ne 3 ]; then " + START + " fi; done\n"
+    assert faults(offline(tmp_path, JOB + loop)) == {"launch-ranks": FEWER}
+
+
+@pytest.mark.parametrize("test", ["[ -f $i ]", "! [ $i = $1 ]", "[[ $i < 8 ]]", "[ $HOSTNAME = node1 ]"])
+def test_a_test_that_is_not_decided_leaves_nothing_out(test: str, tmp_path: Path) -> None:
+    loop = "for i in {0..7}; do " + test + " && continue; " + START + " done\n"
+    assert faults(offline(tmp_path, JOB + loop)) == {}
+
+
+def test_a_loop_whose_end_is_not_known_is_said(tmp_path: Path) -> None:
+    of = offline(tmp_path, JOB + "i=0\nwhile [ $i -lt $1 ]; do " + START + " let i++; done\n")
+    assert faults(of) == {}
+    assert "how often the loop around run.sh:3 goes round is not known" in printed(of)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["env.sh", "./env.sh", '"$(dirname "$0")/env.sh"', "$(cd $(dirname ${BASH_SOURCE[0]}) && pwd)/env.sh"],
+)
+def test_a_file_that_is_sourced(name: str, tmp_path: Path) -> None:
+    loop = f"source {name}\nfor i in {{0..6}}; do start $i; done\n"
+    of = offline(tmp_path, loop, env=JOB + "start() { RANK=$1 python t.py & }\n")
+    assert faults(of) == {"launch-ranks": FEWER}
+
+
+@pytest.mark.parametrize("how", ["bash go.sh", "./go.sh 8", "sh -x ./go.sh &"])
+def test_a_script_that_is_run(how: str, tmp_path: Path) -> None:
+    of = offline(tmp_path, JOB + how + "\n", go="for i in {0..6}; do " + START + " done\n")
+    assert faults(of) == {"launch-ranks": FEWER}
+
+
+def test_what_is_sourced_or_run_and_not_here_is_said(tmp_path: Path) -> None:
+    loop = JOB + "for i in {0..7}; do " + START + " done\n"
+    assert "run.sh sources 'cluster.sh'" in printed(offline(tmp_path, "source cluster.sh\n" + loop))
+    assert "run.sh runs 'go.sh'" in printed(offline(tmp_path, JOB + "bash go.sh\n"))
+    assert "nothing in run.sh is known to start ranks" in printed(offline(tmp_path, JOB + "exit 0\n" + loop))
+    usual = "source /usr/local/Ascend/ascend-toolkit/set_env.sh\n. ~/.bashrc\n. venv/bin/activate\n"
+    assert "sources" not in printed(offline(tmp_path, usual + loop))
+
+
+@pytest.mark.parametrize("starter", ["bash -c", "nohup bash -c", "srun bash -lc", "docker run image sh -ec"])
+def test_a_launcher_in_the_text_of_another_shell(starter: str, tmp_path: Path) -> None:
+    line = "torchrun --nnodes=2 --node_rank=0 --nproc_per_node=8 --master_addr=127.0.0.1 train.py"
+    of = offline(tmp_path, f"{starter} 'cd work && {line}'\n", hosts=2)
+    assert faults(of).keys() == {"master-not-here"}
+
+
+def test_ranks_that_are_started_one_after_another(tmp_path: Path) -> None:
+    of = offline(tmp_path, JOB + "for i in {0..7}; do RANK=$i python train.py; done\n")
+    assert faults(of) == {
+        "launch-ranks": "the ranks are started one after another: "
+        "the first waits for the others until it gives up"
+    }
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for i in {1..7}; do " + START + " done\nRANK=0 python train.py\n",
+        "for i in {0..7}; do if [ $i -eq 7 ]; then RANK=7 python train.py; else " + START + " fi; done\n",
+        "for again in 1 2; do for i in {0..7}; do " + START + " done; wait; done\n",
+    ],
+)
+def test_ranks_of_which_the_last_is_waited_for(loop: str, tmp_path: Path) -> None:
+    assert faults(offline(tmp_path, JOB + loop)) == {}
+
+
+def test_two_jobs_of_one_program(tmp_path: Path) -> None:
+    """Each has its own port; one rank with another port is a slip."""
+    line = "for i in 0 1 2 3; do MASTER_PORT=%s RANK=$i python train.py & done\n"
+    env = "export MASTER_ADDR=127.0.0.1 WORLD_SIZE=4\n"
+    assert faults(offline(tmp_path, env + line % 29500 + line % 29501)) == {}
+    slip = "for i in 0 1 2 3; do p=29500; [ $i = 2 ] && p=1; MASTER_PORT=$p RANK=$i python t.py & done\n"
+    assert faults(offline(tmp_path, env + slip)).keys() == {"launch-inconsistent"}
+
+
+@pytest.mark.parametrize(
+    ("first", "summary"),
+    [(0, None), (1, "DEVICE_ID is not in the rank table: the process cannot find its own rank")],
+)
+def test_a_device_that_the_table_lacks(first: int, summary: str | None, tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text(table(8))
+    loop = f"for((i={first};i<{first + 8};i++)); do export DEVICE_ID=$i; python train.py & done\n"
+    of = offline(tmp_path, "export RANK_SIZE=8 RANK_TABLE_FILE=./t.json\n" + loop)
+    assert faults(of) == ({"launch-ranks": summary} if summary else {})
+
+
+@pytest.mark.parametrize(
+    ("given", "hostfile", "ranks"),
+    [
+        ("--hostfile hosts", "node1 slots=8\nnode2 slots=8\n", 8),
+        ("-hostfile hosts", "node1\nnode2\n", 8),
+        ("--hostfile=hosts", None, 2),
+        ("--hostfile hosts", "node1 slots=12\nnode2 slots=4\n", 2),
+        ("-H node1:8,node2:8", None, 8),
+        ("-npernode 8", None, 8),
+        ("", None, 16),
+    ],
+)
+def test_mpirun_seen_from_one_host(given: str, hostfile: str | None, ranks: int, tmp_path: Path) -> None:
+    if hostfile:
+        (tmp_path / "hosts").write_text(hostfile)
+    of = offline(tmp_path, f"mpirun -n 16 {given} python train.py\n")
+    assert of.plan.ranks == ranks
+    assert ("how many ranks mpirun starts on each host is not in" in printed(of)) == (ranks == 2)
+
+
+def test_a_home_and_a_folder_that_are_not_known(tmp_path: Path) -> None:
+    loop = "for i in {0..7}; do RANK_ID=$i DEVICE_ID=$i python train.py & done\n"
+    size = "export RANK_SIZE=8 RANK_TABLE_FILE="
+    (tmp_path / "t.json").write_text(table(8))
+    assert faults(offline(tmp_path, f"{size}~/t.json\n{loop}")) == {}
+    assert faults(offline(tmp_path, f"cd elsewhere\n{size}./t.json\n{loop}")) == {}
+    assert "run.sh goes to 'elsewhere'" in printed(offline(tmp_path, f"cd elsewhere\n{size}./t.json\n{loop}"))
+    assert faults(offline(tmp_path, f'{size}"~/t.json"\n{loop}')).keys() == {"rank-table-differs"}
+    made = offline(tmp_path, f"mkdir -p elsewhere/a\ncd elsewhere\n{size}./t.json\n{loop}")
+    assert faults(made).keys() == {"rank-table-differs"}
+
+
+def test_line_ends_of_another_system_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputErrors, match="CR LF"):
+        offline(tmp_path, (JOB + "torchrun --nproc_per_node=8 train.py\n").replace("\n", "\r\n"))
+
+
+def test_a_dump_that_is_named_twice_is_one(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        text = f"PATH=/bin\nPWD=/job\nRANK={rank}\nWORLD_SIZE=2\nMASTER_ADDR=127.0.0.1\n"
+        (tmp_path / f"env{rank}.log").write_text(text)
+    of = examined(tmp_path / "env0.log", tmp_path / "env0.log", tmp_path / "env1.log")
+    assert [f for f in of.findings if f.status in (Status.FAIL, Status.WARN)] == []

@@ -1,0 +1,148 @@
+"""The ports of a job: who may hold them, and which of them can be kept free."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doctor.job.launch import Launch, read_launch_files
+from doctor.job.wishes import JobWishes
+from doctor.judge.examine import build_report
+from doctor.judge.playbook import load_remedies
+from doctor.judge.reading import read_recording
+from doctor.model import Finding, Sourced, Status
+from tests.support.launches import CHECKS, dump
+from tests.support.recordings import FILES, heard, recording, syllabus
+
+HOSTS = ["node1"]
+PORT = 29500
+IN_USE, NOT_RESERVED = "port-in-use", "ports-not-reserved"
+RANK: dict[str, str | int] = {"WORLD_SIZE": 2, "MASTER_ADDR": "10.0.0.1"}
+
+
+def bound(*pids: int, port: int = PORT) -> str:
+    """One port of the job is bound by the first process, which the second one has started."""
+    row = (
+        f"   0: 00000000:{port:04X} 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 46"
+    )
+    owner = f"owner 46 {pids[0]} python3\n" if pids else ""
+    parent = f"parent {pids[0]} {pids[1]}\n" if pids[1:] else ""
+    return f"listeners\n{row} 1 00000000 100 0 0 10 0\n{owner}{parent}"
+
+
+def runs(*words: str, port: int = PORT, first: int = 20) -> str:
+    """Two ranks of a job, as a host prints them."""
+    program = "\t".join(words or ("python3", "train.py"))
+    env = f"e WORLD_SIZE=2\ne MASTER_ADDR=10.0.0.1\ne MASTER_PORT={port}\n"
+    ranks = (f"p {first + rank} 7 0\ne RANK={rank}\n{env}a\t{program}\n" for rank in range(2))
+    return "jobs\n" + "".join(ranks)
+
+
+def found(check: str, exam: str = "host", launch: Launch | None = None, **said: Any) -> list[Finding]:
+    wishes = JobWishes(launch=launch, master_port=None if launch else Sourced(PORT, "--master-port"))
+    run = recording(HOSTS, exam=exam, wishes=wishes, heard={"node1": heard(1, HOSTS, **said)})
+    return list(build_report(read_recording(run), syllabus([CHECKS[check]]), load_remedies()).findings)
+
+
+def given(folder: Path, *texts: str) -> Launch:
+    for number, text in enumerate(texts):
+        (folder / f"env{number}").write_text(text)
+    return read_launch_files([folder / f"env{number}" for number in range(len(texts))])
+
+
+def dumps(folder: Path, **more: str | int) -> Launch:
+    return given(folder, *(dump({**RANK, "MASTER_PORT": PORT, "RANK": r, **more}, "node1") for r in (0, 1)))
+
+
+SCRIPT = "export MASTER_ADDR=10.0.0.1 MASTER_PORT=29500 WORLD_SIZE=2\nRANK=0 python {} &\nRANK=1 python {}\n"
+
+
+def script(folder: Path, program: str = "train.py") -> Launch:
+    return given(folder, SCRIPT.format(program, program))
+
+
+@pytest.mark.parametrize("pids", [(20, 7), (300, 20)], ids=["rank 0", "a child of its launcher"])
+@pytest.mark.parametrize("how", [None, dumps, script])
+def test_a_job_that_runs_holds_its_own_port(pids: tuple[int, int], how: Any, tmp_path: Path) -> None:
+    launch = how(tmp_path) if how else None
+    assert found(IN_USE, launch=launch, listeners=bound(*pids), job_processes=runs()) == []
+
+
+@pytest.mark.parametrize(
+    ("exam", "program", "listeners", "jobs"),
+    [
+        ("preflight", "train.py", bound(20, 7), runs()),  # what the last run of the same job left
+        ("host", "train.py", bound(20, 7), runs("python3", "other.py")),
+        ("host", "train.py", bound(55, 7), runs()),
+        ("host", "train.py", bound(55, 7), "jobs\n"),
+        ("host", "train.py", bound(), "jobs\n"),
+    ],
+    ids=["a leftover", "another job", "another process beside it", "no job runs", "another user's"],
+)
+def test_whoever_else_holds_the_port_is_named(
+    exam: str, program: str, listeners: str, jobs: str, tmp_path: Path
+) -> None:
+    launch = script(tmp_path, program)
+    (finding,) = found(IN_USE, exam, launch, listeners=listeners, job_processes=jobs)
+    assert (finding.status, finding.hosts) == (Status.FAIL, ("node1",))
+    assert "port 29500, which the job will bind, is taken" in finding.summary
+
+
+def test_dumps_of_a_job_beside_a_port_of_another_user(tmp_path: Path) -> None:
+    """They show that the job was started, so that this may be its own rank 0."""
+    (finding,) = found(IN_USE, launch=dumps(tmp_path), listeners=bound())
+    assert finding.status is Status.UNKNOWN
+    assert "perhaps by the job itself" in finding.summary + finding.actual
+    (finding,) = found(IN_USE, "preflight", dumps(tmp_path), listeners=bound())
+    assert finding.status is Status.FAIL
+
+
+def drawn(folder: Path) -> dict[str, Launch]:
+    return {
+        "ranks of a rendezvous": dumps(folder, MASTER_PORT=43211, TORCHELASTIC_RUN_ID="job7"),
+        "--standalone": given(folder, "torchrun --standalone --nproc_per_node=2 train.py\n"),
+        "port 0": given(
+            folder, "torchrun --rdzv-backend=c10d --rdzv-endpoint=localhost:0 --nproc_per_node=2 t.py\n"
+        ),
+    }
+
+
+@pytest.mark.parametrize("how", ["ranks of a rendezvous", "--standalone", "port 0"])
+def test_a_port_that_is_drawn_at_random_is_neither_reserved_nor_kept_free(how: str, tmp_path: Path) -> None:
+    launch = drawn(tmp_path)[how]
+    port = 43211 if "ranks" in how else PORT
+    for exam in ("host", "preflight"):
+        assert found(NOT_RESERVED, exam, launch) == []
+        assert found(IN_USE, exam, launch, listeners=bound(55, 7, port=port)) == []
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        lambda folder: dumps(folder, MASTER_PORT=43211),
+        lambda folder: dumps(folder, MASTER_PORT=43211, TORCHELASTIC_RUN_ID="none"),
+        lambda folder: given(
+            folder, "torchrun --rdzv-backend=c10d --rdzv-endpoint=10.0.0.1:43211 --nproc_per_node=2 t.py\n"
+        ),
+        lambda folder: given(folder, "torchrun --master_port=43211 --nproc_per_node=2 train.py\n"),
+    ],
+)
+def test_a_port_that_somebody_chose_in_the_ephemeral_range(how: Any, tmp_path: Path) -> None:
+    (finding,) = found(NOT_RESERVED, launch=how(tmp_path))
+    assert (finding.status, finding.hosts) == (Status.WARN, ("node1",))
+    assert "43211" in finding.expected
+
+
+def test_an_endpoint_outside_of_the_ephemeral_range_is_kept_free(tmp_path: Path) -> None:
+    """Where only the ranks say that there is a rendezvous, its port may be one that was chosen."""
+    launch = dumps(tmp_path, MASTER_PORT=29400, TORCHELASTIC_RUN_ID="job7")
+    (finding,) = found(IN_USE, "preflight", launch, listeners=bound(55, 7, port=29400))
+    assert finding.status is Status.FAIL
+
+
+def test_without_the_ephemeral_range_the_port_counts(tmp_path: Path) -> None:
+    gone = {**FILES["ports"], "/proc/sys/net/ipv4/ip_local_port_range": ""}
+    launch = dumps(tmp_path, MASTER_PORT=43211, TORCHELASTIC_RUN_ID="job7")
+    assert found(IN_USE, "preflight", launch, listeners=bound(55, 7, port=43211), ports=gone)

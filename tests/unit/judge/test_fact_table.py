@@ -1,0 +1,141 @@
+"""The table of hosts and facts: plain values, words for people, and the odd one out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from doctor.judge.fact_table import COLUMNS, FactRow, fact_table, facts_of_host
+from doctor.judge.fact_values import rate, sized
+from doctor.judge.reading import read_recording
+from doctor.model import Missing, Unreached, UnreachedKind
+from tests.support.recordings import FILES, NOW, heard, recording
+
+NAMES = [f"node{n}" for n in range(1, 5)]
+TORCH = "python 3.11.2 /usr/bin/python3\npackage torch {}\n"
+
+
+def rows(changed: Mapping[int, Mapping[str, Any]] | None = None, **more: Any) -> tuple[FactRow, ...]:
+    """Of four hosts, some of them with other captures than the healthy ones."""
+    answers = {f"node{n}": heard(n, NAMES, **captures) for n, captures in (changed or {}).items()}
+    return fact_table(read_recording(recording(NAMES, **{"heard": answers} | more)))
+
+
+def row(key: str, *args: Any, **more: Any) -> FactRow:
+    return next(found for found in rows(*args, **more) if found.key == key)
+
+
+def test_a_healthy_host_tells_plain_values() -> None:
+    assert facts_of_host(rows(), "node1") == {
+        "reached_by": "ssh",
+        "host_name": "node1",
+        "clock_offset_seconds": 0.0,
+        "clock_uncertainty_seconds": 0.0,
+        "product": "cpu",
+        "devices": 0,
+        "somaxconn": 4096,
+        "tcp_max_syn_backlog": 2048,
+        "reserved_ports": "",
+        "ephemeral_ports": "32768-60999",
+        "memory_bytes": 24684084 * 1024,
+        "memory_free_bytes": 24081708 * 1024,
+        "shm_bytes": 12342040 * 1024,
+        "shm_free_bytes": 12342040 * 1024,
+        "nofile": 20000,
+        "memlock_bytes": "unlimited",
+        "data_address": "10.0.0.1",
+        "interface": "eth0",
+        "mtu": 1500,
+        "speed_mbps": 10000,
+        "kernel": "6.1.0-18-amd64",
+        "os": "Debian GNU/Linux 12 (bookworm)",
+        "python": "3.11.2",
+        "python_path": "/usr/bin/python3",
+        "torch": "",
+    }
+
+
+def test_what_a_host_did_not_tell_is_absent() -> None:
+    memory = row("memory_bytes", {2: {"memory": Missing("memory", "no answer")}})
+    assert set(memory.values) == set(memory.shown) == {"node1", "node3", "node4"}
+    assert not memory.odd
+
+
+def test_a_host_that_did_not_answer_tells_nothing() -> None:
+    lost = Unreached("node4", UnreachedKind.REFUSED, "connection refused", "Start sshd.")
+    told = rows(unreached={"node4": lost})
+    assert facts_of_host(told, "node4") == {}
+    assert facts_of_host(told, "node1")
+
+
+def test_what_was_not_asked_has_no_row() -> None:
+    answer = heard(1, NAMES)
+    captures = {name: capture for name, capture in answer.captures.items() if name == "identity"}
+    only = {name: type(answer)(name, captures, {}, True, NOW, NOW + 0.5) for name in NAMES}
+    assert [found.key for found in rows(heard=only)] == ["reached_by", "host_name"]
+
+
+def test_the_one_that_differs_is_odd() -> None:
+    ports = {**FILES["ports"], "/proc/sys/net/core/somaxconn": "128"}
+    found = row("somaxconn", {3: {"ports": ports}})
+    assert found.odd == {"node3"}
+    assert found.shown["node3"] == "128"
+
+
+def test_without_a_majority_nobody_is_odd() -> None:
+    ports = {**FILES["ports"], "/proc/sys/net/core/somaxconn": "128"}
+    assert not row("somaxconn", {3: {"ports": ports}, 4: {"ports": ports}}).odd
+
+
+def test_a_host_without_torch_is_odd_among_those_that_have_it() -> None:
+    torch = {"python": TORCH.format("2.7.0")}
+    found = row("torch", {1: torch, 2: torch, 3: torch})
+    assert found.odd == {"node4"}
+    assert (found.values["node4"], found.shown["node4"]) == ("", "not installed")
+
+
+@pytest.mark.parametrize(("kilobytes", "odd"), [(24684000, set()), (24000000, set()), (12000000, {"node2"})])
+def test_memory_is_odd_where_much_of_it_is_missing(kilobytes: int, odd: set[str]) -> None:
+    memory = {"/proc/meminfo": f"MemTotal: {kilobytes} kB\nMemAvailable: 5000000 kB"}
+    assert row("memory_bytes", {2: {"memory": memory}}).odd == odd
+
+
+def test_what_each_host_has_of_its_own_is_never_odd() -> None:
+    memory = {"/proc/meminfo": "MemTotal: 24684084 kB\nMemAvailable: 5000000 kB"}
+    assert not row("memory_free_bytes", {2: {"memory": memory}}).odd
+    assert not row("data_address").odd
+
+
+@pytest.mark.parametrize(("seconds", "odd"), [(0.5, set()), (90.0, {"node2"})])
+def test_a_clock_is_odd_by_seconds(seconds: float, odd: set[str]) -> None:
+    clock = {"clock": f"{NOW + seconds:.3f}", "clock-end": f"{NOW + seconds + 0.5:.3f}"}
+    found = row("clock_offset_seconds", {2: clock})
+    assert found.odd == odd
+    assert found.values["node2"] == pytest.approx(seconds)
+
+
+def test_hosts_of_another_product_are_not_compared() -> None:
+    """The one host with another product may have another kernel; it is odd by its product alone."""
+    devices = {f"/dev/davinci{n}": "" for n in range(8)}
+    kernel = {**FILES["kernel"], "/proc/sys/kernel/osrelease": "5.10.0-60.oe2203"}
+    changed = {4: {"devices": devices, "kernel": kernel}}
+    assert row("kernel", changed).odd == set()
+    assert row("product", changed).odd == {"node4"}
+
+
+def test_keys_are_unique() -> None:
+    assert len({column.key for column in COLUMNS}) == len(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 bytes"), (64 << 20, "64 MB"), (12638248960, "11.8 GB"), (2 << 40, "2 TB"), (540 << 30, "540 GB")],
+)
+def test_sizes_in_words(count: int, shown: str) -> None:
+    assert sized(count) == (count, shown)
+
+
+def test_rates_in_words() -> None:
+    assert [rate(speed)[1] for speed in (100, 2500, 25000)] == ["100 Mb/s", "2.5 Gb/s", "25 Gb/s"]

@@ -1,0 +1,47 @@
+"""Which area of the report each check belongs to."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.judge.fact_table import COLUMNS
+from doctor.judge.registry import find_checks
+from doctor.report.areas import AREAS, OTHER, area_of
+
+
+@pytest.mark.parametrize("id", [check.id for check in find_checks().checks])
+def test_every_bundled_check_has_an_area(id: str) -> None:
+    assert area_of(id) in AREAS
+
+
+@pytest.mark.parametrize(
+    ("id", "area"),
+    [
+        ("host-unreachable", "reach"),
+        ("clock-skew", "reach"),
+        ("device-unhealthy", "devices"),
+        ("gpu-xid", "devices"),
+        ("device-link-down", "device network"),
+        ("nvlink-down", "device network"),
+        ("ports-not-reserved", "ports"),
+        ("port-in-use", "ports"),
+        ("port-unreachable", "network"),
+        ("link-speed-mismatch", "network"),
+        ("shm-small", "memory"),
+        ("firewall-blocks", "firewall"),
+        ("version-drift", "software"),
+        ("smoke-hang", "training"),
+        ("my-own-check", OTHER),
+    ],
+)
+def test_area(id: str, area: str) -> None:
+    assert area_of(id) == area
+
+
+def test_no_area_is_left_without_a_check() -> None:
+    assert {area_of(check.id) for check in find_checks().checks} == set(AREAS)
+
+
+def test_the_facts_use_the_same_areas_in_the_same_order() -> None:
+    places = [AREAS.index(column.area) for column in COLUMNS]
+    assert places == sorted(places)

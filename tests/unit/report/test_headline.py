@@ -1,0 +1,153 @@
+"""The first words of a finding, and the last line of a report, name who is guilty and what is wrong."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from doctor.model import Confidence, Finding, Place, Status, View
+from doctor.report.folded import fold_faults
+from doctor.report.headline import culprit, last_line, title, word
+from tests.support.reports import reports, text
+
+HEAD = re.compile(r"^(?:  └ )?(?:FAIL|WARN|HANG|BROKEN)  ", re.MULTILINE)
+
+
+def finding(check: str = "shm-small", summary: str = "it is broken", **values: Any) -> Finding:
+    made = Finding(
+        *("f1", check, Status.FAIL, (), "", None, (), View.HOST, Confidence.CERTAIN),
+        *(summary, "", "", (), None, None),
+    )
+    return replace(made, **values)
+
+
+def at(check: str, *places: tuple[str, int], part: str = "device") -> Finding:
+    hosts = tuple(dict.fromkeys(host for host, _ in places))
+    where = tuple(
+        Place(host, device=number) if part == "device" else Place(host, rank=number)
+        for host, number in places
+    )
+    return finding(check, hosts=hosts, where=where)
+
+
+@pytest.mark.parametrize(
+    ("found", "named"),
+    [
+        (at("device-link-down", ("node2", 3)), "node2 NPU 3"),
+        (at("device-link-down", ("node2", 3), ("node2", 4)), "node2 NPUs 3-4"),
+        (at("device-link-down", ("node2", 3), ("node5", 3)), "node[2,5] NPU 3"),
+        (at("device-link-down", ("node2", 3), ("node5", 1)), "node2 NPU 3, node5 NPU 1"),
+        (at("gpu-xid", ("node1", 0)), "node1 GPU 0"),
+        (at("smoke-hang", ("node2", 3), part="rank"), "rank 3 on node2"),
+        (at("smoke-hang", ("node1", 1), ("node2", 3), part="rank"), "ranks 1, 3 on node[1-2]"),
+        (finding(hosts=("node1", "node2"), where=(Place("node1"), Place("node2"))), "node[1-2]"),
+        (finding(subject="plan.yaml:3"), "plan.yaml:3"),
+        (finding(where=(Place("node1", peer="node2"),)), "no single host"),
+    ],
+)
+def test_the_culprit_is_named_as_exactly_as_it_is_known(found: Finding, named: str) -> None:
+    assert culprit(found) == named
+
+
+HANG = "it never entered tp all_reduce 165 (float32, 131072 bytes) of training step 12, and {} for it"
+
+
+@pytest.mark.parametrize(
+    ("check", "summary", "said"),
+    [
+        ("smoke-hang", HANG.format("ranks 1-2 wait"), "stopped in step 12 before a tp all_reduce; {}"),
+        ("device-link-down", "its link is down", "network link is down"),
+        ("mtu-mismatch", "its MTU differs from its peers'", "MTU differs from its peers'"),
+        ("shm-small", "/dev/shm is too small for the ranks on this host: it is Docker's", "{}"),
+        ("gpu-xid", "Xid 79: the GPU has fallen off the bus", "Xid 79: the GPU has fallen off the bus"),
+    ],
+)
+def test_the_fault_is_said_in_a_few_words(check: str, summary: str, said: str) -> None:
+    rest = "ranks 1-2 wait for it" if check == "smoke-hang" else summary.partition(":")[0]
+    assert title(finding(check, summary)) == said.format(rest)
+
+
+def test_one_rank_waits_and_several_wait() -> None:
+    assert title(finding("smoke-hang", HANG.format("rank 1 waits"))).endswith("; rank 1 waits for it")
+
+
+def test_a_hang_is_called_so() -> None:
+    assert word(finding("smoke-hang")) == "HANG"
+    assert word(finding("smoke-hang", status=Status.WARN)) == "WARN"
+    assert word(finding("shm-small", status=Status.CRASH)) == "BROKEN"
+
+
+@pytest.mark.parametrize("name", reports())
+@pytest.mark.parametrize("verbose", [False, True])
+def test_no_sentence_begins_with_it(name: str, verbose: bool) -> None:
+    shown = text(reports()[name], 400, verbose=verbose)
+    assert not re.search(r"(?:^ *|[.?!] |  )Its? ", shown, re.MULTILINE)
+
+
+LAST = {
+    "healthy": "Healthy: node[1-4].",
+    "sick-hosts": "2 of 4 hosts are faulty: node3 (network, reach), node2 (memory).",
+    "same-fault-twice": "2 of 4 hosts are faulty: node[2-3] (memory).",
+    "smoke-hung": "1 of 4 hosts is faulty: rank 5 on node3 (training).",
+    "unreachable": "Faulty: node4 (out of reach).",
+    "all-unreachable": "Faulty: no single host (out of reach). Not proved healthy: node[1-4].",
+    "interrupted": "Interrupted. Not proved healthy: node[1-4].",
+    "smoke-left-out": "1 of 4 hosts is faulty: node2 (memory). Not proved healthy: node4.",
+}
+
+
+@pytest.mark.parametrize("name", LAST)
+def test_the_last_line_names_every_culprit(name: str) -> None:
+    assert last_line(reports()[name]) == LAST[name]
+
+
+def test_a_warning_is_not_green() -> None:
+    sick = reports()["sick-hosts"]
+    warned = tuple(found for found in sick.findings if found.status is Status.WARN)
+    made = replace(reports()["healthy"], findings=warned)
+    assert last_line(made) == "Healthy, with 1 warning: node3 (memory)."
+    assert "\x1b[1;33mHealthy, with" in text(made, 100, colours=True)
+    assert "\x1b[1;32mHealthy: " in text(reports()["healthy"], 100, colours=True)
+
+
+@pytest.mark.parametrize("name", reports())
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_no_culprit_is_dim(name: str, width: int) -> None:
+    """Headlines are bold but for their id, and so is the last line with its names."""
+    made = reports()[name]
+    bold = "".join(part for codes, part in styled(text(made, width, colours=True)) if "1" in codes)
+    dim = "".join(part for codes, part in styled(text(made, width, colours=True)) if "2" in codes)
+    for fault in fold_faults([f for f in made.findings if f.status in (Status.FAIL, Status.WARN)]):
+        assert word(fault.first) in bold
+        assert squeezed(culprit(fault.first) + fault.title) in squeezed(bold)
+        assert word(fault.first) not in dim
+    assert squeezed(last_line(made)) in squeezed(bold)
+
+
+def squeezed(shown: str) -> str:
+    """Without blanks: they are where lines end."""
+    return "".join(shown.split())
+
+
+def styled(shown: str) -> list[tuple[list[str], str]]:
+    """The pieces between escapes, each with the codes that hold for it."""
+    codes, found = [], []
+    for piece in re.split(r"(\x1b\[[\d;]*m)", shown):
+        if piece.startswith("\x1b"):
+            codes = [code for code in piece[2:-1].split(";") if code not in ("", "0")]
+        else:
+            found.append((codes, piece))
+    return found
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_the_id_stands_at_the_right_edge(width: int) -> None:
+    for made in reports().values():
+        shown = text(made, width)
+        ids = {found.check for found in made.findings if found.status in (Status.FAIL, Status.WARN)}
+        edged = {line.split()[-1] for line in shown.splitlines() if len(line) == width}
+        assert ids <= edged
+        assert len(HEAD.findall(shown)) >= len(ids)

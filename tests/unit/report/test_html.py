@@ -1,0 +1,294 @@
+"""The page: it holds on hostile text, is whole, needs nothing else, and can be read without eyes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from statistics import fmean
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from doctor.judge.fact_table import FactRow
+from doctor.judge.verdict import HostReport, Report
+from doctor.mesh import Link
+from doctor.model import HostStatus
+from doctor.report.headline import culprit
+from doctor.report.html import as_html
+from doctor.report.html.curves import curves_part
+from doctor.report.html.heatmap import links_part
+from doctor.report.html.markup import tag, text
+from doctor.report.html.page import POLICY, STYLE
+from doctor.report.smoke import LinkRates, healthy_curve
+from doctor.smoke.judge.loss import loss_summary
+from doctor.text.printable import clean
+from tests.support.html_page import Node, parsed
+from tests.support.recordings import mesh
+from tests.support.reports import reports
+from tests.unit.report.test_hostile import HOSTILE, hostile_report, unsafe
+
+NAMES = reports()
+MARKUP = (
+    "</pre></style></title><script>alert(1)</script><img src=//evil.example/x onerror=x>\"' onclick=x &lt;!--"
+)
+TAGS = set(
+    re.findall(
+        r"\w+",
+        "html head meta title style body header main nav section article h1 h2 h3 p span strong code pre a "
+        "ul li dl dt dd div details summary table caption thead tbody tr th td figure figcaption time "
+        "svg desc g line polyline polygon text",
+    )
+)
+ATTRIBUTES = set(
+    re.findall(
+        r"\S+",
+        "lang charset http-equiv content name id class href style role scope tabindex datetime aria-label "
+        "aria-labelledby aria-hidden viewbox points x y x1 x2 y1 y2 text-anchor",
+    )
+)
+each_report = pytest.mark.parametrize("name", NAMES)
+
+
+def page_of(report: Report) -> Node:
+    return parsed(as_html(report))
+
+
+def check_safe(page: Node) -> None:
+    for node in page.all():
+        assert node.name in TAGS
+        assert node.attributes.keys() <= ATTRIBUTES, node.name
+        assert (node.attributes.get("href") or "#").startswith("#")
+        assert re.fullmatch(r"(--share:[\d.]+)?", node.attributes.get("style") or "")
+        assert unsafe((node.text if node.name != "style" else "").replace("\t", "")) == []
+
+
+@pytest.mark.slow
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(evil=st.sampled_from([HOSTILE, MARKUP, HOSTILE + MARKUP]) | st.text(max_size=40))
+def test_hostile_output_of_hosts_is_text_and_nothing_else(evil: str) -> None:
+    check_safe(page_of(hostile_report(evil)))
+
+
+def test_hostile_markup_is_shown_as_it_is() -> None:
+    page = page_of(hostile_report(MARKUP))
+    assert "<script>alert(1)</script>" in page.one("body").text
+    check_safe(page)
+
+
+@given(st.text(), st.text())
+def test_text_and_attributes_read_back_as_what_they_were(inner: str, value: str) -> None:
+    inner, value = (each.replace("\r", "") for each in (inner, value))
+    node = parsed(tag("span", inner, text(inner), id=value).encode()).one("span")
+    assert (node.text, node.attributes["id"]) == (clean(inner) * 2, clean(value))
+
+
+def test_markup_joined_to_text_is_text() -> None:
+    assert tag("p", tag("b", "x") + "<i>") == "<p>&lt;b&gt;x&lt;/b&gt;&lt;i&gt;</p>"
+
+
+@each_report
+def test_the_page_needs_nothing_else(name: str) -> None:
+    page = page_of(NAMES[name])
+    check_safe(page)
+    policy = page.all("meta")[1]
+    assert policy.attributes == {"http-equiv": "Content-Security-Policy", "content": POLICY}
+    assert POLICY.startswith("default-src 'none'; style-src 'unsafe-inline'")
+    assert not re.search(r"url\(|@import|//", page.one("style").text + STYLE.read_text())
+
+
+@each_report
+def test_the_page_can_be_read_without_eyes(name: str) -> None:
+    page = page_of(NAMES[name])
+    assert page.one("html").attributes["lang"] == "en"
+    levels = [int(heading.name[1]) for heading in page.all("h1", "h2", "h3")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    for each in page.all("table"):
+        assert each.one("caption").text
+        assert all(head.attributes.get("scope") in ("row", "col") for head in each.all("th"))
+    for drawing in page.all("svg"):
+        named = [node.attributes["id"] for node in drawing.all("title", "desc")]
+        assert drawing.attributes["aria-labelledby"] == " ".join(map(str, named))
+        assert drawing.one("desc").text
+    ids = [node.attributes["id"] for node in page.all() if "id" in node.attributes]
+    assert len(ids) == len(set(ids))
+    targets = {f"#{id}" for id in ids}
+    assert {link.attributes["href"] for link in page.all("a")} <= targets
+    assert {node.attributes["aria-labelledby"] for node in page.all("section")} <= set(ids)
+
+
+@each_report
+def test_every_finding_and_culprit_is_there(name: str) -> None:
+    report = NAMES[name]
+    page = page_of(report)
+    whole = page.one("body").text
+    faults = [finding for finding in report.findings if report.rules.faults(finding)]
+    for finding in faults:
+        assert finding.check in whole
+        assert culprit(finding) in whole
+    if faults:
+        assert culprit(faults[0]) in page.one("h1").text or not faults[0].hosts
+    for finding in report.findings:
+        assert finding.status.value != "unknown" or finding.check in whole or "smoke-*" in whole
+    assert report.verdict.value in page.one("section", id="run").text
+
+
+def test_the_verdict_is_the_reports() -> None:
+    shown = {name: page_of(report).one("h1").text.partition(" ")[0] for name, report in NAMES.items()}
+    assert {shown["healthy"], shown["need-three-hosts"]} == {"Healthy", "Faulty"}
+    for name, report in NAMES.items():
+        word = "Interrupted" if report.stopped_by else report.verdict.value.capitalize()
+        assert shown[name] == word
+
+
+def test_a_healthy_page_with_a_warning_is_not_green() -> None:
+    sick = NAMES["sick-hosts"]
+    warned = tuple(finding for finding in sick.findings if finding.status.value == "warn")
+    healthy = NAMES["healthy"]
+    assert page_of(healthy).one("h1").all("span")[0].attributes["class"] == "pill good"
+    page = page_of(replace(healthy, findings=warned))
+    assert page.one("h1").all("span")[0].attributes["class"] == "pill warn"
+    assert "with 1 warning: node3" in page.one("h1").text
+
+
+def test_what_was_not_tried_has_no_tick() -> None:
+    healthy = NAMES["healthy"]
+    assert healthy.mesh
+    cut = replace(
+        healthy.mesh,
+        links=tuple(
+            replace(link, outcome="untested") if link.source == "node1" else link
+            for link in healthy.mesh.links
+            if link.target != "node2"
+        ),
+    )
+    rows = page_of(replace(healthy, mesh=cut)).one("table", class_="matrix").one("tbody").all("tr")
+    assert ["".join(cell.text or " " for cell in row.all("td")) for row in rows] == [
+        " ···",
+        "✓ ✓✓",
+        "✓· ✓",
+        "✓·✓ ",
+    ]
+    assert "Not every pair was tried" in page_of(replace(healthy, mesh=cut)).one("section", id="network").text
+
+
+def test_failed_connections_are_crosses_and_words() -> None:
+    page = page_of(NAMES["sick-hosts"]).one("section", id="network")
+    assert "9 of 12 connections between 4 hosts work; 3 of 6 pairs work both ways" in page.text
+    crosses = [cell for cell in page.all("td") if cell.text == "✗"]
+    assert {cell.attributes["aria-label"] for cell in crosses} == {
+        f"node{n} does not reach node3" for n in (1, 2, 4)
+    }
+    rows = page.all("table")[1].one("tbody").all("tr")
+    assert [[cell.text for cell in row.all("th", "td")] for row in rows] == [
+        ["node[1-2,4]", "node3", "ephemeral port", "no answer"]
+    ]
+
+
+def test_facts_that_differ_are_marked_and_first() -> None:
+    values = {"node1": 8, "node2": 8, "node3": 7, "node4": 8}
+    shown = {host: f"{value} of 8" for host, value in values.items()}
+    row = FactRow("devices", "devices", "devices", values, shown, frozenset({"node3"}))
+    told = FactRow("mtu", "MTU", "network", {"node1": 1500}, {"node1": "1500"})
+    page = page_of(replace(NAMES["healthy"], facts=(row, told))).one("section", id="facts")
+    cells = [cell.text for cell in page.all("td")]
+    assert cells == ["◆ 7 of 8 node38 of 8 node[1-2,4]", "1500 node1"]
+    assert "1 of 2 facts differ" in page.text
+
+
+def test_slow_links_are_marked_and_named() -> None:
+    rates = {("a", "b"): 10e9, ("a", "c"): 9.8e9, ("b", "c"): 4e9}
+    links = sorted((LinkRates(pair, rate, 1e-4) for pair, rate in rates.items()), key=lambda link: link.rate)
+    page = parsed(f"<div>{links_part(links, ['a', 'b', 'c'])}</div>".encode())
+    assert "slowest 4.00 GB/s (b and c). 1 below 70% of the median." in page.text
+    marked = [cell.text for cell in page.all("td") if "low" in (cell.attributes.get("class") or "")]
+    assert marked == ["4 ▾", "4 ▾"]
+
+
+def test_a_replica_that_does_not_learn_stands_out() -> None:
+    run = NAMES["smoke-passed"].smoke
+    assert run
+    (whole,) = run.runs
+    stuck = tuple(
+        replace(seen, steps=tuple(msgspec.structs.replace(step, loss=5.0) for step in seen.steps))
+        if seen.rank in (2, 3)
+        else seen
+        for seen in whole.result.ranks
+    )
+    learned = parsed(f"<div>{curves_part(whole, 'loss')}</div>".encode())
+    lagging = replace(whole, result=replace(whole.result, ranks=stuck))
+    lags = parsed(f"<div>{curves_part(lagging, 'loss')}</div>".encode())
+    lines = [[line.attributes["class"] for line in page.all("polyline")] for page in (learned, lags)]
+    assert lines == [
+        ["expected", *["curve many"] * 4],
+        ["expected", *["curve many"] * 3, "curve odd"],
+    ]
+    assert "Far above" not in learned.text
+    assert "Far above the others: ranks 2-3." in lags.one("figcaption").text
+    assert lags.one("text", class_="odd-name").text == "ranks 2-3"
+
+
+def test_a_replica_without_numbers_is_named_and_shifts_no_other() -> None:
+    seen = NAMES["smoke-passed"].smoke
+    assert seen
+    (whole,) = seen.runs
+    losses = {0: None, 1: None, 2: 5.0, 3: 5.0}
+    ranks = tuple(
+        replace(
+            rank,
+            steps=tuple(
+                msgspec.structs.replace(step, loss=losses.get(rank.rank, step.loss)) for step in rank.steps
+            ),
+        )
+        for rank in whole.result.ranks
+    )
+    page = parsed(
+        f"<div>{curves_part(replace(whole, result=replace(whole.result, ranks=ranks)), 'x')}</div>".encode()
+    )
+    said = page.one("figcaption").text
+    assert "Far above the others: ranks 2-3." in said
+    assert "Losses that are no numbers: ranks 0-1." in said
+    assert len(page.all("polyline")) == 1 + 3
+
+
+def test_healthy_losses_are_near_the_expected_curve() -> None:
+    seen = NAMES["smoke-passed"].smoke
+    assert seen
+    should = healthy_curve(seen.runs[0], 0)
+    losses = [loss for loss in loss_summary(seen.runs[0].result).curve if loss is not None]
+    assert len(should) == len(losses) == 30
+    assert fmean(abs(one - two) for one, two in zip(should, losses, strict=True)) < 0.5
+
+
+def test_512_hosts_make_a_page_that_opens() -> None:
+    names = [f"node{n}" for n in range(1, 513)]
+    sick = NAMES["sick-hosts"]
+    wide = mesh(names[:4])
+    links = [
+        Link(one, two, "10.0.0.1", 40000, "ephemeral", "dropped" if "node7" in (one, two) else "ok")
+        for number, one in enumerate(names)
+        for two in (names[(number + step) % 512] for step in (1, 2, 4, 8, 16, 32, 64, 128, 256))
+    ]
+    findings = [
+        replace(
+            sick.findings[1], id=f"f{n}", hosts=(name,), nodeset=name, summary=f"fault {chr(64 + n % 26)}{n}"
+        )
+        for n, name in enumerate(names, 1)
+    ]
+    own = {name: f"10.0.{n // 256}.{n % 256}" for n, name in enumerate(names)}
+    report = replace(
+        sick,
+        hosts=tuple(HostReport(name, name, "cpu", HostStatus.FAULTY, "shm-small") for name in names),
+        findings=tuple(findings),
+        mesh=replace(wide, links=tuple(links)),
+        facts=tuple(FactRow(f"fact{n}", f"fact {n}", "network", own, own) for n in range(40)),
+    )
+    page = as_html(report)
+    assert len(page) < 3_000_000
+    network = parsed(page).one("section", id="network")
+    assert "node7" in network.text
+    assert len(network.all("td")) < 1000

@@ -1,0 +1,38 @@
+"""The pictures in the README are what the demos show today; UPDATE_PICTURES=1 draws them again."""
+
+from __future__ import annotations
+
+import os
+import re
+from html import unescape
+
+import pytest
+
+from tests.support.paths import ROOT
+from tests.support.pictures import COLUMNS, picture
+
+PICTURES = ROOT / "docs" / "pictures"
+NAMES = ("npus", "gpus", "hang", "healthy")
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_what_the_demo_shows(name: str) -> None:
+    drawn, file = picture(name), PICTURES / f"{name}.svg"
+    if os.environ.get("UPDATE_PICTURES"):
+        file.write_text(drawn)
+    assert file.read_text() == drawn
+
+
+def test_needs_nothing_from_elsewhere() -> None:
+    for file in PICTURES.glob("*.svg"):
+        assert re.findall(r"https?://[^\"]+", file.read_text()) == ["http://www.w3.org/2000/svg"]
+
+
+def test_shows_who_is_guilty() -> None:
+    words = unescape(re.sub(r"<[^>]+>", "", (PICTURES / "npus.svg").read_text())).replace("\xa0", " ")
+    assert "node2 NPU 3  network link is down" in " ".join(words.splitlines())

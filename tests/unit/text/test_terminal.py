@@ -1,0 +1,70 @@
+"""When there are colours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TextIO
+
+import pytest
+
+from doctor.text.terminal import can_redraw, coloured
+
+VARIABLES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE")
+
+
+@pytest.fixture
+def streams(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[TextIO, TextIO]]:
+    """A terminal and a pipe."""
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    master, slave = os.openpty()
+    ear, mouth = os.pipe()
+    with open(slave, "w") as terminal, open(mouth, "w") as pipe:
+        yield terminal, pipe
+    os.close(master)
+    os.close(ear)
+
+
+@pytest.mark.parametrize(
+    ("wish", "env", "on_a_terminal", "in_a_pipe"),
+    [
+        ("auto", {}, True, False),
+        ("never", {"FORCE_COLOR": "1"}, False, False),
+        ("always", {"NO_COLOR": "1", "TERM": "dumb", "CLICOLOR": "0"}, True, True),
+        ("auto", {"NO_COLOR": "1"}, False, False),
+        ("auto", {"NO_COLOR": ""}, True, False),
+        ("auto", {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
+        ("auto", {"FORCE_COLOR": "1"}, True, True),
+        ("auto", {"FORCE_COLOR": "0"}, True, False),
+        ("auto", {"FORCE_COLOR": ""}, True, False),
+        ("auto", {"CLICOLOR_FORCE": "1"}, True, True),
+        ("auto", {"CLICOLOR_FORCE": "0"}, True, False),
+        ("auto", {"CLICOLOR": "0"}, False, False),
+        ("auto", {"CLICOLOR": "1"}, True, False),
+        ("auto", {"TERM": "dumb"}, False, False),
+        ("auto", {"TERM": "dumb", "FORCE_COLOR": "1"}, True, True),
+    ],
+)
+def test_colours(
+    wish: str,
+    env: dict[str, str],
+    on_a_terminal: bool,
+    in_a_pipe: bool,
+    streams: tuple[TextIO, TextIO],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert [coloured(stream, wish) for stream in streams] == [on_a_terminal, in_a_pipe]
+    assert coloured(None, wish) is in_a_pipe
+
+
+def test_only_a_terminal_that_can_is_drawn_over(
+    streams: tuple[TextIO, TextIO], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal, pipe = streams
+    assert [can_redraw(stream) for stream in (terminal, pipe, None)] == [True, False, False]
+    monkeypatch.setenv("TERM", "dumb")
+    assert not can_redraw(terminal)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
+from unittest.mock import patch
 
 from rich.console import Console
 from rich.text import Text
 
 from doctor import cli
+from doctor.judge.registry import FoundChecks
+from doctor.run.demo import load_demo
+from tests.support.recordings import answered
 
 COLUMNS = 100
 PAGE = """\
@@ -37,10 +42,15 @@ PAGE = """\
 
 def picture(demo: str) -> str:
     """Asserts that the demo was shown. COLUMNS must be set: the report is as wide as that says."""
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
+    shown, known = io.StringIO(), FoundChecks(answered(load_demo(demo)), ())
+    with contextlib.redirect_stdout(shown), patch("doctor.run.examination.find_checks", return_value=known):
         assert cli.run(["demo", demo, "--color", "always"]) == 0
     paper = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     paper.print(Text.from_ansi(shown.getvalue()))
     drawn = paper.export_svg(title=f"doctor demo {demo}", code_format=PAGE, unique_id=f"demo-{demo}")
     return "".join(f"{line.rstrip()}\n" for line in drawn.splitlines())
+
+
+def uncounted(drawn: str) -> str:
+    """A picture without the counts of all checks: a new check changes no more than these."""
+    return re.sub(r"\d+(&#160;(checks|results|passed)\b)", r"N\1", drawn)

@@ -140,3 +140,9 @@ def syllabus(
 def report(of: Recording, *, stopped_by: int | None = None, **rules: Any) -> Report:
     reading = read_recording(replace(of, stopped_by=stopped_by))
     return build_report(reading, syllabus(smoke=of.smoke_wanted, **rules), load_remedies())
+
+
+def answered(of: Recording) -> tuple[Check, ...]:
+    """The checks that it was made for: one of a later day may ask for facts that it does not hold."""
+    unheld = {result.check for result in report(of).results if "does not hold it" in (result.reason or "")}
+    return tuple(check for check in find_checks().checks if check.id not in unheld)

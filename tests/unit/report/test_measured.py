@@ -20,16 +20,18 @@ from doctor.report.areas import AREAS
 from doctor.report.fact_words import spread
 from doctor.report.measured import measured
 from doctor.report.passed import NOT_FOR_THIS, passed_lines
-from tests.support.recordings import FILES, HEALTHY, heard, mesh, recording, report, syllabus
+from tests.support.recordings import FILES, HEALTHY, answered, heard, mesh, recording, report, syllabus
 from tests.support.reports import smoke_runs
 
 NAMES = [f"node{n}" for n in range(1, 5)]
+KNOWN = answered(recording(NAMES))
 ROOM = HEALTHY["spaces"].replace("tmpfs 12342040 0 12342040", "tmpfs {0} 0 {0}")
 
 
 def made(changed: Mapping[int, Mapping[str, Any]] | None = None, **more: Any) -> Report:
     answers = {f"node{n}": heard(n, NAMES, **captures) for n, captures in (changed or {}).items()}
-    return report(recording(NAMES, heard=answers, **more))
+    of = recording(NAMES, heard=answers, **more)
+    return build_report(read_recording(of), syllabus(KNOWN, smoke=of.smoke_wanted), load_remedies())
 
 
 def ticked(of: Report) -> dict[str, str]:

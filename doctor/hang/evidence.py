@@ -1,0 +1,151 @@
+"""What was seen of the processes of a job that runs: twice each, on every host at the same time.
+
+These types are also what the agent says and what a recording holds, so their numbers and texts have bounds: a host
+may be hostile. Ages and ticks count on a host's own clock; nothing here compares the clocks of two hosts.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+Text = Annotated[str, msgspec.Meta(max_length=4_096)]
+Word = Annotated[str, msgspec.Meta(max_length=256)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63)]
+Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e10)]
+Rank = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+
+
+class Thread(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread as /proc shows it. What may not be read is empty."""
+
+    tid: Pid
+    name: Word
+    state: Annotated[str, msgspec.Meta(max_length=1)]
+    cpu: Count = 0
+    """Ticks of 10 ms."""
+    switches: Count = 0
+    waits: Word = ""
+    """The function of the kernel that it sleeps in; its name changes with the kernel."""
+    syscall: Annotated[tuple[Word, ...], msgspec.Meta(max_length=9)] = ()
+    """Its number and arguments."""
+
+
+class Connection(msgspec.Struct, frozen=True, kw_only=True):
+    """A TCP connection of the process, as `ss -tnieHO` shows it."""
+
+    state: Word
+    local: Word
+    """ADDRESS:PORT, a v4 address without ::ffff:."""
+    peer: Word
+    received: Count = 0
+    """Bytes. Those that were sent are not here: they count what is sent again."""
+    last_sent: Count = 0
+    """Milliseconds ago; also 0 where ss leaves it out, which it does for 0."""
+    last_received: Count = 0
+    waiting_to_be_read: Count = 0
+    waiting_to_be_sent: Count = 0
+    unacknowledged: Count = 0
+    backoff: Count = 0
+    persist: bool = False
+    """The peer's window is closed: it does not read."""
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    name: Word
+    file: Text
+    line: Count
+    source: Text = ""
+    """The text of the line, if the host could read it within its limits."""
+
+
+class PythonThread(msgspec.Struct, frozen=True, kw_only=True):
+    """A thread as py-spy shows it; frames from the innermost."""
+
+    tid: Pid
+    name: Word = ""
+    owns_gil: bool = False
+    frames: Annotated[tuple[Frame, ...], msgspec.Meta(max_length=200)] = ()
+    step: Count | None = None
+    """The value of a local called step, iteration or the like, of the frame nearest to the user's loop."""
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """One process at one moment."""
+
+    pid: Pid
+    state: Annotated[str, msgspec.Meta(max_length=1)]
+    """R, S, D, T, t, Z, as in /proc; empty: the process is gone."""
+    cpu: Count = 0
+    bytes_moved: Count = 0
+    """Read and written, by whatever means."""
+    threads: Annotated[tuple[Thread, ...], msgspec.Meta(max_length=4_096)] = ()
+    """Main thread first, then by TID."""
+    connections: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=4_096)] = ()
+    files: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
+    """Open regular files, pipes with a name."""
+    kernel: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
+    """The kernel's stack of the main thread; only root may read it."""
+    python: Annotated[tuple[PythonThread, ...], msgspec.Meta(max_length=4_096)] = ()
+    unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=16)] = ()
+    """What could not be looked at and why: "stack: not permitted"."""
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """A process of a job: a rank, or a helper of one (a data loader's worker, a compiler)."""
+
+    host: Word
+    """As the person named it; the controller fills it in."""
+    pid: Pid
+    parent: Pid
+    job: Word
+    """Equal for all ranks of one job on all hosts: made of MASTER_ADDR:MASTER_PORT, run id, Slurm job and step."""
+    rank: Rank | None = None
+    """None: it is a rank, but nobody told which."""
+    world: Rank | None = None
+    helps: Pid | None = None
+    """The PID of the rank whose helper it is."""
+    launcher: Word = ""
+    """torchrun, mpirun, srun, msrun; empty: unknown."""
+    command: Text = ""
+    """Redacted."""
+    user: Word = ""
+    age: Seconds = 0.0
+    """Since it was started."""
+    master: Word = ""
+    """ADDRESS:PORT of the rendezvous; its connections say nothing of collectives."""
+    a: Look | None = None
+    b: Look | None = None
+
+
+class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
+    host: Word
+    members: Annotated[tuple[Member, ...], msgspec.Meta(max_length=20_000)] = ()
+    at: Seconds = 0.0
+    """When the second look began, by the host's clock, as time since 1970."""
+    apart: Seconds = 0.0
+    """Between the two looks."""
+    root: bool = False
+    stacks: Word = ""
+    """Who showed Python stacks: "py-spy 0.4.3, brought", "py-spy of the host"; empty: nobody, see `unread`."""
+    ages: bool = True
+    """Whether connections could be looked at (ss)."""
+    addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
+    """Of its interfaces, to tell whose connection is whose."""
+    unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
+    """What could not be looked at on the whole host, and why."""
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the judgement is made from; judging it twice says the same."""
+
+    started: Word
+    """When, as in a recording: 2026-11-20T09:00:00Z."""
+    hosts: tuple[HostSeen, ...] = ()
+    unreached: dict[str, Text] = {}
+    """Host -> why it did not answer."""
+    asked: tuple[Word, ...] = ()
+    """All hosts that were asked, in order."""
+    schema: int = 1

@@ -21,6 +21,7 @@ from tests.lab import Host, Lab
 from tests.lab.controller import REPOSITORY
 from tests.lab.needs import without
 from tests.lab.processes import command, processes
+from tests.support.headlines import failures
 from tests.support.injob import JOINED, PORT, await_true, environment, mpirun, pid_of, torchrun
 from tests.support.injob_attacks import STRANGER
 
@@ -63,7 +64,7 @@ def test_mpirun_a_fault_on_one_host_ends_every_rank_alike(three: Lab) -> None:
         text = plain(job.text)
     assert codes == dict.fromkeys(ALL, 1), text
     assert re.search(r"(?s)FAIL +node2 .+? shm-small\b", text), text
-    assert text.count("\nFAIL") == 1, text
+    assert failures(text) == 1, text
 
 
 def test_mpirun_a_stopped_rank_is_named_on_its_host(three: Lab) -> None:
@@ -75,7 +76,7 @@ def test_mpirun_a_stopped_rank_is_named_on_its_host(three: Lab) -> None:
     assert codes == dict.fromkeys(others, 1), text
     assert re.search(r"(?s)FAIL +node2 .+? host-unreachable\b", text), text
     assert re.search(r"[Rr]ank 3 \(pid \d+\) never came within 20 s: it is stopped", text), text
-    assert text.count("\nFAIL") == 1, text
+    assert failures(text) == 1, text
 
 
 def test_mpirun_the_first_rank_of_a_host_stops_after_it_joined(three: Lab) -> None:
@@ -92,7 +93,7 @@ def test_mpirun_the_first_rank_of_a_host_stops_after_it_joined(three: Lab) -> No
     assert codes == dict.fromkeys(others, 1), text
     assert re.search(rf"[Rr]ank 2 \(pid {pid}\) is stopped", text), text
     assert re.search(r"(?s)FAIL +node2 .+? host-unreachable\b", text), text
-    assert text.count("\nFAIL") == 1, text
+    assert failures(text) == 1, text
 
 
 def test_mpirun_trains(three: Lab) -> None:

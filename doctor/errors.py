@@ -62,5 +62,6 @@ def suggest(word: str, known: Iterable[str]) -> str:
     """`did you mean 'x'?` for a word that is probably a slip of one of `known`, else nothing."""
     import difflib  # slow to import, and only for mistakes
 
-    near = difflib.get_close_matches(word[:100], list(known)[:2000], n=1, cutoff=0.7)
-    return f"did you mean {near[0]!r}?" if near else ""
+    names = {name.casefold(): name for name in reversed(list(known)[:2000])}
+    near = difflib.get_close_matches(word[:100].casefold(), names, n=1, cutoff=0.7)
+    return f"did you mean {names[near[0]]!r}?" if near else ""

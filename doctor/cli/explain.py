@@ -12,7 +12,7 @@ from doctor.cli.catalogue import BOLD, PAGE, in_rows, of_check
 from doctor.cli.pages import page, say, title
 from doctor.devices import VENDORS
 from doctor.errors import UsageError
-from doctor.judge.playbook import Recipe, by_part, load_remedies, no_such
+from doctor.judge.playbook import Recipe, by_part, exams, load_remedies, no_such
 from doctor.judge.registry import find_checks
 from doctor.model import Scope, Severity
 from doctor.text.language import Language
@@ -37,6 +37,8 @@ def print_page(
     checks = {check.id: check for check in find_checks(folders).checks}
     recipes = load_remedies().recipes
     found = [id] if id in checks or id in recipes else by_part(id, checks) or by_part(id, recipes)
+    if not found and id in exams():
+        raise UsageError(f"{id!r} is an exam, not a check.", f"`doctor check --exam {id}` makes it.")
     if not found:
         raise UsageError(no_such("check", id, checks), "`doctor list` shows them all.")
     colour = coloured(sys.stdout, colours)

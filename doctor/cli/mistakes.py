@@ -30,7 +30,8 @@ def mistake(error: Any, arguments: Sequence[str]) -> UsageError:
     param = getattr(error, "param", None)
     if param and error.message:
         option = max(param.opts, key=len)
-        message = f"{option if option.startswith('-') else param.metavar or option}: {error.message}"
+        said = error.message.removeprefix("Value error, ")
+        message = f"{option if option.startswith('-') else param.metavar or option}: {said}"
         hint = getattr(error, "hint", "") or hint
     elif context and hasattr(error, "possibilities"):
         message = f"No such option: {error.option_name}"

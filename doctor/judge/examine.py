@@ -181,7 +181,7 @@ def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[
     notes: list[str] = [*prepared.notes, *recording.notes]
     if recording.wishes.launch:
         notes += [f"launch: {text}" for text in not_understood(recording.wishes.launch)]
-    if prepared.left_out:
+    if prepared.left_out and not recording.command.startswith("ranktable"):  # nobody asked for that there
         more = f" and {len(prepared.left_out) - 6} more" if len(prepared.left_out) > 6 else ""
         notes.append(f"left out as asked for: {', '.join(prepared.left_out[:6])}{more}")
     lab = [host for host in facts.hosts if getattr(facts.get(host, DEVICES), "emulated", False)]

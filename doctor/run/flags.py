@@ -21,7 +21,7 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
     job = request.job
     wishes = replace(wishes, expect={**wishes.expect, **pairs(request.what.expect)})
     if job.backend != "auto":
-        wishes = replace(wishes, backend=Sourced(Backend(job.backend), "--backend"))
+        wishes = replace(wishes, backend=Sourced(Backend(job.backend), _who(request)))
     if job.master_port is not None:
         wishes = replace(wishes, master_port=Sourced(job.master_port, "--master-port"))
     if job.ranks_per_host is not None:
@@ -32,6 +32,11 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
     if job.plan:
         wishes = replace(wishes, layout=Sourced(read_layout(job.plan), "--plan"))
     return wishes
+
+
+def _who(request: Request) -> str:
+    """Who says the backend: a rank table is HCCL's, whatever is typed."""
+    return "a rank table is HCCL's" if request.command.startswith("ranktable") else "--backend"
 
 
 def _slots(hostfile: Path) -> list[int]:

@@ -17,11 +17,21 @@ from doctor.transport.way import Typed, Way
 NAMED = ("--hostfile", "--exclude")
 REACHED = (
     *("--local", "--inventory", "--rank-table", "--user", "--port", "--identity", "--jump", "--ssh-config"),
-    *("--transport", "--enter", "--python", "--sudo"),
+    *("--transport", "--enter", "--python", "--sudo", "--fanout", "--connect-timeout", "--timeout"),
 )
 """Not --accept-new: whether to trust a key is decided each time."""
 ASKED = (
-    *("--exam", "--only", "--skip", "--expect", "--strict", "--mesh", "--on-busy", "--need-hosts"),
+    *(
+        "--exam",
+        "--only",
+        "--skip",
+        "--checks",
+        "--expect",
+        "--strict",
+        "--mesh",
+        "--on-busy",
+        "--need-hosts",
+    ),
     *("--backend", "--master-port", "--ranks-per-host", "--launch", "--plan"),
     *("--steps", "--tp", "--smoke-timeout", NO_SMOKE, IN_JOB),
 )

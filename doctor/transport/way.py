@@ -81,7 +81,7 @@ def _in_order(names: Sequence[str], login: str) -> str:
 
 _SSH = frozenset(
     {"--user", "--port", "--identity", "--jump", "--ssh-config", "--sudo", "--enter"}
-    | {"--local", "--inventory", "--hostfile"}
+    | {"--local", "--inventory", "--hostfile", "--connect-timeout", "--timeout"}
 )
 _TRAINING = ("--steps", "--tp", "--smoke-timeout")
 _EXAMINES = ("check", "smoke", "preflight")
@@ -94,7 +94,7 @@ def _takes(command: str, option: str) -> bool:
     if command == "ranktable check":
         return option in _SSH
     if command == "facts":
-        return option in _SSH | {"--exclude", "--rank-table", "--transport", "--python"}
+        return option in _SSH | {"--exclude", "--rank-table", "--transport", "--python", "--fanout"}
     if command in ("check", "smoke") and option in ("--no-smoke", *(_TRAINING if command == "check" else ())):
         return False
     return command in _EXAMINES
@@ -142,7 +142,8 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
         ("--hostfile", "--inventory", "--rank-table", "--ssh-config", "--identity", "--launch"), is_whole_path
     ),
     **dict.fromkeys(
-        ("--port", "--master-port", "--ranks-per-host", "--need-hosts", "--steps", "--tp"), is_number
+        ("--port", "--fanout", "--master-port", "--ranks-per-host", "--need-hosts", "--steps", "--tp"),
+        is_number,
     ),
     "--exclude": lambda text: passes(unfold, text),
     "--user": lambda text: passes(check_user, text),
@@ -158,6 +159,9 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
     "--skip": _looks(r"[\w*?,\[\]-]{1,2000}"),
     "--expect": _looks(r"[\w.-]{1,64}=[\w.,:+-]{0,200}"),
     "--plan": _looks(r"[\w.-]{1,64}=[\w.,:=+-]{0,400}"),
-    "--smoke-timeout": _looks(r"\d{1,5}(\.\d{1,6})?"),
+    **dict.fromkeys(("--smoke-timeout", "--connect-timeout", "--timeout"), _looks(r"\d{1,5}(\.\d{1,6})?")),
 }
-"""What the value of each option looks like; None where it takes none."""
+"""What the value of each option looks like; None where it takes none.
+
+Not --checks, which runs what lies in a folder: who replays a recording of others names that anew.
+"""

@@ -9,6 +9,8 @@ import fnmatch
 import os
 import re
 import shlex
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -31,9 +33,24 @@ RANKS = ROOT / "docs/ranks.md"
 
 
 def doctor_commands(*pages: Path) -> list[str]:
-    """Every `doctor ...` line of every `sh` block, each once."""
-    lines = [line for page in pages for text in blocks(page, "sh") for line in text.splitlines()]
-    return list(dict.fromkeys(line for line in lines if line.startswith("doctor ")))
+    """Every `doctor ...` line of every `sh` block, each once, but for those that need a shell."""
+    ours = dict.fromkeys(line for page in pages for text in blocks(page, "sh") for line in doctor_lines(text))
+    return [line for line in ours if not needs_shell(line)]
+
+
+def needs_shell(line: str) -> bool:
+    """Whether it has a pipe, or writes to a file; `|| exit 1` stands there for the script around it."""
+    return not {"|", ">"}.isdisjoint(shlex.split(line, comments=True))
+
+
+def shell_blocks() -> list[str]:
+    """Every `sh` block with such a line, which is typed as a whole: `mkdir` comes first."""
+    found = [text for page in PAGES for text in blocks(page, "sh")]
+    return [text for text in found if any(map(needs_shell, doctor_lines(text)))]
+
+
+def doctor_lines(block: str) -> list[str]:
+    return [line for line in block.splitlines() if line.startswith("doctor ")]
 
 
 @pytest.fixture
@@ -64,6 +81,31 @@ def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None
     # The strict exam requires more than the lab's kernel settings, and an injected fault is found.
     expected = 1 if "strict-rack" in command or "--inject" in command else 0
     assert done.returncode == expected, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("block", shell_blocks(), ids=lambda block: doctor_lines(block)[0])
+def test_a_block_for_the_shell_runs(block: str, tmp_path: Path) -> None:
+    """On a machine where nothing was set up before, and every file it writes gets something."""
+    ours, home = tmp_path / "bin", tmp_path / "home"
+    ours.mkdir()
+    home.mkdir()
+    command = ours / "doctor"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m doctor "$@"\n')
+    command.chmod(0o755)
+    env = {
+        "PATH": f"{ours}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+    }
+    if "| man " in block and not shutil.which("man"):
+        pytest.skip("there is no man here")
+    argv = ["bash", "-eu", "-o", "pipefail", "-c", block]
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, cwd=home, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    written = re.findall(r"> ~/(\S+)", block)
+    assert written
+    assert all((home / name).stat().st_size > 1000 for name in written)
 
 
 @pytest.fixture

@@ -10,3 +10,8 @@ def headline(shown: str, who: str, check: str) -> bool:
     return bool(
         re.search(rf"{re.escape(who)}  (?:[^\n]+\n +)?[^\n]*(?<=[ ]){re.escape(check)}$", shown, re.M)
     )
+
+
+def failures(shown: str) -> int:
+    """How many findings are faults, those below their cause among them; the table of hosts does not count."""
+    return len(re.findall(r"^(?:  [└`] )?FAIL  ", shown, re.M))

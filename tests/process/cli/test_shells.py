@@ -95,7 +95,10 @@ def ask(shell: str, typed: list[str], folder: Path) -> set[str]:
 def test_a_script_is_one_of_its_shell(shell: str, folder: Path) -> None:
     if not shutil.which(shell):
         pytest.skip(f"there is no {shell} here")
-    ran = subprocess.run([shell, "-n", shell], capture_output=True, text=True, cwd=folder, check=False)
+    env = {**os.environ, "HOME": str(folder)}
+    ran = subprocess.run(
+        [shell, "-n", shell], capture_output=True, text=True, cwd=folder, env=env, check=False
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
 
 

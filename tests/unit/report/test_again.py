@@ -61,7 +61,8 @@ def test_all_options_that_reach_the_hosts_are_repeated(typed: list[Request], tmp
     line = again(sick(found), "check", "--only", "device-*", hosts=["node2", "node3"])
     assert line == (
         f"doctor check 'node[2-3]' --only 'device-*' --user root --port 2222 --identity {key} "
-        f"--jump a,b@c:22 --ssh-config '{config}' --enter 'docker exec -i train' --python {python} --sudo"
+        f"--jump a,b@c:22 --ssh-config '{config}' --enter 'docker exec -i train' --python {python} --sudo "
+        "--fanout 3"
     )
 
 

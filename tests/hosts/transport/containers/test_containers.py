@@ -137,7 +137,7 @@ def test_an_engine_that_refuses(dock: Dock) -> None:
     found = seen.trouble["host-unreachable"]
     assert found["hosts"] == ["node2"]
     assert found["summary"] == "'docker exec -i train' did not enter: the container train is paused"
-    assert "ssh node2 'docker unpause train'" in commands(found)
+    assert f"ssh -F {dock.lab.ssh_config} node2 'docker unpause train'" in commands(found).splitlines()
     assert seen.code == 1
     dock.engine.pods(dock.folder / "bin")
     seen = dock("check", "train", "--enter", "kubectl exec -i nosuch --", *NARROW)

@@ -7,7 +7,7 @@ import pytest
 from tests.lab import Host
 from tests.lab.slurm import DAEMON, Slurm
 from tests.lab.slurmjob import submit
-from tests.support.headlines import headline
+from tests.support.headlines import failures, headline
 
 SCRIPT = """
 doctor preflight {options} || exit 1
@@ -57,7 +57,7 @@ def test_three_faults_at_once_are_distinguished_and_nothing_trains(slurm: Slurm)
     assert trained(job.output) == []
     for who, check in (("node2", "port-unreachable"), ("node3", "shm-small"), ("node4", "host-unreachable")):
         assert headline(job.output, f"FAIL  {who}", check)
-    assert job.output.count("FAIL") == 4, "with the firewall's own rule"
+    assert failures(job.output) == 4, "with the firewall's own rule"
     assert headline(job.output, "FAIL  node2", "firewall-blocks")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from doctor.api import EXPECTS, Check, Fact, Maybe, Need
 from doctor.devices import VENDORS
 from doctor.expect import Expect, amend
+from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import SMOKE
@@ -146,6 +147,7 @@ def build_report(
         smoke=reading.smoke,
         no_smoke=no_smoke,
         untrained=unproved,
+        running=_running(recording, facts),
         hardware=hardware(facts, plan),
         net_seconds=recording.mesh.seconds if recording.mesh else None,
         mesh=recording.mesh,
@@ -175,6 +177,12 @@ def _vendors(facts: Facts) -> Mapping[str, frozenset[str]]:
         for host, devices in seen.items()
         if isinstance(devices, Devices)
     }
+
+
+def _running(recording: Recording, facts: Facts) -> tuple[str, ...]:
+    if recording.transport == "in-job":
+        return ()
+    return tuple(host for host, processes in facts.all(PROCESSES_OF_JOBS).items() if processes)
 
 
 def _notes(prepared: PreparedExam, recording: Recording, facts: Facts) -> tuple[str, ...]:

@@ -136,6 +136,8 @@ class Report:
     """What hosts told of themselves, beside what the checks make of it."""
     mesh: MeshResult | None = None
     """Who reached whom, where that was tried."""
+    running: tuple[str, ...] = ()
+    """Hosts on which a job of the user ran already, if it was not the one that examines itself."""
     hardware: Mapping[str, Hardware] = field(default_factory=dict)
     """Host -> its serial numbers, slots and switch ports, of those that answered."""
 

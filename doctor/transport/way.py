@@ -93,7 +93,7 @@ def _takes(command: str, option: str) -> bool:
         return option in _SSH | {"--exclude"}
     if command == "ranktable check":
         return option in _SSH
-    if command == "facts":
+    if command in ("facts", "hang"):
         return option in _SSH | {"--exclude", "--rank-table", "--transport", "--python", "--fanout"}
     if command in ("check", "smoke") and option in ("--no-smoke", *(_TRAINING if command == "check" else ())):
         return False

@@ -1,4 +1,4 @@
-"""The first line: which hosts, how many ranks, which ports, and where each of these came from."""
+"""The first lines: which hosts, how many ranks, which ports, where each of these came from, and what runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.text import Text
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report, RunInfo
 from doctor.model import Backend, Sourced
+from doctor.report.again import again
 from doctor.report.terminal.page import put_wrapped
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
@@ -27,6 +28,10 @@ def print_opening(report: Report, console: Console) -> None:
         )
     if report.plan.launch:
         put_wrapped(Text(clean_line(f"launch: {report.plan.launch}"), style="dim"), console, wide=True)
+    if report.running:
+        look = f"{again(report, 'hang', hosts=report.running)} says whether it stands still"
+        said = f"a job runs on {fold(report.running)}: {look}"
+        put_wrapped(Text(clean_line(said), style="dim"), console, wide=True)
     if report.run.way and report.run.way.defaults:
         put_wrapped(Text(clean_line(f"defaults from {report.run.way.defaults}"), "dim"), console, wide=True)
 

@@ -15,14 +15,15 @@ import typer
 
 from doctor import __version__
 from doctor.cli import ranktable
-from doctor.cli.examine import ask_facts, examine
+from doctor.cli.examine import ask_facts, ask_hang, examine
 from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
-from doctor.cli.options import a_path, group, one_of, takes
+from doctor.cli.options import a_number, a_path, group, one_of, takes
 from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
 from doctor.report.formats import FORMATS
-from doctor.run.request import Request
+from doctor.run.request import JobFlags, Request
 from doctor.text.language import Language, language
+from doctor.text.option import Option
 from doctor.text.terminal import prepare, put, tell
 
 app = group(
@@ -116,6 +117,8 @@ FACTS = (
     *("--save", "--replay", "--json", "--color", "--no-color"),
 )
 
+HANG = (*FACTS, "--quiet", "--verbose")
+
 app.command(
     "check",
     help="Ask every host, judge, report.",
@@ -143,6 +146,53 @@ app.command(
         ("line=$(doctor preflight --print launch)", "the line that starts the job"),
     ),
 )(takes()(examine))
+
+
+@app.command(
+    "hang",
+    help="A job stands still now: which rank does it wait for?",
+    epilog=examples(
+        ("doctor hang 'node[1-4]'", "look at the job that runs there"),
+        ("doctor hang -F hostfile --save hang.json", "keep what was seen"),
+        ("doctor hang --replay hang.json -v", "judge it again, with stacks"),
+    ),
+)
+@takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)
+def _hang(
+    *,
+    apart: Annotated[
+        float,
+        typer.Option(
+            "--for",
+            metavar="S",
+            help="Seconds between the two looks.",
+            parser=partial(a_number, float, Option("--for S", "", (), min=0.2, max=60)),
+            rich_help_panel=JobFlags.PANEL,
+        ),
+    ] = 2.0,
+    pid: Annotated[
+        int | None,
+        typer.Option(
+            "--pid",
+            metavar="PID",
+            help="Only the job of this process.",
+            parser=partial(a_number, int, Option("--pid PID", "", (), min=1, max=2**22)),
+            rich_help_panel=JobFlags.PANEL,
+        ),
+    ] = None,
+    master_port: Annotated[
+        int | None,
+        typer.Option(
+            "--master-port",
+            metavar="PORT",
+            help="Only the job that meets at this port.",
+            parser=partial(a_number, int, Option("--master-port PORT", "", (), min=1, max=65535)),
+            rich_help_panel=JobFlags.PANEL,
+        ),
+    ] = None,
+    request: Request,
+) -> int:
+    return ask_hang(request, apart, pid, master_port)
 
 
 @app.command(

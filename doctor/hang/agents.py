@@ -1,4 +1,4 @@
-"""The agents of `doctor hang`: how they get to hosts, what they are asked, and the evidence that they give."""
+"""The agents of `doctor hang`: how they get to hosts, what they are asked, what follows from it."""
 
 from __future__ import annotations
 
@@ -148,7 +148,10 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             host.found = message
             self._bring(host, message)
         elif isinstance(message, messages.Armed) and not host.armed:
-            host.armed, host.no_tool = True, message.problem and f"py-spy could not be taken: {message.problem}"
+            host.armed, host.no_tool = (
+                True,
+                message.problem and f"py-spy could not be taken: {message.problem}",
+            )
         elif isinstance(message, messages.Looked) and host.looking and message.look.pid in host.members:
             host.looks[message.look.pid, message.which] = message.look
         elif isinstance(message, messages.Seen) and host.looking:

@@ -15,6 +15,8 @@ from doctor.probe import through
 from doctor.stage import Stage, Tell
 from doctor.transport import Transport
 
+PATIENCE = HangPatience()
+
 
 @dataclass(slots=True)
 class Sight:
@@ -32,7 +34,7 @@ def see(
     *,
     sudo: bool = False,
     until: float = math.inf,
-    patience: HangPatience = HangPatience(),
+    patience: HangPatience = PATIENCE,
     progress: Tell = lambda _: None,
 ) -> Sight:
     """Ask all hosts at once. Always ends what it started there."""

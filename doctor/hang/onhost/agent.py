@@ -1,11 +1,12 @@
-"""The agent of `doctor hang`: finds the ranks of one host and looks at them twice, on behalf of the controller.
+"""The agent of `doctor hang`: finds the ranks of one host and looks at them twice, for the controller.
 
 Standard library only, Python 3.6 and later. It ends when its stdin does, on command, or when no line came for
 as long as its lease. It writes no file: py-spy, where it is sent, is in memory only. The looking is done by a
 child, so that this process always answers; whatever may block is done by children of that.
 
-Commands are JSON objects, one a line, with a kind in "do": find, tool (a part of py-spy, compressed, in base64),
-look, beat, stop. Answers have a kind in "say": found, member, armed, look, seen, trouble, bye (the last one).
+Commands are JSON objects, one a line, with a kind in "do": find, tool (a part of py-spy, compressed, in
+base64), look, beat, stop. Answers have a kind in "say": member, found, armed, look, seen, done, trouble, bye
+(the last one).
 """
 
 import base64
@@ -18,7 +19,8 @@ import signal
 import time
 import traceback
 import zlib
-from typing import Any, BinaryIO, Callable
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
 from doctor.agents.onhost.lifeline import LEASE, Lifeline
 from doctor.hang.onhost import look, proc, stacks
@@ -99,7 +101,7 @@ class HangAgent:
     def end(self) -> None:
         """End all that it started, then report it."""
         for pid, state in end_children(END_SECONDS):
-            self.say("trouble", text="process {} of doctor cannot be ended (state {})".format(pid, state))
+            self.say("trouble", text=f"process {pid} of doctor cannot be ended (state {state})")
         self.say("bye")
         until = time.monotonic() + LAST_SECONDS
         while self.unsaid and time.monotonic() < until:
@@ -165,7 +167,7 @@ class HangAgent:
                         code = 0
                     except Exception as error:
                         place = traceback.extract_tb(error.__traceback__)[-1]
-                        text = "{}: {} ({}:{})".format(type(error).__name__, error, place[0], place[1])
+                        text = f"{type(error).__name__}: {error} ({place[0]}:{place[1]})"
                         Say(out)("trouble", text=text[:1000])
             finally:
                 os._exit(code)
@@ -234,11 +236,11 @@ class HangAgent:
         """What shows Python stacks, what it is, and why there is none."""
         why = "no py-spy was brought, and the host has none"
         if self.tool is not None:
-            brought = stacks.PySpy("/proc/self/fd/{}".format(self.tool), self.tool)
+            brought = stacks.PySpy(f"/proc/self/fd/{self.tool}", self.tool)
             version, refused = brought.version()
             if version:
                 return brought, version + ", brought", ""
-            why = "the py-spy that was brought does not start ({}), and the host has none".format(refused)
+            why = f"the py-spy that was brought does not start ({refused}), and the host has none"
         own = shutil.which("py-spy")
         if own:
             version, refused = stacks.PySpy(own).version()

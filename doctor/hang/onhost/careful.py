@@ -11,7 +11,8 @@ import signal
 import subprocess
 import time
 from collections import deque
-from typing import Any, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from doctor.smoke.onhost.process import default_signals, die_with_parent, state_of
 
@@ -94,9 +95,7 @@ def _reap(child: int) -> None:
 class Tool:
     """A program that runs: its output up to `most` bytes, and its end by `deadline`."""
 
-    def __init__(
-        self, argv: "Sequence[str]", seconds: float, most: int, keep: "Sequence[int]" = ()
-    ) -> None:
+    def __init__(self, argv: "Sequence[str]", seconds: float, most: int, keep: "Sequence[int]" = ()) -> None:
         """Raises OSError where it cannot be started."""
         self.out, self.err, self.why = bytearray(), bytearray(), ""
         self.most = most
@@ -124,11 +123,11 @@ class Tool:
             del self.open[descriptor]
         kept += data
         if len(kept) > self.most:
-            self.why = "it printed more than {} KiB".format(self.most // 1024)
+            self.why = f"it printed more than {self.most // 1024} KiB"
 
     def over(self) -> bool:
         if self.open and not self.why and time.monotonic() > self.deadline:
-            self.why = "no answer within {:g} s".format(self.seconds)
+            self.why = f"no answer within {self.seconds:g} s"
         return not self.open or bool(self.why)
 
     def close(self) -> "int | None":
@@ -148,7 +147,7 @@ class Tool:
 def run_all(starts: "Sequence[Callable[[], Tool]]", at_once: int) -> "Iterator[tuple[int, Tool, int | None]]":
     """Run these tools, some at once: the place of each, the tool, and its exit status."""
     waiting = deque(enumerate(starts))
-    running = {}
+    running = {}  # type: dict[int, Tool]
     while waiting or running:
         while waiting and len(running) < at_once:
             place, start = waiting.popleft()

@@ -4,12 +4,12 @@ import json
 import os
 import time
 from collections import deque
-from typing import Any, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from doctor.hang.onhost import proc, ranks, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
 
-Say = Callable[..., None]
 LONGEST = 900_000
 """Bytes of one message."""
 MOST_LINES = 400
@@ -28,10 +28,15 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
     for (pid, _), row in carefully(proc.row, stuck):
         if row is not None:
             rows.append(row)
-            unread.append("process {}: its command line and variables could not be read in time".format(pid))
+            unread.append(f"process {pid}: its command line and variables could not be read in time")
     users = proc.users()
     found = ranks.members(
-        rows, own, ports=_ports(ranks.candidates(rows, own)), ticks=proc.TICKS, uptime=proc.uptime(), users=users
+        rows,
+        own,
+        ports=_ports(ranks.candidates(rows, own)),
+        ticks=proc.TICKS,
+        uptime=proc.uptime(),
+        users=users,
     )
     return found, (ranks.unseen(rows, users) + unread)[:32]
 
@@ -57,7 +62,9 @@ def _start(pid: int) -> int:
 class Looks:
     """`say` gets one message after another; nothing here waits for whoever reads them."""
 
-    def __init__(self, members: "Sequence[Mapping[str, Any]]", pyspy: "stacks.PySpy | None", say: Say) -> None:
+    def __init__(
+        self, members: "Sequence[Mapping[str, Any]]", pyspy: "stacks.PySpy | None", say: Say
+    ) -> None:
         self.members = members
         self.pyspy = pyspy
         self.say = say
@@ -133,10 +140,10 @@ class Looks:
 def _inside(pid: int) -> str:
     """Where the files of a process are that has other mounts than we have."""
     try:
-        own, its = (os.readlink("/proc/{}/ns/mnt".format(each)) for each in ("self", pid))
+        own, its = (os.readlink(f"/proc/{each}/ns/mnt") for each in ("self", pid))
     except OSError:
         return ""
-    return "" if own == its else "/proc/{}/root".format(pid)
+    return "" if own == its else f"/proc/{pid}/root"
 
 
 def bounded(look: "dict[str, Any]") -> "dict[str, Any]":
@@ -144,7 +151,7 @@ def bounded(look: "dict[str, Any]") -> "dict[str, Any]":
     for key in ("python", "connections", "threads"):
         while size(look) > LONGEST and look.get(key):
             kept = len(look[key]) // 2
-            look["unread"].append("{}: only the first {} are here".format(key, kept))
+            look["unread"].append(f"{key}: only the first {kept} are here")
             look[key] = look[key][:kept]
     look["unread"] = look["unread"][:16]
     return look

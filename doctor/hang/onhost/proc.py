@@ -11,13 +11,14 @@ MOST_FILES = 64
 LONGEST_WORD, LONGEST_TEXT = 256, 4096
 MOST_ENVIRON = 1 << 20
 TICKS = os.sysconf("SC_CLK_TCK")
-NAMES = frozenset(
+_LAUNCH = (
     "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT TORCHELASTIC_RUN_ID"
     " OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK PMIX_RANK PMIX_NAMESPACE"
     " PMI_RANK PMI_SIZE MV2_COMM_WORLD_RANK MV2_COMM_WORLD_SIZE SLURM_PROCID SLURM_LOCALID SLURM_JOB_ID"
     " SLURM_STEP_ID SLURM_STEP_NUM_TASKS SLURM_NTASKS RANK_ID RANK_SIZE MS_ROLE MS_NODE_ID MS_WORKER_NUM"
-    " MS_SCHED_HOST MS_SCHED_PORT".split()
+    " MS_SCHED_HOST MS_SCHED_PORT"
 )
+NAMES = frozenset(_LAUNCH.split())
 """The variables of a launcher. No other leaves this module: they may be secrets."""
 GROUPS = re.compile("gloo_tcp_loop|pt_gloo|pt_nccl|NCCL |pt_hccl|hccl_|pt_mpi")
 """Names of threads that only a process with process groups has."""
@@ -61,7 +62,7 @@ def stat_of(text: str) -> "tuple[str, list[str]]":
 def row(item: "tuple[int, bool]") -> "dict[str, Any] | None":
     """What tells whether a process is a rank. With the second of `item`, also what may block."""
     pid, whole = item
-    home = "{}/{}".format(PROC, pid)
+    home = f"{PROC}/{pid}"
     try:
         name, fields = stat_of(read(home + "/stat"))
         found = {
@@ -96,7 +97,7 @@ def _known(environ: str) -> "dict[str, str]":
 def _has_groups(home: str) -> bool:
     with contextlib.suppress(OSError):
         tasks = os.listdir(home + "/task")[:MOST_THREADS]
-        return any(GROUPS.match(lenient("{}/task/{}/comm".format(home, tid), 64)) for tid in tasks)
+        return any(GROUPS.match(lenient(f"{home}/task/{tid}/comm", 64)) for tid in tasks)
     return False
 
 
@@ -106,7 +107,7 @@ def seen(item: "tuple[int, int, bool, bool]") -> "dict[str, Any]":
     `inodes` are those of its sockets.
     """
     pid, start, root, whole = item
-    home = "{}/{}".format(PROC, pid)
+    home = f"{PROC}/{pid}"
     look = {"pid": pid, "state": "", "inodes": [], "unread": []}  # type: dict[str, Any]
     try:
         _, fields = stat_of(read(home + "/stat"))
@@ -142,7 +143,7 @@ def _threads(home: str, pid: int, refused: "list[str]") -> "list[dict[str, Any]]
         tids = sorted((int(tid) for tid in os.listdir(home + "/task")), key=lambda tid: (tid != pid, tid))
     except OSError:
         return []
-    return [one for one in (_thread("{}/task/{}".format(home, t), t, refused) for t in tids[:MOST_THREADS]) if one]
+    return [one for one in (_thread(f"{home}/task/{t}", t, refused) for t in tids[:MOST_THREADS]) if one]
 
 
 def _thread(place: str, tid: int, refused: "list[str]") -> "dict[str, Any] | None":
@@ -179,7 +180,7 @@ def _files(home: str, look: "dict[str, Any]", refused: "list[str]") -> None:
     files = []  # type: list[str]
     for number in descriptors[:65536]:
         with contextlib.suppress(OSError):
-            target = os.readlink("{}/fd/{}".format(home, number))
+            target = os.readlink(f"{home}/fd/{number}")
             if target.startswith("socket:["):
                 look["inodes"].append(target[8:-1])
             elif target.startswith("/") and not target.startswith(("/dev/", "/proc/", "/memfd:", "/sys/")):

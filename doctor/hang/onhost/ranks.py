@@ -5,21 +5,28 @@ topmost process with a number below all launchers and shells.
 """
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from posixpath import basename
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any
 
 MOST = 4000
 MOST_HELPERS = 64
 """Of one rank."""
-SHELLS = frozenset("sh bash dash ash zsh ksh tcsh csh fish busybox".split())
-WRAPPERS = frozenset(
-    "env time timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer script sudo su runuser gosu tini"
-    " dumb-init catchsegv strace ltrace nsys ncu perf tee tail cat ts logger singularity apptainer enroot"
-    " conda mamba uv poetry".split()
+
+
+def _names(text: str) -> "frozenset[str]":
+    return frozenset(text.split())
+
+
+SHELLS = _names("sh bash dash ash zsh ksh tcsh csh fish busybox")
+WRAPPERS = _names(
+    "env time timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer script sudo su runuser gosu"
+    " tini dumb-init catchsegv strace ltrace nsys ncu perf tee tail cat ts logger singularity apptainer"
+    " enroot conda mamba uv poetry"
 )
-LAUNCHERS = frozenset(
+LAUNCHERS = _names(
     "torchrun torch_npu_run deepspeed msrun mpirun mpiexec mpiexec.hydra orterun prterun prte prted orted"
-    " hydra_pmi_proxy srun slurmstepd horovodrun torchx ray raylet".split()
+    " hydra_pmi_proxy srun slurmstepd horovodrun torchx ray raylet"
 )
 MODULES = (
     "torch.distributed.run",
@@ -37,7 +44,7 @@ Row = Any
 
 
 class Seat:
-    """What variables say of a process. `weight`: the number of a launcher that is inside of another counts."""
+    """What variables say of a process. The higher `weight` counts: that launcher is inside of the other."""
 
     def __init__(self, weight: int, rank: str, world: str, local: str, launcher: str) -> None:
         self.weight = weight
@@ -56,7 +63,10 @@ def number(text: str) -> "int | None":
 
 def seat_of(env: "Mapping[str, str]") -> "Seat | None":
     """None for a process that is told no rank."""
-    get = lambda name: env.get(name, "")  # noqa: E731
+
+    def get(name: str) -> str:
+        return env.get(name, "")
+
     if get("RANK") and (get("WORLD_SIZE") or get("MASTER_PORT")):
         launcher = "torchrun" if get("TORCHELASTIC_RUN_ID") else _outer(env)
         return Seat(5, get("RANK"), get("WORLD_SIZE"), get("LOCAL_RANK"), launcher)
@@ -100,7 +110,7 @@ def job_of(env: "Mapping[str, str]", parent: int) -> str:
         words = ["mpi " + env["PMIX_NAMESPACE"]]
     if not words and env.get("SLURM_JOB_ID"):
         words = ["slurm {}.{}".format(env["SLURM_JOB_ID"], env.get("SLURM_STEP_ID", ""))]
-    return " ".join(words or ["started by process {}".format(parent)])[:256]
+    return " ".join(words or [f"started by process {parent}"])[:256]
 
 
 def program(command: "Sequence[str]") -> str:
@@ -128,7 +138,7 @@ def is_doctor(command: "Sequence[str]") -> bool:
     if any("begin(bytes(b[:" in word for word in command[:8]):
         return True
     names = [basename(word) for word in command[:2]]
-    return "doctor" in names or any(pair == ("-m", "doctor") for pair in zip(command[:8], command[1:9]))
+    return "doctor" in names or " -m doctor " in " ".join(["", *command[:8], ""])
 
 
 class Tree:
@@ -161,7 +171,9 @@ class Tree:
                 todo += self.children(one)
 
     def roots(self) -> "list[int]":
-        return [pid for pid, row in self.rows.items() if row["parent"] not in self.rows or row["parent"] == pid]
+        return [
+            pid for pid, row in self.rows.items() if row["parent"] not in self.rows or row["parent"] == pid
+        ]
 
     def tops(self) -> "Iterator[int]":
         """The ranks that variables name, each above its helpers."""
@@ -194,10 +206,10 @@ class Tree:
 def members(
     rows: "Sequence[Row]",
     own: int = 0,
-    ports: "Mapping[int, Sequence[int]]" = {},
+    ports: "Mapping[int, Sequence[int]] | None" = None,
     ticks: int = 100,
     uptime: float = 0.0,
-    users: "Mapping[int, str]" = {},
+    users: "Mapping[int, str] | None" = None,
 ) -> "list[dict[str, Any]]":
     """The ranks and their helpers. `ports` are those of the TCP connections of processes without a number,
     if anybody looked.
@@ -205,14 +217,14 @@ def members(
     tree = Tree(rows, own)
     tops = _without_pipes(tree, list(tree.tops()))
     taken = {pid for top in tops for pid in (top, *tree.under(top))}
-    forked = [pid for pid in _without_number(tree, ports) if pid not in taken]
+    forked = [pid for pid in _without_number(tree, ports or {}) if pid not in taken]
     found = [_rank(tree, top, tree.seats[top]) for top in tops] + [_unnumbered(tree, pid) for pid in forked]
     found += _dead(tree, found, taken)
     for rank in found[:]:
         found += _helpers(tree, rank, {one["pid"] for one in found})
     for one in found:
         row = tree.rows[one["pid"]]
-        one["user"] = users.get(row["uid"], "uid {}".format(row["uid"]))
+        one["user"] = (users or {}).get(row["uid"], "uid {}".format(row["uid"]))
         one["age"] = max(0.0, round(uptime - row["start"] / float(ticks), 2))
         one["start"] = row["start"]
     return found[:MOST]
@@ -350,8 +362,6 @@ def unseen(rows: "Sequence[Row]", users: "Mapping[int, str]") -> "list[str]":
             name = users.get(row["uid"], "uid {}".format(row["uid"]))
             counts[name] = counts.get(name, 0) + 1
     return [
-        "{} Python processes of {}: their variables may not be read, so nobody knows whether they are ranks".format(
-            count, name
-        )
+        f"{count} Python processes of {name} may be ranks or not: their variables may not be read"
         for name, count in sorted(counts.items())
     ][:16]

@@ -21,11 +21,11 @@ def connections() -> "tuple[dict[str, dict[str, Any]], str]":
         try:
             ((_, tool, code),) = run_all([lambda argv=argv: Tool(argv, SECONDS, MOST)], 1)  # type: ignore[misc]
         except OSError as error:
-            return {}, "ss: {}".format(error.strerror)
+            return {}, f"ss: {error.strerror}"
         if code == 0:
             return parse(tool.out.decode("utf-8", "replace")), ""
         last = tool.err.decode("utf-8", "replace").strip().splitlines()[-1:]
-        why = "ss: " + (tool.why or " ".join(last) or "exit status {}".format(code))[:200]
+        why = "ss: " + (tool.why or " ".join(last) or f"exit status {code}")[:200]
     return {}, why
 
 

@@ -3,8 +3,9 @@
 import json
 import os
 import re
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Sequence
+from typing import Any
 
 from doctor.hang.onhost.careful import Tool, run_all
 
@@ -14,7 +15,7 @@ MOST_THREADS = 256
 INNER, OUTER = 100, 40
 """Frames of a stack that are kept."""
 DUMP = ("dump", "--nonblocking", "--json", "--locals")
-"""Never without --nonblocking: that would stop the process, and wait for ever for one that cannot be stopped."""
+"""Never without --nonblocking: that would stop the process, or wait for ever where it cannot be stopped."""
 STEPS = ("step", "global_step", "iteration", "iter_num", "step_idx", "batch_idx", "batch_id", "it", "itr")
 WEAK = ("i", "idx", "n")
 NUMBERS = {"rank": ("rank", "global_rank", "local_rank"), "world": ("world_size", "world")}
@@ -34,11 +35,13 @@ class PySpy:
     def version(self) -> "tuple[str, str]":
         """What it calls itself; or why it does not start."""
         try:
-            ((_, tool, code),) = run_all([lambda: Tool([self.path, "--version"], SECONDS, 4096, self.keep)], 1)
+            ((_, tool, code),) = run_all(
+                [lambda: Tool([self.path, "--version"], SECONDS, 4096, self.keep)], 1
+            )
         except OSError as error:
             return "", error.strerror or str(error)
         said = " ".join(tool.out.decode("ascii", "replace").split())[:60]
-        return (said, "") if code == 0 and said else ("", tool.why or "exit status {}".format(code))
+        return (said, "") if code == 0 and said else ("", tool.why or f"exit status {code}")
 
 
 def dumps(
@@ -54,16 +57,25 @@ def dumps(
         starts = [partial(Tool, pyspy.argv(pid), SECONDS, MOST, pyspy.keep) for pid in todo]
         try:
             for place, tool, code in run_all(starts, at_once):
-                try:
-                    if code != 0:
-                        raise ValueError(tool.why or _words(bytes(tool.err)))
-                    found[todo[place]] = threads(json.loads(bytes(tool.out).decode("utf-8", "replace")))
-                    failed.pop(todo[place], None)
-                except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-                    failed[todo[place]] = str(error)[:300]
+                pid = todo[place]
+                stack, why = (
+                    _read(bytes(tool.out)) if code == 0 else ([], tool.why or _words(bytes(tool.err)))
+                )
+                if why:
+                    failed[pid] = why
+                else:
+                    found[pid] = stack
+                    failed.pop(pid, None)
         except OSError as error:
             failed.update((pid, str(error.strerror)) for pid in todo if pid not in found)
     return found, failed
+
+
+def _read(out: bytes) -> "tuple[list[dict[str, Any]], str]":
+    try:
+        return threads(json.loads(out.decode("utf-8", "replace"))), ""
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return [], "py-spy said what is not understood: " + str(error)[:200]
 
 
 def _words(err: bytes) -> str:

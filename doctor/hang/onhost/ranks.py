@@ -118,7 +118,9 @@ def program(command: "Sequence[str]") -> str:
 
 
 def is_shell(command: "Sequence[str]") -> bool:
-    return program(command) in SHELLS or program(command) in WRAPPERS
+    """A shell, or another program that only runs one."""
+    scripts = command[1:2] if "python" in program(command) else ()
+    return program(command) in SHELLS or bool(WRAPPERS & {program(command), *map(basename, scripts)})
 
 
 def is_python(row: Row) -> bool:
@@ -195,6 +197,8 @@ class Tree:
         inside = [each for each in self.under(pid) if each in self.seats]
         if is_shell(row["command"]):
             return True
+        if not row["groups"] and any(self.rows[each]["groups"] for each in inside):
+            return True  # what takes part is below
         new = "TORCHELASTIC_RUN_ID"
         return any(
             self.seats[each].weight >= seat.weight

@@ -12,7 +12,7 @@ import msgspec
 
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]
 Word = Annotated[str, msgspec.Meta(max_length=256)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e10)]
 Rank = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]

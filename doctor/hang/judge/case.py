@@ -102,7 +102,8 @@ def _lost(member: Member) -> Cause | None:
 
 
 def _state(look: Look | None) -> str:
-    return look.state if look else "?"
+    """Empty if it is gone; a process that did not answer is not."""
+    return "?" if look is None or (not look.state and look.unread) else look.state
 
 
 def groups_of(standings: Sequence[Standing]) -> tuple[Group, ...]:

@@ -9,6 +9,7 @@ from doctor.hang.evidence import Frame, Look, Member
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, Doing
 from doctor.hang.judge.places import chain_of, main_thread, place_of, shown_frames, user_frame, user_index
+from doctor.hang.judge.position import made_step, step_of
 
 MOVED = 200_000
 """Bytes between the looks that count as work."""
@@ -230,8 +231,7 @@ def _moved(member: Member) -> int:
 
 
 def _stepped(member: Member) -> bool:
-    before, now = main_thread(member.a), main_thread(member.b)
-    return bool(before and now and None not in (before.step, now.step) and before.step != now.step)
+    return made_step(step_of(member.a), step_of(member.b))
 
 
 def _busy(member: Member, apart: float) -> bool:
@@ -264,8 +264,12 @@ def _gil_holder(member: Member) -> str:
 
 
 def _named_files(look: Look | None) -> str:
-    files = [name for name in dict.fromkeys(look.files if look else ()) if not _DULL.search(name)]
-    return f" (open: {', '.join(files[-FILES:])})" if files else ""
+    """The file that it reads or writes comes first, if there is one."""
+    files = tuple(dict.fromkeys(look.files if look else ()))
+    if files and threads.reads_file(threads.main(look)):
+        return f": {files[0]}"
+    files = tuple(name for name in files if not _DULL.search(name))
+    return f" (open: {', '.join(files[:FILES])})" if files else ""
 
 
 def _size(number: float) -> str:

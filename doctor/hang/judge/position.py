@@ -41,6 +41,10 @@ ENDED = ("", "Z", "X")
 """States of a process that is no more."""
 
 
+FASTEST = 10_000
+"""Steps between the looks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seen:
     """Of one look."""
@@ -61,8 +65,8 @@ def standing(member: Member) -> Standing:
     inside = chosen.inside
     if inside is False and first.inside is True:
         inside = None
-    step, earlier = _step(member.b), _step(member.a)
-    stepped = step is not None and earlier is not None and step != earlier
+    step, earlier = step_of(member.b), step_of(member.a)
+    stepped = made_step(earlier, step)
     went = bool(before and now) and (first.inside is not False or last.inside is not False)
     return Standing(
         member=member,
@@ -78,12 +82,17 @@ def standing(member: Member) -> Standing:
     )
 
 
+def made_step(before: int | None, now: int | None) -> bool:
+    """A counter of an endless loop is no step: it counts too fast."""
+    return before is not None and now is not None and 0 < abs(now - before) < FASTEST
+
+
 def _frames(look: Look | None) -> tuple[Frame, ...]:
     thread = main_thread(look)
     return thread.frames if thread else ()
 
 
-def _step(look: Look | None) -> int | None:
+def step_of(look: Look | None) -> int | None:
     thread = main_thread(look)
     return thread.step if thread else None
 

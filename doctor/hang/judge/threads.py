@@ -16,6 +16,8 @@ _DEVICE = ("cuda", "nccl", "pt_nccl", "hccl", "pt_hccl", "acl_", "npu")
 _NPU = ("hccl", "pt_hccl", "acl_", "npu")
 _POLLS = ("7", "271", "73", "232", "281", "22", "21", "23", "270", "72")
 """poll, ppoll, epoll_wait, epoll_pwait, select, pselect6; 72 and 73, 21 and 22 are aarch64's."""
+_READS = ("0", "1", "17", "18", "19", "20", "63", "64", "65", "66", "67", "68")
+"""read, write and their kin."""
 
 
 def main(look: Look | None) -> Thread | None:
@@ -62,6 +64,10 @@ def polls(thread: Thread | None) -> bool:
     if thread is None:
         return False
     return "poll" in thread.waits or "select" in thread.waits or thread.syscall[:1] in {(n,) for n in _POLLS}
+
+
+def reads_file(thread: Thread | None) -> bool:
+    return thread is not None and thread.syscall[:1] in {(n,) for n in _READS}
 
 
 def in_futex(thread: Thread | None) -> bool:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,17 @@ from doctor.errors import UsageError
 from doctor.run.request import Request
 from doctor.text.option import refuse_conflicts
 from doctor.text.terminal import put, tell
+
+
+@dataclass(frozen=True, slots=True)
+class HangWishes:
+    """What only `doctor hang` is asked. `apart` and `limit` are seconds; the others choose a job."""
+
+    apart: float
+    limit: float
+    pid: int | None
+    master_port: int | None
+
 
 GONE_IN = 15
 """Seconds after which nothing is left on a host that has lost its controller."""
@@ -64,14 +75,14 @@ def ask_facts(request: Request, csv: Path | None) -> int:
     return to_its_end(partial(tell_facts, request, csv))
 
 
-def ask_hang(request: Request, apart: float, pid: int | None, port: int | None) -> int:
+def ask_hang(request: Request, wishes: HangWishes) -> int:
     refuse_conflicts(request)
     if (python := request.smoke.python) is not None:
         named = interpreter(python, request.who.local)
         request = replace(request, smoke=replace(request.smoke, python=named))
     from doctor.cli.hang import hang
 
-    return to_its_end(partial(hang, request, apart, pid, port))
+    return to_its_end(partial(hang, request, wishes))
 
 
 def to_its_end(run: Callable[[], int]) -> int:

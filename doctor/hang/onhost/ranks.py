@@ -39,6 +39,9 @@ MODULES = (
 _SCRIPTS = re.compile(r"/torch/distributed/(?:run|launch)\.py$|/deepspeed/launcher/\w+\.py$")
 _STEP = re.compile(r"\d{1,9}")
 
+NAMELESS = "started by process"
+"""Begins the name of a job that has none."""
+
 Row = Any
 """What proc.row makes."""
 
@@ -110,7 +113,7 @@ def job_of(env: "Mapping[str, str]", parent: int) -> str:
         words = ["mpi " + env["PMIX_NAMESPACE"]]
     if not words and env.get("SLURM_JOB_ID"):
         words = ["slurm {}.{}".format(env["SLURM_JOB_ID"], env.get("SLURM_STEP_ID", ""))]
-    return " ".join(words or [f"started by process {parent}"])[:256]
+    return " ".join(words or [f"{NAMELESS} {parent}"])[:256]
 
 
 def program(command: "Sequence[str]") -> str:

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from msgspec.structs import replace
 
-from doctor.hang.choose import chosen
 from doctor.hang.evidence import HostSeen, Member
 from doctor.hang.run import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
-from tests.support.hang_ranks import HangJob, make_job
+from tests.support.hang.ranks import HangJob, make_job
 
 __all__ = ["make_job"]
 
@@ -30,8 +30,8 @@ def seen(job: HangJob, apart: float = 1.0) -> HostSeen:
     finally:
         transport.close()
     assert not sight.evidence.unreached
-    (host,) = chosen(sight.evidence, port=job.port).hosts
-    return host
+    (host,) = sight.evidence.hosts
+    return replace(host, members=tuple(m for m in host.members if m.master.endswith(f":{job.port}")))
 
 
 def ranks(host: HostSeen) -> dict[int, Member]:
@@ -42,7 +42,7 @@ def innermost(member: Member) -> list[tuple[str, str]]:
     """Function and line of the users' code, of the main thread in the second look."""
     assert member.b
     (main,) = [thread for thread in member.b.python if thread.tid == member.pid]
-    return [(frame.name, frame.source) for frame in main.frames if frame.file.endswith("hang_job.py")]
+    return [(frame.name, frame.source) for frame in main.frames if frame.file.endswith("hang/job.py")]
 
 
 def test_a_healthy_job_is_seen_and_goes_on(make_job: Callable[..., HangJob]) -> None:
@@ -55,7 +55,7 @@ def test_a_healthy_job_is_seen_and_goes_on(make_job: Callable[..., HangJob]) -> 
     assert len(host.members) == 3
     assert {m.pid for m in found.values()} == set(job.pids)
     assert {(m.world, m.job, m.master) for m in found.values()} == {
-        (3, f"127.0.0.1:{job.port} on here", f"127.0.0.1:{job.port}")
+        (3, f"127.0.0.1:{job.port}", f"127.0.0.1:{job.port}")
     }
     assert all("[hidden]" in m.command and "swordfish" not in m.command for m in found.values())
     assert "swordfish" not in str(host)

@@ -170,7 +170,7 @@ def test_deepspeed_and_accelerate_are_called_by_their_names() -> None:
     ):
         assert is_launcher(line.split())
         assert [m["launcher"] for m in members([row(10, 1, line), torch_rank(11, 10, 0)])] == [name]
-    assert not is_launcher("python train.py --launcher torchrun".split())
+    assert not is_launcher(["python", "train.py", "--launcher", "torchrun"])
 
 
 def test_processes_that_may_not_be_read_are_counted() -> None:

@@ -1,4 +1,4 @@
-"""Ranks of tests/support/hang_job.py on this machine, as a launcher starts them, and their end."""
+"""Ranks of job.py on this machine, as a launcher starts them, and their end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.support.injob import free_port
 
-JOB = Path(__file__).with_name("hang_job.py")
+JOB = Path(__file__).with_name("job.py")
 PATIENCE = 90.0
 
 

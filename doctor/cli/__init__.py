@@ -15,11 +15,12 @@ import typer
 
 from doctor import __version__
 from doctor.cli import ranktable
-from doctor.cli.examine import HangWishes, ask_facts, ask_hang, examine
+from doctor.cli.examine import ask_facts, ask_hang, examine
 from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
 from doctor.cli.options import a_number, a_path, group, one_of, takes
 from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
+from doctor.hang.asked import HangWishes
 from doctor.report.formats import FORMATS
 from doctor.run.request import JobFlags, Request
 from doctor.text.language import Language, language

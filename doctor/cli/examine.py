@@ -6,26 +6,16 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
+from doctor.hang.asked import HangWishes
 from doctor.run.request import Request
 from doctor.text.option import refuse_conflicts
 from doctor.text.terminal import put, tell
-
-
-@dataclass(frozen=True, slots=True)
-class HangWishes:
-    """What only `doctor hang` is asked. `apart` and `limit` are seconds; the others choose a job."""
-
-    apart: float
-    limit: float
-    pid: int | None
-    master_port: int | None
-
 
 GONE_IN = 15
 """Seconds after which nothing is left on a host that has lost its controller."""

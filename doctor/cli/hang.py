@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from doctor.cli.defaults import with_defaults
-from doctor.cli.examine import HangWishes
 from doctor.errors import DoctorError
 from doctor.hang.agents import HangPatience
+from doctor.hang.asked import HangWishes
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import judge
 from doctor.hang.report import print_judgement

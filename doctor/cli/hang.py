@@ -6,6 +6,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,8 +20,9 @@ from doctor.hang.evidence import Evidence
 from doctor.hang.judge import judge
 from doctor.hang.report import print_judgement
 from doctor.hang.report_json import report_json
-from doctor.hang.run import see
+from doctor.hang.run import Sight, see
 from doctor.hang.saved import encoded, load
+from doctor.model import Unreached
 from doctor.report.formats import STDOUT
 from doctor.report.outputs import refuse_unwritable
 from doctor.run.choose_transport import choose_transport
@@ -29,6 +31,7 @@ from doctor.run.progress import progress_line
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
 from doctor.text.console import drawn
+from doctor.text.nodeset import fold
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line, escaped
 from doctor.text.terminal import coloured, put, tell, width
@@ -41,13 +44,16 @@ def hang(request: Request, wishes: HangWishes) -> int:
     request = with_defaults(request)
     if request.defaults and not request.outputs.quiet:
         tell(f"doctor: defaults from {clean_line(request.defaults)}\n")
-    evidence = load(request.replay) if request.replay else _seen(request, wishes.apart)
+    sight = Sight(load(request.replay)) if request.replay else _seen(request, wishes.apart)
+    evidence = sight.evidence
     if request.save is not None:
         _write(request.save, encoded(evidence))
-    return _tell(evidence, request, wishes)
+    code = _tell(evidence, request, wishes)
+    _tell_remedies(sight.reasons)
+    return code
 
 
-def _seen(request: Request, apart: float) -> Evidence:
+def _seen(request: Request, apart: float) -> Sight:
     way = request.way
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
     targets = targets_of(request)
@@ -59,9 +65,7 @@ def _seen(request: Request, apart: float) -> Evidence:
     stop_on_signals()
     try:
         patience = HangPatience(start=way.timeout, look=way.timeout)
-        return see(
-            hosts, transport, apart, sudo=way.sudo, until=until, patience=patience, progress=line
-        ).evidence
+        return see(hosts, transport, apart, sudo=way.sudo, until=until, patience=patience, progress=line)
     finally:
         line.clear()
         with suppress(KeyboardInterrupt):
@@ -90,3 +94,15 @@ def _write(path: Path, data: bytes) -> None:
         write_file(path, data)
     except OSError as error:
         raise DoctorError(f"{path} could not be written: {error.strerror}.") from None
+
+
+def _tell_remedies(reasons: Mapping[str, Unreached]) -> None:
+    """What to do about hosts that could not be asked; alike ones once."""
+    alike: dict[str, list[Unreached]] = {}
+    for why in reasons.values():
+        alike.setdefault(why.remedy, []).append(why)
+    for remedy, all_of in alike.items():
+        names = fold([why.host for why in all_of])
+        tell(f"doctor: {clean_line(names)}: {clean_line(remedy)}\n")
+        for command in all_of[0].commands:
+            tell(f"        {clean_line(command)}\n")

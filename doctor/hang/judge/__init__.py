@@ -98,7 +98,7 @@ def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
         return Verdict.WAITS, f"The job {of} for {at_least}{case.still:.0f} s; this may be normal."
     if finding.unproved:
         return Verdict.UNKNOWN, f"Others wait for {who}; long work and an endless loop look alike."
-    if not case.inside:
+    if not case.inside and not finding.decided:
         return Verdict.UNKNOWN, finding.sentence
     return Verdict.HANG, finding.sentence or f"The job waits for {who}."
 

@@ -233,7 +233,7 @@ def _last_words(case: Case) -> Finding | None:
         return None
     words = "waits for a rank that waits for it" if cycle else "is the last that others wait for"
     inside = len(case.inside) == len(case.upright)
-    if inside:  # as with a mismatch: those who wait for it may be wrong as well
+    if inside and len(ends) == 1:  # as with a mismatch: those who wait for it may be wrong as well
         ends = (*ends, *(of for of, to in case.edges if to in ends))
         words = "waits for another rank, or is waited for"
     named = tuple(

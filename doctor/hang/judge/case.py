@@ -25,7 +25,9 @@ class Case:
     """Of the ranks that live."""
     lost: tuple[tuple[Member, Cause], ...]
     """Ranks that cannot go on, by the state of their process."""
-    after: tuple[Wire, ...]
+    edges: frozenset[tuple[Key, Key]]
+    """Who waits for whom; nobody, where collectives need no TCP."""
+    cut: tuple[tuple[Key, Key], ...]
     apart: float
     still: float | None
     timed: bool
@@ -53,15 +55,6 @@ class Case:
     def unseen(self) -> tuple[Standing, ...]:
         return tuple(each for each in self.upright if each.inside is None)
 
-    @property
-    def edges(self) -> frozenset[tuple[Key, Key]]:
-        """None where collectives need no TCP."""
-        return edges(self.after) if self.timed else frozenset()
-
-    @property
-    def cut(self) -> tuple[tuple[Key, Key], ...]:
-        return cut(self.after)
-
 
 def case_of(evidence: Evidence, job: Job) -> Case:
     apart = [host.apart for host in evidence.hosts if host.host in job.hosts and host.apart > 0]
@@ -71,7 +64,8 @@ def case_of(evidence: Evidence, job: Job) -> Case:
     after = wires(job.ranks)
     gap = min(apart, default=LOOKS_APART)
     timed, still = _still(job, standings, after, gap)
-    return Case(job, standings, lost, after, gap, still, timed)
+    waits = edges(after) if timed else frozenset()
+    return Case(job, standings, lost, waits, cut(after), gap, still, timed)
 
 
 def _still(

@@ -150,7 +150,12 @@ def evidence(
         )
     seen = tuple(
         HostSeen(
-            host=name, members=tuple(members), at=1_763_629_200.0, apart=apart, root=True, stacks="py-spy 0.4.3"
+            host=name,
+            members=tuple(members),
+            at=1_763_629_200.0,
+            apart=apart,
+            root=True,
+            stacks="py-spy 0.4.3",
         )
         for name, members in of.items()
     )

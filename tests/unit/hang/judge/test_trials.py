@@ -64,9 +64,7 @@ class TestACulprit:
     def test_without_py_spy(self, trial: Trial) -> None:
         found = judge(without_stacks(trial.evidence), limit=LIMIT)
         assert (named(found), found.exit_code) == (trial.victim, 1)
-        assert found.confidence is (
-            Confidence.CERTAIN if trial.fault in BY_STATE else Confidence.SUSPECT
-        )
+        assert found.confidence is (Confidence.CERTAIN if trial.fault in BY_STATE else Confidence.SUSPECT)
 
     def test_of_another_user(self, trial: Trial) -> None:
         """States are enough for those that cannot go on; who is named otherwise is not accused."""
@@ -88,7 +86,9 @@ class TestACulprit:
 
 
 @pytest.mark.parametrize("trial", of_faults(*MISMATCH), ids=ids)
-@pytest.mark.parametrize("rights", [lambda e: e, without_stacks, of_another_user], ids=["all", "bare", "other"])
+@pytest.mark.parametrize(
+    "rights", [lambda e: e, without_stacks, of_another_user], ids=["all", "bare", "other"]
+)
 def test_a_mismatch_is_put_on_nobody(trial: Trial, rights: object) -> None:
     found = judge(rights(trial.evidence), limit=LIMIT)  # type: ignore[operator]
     assert found.exit_code == 3
@@ -102,7 +102,9 @@ def test_a_mismatch_is_put_on_nobody(trial: Trial, rights: object) -> None:
 
 
 @pytest.mark.parametrize("trial", of_faults("netdrop"), ids=ids)
-@pytest.mark.parametrize("rights", [lambda e: e, without_stacks, of_another_user], ids=["all", "bare", "other"])
+@pytest.mark.parametrize(
+    "rights", [lambda e: e, without_stacks, of_another_user], ids=["all", "bare", "other"]
+)
 def test_a_cut_connection_names_its_two_ends(trial: Trial, rights: object) -> None:
     found = judge(rights(trial.evidence), limit=LIMIT)  # type: ignore[operator]
     if found.verdict is Verdict.MOVES:  # these two do not talk to each other in that job
@@ -113,7 +115,9 @@ def test_a_cut_connection_names_its_two_ends(trial: Trial, rights: object) -> No
 
 
 @pytest.mark.parametrize("trial", of_faults("none", "slow"), ids=ids)
-@pytest.mark.parametrize("rights", [lambda e: e, without_stacks, of_another_user], ids=["all", "bare", "other"])
+@pytest.mark.parametrize(
+    "rights", [lambda e: e, without_stacks, of_another_user], ids=["all", "bare", "other"]
+)
 @pytest.mark.parametrize("limit", [LIMIT, 60.0])
 def test_a_healthy_or_slow_job_accuses_nobody(trial: Trial, rights: object, limit: float) -> None:
     found = judge(rights(trial.evidence), limit=limit)  # type: ignore[operator]

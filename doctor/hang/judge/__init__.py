@@ -11,9 +11,9 @@ from doctor.hang.evidence import Evidence
 from doctor.hang.judge.advice import advice, next_time
 from doctor.hang.judge.case import Case, case_of, groups_of
 from doctor.hang.judge.decide import Finding, decide
-from doctor.hang.judge.doing import doing
 from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import Cause, Culprit, Job, Judgement, Standing, Verdict, Wait
+from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of
 from doctor.hang.judge.wires import Key, key, longest_way
 from doctor.text.ranks import ranks_text
@@ -111,12 +111,11 @@ def _who(named: tuple[Culprit, ...]) -> str:
 
 
 def _alone(case: Case) -> str:
-    only: Standing = case.standings[0]
-    if only.inside:
+    only = case.told(case.standings)[0]
+    if only.inside or only.doing is None:
         return "The job is a single rank, and it waits in a collective."
-    does = doing(only.member, case.job.helpers, case.apart)
-    where = f" in {only.function}, {only.place}" if only.place else ""
-    return f"The job is a single rank: it {does.words}{where}. Nobody waits for it."
+    where = f" in {short(only.function)}, {only.place}" if only.place else ""
+    return f"The job is a single rank: it {only.doing.words}{where}. Nobody waits for it."
 
 
 def _chain(case: Case, finding: Finding) -> tuple[Wait, ...]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from doctor.hang.evidence import Evidence, Look, Member
 from doctor.hang.judge import threads
-from doctor.hang.judge.doing import stuck_in_kernel
+from doctor.hang.judge.doing import doing, stuck_in_kernel
 from doctor.hang.judge.judgement import Cause, Group, Job, Standing
 from doctor.hang.judge.position import ENDED, standing
 from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between, silent_for, wires
@@ -54,6 +54,15 @@ class Case:
     @property
     def unseen(self) -> tuple[Standing, ...]:
         return tuple(each for each in self.upright if each.inside is None)
+
+    def told(self, of: Sequence[Standing]) -> tuple[Standing, ...]:
+        """With what each does."""
+        helpers: dict[Key, list[Member]] = {}
+        for each in self.job.helpers:
+            helpers.setdefault((each.host, each.helps or 0), []).append(each)
+        return tuple(
+            replace(each, doing=doing(each.member, helpers.get(each.key, ()), self.apart)) for each in of
+        )
 
 
 def case_of(evidence: Evidence, job: Job) -> Case:

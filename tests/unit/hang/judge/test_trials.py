@@ -1,4 +1,4 @@
-"""Every recorded trial against the rank that was known to be at fault; with all rights, with fewer, with none."""
+"""Every recorded trial against the rank that was known to be at fault; with all rights, fewer, none."""
 
 from __future__ import annotations
 

@@ -118,7 +118,9 @@ def _cut(case: Case) -> Finding | None:
         words = f"has lost its connection to {to or 'the other'}: what is sent is never acknowledged"
         of = members[end]
         named.append(Culprit(of.rank, of.host, of.pid, Cause.LINK, words, places.get(end, "")))
-    return Finding(tuple(named), Confidence.STRONG)
+    both = f"Ranks {named[0].rank} and {named[1].rank}" if len(named) == 2 else "Ranks"
+    said = f"{both} have lost their connection." if len(named) > 1 else ""
+    return Finding(tuple(named), Confidence.STRONG, sentence=said)
 
 
 def _name(rank: int | None, of: Key) -> str:
@@ -210,7 +212,7 @@ def _below(case: Case) -> Finding:
     """All are inside the same operation, and nothing is lost on TCP."""
     if case.job.missing:
         return Finding(sentence="Every rank that was found waits in the same operation.")
-    what = "the devices or the network between them" if _on_device(case) else "the collective itself"
+    what = "the devices or the network between them" if _on_device(case) else "the network or the library"
     return Finding(
         sentence=f"Every rank waits in the same operation: the fault is below Python, in {what}.",
     )

@@ -43,8 +43,9 @@ def print_judgement(
     if not quiet:
         _print_opening(judgement, console)
     folded = [(each,) for each in judgement.named] if verbose else alike(judgement.named)
-    for of in folded:
-        console.print()
+    for number, of in enumerate(folded):
+        if number or not quiet:
+            console.print()
         _print_named(of, judgement, console)
     if not quiet and judgement.verdict not in (Verdict.MOVES, Verdict.SEVERAL, Verdict.NO_JOB):
         if len(folded) != 1:

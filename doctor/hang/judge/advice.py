@@ -111,12 +111,13 @@ def next_time(job: Job) -> tuple[str, ...]:
             "PYTHONFAULTHANDLER=1 TORCH_HCCL_STATUS_SAVE_ENABLE=1 TORCH_HCCL_STATUS_SAVE_PATH=/shared/status",
             "leave HCCL_DFS_CONFIG as it is: its heartbeat names the rank in plog",
         )
-    return (
-        (
+    if any(map(threads.uses_device, looks)):
+        return (
             "PYTHONFAULTHANDLER=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1",
             "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/shared/fr_ TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_",
             "TORCH_NCCL_DESYNC_DEBUG=1",
         )
-        if any(map(threads.uses_device, looks))
-        else ("PYTHONFAULTHANDLER=1 TORCH_DISTRIBUTED_DEBUG=DETAIL TORCH_FR_BUFFER_SIZE=2000",)
+    return (
+        "PYTHONFAULTHANDLER=1",
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL, in one slower run: it names collectives that differ",
     )

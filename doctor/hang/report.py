@@ -12,7 +12,6 @@ from doctor.hang.judge.judgement import Culprit, Judgement, Standing, Verdict
 from doctor.hang.words import (
     alike,
     chain_words,
-    duration,
     group_words,
     job_words,
     missing_words,
@@ -44,8 +43,9 @@ def print_judgement(
     if not quiet:
         _print_opening(judgement, console)
     folded = [(each,) for each in judgement.named] if verbose else alike(judgement.named)
-    for of in folded:
-        console.print()
+    for number, of in enumerate(folded):
+        if number or not quiet:
+            console.print()
         _print_named(of, judgement, console)
     if not quiet and judgement.verdict not in (Verdict.MOVES, Verdict.SEVERAL, Verdict.NO_JOB):
         if len(folded) != 1:
@@ -54,7 +54,8 @@ def print_judgement(
         _print_what_to_do(judgement, console)
     if verbose and judgement.ranks:
         _print_ranks(judgement, console)
-    if not quiet or judgement.named:
+    said = judgement.named if quiet else judgement.job or judgement.jobs or judgement.unreached
+    if said:
         console.print()
     _print_ending(judgement, console)
 
@@ -84,9 +85,8 @@ def _print_opening(judgement: Judgement, console: Console) -> None:
 
 def _print_named(of: Sequence[Culprit], judgement: Judgement, console: Console) -> None:
     first = of[0]
-    since = (
-        f"; since {duration(judgement.still)}" if judgement.still is not None and judgement.culprits else ""
-    )
+    still = still_words(judgement) if judgement.culprits else ""
+    since = f"; since {still}" if still else ""
     sentence = ("each " if len(of) > 1 else "") + first.sentence
     head = Text.assemble(
         (_word(judgement), _style(judgement)),
@@ -164,4 +164,4 @@ def _rank_row(each: Standing) -> tuple[str, str, str, str, str]:
 def _print_ending(judgement: Judgement, console: Console) -> None:
     put_wrapped(Text(clean_line(judgement.sentence), style=_style(judgement)), console, wide=True)
     if judgement.verdict is Verdict.SEVERAL:
-        put_line(Text("Next: doctor hang … --pid PID, or --port PORT", style="dim"), console)
+        put_line(Text("Next: doctor hang … --pid PID, or --master-port PORT", style="dim"), console)

@@ -21,6 +21,7 @@ def report_json(judgement: Judgement) -> dict[str, Any]:
         "confidence": judgement.confidence.value,
         "summary": judgement.sentence,
         "standing_still_seconds": judgement.still,
+        "standing_still_at_least": judgement.at_least,
         "limit_seconds": judgement.limit,
         "job": _job(judgement.job) if judgement.job else None,
         "jobs": [_job(job) for job in judgement.jobs],

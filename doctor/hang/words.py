@@ -73,7 +73,7 @@ def _was(numbers: list[int]) -> str:
 def still_words(judgement: Judgement) -> str:
     if judgement.still is None or judgement.verdict is Verdict.MOVES:
         return ""
-    return duration(judgement.still)
+    return ("at least " if judgement.at_least else "") + duration(judgement.still)
 
 
 def who(culprits: Iterable[Culprit]) -> str:

@@ -11,11 +11,12 @@ from doctor.hang.evidence import Evidence
 from doctor.hang.judge.advice import advice, next_time
 from doctor.hang.judge.case import Case, case_of, groups_of
 from doctor.hang.judge.decide import Finding, decide
-from doctor.hang.judge.doing import doing
 from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import Cause, Culprit, Job, Judgement, Standing, Verdict, Wait
+from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of
 from doctor.hang.judge.wires import Key, key, longest_way
+from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
 __all__ = ["LIMIT", "Judgement", "Verdict", "judge"]
@@ -51,9 +52,10 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
     verdict, sentence = _verdict(case, finding, limit)
     if verdict is Verdict.MOVES:
         finding = Finding()
-    below = verdict is Verdict.HANG and not finding.named and bool(case.inside)
     hung = verdict in (Verdict.HANG, Verdict.UNKNOWN)
-    told = advice(job, finding.named, finding.decided, below) if hung else None
+    below = hung and not finding.named and len(case.inside) == len(case.upright) > 0
+    timeless = verdict is Verdict.UNKNOWN and bool(case.inside) and not case.timed
+    told = advice(job, finding.named, evidence.unreached, below=below, timeless=timeless) if hung else None
     doers = {each.key: each for each in finding.standings}
     return Judgement(
         verdict=verdict,
@@ -68,6 +70,7 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
         chain=_chain(case, finding),
         ranks=tuple(doers.get(each.key, each) for each in case.standings),
         still=case.still,
+        at_least=not case.timed,
         limit=limit,
         unreached=tuple(sorted(evidence.unreached.items())),
         rights=rights_of(evidence, job),
@@ -83,40 +86,38 @@ def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
         return Verdict.UNKNOWN, _alone(case)
     if case.moves:
         return Verdict.MOVES, "The job moves."
-    who = _who(finding.named)
-    if finding.at_once and finding.named:
+    who, still = _who(finding.named), case.still
+    if finding.at_once and finding.decided:
         return Verdict.HANG, f"The job waits for {who}, which cannot go on."
     if finding.works:
         return Verdict.WAITS, f"Others wait for {who}, which works; this may be normal."
-    if finding.sentence and not case.inside and (not finding.named or not case.timed):
+    if not case.inside and not finding.decided:
         return Verdict.UNKNOWN, finding.sentence
-    if case.still is None:
-        return Verdict.UNKNOWN, f"Nothing tells for how long it has waited. {finding.sentence}".rstrip()
-    if case.still < limit:
-        of = f"waits for {who}" if finding.named else "waits"
-        at_least = "" if case.timed else "at least "
-        return Verdict.WAITS, f"The job {of} for {at_least}{case.still:.0f} s; this may be normal."
+    waits = f"waits for {who}" if finding.named else "waits"
+    if still is None or (still < limit and not case.timed):
+        return Verdict.UNKNOWN, f"The job {waits}, and nothing tells for how long."
+    if still < limit:
+        return Verdict.WAITS, f"The job {waits} for {int(still)} s; this may be normal."
     if finding.unproved:
         return Verdict.UNKNOWN, f"Others wait for {who}; long work and an endless loop look alike."
-    if not case.inside:
-        return Verdict.UNKNOWN, finding.sentence
-    return Verdict.HANG, finding.sentence or f"The job waits for {who}."
+    return Verdict.HANG, finding.sentence or f"The job {waits}."
 
 
 def _who(named: tuple[Culprit, ...]) -> str:
+    """ "rank 3 on node2" """
+    if not named:
+        return "somebody"
+    hosts = fold(dict.fromkeys(each.host for each in named))
     ranks = [each.rank for each in named if each.rank is not None]
-    if ranks:
-        return ranks_text(ranks, most=4)
-    return f"process {named[0].pid}" if named else "somebody"
+    return f"{ranks_text(ranks, most=4) if ranks else f'process {named[0].pid}'} on {hosts}"
 
 
 def _alone(case: Case) -> str:
-    only: Standing = case.standings[0]
-    if only.inside:
+    only = case.told(case.standings)[0]
+    if only.inside or only.doing is None:
         return "The job is a single rank, and it waits in a collective."
-    does = doing(only.member, case.job.helpers, case.apart)
-    where = f" in {only.function}, {only.place}" if only.place else ""
-    return f"The job is a single rank: it {does.words}{where}. Nobody waits for it."
+    where = f" in {short(only.function)}, {only.place}" if only.place else ""
+    return f"The job is a single rank: it {only.doing.words}{where}. Nobody waits for it."
 
 
 def _chain(case: Case, finding: Finding) -> tuple[Wait, ...]:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, Culprit, Job
 from doctor.text.nodeset import fold, quoted
+from doctor.text.ranks import ranks_text
 
 MOST = 3
 """Culprits for whom commands are shown."""
 _NVIDIA = "ib-port-down,nic-errors,nvlink-down,gpu-xid"
 _NPU = "device-link-*,device-unhealthy,device-unreachable"
 _NETWORK = "port-unreachable,firewall-blocks,nic-errors,mtu-mismatch"
+_OWN = {Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER}
+"""Causes inside the rank itself."""
+_CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.KERNEL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +27,34 @@ class Advice:
     commands: tuple[str, ...]
 
 
-def advice(job: Job, named: Sequence[Culprit], decided: bool, below: bool) -> Advice:
+def advice(
+    job: Job, named: Sequence[Culprit], unreached: Collection[str], *, below: bool, timeless: bool
+) -> Advice:
+    """`below`: all wait in the same operation; `timeless`: nothing tells for how long."""
+    if timeless:
+        return Advice(("look again with --for 60: if nothing moves in that time either, it hangs",), ())
+    if job.missing and not any(each.cause in _CERTAIN for each in named):
+        if unreached:
+            said = f"find out why {fold(unreached)} {'does' if len(unreached) == 1 else 'do'} not answer"
+            return Advice((said,), (f"doctor check {quoted(unreached)}",))
+        if not named:
+            return Advice(("name all hosts of the job, so that its other ranks are seen too",), ())
     if below:
         return Advice(("look below Python, at the devices and the network between them",), (_check(job),))
-    if not named:
-        return Advice((), ())
-    sentences = dict.fromkeys(filter(None, (_sentence(each) for each in named[:MOST])))
-    commands = dict.fromkeys(command for each in named[:MOST] for command in _commands(each, named))
-    if not decided:
-        sentences = (
-            dict.fromkeys([*sentences, "compare the order of collectives on these ranks"])
-            if any(each.cause is Cause.MISMATCH for each in named)
-            else sentences
-        )
-    return Advice(tuple(sentences), tuple(commands))
+    return Advice(tuple(_sentences(named)), tuple(dict.fromkeys(_all_commands(named))))
+
+
+def _sentences(named: Sequence[Culprit]) -> Iterator[str]:
+    alike: dict[tuple[Cause, str], list[Culprit]] = {}
+    for each in named:
+        alike.setdefault((each.cause, each.place), []).append(each)
+    said = (_sentence(cause, place, of) for (cause, place), of in alike.items())
+    yield from list(dict.fromkeys(filter(None, said)))[:MOST]
+
+
+def _all_commands(named: Sequence[Culprit]) -> Iterator[str]:
+    for each in named[:MOST]:
+        yield from _commands(each, named)
 
 
 def _check(job: Job) -> str:
@@ -46,20 +64,22 @@ def _check(job: Job) -> str:
     return f"doctor check {quoted(job.hosts)} --only {shlex.quote(only)}"
 
 
-def _sentence(each: Culprit) -> str:
-    at = f" at {each.place}" if each.place else ""
-    who = f"rank {each.rank}" if each.rank is not None else f"process {each.pid}"
+def _sentence(cause: Cause, place: str, of: Sequence[Culprit]) -> str:
+    ranks = [each.rank for each in of if each.rank is not None]
+    who = ranks_text(ranks, most=MOST) if ranks else f"process {of[0].pid}"
+    at = f" at {place}" if place else ""
+    innocent = "; the network is not the cause" if cause in _OWN else ""
     return {
         Cause.ENDED: f"read the log of {who}, then start the job again",
         Cause.GONE: f"read the log of {who}, then start the job again",
-        Cause.STOPPED: f"find out who stopped {who}; it goes on after the signal CONT",
+        Cause.STOPPED: f"find out who stopped {who}; the signal CONT resumes a stopped process",
         Cause.TRACED: f"leave the debugger that holds {who}",
-        Cause.KERNEL: f"look at what {who} waits for in the kernel: storage or a driver",
-        Cause.STORAGE: f"look at the file system that {who} reads or writes{at}",
+        Cause.KERNEL: f"look at what keeps {who} in the kernel: storage or a driver",
+        Cause.STORAGE: f"look at the file system that keeps {who} waiting{at}",
         Cause.LINK: "look at the network between these hosts",
-        Cause.MISMATCH: "",
+        Cause.MISMATCH: "compare the order of collectives on these ranks",
         Cause.LAST: f"look at {who} with more rights",
-    }.get(each.cause, f"look at {who}{at}; the network is not the cause")
+    }.get(cause, f"look at {who}{at}{innocent}")
 
 
 def _commands(each: Culprit, named: Sequence[Culprit]) -> Iterable[str]:
@@ -91,12 +111,13 @@ def next_time(job: Job) -> tuple[str, ...]:
             "PYTHONFAULTHANDLER=1 TORCH_HCCL_STATUS_SAVE_ENABLE=1 TORCH_HCCL_STATUS_SAVE_PATH=/shared/status",
             "leave HCCL_DFS_CONFIG as it is: its heartbeat names the rank in plog",
         )
-    return (
-        (
+    if any(map(threads.uses_device, looks)):
+        return (
             "PYTHONFAULTHANDLER=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1",
             "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/shared/fr_ TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_",
             "TORCH_NCCL_DESYNC_DEBUG=1",
         )
-        if any(map(threads.uses_device, looks))
-        else ("PYTHONFAULTHANDLER=1 TORCH_DISTRIBUTED_DEBUG=DETAIL TORCH_FR_BUFFER_SIZE=2000",)
+    return (
+        "PYTHONFAULTHANDLER=1",
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL, in one slower run: it names collectives that differ",
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from doctor.hang.evidence import Evidence, Look, Member
 from doctor.hang.judge import threads
-from doctor.hang.judge.doing import stuck_in_kernel
+from doctor.hang.judge.doing import doing, stuck_in_kernel
 from doctor.hang.judge.judgement import Cause, Group, Job, Standing
 from doctor.hang.judge.position import ENDED, standing
 from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between, silent_for, wires
@@ -25,7 +25,9 @@ class Case:
     """Of the ranks that live."""
     lost: tuple[tuple[Member, Cause], ...]
     """Ranks that cannot go on, by the state of their process."""
-    after: tuple[Wire, ...]
+    edges: frozenset[tuple[Key, Key]]
+    """Who waits for whom; nobody, where collectives need no TCP."""
+    cut: tuple[tuple[Key, Key], ...]
     apart: float
     still: float | None
     timed: bool
@@ -53,14 +55,14 @@ class Case:
     def unseen(self) -> tuple[Standing, ...]:
         return tuple(each for each in self.upright if each.inside is None)
 
-    @property
-    def edges(self) -> frozenset[tuple[Key, Key]]:
-        """None where collectives need no TCP."""
-        return edges(self.after) if self.timed else frozenset()
-
-    @property
-    def cut(self) -> tuple[tuple[Key, Key], ...]:
-        return cut(self.after)
+    def told(self, of: Sequence[Standing]) -> tuple[Standing, ...]:
+        """With what each does."""
+        helpers: dict[Key, list[Member]] = {}
+        for each in self.job.helpers:
+            helpers.setdefault((each.host, each.helps or 0), []).append(each)
+        return tuple(
+            replace(each, doing=doing(each.member, helpers.get(each.key, ()), self.apart)) for each in of
+        )
 
 
 def case_of(evidence: Evidence, job: Job) -> Case:
@@ -71,7 +73,8 @@ def case_of(evidence: Evidence, job: Job) -> Case:
     after = wires(job.ranks)
     gap = min(apart, default=LOOKS_APART)
     timed, still = _still(job, standings, after, gap)
-    return Case(job, standings, lost, after, gap, still, timed)
+    waits = edges(after) if timed else frozenset()
+    return Case(job, standings, lost, waits, cut(after), gap, still, timed)
 
 
 def _still(

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from doctor.hang.evidence import Member
 from doctor.hang.judge import threads
 from doctor.hang.judge.case import Case, groups_of
-from doctor.hang.judge.doing import doing, kernel_function
+from doctor.hang.judge.doing import kernel_function
 from doctor.hang.judge.judgement import Cause, Confidence, Culprit, Doing, Standing
 from doctor.hang.judge.places import short
 from doctor.hang.judge.wires import Key, key, waited_for
@@ -60,7 +61,8 @@ def _lost(case: Case) -> Finding | None:
     """Ended, stopped or stuck in the kernel, while others wait."""
     if not case.lost:
         return None
-    named = tuple(_culprit_lost(case, member, cause) for member, cause in case.lost)
+    at = {each.key: each for each in case.standings}
+    named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in case.lost)
     others = case.upright
     if not others:
         what = "ended" if all(cause is Cause.ENDED for _, cause in case.lost) else "ended or stopped"
@@ -71,9 +73,7 @@ def _lost(case: Case) -> Finding | None:
     return Finding(named, accuses=False, sentence="No other rank was seen to wait for it.")
 
 
-def _culprit_lost(case: Case, member: object, cause: Cause) -> Culprit:
-    of = next(each for each in case.job.ranks if each is member)
-    at = next((each for each in case.standings if each.key == key(of)), None)
+def _culprit_lost(of: Member, cause: Cause, at: Standing | None) -> Culprit:
     words = {
         Cause.ENDED: "has ended, and its launcher has not noticed",
         Cause.STOPPED: "is stopped (state T)",
@@ -104,6 +104,7 @@ def _cut(case: Case) -> Finding | None:
     if not pairs:
         return None
     members = {key(member): member for member in case.job.ranks}
+    places = {each.key: each.place for each in case.standings}
     seen = Counter(end for pair in pairs for end in pair)
     shared = [end for end, number in seen.items() if number == len(pairs)] if len(pairs) > 1 else []
     ends = shared if len(shared) == 1 else sorted(seen)
@@ -116,9 +117,10 @@ def _cut(case: Case) -> Finding | None:
         to += f" and {len(peers) - 4} more" if len(peers) > 4 else ""
         words = f"has lost its connection to {to or 'the other'}: what is sent is never acknowledged"
         of = members[end]
-        at = next((each for each in case.standings if each.key == end), None)
-        named.append(Culprit(of.rank, of.host, of.pid, Cause.LINK, words, at.place if at else ""))
-    return Finding(tuple(named), Confidence.STRONG)
+        named.append(Culprit(of.rank, of.host, of.pid, Cause.LINK, words, places.get(end, "")))
+    both = f"Ranks {named[0].rank} and {named[1].rank}" if len(named) == 2 else "Ranks"
+    said = f"{both} have lost their connection." if len(named) > 1 else ""
+    return Finding(tuple(named), Confidence.STRONG, sentence=said)
 
 
 def _name(rank: int | None, of: Key) -> str:
@@ -134,13 +136,7 @@ def _outside(case: Case) -> Finding | None:
         outside = tuple(each for each in case.unseen if _polls(each))
     if not outside:
         return None
-    helpers = case.job.helpers
-    told = tuple(
-        replace(
-            each, doing=doing(each.member, [h for h in helpers if h.host == each.member.host], case.apart)
-        )
-        for each in outside
-    )
+    told = case.told(outside)
     idle = [each for each in told if each.doing and not each.doing.works]
     proved = [each for each in idle if each.doing and not each.doing.unproved]
     chosen = proved or idle or list(told)
@@ -216,7 +212,7 @@ def _below(case: Case) -> Finding:
     """All are inside the same operation, and nothing is lost on TCP."""
     if case.job.missing:
         return Finding(sentence="Every rank that was found waits in the same operation.")
-    what = "the devices or the network between them" if _on_device(case) else "the collective itself"
+    what = "the devices or the network between them" if _on_device(case) else "the network or the library"
     return Finding(
         sentence=f"Every rank waits in the same operation: the fault is below Python, in {what}.",
     )
@@ -233,7 +229,7 @@ def _last_words(case: Case) -> Finding | None:
         return None
     words = "waits for a rank that waits for it" if cycle else "is the last that others wait for"
     inside = len(case.inside) == len(case.upright)
-    if inside:  # as with a mismatch: those who wait for it may be wrong as well
+    if inside and len(ends) == 1:  # as with a mismatch: those who wait for it may be wrong as well
         ends = (*ends, *(of for of, to in case.edges if to in ends))
         words = "waits for another rank, or is waited for"
     named = tuple(
@@ -249,9 +245,7 @@ def _last_words(case: Case) -> Finding | None:
 
 
 def _nobody(case: Case) -> Finding:
-    told = tuple(
-        replace(each, doing=doing(each.member, case.job.helpers, case.apart)) for each in case.outside
-    )
+    told = case.told(case.outside)
     if not case.inside and case.outside:
         return Finding(sentence="No rank was seen in a collective: it may still be starting.", standings=told)
     return Finding(sentence="What was seen does not say who waits for whom.", standings=told)

@@ -140,7 +140,7 @@ def _waiting(member: Member, frames: Sequence[Frame]) -> Doing:
     waits = main.waits if main else ""
     gil = _holds_gil(member)
     if _in_kernel(look, _OPENS_PIPE):
-        return Doing(Cause.PIPE, "opens a pipe that nobody else has open", certain=bool(frames))
+        return Doing(Cause.PIPE, "waits for somebody to open the other end of a pipe", certain=bool(frames))
     if _in_kernel(look, _STORAGE):
         what = "a file system that does not answer" if _in_kernel(look, _DEAD_STORAGE) else "storage"
         return Doing(Cause.STORAGE, f"waits for {what}{_named_files(look)}")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from doctor.hang.evidence import Evidence, HostSeen, Member
 from doctor.hang.judge.judgement import Job
 
 _HERE = ("127.", "localhost:", "::1", "[::1]")
-MOST_MISSING = 100_000
+MOST_MISSING = 20_000
 """A host may claim a world of any size."""
 
 
@@ -60,7 +60,7 @@ def _job(name: str, members: Sequence[Member], seen: dict[str, HostSeen]) -> Job
         helpers=tuple(each for each in members if each.helps is not None),
         hosts=tuple(host for host in seen if any(each.host == host for each in ranks)),
         missing=missing,
-        gone=tuple((rank, home) for rank in missing if (home := _home(rank, ranks, world or 0))),
+        gone=tuple(_homes(missing, ranks, world or 0)),
         started=min(begun, default=None),
         age=min((each.age for each in ranks), default=0.0),
     )
@@ -74,19 +74,32 @@ def _missing(ranks: Sequence[Member], world: int | None) -> tuple[int, ...]:
     return tuple(rank for rank in range(world) if rank not in found)
 
 
-def _home(rank: int, ranks: Sequence[Member], world: int) -> str:
-    """The host on which a missing rank must have been, if that is certain; ranks lie in equal blocks."""
+def _homes(missing: Sequence[int], ranks: Sequence[Member], world: int) -> Iterator[tuple[int, str]]:
+    """Missing ranks with the host on which they must have been, if ranks lie in equal blocks."""
     of_host: dict[str, list[int]] = {}
     for each in ranks:
         if each.rank is not None:
             of_host.setdefault(each.host, []).append(each.rank)
     if len(of_host) == 1 and all(each.master.startswith(_HERE) for each in ranks):
-        return ranks[0].host
-    most = max(map(len, of_host.values()), default=0)
+        yield from ((rank, ranks[0].host) for rank in missing)
+        return
+    size = _block(of_host.values(), world) if missing else 0
+    if not size:
+        return
+    full = any(len(of) == size for of in of_host.values())
+    hosts: dict[int, list[str]] = {}
+    for host, of in of_host.items():
+        hosts.setdefault(of[0] // size, []).append(host)
+    for rank in missing:
+        homes = hosts.get(rank // size, [])
+        if len(homes) == 1 and (full or min(of_host[homes[0]]) < rank < max(of_host[homes[0]])):
+            yield rank, homes[0]
+
+
+def _block(of_hosts: Collection[Sequence[int]], world: int) -> int:
+    """The least number of ranks that each host may have; 0: they do not lie in equal blocks."""
+    most = max(map(len, of_hosts), default=0)
     for size in range(max(most, 1), world + 1):
-        if world % size == 0 and all(len({n // size for n in of}) == 1 for of in of_host.values()):
-            homes = {host: of for host, of in of_host.items() if of[0] // size == rank // size}
-            full = any(len(of) == size for of in of_host.values())
-            between = any(min(of) < rank < max(of) for of in homes.values())
-            return next(iter(homes)) if len(homes) == 1 and (full or between) else ""
-    return ""
+        if world % size == 0 and all(len({n // size for n in of}) == 1 for of in of_hosts):
+            return size
+    return 0

@@ -193,6 +193,8 @@ class Judgement:
     ranks: tuple[Standing, ...] = ()
     still: float | None = None
     """Seconds since anything moved; None: nothing tells."""
+    at_least: bool = False
+    """Nothing moved between the looks; what was before is not known."""
     limit: float = 60.0
     unreached: tuple[tuple[str, str], ...] = ()
     rights: Rights | None = None

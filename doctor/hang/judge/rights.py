@@ -19,7 +19,9 @@ def rights_of(evidence: Evidence, job: Job) -> Rights:
     connections = all(host.ages for host in hosts)
     unread = tuple(dict.fromkeys((*_unread(hosts), *(each for look in looks for each in look.unread))))
     user = next((rank.user for rank in job.ranks if rank.user), "")
-    return Rights(level, stacks, connections, unread, tuple(_raises(level, stacks, connections, user)))
+    refused = any("permi" in each.lower() for each in unread)
+    raises = tuple(_raises(level, stacks, connections, user, refused))
+    return Rights(level, stacks, connections, unread, raises)
 
 
 def _unread(hosts: list[HostSeen]) -> Iterator[str]:
@@ -27,10 +29,12 @@ def _unread(hosts: list[HostSeen]) -> Iterator[str]:
         yield from (f"{host.host}: {each}" for each in host.unread)
 
 
-def _raises(level: str, stacks: bool, connections: bool, user: str) -> Iterator[str]:
+def _raises(level: str, stacks: bool, connections: bool, user: str, refused: bool) -> Iterator[str]:
     if level == OTHER:
         who = f"as {user}, who owns the job, or " if user else "as the job's owner, or "
         yield f"{who}with --sudo: what each rank waits for, and its stack"
+    elif not stacks and refused:
+        yield "--sudo, or in a container --cap-add SYS_PTRACE: the line of each rank"
     elif not stacks:
         yield "py-spy on the hosts, or pip install 'cluster-doctor[hang]' here: the line of each rank"
     if not connections:

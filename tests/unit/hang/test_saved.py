@@ -21,7 +21,7 @@ def a_host(**more: Any) -> HostSeen:
     look = Look(pid=11, state="S", python=(PythonThread(tid=11, frames=frames),), files=("/data/shard",))
     command = "python train.py --api-key swordfish"
     member = Member(
-        host="node1", pid=11, parent=1, job="node1:29500", rank=0, world=2, a=look, b=look, **told
+        host="node1", pid=11, parent=1, job="node1:29500", rank=0, a=look, b=look, command=command
     )
     return HostSeen(host="node1", members=(member,), **more)
 

@@ -9,20 +9,22 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from doctor import __version__
 from doctor.cli import ranktable
-from doctor.cli.examine import ask_facts, examine
+from doctor.cli.examine import ask_facts, ask_hang, examine
 from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
-from doctor.cli.options import a_path, group, one_of, takes
+from doctor.cli.options import a_number, a_path, group, one_of, takes
 from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
+from doctor.hang.asked import HangWishes
 from doctor.report.formats import FORMATS
-from doctor.run.request import Request
+from doctor.run.request import JobFlags, Request
 from doctor.text.language import Language, language
+from doctor.text.option import Option
 from doctor.text.terminal import prepare, put, tell
 
 app = group(
@@ -116,6 +118,8 @@ FACTS = (
     *("--save", "--replay", "--json", "--color", "--no-color"),
 )
 
+HANG = (*FACTS, "--quiet", "--verbose")
+
 app.command(
     "check",
     help="Ask every host, judge, report.",
@@ -143,6 +147,42 @@ app.command(
         ("line=$(doctor preflight --print launch)", "the line that starts the job"),
     ),
 )(takes()(examine))
+
+
+def hang_number(usage: str, help: str, low: float, high: float, *, whole: bool = True) -> Any:
+    """An option of `doctor hang` alone."""
+    known = Option(usage, help, (), min=low, max=high)
+    read = partial(a_number, int if whole else float, known)
+    return typer.Option(
+        known.name, metavar=known.metavar, help=help, parser=read, rich_help_panel=JobFlags.PANEL
+    )
+
+
+@app.command(
+    "hang",
+    help="A job stands still now: which rank does it wait for?",
+    epilog=examples(
+        ("doctor hang 'node[1-4]'", "look at the job that runs there"),
+        ("doctor hang -F hostfile --save hang.json", "keep what was seen"),
+        ("doctor hang --replay hang.json -v", "judge it again, with stacks"),
+    ),
+)
+@takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)
+def _hang(
+    *,
+    apart: Annotated[
+        float, hang_number("--for S", "Seconds between the two looks.", 0.2, 60, whole=False)
+    ] = 2.0,
+    limit: Annotated[
+        float, hang_number("--limit S", "Seconds of standing still that are a hang.", 1, 86_400, whole=False)
+    ] = 60.0,
+    pid: Annotated[int | None, hang_number("--pid PID", "Only the job of this process.", 1, 2**22)] = None,
+    master_port: Annotated[
+        int | None, hang_number("--master-port PORT", "Only the job that meets at this port.", 1, 65_535)
+    ] = None,
+    request: Request,
+) -> int:
+    return ask_hang(request, HangWishes(apart, limit, pid, master_port))
 
 
 @app.command(

@@ -1,7 +1,8 @@
 """What was seen of the processes of a job that runs: twice each, on every host at the same time.
 
-These types are also what the agent says and what a recording holds, so their numbers and texts have bounds: a host
-may be hostile. Ages and ticks count on a host's own clock; nothing here compares the clocks of two hosts.
+These types are also what the agent says and what a recording holds, so their numbers and texts have bounds:
+a host may be hostile. Ages and ticks count on a host's own clock; nothing here compares the clocks of two
+hosts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import msgspec
 
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]
 Word = Annotated[str, msgspec.Meta(max_length=256)]
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e10)]
 Rank = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
@@ -101,7 +102,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     pid: Pid
     parent: Pid
     job: Word
-    """Equal for all ranks of one job on all hosts: made of MASTER_ADDR:MASTER_PORT, run id, Slurm job and step."""
+    """Equal for all ranks of one job on all hosts: MASTER_ADDR:MASTER_PORT, run id, Slurm job and step."""
     rank: Rank | None = None
     """None: it is a rank, but nobody told which."""
     world: Rank | None = None
@@ -129,7 +130,7 @@ class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
     """Between the two looks."""
     root: bool = False
     stacks: Word = ""
-    """Who showed Python stacks: "py-spy 0.4.3, brought", "py-spy of the host"; empty: nobody, see `unread`."""
+    """Who showed Python stacks: "py-spy 0.4.3, brought", "… of the host"; empty: nobody, see `unread`."""
     ages: bool = True
     """Whether connections could be looked at (ss)."""
     addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()

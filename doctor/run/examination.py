@@ -154,7 +154,7 @@ def _collect(
     way, what = request.way, request.what
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
     training = _training(request.smoke)
-    targets = ready.targets if ready else _targets(request)
+    targets = ready.targets if ready else targets_of(request)
     hosts = enter_all(targets.hosts, way.enter)
     if request.smoke.python is not None:
         own = request.defaults and "--python" not in request.typed  # a default gives way to the inventory
@@ -211,7 +211,7 @@ def _collect(
     return collection.read()
 
 
-def _targets(request: Request) -> Targets:
+def targets_of(request: Request) -> Targets:
     """Where no hosts are named, this machine; but a script's list may have come out empty, so only where a
     person reads it, and never for a training.
     """

@@ -1,0 +1,193 @@
+"""The agents of `doctor hang`: how they get to hosts, what they are asked, what follows from it."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from doctor.agents.bootstrap import agent_script, module_texts
+from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
+from doctor.hang import messages, pyspy
+from doctor.hang.evidence import HostSeen, Look, Member
+from doctor.hang.redacted import redacted
+from doctor.model import Unreached
+from doctor.transport import Script, Session
+
+HOME = "doctor.hang.onhost"
+PROCESS = "doctor.smoke.onhost.process"
+NEEDS = "ctypes, select, signal, subprocess"
+MOST_MEMBERS = 20_000
+
+
+def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
+    """Start the agent; `python` is the interpreter to prefer. Keep the session's stdin open after this.
+
+    `sudo`: as root where `sudo -n` allows it, else as it is.
+    """
+    modules = {**module_texts(HOME), PROCESS: module_texts("doctor.smoke.onhost")[PROCESS]}
+    script = agent_script(modules, f"{HOME}.agent", needs=NEEDS, python=python)
+    if not sudo:
+        return script
+    plain = script.command.removeprefix("exec ")
+    words = f"sudo -n true >/dev/null 2>&1 </dev/null && exec sudo -n {plain}; exec {plain}"
+    return replace(script, command=f"exec sh -c {shlex.quote(words)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HangPatience(AgentPatience):
+    """Seconds. `look` is what two looks may take beside the time between them."""
+
+    start: float = 30.0
+    look: float = 60.0
+
+
+@dataclass(slots=True)
+class HangHost(RemoteAgent):
+    members: dict[int, Member] = field(default_factory=dict)
+    looks: dict[tuple[int, str], Look] = field(default_factory=dict)
+    found: messages.Found | None = None
+    armed: bool = True
+    """No py-spy is on its way."""
+    no_tool: str = ""
+    """Why none was brought."""
+    seen: messages.Seen | None = None
+    looking: bool = False
+    lost: str = ""
+    said: int = 0
+
+    def evidence(self) -> HostSeen:
+        found, seen = self.found, self.seen
+        assert found is not None
+        unread = list(found.unread)
+        if seen is not None:
+            unread += [self._better(each) for each in seen.unread]
+        elif self.looking:
+            unread.append(self.lost or "it did not answer in time while its processes were looked at")
+        told = {each.pid: each for each in (seen.told if seen else ())}
+        members = [
+            msgspec.structs.replace(
+                self._numbered(member, told.get(pid)),
+                host=self.host,
+                a=self.looks.get((pid, "a")),
+                b=self.looks.get((pid, "b")),
+            )
+            for pid, member in self.members.items()
+        ]
+        return redacted(
+            HostSeen(
+                host=self.host,
+                members=tuple(members),
+                at=seen.at if seen else 0.0,
+                apart=seen.apart if seen else 0.0,
+                root=bool(seen and seen.root),
+                stacks=seen.stacks if seen else "",
+                ages=bool(seen and seen.ages),
+                addresses=seen.addresses if seen else (),
+                unread=tuple(unread)[:64],
+            )
+        )
+
+    def _better(self, unread: str) -> str:
+        """The host does not know why nothing was brought to it."""
+        return unread.replace("no py-spy was brought", self.no_tool) if self.no_tool else unread
+
+    def _numbered(self, member: Member, told: messages.Told | None) -> Member:
+        if told is None or member.rank is not None or member.helps is not None:
+            return member
+        return msgspec.structs.replace(member, rank=told.rank, world=member.world or told.world)
+
+
+class HangAgents(AgentSession[HangHost, messages.HangMessage]):
+    decoder, beat, last = messages.DECODER, b'{"do":"beat"}', b'{"do":"stop"}'
+
+    def __init__(
+        self, session: Session, hosts: Collection[str], patience: HangPatience, until: float
+    ) -> None:
+        super().__init__(session, {name: HangHost(name) for name in hosts}, patience, until)
+        self.patience = patience
+        self.unreached: dict[str, str] = {}
+        self.reasons: dict[str, Unreached] = {}
+
+    def find(self, told: Callable[[], None]) -> None:
+        """Find the ranks everywhere, and bring py-spy to where there are some."""
+        self.tell_all(msgspec.json.encode({"do": "find", "lease": self.patience.lease}))
+        self._hear(self.patience.start, lambda host: host.found is not None and host.armed, told)
+        for host in self.live():
+            if host.found is None:
+                heard = f"; it printed: {' | '.join(host.noise[:3])}" if host.noise else ""
+                self.unreached[host.host] = f"no answer within {self.patience.start:g} s{heard}"
+                self.ignore(host)
+
+    def look(self, apart: float, told: Callable[[], None]) -> None:
+        """Two looks at all ranks of all hosts, begun everywhere at once."""
+        for host in self.live():
+            host.looking = bool(host.members)
+        line = msgspec.json.encode({"do": "look", "apart": apart})
+        for host in self.live():
+            if host.looking:
+                self.session.send(host.host, line)
+        self._hear(apart + self.patience.look, lambda host: not host.looking or host.seen is not None, told)
+
+    def _hear(self, seconds: float, over: Callable[[HangHost], bool], told: Callable[[], None]) -> None:
+        deadline = min(time.monotonic() + seconds, self.until)
+        while not all(over(host) for host in self.live()) and time.monotonic() < deadline:
+            self.hear(min(deadline, time.monotonic() + 0.5))
+            told()
+
+    def take(self, host: HangHost, message: messages.HangMessage, size: int) -> bool:  # noqa: ARG002
+        host.said += 1
+        host.ready = True
+        if isinstance(message, messages.MemberFound) and host.found is None:
+            if len(host.members) < MOST_MEMBERS:
+                host.members[message.member.pid] = message.member
+        elif isinstance(message, messages.Found) and host.found is None:
+            host.found = message
+            self._bring(host, message)
+        elif isinstance(message, messages.Armed) and not host.armed:
+            host.armed, host.no_tool = (
+                True,
+                message.problem and f"py-spy could not be taken: {message.problem}",
+            )
+        elif isinstance(message, messages.Looked) and host.looking and message.look.pid in host.members:
+            host.looks[message.look.pid, message.which] = message.look
+        elif isinstance(message, messages.Seen) and host.looking:
+            host.seen = message
+        elif isinstance(message, messages.Trouble):
+            host.lost = message.text
+        elif isinstance(message, messages.Done):
+            if host.found is None:
+                self._fail(host, f"its agent could not look for ranks: {host.lost}")
+            elif message.what == "look" and host.looking and host.seen is None:
+                host.lost = f"its agent could not look at the processes: {host.lost}"
+                self.ignore(host)
+        else:
+            return False
+        return True
+
+    def _bring(self, host: HangHost, found: messages.Found) -> None:
+        if not found.ranks:
+            return
+        if not found.memory:
+            host.no_tool = "py-spy could not be brought: Python 3.8 is needed for a program in memory"
+            return
+        lines, host.no_tool = pyspy.packed(found.machine)
+        host.armed = not lines
+        for line in lines:
+            self.session.send(host.host, line)
+
+    def _fail(self, host: HangHost, why: str) -> None:
+        self.unreached[host.host] = why
+        self.ignore(host)
+
+    def lose(self, agent: HangHost, how: Loss, detail: str, unreached: Unreached | None) -> None:
+        if self.excused:
+            detail = "this program was stopped for longer than an agent waits"
+        agent.lost = printable(detail)
+        if agent.found is None or (agent.members and how == "unreached"):
+            self.unreached[agent.host] = agent.lost
+        if unreached is not None:
+            self.reasons[agent.host] = unreached

@@ -1,0 +1,16 @@
+"""Jobs that have no name of their own: that of a process is only known on its host."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from doctor.hang.evidence import HostSeen, Member
+from doctor.hang.onhost.ranks import NAMELESS
+
+
+def own_jobs(seen: HostSeen) -> HostSeen:
+    return replace(seen, members=tuple(_own(member, seen.host) for member in seen.members))
+
+
+def _own(member: Member, host: str) -> Member:
+    return replace(member, job=f"{member.job} on {host}"[:256]) if member.job.startswith(NAMELESS) else member

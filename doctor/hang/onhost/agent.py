@@ -1,0 +1,288 @@
+"""The agent of `doctor hang`: finds the ranks of one host and looks at them twice, for the controller.
+
+Standard library only, Python 3.6 and later. It ends when its stdin does, on command, or when no line came for
+as long as its lease. It writes no file: py-spy, where it is sent, is in memory only. The looking is done by a
+child, so that this process always answers; whatever may block is done by children of that.
+
+Commands are JSON objects, one a line, with a kind in "do": find, tool (a part of py-spy, compressed, in
+base64), look, beat, stop. Answers have a kind in "say": member, found, armed, look, seen, done, trouble, bye
+(the last one).
+"""
+
+import base64
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import time
+import traceback
+import zlib
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from doctor.agents.onhost.lifeline import LEASE, Lifeline
+from doctor.hang.onhost import look, proc, stacks
+from doctor.smoke.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
+
+STUCK = 3.0
+"""Seconds after the lease when the kernel ends this process, whatever it waits for."""
+END_SECONDS = 1.0
+LAST_SECONDS = 1.0
+ENOUGH = 1 << 20
+"""Bytes unsaid, beyond which it reads nothing more from its child."""
+MOST_TOOL = 64 << 20
+NICE = 19
+LONGEST_APART = 60.0
+
+
+class Say:
+    """What the child says, a line at a time."""
+
+    def __init__(self, out: "BinaryIO") -> None:
+        self.out = out
+
+    def __call__(self, say: str, **words: Any) -> None:
+        self.out.write(json.dumps(dict(say=say, **words), sort_keys=False).encode("ascii") + b"\n")
+        self.out.flush()
+
+
+class HangAgent:
+    def __init__(self) -> None:
+        self.lifeline = Lifeline(STUCK)
+        self.unsaid = bytearray()
+        self.over = False
+        self.ear = None  # type: int | None
+        """What the child says."""
+        self.doing = ""
+        self.next = None  # type: Callable[[Say], None] | None
+        self.begun = b""
+        self.members = []  # type: list[dict[str, Any]]
+        self.unread = []  # type: list[str]
+        self.packed = zlib.decompressobj()
+        self.tool = None  # type: int | None
+        self.size = 0
+
+    # Its life.
+
+    def serve(self) -> None:
+        self.lifeline.start()
+        with contextlib.suppress(OSError):
+            os.nice(NICE)
+        for descriptor in (0, 1):
+            os.set_blocking(descriptor, False)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            signal.signal(number, self._end_on_signal)
+        die_with_parent(number=signal.SIGTERM)
+        adopt_orphans()
+        while not self.over:
+            self._wait()
+            if self.lifeline.cut or time.monotonic() >= self.lifeline.deadline:
+                self.over = True
+
+    def _end_on_signal(self, *_: Any) -> None:
+        self.over = True
+
+    def _wait(self) -> None:
+        poll = select.poll()
+        poll.register(0, select.POLLIN)
+        if self.unsaid:
+            poll.register(1, select.POLLOUT)
+        if self.ear is not None and len(self.unsaid) < ENOUGH:
+            poll.register(self.ear, select.POLLIN)
+        for descriptor, _ in poll.poll(200):
+            if descriptor == 0:
+                for line in self.lifeline.lines():
+                    self._command(line)
+            elif descriptor == 1:
+                self._flush()
+            else:
+                self._hear()
+
+    def end(self) -> None:
+        """End all that it started, then report it."""
+        for pid, state in end_children(END_SECONDS):
+            self.say("trouble", text=f"process {pid} of doctor cannot be ended (state {state})")
+        self.say("bye")
+        until = time.monotonic() + LAST_SECONDS
+        while self.unsaid and time.monotonic() < until:
+            waiting = select.poll()
+            waiting.register(1, select.POLLOUT)
+            waiting.poll(100)
+            self._flush()
+
+    # Commands.
+
+    def _command(self, line: bytes) -> None:
+        told = {}  # type: dict[str, Any]
+        with contextlib.suppress(ValueError, RecursionError):
+            parsed = json.loads(line.decode("utf-8", "replace"))
+            told = parsed if isinstance(parsed, dict) else {}
+        what = told.get("do")
+        if what == "stop":
+            self.over = True
+        elif what == "find" and self.ear is None:
+            with contextlib.suppress(TypeError, ValueError):
+                self.lifeline.hold(min(max(float(told.get("lease", LEASE)), 0.1), 3600.0))
+            self._start("find", self._find)
+        elif what == "tool":
+            self._take(told)
+        elif what == "look" and self.next is None:
+            apart = told.get("apart")
+            apart = float(apart) if isinstance(apart, (int, float)) else 2.0
+            pids = told.get("pids")
+            chosen = set(pids) if isinstance(pids, list) else None
+            self.next = lambda say: self._look(min(max(apart, 0.0), LONGEST_APART), chosen, say)
+            self._go_on()
+
+    def _take(self, told: "dict[str, Any]") -> None:
+        """A part of py-spy, or its end."""
+        try:
+            if self.tool is None:
+                self.tool = os.memfd_create("py-spy")  # type: ignore[attr-defined, unused-ignore]
+            data = self.packed.decompress(base64.b64decode(told.get("data", "")), MOST_TOOL)
+            self.size += len(data)
+            with open(self.tool, "ab", closefd=False) as file:
+                file.write(data)
+            if self.size > MOST_TOOL:
+                raise ValueError("it is too large")
+        except (OSError, ValueError, TypeError, AttributeError, zlib.error) as error:
+            self.say("armed", problem=str(error)[:200])
+            return
+        if told.get("last"):
+            self.say("armed", problem="" if self.packed.eof else "it is incomplete")
+
+    # The child.
+
+    def _go_on(self) -> None:
+        """Look, as soon as the ranks are found."""
+        if self.ear is None and self.next is not None and self.doing != "look":
+            self._start("look", self.next)
+
+    def _start(self, what: str, work: "Callable[[Say], None]") -> None:
+        self.doing = what
+        self.ear, mouth = os.pipe()
+        me = os.getpid()
+        if os.fork() == 0:
+            code = 1
+            try:
+                default_signals()
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                die_with_parent(me)
+                with open(mouth, "wb") as out:
+                    try:
+                        work(Say(out))
+                        code = 0
+                    except Exception as error:
+                        place = traceback.extract_tb(error.__traceback__)[-1]
+                        text = f"{type(error).__name__}: {error} ({place[0]}:{place[1]})"
+                        Say(out)("trouble", text=text[:1000])
+            finally:
+                os._exit(code)
+        os.close(mouth)
+        os.set_blocking(self.ear, False)
+
+    def _hear(self) -> None:
+        assert self.ear is not None
+        try:
+            data = os.read(self.ear, 65536)
+        except BlockingIOError:
+            return
+        lines = (self.begun + data).split(b"\n")
+        self.begun = lines.pop()
+        for line in lines:
+            if line.startswith(b'{"say": "members"'):
+                self._found(json.loads(line.decode("ascii")))
+            else:
+                self.unsaid += line + b"\n"
+        if not data:
+            os.close(self.ear)
+            self.ear, self.begun = None, b""
+            with contextlib.suppress(OSError):
+                os.waitpid(-1, os.WNOHANG)
+            self.say("done", what=self.doing)
+            self._go_on()
+        self._flush()
+
+    def _find(self, say: "Say") -> None:
+        members, unread = look.find(os.getppid())
+        say("members", members=members, unread=unread)
+
+    def _found(self, told: "dict[str, Any]") -> None:
+        self.members, self.unread = told["members"], told["unread"]
+        for member in self.members:
+            shown = {key: value for key, value in member.items() if key != "start" and value is not None}
+            self.say("member", member=dict(shown, host=""))
+        self.say(
+            "found",
+            ranks=sum(member.get("helps") is None for member in self.members),
+            machine=os.uname().machine,
+            memory=hasattr(os, "memfd_create"),
+            unread=self.unread,
+        )
+
+    def _look(self, apart: float, pids: "set[int] | None", say: "Say") -> None:
+        members = [m for m in self.members if pids is None or {m["pid"], m.get("helps")} & pids]
+        pyspy, what, why = self._pyspy()
+        unread = ["Python stacks: " + why] if why else []
+        looks = look.Looks(members, pyspy, say)
+        at, apart = looks.both(apart)
+        if looks.no_ages:
+            unread.append("connections: " + looks.no_ages)
+        say(
+            "seen",
+            at=at,
+            apart=apart,
+            root=looks.root,
+            stacks=what,
+            ages=not looks.no_ages,
+            addresses=proc.addresses(),
+            unread=unread,
+            told=[dict(numbers, pid=pid) for pid, numbers in looks.told.items() if numbers],
+        )
+
+    def _pyspy(self) -> "tuple[stacks.PySpy | None, str, str]":
+        """What shows Python stacks, what it is, and why there is none."""
+        why = "no py-spy was brought, and the host has none"
+        if self.tool is not None:
+            brought = stacks.PySpy(f"/proc/self/fd/{self.tool}", self.tool)
+            version, refused = brought.version()
+            if version:
+                return brought, version + ", brought", ""
+            why = f"the py-spy that was brought does not start ({refused}), and the host has none"
+        own = shutil.which("py-spy")
+        if own:
+            version, refused = stacks.PySpy(own).version()
+            if version:
+                return stacks.PySpy(own), version + " of the host", ""
+            why = "the py-spy of the host does not start: " + refused
+        return None, "", why
+
+    # Answers.
+
+    def say(self, say: str, **words: Any) -> None:
+        self.unsaid += json.dumps(dict(say=say, **words)).encode("ascii") + b"\n"
+        self._flush()
+
+    def _flush(self) -> None:
+        """Never wait for the controller: it may be gone."""
+        try:
+            while self.unsaid:
+                del self.unsaid[: os.write(1, self.unsaid[:65536])]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.unsaid.clear()
+            self.over = True
+
+
+def main(program: bytes, head: int) -> None:
+    del program, head
+    agent = HangAgent()
+    try:
+        agent.serve()
+    finally:
+        agent.end()
+        os.set_blocking(1, True)
+    os._exit(0)

@@ -1,0 +1,165 @@
+"""Reads and tools that may never return: each in a process of its own, which is given up in time.
+
+A file of /proc can block while its process holds a lock of its memory, and any file on a dead file system.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from doctor.smoke.onhost.process import default_signals, die_with_parent, state_of
+
+STALL = 1.5
+HUNGRY = 10.0
+"""Seconds for a reader that only waits for a processor."""
+MOST_STALLS = 8
+PIECE = 65536
+EASE = 0.3
+"""Seconds for what was killed to be gone."""
+
+
+def carefully(
+    work: "Callable[[Any], Any]", items: "Sequence[Any]", stall: float = STALL
+) -> "Iterator[tuple[Any, Any]]":
+    """Each item with what `work` makes of it, a JSON value; None where that did not return, or failed."""
+    begun, stalls = 0, 0
+    while begun < len(items) and stalls < MOST_STALLS:
+        for value in _in_child(work, items[begun:], stall):
+            yield items[begun], value
+            begun += 1
+        if begun < len(items):
+            yield items[begun], None
+            begun, stalls = begun + 1, stalls + 1
+    for item in items[begun:]:
+        yield item, None
+
+
+def _in_child(work: "Callable[[Any], Any]", items: "Sequence[Any]", stall: float) -> "Iterator[Any]":
+    """Values until one does not come."""
+    ear, mouth = os.pipe()
+    me = os.getpid()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            default_signals()
+            die_with_parent(me)
+            os.close(ear)
+            with open(mouth, "wb") as out:
+                for item in items:
+                    out.write(json.dumps(work(item)).encode("ascii") + b"\n")
+                    out.flush()
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(mouth)
+    begun = b""
+    poll = select.poll()
+    poll.register(ear, select.POLLIN)
+    try:
+        while True:
+            since = time.monotonic()
+            while not poll.poll(100):
+                waited = time.monotonic() - since
+                if waited > (HUNGRY if state_of(child) == "R" else stall):
+                    return
+            data = os.read(ear, PIECE)
+            if not data:
+                return
+            lines = (begun + data).split(b"\n")
+            begun = lines.pop()
+            for line in lines:
+                yield json.loads(line.decode("ascii"))
+    finally:
+        os.close(ear)
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+        _reap(child)
+
+
+def _reap(child: int) -> None:
+    """One that cannot be killed is left to whoever ends us."""
+    until = time.monotonic() + EASE
+    with contextlib.suppress(OSError):
+        while not os.waitpid(child, os.WNOHANG)[0] and time.monotonic() < until:
+            time.sleep(0.002)
+
+
+class Tool:
+    """A program that runs: its output up to `most` bytes, and its end by `deadline`."""
+
+    def __init__(self, argv: "Sequence[str]", seconds: float, most: int, keep: "Sequence[int]" = ()) -> None:
+        """Raises OSError where it cannot be started."""
+        self.out, self.err, self.why = bytearray(), bytearray(), ""
+        self.most = most
+        self.deadline = time.monotonic() + seconds
+        self.seconds = seconds
+        me = os.getpid()
+        self.process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=tuple(keep),
+            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+            preexec_fn=lambda: die_with_parent(me),
+        )
+        self.open = {}
+        for stream, kept in ((self.process.stdout, self.out), (self.process.stderr, self.err)):
+            assert stream is not None
+            self.open[stream.fileno()] = kept
+
+    def read(self, descriptor: int) -> None:
+        kept = self.open[descriptor]
+        data = os.read(descriptor, PIECE)
+        if not data:
+            del self.open[descriptor]
+        kept += data
+        if len(kept) > self.most:
+            self.why = f"it printed more than {self.most // 1024} KiB"
+
+    def over(self) -> bool:
+        if self.open and not self.why and time.monotonic() > self.deadline:
+            self.why = f"no answer within {self.seconds:g} s"
+        return not self.open or bool(self.why)
+
+    def close(self) -> "int | None":
+        """The exit status; None for one that was given up, or does not end."""
+        if self.why:
+            with contextlib.suppress(OSError):
+                self.process.kill()
+        code = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self.process.wait(EASE if self.why else max(EASE, self.deadline - time.monotonic()))
+        for stream in (self.process.stdout, self.process.stderr):
+            assert stream is not None
+            stream.close()
+        return None if self.why else code
+
+
+def run_all(starts: "Sequence[Callable[[], Tool]]", at_once: int) -> "Iterator[tuple[int, Tool, int | None]]":
+    """Run these tools, some at once: the place of each, the tool, and its exit status."""
+    waiting = deque(enumerate(starts))
+    running = {}  # type: dict[int, Tool]
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            place, start = waiting.popleft()
+            running[place] = start()
+        poll = select.poll()
+        owners = {}
+        for tool in running.values():
+            for descriptor in tool.open:
+                owners[descriptor] = tool
+                poll.register(descriptor, select.POLLIN)
+        for descriptor, _ in poll.poll(50):
+            owners[descriptor].read(descriptor)
+        for place in [place for place, tool in running.items() if tool.over()]:
+            tool = running.pop(place)
+            yield place, tool, tool.close()

@@ -1,0 +1,173 @@
+"""Two looks at the processes of jobs: /proc first, then sockets, then Python stacks."""
+
+import json
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from doctor.hang.onhost import proc, ranks, sockets, source, stacks
+from doctor.hang.onhost.careful import carefully
+
+LONGEST = 900_000
+"""Bytes of one message."""
+MOST_LINES = 400
+
+
+def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
+    """The members of this host's jobs, and what could not be looked at."""
+    unread = []
+    rows = []
+    stuck = []
+    for (pid, _), row in carefully(proc.row, [(pid, True) for pid in proc.pids()]):
+        if row is not None:
+            rows.append(row)
+        else:
+            stuck.append((pid, False))
+    for (pid, _), row in carefully(proc.row, stuck):
+        if row is not None:
+            rows.append(row)
+            unread.append(f"process {pid}: its command line and variables could not be read in time")
+    users = proc.users()
+    found = ranks.members(
+        rows,
+        own,
+        ports=_ports(ranks.candidates(rows, own)),
+        ticks=proc.TICKS,
+        uptime=proc.uptime(),
+        users=users,
+    )
+    return found, (ranks.unseen(rows, users) + unread)[:32]
+
+
+def _ports(pids: "Sequence[int]") -> "dict[int, list[int]]":
+    """The ports that connections of these processes have, at either end."""
+    if not pids:
+        return {}
+    known, _ = sockets.connections()
+    found = {}
+    for (pid, *_), look in carefully(proc.seen, [(pid, _start(pid), False, True) for pid in pids]):
+        ends = [known[inode] for inode in (look or {}).get("inodes", ()) if inode in known]
+        texts = [end[side].rpartition(":")[2] for end in ends for side in ("local", "peer")]
+        found[pid] = [int(text) for text in texts if text.isdigit()]
+    return found
+
+
+def _start(pid: int) -> int:
+    row = proc.row((pid, False))
+    return row["start"] if row else -1
+
+
+class Looks:
+    """`say` gets one message after another; nothing here waits for whoever reads them."""
+
+    def __init__(
+        self, members: "Sequence[Mapping[str, Any]]", pyspy: "stacks.PySpy | None", say: "Callable[..., None]"
+    ) -> None:
+        self.members = members
+        self.pyspy = pyspy
+        self.say = say
+        self.root = os.geteuid() == 0
+        self.no_ages = ""
+        self.whole = dict.fromkeys([member["pid"] for member in members], True)
+        self.told = {}  # type: dict[int, dict[str, int]]
+        """Numbers that ranks without one have among their locals."""
+
+    def both(self, apart: float) -> "tuple[float, float]":
+        """When the second look began, and the seconds between them."""
+        began = time.monotonic()
+        first = self.look()
+        time.sleep(max(0.0, began + apart - time.monotonic()))
+        at, passed = time.time(), time.monotonic() - began
+        second = self.look()
+        for which, looks in (("a", first), ("b", second)):
+            for look in looks:
+                self.say("look", which=which, look=bounded(look))
+        return at, passed
+
+    def look(self) -> "list[dict[str, Any]]":
+        items = [(m["pid"], m["start"], self.root, self.whole[m["pid"]]) for m in self.members]
+        looks = {}
+        for item, look in carefully(proc.seen, items):
+            if look is None:
+                self.whole[item[0]] = False
+            looks[item[0]] = look
+        again = [(pid, start, root, False) for pid, start, root, _ in items if looks[pid] is None]
+        for item, look in carefully(proc.seen, again):
+            gone = {"pid": item[0], "state": "", "inodes": [], "unread": ["/proc: no answer in time"]}
+            looks[item[0]] = gone if look is None else look
+        known, self.no_ages = sockets.connections()
+        for look in looks.values():
+            inodes = look.pop("inodes")
+            look["connections"] = [known[i] for i in inodes if i in known][: sockets.MOST_OF_ONE]
+        if self.pyspy is not None:
+            self._stacks(looks)
+        return [looks[member["pid"]] for member in self.members]
+
+    def _stacks(self, looks: "dict[int, dict[str, Any]]") -> None:
+        assert self.pyspy is not None
+        fit = [m for m in self.members if looks[m["pid"]]["state"] not in ("", "Z", "X")]
+        fit = [m for m in fit if m.get("helps") is None or "python" in m["command"].partition(" ")[0]]
+        fit.sort(key=lambda member: member.get("helps") is not None)
+        found, failed = stacks.dumps(self.pyspy, [m["pid"] for m in fit], 2 * stacks.processors())
+        for pid, threads in found.items():
+            told = self.told.setdefault(pid, {})
+            for thread in threads:
+                for key in stacks.NUMBERS:
+                    if key in thread:
+                        number = thread.pop(key)
+                        if thread["tid"] == pid:
+                            told[key] = number
+            looks[pid]["python"] = threads
+        for pid, why in failed.items():
+            looks[pid]["unread"].append("Python stack: " + why)
+        self._sources(found)
+
+    def _sources(self, found: "Mapping[int, Sequence[dict[str, Any]]]") -> None:
+        """Read the text of the innermost lines of the users' code."""
+        frames = {}  # type: dict[str, list[dict[str, Any]]]
+        for pid, threads in found.items():
+            for frame in source.wanted(list(threads), stacks.is_users):
+                frames.setdefault(_inside(pid) + frame["file"], []).append(frame)
+        items = [(path, sorted({f["line"] for f in some})) for path, some in frames.items()][:MOST_LINES]
+        for (path, _), texts in carefully(source.lines, items):
+            for frame in frames[path]:
+                if texts and str(frame["line"]) in texts:
+                    frame["source"] = texts[str(frame["line"])]
+
+
+def _inside(pid: int) -> str:
+    """Where the files of a process are that has other mounts than we have."""
+    try:
+        own, its = (os.readlink(f"/proc/{each}/ns/mnt") for each in ("self", pid))
+    except OSError:
+        return ""
+    return "" if own == its else f"/proc/{pid}/root"
+
+
+def bounded(look: "dict[str, Any]") -> "dict[str, Any]":
+    """Without the last threads and connections where there are too many for one message."""
+    for key in ("python", "connections", "threads"):
+        while size(look) > LONGEST and look.get(key):
+            kept = len(look[key]) // 2
+            look["unread"].append(f"{key}: only the first {kept} are here")
+            look[key] = look[key][:kept]
+    look["unread"] = look["unread"][:16]
+    return look
+
+
+def size(value: Any) -> int:
+    """About how many bytes it takes as JSON."""
+    total, todo = 0, deque([value])
+    while todo:
+        one = todo.pop()
+        total += 8
+        if isinstance(one, dict):
+            todo.extend(one)
+            todo.extend(one.values())
+        elif isinstance(one, (list, tuple)):
+            todo.extend(one)
+        elif isinstance(one, str):
+            total += len(json.dumps(one))
+    return total

@@ -1,0 +1,227 @@
+"""What /proc says of processes. Called where it may block: see careful.py."""
+
+import contextlib
+import os
+import re
+from typing import Any
+
+PROC = "/proc"
+MOST_THREADS = 512
+MOST_FILES = 64
+LONGEST_WORD, LONGEST_TEXT = 256, 4096
+MOST_ENVIRON = 1 << 20
+TICKS = os.sysconf("SC_CLK_TCK")
+_LAUNCH = (
+    "RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT TORCHELASTIC_RUN_ID"
+    " OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK PMIX_RANK PMIX_NAMESPACE"
+    " PMI_RANK PMI_SIZE MV2_COMM_WORLD_RANK MV2_COMM_WORLD_SIZE SLURM_PROCID SLURM_LOCALID SLURM_JOB_ID"
+    " SLURM_STEP_ID SLURM_STEP_NUM_TASKS SLURM_NTASKS RANK_ID RANK_SIZE MS_ROLE MS_NODE_ID MS_WORKER_NUM"
+    " MS_SCHED_HOST MS_SCHED_PORT"
+)
+NAMES = frozenset(_LAUNCH.split())
+"""The variables of a launcher. No other leaves this module: they may be secrets."""
+GROUPS = re.compile("gloo_tcp_loop|pt_gloo|pt_nccl|NCCL |pt_hccl|hccl_|pt_mpi")
+"""Names of threads that only a process with process groups has."""
+_SYSCALLS = {
+    "x86_64": frozenset(("0", "1", "17", "18", "19", "20")),
+    "aarch64": frozenset(("63", "64", "65", "66", "67", "68")),
+}
+"""Those that read or write: their first argument is a descriptor."""
+
+
+def read(path: str, most: int = 65536) -> str:
+    """Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    data = b""
+    try:
+        while len(data) < most:
+            piece = os.read(handle, min(65536, most - len(data)))
+            if not piece:
+                break
+            data += piece
+    finally:
+        os.close(handle)
+    return data.decode("utf-8", "replace")
+
+
+def lenient(path: str, most: int = 65536) -> str:
+    with contextlib.suppress(OSError):
+        return read(path, most)
+    return ""
+
+
+def pids() -> "list[int]":
+    return sorted(int(name) for name in os.listdir(PROC) if name.isdigit())
+
+
+def stat_of(text: str) -> "tuple[str, list[str]]":
+    """The name and the fields from the state on; the name may hold anything."""
+    return text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+
+
+def row(item: "tuple[int, bool]") -> "dict[str, Any] | None":
+    """What tells whether a process is a rank. With the second of `item`, also what may block."""
+    pid, whole = item
+    home = f"{PROC}/{pid}"
+    try:
+        name, fields = stat_of(read(home + "/stat"))
+        found = {
+            "pid": pid,
+            "parent": int(fields[1]),
+            "state": fields[0],
+            "name": name,
+            "start": int(fields[19]),
+            "uid": os.stat(home).st_uid,
+            "command": [],
+            "env": {},
+            "hidden": False,
+            "groups": False,
+        }  # type: dict[str, Any]
+    except (OSError, ValueError, IndexError):
+        return None
+    if whole and fields[0] != "Z":
+        found["command"] = lenient(home + "/cmdline", LONGEST_TEXT).split("\0")[:-1][:200]
+        try:
+            found["env"] = _known(read(home + "/environ", MOST_ENVIRON))
+        except OSError:
+            found["hidden"] = bool(found["command"])
+        found["groups"] = "python" in " ".join([name, *found["command"][:1]]) and _has_groups(home)
+    return found
+
+
+def _known(environ: str) -> "dict[str, str]":
+    pairs = (each.partition("=") for each in environ.split("\0"))
+    return {name: value[:LONGEST_WORD] for name, _, value in pairs if name in NAMES and value}
+
+
+def _has_groups(home: str) -> bool:
+    with contextlib.suppress(OSError):
+        tasks = os.listdir(home + "/task")[:MOST_THREADS]
+        return any(GROUPS.match(lenient(f"{home}/task/{tid}/comm", 64)) for tid in tasks)
+    return False
+
+
+def seen(item: "tuple[int, int, bool, bool]") -> "dict[str, Any]":
+    """A process at this moment: its pid, when it was started, whether we are root, whether all may be read.
+
+    `inodes` are those of its sockets.
+    """
+    pid, start, root, whole = item
+    home = f"{PROC}/{pid}"
+    look = {"pid": pid, "state": "", "inodes": [], "unread": []}  # type: dict[str, Any]
+    try:
+        _, fields = stat_of(read(home + "/stat"))
+        if int(fields[19]) != start:
+            return look
+    except (OSError, ValueError, IndexError):
+        return look
+    look.update(state=fields[0], cpu=int(fields[11]) + int(fields[12]))
+    refused = []  # type: list[str]
+    look["threads"] = _threads(home, pid, refused)
+    try:
+        counters = dict(line.split(": ") for line in read(home + "/io").splitlines())
+        look["bytes_moved"] = int(counters["rchar"]) + int(counters["wchar"])
+    except (OSError, ValueError, KeyError):
+        refused.append("io")
+    if root:
+        look["kernel"] = [
+            line.split("] ")[-1].split("+")[0][:LONGEST_WORD]
+            for line in lenient(home + "/stack").splitlines()[:64]
+        ]
+    if whole:
+        _files(home, look, refused)
+    else:
+        refused.append("fd")
+    if refused and fields[0] not in "ZX":
+        names = ", ".join(sorted(set(refused)))
+        look["unread"].append(names + (": not permitted" if whole else ": no answer in time"))
+    return look
+
+
+def _threads(home: str, pid: int, refused: "list[str]") -> "list[dict[str, Any]]":
+    try:
+        tids = sorted((int(tid) for tid in os.listdir(home + "/task")), key=lambda tid: (tid != pid, tid))
+    except OSError:
+        return []
+    return [one for one in (_thread(f"{home}/task/{t}", t, refused) for t in tids[:MOST_THREADS]) if one]
+
+
+def _thread(place: str, tid: int, refused: "list[str]") -> "dict[str, Any] | None":
+    try:
+        name, fields = stat_of(read(place + "/stat"))
+    except (OSError, ValueError):
+        return None
+    switches = re.findall(r"ctxt_switches:\s*(\d+)", lenient(place + "/status"))
+    one = {
+        "tid": tid,
+        "name": name[:LONGEST_WORD],
+        "state": fields[0],
+        "cpu": int(fields[11]) + int(fields[12]),
+        "switches": sum(map(int, switches)),
+    }  # type: dict[str, Any]
+    waits = lenient(place + "/wchan", LONGEST_WORD)
+    one["waits"] = "" if waits == "0" else waits
+    try:
+        one["syscall"] = read(place + "/syscall", 1024).split()[:9]
+    except OSError:
+        refused.append("syscall")
+    return one
+
+
+def _files(home: str, look: "dict[str, Any]", refused: "list[str]") -> None:
+    """Where descriptors lead; what is there is not touched."""
+    try:
+        descriptors = sorted(map(int, os.listdir(home + "/fd")))
+    except OSError:
+        refused.append("fd")
+        return
+    used = _used(look["threads"])
+    descriptors.sort(key=lambda number: number not in used)
+    files = []  # type: list[str]
+    for number in descriptors[:65536]:
+        with contextlib.suppress(OSError):
+            target = os.readlink(f"{home}/fd/{number}")
+            if target.startswith("socket:["):
+                look["inodes"].append(target[8:-1])
+            elif target.startswith("/") and not target.startswith(("/dev/", "/proc/", "/memfd:", "/sys/")):
+                files.append(os.fsencode(target).decode("utf-8", "replace")[:LONGEST_TEXT])
+    look["files"] = list(dict.fromkeys(files))[:MOST_FILES]
+
+
+def _used(threads: "list[dict[str, Any]]") -> "set[int]":
+    """Descriptors that threads read or write right now."""
+    numbers = _SYSCALLS.get(os.uname().machine, frozenset())
+    calls = [one.get("syscall", []) for one in threads]
+    return {int(call[1], 16) for call in calls if len(call) > 1 and call[0] in numbers}
+
+
+def uptime() -> float:
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        return float(read(PROC + "/uptime").split()[0])
+    return 0.0
+
+
+def users() -> "dict[int, str]":
+    """Names by uid, of the file alone: a directory service may not answer."""
+    rows = (line.split(":") for line in lenient("/etc/passwd", 1 << 20).splitlines())
+    return {int(each[2]): each[0][:LONGEST_WORD] for each in rows if len(each) > 2 and each[2].isdigit()}
+
+
+def addresses() -> "list[str]":
+    """Those of this host's interfaces."""
+    v4 = re.findall(r"\|-- ([\d.]+)\n\s+/32 host LOCAL", lenient(PROC + "/net/fib_trie", 1 << 22))
+    v6 = []
+    for line in lenient(PROC + "/net/if_inet6", 1 << 20).splitlines():
+        digits = line.split(" ")[0]
+        words = [digits[at : at + 4].lstrip("0") or "0" for at in range(0, 32, 4)]
+        v6.append(_short(words))
+    return list(dict.fromkeys(v4 + v6))[:1024]
+
+
+def _short(words: "list[str]") -> str:
+    """As ss spells an address of IPv6: the longest run of zeros is left out."""
+    runs = [(end - at, at) for at in range(8) for end in range(at + 2, 9) if set(words[at:end]) == {"0"}]
+    if not runs:
+        return ":".join(words)
+    length, at = max(runs, key=lambda run: (run[0], -run[1]))
+    return ":".join(words[:at]) + "::" + ":".join(words[at + length :])

@@ -1,0 +1,374 @@
+"""Which processes of a host are ranks, and which are their helpers. Pure: reads nothing.
+
+Helpers inherit the variables of their rank, and launchers may carry a number of their own: the rank is the
+topmost process with a number below all launchers and shells.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from posixpath import basename
+from typing import Any
+
+MOST = 4000
+MOST_HELPERS = 64
+"""Of one rank."""
+
+
+def _names(text: str) -> "frozenset[str]":
+    return frozenset(text.split())
+
+
+SHELLS = _names("sh bash dash ash zsh ksh tcsh csh fish busybox")
+WRAPPERS = _names(
+    "env time timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer script sudo su runuser gosu"
+    " tini dumb-init catchsegv strace ltrace nsys ncu perf tee tail cat ts logger singularity apptainer"
+    " enroot conda mamba uv poetry"
+)
+LAUNCHERS = _names(
+    "torchrun torch_npu_run deepspeed msrun mpirun mpiexec mpiexec.hydra orterun prterun prte prted orted"
+    " hydra_pmi_proxy srun slurmstepd horovodrun torchx ray raylet"
+)
+MODULES = (
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "torch_npu.distributed.run",
+    "deepspeed.launcher.runner",
+    "deepspeed.launcher.launch",
+    "accelerate.commands.launch",
+)
+_SCRIPTS = re.compile(r"/torch/distributed/(?:run|launch)\.py$|/deepspeed/launcher/\w+\.py$")
+_STEP = re.compile(r"\d{1,9}")
+
+NAMELESS = "started by process"
+"""Begins the name of a job that has none."""
+
+Row = Any
+"""What proc.row makes."""
+
+
+class Seat:
+    """What variables say of a process. The higher `weight` counts: that launcher is inside of the other."""
+
+    def __init__(self, weight: int, rank: str, world: str, local: str, launcher: str) -> None:
+        self.weight = weight
+        self.rank = number(rank)
+        self.world = number(world)
+        self.local = number(local)
+        self.launcher = launcher
+
+    def same(self, other: "Seat") -> bool:
+        return (self.rank, self.world) == (other.rank, other.world)
+
+
+def number(text: str) -> "int | None":
+    return int(text) if re.match(r"\d{1,7}\Z", text) else None
+
+
+def seat_of(env: "Mapping[str, str]") -> "Seat | None":
+    """None for a process that is told no rank."""
+
+    def get(name: str) -> str:
+        return env.get(name, "")
+
+    if get("RANK") and (get("WORLD_SIZE") or get("MASTER_PORT")):
+        launcher = "torchrun" if get("TORCHELASTIC_RUN_ID") else _outer(env)
+        return Seat(5, get("RANK"), get("WORLD_SIZE"), get("LOCAL_RANK"), launcher)
+    if get("MS_ROLE") == "MS_SCHED":
+        return None
+    if get("MS_WORKER_NUM") and get("MS_ROLE"):
+        return Seat(4, get("MS_NODE_ID") or get("RANK_ID"), get("MS_WORKER_NUM"), "", "msrun")
+    if get("RANK_ID") and get("RANK_SIZE"):
+        return Seat(3, get("RANK_ID"), get("RANK_SIZE"), "", _outer(env))
+    for rank, world, local in (
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
+        ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", ""),
+        ("PMI_RANK", "PMI_SIZE", ""),
+    ):
+        if get(rank) and get(world):
+            return Seat(2, get(rank), get(world), get(local), "mpirun")
+    if get("SLURM_PROCID") and _STEP.match(get("SLURM_STEP_ID")) and int(get("SLURM_STEP_ID")) < 4294967000:
+        world = get("SLURM_STEP_NUM_TASKS") or get("SLURM_NTASKS")
+        return Seat(1, get("SLURM_PROCID"), world, get("SLURM_LOCALID"), "srun")
+    return None
+
+
+def _outer(env: "Mapping[str, str]") -> str:
+    if env.get("OMPI_COMM_WORLD_RANK") or env.get("PMI_RANK"):
+        return "mpirun"
+    return "srun" if env.get("SLURM_STEP_ID") and env.get("SLURM_STEP_NUM_TASKS") else ""
+
+
+def master_of(env: "Mapping[str, str]") -> str:
+    for address, port in (("MASTER_ADDR", "MASTER_PORT"), ("MS_SCHED_HOST", "MS_SCHED_PORT")):
+        if env.get(port):
+            return "{}:{}".format(env.get(address, ""), env[port])[:256]
+    return ""
+
+
+def job_of(env: "Mapping[str, str]", parent: int) -> str:
+    """Equal for all ranks of a job, on all hosts."""
+    master, run = master_of(env), env.get("TORCHELASTIC_RUN_ID", "")
+    words = [master] + (["run " + run] if run not in ("", "none") else []) if master else []
+    if not words and env.get("PMIX_NAMESPACE"):
+        words = ["mpi " + env["PMIX_NAMESPACE"]]
+    if not words and env.get("SLURM_JOB_ID"):
+        words = ["slurm {}.{}".format(env["SLURM_JOB_ID"], env.get("SLURM_STEP_ID", ""))]
+    return " ".join(words or [f"{NAMELESS} {parent}"])[:256]
+
+
+def program(command: "Sequence[str]") -> str:
+    return basename(command[0]).lstrip("-") if command else ""
+
+
+def is_shell(command: "Sequence[str]") -> bool:
+    """A shell, or another program that only runs one."""
+    scripts = command[1:2] if "python" in program(command) else ()
+    return program(command) in SHELLS or bool(WRAPPERS & {program(command), *map(basename, scripts)})
+
+
+def is_python(row: Row) -> bool:
+    return "python" in program(row["command"]) or row["name"].startswith(("python", "pt_"))
+
+
+def is_launcher(command: "Sequence[str]") -> bool:
+    names = [basename(word) for word in command[:2]]
+    if LAUNCHERS & set(names) or (set(names) & {"accelerate"} and "launch" in command[:4]):
+        return True
+    started = list(command[: 2 + next((at for at, word in enumerate(command) if word == "-m"), 0)])
+    return any(word in MODULES for word in started) or any(map(_SCRIPTS.search, command[1:4]))
+
+
+def is_doctor(command: "Sequence[str]") -> bool:
+    """One of ours: a controller, an agent, what an agent started."""
+    if any("begin(bytes(b[:" in word for word in command[:8]):
+        return True
+    names = [basename(word) for word in command[:2]]
+    return "doctor" in names or " -m doctor " in " ".join(["", *command[:8], ""])
+
+
+class Tree:
+    """The processes of a host, without doctor's own."""
+
+    def __init__(self, rows: "Sequence[Row]", own: int = 0) -> None:
+        self.rows = {row["pid"]: row for row in rows}
+        self.below = {}  # type: dict[int, list[int]]
+        for row in rows:
+            self.below.setdefault(row["parent"], []).append(row["pid"])
+        ours = [row["pid"] for row in rows if row["pid"] == own or is_doctor(row["command"])]
+        self.ours = {pid for one in ours for pid in (one, *self.under(one))}
+        self.seats = {}  # type: dict[int, Seat]
+        for row in rows:
+            seat = seat_of(row["env"])
+            if seat is not None and row["pid"] not in self.ours:
+                self.seats[row["pid"]] = seat
+
+    def children(self, pid: int) -> "list[int]":
+        return [child for child in self.below.get(pid, ()) if child != pid]
+
+    def under(self, pid: int) -> "Iterator[int]":
+        """All descendants, the nearest first."""
+        todo, known = self.children(pid), {pid}
+        while todo:
+            one = todo.pop(0)
+            if one not in known:
+                known.add(one)
+                yield one
+                todo += self.children(one)
+
+    def roots(self) -> "list[int]":
+        return [
+            pid for pid, row in self.rows.items() if row["parent"] not in self.rows or row["parent"] == pid
+        ]
+
+    def tops(self) -> "Iterator[int]":
+        """The ranks that variables name, each above its helpers."""
+        todo = self.roots()
+        while todo:
+            pid = todo.pop(0)
+            if pid in self.ours:
+                continue
+            if pid in self.seats and not self._only_passes_on(pid):
+                yield pid
+            else:
+                todo += self.children(pid)
+
+    def _only_passes_on(self, pid: int) -> bool:
+        """Whether it is a launcher, or a shell around the rank, and no rank."""
+        row, seat = self.rows[pid], self.seats[pid]
+        if is_launcher(row["command"]):
+            return True
+        inside = [each for each in self.under(pid) if each in self.seats]
+        if is_shell(row["command"]):
+            return True
+        if not row["groups"] and any(self.rows[each]["groups"] for each in inside):
+            return True  # what takes part is below
+        new = "TORCHELASTIC_RUN_ID"
+        return any(
+            self.seats[each].weight >= seat.weight
+            and (not self.seats[each].same(seat) or (new in self.rows[each]["env"] and new not in row["env"]))
+            for each in inside
+        )
+
+
+def members(
+    rows: "Sequence[Row]",
+    own: int = 0,
+    ports: "Mapping[int, Sequence[int]] | None" = None,
+    ticks: int = 100,
+    uptime: float = 0.0,
+    users: "Mapping[int, str] | None" = None,
+) -> "list[dict[str, Any]]":
+    """The ranks and their helpers. `ports` are those of the TCP connections of processes without a number,
+    if anybody looked.
+    """
+    tree = Tree(rows, own)
+    tops = _without_pipes(tree, list(tree.tops()))
+    taken = {pid for top in tops for pid in (top, *tree.under(top))}
+    forked = [pid for pid in _without_number(tree, ports or {}) if pid not in taken]
+    found = [_rank(tree, top, tree.seats[top]) for top in tops] + [_unnumbered(tree, pid) for pid in forked]
+    found += _dead(tree, found, taken)
+    for rank in found[:]:
+        found += _helpers(tree, rank, {one["pid"] for one in found})
+    for one in found:
+        row = tree.rows[one["pid"]]
+        one["user"] = (users or {}).get(row["uid"], "uid {}".format(row["uid"]))
+        one["age"] = max(0.0, round(uptime - row["start"] / float(ticks), 2))
+        one["start"] = row["start"]
+    return found[:MOST]
+
+
+def _without_pipes(tree: Tree, tops: "list[int]") -> "list[int]":
+    """Of `python train.py | grep x` in a shell that is told a rank, the first is the rank."""
+    seats = {}  # type: dict[tuple[Any, ...], list[int]]
+    for pid in tops:
+        seat, row = tree.seats[pid], tree.rows[pid]
+        seats.setdefault((job_of(row["env"], row["parent"]), seat.rank, row["parent"]), []).append(pid)
+    kept = set()  # type: set[int]
+    for pids in seats.values():
+        kept.update([pid for pid in pids if is_python(tree.rows[pid])] or pids)
+    return [pid for pid in tops if pid in kept]
+
+
+def _without_number(tree: Tree, ports: "Mapping[int, Sequence[int]]") -> "list[int]":
+    """Processes that take part in process groups, and that nobody told a rank where that can be read: forked
+    or spawned ones. The topmost of them that are not above others.
+    """
+    part = {
+        pid
+        for pid, row in tree.rows.items()
+        if pid not in tree.ours
+        and row["state"] != "Z"
+        and not is_launcher(row["command"])
+        and (row["groups"] or (is_python(row) and _port_of(tree, pid) in ports.get(pid, ())))
+    }
+    tops = [pid for pid in sorted(part) if not part & set(_above(tree, pid))]
+    return [rank for top in tops for rank in ([p for p in tree.children(top) if p in part] or [top])]
+
+
+def candidates(rows: "Sequence[Row]", own: int = 0) -> "list[int]":
+    """Processes whose connections can tell whether they are ranks."""
+    tree = Tree(rows, own)
+    return [
+        pid
+        for pid, row in tree.rows.items()
+        if pid not in tree.ours and pid not in tree.seats and is_python(row) and _port_of(tree, pid)
+    ]
+
+
+def _port_of(tree: Tree, pid: int) -> "int | None":
+    return number(tree.rows[pid]["env"].get("MASTER_PORT", ""))
+
+
+def _above(tree: Tree, pid: int) -> "Iterator[int]":
+    known = {pid}
+    while pid in tree.rows and tree.rows[pid]["parent"] not in known:
+        pid = tree.rows[pid]["parent"]
+        known.add(pid)
+        yield pid
+
+
+def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
+    row = tree.rows[pid]
+    return {
+        "pid": pid,
+        "parent": row["parent"],
+        "job": job_of(row["env"], row["parent"]),
+        "rank": seat.rank,
+        "world": seat.world,
+        "launcher": _launcher(tree, pid) or seat.launcher,
+        "command": _line(row),
+        "master": master_of(row["env"]),
+    }
+
+
+def _unnumbered(tree: Tree, pid: int) -> "dict[str, Any]":
+    row = tree.rows[pid]
+    return dict(_rank(tree, pid, Seat(0, "", "", "", "")), job=job_of(row["env"], row["parent"]))
+
+
+def _launcher(tree: Tree, pid: int) -> str:
+    """deepspeed and accelerate set the same variables as torchrun."""
+    for above in _above(tree, pid):
+        words = " ".join(tree.rows[above]["command"][:6]) if above in tree.rows else ""
+        for name in ("deepspeed", "accelerate", "torch_npu_run"):
+            if is_launcher(tree.rows[above]["command"] if above in tree.rows else ()) and name in words:
+                return name
+    return ""
+
+
+def _line(row: Row) -> str:
+    return " ".join(row["command"])[:4096] or "[{}]".format(row["name"])
+
+
+def _dead(tree: Tree, ranks: "Sequence[dict[str, Any]]", taken: "set[int]") -> "list[dict[str, Any]]":
+    """Processes that have ended beside ranks, and that their launcher has not asked about yet."""
+    found = []
+    for parent in sorted({rank["parent"] for rank in ranks}):
+        if parent not in tree.rows or not is_launcher(tree.rows[parent]["command"]):
+            continue
+        alike = [rank for rank in ranks if rank["parent"] == parent]
+        dead = [p for p in tree.children(parent) if tree.rows[p]["state"] == "Z" and p not in taken]
+        seats = [tree.seats[rank["pid"]] for rank in alike if rank["pid"] in tree.seats]
+        missing = _missing(seats, [tree.rows[rank["pid"]]["env"] for rank in alike])
+        for pid in dead:
+            number = missing[0] if len(dead) == len(missing) == 1 else None
+            found.append(dict(alike[0], pid=pid, rank=number, command=_line(tree.rows[pid])))
+    return found
+
+
+def _missing(seats: "Sequence[Seat]", envs: "Sequence[Mapping[str, str]]") -> "list[int]":
+    """The numbers of this host's ranks that have no process, where ranks are numbered host by host."""
+    size = number(envs[0].get("LOCAL_WORLD_SIZE", "")) if envs else None
+    firsts = {s.rank - s.local for s in seats if s.rank is not None and s.local is not None}
+    if size is None or len(firsts) != 1 or size > 1024:
+        return []
+    (first,) = firsts
+    return sorted(set(range(first, first + size)) - {s.rank for s in seats if s.rank is not None})
+
+
+def _helpers(tree: Tree, rank: "dict[str, Any]", known: "set[int]") -> "list[dict[str, Any]]":
+    below = [pid for pid in tree.under(rank["pid"]) if pid not in tree.ours and pid not in known]
+    return [
+        dict(
+            rank,
+            pid=pid,
+            parent=tree.rows[pid]["parent"],
+            helps=rank["pid"],
+            rank=None,
+            command=_line(tree.rows[pid]),
+        )
+        for pid in below[:MOST_HELPERS]
+    ]
+
+
+def unseen(rows: "Sequence[Row]", users: "Mapping[int, str]") -> "list[str]":
+    """Whose processes may be ranks that cannot be seen."""
+    counts = {}  # type: dict[str, int]
+    for row in rows:
+        if row["hidden"] and is_python(row) and not is_doctor(row["command"]):
+            name = users.get(row["uid"], "uid {}".format(row["uid"]))
+            counts[name] = counts.get(name, 0) + 1
+    return [
+        f"{count} Python processes of {name} may be ranks or not: their variables may not be read"
+        for name, count in sorted(counts.items())
+    ][:16]

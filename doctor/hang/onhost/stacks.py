@@ -1,0 +1,140 @@
+"""Python stacks by py-spy, without stopping anybody. Of the locals only a step number leaves this module."""
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from doctor.hang.onhost.careful import Tool, run_all
+
+SECONDS = 5.0
+MOST = 4 << 20
+MOST_THREADS = 256
+INNER, OUTER = 100, 40
+"""Frames of a stack that are kept."""
+DUMP = ("dump", "--nonblocking", "--json", "--locals")
+"""Never without --nonblocking: that would stop the process, or wait for ever where it cannot be stopped."""
+STEPS = ("step", "global_step", "iteration", "iter_num", "step_idx", "batch_idx", "batch_id", "it", "itr")
+WEAK = ("i", "idx", "n")
+NUMBERS = {"rank": ("rank", "global_rank", "local_rank"), "world": ("world_size", "world")}
+_NOT_USERS = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<")
+
+
+class PySpy:
+    """`path` is what to run; `descriptor` holds it where it is in memory only."""
+
+    def __init__(self, path: str, descriptor: "int | None" = None) -> None:
+        self.path = path
+        self.keep = () if descriptor is None else (descriptor,)
+
+    def argv(self, pid: int) -> "list[str]":
+        return [self.path, *DUMP, "--pid", str(pid)]
+
+    def version(self) -> "tuple[str, str]":
+        """What it calls itself; or why it does not start."""
+        try:
+            ((_, tool, code),) = run_all(
+                [lambda: Tool([self.path, "--version"], SECONDS, 4096, self.keep)], 1
+            )
+        except OSError as error:
+            return "", error.strerror or str(error)
+        said = " ".join(tool.out.decode("ascii", "replace").split())[:60]
+        return (said, "") if code == 0 and said else ("", tool.why or f"exit status {code}")
+
+
+def dumps(
+    pyspy: PySpy, pids: "Sequence[int]", at_once: int
+) -> "tuple[dict[int, list[dict[str, Any]]], dict[int, str]]":
+    """The threads of each process, or why there are none. What fails is tried once more: a process that runs
+    may change while it is read.
+    """
+    found = {}  # type: dict[int, list[dict[str, Any]]]
+    failed = {}  # type: dict[int, str]
+    for _ in range(2):
+        todo = [pid for pid in pids if pid not in found and "no answer" not in failed.get(pid, "")]
+        starts = [partial(Tool, pyspy.argv(pid), SECONDS, MOST, pyspy.keep) for pid in todo]
+        try:
+            for place, tool, code in run_all(starts, at_once):
+                pid = todo[place]
+                stack, why = (
+                    _read(bytes(tool.out)) if code == 0 else ([], tool.why or _words(bytes(tool.err)))
+                )
+                if why:
+                    failed[pid] = why
+                else:
+                    found[pid] = stack
+                    failed.pop(pid, None)
+        except OSError as error:
+            failed.update((pid, str(error.strerror)) for pid in todo if pid not in found)
+    return found, failed
+
+
+def _read(out: bytes) -> "tuple[list[dict[str, Any]], str]":
+    try:
+        return threads(json.loads(out.decode("utf-8", "replace"))), ""
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return [], "py-spy said what is not understood: " + str(error)[:200]
+
+
+def _words(err: bytes) -> str:
+    lines = [line.strip() for line in err.decode("utf-8", "replace").splitlines() if line.strip()]
+    reason = next((line for line in lines if line.startswith("Reason")), "")
+    return " ".join((lines[:1] or ["it said nothing"]) + [reason])[:300]
+
+
+def threads(said: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
+    """What py-spy printed, as evidence; `rank` and `world` are numbers that the process may have said."""
+    return [_thread(each) for each in said[:MOST_THREADS]]
+
+
+def _thread(said: "dict[str, Any]") -> "dict[str, Any]":
+    frames = said["frames"]
+    thread = {
+        "tid": max(0, int(said.get("os_thread_id") or 0)),
+        "name": str(said.get("thread_name") or "")[:256],
+        "owns_gil": bool(said.get("owns_gil")),
+        "frames": [_frame(each) for each in _kept(frames)],
+    }
+    users = [each for each in frames if is_users(str(each.get("filename") or ""))]
+    step = _number(users, STEPS)
+    step = _number(users[::-1], WEAK) if step is None else step
+    if step is not None:
+        thread["step"] = step
+    for key, names in NUMBERS.items():
+        number = _number(users[::-1], names)
+        if number is not None:
+            thread[key] = number
+    return thread
+
+
+def _kept(frames: "list[Any]") -> "list[Any]":
+    return frames if len(frames) <= INNER + OUTER else frames[:INNER] + frames[-OUTER:]
+
+
+def _frame(said: "dict[str, Any]") -> "dict[str, Any]":
+    return {
+        "name": str(said.get("name") or "?")[:256],
+        "file": str(said.get("filename") or said.get("short_filename") or "?")[:4096],
+        "line": max(0, int(said.get("line") or 0)),
+    }
+
+
+def is_users(file: str) -> bool:
+    return _NOT_USERS.search(file) is None
+
+
+def _number(frames: "list[dict[str, Any]]", names: "Sequence[str]") -> "int | None":
+    """The value of the first local of such a name that is a number."""
+    for frame in frames:
+        known = {each.get("name"): each.get("repr") for each in frame.get("locals") or () if each.get("repr")}
+        for name in names:
+            if re.match(r"\d{1,15}\Z", str(known.get(name, ""))):
+                return int(known[name])
+    return None
+
+
+def processors() -> int:
+    with_affinity = getattr(os, "sched_getaffinity", None)
+    return len(with_affinity(0)) if with_affinity else os.cpu_count() or 1

@@ -1,0 +1,46 @@
+"""What hosts said, without secrets: command lines, lines of source code and names of files."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Frame, HostSeen, Look, Member
+from doctor.text.redact import redact
+
+LONGEST = 4_096
+"""A hidden secret may take more room than it had."""
+
+
+@lru_cache(maxsize=20_000)
+def _clean(text: str) -> str:
+    return redact(text)[:LONGEST]
+
+
+def redacted(seen: HostSeen) -> HostSeen:
+    return replace(
+        seen,
+        members=tuple(map(_member, seen.members)),
+        unread=tuple(map(_clean, seen.unread)),
+    )
+
+
+def _member(member: Member) -> Member:
+    return replace(member, command=_clean(member.command), a=_look(member.a), b=_look(member.b))
+
+
+def _look(look: Look | None) -> Look | None:
+    if look is None:
+        return None
+    python = tuple(replace(thread, frames=tuple(map(_frame, thread.frames))) for thread in look.python)
+    return replace(
+        look,
+        python=python,
+        files=tuple(map(_clean, look.files)),
+        unread=tuple(map(_clean, look.unread)),
+    )
+
+
+def _frame(frame: Frame) -> Frame:
+    return replace(frame, file=_clean(frame.file), source=_clean(frame.source))

@@ -1,0 +1,79 @@
+"""One run of `doctor hang` over hosts: their ranks, seen twice, as evidence. Judges nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+
+from doctor.hang.agents import HangAgents, HangPatience, hang_script
+from doctor.hang.evidence import Evidence, HostSeen
+from doctor.hang.job import own_jobs
+from doctor.model import Host, Unreached
+from doctor.probe import through
+from doctor.stage import Stage, Tell
+from doctor.transport import Transport
+
+PATIENCE = HangPatience()
+
+
+@dataclass(slots=True)
+class Sight:
+    """What a run saw, also of one that was interrupted."""
+
+    evidence: Evidence
+    reasons: dict[str, Unreached] = field(default_factory=dict)
+    """More on hosts that were not reached: what to do."""
+
+
+def see(
+    hosts: Sequence[Host],
+    transport: Transport,
+    apart: float = 2.0,
+    *,
+    sudo: bool = False,
+    until: float = math.inf,
+    patience: HangPatience = PATIENCE,
+    progress: Tell = lambda _: None,
+) -> Sight:
+    """Ask all hosts at once. Always ends what it started there."""
+    started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    names = [host.name for host in hosts]
+    scripts = {host.name: through(hang_script(host.python, sudo=sudo), host) for host in hosts}
+    session = transport.open(scripts, until)
+    agents = HangAgents(session, names, patience, until)
+
+    def looking_for() -> None:
+        answered = sum(agent.found is not None for agent in agents.agents.values())
+        waiting = [a.host for a in agents.live() if a.found is None or not a.armed]
+        doing = f"{answered}/{len(names)} answered"
+        progress(Stage("ranks", doing, answered, len(names), waiting=waiting, limit=patience.start))
+
+    def looking_at() -> None:
+        waiting = [a.host for a in agents.live() if a.looking and a.seen is None]
+        ranks = sum(m.helps is None for a in agents.agents.values() for m in a.members.values())
+        doing = f"two looks at {ranks} ranks, {apart:g} s apart"
+        progress(Stage("looks", doing, waiting=waiting, limit=apart + patience.look))
+
+    try:
+        agents.find(looking_for)
+        agents.look(apart, looking_at)
+    finally:
+        try:
+            agents.stop()
+        finally:
+            session.close()
+    return Sight(_evidence(started, names, agents), agents.reasons)
+
+
+def _evidence(started: str, names: Sequence[str], agents: HangAgents) -> Evidence:
+    seen: list[HostSeen] = [
+        agent.evidence()
+        for agent in agents.agents.values()
+        if agent.found is not None and agent.host not in agents.unreached
+    ]
+    unreached = {name: agents.unreached[name] for name in names if name in agents.unreached}
+    return Evidence(
+        started=started, hosts=tuple(map(own_jobs, seen)), unreached=unreached, asked=tuple(names)
+    )

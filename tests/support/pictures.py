@@ -1,10 +1,11 @@
-"""Terminals as pictures: what `doctor demo NAME` shows, as an SVG that needs no font and no network."""
+"""Terminals as pictures: what `doctor` shows, as an SVG that needs no font and no network."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import re
+from pathlib import Path
 from unittest.mock import patch
 
 from rich.console import Console
@@ -42,12 +43,22 @@ PAGE = """\
 
 def picture(demo: str) -> str:
     """Asserts that the demo was shown. COLUMNS must be set: the report is as wide as that says."""
-    shown, known = io.StringIO(), FoundChecks(answered(load_demo(demo)), ())
-    with contextlib.redirect_stdout(shown), patch("doctor.run.examination.find_checks", return_value=known):
-        assert cli.run(["demo", demo, "--color", "always"]) == 0
+    known = FoundChecks(answered(load_demo(demo)), ())
+    with patch("doctor.run.examination.find_checks", return_value=known):
+        return _drawn(["demo", demo], 0, f"doctor demo {demo}", f"demo-{demo}")
+
+
+def picture_of_hang(evidence: Path) -> str:
+    return _drawn(["hang", "--replay", str(evidence)], 1, "doctor hang 'node[1-4]'", "hang-loader")
+
+
+def _drawn(words: list[str], code: int, title: str, name: str) -> str:
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        assert cli.run([*words, "--color", "always"]) == code
     paper = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     paper.print(Text.from_ansi(shown.getvalue()))
-    drawn = paper.export_svg(title=f"doctor demo {demo}", code_format=PAGE, unique_id=f"demo-{demo}")
+    drawn = paper.export_svg(title=title, code_format=PAGE, unique_id=name)
     return "".join(f"{line.rstrip()}\n" for line in drawn.splitlines())
 
 

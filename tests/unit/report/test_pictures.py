@@ -1,17 +1,20 @@
-"""The pictures in the README are what the demos show today; UPDATE_PICTURES=1 draws them again."""
+"""The pictures in the README are what the demos and a replay show today; UPDATE_PICTURES=1 draws them again."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 from html import unescape
+from pathlib import Path
 
 import pytest
 
 from tests.support.paths import ROOT
-from tests.support.pictures import COLUMNS, picture, uncounted
+from tests.support.pictures import COLUMNS, picture, picture_of_hang, uncounted
 
 PICTURES = ROOT / "docs" / "pictures"
+SEEN = ROOT / "tests" / "samples" / "hang" / "loader-on-4-hosts.json.gz"
 NAMES = ("npus", "gpus", "hang", "healthy")
 
 
@@ -26,6 +29,15 @@ def test_is_what_the_demo_shows(name: str) -> None:
     if os.environ.get("UPDATE_PICTURES"):
         file.write_text(drawn)
     assert uncounted(file.read_text()) == uncounted(drawn)
+
+
+def test_is_what_a_replay_of_a_hang_shows(tmp_path: Path) -> None:
+    evidence, file = tmp_path / "hang.json", PICTURES / "hang-loader.svg"
+    evidence.write_bytes(gzip.decompress(SEEN.read_bytes()))
+    drawn = picture_of_hang(evidence)
+    if os.environ.get("UPDATE_PICTURES"):
+        file.write_text(drawn)
+    assert file.read_text() == drawn
 
 
 def test_needs_nothing_from_elsewhere() -> None:

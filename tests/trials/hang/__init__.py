@@ -1,0 +1,1 @@
+"""Many trials of `doctor hang` on real jobs of torchrun over the lab's hosts."""

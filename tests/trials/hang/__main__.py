@@ -1,0 +1,46 @@
+"""`python -m tests.trials.hang`: the wanted number of trials of each fault, and their table."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tests.lab import Lab, missing
+from tests.trials.hang.kinds import KINDS
+from tests.trials.hang.run import trial
+from tests.trials.outcome import append, load
+from tests.trials.table import table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.trials.hang", description=__doc__)
+    parser.add_argument("--faults", default=",".join(KINDS), help=f"some of {','.join(KINDS)}")
+    parser.add_argument("--trials", type=int, default=20, help="so many of each fault and mode")
+    parser.add_argument("--hosts", type=int, default=4)
+    parser.add_argument("--ranks", type=int, default=1, help="on each host")
+    parser.add_argument("--out", type=Path, default=Path("hang-trials.jsonl"), help="added to line by line")
+    args = parser.parse_args()
+    wanted = args.faults.split(",")
+    if unknown := [word for word in wanted if word not in KINDS]:
+        parser.error(f"no such fault: {', '.join(unknown)}")
+    if reason := missing():
+        print(f"No trials: {reason}.", file=sys.stderr)
+        return 2
+    outcomes = load(args.out)
+    done = {(each.fault, each.number) for each in outcomes}
+    with Lab(args.hosts) as lab:
+        for number in range(args.trials):  # in turn, so that a run that is cut short has some of each
+            for fault in wanted:
+                for mode in KINDS[fault].modes:
+                    if (f"{mode} {fault}", number) not in done:
+                        outcomes.append(trial(lab, args.ranks, mode, fault, number))
+                        append(args.out, outcomes[-1])
+                        print(outcomes[-1].right, *outcomes[-1].said, sep="  ", file=sys.stderr, flush=True)
+    order = [f"{mode} {fault}" for fault, kind in KINDS.items() for mode in kind.modes]
+    print(table(outcomes, order))
+    return 0 if all(outcome.right for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""A training over gloo that stands still on purpose: FAULT in rank VICTIM at step AT, spread as MODE says.
+
+Each rank keeps the number of its last step in FOLDER/step.RANK, and `hit` is there once the fault begins.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+
+MODE, FAULT = os.environ["MODE"], os.environ.get("FAULT", "")
+VICTIM, AT = int(os.environ.get("VICTIM", "0")), int(os.environ.get("AT", "5"))
+FOLDER = Path(os.environ["FOLDER"])
+WIDTH = 32
+
+
+def mark(name: str, text: str = "1") -> None:
+    fresh = FOLDER / f"{name}.new"
+    fresh.write_text(text)
+    fresh.rename(FOLDER / name)
+
+
+class Samples(Dataset[Tensor]):
+    def __len__(self) -> int:
+        return 1_000_000
+
+    def __getitem__(self, index: int) -> Tensor:
+        if FAULT == "loader" and dist_rank() == VICTIM and index >= AT:
+            mark("hit")
+            read_shard()
+        return torch.ones(WIDTH)
+
+
+def dist_rank() -> int:
+    return int(os.environ["RANK"])
+
+
+def read_shard() -> str:
+    return (FOLDER / "fifo").read_text()
+
+
+def spin() -> None:
+    while True:
+        pass
+
+
+def wait_for_lock() -> None:
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+
+def hold_gil() -> None:
+    ctypes.PyDLL(None).sleep(10_000)
+
+
+def doze() -> None:
+    time.sleep(10_000)
+
+
+def write_checkpoint() -> None:
+    with (FOLDER / "checkpoint").open("wb") as file:
+        while True:
+            file.seek(0)
+            file.write(bytes(4_000_000))
+            time.sleep(0.05)
+
+
+STOPS = {
+    "sleep": doze,
+    "spin": spin,
+    "lock": wait_for_lock,
+    "fifo": read_shard,
+    "gil": hold_gil,
+    "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
+    "checkpoint": write_checkpoint,
+}
+
+
+class Layer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, batch: Tensor) -> Tensor:
+        misbehave()
+        return torch.tanh(self.inner(batch))
+
+
+step = 0
+
+
+def misbehave() -> None:
+    time.sleep(0.01)
+    rank = dist_rank()
+    if FAULT == "slow" and rank == VICTIM:
+        time.sleep(0.4)
+    if FAULT == "uneven":
+        time.sleep(0.1 * rank)
+    if FAULT in STOPS and rank == VICTIM and step == AT:
+        mark("hit")
+        STOPS[FAULT]()
+
+
+def skipped() -> bool:
+    if FAULT == "skip" and dist_rank() == VICTIM and step == AT:
+        mark("hit")
+        return True
+    return False
+
+
+class Spread:
+    """Who does what together: ddp, tp (pairs, and what is left of them), pp (a chain)."""
+
+    def __init__(self) -> None:
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.layer: nn.Module = Layer()
+        if MODE == "ddp":
+            self.layer = DistributedDataParallel(self.layer)
+        if MODE == "tp":
+            pairs = [dist.new_group([n, n + 1]) for n in range(0, self.world, 2)]
+            others = [dist.new_group(list(range(n, self.world, 2))) for n in (0, 1)]
+            self.pair, self.peers = pairs[self.rank // 2], others[self.rank % 2]
+
+    def train(self, batch: Tensor) -> None:
+        getattr(self, MODE)(batch)
+
+    def ddp(self, batch: Tensor) -> None:
+        self.layer(batch).pow(2).mean().backward()
+
+    def tp(self, batch: Tensor) -> None:
+        out = self.layer(batch)
+        if not skipped():
+            dist.all_reduce(out.detach(), group=self.pair)
+        out.pow(2).mean().backward()
+        for parameter in self.layer.parameters():
+            dist.all_reduce(parameter.grad, group=self.peers)
+
+    def pp(self, batch: Tensor) -> None:
+        if self.rank:
+            dist.recv(batch, self.rank - 1)
+        out = self.layer(batch)
+        if self.rank + 1 < self.world:
+            dist.send(out.detach(), self.rank + 1)
+        loss = out.pow(2).mean()
+        loss.backward()
+        dist.all_reduce(loss.detach())
+
+
+def main() -> None:
+    global step
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo", timeout=timedelta(seconds=900))
+    spread = Spread()
+    for step, batch in enumerate(DataLoader(Samples(), batch_size=4, num_workers=int(FAULT == "loader"))):
+        spread.train(batch)
+        mark(f"step.{spread.rank}", str(step))
+
+
+if __name__ == "__main__":
+    main()

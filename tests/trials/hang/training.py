@@ -19,10 +19,12 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
-MODE, FAULT = os.environ["MODE"], os.environ.get("FAULT", "")
+MODE, FAULT = os.environ.get("MODE", "ddp"), os.environ.get("FAULT", "")
 VICTIM, AT = int(os.environ.get("VICTIM", "0")), int(os.environ.get("AT", "5"))
-FOLDER = Path(os.environ["FOLDER"])
+FOLDER = Path(os.environ.get("FOLDER", "."))
 WIDTH = 32
+TIMES = "times"
+"""A file of each rank: when it ended its steps."""
 
 
 def mark(name: str, text: str = "1") -> None:
@@ -163,9 +165,11 @@ def main() -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", timeout=timedelta(seconds=900))
     spread = Spread()
-    for step, batch in enumerate(DataLoader(Samples(), batch_size=4, num_workers=int(FAULT == "loader"))):
-        spread.train(batch)
-        mark(f"step.{spread.rank}", str(step))
+    with (FOLDER / f"{TIMES}.{spread.rank}").open("w", buffering=1) as times:
+        for step, batch in enumerate(DataLoader(Samples(), batch_size=4, num_workers=int(FAULT == "loader"))):
+            spread.train(batch)
+            mark(f"step.{spread.rank}", str(step))
+            times.write(f"{time.monotonic()}\n")
 
 
 if __name__ == "__main__":

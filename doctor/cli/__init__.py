@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +20,7 @@ from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
 from doctor.cli.options import a_number, a_path, group, one_of, takes
 from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
+from doctor.hang.asked import HangWishes
 from doctor.report.formats import FORMATS
 from doctor.run.request import JobFlags, Request
 from doctor.text.language import Language, language
@@ -148,6 +149,15 @@ app.command(
 )(takes()(examine))
 
 
+def hang_number(usage: str, help: str, low: float, high: float, *, whole: bool = True) -> Any:
+    """An option of `doctor hang` alone."""
+    known = Option(usage, help, (), min=low, max=high)
+    read = partial(a_number, int if whole else float, known)
+    return typer.Option(
+        known.name, metavar=known.metavar, help=help, parser=read, rich_help_panel=JobFlags.PANEL
+    )
+
+
 @app.command(
     "hang",
     help="A job stands still now: which rank does it wait for?",
@@ -161,38 +171,18 @@ app.command(
 def _hang(
     *,
     apart: Annotated[
-        float,
-        typer.Option(
-            "--for",
-            metavar="S",
-            help="Seconds between the two looks.",
-            parser=partial(a_number, float, Option("--for S", "", (), min=0.2, max=60)),
-            rich_help_panel=JobFlags.PANEL,
-        ),
+        float, hang_number("--for S", "Seconds between the two looks.", 0.2, 60, whole=False)
     ] = 2.0,
-    pid: Annotated[
-        int | None,
-        typer.Option(
-            "--pid",
-            metavar="PID",
-            help="Only the job of this process.",
-            parser=partial(a_number, int, Option("--pid PID", "", (), min=1, max=2**22)),
-            rich_help_panel=JobFlags.PANEL,
-        ),
-    ] = None,
+    limit: Annotated[
+        float, hang_number("--limit S", "Seconds of standing still that are a hang.", 1, 86_400, whole=False)
+    ] = 60.0,
+    pid: Annotated[int | None, hang_number("--pid PID", "Only the job of this process.", 1, 2**22)] = None,
     master_port: Annotated[
-        int | None,
-        typer.Option(
-            "--master-port",
-            metavar="PORT",
-            help="Only the job that meets at this port.",
-            parser=partial(a_number, int, Option("--master-port PORT", "", (), min=1, max=65535)),
-            rich_help_panel=JobFlags.PANEL,
-        ),
+        int | None, hang_number("--master-port PORT", "Only the job that meets at this port.", 1, 65_535)
     ] = None,
     request: Request,
 ) -> int:
-    return ask_hang(request, apart, pid, master_port)
+    return ask_hang(request, HangWishes(apart, limit, pid, master_port))
 
 
 @app.command(

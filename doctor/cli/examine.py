@@ -12,6 +12,7 @@ from pathlib import Path
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
+from doctor.hang.asked import HangWishes
 from doctor.run.request import Request
 from doctor.text.option import refuse_conflicts
 from doctor.text.terminal import put, tell
@@ -64,14 +65,14 @@ def ask_facts(request: Request, csv: Path | None) -> int:
     return to_its_end(partial(tell_facts, request, csv))
 
 
-def ask_hang(request: Request, apart: float, pid: int | None, port: int | None) -> int:
+def ask_hang(request: Request, wishes: HangWishes) -> int:
     refuse_conflicts(request)
     if (python := request.smoke.python) is not None:
         named = interpreter(python, request.who.local)
         request = replace(request, smoke=replace(request.smoke, python=named))
     from doctor.cli.hang import hang
 
-    return to_its_end(partial(hang, request, apart, pid, port))
+    return to_its_end(partial(hang, request, wishes))
 
 
 def to_its_end(run: Callable[[], int]) -> int:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from doctor.cli.defaults import with_defaults
-from doctor.errors import EXIT_INCONCLUSIVE, DoctorError
+from doctor.errors import DoctorError
 from doctor.hang.agents import HangPatience
-from doctor.hang.choose import chosen
+from doctor.hang.asked import HangWishes
 from doctor.hang.evidence import Evidence
-from doctor.hang.run import see
-from doctor.hang.saved import load, save
+from doctor.hang.judge import judge
+from doctor.hang.report import print_judgement
+from doctor.hang.report_json import report_json
+from doctor.hang.run import Sight, see
+from doctor.hang.saved import encoded, load
+from doctor.model import Unreached
 from doctor.report.formats import STDOUT
 from doctor.report.outputs import refuse_unwritable
 from doctor.run.choose_transport import choose_transport
@@ -22,27 +30,30 @@ from doctor.run.examination import targets_of
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
-from doctor.text.printable import clean_line
-from doctor.text.terminal import put, tell
+from doctor.text.console import drawn
+from doctor.text.nodeset import fold
+from doctor.text.outfile import write_file
+from doctor.text.printable import clean_line, escaped
+from doctor.text.terminal import coloured, put, tell, width
 from doctor.transport.containers import enter_all
 
 
-def hang(request: Request, apart: float, pid: int | None, port: int | None) -> int:
+def hang(request: Request, wishes: HangWishes) -> int:
     """The exit code: 1 a culprit is named, 0 the job moves, 3 it is not decided, or there is no job."""
     refuse_unwritable(request.outputs, {"--save": request.save}, request.inputs())
     request = with_defaults(request)
     if request.defaults and not request.outputs.quiet:
         tell(f"doctor: defaults from {clean_line(request.defaults)}\n")
-    evidence = load(request.replay) if request.replay else _seen(request, apart)
+    sight = Sight(load(request.replay)) if request.replay else _seen(request, wishes.apart)
+    evidence = sight.evidence
     if request.save is not None:
-        try:
-            save(evidence, request.save)
-        except OSError as error:
-            raise DoctorError(f"{request.save} could not be written: {error.strerror}.") from None
-    return _tell(chosen(evidence, pid, port), request)
+        _write(request.save, encoded(evidence))
+    code = _tell(evidence, request, wishes)
+    _tell_remedies(sight.reasons)
+    return code
 
 
-def _seen(request: Request, apart: float) -> Evidence:
+def _seen(request: Request, apart: float) -> Sight:
     way = request.way
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
     targets = targets_of(request)
@@ -54,9 +65,7 @@ def _seen(request: Request, apart: float) -> Evidence:
     stop_on_signals()
     try:
         patience = HangPatience(start=way.timeout, look=way.timeout)
-        return see(
-            hosts, transport, apart, sudo=way.sudo, until=until, patience=patience, progress=line
-        ).evidence
+        return see(hosts, transport, apart, sudo=way.sudo, until=until, patience=patience, progress=line)
     finally:
         line.clear()
         with suppress(KeyboardInterrupt):
@@ -65,16 +74,35 @@ def _seen(request: Request, apart: float) -> Evidence:
             tell(f"doctor: {clean_line(warning)}\n")
 
 
-def _tell(evidence: Evidence, request: Request) -> int:
-    out = sys.stderr if request.outputs.json == STDOUT else sys.stdout
-    for host in evidence.hosts:
-        for member in host.members:
-            if member.helps is None:
-                place = f"{member.host}  pid {member.pid}  {member.job}"
-                put(
-                    f"rank {'?' if member.rank is None else member.rank}  {place}  {member.command[:60]}\n",
-                    out,
-                )
-    for name, why in evidence.unreached.items():
-        put(f"{name}: {why}\n", out)
-    return EXIT_INCONCLUSIVE
+def _tell(evidence: Evidence, request: Request, wishes: HangWishes) -> int:
+    outputs = request.outputs
+    judgement = judge(evidence, pid=wishes.pid, master_port=wishes.master_port, limit=wishes.limit)
+    out = sys.stderr if outputs.json == STDOUT else sys.stdout
+    show = partial(print_judgement, judgement, verbose=outputs.verbose, quiet=outputs.quiet)
+    put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)
+    if outputs.json is not None:
+        data = escaped(json.dumps(report_json(judgement), indent=2, ensure_ascii=False)) + "\n"
+        if outputs.json == STDOUT:
+            put(data, sys.stdout)
+        else:
+            _write(outputs.json, data.encode())
+    return judgement.exit_code
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        write_file(path, data)
+    except OSError as error:
+        raise DoctorError(f"{path} could not be written: {error.strerror}.") from None
+
+
+def _tell_remedies(reasons: Mapping[str, Unreached]) -> None:
+    """What to do about hosts that could not be asked; alike ones once."""
+    alike: dict[str, list[Unreached]] = {}
+    for why in reasons.values():
+        alike.setdefault(why.remedy, []).append(why)
+    for remedy, all_of in alike.items():
+        names = fold([why.host for why in all_of])
+        tell(f"doctor: {clean_line(names)}: {clean_line(remedy)}\n")
+        for command in all_of[0].commands:
+            tell(f"        {clean_line(command)}\n")

@@ -161,7 +161,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         elif isinstance(message, messages.Done):
             if host.found is None:
                 self._fail(host, f"its agent could not look for ranks: {host.lost}")
-            elif host.looking and host.seen is None:
+            elif message.what == "look" and host.looking and host.seen is None:
                 host.lost = f"its agent could not look at the processes: {host.lost}"
                 self.ignore(host)
         else:

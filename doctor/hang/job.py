@@ -1,11 +1,11 @@
-"""Jobs of several hosts that only seem to be one: a rendezvous on a loopback address is each host's own."""
+"""Jobs that have no name of their own: that of a process is only known on its host."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
 from doctor.hang.evidence import HostSeen, Member
-from doctor.text.nodeset import is_ip
+from doctor.hang.onhost.ranks import NAMELESS
 
 
 def own_jobs(seen: HostSeen) -> HostSeen:
@@ -13,11 +13,4 @@ def own_jobs(seen: HostSeen) -> HostSeen:
 
 
 def _own(member: Member, host: str) -> Member:
-    address, _, _ = member.master.rpartition(":")
-    alone = _is_loopback(address) or member.job.startswith("started by process ")
-    return replace(member, job=f"{member.job} on {host}"[:256]) if alone else member
-
-
-def _is_loopback(address: str) -> bool:
-    bare = address.strip("[]")
-    return bare == "localhost" or (is_ip(bare) and (bare.startswith("127.") or bare == "::1"))
+    return replace(member, job=f"{member.job} on {host}"[:256]) if member.job.startswith(NAMELESS) else member

@@ -61,6 +61,8 @@ class Seen(Message, frozen=True, tag="seen"):
 class Done(Message, frozen=True, tag="done"):
     """The agent's child has ended: what it has not said by now does not come."""
 
+    what: Literal["find", "look"]
+
 
 class Trouble(Message, frozen=True, tag="trouble"):
     text: Text = ""

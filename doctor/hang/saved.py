@@ -10,18 +10,12 @@ from doctor import __version__
 from doctor.errors import UsageError
 from doctor.hang.evidence import Evidence
 from doctor.text.nodeset import is_host
-from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line, escaped
 from doctor.text.textfile import read_bytes
 
 SCHEMA = 1
 MOST_BYTES = 1_000_000_000
 WRITTEN = "Such files are written by doctor hang --save."
-
-
-def save(evidence: Evidence, path: Path) -> None:
-    """Raises OSError."""
-    write_file(path, encoded(evidence))
 
 
 def encoded(evidence: Evidence) -> bytes:

@@ -55,6 +55,8 @@ class HangAgent:
         self.over = False
         self.ear = None  # type: int | None
         """What the child says."""
+        self.doing = ""
+        self.next = None  # type: Callable[[Say], None] | None
         self.begun = b""
         self.members = []  # type: list[dict[str, Any]]
         self.unread = []  # type: list[str]
@@ -123,15 +125,16 @@ class HangAgent:
         elif what == "find" and self.ear is None:
             with contextlib.suppress(TypeError, ValueError):
                 self.lifeline.hold(min(max(float(told.get("lease", LEASE)), 0.1), 3600.0))
-            self._start(self._find)
+            self._start("find", self._find)
         elif what == "tool":
             self._take(told)
-        elif what == "look" and self.ear is None:
+        elif what == "look" and self.next is None:
             apart = told.get("apart")
             apart = float(apart) if isinstance(apart, (int, float)) else 2.0
             pids = told.get("pids")
             chosen = set(pids) if isinstance(pids, list) else None
-            self._start(lambda say: self._look(min(max(apart, 0.0), LONGEST_APART), chosen, say))
+            self.next = lambda say: self._look(min(max(apart, 0.0), LONGEST_APART), chosen, say)
+            self._go_on()
 
     def _take(self, told: "dict[str, Any]") -> None:
         """A part of py-spy, or its end."""
@@ -152,7 +155,13 @@ class HangAgent:
 
     # The child.
 
-    def _start(self, work: "Callable[[Say], None]") -> None:
+    def _go_on(self) -> None:
+        """Look, as soon as the ranks are found."""
+        if self.ear is None and self.next is not None and self.doing != "look":
+            self._start("look", self.next)
+
+    def _start(self, what: str, work: "Callable[[Say], None]") -> None:
+        self.doing = what
         self.ear, mouth = os.pipe()
         me = os.getpid()
         if os.fork() == 0:
@@ -192,7 +201,8 @@ class HangAgent:
             self.ear, self.begun = None, b""
             with contextlib.suppress(OSError):
                 os.waitpid(-1, os.WNOHANG)
-            self.say("done")
+            self.say("done", what=self.doing)
+            self._go_on()
         self._flush()
 
     def _find(self, say: "Say") -> None:

@@ -63,7 +63,7 @@ class Looks:
     """`say` gets one message after another; nothing here waits for whoever reads them."""
 
     def __init__(
-        self, members: "Sequence[Mapping[str, Any]]", pyspy: "stacks.PySpy | None", say: Say
+        self, members: "Sequence[Mapping[str, Any]]", pyspy: "stacks.PySpy | None", say: "Callable[..., None]"
     ) -> None:
         self.members = members
         self.pyspy = pyspy

@@ -39,6 +39,9 @@ MODULES = (
 _SCRIPTS = re.compile(r"/torch/distributed/(?:run|launch)\.py$|/deepspeed/launcher/\w+\.py$")
 _STEP = re.compile(r"\d{1,9}")
 
+NAMELESS = "started by process"
+"""Begins the name of a job that has none."""
+
 Row = Any
 """What proc.row makes."""
 
@@ -110,7 +113,7 @@ def job_of(env: "Mapping[str, str]", parent: int) -> str:
         words = ["mpi " + env["PMIX_NAMESPACE"]]
     if not words and env.get("SLURM_JOB_ID"):
         words = ["slurm {}.{}".format(env["SLURM_JOB_ID"], env.get("SLURM_STEP_ID", ""))]
-    return " ".join(words or [f"started by process {parent}"])[:256]
+    return " ".join(words or [f"{NAMELESS} {parent}"])[:256]
 
 
 def program(command: "Sequence[str]") -> str:
@@ -118,7 +121,9 @@ def program(command: "Sequence[str]") -> str:
 
 
 def is_shell(command: "Sequence[str]") -> bool:
-    return program(command) in SHELLS or program(command) in WRAPPERS
+    """A shell, or another program that only runs one."""
+    scripts = command[1:2] if "python" in program(command) else ()
+    return program(command) in SHELLS or bool(WRAPPERS & {program(command), *map(basename, scripts)})
 
 
 def is_python(row: Row) -> bool:
@@ -195,6 +200,8 @@ class Tree:
         inside = [each for each in self.under(pid) if each in self.seats]
         if is_shell(row["command"]):
             return True
+        if not row["groups"] and any(self.rows[each]["groups"] for each in inside):
+            return True  # what takes part is below
         new = "TORCHELASTIC_RUN_ID"
         return any(
             self.seats[each].weight >= seat.weight

@@ -1,0 +1,17 @@
+"""What a person asks of `doctor hang`, beside the hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HangWishes:
+    """`apart` and `limit` are seconds: between two looks, and of standing still that are a hang. The others
+    choose a job.
+    """
+
+    apart: float
+    limit: float
+    pid: int | None
+    master_port: int | None

@@ -1,0 +1,137 @@
+"""From what was seen of a job to who keeps it waiting. Pure: the same evidence, the same judgement.
+
+Nothing here touches a host or reads a clock. Where the evidence does not suffice, nobody is accused.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from doctor.hang.evidence import Evidence
+from doctor.hang.judge.advice import advice, next_time
+from doctor.hang.judge.case import Case, case_of, groups_of
+from doctor.hang.judge.decide import Finding, decide
+from doctor.hang.judge.jobs import chosen, find_jobs
+from doctor.hang.judge.judgement import Cause, Culprit, Job, Judgement, Standing, Verdict, Wait
+from doctor.hang.judge.places import short
+from doctor.hang.judge.rights import rights_of
+from doctor.hang.judge.wires import Key, key, longest_way
+from doctor.text.nodeset import fold
+from doctor.text.ranks import ranks_text
+
+__all__ = ["LIMIT", "Judgement", "Verdict", "judge"]
+
+LIMIT = 60.0
+"""Seconds: who waits for less may be in a healthy job with long steps."""
+
+
+def judge(
+    evidence: Evidence, *, pid: int | None = None, master_port: int | None = None, limit: float = LIMIT
+) -> Judgement:
+    """Of the only job, or of the one that `pid` or `master_port` choose."""
+    jobs = find_jobs(evidence)
+    unreached = tuple(sorted(evidence.unreached.items()))
+    if not jobs:
+        said = "No job was found on the hosts that answered." if evidence.hosts else "No host answered."
+        return Judgement(Verdict.NO_JOB, evidence.started, said, unreached=unreached, limit=limit)
+    found = chosen(jobs, pid, master_port)
+    if not found:
+        said = f"No job has {'that process' if pid is not None else 'that port'}."
+        return Judgement(Verdict.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit)
+    if len(found) > 1:
+        said = f"{len(found)} jobs run here: choose one."
+        return Judgement(
+            Verdict.SEVERAL, evidence.started, said, jobs=found, unreached=unreached, limit=limit
+        )
+    return _judge_job(evidence, found[0], jobs, limit)
+
+
+def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float) -> Judgement:
+    case = case_of(evidence, job)
+    finding = decide(case, limit, bool(evidence.unreached))
+    verdict, sentence = _verdict(case, finding, limit)
+    if verdict is Verdict.MOVES:
+        finding = Finding()
+    hung = verdict in (Verdict.HANG, Verdict.UNKNOWN)
+    below = hung and not finding.named and len(case.inside) == len(case.upright) > 0
+    timeless = verdict is Verdict.UNKNOWN and bool(case.inside) and not case.timed
+    told = advice(job, finding.named, evidence.unreached, below=below, timeless=timeless) if hung else None
+    doers = {each.key: each for each in finding.standings}
+    return Judgement(
+        verdict=verdict,
+        started=evidence.started,
+        sentence=sentence,
+        confidence=finding.confidence,
+        job=job,
+        jobs=jobs,
+        named=finding.named,
+        decided=finding.decided,
+        groups=groups_of(case.inside),
+        chain=_chain(case, finding),
+        ranks=tuple(doers.get(each.key, each) for each in case.standings),
+        still=case.still,
+        at_least=not case.timed,
+        limit=limit,
+        unreached=tuple(sorted(evidence.unreached.items())),
+        rights=rights_of(evidence, job),
+        notes=finding.notes,
+        do=told.sentences if told else (),
+        commands=told.commands if told else (),
+        next_time=next_time(job) if hung and case.inside else (),
+    )
+
+
+def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
+    if case.job.expected < 2 and len(case.standings) == 1:
+        return Verdict.UNKNOWN, _alone(case)
+    if case.moves:
+        return Verdict.MOVES, "The job moves."
+    who, still = _who(finding.named), case.still
+    if finding.at_once and finding.decided:
+        return Verdict.HANG, f"The job waits for {who}, which cannot go on."
+    if finding.works:
+        return Verdict.WAITS, f"Others wait for {who}, which works; this may be normal."
+    if not case.inside and not finding.decided:
+        return Verdict.UNKNOWN, finding.sentence
+    waits = f"waits for {who}" if finding.named else "waits"
+    if still is None or (still < limit and not case.timed):
+        return Verdict.UNKNOWN, f"The job {waits}, and nothing tells for how long."
+    if still < limit:
+        return Verdict.WAITS, f"The job {waits} for {int(still)} s; this may be normal."
+    if finding.unproved:
+        return Verdict.UNKNOWN, f"Others wait for {who}; long work and an endless loop look alike."
+    return Verdict.HANG, finding.sentence or f"The job {waits}."
+
+
+def _who(named: tuple[Culprit, ...]) -> str:
+    """ "rank 3 on node2" """
+    if not named:
+        return "somebody"
+    hosts = fold(dict.fromkeys(each.host for each in named))
+    ranks = [each.rank for each in named if each.rank is not None]
+    return f"{ranks_text(ranks, most=4) if ranks else f'process {named[0].pid}'} on {hosts}"
+
+
+def _alone(case: Case) -> str:
+    only = case.told(case.standings)[0]
+    if only.inside or only.doing is None:
+        return "The job is a single rank, and it waits in a collective."
+    where = f" in {short(only.function)}, {only.place}" if only.place else ""
+    return f"The job is a single rank: it {only.doing.words}{where}. Nobody waits for it."
+
+
+def _chain(case: Case, finding: Finding) -> tuple[Wait, ...]:
+    """Over sub-groups: a rank that waits for one that waits for the culprit."""
+    at: dict[Key, Standing] = {each.key: each for each in case.standings}
+    members = {key(member): member for member in case.job.ranks}
+    ends = [k for k, m in members.items() if (m.host, m.pid) in {(c.host, c.pid) for c in finding.named}]
+    if any(each.cause in (Cause.MISMATCH, Cause.LINK, Cause.LAST) for each in finding.named):
+        return ()
+    way = longest_way(case.edges, ends)
+    steps = []
+    for of, on in pairwise(way):
+        one, other, here = members[of].rank, members[on].rank, at.get(of)
+        if one is None or other is None or here is None:
+            return ()
+        steps.append(Wait(one, other, here.operation, here.place, here.function))
+    return tuple(steps) if len({(each.operation, each.place) for each in steps}) > 1 else ()

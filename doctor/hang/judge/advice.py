@@ -1,0 +1,123 @@
+"""What to do about a hang, and what to set so that the next one explains itself."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from doctor.hang.judge import threads
+from doctor.hang.judge.judgement import Cause, Culprit, Job
+from doctor.text.nodeset import fold, quoted
+from doctor.text.ranks import ranks_text
+
+MOST = 3
+"""Culprits for whom commands are shown."""
+_NVIDIA = "ib-port-down,nic-errors,nvlink-down,gpu-xid"
+_NPU = "device-link-*,device-unhealthy,device-unreachable"
+_NETWORK = "port-unreachable,firewall-blocks,nic-errors,mtu-mismatch"
+_OWN = {Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER}
+"""Causes inside the rank itself."""
+_CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.KERNEL}
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    sentences: tuple[str, ...]
+    commands: tuple[str, ...]
+
+
+def advice(
+    job: Job, named: Sequence[Culprit], unreached: Collection[str], *, below: bool, timeless: bool
+) -> Advice:
+    """`below`: all wait in the same operation; `timeless`: nothing tells for how long."""
+    if timeless:
+        return Advice(("look again with --for 60: if nothing moves in that time either, it hangs",), ())
+    if job.missing and not any(each.cause in _CERTAIN for each in named):
+        if unreached:
+            said = f"find out why {fold(unreached)} {'does' if len(unreached) == 1 else 'do'} not answer"
+            return Advice((said,), (f"doctor check {quoted(unreached)}",))
+        if not named:
+            return Advice(("name all hosts of the job, so that its other ranks are seen too",), ())
+    if below:
+        return Advice(("look below Python, at the devices and the network between them",), (_check(job),))
+    return Advice(tuple(_sentences(named)), tuple(dict.fromkeys(_all_commands(named))))
+
+
+def _sentences(named: Sequence[Culprit]) -> Iterator[str]:
+    alike: dict[tuple[Cause, str], list[Culprit]] = {}
+    for each in named:
+        alike.setdefault((each.cause, each.place), []).append(each)
+    said = (_sentence(cause, place, of) for (cause, place), of in alike.items())
+    yield from list(dict.fromkeys(filter(None, said)))[:MOST]
+
+
+def _all_commands(named: Sequence[Culprit]) -> Iterator[str]:
+    for each in named[:MOST]:
+        yield from _commands(each, named)
+
+
+def _check(job: Job) -> str:
+    npu = any(threads.uses_npu(rank.b) for rank in job.ranks)
+    device = any(threads.uses_device(rank.b) for rank in job.ranks)
+    only = _NPU if npu else _NVIDIA if device else _NETWORK
+    return f"doctor check {quoted(job.hosts)} --only {shlex.quote(only)}"
+
+
+def _sentence(cause: Cause, place: str, of: Sequence[Culprit]) -> str:
+    ranks = [each.rank for each in of if each.rank is not None]
+    who = ranks_text(ranks, most=MOST) if ranks else f"process {of[0].pid}"
+    at = f" at {place}" if place else ""
+    innocent = "; the network is not the cause" if cause in _OWN else ""
+    return {
+        Cause.ENDED: f"read the log of {who}, then start the job again",
+        Cause.GONE: f"read the log of {who}, then start the job again",
+        Cause.STOPPED: f"find out who stopped {who}; the signal CONT resumes a stopped process",
+        Cause.TRACED: f"leave the debugger that holds {who}",
+        Cause.KERNEL: f"look at what keeps {who} in the kernel: storage or a driver",
+        Cause.STORAGE: f"look at the file system that keeps {who} waiting{at}",
+        Cause.LINK: "look at the network between these hosts",
+        Cause.MISMATCH: "compare the order of collectives on these ranks",
+        Cause.LAST: f"look at {who} with more rights",
+    }.get(cause, f"look at {who}{at}{innocent}")
+
+
+def _commands(each: Culprit, named: Sequence[Culprit]) -> Iterable[str]:
+    if each.cause is Cause.LINK:
+        hosts = dict.fromkeys(other.host for other in named)
+        yield f"doctor check {quoted(hosts)} --only {_NETWORK}"
+        return
+    if each.pid is None or each.cause is Cause.ENDED:
+        return
+    if each.cause is Cause.STOPPED:
+        yield f"ssh {_host(each)} kill -CONT {each.pid}"
+    elif each.cause is Cause.MISMATCH:
+        return
+    elif each.cause in (Cause.KERNEL, Cause.STORAGE):
+        yield f"ssh {_host(each)} sudo cat /proc/{each.pid}/stack"
+    else:
+        yield f"ssh {_host(each)} ps -o pid,stat,wchan:24,args -p {each.pid}"
+
+
+def _host(each: Culprit) -> str:
+    return shlex.quote(fold((each.host,)))
+
+
+def next_time(job: Job) -> tuple[str, ...]:
+    """Variables for the job's environment; nothing has to be installed."""
+    looks = [rank.b for rank in job.ranks]
+    if any(map(threads.uses_npu, looks)):
+        return (
+            "PYTHONFAULTHANDLER=1 TORCH_HCCL_STATUS_SAVE_ENABLE=1 TORCH_HCCL_STATUS_SAVE_PATH=/shared/status",
+            "leave HCCL_DFS_CONFIG as it is: its heartbeat names the rank in plog",
+        )
+    if any(map(threads.uses_device, looks)):
+        return (
+            "PYTHONFAULTHANDLER=1 TORCH_FR_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1",
+            "TORCH_NCCL_DEBUG_INFO_TEMP_FILE=/shared/fr_ TORCH_NCCL_DEBUG_INFO_PIPE_FILE=/tmp/fr_",
+            "TORCH_NCCL_DESYNC_DEBUG=1",
+        )
+    return (
+        "PYTHONFAULTHANDLER=1",
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL, in one slower run: it names collectives that differ",
+    )

@@ -1,0 +1,121 @@
+"""The evidence of one job, worked out once for all rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from doctor.hang.evidence import Evidence, Look, Member
+from doctor.hang.judge import threads
+from doctor.hang.judge.doing import doing, stuck_in_kernel
+from doctor.hang.judge.judgement import Cause, Group, Job, Standing
+from doctor.hang.judge.position import ENDED, standing
+from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between, silent_for, wires
+
+MOVING = 1.0
+"""Seconds: a job that exchanged something since then moves."""
+LOOKS_APART = 2.0
+"""Where a host does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    job: Job
+    standings: tuple[Standing, ...]
+    """Of the ranks that live."""
+    lost: tuple[tuple[Member, Cause], ...]
+    """Ranks that cannot go on, by the state of their process."""
+    edges: frozenset[tuple[Key, Key]]
+    """Who waits for whom; nobody, where collectives need no TCP."""
+    cut: tuple[tuple[Key, Key], ...]
+    apart: float
+    still: float | None
+    timed: bool
+    """Whether `still` is known from the connections; else it is merely the time between the looks."""
+
+    @property
+    def moves(self) -> bool:
+        return self.still is not None and self.still < MOVING
+
+    @property
+    def upright(self) -> tuple[Standing, ...]:
+        """Ranks that could go on."""
+        lost = {key(member) for member, _ in self.lost}
+        return tuple(each for each in self.standings if each.key not in lost)
+
+    @property
+    def inside(self) -> tuple[Standing, ...]:
+        return tuple(each for each in self.upright if each.inside is True)
+
+    @property
+    def outside(self) -> tuple[Standing, ...]:
+        return tuple(each for each in self.upright if each.inside is False)
+
+    @property
+    def unseen(self) -> tuple[Standing, ...]:
+        return tuple(each for each in self.upright if each.inside is None)
+
+    def told(self, of: Sequence[Standing]) -> tuple[Standing, ...]:
+        """With what each does."""
+        helpers: dict[Key, list[Member]] = {}
+        for each in self.job.helpers:
+            helpers.setdefault((each.host, each.helps or 0), []).append(each)
+        return tuple(
+            replace(each, doing=doing(each.member, helpers.get(each.key, ()), self.apart)) for each in of
+        )
+
+
+def case_of(evidence: Evidence, job: Job) -> Case:
+    apart = [host.apart for host in evidence.hosts if host.host in job.hosts and host.apart > 0]
+    lost = tuple((member, cause) for member in job.ranks if (cause := _lost(member)))
+    ended = {key(member) for member, cause in lost if cause is Cause.ENDED}
+    standings = tuple(standing(member) for member in job.ranks if key(member) not in ended)
+    after = wires(job.ranks)
+    gap = min(apart, default=LOOKS_APART)
+    timed, still = _still(job, standings, after, gap)
+    waits = edges(after) if timed else frozenset()
+    return Case(job, standings, lost, waits, cut(after), gap, still, timed)
+
+
+def _still(
+    job: Job, standings: Sequence[Standing], after: Sequence[Wire], apart: float
+) -> tuple[bool, float | None]:
+    """By the connections where these carry the collectives: with a device, they may be silent for days."""
+    looks = [each.member.b for each in standings]
+    gloo = any(threads.gloo_groups(look) for look in looks)
+    gloo = gloo or (any(map(threads.uses_gloo, looks)) and not any(map(threads.uses_device, looks)))
+    silent = silent_for(after)
+    if gloo and silent is not None:
+        return True, min(silent, job.age or silent)
+    moved = any(each.moved for each in standings) or received_between(wires(job.ranks, first=True), after) > 0
+    if not any(each.by for each in standings):
+        return False, 0.0 if moved else None
+    return False, 0.0 if moved else apart
+
+
+def _lost(member: Member) -> Cause | None:
+    first, last = _state(member.a), _state(member.b)
+    if first in ENDED and last in ENDED:
+        return Cause.ENDED
+    if first == last == "T":
+        return Cause.STOPPED
+    if first == last == "t":
+        return Cause.TRACED
+    return Cause.KERNEL if stuck_in_kernel(member) else None
+
+
+def _state(look: Look | None) -> str:
+    """Empty if it is gone; a process that did not answer is not."""
+    return "?" if look is None or (not look.state and look.unread) else look.state
+
+
+def groups_of(standings: Sequence[Standing]) -> tuple[Group, ...]:
+    """Where ranks wait, the largest group first."""
+    at: dict[tuple[str, str, str, bool], list[Standing]] = {}
+    for each in standings:
+        at.setdefault((each.operation, each.place, each.function, each.noticed), []).append(each)
+    made = [
+        Group(tuple(sorted(s.rank for s in of if s.rank is not None)), len(of), op, place, function, noticed)
+        for (op, place, function, noticed), of in at.items()
+    ]
+    return tuple(sorted(made, key=lambda group: (-group.number, group.ranks)))

@@ -1,0 +1,251 @@
+"""Whom the others wait for. The rules in their order; each says nothing unless it is sure that it applies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from doctor.hang.evidence import Member
+from doctor.hang.judge import threads
+from doctor.hang.judge.case import Case, groups_of
+from doctor.hang.judge.doing import kernel_function
+from doctor.hang.judge.judgement import Cause, Confidence, Culprit, Doing, Standing
+from doctor.hang.judge.places import short
+from doctor.hang.judge.wires import Key, key, waited_for
+from doctor.text.ranks import ranks_text
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Who is waited for, and how sure that is."""
+
+    named: tuple[Culprit, ...] = ()
+    confidence: Confidence = Confidence.UNDECIDED
+    at_once: bool = False
+    """No waiting mends it, so no limit protects it."""
+    works: bool = False
+    unproved: bool = False
+    accuses: bool = True
+    """Those who are named are guilty, not merely suspect."""
+    sentence: str = ""
+    """Why nobody is accused."""
+    standings: tuple[Standing, ...] = field(default=())
+    """Those outside, with what they do."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        return bool(self.named) and self.accuses and not self.unproved and not self.works
+
+
+def decide(case: Case, limit: float, unreached: bool) -> Finding:
+    found = (
+        _lost(case)
+        or _gone(case, limit)
+        or _cut(case)
+        or _outside(case)
+        or _mismatch(case)
+        or _last_words(case)
+        or _nobody(case)
+    )
+    elsewhere = {*case.job.missing} - {rank for rank, _ in case.job.gone}
+    if not elsewhere or found.confidence is Confidence.CERTAIN:
+        return found
+    why = "a host did not answer" if unreached else "no host that was asked has them"
+    note = f"{ranks_text(elsewhere, most=4)} could not be looked at ({why}) and may be the cause"
+    return replace(found, accuses=False, confidence=Confidence.UNDECIDED, notes=(*found.notes, note))
+
+
+def _lost(case: Case) -> Finding | None:
+    """Ended, stopped or stuck in the kernel, while others wait."""
+    if not case.lost:
+        return None
+    at = {each.key: each for each in case.standings}
+    named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in case.lost)
+    others = case.upright
+    if not others:
+        what = "ended" if all(cause is Cause.ENDED for _, cause in case.lost) else "ended or stopped"
+        return Finding(sentence=f"Every rank has {what}: the job is over, and its log says why.")
+    blind = case.timed and all(each.inside is None for each in others)
+    if case.inside or blind:
+        return Finding(named, Confidence.CERTAIN, at_once=True)
+    return Finding(named, accuses=False, sentence="No other rank was seen to wait for it.")
+
+
+def _culprit_lost(of: Member, cause: Cause, at: Standing | None) -> Culprit:
+    words = {
+        Cause.ENDED: "has ended, and its launcher has not noticed",
+        Cause.STOPPED: "is stopped (state T)",
+        Cause.TRACED: "is held by a debugger (state t)",
+        Cause.KERNEL: f"is stuck in the kernel (state D{_in(kernel_function(of))})",
+    }[cause]
+    words += f" in {short(at.function)}, {at.place}" if at and at.place else ""
+    return Culprit(of.rank, of.host, of.pid, cause, words, at.place if at else "", at.frames if at else ())
+
+
+def _in(function: str) -> str:
+    return f", {function}" if function else ""
+
+
+def _gone(case: Case, limit: float) -> Finding | None:
+    """Ranks without a process on a host that answered. A job that has just been started is left in peace."""
+    if not case.job.gone or not case.inside or case.job.age < limit:
+        return None
+    named = tuple(
+        Culprit(rank, host, None, Cause.GONE, "is gone: no process of it is left")
+        for rank, host in case.job.gone
+    )
+    return Finding(named, Confidence.STRONG, at_once=True)
+
+
+def _cut(case: Case) -> Finding | None:
+    pairs = case.cut
+    if not pairs:
+        return None
+    members = {key(member): member for member in case.job.ranks}
+    places = {each.key: each.place for each in case.standings}
+    seen = Counter(end for pair in pairs for end in pair)
+    shared = [end for end, number in seen.items() if number == len(pairs)] if len(pairs) > 1 else []
+    ends = shared if len(shared) == 1 else sorted(seen)
+    named = []
+    for end in ends:
+        peers = sorted({other for pair in pairs if end in pair for other in pair if other != end})
+        if len(pairs) == 1:
+            peers = []
+        to = ", ".join(_name(members[peer].rank, peer) for peer in peers[:4])
+        to += f" and {len(peers) - 4} more" if len(peers) > 4 else ""
+        words = f"has lost its connection to {to or 'the other'}: what is sent is never acknowledged"
+        of = members[end]
+        named.append(Culprit(of.rank, of.host, of.pid, Cause.LINK, words, places.get(end, "")))
+    both = f"Ranks {named[0].rank} and {named[1].rank}" if len(named) == 2 else "Ranks"
+    said = f"{both} have lost their connection." if len(named) > 1 else ""
+    return Finding(tuple(named), Confidence.STRONG, sentence=said)
+
+
+def _name(rank: int | None, of: Key) -> str:
+    return f"rank {rank} on {of[0]}" if rank is not None else f"process {of[1]} on {of[0]}"
+
+
+def _outside(case: Case) -> Finding | None:
+    """Some are inside a collective, and these are not."""
+    if not case.inside:
+        return None
+    outside = case.outside
+    if not outside and len(case.unseen) == 1:  # it waits for input: a store or its data loader
+        outside = tuple(each for each in case.unseen if _polls(each))
+    if not outside:
+        return None
+    told = case.told(outside)
+    idle = [each for each in told if each.doing and not each.doing.works]
+    proved = [each for each in idle if each.doing and not each.doing.unproved]
+    chosen = proved or idle or list(told)
+    rest = [each for each in told if each not in chosen]
+    notes = tuple(
+        f"{_name(each.rank, each.key)} is outside as well: it {each.doing.words}"
+        for each in rest
+        if each.doing
+    )
+    return Finding(
+        named=tuple(_culprit(each) for each in chosen),
+        confidence=_confidence(case, chosen),
+        works=not idle,
+        unproved=bool(idle) and not proved,
+        standings=told,
+        notes=notes[:4],
+    )
+
+
+def _polls(each: Standing) -> bool:
+    return not each.frames and threads.polls(threads.main(each.member.b))
+
+
+def _culprit(each: Standing) -> Culprit:
+    does = each.doing or Doing(Cause.ELSEWHERE, "is outside every collective")
+    where = f" in {short(each.function)}, {each.place}" if each.place else ""
+    frames = does.frames or each.frames
+    sentence = does.words + ("" if does.place else where)
+    return Culprit(
+        each.rank, each.member.host, each.member.pid, does.cause, sentence, does.place or each.place, frames
+    )
+
+
+def _confidence(case: Case, chosen: Sequence[Standing]) -> Confidence:
+    if any(each.by != "stack" for each in chosen) or not any(each.by == "stack" for each in case.inside):
+        return Confidence.SUSPECT
+    all_seen = len(case.inside) + len(case.outside) == len(case.upright) and not case.job.missing
+    sure = all_seen and len(chosen) == len(case.outside) and all(e.doing and e.doing.certain for e in chosen)
+    return Confidence.CERTAIN if sure else Confidence.STRONG
+
+
+def _mismatch(case: Case) -> Finding | None:
+    """All are inside, at different places. From outside, nobody can tell who is wrong: name both sides."""
+    if not case.inside or len(case.inside) < len(case.upright):
+        return None
+    if all(not each.operation for each in case.inside):
+        return None
+    groups = groups_of(case.inside)
+    steps = {each.step for each in case.inside if each.step is not None}
+    if len(groups) == 1 and len(steps) < 2:
+        return _below(case)
+    ends, cycle = waited_for(case.edges)
+    few = groups[-1]
+    keys = {*ends}
+    if not cycle and len(groups) > 1 and few.number < groups[-2].number:
+        keys |= {e.key for e in case.inside if (e.operation, e.place) == (few.operation, few.place)}
+    if len(keys) == 1:  # never one alone: those who wait for it may be wrong as well
+        keys |= {of for of, to in case.edges if to in keys}
+    named = tuple(_at_another(each) for each in case.inside if each.key in keys)
+    named = named if 1 < len(named) < len(case.inside) else ()
+    said = "The ranks wait in different collectives: one was skipped, added or reordered."
+    return Finding(named, accuses=False, sentence=said)
+
+
+def _at_another(each: Standing) -> Culprit:
+    words = f"waits in {each.operation or 'a collective'}" + (f", {each.place}" if each.place else "")
+    return Culprit(
+        each.rank, each.member.host, each.member.pid, Cause.MISMATCH, words, each.place, each.frames
+    )
+
+
+def _below(case: Case) -> Finding:
+    """All are inside the same operation, and nothing is lost on TCP."""
+    if case.job.missing:
+        return Finding(sentence="Every rank that was found waits in the same operation.")
+    what = "the devices or the network between them" if _on_device(case) else "the network or the library"
+    return Finding(
+        sentence=f"Every rank waits in the same operation: the fault is below Python, in {what}.",
+    )
+
+
+def _on_device(case: Case) -> bool:
+    return any(threads.uses_device(each.member.b) or each.noticed for each in case.inside)
+
+
+def _last_words(case: Case) -> Finding | None:
+    """Connections alone: who is waited for and waits for nobody. A suspicion, whatever it says."""
+    ends, cycle = waited_for(case.edges)
+    if not ends or len(ends) == len(case.upright):
+        return None
+    words = "waits for a rank that waits for it" if cycle else "is the last that others wait for"
+    inside = len(case.inside) == len(case.upright)
+    if inside and len(ends) == 1:  # as with a mismatch: those who wait for it may be wrong as well
+        ends = (*ends, *(of for of, to in case.edges if to in ends))
+        words = "waits for another rank, or is waited for"
+    named = tuple(
+        Culprit(each.rank, each.member.host, each.member.pid, Cause.LAST, words, each.place, each.frames)
+        for each in case.upright
+        if each.key in ends
+    )
+    if not named:
+        return None
+    sure = Confidence.UNDECIDED if cycle or inside or len(named) > 1 else Confidence.SUSPECT
+    said = "Only the connections tell who waits for whom."
+    return Finding(named, sure, accuses=False, sentence=said)
+
+
+def _nobody(case: Case) -> Finding:
+    told = case.told(case.outside)
+    if not case.inside and case.outside:
+        return Finding(sentence="No rank was seen in a collective: it may still be starting.", standings=told)
+    return Finding(sentence="What was seen does not say who waits for whom.", standings=told)

@@ -1,0 +1,105 @@
+"""Groups the processes that were seen into jobs, and says which ranks are missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+from doctor.hang.evidence import Evidence, HostSeen, Member
+from doctor.hang.judge.judgement import Job
+
+_HERE = ("127.", "localhost:", "::1", "[::1]")
+MOST_MISSING = 20_000
+"""A host may claim a world of any size."""
+
+
+def find_jobs(evidence: Evidence) -> tuple[Job, ...]:
+    """In the order of the hosts."""
+    seen = {host.host: host for host in evidence.hosts}
+    members: dict[str, list[Member]] = {}
+    for host in evidence.hosts:
+        for member in host.members:
+            members.setdefault(member.job, []).append(member)
+    split = (part for name, of in members.items() for part in _apart(name, of))
+    return tuple(_job(name, of, seen) for name, of in split if any(each.helps is None for each in of))
+
+
+def chosen(jobs: Sequence[Job], pid: int | None, master_port: int | None) -> tuple[Job, ...]:
+    found = list(jobs)
+    if pid is not None:
+        found = [job for job in found if pid in {m.pid for m in (*job.ranks, *job.helpers)}]
+        found = found or [job for job in jobs if pid in {m.parent for m in job.ranks}]
+    if master_port is not None:
+        end = f":{master_port}"
+        found = [job for job in found if any(member.master.endswith(end) for member in job.ranks)]
+    return tuple(found)
+
+
+def _apart(name: str, members: Sequence[Member]) -> Iterable[tuple[str, list[Member]]]:
+    """Two jobs of one name, such as localhost:29500 on two hosts: ranks that exist twice tell them apart."""
+    numbers = Counter(each.rank for each in members if each.helps is None and each.rank is not None)
+    hosts = dict.fromkeys(each.host for each in members)
+    if len(hosts) < 2 or max(numbers.values(), default=0) < 2:
+        yield name, list(members)
+        return
+    for host in hosts:
+        yield f"{name} on {host}", [each for each in members if each.host == host]
+
+
+def _job(name: str, members: Sequence[Member], seen: dict[str, HostSeen]) -> Job:
+    ranks = [each for each in members if each.helps is None]
+    ranks.sort(key=lambda each: (each.rank is None, each.rank or 0, each.host, each.pid))
+    world = max((each.world for each in ranks if each.world is not None), default=None)
+    missing = _missing(ranks, world)
+    begun = [seen[each.host].at - each.age for each in ranks if each.age and seen[each.host].at]
+    return Job(
+        name=name,
+        launcher=next((each.launcher for each in ranks if each.launcher), ""),
+        world=world,
+        ranks=tuple(ranks),
+        helpers=tuple(each for each in members if each.helps is not None),
+        hosts=tuple(host for host in seen if any(each.host == host for each in ranks)),
+        missing=missing,
+        gone=tuple(_homes(missing, ranks, world or 0)),
+        started=min(begun, default=None),
+        age=min((each.age for each in ranks), default=0.0),
+    )
+
+
+def _missing(ranks: Sequence[Member], world: int | None) -> tuple[int, ...]:
+    """None of them if ranks without a number could be these."""
+    found = {each.rank for each in ranks}
+    if world is None or world > MOST_MISSING or None in found:
+        return ()
+    return tuple(rank for rank in range(world) if rank not in found)
+
+
+def _homes(missing: Sequence[int], ranks: Sequence[Member], world: int) -> Iterator[tuple[int, str]]:
+    """Missing ranks with the host on which they must have been, if ranks lie in equal blocks."""
+    of_host: dict[str, list[int]] = {}
+    for each in ranks:
+        if each.rank is not None:
+            of_host.setdefault(each.host, []).append(each.rank)
+    if len(of_host) == 1 and all(each.master.startswith(_HERE) for each in ranks):
+        yield from ((rank, ranks[0].host) for rank in missing)
+        return
+    size = _block(of_host.values(), world) if missing else 0
+    if not size:
+        return
+    full = any(len(of) == size for of in of_host.values())
+    hosts: dict[int, list[str]] = {}
+    for host, of in of_host.items():
+        hosts.setdefault(of[0] // size, []).append(host)
+    for rank in missing:
+        homes = hosts.get(rank // size, [])
+        if len(homes) == 1 and (full or min(of_host[homes[0]]) < rank < max(of_host[homes[0]])):
+            yield rank, homes[0]
+
+
+def _block(of_hosts: Collection[Sequence[int]], world: int) -> int:
+    """The least number of ranks that each host may have; 0: they do not lie in equal blocks."""
+    most = max(map(len, of_hosts), default=0)
+    for size in range(max(most, 1), world + 1):
+        if world % size == 0 and all(len({n // size for n in of}) == 1 for of in of_hosts):
+            return size
+    return 0

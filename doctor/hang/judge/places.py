@@ -1,0 +1,58 @@
+"""Which frame of a stack is the person's own, and how a place is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from doctor.hang.evidence import Frame, Look, PythonThread
+
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python", "/lib64/python", "/torch/", "/mindspore/")
+FRAMES = 3
+"""Of a stack, as a report shows it."""
+
+
+def is_library(file: str) -> bool:
+    return file.startswith("<") or any(part in file for part in _LIBRARIES)
+
+
+def main_thread(look: Look | None) -> PythonThread | None:
+    """The thread with the number of the process; py-spy lists others before it."""
+    threads = [thread for thread in look.python if thread.frames] if look else []
+    found = [thread for thread in threads if look and thread.tid == look.pid]
+    found += [thread for thread in threads if thread.name == "MainThread"]
+    return next(iter(found or threads[:1]), None)
+
+
+def user_index(frames: Sequence[Frame]) -> int:
+    """Of the innermost frame that is not a library's; the number of frames, if all are."""
+    return next((at for at, frame in enumerate(frames) if not is_library(frame.file)), len(frames))
+
+
+def user_frame(frames: Sequence[Frame]) -> Frame | None:
+    at = user_index(frames)
+    if at < len(frames):
+        return frames[at]
+    beyond = (frame for frame in frames if not frame.file.startswith("<") and "/torch/" not in frame.file)
+    return next(beyond, frames[0] if frames else None)
+
+
+def place_of(frame: Frame | None) -> str:
+    """ "train.py:57" """
+    return f"{frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
+
+
+def short(function: str) -> str:
+    """Without its class: some versions of Python say it and others do not."""
+    return function.rpartition(".")[2]
+
+
+def shown_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The person's innermost frames, after the very innermost where that is a library's."""
+    own = [frame for frame in frames if not is_library(frame.file)]
+    head = [frame for frame in frames[:1] if is_library(frame.file)]
+    return tuple((head + own)[:FRAMES])
+
+
+def chain_of(frames: Sequence[Frame]) -> tuple[tuple[str, str], ...]:
+    """The functions of a stack without their lines."""
+    return tuple((frame.name, frame.file) for frame in frames)

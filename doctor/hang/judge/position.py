@@ -1,0 +1,187 @@
+"""Whether a rank stands inside a collective: by its stack, and by its threads where a stack cannot say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from doctor.hang.evidence import Frame, Look, Member
+from doctor.hang.judge import threads
+from doctor.hang.judge.judgement import Standing
+from doctor.hang.judge.places import chain_of, main_thread, place_of, shown_frames, user_frame, user_index
+
+_COLLECTIVES = (
+    "torch/distributed/distributed_c10d.py",
+    "torch/distributed/_functional_collectives.py",
+    "torch/distributed/rendezvous.py",
+    "torch/distributed/elastic/utils/store.py",
+    "mindspore/ops/communication.py",
+    "mindspore/communication/",
+)
+_MAY_WAIT = (
+    "torch/nn/parallel/distributed.py",
+    "torch/distributed/utils.py",
+    "torch/distributed/fsdp/",
+    "torch/distributed/pipelining/",
+    "torch/distributed/tensor/",
+    "torch/distributed/algorithms/",
+)
+"""They call C++ that waits in a collective, and C++ that does not."""
+_SYNCHRONISES = {"synchronize": ("torch/cuda", "torch_npu", "torch/npu", "torch/accelerator", "mindspore")}
+_CLIPS = "torch/nn/utils/clip_grad.py"
+_NOTICES = re.compile(r"\.(?:item|cpu|tolist|numpy|asnumpy|synchronize)\(|clip_grad_norm_\(|\.to\(['\"]cpu")
+"""Lines at which the host waits for its device."""
+_WAITS = re.compile(
+    r"\.wait\(|\b(?:comm\w*|hvd|COMM_WORLD)\.(?:I?\w*(?:reduce|gather|cast|all|arrier)\w*)\(", re.I
+)
+
+
+ENDED = ("", "Z", "X")
+"""States of a process that is no more."""
+
+
+FASTEST = 10_000
+"""Steps between the looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Of one look."""
+
+    inside: bool | None
+    by: str = ""
+    operation: str = ""
+    noticed: bool = False
+
+
+def standing(member: Member) -> Standing:
+    """By both looks. Who is outside in one of them only is accused of nothing."""
+    first, last = _seen(member.a, member), _seen(member.b, member)
+    before, now = _frames(member.a), _frames(member.b)
+    chosen = last if last.by or not first.by else first
+    frames = now or before
+    own = user_frame(frames)
+    inside = chosen.inside
+    if inside is False and first.inside is True:
+        inside = None
+    step, earlier = step_of(member.b), step_of(member.a)
+    stepped = made_step(earlier, step)
+    went = bool(before and now) and (first.inside is not False or last.inside is not False)
+    return Standing(
+        member=member,
+        inside=inside,
+        by=chosen.by,
+        operation=chosen.operation,
+        place=place_of(own),
+        function=own.name if own else "",
+        frames=shown_frames(frames),
+        step=step,
+        noticed=chosen.noticed,
+        moved=stepped or (went and _lines(before) != _lines(now)) or first.inside != last.inside is not None,
+    )
+
+
+def made_step(before: int | None, now: int | None) -> bool:
+    """A counter of an endless loop is no step: it counts too fast."""
+    return before is not None and now is not None and 0 < abs(now - before) < FASTEST
+
+
+def _frames(look: Look | None) -> tuple[Frame, ...]:
+    thread = main_thread(look)
+    return thread.frames if thread else ()
+
+
+def step_of(look: Look | None) -> int | None:
+    thread = main_thread(look)
+    return thread.step if thread else None
+
+
+def _lines(frames: Sequence[Frame]) -> tuple[object, ...]:
+    return (chain_of(frames), tuple(frame.line for frame in frames))
+
+
+def _seen(look: Look | None, member: Member) -> Seen:
+    if look is None or look.state in ENDED:
+        return Seen(None)
+    frames = _frames(look)
+    return _by_stack(look, member, frames) if frames else _by_threads(look)
+
+
+def _by_threads(look: Look) -> Seen:
+    waits = threads.gloo_groups(look)
+    if waits:
+        return Seen(True, "threads")
+    if waits is None or threads.uses_device(look) or threads.polls(threads.main(look)):
+        return Seen(None)
+    return Seen(False, "threads")
+
+
+def _by_stack(look: Look, member: Member, frames: Sequence[Frame]) -> Seen:
+    cut = user_index(frames)
+    library = frames[:cut]
+    if any(frame.file.startswith("<frozen importlib") for frame in library):
+        return Seen(False, "stack")
+    if operation := _operation(library):
+        return Seen(True, "stack", operation)
+    if any(frame.name == "_engine_run_backward" for frame in library):
+        return _ask(look, member, "backward")
+    if any(part in frame.file for frame in library[:1] for part in _MAY_WAIT):
+        return _ask(look, member, library[0].name)
+    device = threads.uses_device(look) or not threads.uses_gloo(look)
+    main = threads.main(look)
+    busy_elsewhere = main is not None and ("nanosleep" in main.waits or threads.polls(main))
+    if name := _synchronises(library):
+        return Seen(True, "stack", name, noticed=True) if device else Seen(False, "stack")
+    if cut == 0 and not busy_elsewhere:
+        return _at_own_line(look, frames[0].source, device)
+    return Seen(False, "stack")
+
+
+def _operation(library: Sequence[Frame]) -> str:
+    """The outermost function of a collective, as the person called it."""
+    named = ""
+    for frame in library:
+        if any(part in frame.file for part in _COLLECTIVES):
+            name = frame.name.rpartition(".")[2]
+            named = name if not name.startswith("_") or not named else named
+    return named
+
+
+def _synchronises(library: Sequence[Frame]) -> str:
+    for frame in library:
+        name = frame.name.rpartition(".")[2]
+        if any(part in frame.file for part in _SYNCHRONISES.get(name, ())):
+            return name
+        if _CLIPS in frame.file:
+            return "clip_grad_norm_"
+    return ""
+
+
+def _ask(look: Look, member: Member, operation: str) -> Seen:
+    """Where a Python frame cannot tell waiting from computing."""
+    waits = threads.gloo_groups(look)
+    if waits:
+        return Seen(True, "stack", operation)
+    if waits is None or threads.uses_device(look):
+        asleep = threads.idle(member.a, member.b)
+        return Seen(True, "threads", operation) if asleep else Seen(None, "", operation)
+    return Seen(False, "stack", operation)
+
+
+def _at_own_line(look: Look, source: str, device: bool) -> Seen:
+    """The innermost frame is the person's: C code that the line calls may wait for others."""
+    waits = threads.gloo_groups(look)
+    main = threads.main(look)
+    if found := _WAITS.search(source):
+        if waits or waits is None:
+            return Seen(True, "stack", found[0].strip(".(").rpartition(".")[2])
+        return Seen(False if not threads.uses_device(look) else None, "stack")
+    if device and (found := _NOTICES.search(source)):
+        return Seen(True, "stack", found[0].strip(".("), noticed=True)
+    if source:
+        return Seen(False, "stack")
+    if waits and threads.in_futex(main):
+        return Seen(True, "stack", "wait")
+    blind = device and threads.uses_device(look) and (threads.in_futex(main) or look.state == "R")
+    return Seen(None) if blind else Seen(False, "stack")

@@ -1,0 +1,85 @@
+"""What the threads of a rank say about collectives, without any stack.
+
+gloo starts for each group, in order of creation, one `gloo_tcp_loop` and then its workers; a worker waits
+with a time limit if and only if its rank is inside a collective of that group.
+"""
+
+from __future__ import annotations
+
+from doctor.hang.evidence import Look, Thread
+
+_LOOP, _WORKER = "gloo_tcp_loop", "pt_gloo_runloop"
+_FUTEX = ("202", "98")
+"""x86-64 and aarch64."""
+_RESTARTED = ("219", "128")
+_DEVICE = ("cuda", "nccl", "pt_nccl", "hccl", "pt_hccl", "acl_", "npu")
+_NPU = ("hccl", "pt_hccl", "acl_", "npu")
+_POLLS = ("7", "271", "73", "232", "281", "22", "21", "23", "270", "72")
+"""poll, ppoll, epoll_wait, epoll_pwait, select, pselect6; 72 and 73, 21 and 22 are aarch64's."""
+_READS = ("0", "1", "17", "18", "19", "20", "63", "64", "65", "66", "67", "68")
+"""read, write and their kin."""
+
+
+def main(look: Look | None) -> Thread | None:
+    return look.threads[0] if look and look.threads else None
+
+
+def _timed(thread: Thread) -> bool:
+    call = thread.syscall
+    if call[0] in _RESTARTED:
+        return True
+    return call[0] in _FUTEX and len(call) > 4 and call[4] != "0x0"
+
+
+def gloo_groups(look: Look | None) -> tuple[int, ...] | None:
+    """The groups in which the rank waits; None: there are none, or its threads may not be read."""
+    groups: list[bool] = []
+    workers = 0
+    for thread in sorted(look.threads, key=lambda thread: thread.tid) if look else ():
+        if thread.name == _LOOP:
+            groups.append(False)
+        elif thread.name == _WORKER and groups:
+            if not thread.syscall:
+                return None
+            workers += 1
+            groups[-1] = groups[-1] or _timed(thread)
+    return tuple(at for at, waits in enumerate(groups) if waits) if workers else None
+
+
+def uses_gloo(look: Look | None) -> bool:
+    return any(thread.name in (_LOOP, _WORKER) for thread in (look.threads if look else ()))
+
+
+def uses_device(look: Look | None) -> bool:
+    """An accelerator's runtime runs in it, so collectives may be where no thread of the host waits."""
+    return any(thread.name.lower().startswith(_DEVICE) for thread in (look.threads if look else ()))
+
+
+def uses_npu(look: Look | None) -> bool:
+    return any(thread.name.lower().startswith(_NPU) for thread in (look.threads if look else ()))
+
+
+def polls(thread: Thread | None) -> bool:
+    """It waits for input of some kind: a store, a pipe, a data loader."""
+    if thread is None:
+        return False
+    return "poll" in thread.waits or "select" in thread.waits or thread.syscall[:1] in {(n,) for n in _POLLS}
+
+
+def reads_file(thread: Thread | None) -> bool:
+    return thread is not None and thread.syscall[:1] in {(n,) for n in _READS}
+
+
+def in_futex(thread: Thread | None) -> bool:
+    if thread is None:
+        return False
+    return thread.waits.startswith("futex") or thread.syscall[:1] in {(n,) for n in _FUTEX}
+
+
+def idle(a: Look | None, b: Look | None) -> bool:
+    """The main thread waits for another and was not woken between the looks."""
+    first, second = main(a), main(b)
+    if first is None or second is None or a is None or b is None:
+        return False
+    asleep = in_futex(first) and in_futex(second) and first.switches == second.switches > 0
+    return asleep and b.cpu - a.cpu <= 2

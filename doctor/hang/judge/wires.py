@@ -1,0 +1,141 @@
+"""What the connections between ranks say: since when they stand still, who waits for whom, what is cut.
+
+Ages count on the clock of the host that saw them, so they need no common clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from doctor.hang.evidence import Connection, Member
+
+TICK = 4
+"""Milliseconds of the kernel's clock; a smaller difference is none."""
+SHORT = 64
+"""Bytes: less was received on a connection that was merely opened."""
+AGAIN = 2
+"""Retransmissions in a row that call a connection cut."""
+
+Key = tuple[str, int]
+"""Host and PID of a rank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """One end of a connection between two ranks, and its other end where that was seen."""
+
+    of: Key
+    to: Key
+    here: Connection
+    there: Connection
+
+
+def key(member: Member) -> Key:
+    return member.host, member.pid
+
+
+def wires(members: Sequence[Member], *, first: bool = False) -> tuple[Wire, ...]:
+    """Both directions of each connection; those of the rendezvous are left out."""
+    masters = {member.master for member in members if member.master}
+    ports = {master.rpartition(":")[2] for master in masters}
+    ends: dict[tuple[str, str, str], tuple[Key, Connection]] = {}
+    for member in members:
+        look = member.a if first else member.b
+        for each in look.connections if look else ():
+            if not {each.local.rpartition(":")[2], each.peer.rpartition(":")[2]} & ports:
+                ends[_scope(member.host, each), each.local, each.peer] = key(member), each
+    return tuple(_paired(ends))
+
+
+def _scope(host: str, each: Connection) -> str:
+    """Loopback addresses mean another thing on each host."""
+    return host if each.local.startswith(("127.", "[::1]", "::1")) else ""
+
+
+def _paired(ends: Mapping[tuple[str, str, str], tuple[Key, Connection]]) -> Iterator[Wire]:
+    for (scope, local, peer), (of, here) in ends.items():
+        other = ends.get((scope, peer, local))
+        if other is not None and other[0] != of:
+            yield Wire(of, other[0], here, other[1])
+
+
+def received_between(before: Iterable[Wire], after: Iterable[Wire]) -> int:
+    """Bytes between the looks. What was sent does not count: a dead link sends again."""
+    had = {(wire.of, wire.here.local, wire.here.peer): wire.here.received for wire in before}
+    return sum(
+        max(0, wire.here.received - had.get((wire.of, wire.here.local, wire.here.peer), wire.here.received))
+        for wire in after
+    )
+
+
+def silent_for(after: Iterable[Wire]) -> float | None:
+    """Seconds since any rank received anything from another."""
+    ages = [wire.here.last_received for wire in after if wire.here.received >= SHORT]
+    return min(ages) / 1000 if ages else None
+
+
+def cut(after: Iterable[Wire]) -> tuple[tuple[Key, Key], ...]:
+    """Pairs between which data is sent again and again without an answer."""
+    lost = {
+        (min(wire.of, wire.to), max(wire.of, wire.to))
+        for wire in after
+        if wire.here.unacknowledged > 0 and wire.here.backoff >= AGAIN and not wire.here.persist
+    }
+    return tuple(sorted(lost))
+
+
+def edges(after: Iterable[Wire]) -> frozenset[tuple[Key, Key]]:
+    """i waits for j: i spoke last, and both ends agree. Only the youngest: idle groups keep old ones."""
+    said = [
+        (wire.of, wire.to, wire.here.last_sent)
+        for wire in after
+        if wire.there.received >= SHORT
+        and wire.here.last_received - wire.here.last_sent >= TICK
+        and wire.there.last_sent - wire.there.last_received >= TICK
+    ]
+    youngest: dict[Key, int] = {}
+    for of, _, age in said:
+        youngest[of] = min(youngest.get(of, age), age)
+    return frozenset((of, to) for of, to, age in said if age <= youngest[of] + TICK)
+
+
+def waited_for(pairs: Iterable[tuple[Key, Key]]) -> tuple[tuple[Key, ...], bool]:
+    """Who waits for nobody and is waited for; else the members of a cycle, and True."""
+    out: dict[Key, set[Key]] = {}
+    for of, to in pairs:
+        out.setdefault(of, set()).add(to)
+    sinks = sorted({to for to_all in out.values() for to in to_all if to not in out})
+    if sinks:
+        return tuple(sinks), False
+    return tuple(sorted(each for each in out if each in reached(out, each))), True
+
+
+def reached(out: Mapping[Key, set[Key]], start: Key) -> set[Key]:
+    seen: set[Key] = set()
+    todo = [start]
+    while todo:
+        for each in out.get(todo.pop(), ()):
+            if each not in seen:
+                seen.add(each)
+                todo.append(each)
+    return seen
+
+
+def longest_way(pairs: Iterable[tuple[Key, Key]], ends: Iterable[Key]) -> tuple[Key, ...]:
+    """The longest of the shortest ways to one of the ends, from its beginning."""
+    into: dict[Key, list[Key]] = {}
+    for of, to in sorted(pairs):
+        into.setdefault(to, []).append(of)
+    after: dict[Key, Key | None] = dict.fromkeys(ends)
+    todo = list(after)
+    for each in todo:
+        for before in into.get(each, ()):
+            if before not in after:
+                after[before] = each
+                todo.append(before)
+    way, at = [], todo[-1] if todo else None
+    while at is not None:
+        way.append(at)
+        at = after[at]
+    return tuple(way)

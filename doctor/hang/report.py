@@ -1,0 +1,167 @@
+"""A judgement for a person in a terminal or reading a log: the rank that everybody waits for comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from doctor.hang.evidence import Frame
+from doctor.hang.judge.judgement import Culprit, Judgement, Standing, Verdict
+from doctor.hang.words import (
+    alike,
+    chain_words,
+    group_words,
+    job_words,
+    missing_words,
+    rights_words,
+    still_words,
+    who,
+)
+from doctor.report.terminal.page import LABEL, Cleaned, put_edged, put_line, put_rows, put_wrapped
+from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
+
+_STYLE = {
+    Verdict.HANG: "bold red",
+    Verdict.MOVES: "bold green",
+    Verdict.WAITS: "bold yellow",
+}
+_OTHER = "bold cyan"
+INDENT = 6
+GROUPS = 6
+JOBS = 20
+UNREAD = 4
+
+
+def print_judgement(
+    judgement: Judgement, console: Console, *, verbose: bool = False, quiet: bool = False
+) -> None:
+    """`verbose` adds a line for each rank and what could not be read; `quiet` leaves who is named."""
+    console.push_render_hook(Cleaned())
+    if not quiet:
+        _print_opening(judgement, console)
+    folded = [(each,) for each in judgement.named] if verbose else alike(judgement.named)
+    for number, of in enumerate(folded):
+        if number or not quiet:
+            console.print()
+        _print_named(of, judgement, console)
+    if not quiet and judgement.verdict not in (Verdict.MOVES, Verdict.SEVERAL, Verdict.NO_JOB):
+        if len(folded) != 1:
+            console.print()
+        put_rows(_rows(judgement, verbose), console, INDENT)
+        _print_what_to_do(judgement, console)
+    if verbose and judgement.ranks:
+        _print_ranks(judgement, console)
+    said = judgement.named if quiet else judgement.job or judgement.jobs or judgement.unreached
+    if said:
+        console.print()
+    _print_ending(judgement, console)
+
+
+def _print_opening(judgement: Judgement, console: Console) -> None:
+    if judgement.verdict in (Verdict.SEVERAL, Verdict.NO_JOB):
+        for job in judgement.jobs[:JOBS]:
+            put_wrapped(
+                Text(clean_line(job_words(job, judgement.started, name=True)), style="bold"),
+                console,
+                0,
+                2,
+                wide=True,
+            )
+        if len(judgement.jobs) > JOBS:
+            put_line(Text(f"and {len(judgement.jobs) - JOBS} more", style="dim"), console)
+    elif judgement.job:
+        still = still_words(judgement)
+        said = f": it has stood still for {still}" if still and not judgement.culprits else ""
+        missing = f"; {missing}" if (missing := missing_words(judgement.job)) else ""
+        found = clean_line(job_words(judgement.job, judgement.started))
+        line = Text.assemble((found, "bold"), clean_line(said + missing))
+        put_wrapped(line, console, wide=True)
+    for host, why in judgement.unreached[:JOBS]:
+        put_wrapped(Text(clean_line(f"{host} did not answer: {why}")), console, 0, 2)
+
+
+def _print_named(of: Sequence[Culprit], judgement: Judgement, console: Console) -> None:
+    first = of[0]
+    still = still_words(judgement) if judgement.culprits else ""
+    since = f"; since {still}" if still else ""
+    sentence = ("each " if len(of) > 1 else "") + first.sentence
+    head = Text.assemble(
+        (_word(judgement), _style(judgement)),
+        "  ",
+        (clean_line(who(of)), "bold"),
+        (f"  {clean_line(sentence)}", "bold"),
+        since,
+    )
+    put_edged(head, Text(judgement.confidence.value, "dim"), console, INDENT)
+    put_rows([("stack", "\n".join(map(_frame, first.frames)))], console, INDENT)
+
+
+def _word(judgement: Judgement) -> str:
+    if judgement.culprits:
+        return "HANG"
+    return "WAITS" if judgement.verdict is Verdict.WAITS else "SUSPECT"
+
+
+def _style(judgement: Judgement) -> str:
+    if judgement.verdict is Verdict.HANG and not judgement.culprits:
+        return _OTHER
+    return _STYLE.get(judgement.verdict, _OTHER)
+
+
+def _frame(frame: Frame) -> str:
+    source = f": {clean_line(frame.source.strip())}" if frame.source.strip() else ""
+    file = frame.file.rpartition("/site-packages/")[2]
+    return f"{clean_line(file)}:{frame.line} in {clean_line(frame.name)}{source}"
+
+
+def _rows(judgement: Judgement, verbose: bool) -> Iterator[tuple[str, str]]:
+    groups = [clean_line(group_words(group)) for group in judgement.groups]
+    more = [f"and {len(groups) - GROUPS} more places (-v)"] if len(groups) > GROUPS and not verbose else []
+    yield "waiting", "\n".join((groups if verbose else groups[:GROUPS]) + more)
+    yield "chain", clean_line(chain_words(judgement.chain))
+    yield "also", "\n".join(map(clean_line, judgement.notes))
+    yield "seen", clean_line(rights_words(judgement).removeprefix("seen "))
+    if verbose and judgement.rights:
+        yield "unread", "\n".join(map(clean_line, judgement.rights.unread[:UNREAD]))
+
+
+def _print_what_to_do(judgement: Judgement, console: Console) -> None:
+    """Commands are never wrapped: they are there to be copied."""
+    put_rows([("do", "\n".join(map(clean_line, judgement.do)))], console, INDENT)
+    for command in judgement.commands:
+        put_line(Text(" " * (INDENT + LABEL + 2) + clean_line(command), style="cyan"), console)
+    put_rows([("next time", "\n".join(map(clean_line, judgement.next_time)))], console, INDENT)
+
+
+def _print_ranks(judgement: Judgement, console: Console) -> None:
+    rows = [("RANK", "HOST", "PID", "STATE", "WHERE"), *map(_rank_row, judgement.ranks)]
+    wide = [max(len(row[column]) for row in rows) for column in range(4)]
+    console.print()
+    for number, row in enumerate(rows):
+        cells = "  ".join(f"{cell:<{size}}" for cell, size in zip(row, wide, strict=False))
+        line = Text(f"{cells}  {row[4]}", style="dim" if number == 0 else "")
+        put_wrapped(line, console, 0, sum(wide) + 8, wide=True)
+
+
+def _rank_row(each: Standing) -> tuple[str, str, str, str, str]:
+    look = each.member.b or each.member.a
+    rank = "?" if each.rank is None else str(each.rank)
+    state = look.state if look else ""
+    at = f", {each.place}" if each.place else ""
+    if each.inside:
+        where = f"in {each.operation or 'a collective'}{at}"
+    elif each.inside is None:
+        where = f"unknown{at}"
+    else:
+        where = f"outside: {each.doing.words}{at}" if each.doing else f"outside{at}"
+    step = f", step {each.step}" if each.step is not None else ""
+    return rank, clean_line(fold((each.member.host,))), str(each.member.pid), state, clean_line(where + step)
+
+
+def _print_ending(judgement: Judgement, console: Console) -> None:
+    put_wrapped(Text(clean_line(judgement.sentence), style=_style(judgement)), console, wide=True)
+    if judgement.verdict is Verdict.SEVERAL:
+        put_line(Text("Next: doctor hang … --pid PID, or --master-port PORT", style="dim"), console)

@@ -1,0 +1,138 @@
+"""A judgement in words: the same in a terminal and in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timezone
+
+from doctor.hang.judge.judgement import Culprit, Group, Job, Judgement, Verdict, Wait
+from doctor.text.nodeset import fold
+from doctor.text.ranks import ranges, ranks_text
+
+MOST = 8
+"""Ranges of ranks in one sentence."""
+SECONDS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+
+
+def duration(seconds: float) -> str:
+    """ "3 min 20 s", "2 h 5 min": its two largest units."""
+    left, parts = round(seconds), list[str]()
+    for size, unit in SECONDS:
+        number, left = divmod(left, size)
+        if number or (unit == "s" and not parts):
+            parts.append(f"{number} {unit}")
+        elif parts:
+            break
+        if len(parts) == 2:
+            break
+    return " ".join(parts)
+
+
+def job_words(job: Job, now: str = "", *, name: bool = False) -> str:
+    """ "torchrun, 8 ranks on node[1-4], since 10:02 UTC"; `now` begins with the day on which that is said."""
+    ranks = f"{job.expected} rank{'' if job.expected == 1 else 's'}"
+    port = f"port {master.rpartition(':')[2]}" if name and (master := _master(job)) else ""
+    pid = f"pid {job.ranks[0].pid}" if name and job.ranks else ""
+    begun = f"since {_clock(job.started, now[:10])}" if job.started else ""
+    where = f"{ranks} on {fold(job.hosts)}"
+    return ", ".join(filter(None, (job.launcher, where, begun, port, pid)))
+
+
+def _master(job: Job) -> str:
+    return next((rank.master for rank in job.ranks if rank.master), "")
+
+
+def _clock(since_1970: float, today: str) -> str:
+    try:
+        shown = f"{datetime.fromtimestamp(since_1970, timezone.utc):%Y-%m-%d %H:%M} UTC"
+    except (OverflowError, ValueError, OSError):
+        return "?"
+    return shown.removeprefix(f"{today} ")
+
+
+def missing_words(job: Job) -> str:
+    """Of ranks that were not found; empty if there are none."""
+    gone = [rank for rank, _ in job.gone]
+    elsewhere = [rank for rank in job.missing if rank not in gone]
+    hosts = fold({host for _, host in job.gone})
+    said = (
+        f"{ranks_text(gone, most=MOST)} of {hosts} {_is(gone)} gone" if gone else "",
+        f"{ranks_text(elsewhere, most=MOST)} {_was(elsewhere)} not found" if elsewhere else "",
+    )
+    return "; ".join(filter(None, said))
+
+
+def _is(numbers: list[int]) -> str:
+    return "is" if len(numbers) == 1 else "are"
+
+
+def _was(numbers: list[int]) -> str:
+    return "was" if len(numbers) == 1 else "were"
+
+
+def still_words(judgement: Judgement) -> str:
+    if judgement.still is None or judgement.verdict is Verdict.MOVES:
+        return ""
+    return ("at least " if judgement.at_least else "") + duration(judgement.still)
+
+
+def who(culprits: Iterable[Culprit]) -> str:
+    """ "rank 3 on node2 (pid 4711)", "ranks 0-3 on node[1-2]" """
+    all_of = tuple(culprits)
+    hosts = fold(dict.fromkeys(each.host for each in all_of))
+    ranks = [each.rank for each in all_of if each.rank is not None]
+    if len(all_of) == 1:
+        only = all_of[0]
+        if only.rank is None:
+            return f"process {only.pid} on {hosts}"
+        return f"rank {only.rank} on {hosts}" + (f" (pid {only.pid})" if only.pid is not None else "")
+    named = ranks_text(ranks, most=MOST) if len(ranks) == len(all_of) else f"{len(all_of)} ranks"
+    return f"{named} on {hosts}"
+
+
+def alike(culprits: Iterable[Culprit]) -> list[tuple[Culprit, ...]]:
+    """Those of whom the same is to be said together, in their order."""
+    found: dict[tuple[object, ...], list[Culprit]] = {}
+    for each in culprits:
+        found.setdefault((each.cause, each.sentence, each.place), []).append(each)
+    return [tuple(of) for of in found.values()]
+
+
+def group_words(group: Group) -> str:
+    """ "7 ranks (0-4, 6-7) in all_reduce, train.py:88" """
+    named = ranges(group.ranks)
+    numbers = ", ".join(named[:MOST]) + (f" and {len(named) - MOST} more" if len(named) > MOST else "")
+    if group.number == 1 and group.ranks:
+        ranks = f"rank {numbers}"
+    else:
+        ranks = f"{group.number} rank{'' if group.number == 1 else 's'}" + (f" ({numbers})" if named else "")
+    return f"{ranks} in {_at(group.operation, group.function, group.place)}" + (
+        ": there the host waits for its device; the collective may be an earlier line"
+        if group.noticed
+        else ""
+    )
+
+
+def _at(operation: str, function: str, place: str) -> str:
+    own = function.rpartition(".")[2]
+    inside = f" ({own})" if own and own != "<module>" and own != operation else ""
+    return ", ".join(filter(None, (operation or "a collective", f"{place}{inside}" if place else "")))
+
+
+def chain_words(chain: Iterable[Wait]) -> str:
+    """ "rank 0 waits for rank 2 in all_reduce, train.py:183 (sync_grads); rank 2 waits for …" """
+    return "; ".join(
+        f"rank {each.rank} waits for rank {each.on} in {_at(each.operation, each.function, each.place)}"
+        for each in chain
+    )
+
+
+def rights_words(judgement: Judgement) -> str:
+    rights = judgement.rights
+    if rights is None:
+        return ""
+    seen = "with Python stacks" if rights.stacks else "without Python stacks"
+    said = f"seen as {rights.level}, {seen}"
+    if not rights.connections:
+        said += ", without connections"
+    return said + (f"; more would show: {'; '.join(rights.raises)}" if rights.raises else "")

@@ -1,0 +1,98 @@
+"""A job of torchrun over hosts of the lab: `doctor hang` names the rank, from outside, and leaves nothing."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.lab import Host, Lab
+from tests.support.hang.ranks import JOB
+from tests.support.injob import PORT, TORCHRUN, Job, environment
+
+pytestmark = pytest.mark.slow
+
+FOLDER = "/tmp/hang-job"
+PATIENCE = 120.0
+
+
+@contextmanager
+def torchrun(hosts: Sequence[Host], ranks: int, **env: str) -> Iterator[Job]:
+    job = Job()
+    try:
+        for number, host in enumerate(hosts):
+            host.dirty = True
+            words = [
+                TORCHRUN,
+                f"--nnodes={len(hosts)}",
+                f"--nproc-per-node={ranks}",
+                f"--node-rank={number}",
+                f"--master-addr={hosts[0].address}",
+                f"--master-port={PORT}",
+                str(JOB),
+            ]
+            script = f'mkdir -p {FOLDER}; mkfifo {FOLDER}/fifo; cd /; exec "$@"'
+            job.start(
+                host.enter(["sh", "-c", script, "job", *words]),
+                environment(FOLDER=FOLDER, **env),
+            )
+        yield job
+    finally:
+        job.close()
+
+
+def step(hosts: Sequence[Host], rank: int, name: str = "step") -> int:
+    for host in hosts:
+        with suppress(OSError, ValueError):
+            return int(Path(f"/proc/{host.pid}/root{FOLDER}/{name}.{rank}").read_text())
+    return -1
+
+
+def until(true: Callable[[], bool], job: Job) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, job.text
+        assert all(start.poll() is None for start in job.starts), job.text
+        time.sleep(0.1)
+
+
+def test_the_stopped_rank_of_a_job_over_two_hosts(lab: Lab) -> None:
+    hosts = [lab["node1"], lab["node2"]]
+    with torchrun(hosts, 2, FAULT="stop", VICTIM="3") as job:
+        until(lambda: step(hosts, 3, "hit") == 1, job)
+        time.sleep(1.0)
+        before = [host.snapshot() for host in hosts]
+        done = lab.doctor("hang", "node[1-3]", "--json", "-")
+        assert done.returncode == 1, done.stdout + done.stderr
+        said = json.loads(done.stdout)
+        (culprit,) = said["culprits"]
+        assert (culprit["rank"], culprit["host"], culprit["cause"]) == (3, "node2", "stopped")
+        assert said["job"]["launcher"] == "torchrun"
+        assert (said["job"]["ranks"], said["job"]["found"], said["job"]["hosts"]) == (
+            4,
+            4,
+            ["node1", "node2"],
+        )
+        assert {rank["in_collective"] for rank in said["ranks"] if rank["rank"] != 3} == {True}
+        for host, was in zip(hosts, before, strict=True):
+            assert not host.leftovers(was)
+
+
+def test_a_job_over_two_hosts_that_moves_goes_on(lab: Lab) -> None:
+    hosts = [lab["node1"], lab["node2"]]
+    with torchrun(hosts, 1, FAULT="") as job:
+        until(lambda: min(step(hosts, 0), step(hosts, 1)) >= 3, job)
+        done = lab.doctor("hang", "node[1-2]", "--for", "1")
+        assert done.returncode == 0, done.stdout + done.stderr
+        after = step(hosts, 0)
+        until(lambda: step(hosts, 0) > after + 10, job)
+
+
+def test_hosts_without_a_job(lab: Lab) -> None:
+    done = lab.doctor("hang", "node[3-4]")
+    assert done.returncode == 3
+    assert "No job" in done.stdout

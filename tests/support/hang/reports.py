@@ -1,0 +1,47 @@
+"""Judgements of every kind, and their text."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from doctor.hang.evidence import Evidence
+from doctor.hang.judge import Judgement, judge
+from doctor.hang.report import print_judgement
+from doctor.text.console import drawn
+from tests.support.hang.trials import of, of_another_user
+from tests.support.hang.written import both, evidence
+
+NODES = ("node1", "node2", "node3", "node4")
+REFUSED = {"node3": "connection refused on port 22"}
+ONE_SLEEPS = ("waits",) * 5 + ("sleeps",) + ("waits",) * 2
+FLEET = tuple(f"node{number}" for number in range(1, 65))
+
+
+@cache
+def judgements() -> dict[str, Judgement]:
+    return {
+        "sleeps": judge(evidence(ONE_SLEEPS, NODES)),
+        "sub-groups": judge(of("sleep", "tp")[0].evidence, limit=1.0),
+        "loader": judge(of("loader")[0].evidence, limit=1.0),
+        "mismatch": judge(of("skip", "tp")[0].evidence, limit=1.0),
+        "checkpoint": judge(of("ckpt", "ddp")[0].evidence, limit=1.0),
+        "cut": judge(of("netdrop", "tp")[0].evidence, limit=1.0),
+        "another-user": judge(of_another_user(of("lock", "ddp")[0].evidence), limit=1.0),
+        "unreached": judge(evidence(["waits"] * 8, NODES, unreached=REFUSED)),
+        "nccl": judge(evidence(["item"] * 5 + ["sleeps"] + ["item"] * 2, NODES, device=True)),
+        "two-of-512": judge(_fleet()),
+        "several": judge(both(evidence(["waits"] * 2), evidence(["waits"] * 2, job="node1:29600"))),
+        "moves": judge(evidence(ONE_SLEEPS, NODES, silent=0.1)),
+    }
+
+
+def _fleet() -> Evidence:
+    return evidence(["storage" if rank in (77, 300) else "waits" for rank in range(512)], FLEET)
+
+
+def text(judgement: Judgement, columns: int, *, verbose: bool = False, quiet: bool = False) -> str:
+    return drawn(
+        lambda console: print_judgement(judgement, console, verbose=verbose, quiet=quiet),
+        columns,
+        colour=False,
+    )

@@ -1,0 +1,171 @@
+"""Jobs of any size, written down as they would be seen: one word says what a rank does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Connection, Evidence, Frame, HostSeen, Look, Member, PythonThread, Thread
+
+LIB = "/opt/venv/lib/python3.11/site-packages/torch"
+OWN = "/srv/job/train.py"
+MAIN = Frame(name="main", file=OWN, line=120, source="train(model, loader)")
+STEP = Frame(name="train", file=OWN, line=88, source="dist.all_reduce(loss)")
+COLLECTIVE = Frame(name="all_reduce", file=f"{LIB}/distributed/distributed_c10d.py", line=3252)
+FORWARD = Frame(name="Layer.forward", file=OWN, line=57, source="time.sleep(100000)")
+ITEM = Frame(name="train", file=OWN, line=90, source="total += loss.item()")
+IMPORT = Frame(name="_find_and_load", file="<frozen importlib._bootstrap>", line=1176)
+SYNC = Frame(name="synchronize", file=f"{LIB}/cuda/__init__.py", line=985)
+BACKWARD = Frame(name="_engine_run_backward", file=f"{LIB}/autograd/graph.py", line=979)
+INDUCTOR = Frame(name="compile_fx", file=f"{LIB}/_inductor/compile_fx.py", line=400)
+SAVE = Frame(name="save_checkpoint", file=OWN, line=140, source="torch.save(state, path)")
+EVALUATE = Frame(name="evaluate", file=OWN, line=150, source="logits = model(x)")
+MEASURE = Frame(name="measure", file=OWN, line=160, source="return score(logits)")
+STACKS = {
+    "waits": (COLLECTIVE, STEP, MAIN),
+    "sleeps": (FORWARD, MAIN),
+    "locked": (replace(FORWARD, source="lock.acquire()"), MAIN),
+    "spins": (replace(FORWARD, source="while True:"), MAIN),
+    "item": (ITEM, MAIN),
+    "synchronises": (SYNC, STEP, MAIN),
+    "backward": (BACKWARD, STEP, MAIN),
+    "imports": (IMPORT, MAIN),
+    "compiles": (INDUCTOR, STEP, MAIN),
+    "saves": (SAVE, MAIN),
+    "evaluates": (EVALUATE, MAIN),
+    "storage": (replace(FORWARD, source="shard = file.read()"), MAIN),
+}
+FUTEX, NANOSLEEP = "futex_do_wait", "hrtimer_nanosleep"
+WAITS = {
+    "sleeps": NANOSLEEP,
+    "spins": "",
+    "compiles": "",
+    "storage": "request_wait_answer",
+    "stopped": "do_signal_stop",
+}
+BUSY = {"spins", "compiles", "evaluates", "imports"}
+PORT = 29500
+
+
+def threads(pid: int, does: str, *, device: bool) -> tuple[Thread, ...]:
+    """The main thread's, and those of one gloo group or of NCCL."""
+    waits = WAITS.get(does, FUTEX)
+    read = ("0", "0x9") if does == "storage" else ("202", "0x1", "0x189", "0x0", "0x0")
+    state = "R" if does in BUSY else "S"
+    main = Thread(tid=pid, name="python", state=state, switches=50, waits=waits, syscall=read)
+    if device:
+        return (main, Thread(tid=pid + 1, name="pt_nccl_watchdg", state="S"))
+    limit = "0x7f6cf2c10240" if does in ("waits", "backward") else "0x0"
+    idle = ("202", "0x1", "0x189", "0x0", "0x0")
+    return (
+        main,
+        Thread(tid=pid + 1, name="gloo_tcp_loop", state="S", syscall=("232", "0x10")),
+        Thread(tid=pid + 2, name="pt_gloo_runloop", state="S", syscall=(*idle[:4], limit)),
+        Thread(tid=pid + 3, name="pt_gloo_runloop", state="S", syscall=idle),
+    )
+
+
+def look(pid: int, does: str, second: bool, *, device: bool = False, step: int | None = None) -> Look:
+    if does == "ended":
+        return Look(pid=pid, state="Z")
+    stack = STACKS.get(does, STACKS["sleeps"])
+    if does == "evaluates" and second:
+        stack = (MEASURE, MAIN)
+    return Look(
+        pid=pid,
+        state={"stopped": "T", "stuck": "D", "spins": "R", "compiles": "R"}.get(does, "S"),
+        cpu=190 if second and does in BUSY else 10,
+        bytes_moved=30_000_000 if second and does == "saves" else 1_000,
+        threads=threads(pid, does, device=device),
+        files=("/data/shard-17.bin", "/srv/job/out.log") if does == "storage" else (),
+        python=(PythonThread(tid=pid, name="MainThread", frames=stack, step=step),),
+    )
+
+
+def ring(number: int, world: int, hosts: Sequence[str], silent: float) -> tuple[Connection, ...]:
+    """Both its ends with its neighbours; the later rank connected. Nobody is behind: these tests say who."""
+    age = int(silent * 1000)
+    made = []
+    for low, high in {(number, (number + 1) % world), ((number - 1) % world, number)} if world > 1 else ():
+        ends = [f"10.0.0.{host_of(rank, world, hosts) + 1}:{20_000 + rank}" for rank in (low, high)]
+        ends[1] = ends[1].replace(":2", ":4", 1)
+        local, peer = ends if number == low else ends[::-1]
+        made.append(
+            Connection(
+                state="ESTAB", local=local, peer=peer, received=9_000, last_sent=age, last_received=age
+            )
+        )
+    return tuple(made)
+
+
+def host_of(rank: int, world: int, hosts: Sequence[str]) -> int:
+    return rank * len(hosts) // world
+
+
+def evidence(
+    does: Sequence[str] | Mapping[int, str],
+    hosts: Sequence[str] = ("node1", "node2"),
+    *,
+    world: int | None = None,
+    silent: float = 200.0,
+    age: float = 3_600.0,
+    apart: float = 2.0,
+    device: bool = False,
+    job: str = "node1:29500",
+    steps: tuple[int, int] | None = None,
+    unreached: Mapping[str, str] | None = None,
+) -> Evidence:
+    """Ranks that are not in `does` were not found."""
+    said = dict(does) if isinstance(does, Mapping) else dict(enumerate(does))
+    size = world or len(said)
+    of: dict[str, list[Member]] = {name: [] for name in hosts if name not in (unreached or {})}
+    for rank, word in said.items():
+        name = hosts[host_of(rank, size, hosts)]
+        if name not in of:
+            continue
+        pid = 4_000 + rank * 10
+        first, last = steps or (None, None)
+        a = look(pid, word, False, device=device, step=first)
+        b = look(pid, word, True, device=device, step=last)
+        if word != "ended" and not device:
+            b = replace(b, connections=ring(rank, size, hosts, silent))
+            a = replace(a, connections=ring(rank, size, hosts, max(0.0, silent - apart)))
+        of[name].append(
+            Member(
+                host=name,
+                pid=pid,
+                parent=100,
+                job=job,
+                rank=rank,
+                world=size,
+                launcher="torchrun",
+                command="python train.py",
+                user="alice",
+                age=age,
+                master=job,
+                a=a,
+                b=b,
+            )
+        )
+    seen = tuple(
+        HostSeen(
+            host=name,
+            members=tuple(members),
+            at=1_763_629_200.0,
+            apart=apart,
+            root=True,
+            stacks="py-spy 0.4.3",
+        )
+        for name, members in of.items()
+    )
+    return Evidence(
+        started="2025-11-20T09:00:00Z", hosts=seen, unreached=dict(unreached or {}), asked=tuple(hosts)
+    )
+
+
+def both(one: Evidence, other: Evidence) -> Evidence:
+    """Two jobs on the same hosts."""
+    members = {host.host: host.members for host in other.hosts}
+    hosts = tuple(replace(host, members=(*host.members, *members[host.host])) for host in one.hosts)
+    return replace(one, hosts=hosts)

@@ -1,0 +1,260 @@
+"""Whom the rules protect: who waits for less than the limit, who works, who was not seen."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Evidence, Member
+from doctor.hang.judge import judge
+from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
+from tests.support.hang.trials import of, without_stacks
+from tests.support.hang.written import evidence
+
+ONE_SLEEPS = ["waits"] * 5 + ["sleeps"] + ["waits"] * 2
+
+
+def changed(seen: Evidence, rank: int, change: object) -> Evidence:
+    def member(each: Member) -> Member:
+        return change(each) if each.rank == rank else each  # type: ignore[operator]
+
+    hosts = tuple(replace(host, members=tuple(map(member, host.members))) for host in seen.hosts)
+    return replace(seen, hosts=hosts)
+
+
+def named(found: Judgement) -> list[int | None]:
+    return [each.rank for each in found.named]
+
+
+def test_who_sleeps_for_longer_than_the_limit_is_accused() -> None:
+    found = judge(evidence(ONE_SLEEPS))
+    assert (found.verdict, found.exit_code, found.confidence) == (Verdict.HANG, 1, Confidence.STRONG)
+    assert [(each.rank, each.host, each.pid) for each in found.culprits] == [(5, "node2", 4050)]
+    assert found.still == 200.0
+    assert found.sentence == "The job waits for rank 5 on node2."
+
+
+@pytest.mark.parametrize("silent", [1.5, 40.0, 59.9])
+def test_below_the_limit_it_may_be_normal(silent: float) -> None:
+    found = judge(evidence(ONE_SLEEPS, silent=silent))
+    assert (found.verdict, found.exit_code) == (Verdict.WAITS, 0)
+    assert not found.culprits
+    assert found.sentence == f"The job waits for rank 5 on node2 for {int(silent)} s; this may be normal."
+
+
+def test_a_job_that_exchanged_something_just_now_moves() -> None:
+    found = judge(evidence(ONE_SLEEPS, silent=0.5))
+    assert (found.verdict, found.exit_code, found.named) == (Verdict.MOVES, 0, ())
+
+
+def test_a_job_cannot_have_stood_still_for_longer_than_it_runs() -> None:
+    assert judge(evidence(ONE_SLEEPS, age=30.0)).verdict is Verdict.WAITS
+
+
+@pytest.mark.parametrize("fault", ["stopped", "ended", "stuck"])
+def test_who_cannot_go_on_is_accused_at_once(fault: str) -> None:
+    found = judge(evidence(["waits", fault, "waits", "waits"], silent=3.0))
+    assert (found.exit_code, named(found), found.confidence) == (1, [1], Confidence.CERTAIN)
+
+
+@pytest.mark.parametrize("fault", ["stopped", "ended", "stuck"])
+def test_but_not_where_nobody_waits_for_it(fault: str) -> None:
+    found = judge(evidence(["sleeps", fault, "sleeps", "sleeps"]))
+    assert (found.verdict, found.exit_code, found.culprits) == (Verdict.UNKNOWN, 3, ())
+
+
+def test_nor_where_the_job_moves() -> None:
+    assert judge(evidence(["waits", "stopped"], silent=0.1)).verdict is Verdict.MOVES
+
+
+def test_a_process_that_did_not_answer_in_time_has_not_ended() -> None:
+    def silent(member: Member) -> Member:
+        assert member.b is not None
+        look = replace(
+            member.b, state="", threads=(), python=(), connections=(), unread=("/proc: no answer in time",)
+        )
+        return replace(member, a=look, b=look)
+
+    found = judge(changed(evidence(["waits"] * 4), 1, silent))
+    assert not found.culprits
+    assert found.exit_code == 3
+
+
+def test_who_ended_between_the_looks_is_given_time() -> None:
+    def ends(member: Member) -> Member:
+        return replace(member, b=replace(member.b, state="", threads=(), python=(), connections=()))  # type: ignore[type-var]
+
+    assert not judge(changed(evidence(["waits"] * 4, silent=5.0), 1, ends)).culprits
+
+
+def test_who_was_woken_in_state_d_is_not_stuck() -> None:
+    """A disk that is slow, seen twice."""
+
+    def woken(member: Member) -> Member:
+        assert member.b is not None
+        first, *rest = member.b.threads
+        return replace(member, b=replace(member.b, threads=(replace(first, switches=90), *rest)))
+
+    found = judge(changed(evidence(["waits", "stuck", "waits"], silent=5.0), 1, woken))
+    assert not found.culprits
+
+
+def test_who_waits_for_storage_in_state_d_has_the_limit_too() -> None:
+    def flushes(member: Member) -> Member:
+        assert member.a is not None
+        assert member.b is not None
+        first, *rest = member.b.threads
+        threads = (replace(first, waits="folio_wait_writeback"), *rest)
+        return replace(member, a=replace(member.a, threads=threads), b=replace(member.b, threads=threads))
+
+    stuck = changed(evidence(["waits", "stuck", "waits"], silent=5.0), 1, flushes)
+    assert judge(stuck).exit_code == 0
+    assert judge(changed(evidence(["waits", "stuck", "waits"]), 1, flushes)).named[0].cause is Cause.STORAGE
+
+
+@pytest.mark.parametrize("work", ["saves", "compiles", "imports"])
+def test_work_is_no_hang_however_long(work: str) -> None:
+    found = judge(evidence(["waits", work, "waits", "waits"]))
+    assert (found.verdict, found.exit_code, named(found)) == (Verdict.WAITS, 0, [1])
+    assert not found.culprits
+
+
+def test_a_step_is_work() -> None:
+    assert judge(evidence(ONE_SLEEPS, steps=(7, 8))).verdict is Verdict.WAITS
+
+
+def test_a_counter_of_an_endless_loop_is_no_step() -> None:
+    found = judge(evidence(["waits", "spins", "waits"], steps=(10, 90_000_000)))
+    assert (found.exit_code, named(found)) == (1, [1])
+
+
+def test_an_endless_loop_and_long_work_look_alike() -> None:
+    found = judge(evidence(["waits", "evaluates", "waits"]))
+    assert (found.verdict, found.exit_code, named(found), found.culprits) == (Verdict.UNKNOWN, 3, [1], ())
+
+
+def test_who_works_hides_nobody_who_does_not() -> None:
+    found = judge(evidence(["saves", "waits", "sleeps", "waits"]))
+    assert (found.exit_code, named(found)) == (1, [2])
+    assert found.notes == ("rank 0 on node1 is outside as well: it writes a checkpoint: 30 MB in 2 s",)
+
+
+def test_two_culprits_are_both_named() -> None:
+    found = judge(evidence(["sleeps", "waits", "locked", "waits"]))
+    assert [(each.rank, each.cause) for each in found.culprits] == [(0, Cause.SLEEPS), (2, Cause.LOCK)]
+
+
+def test_nobody_inside_is_nobody_accused() -> None:
+    found = judge(evidence(["imports", "sleeps", "spins", "sleeps"]))
+    assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+    assert found.sentence == "No rank was seen in a collective: it may still be starting."
+
+
+def test_everybody_in_the_same_operation_accuses_nobody() -> None:
+    found = judge(evidence(["waits"] * 4))
+    assert (found.verdict, found.exit_code, found.named) == (Verdict.HANG, 3, ())
+    assert "the fault is below Python" in found.sentence
+    assert found.commands[0].startswith("doctor check 'node[1-2]' --only ")
+
+
+def test_backward_alone_decides_nothing() -> None:
+    """The same frame is of who waits and of who computes; gloo's threads tell, and nothing else does."""
+    waiting = evidence(["backward", "backward", "sleeps"])
+    assert named(judge(waiting)) == [2]
+
+    def blind(member: Member) -> Member:
+        assert member.a is not None
+        assert member.b is not None
+        a, b = (
+            replace(look, cpu=look.cpu + more, threads=(replace(look.threads[0], waits="", syscall=()),))
+            for look, more in ((member.a, 0), (member.b, 100))
+        )
+        return replace(member, a=a, b=b)
+
+    unseen = changed(evidence(["backward"] * 3, silent=200.0), 0, blind)
+    assert not judge(unseen).culprits
+
+
+def test_a_rank_alone_is_accused_of_nothing() -> None:
+    found = judge(evidence(["sleeps"], hosts=["node1"]))
+    assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+    assert (
+        found.sentence == "The job is a single rank: it sleeps in forward, train.py:57. Nobody waits for it."
+    )
+
+
+class TestDevices:
+    """With NCCL the host runs ahead: where it waits is where it noticed, and silence on TCP means nothing."""
+
+    def test_all_at_a_synchronisation_may_be_healthy(self) -> None:
+        found = judge(evidence(["item"] * 8, device=True))
+        assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+        assert found.groups[0].noticed
+        assert found.do == ("look again with --for 60: if nothing moves in that time either, it hangs",)
+
+    def test_a_rank_elsewhere_is_waited_for_but_two_seconds_prove_no_hang(self) -> None:
+        found = judge(evidence(["item"] * 5 + ["sleeps"] + ["synchronises"] * 2, device=True))
+        assert (found.verdict, found.exit_code, named(found)) == (Verdict.UNKNOWN, 3, [5])
+        assert not found.culprits
+        assert found.sentence == "The job waits for rank 5 on node2, and nothing tells for how long."
+
+    def test_two_looks_that_are_far_apart_do(self) -> None:
+        found = judge(evidence(["item"] * 5 + ["sleeps"] + ["synchronises"] * 2, device=True, apart=70.0))
+        assert (found.exit_code, named(found)) == (1, [5])
+
+    def test_steps_prove_that_it_moves(self) -> None:
+        found = judge(evidence(["item"] * 8, device=True, apart=70.0, steps=(3, 40)))
+        assert found.verdict is Verdict.MOVES
+
+    def test_backward_on_a_device_is_not_outside(self) -> None:
+        found = judge(evidence(["item", "item", "backward", "item"], device=True, apart=70.0))
+        assert not found.culprits
+
+
+def test_without_stacks_and_connections_nothing_is_decided() -> None:
+    def bare(member: Member) -> Member:
+        looks = [
+            replace(look, connections=(), python=(), threads=()) for look in (member.a, member.b) if look
+        ]
+        return replace(member, a=looks[0], b=looks[1])
+
+    seen = evidence(ONE_SLEEPS)
+    for rank in range(8):
+        seen = changed(seen, rank, bare)
+    found = judge(seen)
+    assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+
+
+@pytest.mark.parametrize("seconds", [61, 600, 86_400])
+def test_recorded_trials_grow_old(seconds: int) -> None:
+    """Ages moved by hand: then the limit that people get decides as the short one of the tests."""
+    for trial in (*of("sleep"), *of("ckpt"), *of("skip", "tp")):
+        seen = trial.evidence
+        for rank in range(4):
+            seen = changed(seen, rank, lambda member: _older(member, seconds * 1000))
+        found, before = judge(seen), judge(trial.evidence, limit=1.0)
+        assert (found.verdict, found.exit_code, named(found)) == (
+            before.verdict,
+            before.exit_code,
+            named(before),
+        )
+        assert (
+            judge(without_stacks(seen)).exit_code
+            == judge(without_stacks(trial.evidence), limit=1.0).exit_code
+        )
+
+
+def _older(member: Member, by: int) -> Member:
+    assert member.a is not None
+    assert member.b is not None
+    looks = [
+        replace(
+            look,
+            connections=tuple(
+                replace(each, last_sent=each.last_sent + by, last_received=each.last_received + by)
+                for each in look.connections
+            ),
+        )
+        for look in (member.a, member.b)
+    ]
+    return replace(member, a=looks[0], b=looks[1], age=member.age + by / 1000)

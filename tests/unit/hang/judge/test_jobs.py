@@ -1,0 +1,121 @@
+"""Which job is meant, which ranks are missing, and what a host that did not answer means."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Evidence
+from doctor.hang.judge import judge
+from doctor.hang.judge.jobs import find_jobs
+from doctor.hang.judge.judgement import Cause, Confidence, Verdict
+from tests.support.hang.written import both, evidence
+
+NODES = ["node1", "node2", "node3", "node4"]
+REFUSED = "connection refused on port 22"
+
+
+def test_no_job() -> None:
+    found = judge(Evidence(started="2026-11-20T09:00:00Z", asked=("node1",)))
+    assert (found.verdict, found.exit_code, found.sentence) == (Verdict.NO_JOB, 3, "No host answered.")
+    found = judge(evidence([], hosts=["node1"], world=1))
+    assert (found.verdict, found.exit_code) == (Verdict.NO_JOB, 3)
+
+
+def test_several_jobs_are_listed_and_one_can_be_chosen() -> None:
+    other = evidence(["waits", "waits"], job="node1:29600", silent=0.1)
+    hosts = tuple(
+        replace(host, members=tuple(replace(m, pid=m.pid + 9_000) for m in host.members))
+        for host in other.hosts
+    )
+    seen = both(evidence(["waits", "sleeps"]), replace(other, hosts=hosts))
+    found = judge(seen)
+    assert (found.verdict, found.exit_code, len(found.jobs)) == (Verdict.SEVERAL, 3, 2)
+    assert judge(seen, master_port=29600).verdict is Verdict.MOVES
+    assert judge(seen, pid=4010).exit_code == 1
+    assert judge(seen, pid=1).verdict is Verdict.NO_JOB
+    assert judge(seen, pid=4010, master_port=29600).verdict is Verdict.NO_JOB
+
+
+def test_the_same_local_name_on_two_hosts_is_two_jobs() -> None:
+    one = evidence(["waits", "sleeps"], hosts=["node1"], job="localhost:29500")
+    two = evidence(["waits", "waits"], hosts=["node2"], job="localhost:29500")
+    jobs = find_jobs(replace(one, hosts=(*one.hosts, *two.hosts)))
+    assert [job.hosts for job in jobs] == [("node1",), ("node2",)]
+
+
+@pytest.mark.parametrize(
+    ("missing", "hosts", "home"),
+    [
+        (5, NODES, "node3"),
+        (7, NODES, "node4"),
+        (0, NODES, "node1"),
+        (3, ["node1"], "node1"),
+    ],
+)
+def test_a_rank_without_a_process_on_a_host_that_answered_is_gone(
+    missing: int, hosts: list[str], home: str
+) -> None:
+    ranks = {rank: "waits" for rank in range(8) if rank != missing}
+    found = judge(evidence(ranks, hosts, world=8))
+    assert found.job is not None
+    assert found.job.gone == ((missing, home),)
+    assert [(each.rank, each.host, each.pid, each.cause) for each in found.culprits] == [
+        (missing, home, None, Cause.GONE)
+    ]
+    assert (found.exit_code, found.confidence) == (1, Confidence.STRONG)
+
+
+def test_not_in_a_job_that_has_just_been_started() -> None:
+    found = judge(evidence({0: "waits", 1: "waits", 3: "waits"}, ["node1"], world=4, age=20.0))
+    assert not found.culprits
+
+
+def test_the_ranks_of_hosts_that_were_not_asked_are_not_gone() -> None:
+    ranks = dict.fromkeys(range(4), "waits")
+    seen = evidence(ranks, NODES[:2], world=8)
+    only = replace(seen, hosts=seen.hosts[:1], asked=("node1",))
+    found = judge(only)
+    assert found.job is not None
+    assert found.job.missing == (4, 5, 6, 7)
+    assert not found.job.gone
+    assert (found.exit_code, found.culprits) == (3, ())
+
+
+def test_ranks_of_a_host_that_did_not_answer_are_unknown() -> None:
+    found = judge(evidence(["waits"] * 8, NODES, unreached={"node3": REFUSED}))
+    assert (found.verdict, found.exit_code, found.culprits) == (Verdict.HANG, 3, ())
+    assert found.notes == ("ranks 4-5 could not be looked at (a host did not answer) and may be the cause",)
+    assert found.unreached == (("node3", REFUSED),)
+
+
+def test_and_protect_those_who_look_guilty_unless_that_is_certain() -> None:
+    sleeps = ["waits", "sleeps"] + ["waits"] * 6
+    found = judge(evidence(sleeps, NODES, unreached={"node3": REFUSED}))
+    assert (found.exit_code, found.culprits, [each.rank for each in found.suspects]) == (3, (), [1])
+    stopped = ["waits", "stopped"] + ["waits"] * 6
+    found = judge(evidence(stopped, NODES, unreached={"node3": REFUSED}))
+    assert (found.exit_code, [each.rank for each in found.culprits]) == (1, [1])
+
+
+def test_a_job_that_seems_to_move_is_not_called_fine_without_its_host() -> None:
+    found = judge(evidence(["waits"] * 8, NODES, silent=0.1, unreached={"node3": REFUSED}))
+    assert (found.verdict, found.exit_code) == (Verdict.MOVES, 3)
+
+
+def test_ranks_without_a_number_may_be_those_that_are_missing() -> None:
+    seen = evidence(["waits", "waits", "sleeps", "waits"])
+    hosts = tuple(
+        replace(host, members=tuple(replace(m, rank=None) if m.rank == 2 else m for m in host.members))
+        for host in seen.hosts
+    )
+    found = judge(replace(seen, hosts=hosts))
+    assert found.job is not None
+    assert not found.job.missing
+    assert [(each.rank, each.pid) for each in found.culprits] == [(None, 4020)]
+
+
+def test_a_host_may_claim_a_world_of_any_size() -> None:
+    found = judge(evidence({0: "waits", 1: "sleeps"}, ["node1"], world=10_000_000))
+    assert found.job is not None
+    assert found.job.missing == ()

@@ -1,0 +1,133 @@
+"""What runs on hosts: what it makes of the output of ss and py-spy, and what it leaves out."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import doctor
+from doctor.hang.onhost import look, proc, sockets, source, stacks
+
+ONHOST = Path(doctor.__file__).parent / "hang" / "onhost"
+ONE_LINE = (
+    "ESTAB 0 0 [::ffff:127.0.0.1]:43614 [::ffff:127.0.0.1]:29500 ino:4711 sk:3 cgroup:/ <-> ts sack cubic"
+    " wscale:10,10 rto:204 rtt:0.1/0.05 bytes_sent:900 bytes_acked:900 bytes_received:1234 lastsnd:5004"
+    " lastack:5004 delivered:9 app_limited rcv_space:65483\n"
+    "ESTAB 7 100 192.0.2.5%eth0:22 [fd00::1]:40000 timer:(persist,1.2sec,3) uid:1000 ino:4712 sk:4"
+    " lastrcv:77 unacked:1 retrans:1/4 backoff:3 bytes_received:5\n"
+    "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 timer:(on,200ms,0) ino:0 sk:5\n"
+)
+
+
+def test_connections_as_ss_says_them() -> None:
+    found = sockets.parse(ONE_LINE)
+    assert set(found) == {"4711", "4712"}, "what belongs to no process is left out"
+    first, second = found["4711"], found["4712"]
+    assert (first["local"], first["peer"]) == ("127.0.0.1:43614", "127.0.0.1:29500")
+    assert (first["received"], first["last_sent"]) == (1234, 5004)
+    assert first["last_received"] == 0, "ss leaves out what is 0"
+    assert (second["local"], second["peer"]) == ("192.0.2.5:22", "[fd00::1]:40000")
+    assert second["persist"]
+    assert not first["persist"]
+    numbers = ("waiting_to_be_read", "waiting_to_be_sent", "unacknowledged", "backoff", "last_received")
+    assert [second[name] for name in numbers] == [7, 100, 1, 3, 77]
+
+
+def test_an_older_ss_has_a_heading_and_two_lines_a_connection() -> None:
+    heading = "State  Recv-Q Send-Q Local Address:Port  Peer Address:Port Process\n"
+    assert sockets.parse(heading + ONE_LINE.replace(" sk:", "\n\t sk:")) == sockets.parse(ONE_LINE)
+
+
+def local(name: str, value: str) -> dict[str, Any]:
+    return {"name": name, "repr": value, "addr": 1, "arg": False}
+
+
+def frame(name: str, file: str, line: int, *locals: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "filename": file, "short_filename": file[-8:], "line": line, "locals": locals}
+
+
+def thread(*frames: dict[str, Any]) -> dict[str, Any]:
+    known = {"pid": 5, "thread_id": 1, "thread_name": "MainThread", "os_thread_id": 5, "active": True}
+    return {**known, "owns_gil": True, "frames": list(frames)}
+
+
+def test_of_locals_only_a_step_number_is_kept() -> None:
+    said = [
+        thread(
+            frame("wait", "/usr/lib/python3.11/threading.py", 300, local("i", "99")),
+            frame("forward", "/job/model.py", 9, local("i", "3"), local("api_key", "'swordfish'")),
+            frame("train", "/job/train.py", 7, local("step", "57"), local("rank", "2"), local("token", "7")),
+        )
+    ]
+    (one,) = stacks.threads(said)
+    assert "swordfish" not in json.dumps(one)
+    assert (one["step"], one["rank"], one["owns_gil"], one["tid"]) == (57, 2, True, 5)
+    assert one["frames"][2] == {"name": "train", "file": "/job/train.py", "line": 7}
+    weak = stacks.threads(
+        [thread(frame("f", "/job/a.py", 1, local("i", "3")), frame("g", "/job/b.py", 1, local("i", "8")))]
+    )
+    assert weak[0]["step"] == 8, "the loop of the outermost"
+    none = stacks.threads([thread(frame("f", "/job/a.py", 1, local("step", "'x'")))])
+    assert "step" not in none[0]
+
+
+def test_long_stacks_lose_their_middle() -> None:
+    (one,) = stacks.threads([thread(*(frame(f"f{n}", "/job/a.py", n) for n in range(1000)))])
+    lines = [each["line"] for each in one["frames"]]
+    assert (lines[0], lines[-1], len(lines)) == (0, 999, stacks.INNER + stacks.OUTER)
+
+
+def test_py_spy_never_stops_anybody() -> None:
+    argv = stacks.PySpy("/proc/self/fd/9", 9).argv(5)
+    assert {"--nonblocking", "--json", "--locals"} <= set(argv)
+    assert "--native" not in argv
+
+
+def test_lines_of_source_are_those_of_python_files_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("one\n  two\nthree\n")
+    (tmp_path / "secret").write_text("hidden\n")
+    (tmp_path / "link.py").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "pipe.py")
+    assert source.lines((str(tmp_path / "a.py"), [2, 9])) == {"2": "two"}
+    for other in ("secret", "link.py", "pipe.py", "none.py"):
+        assert source.lines((str(tmp_path / other), [1])) == {}
+    assert source.lines(("a.py", [1])) == {}
+
+
+def test_a_look_fits_into_a_message() -> None:
+    threads = [{"tid": n, "frames": [{"file": "/x" * 1000, "name": "f", "line": 1}] * 100} for n in range(64)]
+    shown = look.bounded({"python": threads, "connections": [], "threads": [], "unread": []})
+    assert 0 < len(shown["python"]) < 64
+    assert len(json.dumps(shown)) < 1 << 20
+    assert shown["unread"]
+
+
+def test_this_process_as_proc_shows_it() -> None:
+    row = proc.row((os.getpid(), True))
+    assert row
+    assert not set(row["env"]) - proc.NAMES
+    seen = proc.seen((os.getpid(), row["start"], False, True))
+    assert seen["state"] in "RS"
+    assert seen["threads"][0]["tid"] == os.getpid()
+    assert seen["bytes_moved"] > 0
+    assert proc.seen((os.getpid(), row["start"] + 1, False, True))["state"] == "", "another one by now"
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(ONHOST.glob("*.py"))])
+def test_it_is_python_3_6_and_the_standard_library(name: str) -> None:
+    tree = ast.parse((ONHOST / name).read_text(), feature_version=(3, 6))
+    used = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            used |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            used.add(node.module or "")
+    ours = {each for each in used if each.startswith("doctor.")}
+    assert all(".onhost" in each for each in ours)
+    assert {each.split(".")[0] for each in used - ours} <= sys.stdlib_module_names

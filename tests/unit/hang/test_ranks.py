@@ -1,0 +1,190 @@
+"""Which processes are ranks, by process trees as launchers make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from doctor.hang.onhost.ranks import candidates, is_doctor, is_launcher, members, unseen
+
+TORCH = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
+TRAIN = "/opt/python train.py"
+
+
+def row(pid: int, parent: int, command: str = TRAIN, state: str = "S", **env: str) -> dict[str, Any]:
+    return {
+        "pid": pid,
+        "parent": parent,
+        "state": state,
+        "name": command.split()[0].rpartition("/")[2],
+        "start": 1000,
+        "uid": 0,
+        "command": [] if state == "Z" else command.split(),
+        "env": env,
+        "hidden": False,
+        "groups": False,
+    }
+
+
+def torch_rank(pid: int, parent: int, rank: int, command: str = TRAIN, **more: str) -> dict[str, Any]:
+    own = {"RANK": str(rank), "LOCAL_RANK": str(rank % 2), "TORCHELASTIC_RUN_ID": "none"}
+    return row(pid, parent, command, **{**TORCH, **own, **more})
+
+
+def shown(rows: Sequence[Mapping[str, Any]], **more: Any) -> list[tuple[int, int | None, int | None]]:
+    """Pid, rank and whom it helps."""
+    return [(m["pid"], m["rank"], m.get("helps")) for m in members(rows, **more)]
+
+
+TORCHRUN = row(10, 1, "/opt/python /opt/bin/torchrun --nnodes=2 train.py")
+
+
+def test_ranks_of_torchrun_and_their_helpers() -> None:
+    rows = [
+        TORCHRUN,
+        torch_rank(11, 10, 2),
+        torch_rank(12, 10, 3),
+        torch_rank(13, 12, 3, "/opt/python -c worker"),
+        torch_rank(14, 13, 3, "/usr/bin/c++ x.cpp"),
+    ]
+    assert shown(rows) == [(11, 2, None), (12, 3, None), (13, None, 12), (14, None, 12)]
+    first = members(rows)[0]
+    assert (first["job"], first["world"], first["launcher"]) == ("node1:29500", 4, "torchrun")
+    assert (first["master"], first["command"], first["parent"]) == ("node1:29500", TRAIN, 10)
+
+
+def test_torchrun_inside_of_a_slurm_step() -> None:
+    """Its own number is Slurm's, and may be that of one of its ranks."""
+    slurm = {"SLURM_PROCID": "1", "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2"}
+    bash = row(9, 1, "/bin/bash run.sh", **slurm)
+    agent = row(10, 9, "/opt/python -m torch.distributed.run train.py", **slurm)
+    rows = [bash, agent, torch_rank(11, 10, 2, **slurm), torch_rank(12, 10, 3, **slurm)]
+    assert shown(rows) == [(11, 2, None), (12, 3, None)]
+    one = {**slurm, "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}
+    mine = row(12, 11, **{**one, "RANK": "0", "WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "x"})
+    assert shown([row(11, 9, "/opt/python our_launcher.py", **one), mine]) == [(12, 0, None)]
+
+
+def test_a_launcher_of_a_platform_that_is_told_a_rank_itself() -> None:
+    """Some platforms number their containers by RANK, and torchrun in them numbers ranks."""
+    pod = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "pod-0", "MASTER_PORT": "23456"}
+    rows = [row(10, 1, "/opt/python start.py", **pod), torch_rank(11, 10, 2), torch_rank(12, 10, 3)]
+    assert shown(rows) == [(11, 2, None), (12, 3, None)]
+
+
+@pytest.mark.parametrize("wrapper", ["/bin/bash -c x", "/usr/bin/timeout 3600 python x", "nsys profile x"])
+def test_a_shell_around_a_rank_is_none(wrapper: str) -> None:
+    env = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_PORT": "1234"}
+    rows = [row(10, 1, wrapper, **env), row(11, 10, **env), row(12, 10, "tee log", **env), row(13, 11, **env)]
+    assert shown(rows) == [(11, 0, None), (13, None, 11)]
+    assert shown(rows[:1]) == [], "it has not started anything"
+
+
+def test_the_process_that_takes_part_is_the_rank() -> None:
+    """A program that nobody knows may run it."""
+    top, inner = torch_rank(11, 1, 0, "/opt/python run_it.py"), torch_rank(12, 11, 0)
+    assert shown([top, inner]) == [(11, 0, None), (12, None, 11)]
+    assert shown([top, dict(inner, groups=True)]) == [(12, 0, None)]
+    assert shown([dict(top, groups=True), inner]) == [(11, 0, None), (12, None, 11)]
+    assert shown([torch_rank(11, 1, 0, "/opt/python /opt/bin/conda run x"), inner]) == [(12, 0, None)]
+
+
+def test_ranks_of_mpirun_and_srun() -> None:
+    mpi = {"OMPI_COMM_WORLD_SIZE": "2", "PMIX_NAMESPACE": "prterun-7"}
+    rows = [
+        row(10, 1, "mpirun -np 2 python train.py"),
+        row(11, 10, OMPI_COMM_WORLD_RANK="0", **mpi),
+        row(12, 10, OMPI_COMM_WORLD_RANK="1", **mpi),
+        row(13, 12, OMPI_COMM_WORLD_RANK="1", **mpi, RANK="1", WORLD_SIZE="2"),
+    ]
+    assert shown(rows) == [(11, 0, None), (12, 1, None), (13, None, 12)]
+    assert {(m["job"], m["launcher"]) for m in members(rows)} == {("mpi prterun-7", "mpirun")}
+    slurm = {"SLURM_STEP_ID": "2", "SLURM_JOB_ID": "7", "SLURM_STEP_NUM_TASKS": "2"}
+    rows = [row(20, 1, "slurmstepd:"), row(21, 20, SLURM_PROCID="0", **slurm)]
+    assert [(m["rank"], m["world"], m["job"], m["launcher"]) for m in members(rows)] == [
+        (0, 2, "slurm 7.2", "srun")
+    ]
+    batch = {"SLURM_PROCID": "0", "SLURM_JOB_ID": "7", "SLURM_NTASKS": "2"}
+    assert shown([row(30, 1, **batch)]) == [], "a batch script has a number, and is no rank"
+
+
+def test_ranks_of_msrun() -> None:
+    told = {"MS_WORKER_NUM": "2", "MS_SCHED_HOST": "10.0.0.1", "MS_SCHED_PORT": "8118"}
+    rows = [
+        row(10, 1, "/opt/python /opt/bin/msrun train.py"),
+        row(11, 10, MS_ROLE="MS_SCHED", **told),
+        row(12, 10, MS_ROLE="MS_WORKER", MS_NODE_ID="0", **told),
+        row(13, 10, MS_ROLE="MS_WORKER", MS_NODE_ID="1", RANK_ID="1", **told),
+    ]
+    assert shown(rows) == [(12, 0, None), (13, 1, None)]
+    assert {(m["job"], m["launcher"]) for m in members(rows)} == {("10.0.0.1:8118", "msrun")}
+
+
+def test_two_jobs_are_two() -> None:
+    rows = [torch_rank(11, 1, 0), torch_rank(12, 1, 0, MASTER_PORT="29501")]
+    rows.append(torch_rank(13, 1, 0, TORCHELASTIC_RUN_ID="again"))
+    assert [m["job"] for m in members(rows)] == ["node1:29500", "node1:29501", "node1:29500 run again"]
+
+
+def test_doctors_own_processes_are_none() -> None:
+    rows = [
+        torch_rank(11, 1, 0, "/opt/python -m doctor smoke --in-job"),
+        torch_rank(12, 11, 0, "ssh node1"),
+        torch_rank(13, 1, 1, "python3 -ISBc b=bytearray();begin(bytes(b[:9]),3,x) doctor.smoke.onhost.agent"),
+        torch_rank(14, 1, 2),
+    ]
+    assert shown(rows, own=14) == []
+    assert is_doctor(["/opt/bin/python", "/opt/bin/doctor", "check"])
+    assert not is_doctor(["python", "train.py", "--doctor", "doctor"])
+
+
+def test_forked_ranks_are_known_by_their_threads_or_by_the_masters_port() -> None:
+    """Those of mp.spawn: the variables of a process are those that it was started with."""
+    parent = row(10, 1)
+    rows = [parent, *(dict(row(pid, 10), groups=True) for pid in (11, 12)), row(13, 10)]
+    assert shown(rows) == [(11, None, None), (12, None, None)]
+    assert {m["job"] for m in members(rows)} == {"started by process 10"}
+    told = {"MASTER_ADDR": "localhost", "MASTER_PORT": "29501"}
+    rows = [row(10, 1, **told), *(row(pid, 10, **told) for pid in (11, 12, 13))]
+    assert candidates(rows) == [10, 11, 12, 13]
+    ports = {11: [29501, 40000], 12: [29501], 13: [443]}
+    assert shown(rows, ports=ports) == [(11, None, None), (12, None, None)]
+    assert {m["job"] for m in members(rows, ports=ports)} == {"localhost:29501"}
+    assert shown(rows) == []
+
+
+def test_a_rank_that_has_ended_beside_others() -> None:
+    rows = [TORCHRUN, torch_rank(11, 10, 2), row(12, 10, "python", state="Z")]
+    assert shown(rows) == [(11, 2, None), (12, 3, None)]
+    assert members(rows)[1]["job"] == "node1:29500"
+    more = [*rows, row(13, 10, "python", state="Z")]
+    assert shown(more)[1:] == [(12, None, None), (13, None, None)], "which is which is not known"
+
+
+def test_deepspeed_and_accelerate_are_called_by_their_names() -> None:
+    for name, line in (
+        ("deepspeed", "/opt/python -u -m deepspeed.launcher.launch --world_info=x train.py"),
+        ("accelerate", "/opt/python /opt/bin/accelerate launch train.py"),
+    ):
+        assert is_launcher(line.split())
+        assert [m["launcher"] for m in members([row(10, 1, line), torch_rank(11, 10, 0)])] == [name]
+    assert not is_launcher(["python", "train.py", "--launcher", "torchrun"])
+
+
+def test_processes_that_may_not_be_read_are_counted() -> None:
+    rows = [dict(row(pid, 1), hidden=True, uid=1000) for pid in (5, 6)]
+    assert unseen(rows, {1000: "ann"}) == [
+        "2 Python processes of ann may be ranks or not: their variables may not be read"
+    ]
+
+
+def test_age_and_user() -> None:
+    (one,) = members([torch_rank(11, 1, 0)], ticks=100, uptime=25.5, users={0: "root"})
+    assert (one["age"], one["user"]) == (15.5, "root")
+
+
+def test_a_circle_of_parents_is_survived() -> None:
+    """Rows are read one after another, and pids are used again."""
+    assert shown([torch_rank(11, 12, 0), torch_rank(12, 11, 1)]) in ([], [(11, 0, None), (12, 1, None)])

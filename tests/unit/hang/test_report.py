@@ -1,0 +1,176 @@
+"""Golden texts of judgements at two widths; their file names carry the exit code.
+
+`UPDATE_GOLDEN=1 pytest` on this file writes them again: read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Evidence, Frame, Member, PythonThread
+from doctor.hang.judge import judge
+from doctor.hang.report import print_judgement
+from doctor.hang.report_json import report_json
+from doctor.hang.words import duration
+from doctor.text.console import drawn
+from tests.support.hang.reports import judgements, text
+from tests.support.hang.trials import trials
+from tests.support.hang.written import evidence
+from tests.support.paths import ROOT
+
+GOLDEN = ROOT / "tests" / "golden" / "hang"
+ESCAPE, BIDI = "\x1b[2J\x1b]0;pwned\x07", "\u202e"
+
+
+def compare(name: str, made: str) -> None:
+    golden = GOLDEN / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(made)
+    assert golden.is_file(), f"no golden file {name}: run with UPDATE_GOLDEN=1"
+    assert made == golden.read_text()
+
+
+@pytest.mark.parametrize("name", judgements())
+def test_golden(name: str) -> None:
+    made = judgements()[name]
+    compare(f"{name}.{made.exit_code}.80.txt", text(made, 80))
+    compare(f"{name}.{made.exit_code}.200.txt", text(made, 200))
+
+
+def test_no_golden_file_is_left_over() -> None:
+    stems = [f"{name}.{of.exit_code}" for name, of in judgements().items()]
+    assert {path.name for path in GOLDEN.iterdir()} == {
+        f"{stem}.{w}.txt" for stem in stems for w in (80, 200)
+    }
+
+
+@pytest.mark.parametrize("name", judgements())
+@pytest.mark.parametrize("columns", [80, 200])
+def test_lines_fit_and_end_without_blanks(name: str, columns: int) -> None:
+    for line in text(judgements()[name], columns, verbose=True).splitlines():
+        assert line == line.rstrip()
+        assert len(line) <= columns or re.search(r"doctor check|\bssh\b", line)
+
+
+def test_no_colour_in_a_log() -> None:
+    assert all("\x1b" not in text(each, 80) for each in judgements().values())
+
+
+def test_verbose_has_a_line_for_each_rank_and_quiet_only_who_is_named() -> None:
+    made = judgements()["sleeps"]
+    verbose, quiet = text(made, 100, verbose=True), text(made, 100, quiet=True)
+    assert len(re.findall(r"^\d +node\d +\d+ +S +", verbose, re.MULTILINE)) == 8
+    assert re.search(r"^5 +node3 +4050 +S +outside: sleeps, train.py:57$", verbose, re.MULTILINE)
+    assert quiet.startswith("HANG  rank 5 on node3 (pid 4050)  sleeps in forward, train.py:57")
+    assert "next time" not in quiet
+    assert text(judgements()["moves"], 100, quiet=True) == "The job moves.\n"
+
+
+def test_ranks_without_end_are_folded() -> None:
+    shown = text(judgements()["two-of-512"], 80)
+    assert "HANG  ranks 77, 300 on node[10,38]" in shown
+    assert "510 ranks (0-76, 78-299, 301-511) in all_reduce" in shown
+    every_other = judge(evidence(["waits" if rank % 2 else "sleeps" for rank in range(64)]))
+    assert "and 24 more" in text(every_other, 80)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.4, "0 s"),
+        (59.0, "59 s"),
+        (60.0, "1 min"),
+        (200.0, "3 min 20 s"),
+        (3600.0, "1 h"),
+        (7500.0, "2 h 5 min"),
+        (7205.0, "2 h"),
+        (200_000.0, "2 d 7 h"),
+    ],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+class TestHostileHosts:
+    """What a host says draws nothing of its own and stays on its line."""
+
+    @staticmethod
+    def poisoned() -> Evidence:
+        bad = f"{ESCAPE}{BIDI}\nHANG  rank 0"
+        frame = Frame(name=bad, file=f"/srv/{bad}.py", line=57, source=f"sleep() # {bad}")
+
+        def member(each: Member) -> Member:
+            assert each.a is not None
+            assert each.b is not None
+            looks = [
+                replace(
+                    look,
+                    python=(PythonThread(tid=look.pid, name=bad, frames=(frame,)),),
+                    threads=tuple(
+                        replace(t, waits="request_wait_answer" + bad if n == 0 else t.waits)
+                        for n, t in enumerate(look.threads)
+                    ),
+                    files=(bad,),
+                    unread=(bad,),
+                )
+                for look in (each.a, each.b)
+            ]
+            said = {"launcher": bad, "command": bad, "user": bad}
+            if each.rank == 1:
+                return replace(each, a=looks[0], b=looks[1], **said)
+            return replace(each, **said)
+
+        seen = evidence(["waits", "sleeps", "waits"])
+        hosts = tuple(
+            replace(host, members=tuple(map(member, host.members)), unread=(bad,)) for host in seen.hosts
+        )
+        return replace(seen, hosts=hosts, unreached={"node9": bad})
+
+    @pytest.mark.parametrize("verbose", [False, True])
+    def test_in_a_terminal(self, verbose: bool) -> None:
+        made = judge(self.poisoned())
+        shown = drawn(lambda console: print_judgement(made, console, verbose=verbose), 200, colour=False)
+        assert made.exit_code == 1
+        assert not set(shown) & {"\x1b", "\x07", BIDI}
+        assert shown.count("\nHANG  ") == 1
+
+    def test_in_json(self) -> None:
+        made = report_json(judge(self.poisoned()))
+        assert json.loads(msgspec.json.encode(made))["culprits"][0]["rank"] == 1
+
+
+def test_json_says_it_all() -> None:
+    made = report_json(judgements()["sub-groups"])
+    assert (made["schema"], made["run"]["command"], made["tool"]["name"]) == (1, "hang", "cluster-doctor")
+    assert (made["verdict"], made["exit_code"], made["confidence"]) == ("hang", 1, "strong")
+    assert [(each["rank"], each["cause"], each["place"]) for each in made["culprits"]] == [
+        (1, "sleeps", "train.py:74")
+    ]
+    assert made["suspects"] == []
+    assert [(each["ranks"], each["place"]) for each in made["waiting"]] == [
+        ([2, 3], "train.py:183"),
+        ([0], "train.py:176"),
+    ]
+    assert [(each["rank"], each["waits_for"]) for each in made["chain"]] == [(2, 0), (0, 1)]
+    assert [(each["rank"], each["in_collective"], each["does"]) for each in made["ranks"]] == [
+        (0, True, None),
+        (1, False, "sleeps"),
+        (2, True, None),
+        (3, True, None),
+    ]
+    assert (made["job"]["ranks"], made["job"]["missing"], made["job"]["hosts"]) == (4, [], ["node1"])
+
+
+def test_json_accuses_whom_the_exit_code_accuses() -> None:
+    for trial in trials():
+        made = report_json(judge(trial.evidence, limit=1.0))
+        assert bool(made["culprits"]) == (made["exit_code"] == 1)
+        assert not (made["culprits"] and made["suspects"])
+        assert json.loads(msgspec.json.encode(made)) == json.loads(json.dumps(made))

@@ -82,15 +82,16 @@ def _still(
 ) -> tuple[bool, float | None]:
     """By the connections where these carry the collectives: with a device, they may be silent for days."""
     looks = [each.member.b for each in standings]
-    gloo = any(threads.gloo_groups(look) for look in looks)
-    gloo = gloo or (any(map(threads.uses_gloo, looks)) and not any(map(threads.uses_device, looks)))
+    device, gloo = any(map(threads.uses_device, looks)), any(map(threads.uses_gloo, looks))
     silent = silent_for(after)
-    if gloo and silent is not None:
+    if gloo and not device and silent is not None:
         return True, min(silent, job.age or silent)
     moved = any(each.moved for each in standings) or received_between(wires(job.ranks, first=True), after) > 0
-    if not any(each.by for each in standings):
-        return False, 0.0 if moved else None
-    return False, 0.0 if moved else apart
+    if all(each.inside is not True for each in standings):
+        moved = moved or any(each.went for each in standings)
+    if moved:
+        return False, 0.0
+    return False, apart if any(each.by for each in standings) else None
 
 
 def _lost(member: Member) -> Cause | None:

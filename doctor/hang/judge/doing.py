@@ -182,7 +182,7 @@ def _loading(member: Member, helpers: Sequence[Member], apart: float) -> Doing:
     if not workers:
         return Doing(Cause.LOADER, f"{says}, and no worker of it runs")
     if not at_work:
-        return Doing(Cause.LOADER, f"{says}, whose {len(workers)} workers seem idle")
+        return Doing(Cause.LOADER, f"{says}, whose workers seem idle")
     own = {each.pid: _state(each) or _own(each, apart) for each in at_work}
     worker = min(at_work, key=lambda each: (own[each.pid].works, own[each.pid].unproved, each.pid))
     frames = _frames(worker.b) or _frames(worker.a)

@@ -89,7 +89,9 @@ class Standing:
     noticed: bool = False
     """The host waits for its device there; the collective may be an earlier line."""
     moved: bool = False
-    """It was elsewhere in the first look, or made a step since."""
+    """It came into a collective, went out of one or on to another, or made a step between the looks."""
+    went: bool = False
+    """It was at another line in the first look, wherever that is."""
     doing: Doing | None = None
 
     @property

@@ -60,14 +60,14 @@ def standing(member: Member) -> Standing:
     first, last = _seen(member.a, member), _seen(member.b, member)
     before, now = _frames(member.a), _frames(member.b)
     chosen = last if last.by or not first.by else first
+    inside = chosen.inside
+    if inside is False and not first.inside is last.inside is False:
+        inside = None
     frames = now or before
     own = user_frame(frames)
-    inside = chosen.inside
-    if inside is False and first.inside is True:
-        inside = None
-    step, earlier = step_of(member.b), step_of(member.a)
-    stepped = made_step(earlier, step)
-    went = bool(before and now) and (first.inside is not False or last.inside is not False)
+    stepped = made_step(step_of(member.a), step_of(member.b))
+    went = bool(before and now) and _lines(before) != _lines(now)
+    crossed = {first.inside, last.inside} == {True, False}
     return Standing(
         member=member,
         inside=inside,
@@ -76,9 +76,10 @@ def standing(member: Member) -> Standing:
         place=place_of(own),
         function=own.name if own else "",
         frames=shown_frames(frames),
-        step=step,
+        step=step_of(member.b),
         noticed=chosen.noticed,
-        moved=stepped or (went and _lines(before) != _lines(now)) or first.inside != last.inside is not None,
+        moved=stepped or crossed or (went and True in (first.inside, last.inside)),
+        went=went,
     )
 
 
@@ -110,11 +111,11 @@ def _seen(look: Look | None, member: Member) -> Seen:
 
 def _by_threads(look: Look) -> Seen:
     waits = threads.gloo_groups(look)
+    if waits is None or threads.uses_device(look):  # there, a group of gloo may serve another thread
+        return Seen(None)
     if waits:
         return Seen(True, "threads")
-    if waits is None or threads.uses_device(look) or threads.polls(threads.main(look)):
-        return Seen(None)
-    return Seen(False, "threads")
+    return Seen(None) if threads.polls(threads.main(look)) else Seen(False, "threads")
 
 
 def _by_stack(look: Look, member: Member, frames: Sequence[Frame]) -> Seen:

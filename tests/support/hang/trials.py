@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
 import msgspec
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence, Look, Member
+from doctor.hang.evidence import Evidence, HostSeen, Look, Member
 from tests.support.paths import ROOT
 
 TRIALS = ROOT / "tests" / "samples" / "hang" / "trials.json.gz"
@@ -48,12 +49,57 @@ def of_another_user(evidence: Evidence) -> Evidence:
     return _hosts(_looks(evidence, seen), lambda host: replace(host, root=False, stacks=""))
 
 
-def _looks(evidence: Evidence, change: object) -> Evidence:
+def over_two_hosts(evidence: Evidence, later: int = 300) -> Evidence:
+    """The last ranks on a host of their own, which was looked at `later` milliseconds after the first."""
+    (only,) = evidence.hosts
+    half = max(each.world or 0 for each in only.members) // 2
+    second = {each.pid for each in only.members if (each.rank or 0) >= half}
+    second |= {each.pid for each in only.members if each.helps in second}
+    ends = {
+        each.local: member.pid in second
+        for member in only.members
+        for look in (member.a, member.b)
+        for each in (look.connections if look else ())
+    }
+
+    def address(end: str) -> str:
+        return end.replace("127.0.0.1", "10.0.0.2" if ends.get(end) else "10.0.0.1")
+
+    def moved(look: Look | None, by: int) -> Look | None:
+        return look and replace(
+            look,
+            connections=tuple(
+                replace(
+                    each,
+                    local=address(each.local),
+                    peer=address(each.peer),
+                    last_sent=each.last_sent + by,
+                    last_received=each.last_received + by,
+                )
+                for each in look.connections
+            ),
+        )
+
     def member(each: Member) -> Member:
-        return replace(each, a=each.a and change(each.a), b=each.b and change(each.b))  # type: ignore[operator]
+        there = each.pid in second
+        by = later if there else 0
+        name = "node2" if there else "node1"
+        return replace(each, host=name, master=address(each.master), a=moved(each.a, by), b=moved(each.b, by))
+
+    members = [member(each) for each in only.members]
+    hosts = tuple(
+        replace(only, host=name, members=tuple(each for each in members if each.host == name))
+        for name in ("node1", "node2")
+    )
+    return replace(evidence, hosts=hosts, asked=("node1", "node2"))
+
+
+def _looks(evidence: Evidence, change: Callable[[Look], Look]) -> Evidence:
+    def member(each: Member) -> Member:
+        return replace(each, a=each.a and change(each.a), b=each.b and change(each.b))
 
     return _hosts(evidence, lambda host: replace(host, members=tuple(map(member, host.members))))
 
 
-def _hosts(evidence: Evidence, change: object) -> Evidence:
-    return replace(evidence, hosts=tuple(map(change, evidence.hosts)))  # type: ignore[call-overload]
+def _hosts(evidence: Evidence, change: Callable[[HostSeen], HostSeen]) -> Evidence:
+    return replace(evidence, hosts=tuple(map(change, evidence.hosts)))

@@ -19,9 +19,9 @@ SAVED = Path("hang.json")
 def a_host(**more: Any) -> HostSeen:
     frames = (Frame(name="train", file="/job/train.py", line=7, source="login(password='swordfish')"),)
     look = Look(pid=11, state="S", python=(PythonThread(tid=11, frames=frames),), files=("/data/shard",))
-    told = {"command": "python train.py --api-key swordfish", "master": "node1:29500"}
+    command = "python train.py --api-key swordfish"
     member = Member(
-        host="node1", pid=11, parent=1, job="node1:29500", rank=0, world=2, a=look, b=look, **told
+        host="node1", pid=11, parent=1, job="node1:29500", rank=0, a=look, b=look, command=command
     )
     return HostSeen(host="node1", members=(member,), **more)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence, Member
+from doctor.hang.evidence import Evidence, Look, Member, Thread
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
 from tests.support.hang.trials import of, without_stacks
@@ -112,6 +112,22 @@ def test_who_waits_for_storage_in_state_d_has_the_limit_too() -> None:
     assert judge(changed(evidence(["waits", "stuck", "waits"]), 1, flushes)).named[0].cause is Cause.STORAGE
 
 
+def test_who_is_outside_in_one_look_only_is_not_accused() -> None:
+    inside, outside = evidence(["waits"] * 4), evidence(["waits", "sleeps", "waits", "waits"])
+    other = next(m for host in inside.hosts for m in host.members if m.rank == 1)
+    assert other.b is not None
+    wires = next(m.b.connections for h in outside.hosts for m in h.members if m.rank == 1 and m.b)
+    bare = Look(pid=4010, state="S")
+    arrives = replace(other.b, connections=wires)
+    for change in (
+        lambda member: replace(member, a=other.a),
+        lambda member: replace(member, b=arrives),
+        lambda member: replace(member, a=bare),
+        lambda member: replace(member, b=bare),
+    ):
+        assert not judge(changed(outside, 1, change)).culprits
+
+
 @pytest.mark.parametrize("work", ["saves", "compiles", "imports"])
 def test_work_is_no_hang_however_long(work: str) -> None:
     found = judge(evidence(["waits", work, "waits", "waits"]))
@@ -205,6 +221,27 @@ class TestDevices:
     def test_steps_prove_that_it_moves(self) -> None:
         found = judge(evidence(["item"] * 8, device=True, apart=70.0, steps=(3, 40)))
         assert found.verdict is Verdict.MOVES
+
+    def test_nobody_inside_and_other_lines_is_a_job_that_runs_ahead(self) -> None:
+        found = judge(evidence(["evaluates"] * 4, device=True))
+        assert (found.verdict, found.exit_code) == (Verdict.MOVES, 0)
+
+    def test_a_group_of_gloo_that_serves_another_thread_times_nothing(self) -> None:
+        """As while a checkpoint is written in the background: gloo is silent, and the job trains on."""
+
+        def with_nccl(member: Member) -> Member:
+            looks = [
+                replace(look, threads=(*look.threads, Thread(tid=9, name="pt_nccl_watchdg", state="S")))
+                for look in (member.a, member.b)
+                if look
+            ]
+            return replace(member, a=looks[0], b=looks[1])
+
+        seen = evidence(["waits", "waits", "sleeps", "waits"], silent=900.0)
+        for rank in range(4):
+            seen = changed(seen, rank, with_nccl)
+        found = judge(seen)
+        assert (found.verdict, found.exit_code, found.culprits) == (Verdict.UNKNOWN, 3, ())
 
     def test_backward_on_a_device_is_not_outside(self) -> None:
         found = judge(evidence(["item", "item", "backward", "item"], device=True, apart=70.0))

@@ -6,7 +6,7 @@ import pytest
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
-from tests.support.hang.trials import Trial, of_another_user, trials, without_stacks
+from tests.support.hang.trials import Trial, of_another_user, over_two_hosts, trials, without_stacks
 
 LIMIT = 1.0
 """Seconds: the recorded jobs were looked at three seconds after they had come to rest."""
@@ -153,4 +153,18 @@ def test_the_chain_leads_to_the_culprit() -> None:
     assert [(each.rank, each.on, each.place) for each in chain] == [
         (2, 0, "train.py:183"),
         (0, 1, "train.py:176"),
+    ]
+
+
+@pytest.mark.parametrize("trial", trials(), ids=ids)
+@pytest.mark.parametrize(
+    "rights", [lambda e: e, without_stacks, of_another_user], ids=["all", "bare", "other"]
+)
+def test_two_hosts_without_a_common_clock_say_the_same(trial: Trial, rights: object) -> None:
+    seen = rights(trial.evidence)  # type: ignore[operator]
+    one, two = judge(seen, limit=LIMIT), judge(over_two_hosts(seen), limit=LIMIT)
+    assert (two.verdict, two.exit_code, named(two)) == (one.verdict, one.exit_code, named(one))
+    assert [each.cause for each in two.named] == [each.cause for each in one.named]
+    assert [each.host for each in two.culprits] == [
+        "node2" if (each.rank or 0) > 1 else "node1" for each in one.culprits
     ]

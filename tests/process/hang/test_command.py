@@ -1,0 +1,100 @@
+"""`doctor hang` as it is typed: real ranks, the report, the exit code, and the same again from a file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.hang.ranks import HangJob, make_job
+from tests.support.paths import ROOT
+
+__all__ = ["make_job"]
+
+pytestmark = pytest.mark.slow
+
+
+def hang(*words: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "doctor", "hang", *words]
+    return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100)
+
+
+def judged(job: HangJob, *words: str) -> tuple[int, dict[str, Any]]:
+    done = hang("--local", "--master-port", str(job.port), "--for", "1", "--json", "-", *words)
+    assert not done.stderr.startswith("doctor: "), done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    return done.returncode, said
+
+
+def test_a_rank_that_sleeps_is_named_and_again_from_a_file(
+    make_job: Callable[..., HangJob], tmp_path: Path
+) -> None:
+    job = make_job(FAULT="sleep")
+    job.hangs()
+    kept = tmp_path / "hang.json"
+    code, said = judged(job, "--limit", "1", "--save", str(kept))
+    (culprit,) = said["culprits"]
+    assert (code, said["verdict"]) == (1, "hang")
+    assert (culprit["rank"], culprit["pid"], culprit["cause"]) == (1, job.pids[1], "sleeps")
+    assert culprit["stack"][0]["source"] == "time.sleep(1000)"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert "swordfish" not in kept.read_text()
+    chosen = ("--master-port", str(job.port), "--json", "-")
+    again = hang("--replay", str(kept), "--limit", "1", *chosen)
+    assert (again.returncode, json.loads(again.stdout)) == (1, said)
+    by_pid = hang("--replay", str(kept), "--limit", "1", "--pid", str(job.pids[0]))
+    assert by_pid.returncode == 1
+    assert "rank 1" in by_pid.stdout
+    patient = hang("--replay", str(kept), *chosen)
+    assert (patient.returncode, json.loads(patient.stdout)["verdict"]) == (0, "waits")
+
+
+def test_a_healthy_job_moves(make_job: Callable[..., HangJob]) -> None:
+    job = make_job(FAULT="")
+    job.runs()
+    code, said = judged(job)
+    assert (code, said["verdict"], said["culprits"]) == (0, "moves", [])
+
+
+@pytest.mark.parametrize(
+    ("fault", "cause"),
+    [
+        ("loader", "waits for its data loader"),
+        pytest.param("lock", "waits for a lock", marks=pytest.mark.long),
+        pytest.param("fifo", "waits for a pipe", marks=pytest.mark.long),
+        pytest.param("stop", "stopped", marks=pytest.mark.long),
+    ],
+)
+def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., HangJob]) -> None:
+    job = make_job(FAULT=fault)
+    job.hangs()
+    code, said = judged(job, "--limit", "1")
+    assert code == 1, said
+    assert [(each["rank"], each["cause"]) for each in said["culprits"]] == [(1, cause)]
+
+
+def test_no_job_and_no_such_job() -> None:
+    done = hang("--local", "--master-port", "1", "--for", "0.2")
+    assert (done.returncode, done.stderr) == (3, "")
+    assert "No job" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--for", "0.1"), "between 0.2 and 60"),
+        (("--pid", "x"), "is not a whole number"),
+        (("--replay", "none.json"), "none.json: does not exist"),
+        (("--replay", "pyproject.toml"), "is no evidence of doctor hang"),
+        (("node1", "--replay", "x.json"), "cannot be combined with"),
+    ],
+)
+def test_a_wrong_command_line_is_refused(words: tuple[str, ...], said: str) -> None:
+    done = hang(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr

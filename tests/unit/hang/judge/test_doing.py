@@ -1,0 +1,149 @@
+"""What a rank outside every collective is said to do, by what the kernel and its stack show."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Frame, Look, Member, PythonThread, Thread
+from doctor.hang.judge.doing import doing
+from doctor.hang.judge.judgement import Cause
+from tests.support.hang.written import FORWARD, MAIN
+
+STACK = (FORWARD, MAIN)
+DATALOADER = "/opt/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py"
+LOADING = (
+    Frame(name="select", file="/usr/lib/python3.11/selectors.py", line=415),
+    Frame(name="_MultiProcessingDataLoaderIter._try_get_data", file=DATALOADER, line=1133),
+    Frame(name="_MultiProcessingDataLoaderIter._next_data", file=DATALOADER, line=1327),
+    MAIN,
+)
+LOOP = Frame(name="_worker_loop", file=DATALOADER.replace("dataloader", "_utils/worker"), line=308)
+DECODE = Frame(name="decode", file="/srv/job/data.py", line=12, source="return codec.decode(raw)")
+IDLE = (Frame(name="_poll", file="/usr/lib/python3.11/multiprocessing/connection.py", line=440), LOOP)
+
+
+def seen(
+    waits: str = "",
+    *,
+    state: str = "S",
+    syscall: tuple[str, ...] = (),
+    stack: tuple[Frame, ...] = STACK,
+    gil: bool = False,
+    kernel: tuple[str, ...] = (),
+    files: tuple[str, ...] = (),
+    cpu: tuple[int, int] = (10, 10),
+    pid: int = 7,
+    helps: int | None = None,
+    others: tuple[PythonThread, ...] = (),
+) -> Member:
+    look = Look(
+        pid=pid,
+        state=state,
+        cpu=cpu[0],
+        threads=(Thread(tid=pid, name="python", state=state, switches=5, waits=waits, syscall=syscall),),
+        kernel=kernel,
+        files=files,
+        python=(*others, PythonThread(tid=pid, frames=stack, owns_gil=gil)),
+    )
+    return Member(host="node1", pid=pid, parent=1, job="j", helps=helps, a=look, b=replace(look, cpu=cpu[1]))
+
+
+@pytest.mark.parametrize(
+    ("member", "cause", "words"),
+    [
+        (seen("hrtimer_nanosleep"), Cause.SLEEPS, "sleeps"),
+        (seen("hrtimer_nanosleep", gil=True), Cause.GIL, "holds the GIL in C code that sleeps"),
+        (seen("futex_do_wait", gil=True), Cause.GIL, "holds the GIL in C code"),
+        (seen("futex_wait_queue_me"), Cause.LOCK, "waits for a lock"),
+        (seen("futex_do_wait", stack=()), Cause.LOCK, "waits for a lock or another thread"),
+        (seen("wait_for_partner"), Cause.PIPE, "waits for somebody to open the other end of a pipe"),
+        (seen("anon_pipe_read"), Cause.PIPE, "reads a pipe that stays empty"),
+        (seen("do_wait"), Cause.CHILD, "waits for a child process"),
+        (seen("sk_wait_data"), Cause.INPUT, "waits for an answer over the network"),
+        (seen("do_epoll_wait"), Cause.INPUT, "waits for input"),
+        (seen("poll_schedule_timeout.constprop.0"), Cause.INPUT, "waits for input"),
+        (seen("", syscall=("7", "0x1")), Cause.INPUT, "waits for input"),
+        (seen("nfs_wait_bit_killable"), Cause.STORAGE, "waits for a file system that does not answer"),
+        (seen("rpc_wait_bit_killable"), Cause.STORAGE, "waits for a file system that does not answer"),
+        (seen("__folio_lock"), Cause.STORAGE, "waits for storage"),
+        (
+            seen("futex_do_wait", kernel=("fuse_request_wait_answer",)),
+            Cause.STORAGE,
+            "waits for a file system that does not answer",
+        ),
+        (seen("some_driver_wait"), Cause.ELSEWHERE, "waits in the kernel (some_driver_wait)"),
+        (seen(""), Cause.ELSEWHERE, "is outside every collective"),
+        (
+            seen(state="R", cpu=(10, 200)),
+            Cause.COMPUTES,
+            "computes: an endless loop or very long work",
+        ),
+        (
+            seen(state="R"),  # on a crowded host it may get no time at all
+            Cause.COMPUTES,
+            "computes: an endless loop or very long work",
+        ),
+    ],
+)
+def test_words(member: Member, cause: Cause, words: str) -> None:
+    found = doing(member, (), 2.0)
+    assert (found.cause, found.words, found.works) == (cause, words, False)
+
+
+def test_the_file_that_it_reads_is_named() -> None:
+    files = ("/data/shard-17.jsonl", "/srv/job/out.log")
+    found = doing(seen("request_wait_answer", syscall=("0", "0x9"), files=files), (), 2.0)
+    assert found.words == "waits for a file system that does not answer: /data/shard-17.jsonl"
+    found = doing(seen("__folio_lock", files=("/srv/job/out.log", "/data/a.bin")), (), 2.0)
+    assert found.words == "waits for storage (open: /data/a.bin)"
+
+
+def test_another_thread_that_holds_the_gil() -> None:
+    holder = PythonThread(tid=8, name="worker", owns_gil=True, frames=(DECODE,))
+    found = doing(seen("futex_do_wait", others=(holder,)), (), 2.0)
+    assert (found.cause, found.words) == (
+        Cause.GIL,
+        "waits for the GIL, which another thread of it holds at data.py:12",
+    )
+
+
+class TestDataLoaders:
+    RANK = seen("poll_schedule_timeout", stack=LOADING)
+
+    def test_the_line_of_the_worker(self) -> None:
+        workers = [
+            seen("poll_schedule_timeout", stack=IDLE, pid=20, helps=7),
+            seen("nfs_wait_bit", stack=(DECODE, LOOP), pid=21, helps=7),
+        ]
+        found = doing(self.RANK, workers, 2.0)
+        assert found.cause is Cause.LOADER
+        assert found.words == (
+            "waits for its data loader: worker 21 waits for a file system that does not answer"
+            " in decode, data.py:12"
+        )
+        assert (found.place, found.frames[0], found.certain) == ("data.py:12", DECODE, True)
+
+    def test_a_worker_that_works_is_work(self) -> None:
+        busy = seen(stack=(DECODE, LOOP), pid=21, helps=7)
+        assert busy.b is not None
+        moved = replace(busy, b=replace(busy.b, bytes_moved=3_000_000))
+        assert doing(self.RANK, [moved], 2.0).works
+
+    def test_workers_that_are_gone_idle_or_stopped(self) -> None:
+        says = "waits for its data loader"
+        assert doing(self.RANK, [], 2.0).words == f"{says}, and no worker of it runs"
+        idle = seen("poll_schedule_timeout", stack=IDLE, pid=20, helps=7)
+        assert doing(self.RANK, [idle], 2.0).words == f"{says}, whose workers seem idle"
+        stopped = seen("do_signal_stop", state="T", stack=(DECODE, LOOP), pid=20, helps=7)
+        assert doing(self.RANK, [stopped], 2.0).words == f"{says}: worker 20 is stopped in decode, data.py:12"
+        ended = seen(state="Z", stack=(), pid=20, helps=7)
+        assert doing(self.RANK, [ended], 2.0).words == f"{says}: worker 20 has ended"
+
+
+def test_a_compiler_that_does_nothing_is_no_work() -> None:
+    inductor = Frame(name="compile_fx", file="/opt/site-packages/torch/_inductor/compile_fx.py", line=4)
+    idle = seen("do_epoll_wait", stack=(inductor, MAIN))
+    assert (doing(idle, (), 2.0).words, doing(idle, (), 2.0).works) == ("waits for its compiler", False)
+    helper = seen(cpu=(0, 190), state="R", pid=9, helps=7)
+    assert doing(idle, [helper], 2.0).works

@@ -1,0 +1,116 @@
+"""Inside or outside a collective, by the stack and by the threads."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.hang.evidence import Frame, Look, Member, PythonThread, Thread
+from doctor.hang.judge.position import standing
+from doctor.hang.judge.threads import gloo_groups
+from tests.support.hang.written import IMPORT, LIB, MAIN, OWN
+
+WAITING, IDLE = "0x7f00", "0x0"
+
+
+def torch(name: str, file: str) -> Frame:
+    return Frame(name=name, file=f"{LIB}/{file}", line=1)
+
+
+def c10d(name: str) -> Frame:
+    return torch(name, "distributed/distributed_c10d.py")
+
+
+def line(source: str) -> Frame:
+    return Frame(name="train", file=OWN, line=9, source=source)
+
+
+def gloo(*groups: str, number: str = "202") -> list[Thread]:
+    """Of each group its loop and two workers, one of which waits or not."""
+    names = [("gloo_tcp_loop", "0x0"), ("pt_gloo_runloop", "0x0")]
+    found = [row for limit in groups for row in (*names, ("pt_gloo_runloop", limit))]
+    return [
+        Thread(tid=100 + at, name=name, state="S", syscall=(number, "0x1", "0x189", "0x0", limit))
+        for at, (name, limit) in enumerate(found)
+    ]
+
+
+def rank(
+    stack: tuple[Frame, ...], *threads: Thread, waits: str = "futex_do_wait", state: str = "S"
+) -> Member:
+    call = ("202", "0x1") if waits.startswith("futex") else ()
+    main = Thread(tid=7, name="python", state=state, switches=5, waits=waits, syscall=call)
+    python = (PythonThread(tid=7, frames=stack),) if stack else ()
+    look = Look(pid=7, state=state, threads=(main, *threads), python=python)
+    return Member(host="node1", pid=7, parent=1, job="j", rank=0, a=look, b=look)
+
+
+NPU = Frame(name="synchronize", file="/opt/site-packages/torch_npu/npu/utils.py", line=1)
+CLIPS = "nn/utils/clip_grad.py"
+NCCL = Thread(tid=50, name="pt_nccl_watchdg", state="S")
+BACKWARD = (
+    Frame(name="_engine_run_backward", file=f"{LIB}/autograd/graph.py", line=979),
+    line("loss.backward()"),
+)
+
+
+@pytest.mark.parametrize(
+    ("member", "inside", "operation"),
+    [
+        (rank((c10d("barrier"), MAIN)), True, "barrier"),
+        (rank((c10d("_new_process_group_helper"), c10d("new_group"), MAIN)), True, "new_group"),
+        (rank((torch("wait_tensor", "distributed/_functional_collectives.py"), MAIN)), True, "wait_tensor"),
+        (rank((MAIN,), *gloo(IDLE)), False, ""),
+        # Backward: the threads tell, and on a device nothing does.
+        (rank(BACKWARD, *gloo(WAITING)), True, "backward"),
+        (rank(BACKWARD, *gloo(IDLE, WAITING)), True, "backward"),
+        (rank(BACKWARD, *gloo(IDLE)), False, "backward"),
+        (rank(BACKWARD, *gloo(WAITING, number="98")), True, "backward"),
+        (rank(BACKWARD, *gloo(IDLE, number="219")), True, "backward"),
+        (rank(BACKWARD, *gloo(IDLE), NCCL, state="R", waits=""), None, "backward"),
+        # A line of the person's own that calls C code.
+        (rank((line("work.wait()"),), *gloo(WAITING)), True, "wait"),
+        (rank((line("work.wait()"),), *gloo(IDLE)), False, ""),
+        (rank((line("loss.item()"),), NCCL), True, "item"),
+        (rank((line("loss.item()"),), *gloo(IDLE)), False, ""),
+        (rank((line("x = y.cpu()"),), NCCL, state="R", waits=""), True, "cpu"),
+        (rank((line("time.sleep(y.item())"),), NCCL, waits="hrtimer_nanosleep"), False, ""),
+        (rank((line(""),), NCCL), None, ""),
+        (rank((line(""),), *gloo(WAITING)), True, "wait"),
+        (rank((line(""),), *gloo(IDLE)), False, ""),
+        (rank((line("comm.Allreduce(a, b)"),)), True, "Allreduce"),
+        # A step of a library that synchronises with the device.
+        (rank((torch("synchronize", "cuda/__init__.py"), MAIN), NCCL), True, "synchronize"),
+        (rank((NPU, MAIN)), True, "synchronize"),
+        (rank((torch("clip_grad_norm_", CLIPS), MAIN), NCCL), True, "clip_grad_norm_"),
+        (rank((torch("clip_grad_norm_", CLIPS), MAIN), *gloo(IDLE)), False, ""),
+        # An import inside of a collective's module is an import.
+        (rank((IMPORT, c10d("init_process_group"), MAIN)), False, ""),
+        # Without a stack.
+        (rank((), *gloo(WAITING)), True, ""),
+        (rank((), *gloo(IDLE)), False, ""),
+        (rank((), *gloo(IDLE), waits="do_epoll_wait"), None, ""),
+        (rank((), *gloo(WAITING), NCCL), None, ""),
+        (rank(()), None, ""),
+    ],
+)  # fmt: skip
+def test_standing(member: Member, inside: bool | None, operation: str) -> None:
+    found = standing(member)
+    assert (found.inside, found.operation) == (inside, operation)
+
+
+def test_groups_in_order_of_creation() -> None:
+    def look(threads: list[Thread]) -> Look:
+        return Look(pid=7, state="S", threads=tuple(threads))
+
+    assert gloo_groups(look(gloo(IDLE, WAITING, IDLE))) == (1,)
+    assert gloo_groups(look(gloo(IDLE))) == ()
+    assert gloo_groups(look([])) is None
+    assert gloo_groups(look([*gloo(IDLE), Thread(tid=200, name="pt_gloo_runloop", state="S")])) is None
+
+
+def test_the_main_thread_is_not_always_first() -> None:
+    feeder = PythonThread(tid=9, frames=(Frame(name="_feed", file="/usr/lib/python3.11/q.py", line=1),))
+    main = PythonThread(tid=7, frames=(c10d("barrier"), MAIN))
+    look = Look(pid=7, state="S", python=(feeder, main))
+    member = Member(host="node1", pid=7, parent=1, job="j", a=look, b=look)
+    assert standing(member).operation == "barrier"

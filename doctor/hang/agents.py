@@ -12,7 +12,7 @@ import msgspec
 from doctor.agents.bootstrap import agent_script, module_texts
 from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
 from doctor.hang import messages, pyspy
-from doctor.hang.evidence import HostSeen, Look, Member
+from doctor.hang.evidence import MOST_LIBRARIES, HostSeen, LibraryText, Look, Member
 from doctor.hang.redacted import redacted
 from doctor.model import Unreached
 from doctor.transport import Script, Session
@@ -54,6 +54,7 @@ class HangHost(RemoteAgent):
     """No py-spy is on its way."""
     no_tool: str = ""
     """Why none was brought."""
+    libraries: list[LibraryText] = field(default_factory=list)
     seen: messages.Seen | None = None
     looking: bool = False
     lost: str = ""
@@ -88,6 +89,7 @@ class HangHost(RemoteAgent):
                 ages=bool(seen and seen.ages),
                 addresses=seen.addresses if seen else (),
                 unread=tuple(unread)[:64],
+                libraries=tuple(self.libraries),
             )
         )
 
@@ -154,6 +156,9 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             )
         elif isinstance(message, messages.Looked) and host.looking and message.look.pid in host.members:
             host.looks[message.look.pid, message.which] = message.look
+        elif isinstance(message, messages.Library) and host.looking:
+            if len(host.libraries) < MOST_LIBRARIES:
+                host.libraries.append(message.text)
         elif isinstance(message, messages.Seen) and host.looking:
             host.seen = message
         elif isinstance(message, messages.Trouble):

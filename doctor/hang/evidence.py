@@ -13,7 +13,9 @@ import msgspec
 
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]
 Word = Annotated[str, msgspec.Meta(max_length=256)]
-Long = Annotated[str, msgspec.Meta(max_length=700_000)]
+LONGEST_LIBRARY_TEXT = 700_000
+MOST_LIBRARIES = 256
+Long = Annotated[str, msgspec.Meta(max_length=LONGEST_LIBRARY_TEXT)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e10)]
@@ -156,7 +158,7 @@ class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
     """Of its interfaces, to tell whose connection is whose."""
     unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
     """What could not be looked at on the whole host, and why."""
-    libraries: Annotated[tuple[LibraryText, ...], msgspec.Meta(max_length=256)] = ()
+    libraries: Annotated[tuple[LibraryText, ...], msgspec.Meta(max_length=MOST_LIBRARIES)] = ()
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):

@@ -97,13 +97,9 @@ class _Gatherer:
         if len(text) > LONGEST or self.size + len(text) > MOST_BYTES:
             text, problem = "", "it says more than is read here"
         if len(self.texts) < MOST:
-            one = {
-                "source": source,
-                "name": name[:4000],
-                "which": which,
-                "at": max(0.0, answer.get("at", 0.0)),
-            }
-            self.texts.append(dict(one, pid=pid, text=text, problem=problem[:1000]))
+            one = {"source": source, "name": _clean(name), "which": which, "pid": pid}
+            at = max(0.0, answer.get("at", 0.0))
+            self.texts.append(dict(one, at=at, text=text, problem=_clean(problem)))
             self.size += len(text)
 
     def run(self, apart: float) -> "list[dict[str, Any]]":
@@ -229,6 +225,10 @@ class _Gatherer:
 
 def _starting(argv: "Sequence[str]", seconds: float) -> "Any":
     return lambda: careful.Tool(argv, seconds, LONGEST)
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")[:1000]
 
 
 def _name(item: "Sequence[Any]") -> str:

@@ -15,9 +15,16 @@ from typing import Any
 
 import pytest
 
+from doctor.hang.libraries import recorder
+from doctor.hang.libraries.consult import opinions
 from doctor.hang.onhost import ask, libraries, proc
 from doctor.hang.onhost.careful import carefully
-from tests.support.library_texts import SAMPLES, sample
+from doctor.hang.opinions import Kind, Trust
+from doctor.hang.run import see
+from doctor.model import Host
+from doctor.transport.local import LocalTransport
+from tests.support.injob import free_port
+from tests.support.library_texts import SAMPLES, SmallJob, sample
 
 ANSWERS = {
     "CLIENT PROTOCOL 2": "SERVER PROTOCOL 2\n",
@@ -310,3 +317,51 @@ def test_the_worker_server_of_torch_is_asked(tmp_path: Path) -> None:
         one.wait()
         if one.stdout is not None:
             one.stdout.close()
+
+
+JOB = """
+import os, sys, threading, time, torch, torch.distributed as dist
+from torch._C._distributed_c10d import _WorkerServer
+server = _WorkerServer(os.environ["TORCH_WORKER_SERVER_SOCKET"])
+dist.init_process_group("gloo")
+for step in range(3): dist.all_reduce(torch.ones(4))
+print("up", flush=True)
+if dist.get_rank() == 1: time.sleep(1000)
+dist.all_reduce(torch.ones(4))
+"""
+
+
+@pytest.mark.slow
+def test_the_recorder_of_a_real_job_names_the_rank_that_sleeps(tmp_path: Path) -> None:
+    """Through the agent, and back: what it said becomes an opinion."""
+    pytest.importorskip("torch")
+    port, started = free_port(), []
+    for rank in range(2):
+        env = {
+            "PATH": os.environ["PATH"],
+            "RANK": str(rank),
+            "WORLD_SIZE": "2",
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "TORCH_WORKER_SERVER_SOCKET": str(tmp_path / f"worker{rank}.sock"),
+        }
+        command = [sys.executable, "-W", "ignore", "-c", JOB]
+        started.append(subprocess.Popen(command, env=env, stdout=subprocess.PIPE))
+    transport = LocalTransport()
+    try:
+        for one in started:
+            assert one.stdout is not None
+            assert one.stdout.readline() == b"up\n"
+        time.sleep(recorder.WAITED + 0.5)
+        evidence = see([Host("here", "localhost")], transport, 0.5).evidence
+        pids = {each.pid for each in started}
+        ranks = [member for member in evidence.hosts[0].members if member.pid in pids]
+        (found,) = opinions(evidence, SmallJob(tuple(ranks)))
+        assert (found.kind, found.trust, found.ranks) == (Kind.BLAMES, Trust.STRONG, {1})
+    finally:
+        transport.close()
+        for one in started:
+            one.kill()
+            one.wait()
+            if one.stdout is not None:
+                one.stdout.close()

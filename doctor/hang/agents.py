@@ -21,6 +21,8 @@ HOME = "doctor.hang.onhost"
 PROCESS = "doctor.smoke.onhost.process"
 NEEDS = "ctypes, select, signal, subprocess"
 MOST_MEMBERS = 20_000
+MOST_SAID = 512 * 1024 * 1024
+"""Bytes of one host; ten thousand processes need less."""
 
 
 def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
@@ -140,9 +142,11 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             self.hear(min(deadline, time.monotonic() + 0.5))
             told()
 
-    def take(self, host: HangHost, message: messages.HangMessage, size: int) -> bool:  # noqa: ARG002
-        host.said += 1
+    def take(self, host: HangHost, message: messages.HangMessage, size: int) -> bool:
+        host.said += size
         host.ready = True
+        if host.said > MOST_SAID:
+            return False
         if isinstance(message, messages.MemberFound) and host.found is None:
             if len(host.members) < MOST_MEMBERS:
                 host.members[message.member.pid] = message.member

@@ -369,6 +369,6 @@ def unseen(rows: "Sequence[Row]", users: "Mapping[int, str]") -> "list[str]":
             name = users.get(row["uid"], "uid {}".format(row["uid"]))
             counts[name] = counts.get(name, 0) + 1
     return [
-        f"{count} Python processes of {name} may be ranks or not: their variables may not be read"
+        f"{count} Python processes of {name} may be ranks: only this user and root may read their variables"
         for name, count in sorted(counts.items())
     ][:16]

@@ -176,7 +176,7 @@ def test_deepspeed_and_accelerate_are_called_by_their_names() -> None:
 def test_processes_that_may_not_be_read_are_counted() -> None:
     rows = [dict(row(pid, 1), hidden=True, uid=1000) for pid in (5, 6)]
     assert unseen(rows, {1000: "ann"}) == [
-        "2 Python processes of ann may be ranks or not: their variables may not be read"
+        "2 Python processes of ann may be ranks: only this user and root may read their variables"
     ]
 
 

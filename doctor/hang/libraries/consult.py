@@ -11,6 +11,7 @@ from doctor.hang.libraries import logs, ras, recorder, torch_npu, utilisation
 from doctor.hang.libraries.groups import named
 from doctor.hang.libraries.who import Job, Who
 from doctor.hang.opinions import Kind, Opinion, Trust
+from doctor.text.printable import clean_line
 
 ASKED: tuple[Callable[[Who], Opinion | None], ...] = (
     ras.opinion,
@@ -25,12 +26,18 @@ ASKED: tuple[Callable[[Who], Opinion | None], ...] = (
 def opinions(evidence: Evidence, job: Job) -> tuple[Opinion, ...]:
     """The strong ones first; those that say nothing last."""
     who = Who(evidence, tuple(job.ranks))
-    found = [each for ask in ASKED if (each := ask(who)) is not None]
+    found = [_printable(each) for ask in ASKED if (each := ask(who)) is not None]
     found.sort(key=lambda each: (each.kind is Kind.SILENT, each.trust is not Trust.STRONG))
     return tuple(
         replace(each, against=tuple(_against(each, other) for other in found if contradict(each, other)))
         for each in found
     )
+
+
+def _printable(said: Opinion) -> Opinion:
+    """Names of groups, operations and hosts are whatever a job has called them."""
+    lines = tuple(clean_line(line)[:4096] for line in said.evidence)
+    return replace(said, words=clean_line(said.words)[:4096], evidence=lines)
 
 
 def contradict(one: Opinion, other: Opinion) -> bool:

@@ -70,11 +70,12 @@ class Position:
     """Where a rank is in a group."""
 
     subject: Subject
-    said: Said
     enqueued: int
     completed: int
-    since: float
-    """When the first unfinished collective was enqueued; 0: there is none."""
+    age: float
+    """Of the dump. Ages are compared, since clocks of two hosts may differ."""
+    waited: float
+    """Since the first unfinished collective was enqueued; 0: there is none."""
     operation: str
 
 
@@ -171,6 +172,7 @@ def _newest(texts: Iterable[Said]) -> list[Said]:
 
 def _positions(who: Who, said: Said, dump: Dump) -> Iterable[tuple[tuple[str, tuple[int, ...]], Position]]:
     """By name and members. Numbers of groups are each rank's own, and names need not be unique."""
+    now = who.hosts[said.host].at
     names = {entry.pg_id: entry.process_group[0] for entry in dump.entries if entry.process_group}
     for number, name in names.items():
         mine = [e for e in dump.entries if e.pg_id == number and not e.is_p2p and e.collective_seq_id >= 0]
@@ -187,10 +189,10 @@ def _positions(who: Who, said: Said, dump: Dump) -> Iterable[tuple[tuple[str, tu
             (name, members),
             Position(
                 subject=who.of_text(said, State.BEHIND),
-                said=said,
                 enqueued=max(last.collective_seq_id, status.last_enqueued_collective if pure else -1),
                 completed=max([*done, status.last_completed_collective if pure else -1]),
-                since=first.time_created_ns / 1e9 if first else 0.0,
+                age=now - said.about.at,
+                waited=now - first.time_created_ns / 1e9 if first else 0.0,
                 operation=(first or last).profiling_name.replace(":", " "),
             ),
         )
@@ -214,15 +216,13 @@ def _waits_for_message(said: Said, dump: Dump) -> bool:
 
 def _standing(name: str, members: int, positions: Sequence[Position]) -> Standing | None:
     """None for a group in which nobody is seen to wait."""
-    waiting = [p for p in positions if p.since and p.said.about.at - p.since >= WAITED]
+    waiting = [p for p in positions if p.waited and p.waited - p.age >= WAITED]
     if not waiting:
         return None
     done = max(position.completed for position in positions)
-    since = min(position.since for position in waiting)
+    waited = max(position.waited for position in waiting)
     ahead = [p for p in waiting if p.enqueued > done == p.completed]
-    behind = [
-        p for p in positions if p not in ahead and p.enqueued <= done and p.said.about.at - since >= WAITED
-    ]
+    behind = [p for p in positions if p not in ahead and p.enqueued <= done and waited - p.age >= WAITED]
     if not ahead:
         return None
     first = ahead[0]

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from doctor.hang.evidence import Evidence, HostSeen, LibraryText, Member
 from doctor.hang.opinions import Source, State, Subject
+from doctor.text.printable import clean_line
 
 LOOPBACK = ("127.", "::1", "localhost")
 INNER = "process-numbers"
@@ -80,7 +81,7 @@ class Who:
         member = self._by_process.get((host, pid))
         if member is not None:
             return Subject(rank=member.rank, host=host, pid=member.pid, state=state)
-        return Subject(host=host[:256], pid=pid if 0 < pid <= 2**22 else None, state=state)
+        return Subject(host=clean_line(host)[:256], pid=pid if 0 < pid <= 2**22 else None, state=state)
 
     def rank(self, rank: int, state: State) -> Subject:
         member = self._by_rank.get(rank)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from doctor.hang.evidence import LibraryText
+from doctor.hang.judge.jobs import find_jobs
 from doctor.hang.libraries.consult import opinions
 from doctor.hang.libraries.torch_npu import FILE
 from doctor.hang.libraries.utilisation import npu, nvidia
@@ -169,6 +170,20 @@ def test_opinions_that_agree() -> None:
     late = twice(*ops, (3, ("0", "all", 56, "end")))
     found = said(job_of(4), *late, text(Source.SCHEDULER, sample("scheduler.log")))
     assert [each.against for each in found] == [(), ()]
+
+
+def test_what_a_job_has_called_its_groups_cannot_write_to_a_terminal() -> None:
+    ops = [(rank, ("\x1b[31mred\n", "all", 57, "start")) for rank in range(3)]
+    (found,) = said(job_of(4), *twice(*ops, (3, ("\x1b[31mred\n", "all", 56, "end"))))
+    assert found.ranks == {3}
+    assert found.evidence[0].isprintable()
+
+
+def test_the_job_that_the_judgement_finds() -> None:
+    small = job_of(4)
+    evidence = seen(small, text(Source.SCHEDULER, sample("scheduler.log")))
+    (job,) = find_jobs(evidence)
+    assert opinions(evidence, job) == opinions(evidence, small)
 
 
 def test_nothing_said_is_no_opinion() -> None:

@@ -149,6 +149,14 @@ def test_what_cannot_be_used_is_said(first: str, why: str) -> None:
     assert why in said.words
 
 
+def test_a_host_that_is_no_name() -> None:
+    stands = answer(communicator("0x1", {0: 5, 3: 4})).replace("10.0.0.2", "\\u001b[31m")
+    said = asked(stands, stands)
+    assert [(each.rank, each.pid) for each in said.subjects] == [(None, 103)]
+    assert said.subjects[0].host.isprintable()
+    assert said.words.isprintable()
+
+
 def test_numbers_of_a_container() -> None:
     """There the ranks are processes 7 and 8."""
     job = job_of(2)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from doctor.hang.evidence import LibraryText
 from doctor.hang.libraries.consult import opinions
@@ -90,6 +91,16 @@ def test_a_young_collective_may_be_about_to_end() -> None:
 def test_a_dump_from_before_the_stall_blames_nobody() -> None:
     waits, before = of(entry(0, 3, True), entry(0, 4, False)), of(entry(0, 2, True))
     assert said(dump(0, waits), dump(1, before, at=NOW - 100)).kind is Kind.SILENT
+
+
+def test_clocks_of_hosts_that_differ() -> None:
+    """Node 2 is an hour ahead, and so are its dumps."""
+    job = job_of(2, 2)
+    waits, late = of(entry(0, 3, True), entry(0, 4, False)), of(entry(0, 3, True))
+    evidence = seen(job, dump(0, waits), of=[("node2", dump(1, late, at=NOW + 3600))])
+    ahead = replace(evidence.hosts[1], at=NOW + 3600)
+    (found,) = opinions(replace(evidence, hosts=(evidence.hosts[0], ahead)), job)
+    assert (found.kind, found.ranks, found.trust) == (Kind.BLAMES, {1}, Trust.STRONG)
 
 
 def test_old_dumps_are_a_vote() -> None:

@@ -19,6 +19,7 @@ from doctor.hang.onhost import ask, careful, job_files, proc
 from doctor.smoke.onhost.process import default_signals, die_with_parent
 
 SECONDS = 20.0
+"""Beside the time between first and second answers."""
 TOOL_SECONDS = 5.0
 LONGEST = 500000
 MOST = 250
@@ -238,7 +239,7 @@ def _name(item: "Sequence[Any]") -> str:
 
 def gather(ranks: "Sequence[Mapping[str, Any]]", apart: float = 2.0) -> "list[dict[str, Any]]":
     """Rows of LibraryText. What is asked twice is asked `apart` seconds apart."""
-    return _Gatherer(ranks, time.monotonic() + SECONDS).run(apart)
+    return _Gatherer(ranks, time.monotonic() + SECONDS + apart).run(apart)
 
 
 class Gathering:

@@ -154,7 +154,7 @@ class Tree:
         self.below = {}  # type: dict[int, list[int]]
         for row in rows:
             self.below.setdefault(row["parent"], []).append(row["pid"])
-        ours = [row["pid"] for row in rows if row["pid"] == own or is_doctor(row["command"])]
+        ours = [r["pid"] for r in rows if r["pid"] == own or r["ours"] or is_doctor(r["command"])]
         self.ours = {pid for one in ours for pid in (one, *self.under(one))}
         self.seats = {}  # type: dict[int, Seat]
         for row in rows:

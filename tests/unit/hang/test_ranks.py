@@ -25,6 +25,7 @@ def row(pid: int, parent: int, command: str = TRAIN, state: str = "S", **env: st
         "env": env,
         "hidden": False,
         "groups": False,
+        "ours": False,
     }
 
 
@@ -134,6 +135,7 @@ def test_doctors_own_processes_are_none() -> None:
         torch_rank(12, 11, 0, "ssh node1"),
         torch_rank(13, 1, 1, "python3 -ISBc b=bytearray();begin(bytes(b[:9]),3,x) doctor.smoke.onhost.agent"),
         torch_rank(14, 1, 2),
+        dict(torch_rank(15, 1, 3, "sed -n x"), ours=True),
     ]
     assert shown(rows, own=14) == []
     assert is_doctor(["/opt/bin/python", "/opt/bin/doctor", "check"])

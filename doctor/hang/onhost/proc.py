@@ -79,6 +79,7 @@ def row(item: "tuple[int, bool]") -> "dict[str, Any] | None":
             "hidden": False,
             "groups": False,
             "ours": False,
+            "blocked": False,
         }  # type: dict[str, Any]
     except (OSError, ValueError, IndexError):
         return None

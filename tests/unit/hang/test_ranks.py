@@ -26,6 +26,7 @@ def row(pid: int, parent: int, command: str = TRAIN, state: str = "S", **env: st
         "hidden": False,
         "groups": False,
         "ours": False,
+        "blocked": False,
     }
 
 
@@ -163,6 +164,12 @@ def test_a_rank_that_has_ended_beside_others() -> None:
     assert members(rows)[1]["job"] == "node1:29500"
     more = [*rows, row(13, 10, "python", state="Z")]
     assert shown(more)[1:] == [(12, None, None), (13, None, None)], "which is which is not known"
+
+
+def test_a_rank_that_the_kernel_holds_is_found_beside_others() -> None:
+    """What it was told cannot be read: it has not ended."""
+    held = dict(row(12, 10, "python", state="D"), blocked=True, command=[])
+    assert shown([TORCHRUN, torch_rank(11, 10, 2), held]) == [(11, 2, None), (12, 3, None)]
 
 
 def test_deepspeed_and_accelerate_are_called_by_their_names() -> None:

@@ -27,7 +27,7 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
             stuck.append((pid, False))
     for (pid, _), row in carefully(proc.row, stuck):
         if row is not None:
-            rows.append(row)
+            rows.append(dict(row, blocked=True))
             unread.append(f"process {pid}: its command line and variables could not be read in time")
     users = proc.users()
     found = ranks.members(

@@ -25,6 +25,8 @@ def row(pid: int, parent: int, command: str = TRAIN, state: str = "S", **env: st
         "env": env,
         "hidden": False,
         "groups": False,
+        "ours": False,
+        "blocked": False,
     }
 
 
@@ -134,6 +136,7 @@ def test_doctors_own_processes_are_none() -> None:
         torch_rank(12, 11, 0, "ssh node1"),
         torch_rank(13, 1, 1, "python3 -ISBc b=bytearray();begin(bytes(b[:9]),3,x) doctor.smoke.onhost.agent"),
         torch_rank(14, 1, 2),
+        dict(torch_rank(15, 1, 3, "sed -n x"), ours=True),
     ]
     assert shown(rows, own=14) == []
     assert is_doctor(["/opt/bin/python", "/opt/bin/doctor", "check"])
@@ -161,6 +164,12 @@ def test_a_rank_that_has_ended_beside_others() -> None:
     assert members(rows)[1]["job"] == "node1:29500"
     more = [*rows, row(13, 10, "python", state="Z")]
     assert shown(more)[1:] == [(12, None, None), (13, None, None)], "which is which is not known"
+
+
+def test_a_rank_that_the_kernel_holds_is_found_beside_others() -> None:
+    """What it was told cannot be read: it has not ended."""
+    held = dict(row(12, 10, "python", state="D"), blocked=True, command=[])
+    assert shown([TORCHRUN, torch_rank(11, 10, 2), held]) == [(11, 2, None), (12, 3, None)]
 
 
 def test_deepspeed_and_accelerate_are_called_by_their_names() -> None:

@@ -7,7 +7,7 @@ and `--query-compute-apps=pid,gpu_uuid`, both as csv, noheader and nounits; or `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from doctor.hang.libraries.groups import named
@@ -61,6 +61,9 @@ def npu(text: str) -> tuple[Device, ...]:
     )
 
 
+READERS: dict[str, Callable[[str], tuple[Device, ...]]] = {"nvidia-smi": nvidia, "npu-smi": npu}
+
+
 def opinion(who: Who) -> Opinion | None:
     """Only of devices of the job's own ranks, and only if they were equally idle twice."""
     once = list(_devices(who, (b for _, b in pairs(who.said(Source.UTILISATION)))))
@@ -87,8 +90,8 @@ def _first(who: Who) -> Iterator[Said]:
 
 def _devices(who: Who, said: Iterable[Said]) -> Iterator[tuple[str, Device]]:
     for each in said:
-        read = nvidia if "nvidia" in each.about.name else npu
-        for device in read(each.about.text):
+        read = READERS.get(each.about.name)
+        for device in read(each.about.text) if read else ():
             if any(who.is_ours(each.host, pid) for pid in device.pids):
                 yield each.host, device
 

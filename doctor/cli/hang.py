@@ -86,7 +86,19 @@ def _tell(evidence: Evidence, request: Request, wishes: HangWishes) -> int:
             put(data, sys.stdout)
         else:
             _write(outputs.json, data.encode())
+    if judgement.job is None:
+        _tell_unread(evidence)
     return judgement.exit_code
+
+
+def _tell_unread(evidence: Evidence) -> None:
+    """Why a job may not have been found."""
+    hosts: dict[str, list[str]] = {}
+    for seen in evidence.hosts:
+        for why in seen.unread:
+            hosts.setdefault(why, []).append(seen.host)
+    for why, names in hosts.items():
+        tell(f"doctor: {clean_line(fold(names))}: {clean_line(why)}\n")
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from doctor.agents.bootstrap import agent_script, module_texts
 from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
 from doctor.hang import messages, pyspy
-from doctor.hang.evidence import HostSeen, Look, Member
+from doctor.hang.evidence import MOST_LIBRARIES, HostSeen, LibraryText, Look, Member
 from doctor.hang.redacted import redacted
 from doctor.model import Unreached
 from doctor.transport import Script, Session
@@ -21,6 +21,8 @@ HOME = "doctor.hang.onhost"
 PROCESS = "doctor.smoke.onhost.process"
 NEEDS = "ctypes, select, signal, subprocess"
 MOST_MEMBERS = 20_000
+MOST_SAID = 512 * 1024 * 1024
+"""Bytes of one host; ten thousand processes need less."""
 
 
 def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
@@ -54,6 +56,7 @@ class HangHost(RemoteAgent):
     """No py-spy is on its way."""
     no_tool: str = ""
     """Why none was brought."""
+    libraries: list[LibraryText] = field(default_factory=list)
     seen: messages.Seen | None = None
     looking: bool = False
     lost: str = ""
@@ -88,6 +91,7 @@ class HangHost(RemoteAgent):
                 ages=bool(seen and seen.ages),
                 addresses=seen.addresses if seen else (),
                 unread=tuple(unread)[:64],
+                libraries=tuple(self.libraries),
             )
         )
 
@@ -138,9 +142,11 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             self.hear(min(deadline, time.monotonic() + 0.5))
             told()
 
-    def take(self, host: HangHost, message: messages.HangMessage, size: int) -> bool:  # noqa: ARG002
-        host.said += 1
+    def take(self, host: HangHost, message: messages.HangMessage, size: int) -> bool:
+        host.said += size
         host.ready = True
+        if host.said > MOST_SAID:
+            return False
         if isinstance(message, messages.MemberFound) and host.found is None:
             if len(host.members) < MOST_MEMBERS:
                 host.members[message.member.pid] = message.member
@@ -154,6 +160,9 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             )
         elif isinstance(message, messages.Looked) and host.looking and message.look.pid in host.members:
             host.looks[message.look.pid, message.which] = message.look
+        elif isinstance(message, messages.Library) and host.looking:
+            if len(host.libraries) < MOST_LIBRARIES:
+                host.libraries.append(message.text)
         elif isinstance(message, messages.Seen) and host.looking:
             host.seen = message
         elif isinstance(message, messages.Trouble):

@@ -7,12 +7,15 @@ hosts.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]
 Word = Annotated[str, msgspec.Meta(max_length=256)]
+LONGEST_LIBRARY_TEXT = 700_000
+MOST_LIBRARIES = 256
+Long = Annotated[str, msgspec.Meta(max_length=LONGEST_LIBRARY_TEXT)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e10)]
@@ -121,6 +124,24 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     b: Look | None = None
 
 
+class LibraryText(msgspec.Struct, frozen=True, kw_only=True):
+    """What a library or a device tool of a host said, in its own words. `hang.libraries` reads it."""
+
+    source: Word
+    """See `hang.opinions.Source`."""
+    name: Text
+    """The file, address or command that said it."""
+    which: Literal["a", "b"] = "a"
+    """Asked twice: which answer it is."""
+    pid: Pid | None = None
+    """Of the rank that it belongs to, if it belongs to one."""
+    at: Seconds = 0.0
+    """When it was said or written, by the host's clock, as time since 1970."""
+    text: Long = ""
+    problem: Text = ""
+    """Why there is no text."""
+
+
 class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
     host: Word
     members: Annotated[tuple[Member, ...], msgspec.Meta(max_length=20_000)] = ()
@@ -137,6 +158,7 @@ class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
     """Of its interfaces, to tell whose connection is whose."""
     unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
     """What could not be looked at on the whole host, and why."""
+    libraries: Annotated[tuple[LibraryText, ...], msgspec.Meta(max_length=MOST_LIBRARIES)] = ()
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):

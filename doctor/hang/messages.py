@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from doctor.agents.session import Bye, Message, NoInterpreter
-from doctor.hang.evidence import Count, Look, Member, Pid, Rank, Seconds, Text, Word
+from doctor.hang.evidence import Count, LibraryText, Look, Member, Pid, Rank, Seconds, Text, Word
 
 Texts = Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)]
 
@@ -35,6 +35,10 @@ class Armed(Message, frozen=True, tag="armed"):
 class Looked(Message, frozen=True, tag="look"):
     which: Literal["a", "b"]
     look: Look
+
+
+class Library(Message, frozen=True, tag="library"):
+    text: LibraryText
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -68,7 +72,7 @@ class Trouble(Message, frozen=True, tag="trouble"):
     text: Text = ""
 
 
-HangMessage = MemberFound | Found | Armed | Looked | Seen | Done | Trouble
+HangMessage = MemberFound | Found | Armed | Looked | Library | Seen | Done | Trouble
 DECODER: msgspec.json.Decoder[HangMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
     HangMessage | NoInterpreter | Bye
 )

@@ -1,4 +1,4 @@
-"""What hosts said, without secrets: command lines, lines of source code and names of files."""
+"""What hosts said, without secrets: command lines, source code, names of files, texts of libraries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Frame, HostSeen, Look, Member
+from doctor.hang.evidence import LONGEST_LIBRARY_TEXT, Frame, HostSeen, LibraryText, Look, Member
 from doctor.text.redact import redact
 
 LONGEST = 4_096
@@ -23,7 +23,13 @@ def redacted(seen: HostSeen) -> HostSeen:
         seen,
         members=tuple(map(_member, seen.members)),
         unread=tuple(map(_clean, seen.unread)),
+        libraries=tuple(map(_library, seen.libraries)),
     )
+
+
+def _library(said: LibraryText) -> LibraryText:
+    text = redact(said.text)[:LONGEST_LIBRARY_TEXT]
+    return replace(said, name=_clean(said.name), text=text, problem=_clean(said.problem))
 
 
 def _member(member: Member) -> Member:

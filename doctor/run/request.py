@@ -32,7 +32,7 @@ class HostFlags:
 
     hosts: tuple[str, ...] = host_option(
         "HOSTS",
-        "Node sets: node1..4 'n[01-16,20]' gpu7. Default: those of the job; for check, else this machine.",
+        "Node sets: node1..4 'n[01-16,20]' gpu7. Default: those of the job; check and hang: or this machine.",
         default=(),
     )
     hostfile: Path | None = host_option("-F, --hostfile FILE", "Hosts from a file (plain, OpenMPI, MPICH).")

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from doctor.agents.onhost.lifeline import LEASE, Lifeline
-from doctor.hang.onhost import look, proc, stacks
+from doctor.hang.onhost import libraries, look, proc, stacks
 from doctor.smoke.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
 
 STUCK = 3.0
@@ -226,8 +226,11 @@ class HangAgent:
         members = [m for m in self.members if pids is None or {m["pid"], m.get("helps")} & pids]
         pyspy, what, why = self._pyspy()
         unread = ["Python stacks: " + why] if why else []
+        gathering = libraries.Gathering(members, apart)
         looks = look.Looks(members, pyspy, say)
         at, apart = looks.both(apart)
+        for text in gathering.texts():
+            say("library", text=text)
         if looks.no_ages:
             unread.append("connections: " + looks.no_ages)
         say(

@@ -16,10 +16,10 @@ from typing import Any
 
 from doctor.smoke.onhost.process import default_signals, die_with_parent, state_of
 
-STALL = 1.5
+STALL = 1.0
 HUNGRY = 10.0
 """Seconds for a reader that only waits for a processor."""
-MOST_STALLS = 8
+MOST_STALLS = 24
 PIECE = 65536
 EASE = 0.3
 """Seconds for what was killed to be gone."""

@@ -27,7 +27,7 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
             stuck.append((pid, False))
     for (pid, _), row in carefully(proc.row, stuck):
         if row is not None:
-            rows.append(row)
+            rows.append(dict(row, blocked=True))
             unread.append(f"process {pid}: its command line and variables could not be read in time")
     users = proc.users()
     found = ranks.members(
@@ -70,6 +70,9 @@ class Looks:
         self.say = say
         self.root = os.geteuid() == 0
         self.no_ages = ""
+        self.net = _namespace("self", "net")
+        self.nets = {}  # type: dict[str, str]
+        """Other network namespaces, and why nothing is known of each."""
         self.whole = dict.fromkeys([member["pid"] for member in members], True)
         self.told = {}  # type: dict[int, dict[str, int]]
         """Numbers that ranks without one have among their locals."""
@@ -98,12 +101,27 @@ class Looks:
             gone = {"pid": item[0], "state": "", "inodes": [], "unread": ["/proc: no answer in time"]}
             looks[item[0]] = gone if look is None else look
         known, self.no_ages = sockets.connections()
+        self.nets.clear()
         for look in looks.values():
             inodes = look.pop("inodes")
+            self._elsewhere(look, known)
             look["connections"] = [known[i] for i in inodes if i in known][: sockets.MOST_OF_ONE]
         if self.pyspy is not None:
             self._stacks(looks)
         return [looks[member["pid"]] for member in self.members]
+
+    def _elsewhere(self, look: "dict[str, Any]", known: "dict[str, dict[str, Any]]") -> None:
+        """Connections of a process in another network, as in a container, which root alone may see."""
+        net = _namespace(look["pid"], "net")
+        if look["state"] in ("", "Z") or net in ("", self.net):
+            return
+        if net not in self.nets and self.root:
+            found, why = sockets.connections(["nsenter", "-t", str(look["pid"]), "-n", "--"])
+            self.nets[net] = why
+            known.update(found)
+        why = self.nets.get(net, "only root may look into its network namespace")
+        if why:
+            look["unread"].append("connections: " + why)
 
     def _stacks(self, looks: "dict[int, dict[str, Any]]") -> None:
         assert self.pyspy is not None
@@ -139,11 +157,16 @@ class Looks:
 
 def _inside(pid: int) -> str:
     """Where the files of a process are that has other mounts than we have."""
+    its = _namespace(pid, "mnt")
+    return "" if its in ("", _namespace("self", "mnt")) else f"/proc/{pid}/root"
+
+
+def _namespace(pid: "int | str", kind: str) -> str:
+    """Empty if it may not be read."""
     try:
-        own, its = (os.readlink(f"/proc/{each}/ns/mnt") for each in ("self", pid))
+        return os.readlink(f"/proc/{pid}/ns/{kind}")
     except OSError:
         return ""
-    return "" if own == its else f"/proc/{pid}/root"
 
 
 def bounded(look: "dict[str, Any]") -> "dict[str, Any]":

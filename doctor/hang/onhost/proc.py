@@ -20,6 +20,8 @@ _LAUNCH = (
 )
 NAMES = frozenset(_LAUNCH.split())
 """The variables of a launcher. No other leaves this module: they may be secrets."""
+OURS = "DOCTOR_TOKEN="
+"""Begins a variable of what doctor itself started by srun."""
 GROUPS = re.compile("gloo_tcp_loop|pt_gloo|pt_nccl|NCCL |pt_hccl|hccl_|pt_mpi")
 """Names of threads that only a process with process groups has."""
 _SYSCALLS = {
@@ -76,21 +78,25 @@ def row(item: "tuple[int, bool]") -> "dict[str, Any] | None":
             "env": {},
             "hidden": False,
             "groups": False,
+            "ours": False,
+            "blocked": False,
         }  # type: dict[str, Any]
     except (OSError, ValueError, IndexError):
         return None
     if whole and fields[0] != "Z":
         found["command"] = lenient(home + "/cmdline", LONGEST_TEXT).split("\0")[:-1][:200]
         try:
-            found["env"] = _known(read(home + "/environ", MOST_ENVIRON))
+            environ = read(home + "/environ", MOST_ENVIRON).split("\0")
+            found["env"] = _known(environ)
+            found["ours"] = any(each.startswith(OURS) for each in environ)
         except OSError:
             found["hidden"] = bool(found["command"])
         found["groups"] = "python" in " ".join([name, *found["command"][:1]]) and _has_groups(home)
     return found
 
 
-def _known(environ: str) -> "dict[str, str]":
-    pairs = (each.partition("=") for each in environ.split("\0"))
+def _known(environ: "list[str]") -> "dict[str, str]":
+    pairs = (each.partition("=") for each in environ)
     return {name: value[:LONGEST_WORD] for name, _, value in pairs if name in NAMES and value}
 
 

@@ -154,7 +154,7 @@ class Tree:
         self.below = {}  # type: dict[int, list[int]]
         for row in rows:
             self.below.setdefault(row["parent"], []).append(row["pid"])
-        ours = [row["pid"] for row in rows if row["pid"] == own or is_doctor(row["command"])]
+        ours = [r["pid"] for r in rows if r["pid"] == own or r["ours"] or is_doctor(r["command"])]
         self.ours = {pid for one in ours for pid in (one, *self.under(one))}
         self.seats = {}  # type: dict[int, Seat]
         for row in rows:
@@ -226,7 +226,7 @@ def members(
     taken = {pid for top in tops for pid in (top, *tree.under(top))}
     forked = [pid for pid in _without_number(tree, ports or {}) if pid not in taken]
     found = [_rank(tree, top, tree.seats[top]) for top in tops] + [_unnumbered(tree, pid) for pid in forked]
-    found += _dead(tree, found, taken)
+    found += _unread(tree, found, taken)
     for rank in found[:]:
         found += _helpers(tree, rank, {one["pid"] for one in found})
     for one in found:
@@ -320,20 +320,26 @@ def _line(row: Row) -> str:
     return " ".join(row["command"])[:4096] or "[{}]".format(row["name"])
 
 
-def _dead(tree: Tree, ranks: "Sequence[dict[str, Any]]", taken: "set[int]") -> "list[dict[str, Any]]":
-    """Processes that have ended beside ranks, and that their launcher has not asked about yet."""
+def _unread(tree: Tree, ranks: "Sequence[dict[str, Any]]", taken: "set[int]") -> "list[dict[str, Any]]":
+    """Processes beside ranks that do not tell who they are: they have ended, and their launcher has not asked
+    about them yet, or the kernel holds them.
+    """
     found = []
     for parent in sorted({rank["parent"] for rank in ranks}):
         if parent not in tree.rows or not is_launcher(tree.rows[parent]["command"]):
             continue
         alike = [rank for rank in ranks if rank["parent"] == parent]
-        dead = [p for p in tree.children(parent) if tree.rows[p]["state"] == "Z" and p not in taken]
+        mute = [p for p in tree.children(parent) if p not in taken and _is_mute(tree.rows[p])]
         seats = [tree.seats[rank["pid"]] for rank in alike if rank["pid"] in tree.seats]
         missing = _missing(seats, [tree.rows[rank["pid"]]["env"] for rank in alike])
-        for pid in dead:
-            number = missing[0] if len(dead) == len(missing) == 1 else None
+        for pid in mute:
+            number = missing[0] if len(mute) == len(missing) == 1 else None
             found.append(dict(alike[0], pid=pid, rank=number, command=_line(tree.rows[pid])))
     return found
+
+
+def _is_mute(row: Row) -> bool:
+    return bool(row["state"] == "Z" or row["blocked"])
 
 
 def _missing(seats: "Sequence[Seat]", envs: "Sequence[Mapping[str, str]]") -> "list[int]":
@@ -369,6 +375,6 @@ def unseen(rows: "Sequence[Row]", users: "Mapping[int, str]") -> "list[str]":
             name = users.get(row["uid"], "uid {}".format(row["uid"]))
             counts[name] = counts.get(name, 0) + 1
     return [
-        f"{count} Python processes of {name} may be ranks or not: their variables may not be read"
+        f"{count} Python processes of {name} may be ranks: only this user and root may read their variables"
         for name, count in sorted(counts.items())
     ][:16]

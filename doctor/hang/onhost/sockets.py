@@ -1,6 +1,7 @@
 """TCP connections by ss, which also says for how long each has been silent. Needs no rights."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from doctor.hang.onhost.careful import Tool, run_all
@@ -14,14 +15,14 @@ _PAIRS = re.compile(r"(\w+):(\d+)")
 _TIMER = re.compile(r"timer:\((\w+),")
 
 
-def connections() -> "tuple[dict[str, dict[str, Any]], str]":
-    """By inode, and why there are none."""
+def connections(inside: "Sequence[str]" = ()) -> "tuple[dict[str, dict[str, Any]], str]":
+    """By inode, and why there are none. `inside` is the command that enters another network namespace."""
     why = ""
-    for argv in WAYS:
+    for argv in ([*inside, *way] for way in WAYS):
         try:
             ((_, tool, code),) = run_all([lambda argv=argv: Tool(argv, SECONDS, MOST)], 1)  # type: ignore[misc]
         except OSError as error:
-            return {}, f"ss: {error.strerror}"
+            return {}, f"{argv[0]}: {error.strerror}"
         if code == 0:
             return parse(tool.out.decode("utf-8", "replace")), ""
         last = tool.err.decode("utf-8", "replace").strip().splitlines()[-1:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -96,3 +97,28 @@ def test_hosts_without_a_job(lab: Lab) -> None:
     done = lab.doctor("hang", "node[3-4]")
     assert done.returncode == 3
     assert "No job" in done.stdout
+
+
+def test_the_job_of_another_user(lab: Lab) -> None:
+    """Who may not read its variables is told so; sudo, asked once, sees everything."""
+    host = lab["node1"]
+    host.dirty = True
+    ranks = []
+    for rank in range(2):
+        told = [f"RANK={rank}", "WORLD_SIZE=2", "MASTER_ADDR=node1", "MASTER_PORT=29777"]
+        stop = "import os, signal, time\nif os.environ['RANK'] == '1': os.kill(os.getpid(), signal.SIGSTOP)\n"
+        ranks.append(host.spawn(["env", *told, sys.executable, "-c", f"{stop}time.sleep(1000)"]))
+    try:
+        host.await_that(lambda: len(host.snapshot().processes) >= 2, "two ranks")
+        time.sleep(0.5)
+        plain = lab.doctor("hang", "node1", user="trainee")
+        assert plain.returncode == 3, plain.stdout + plain.stderr
+        assert "Python processes of root may be ranks" in plain.stderr
+        host.grant_sudo()
+        done = lab.doctor("hang", "node1", "--sudo", user="trainee")
+        assert done.returncode == 3, "nobody is seen to wait for it"
+        assert "rank 1 on node1" in done.stdout
+        assert "as root, with Python stacks" in done.stdout
+    finally:
+        for each in ranks:
+            each.stop()

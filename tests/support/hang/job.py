@@ -73,6 +73,8 @@ def share(value: torch.Tensor) -> torch.Tensor:
 
 def main() -> None:
     torch.set_num_threads(1)
+    os.environ.setdefault("RANK", str(RANK))
+    os.environ.setdefault("WORLD_SIZE", os.environ.get("OMPI_COMM_WORLD_SIZE", "1"))
     dist.init_process_group("gloo", timeout=timedelta(seconds=600))
     for step, batch in enumerate(DataLoader(Samples(), batch_size=1, num_workers=FAULT == "loader")):
         compute(step)

@@ -13,6 +13,7 @@ import pytest
 
 import doctor
 from doctor.hang.onhost import look, proc, sockets, source, stacks
+from doctor.transport.slurm.task import TOKEN
 
 ONHOST = Path(doctor.__file__).parent / "hang" / "onhost"
 ONE_LINE = (
@@ -112,6 +113,7 @@ def test_this_process_as_proc_shows_it() -> None:
     row = proc.row((os.getpid(), True))
     assert row
     assert not set(row["env"]) - proc.NAMES
+    assert f"{TOKEN}=" == proc.OURS
     seen = proc.seen((os.getpid(), row["start"], False, True))
     assert seen["state"] in "RS"
     assert seen["threads"][0]["tid"] == os.getpid()

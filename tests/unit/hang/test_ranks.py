@@ -25,6 +25,8 @@ def row(pid: int, parent: int, command: str = TRAIN, state: str = "S", **env: st
         "env": env,
         "hidden": False,
         "groups": False,
+        "ours": False,
+        "blocked": False,
     }
 
 
@@ -134,6 +136,7 @@ def test_doctors_own_processes_are_none() -> None:
         torch_rank(12, 11, 0, "ssh node1"),
         torch_rank(13, 1, 1, "python3 -ISBc b=bytearray();begin(bytes(b[:9]),3,x) doctor.smoke.onhost.agent"),
         torch_rank(14, 1, 2),
+        dict(torch_rank(15, 1, 3, "sed -n x"), ours=True),
     ]
     assert shown(rows, own=14) == []
     assert is_doctor(["/opt/bin/python", "/opt/bin/doctor", "check"])
@@ -163,6 +166,12 @@ def test_a_rank_that_has_ended_beside_others() -> None:
     assert shown(more)[1:] == [(12, None, None), (13, None, None)], "which is which is not known"
 
 
+def test_a_rank_that_the_kernel_holds_is_found_beside_others() -> None:
+    """What it was told cannot be read: it has not ended."""
+    held = dict(row(12, 10, "python", state="D"), blocked=True, command=[])
+    assert shown([TORCHRUN, torch_rank(11, 10, 2), held]) == [(11, 2, None), (12, 3, None)]
+
+
 def test_deepspeed_and_accelerate_are_called_by_their_names() -> None:
     for name, line in (
         ("deepspeed", "/opt/python -u -m deepspeed.launcher.launch --world_info=x train.py"),
@@ -176,7 +185,7 @@ def test_deepspeed_and_accelerate_are_called_by_their_names() -> None:
 def test_processes_that_may_not_be_read_are_counted() -> None:
     rows = [dict(row(pid, 1), hidden=True, uid=1000) for pid in (5, 6)]
     assert unseen(rows, {1000: "ann"}) == [
-        "2 Python processes of ann may be ranks or not: their variables may not be read"
+        "2 Python processes of ann may be ranks: only this user and root may read their variables"
     ]
 
 

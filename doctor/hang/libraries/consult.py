@@ -1,0 +1,61 @@
+"""All opinions on one job, and where they contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Evidence
+from doctor.hang.libraries import logs, ras, recorder, torch_npu, utilisation
+from doctor.hang.libraries.groups import named
+from doctor.hang.libraries.who import Job, Who
+from doctor.hang.opinions import Kind, Opinion, Trust
+from doctor.text.printable import clean_line
+
+ASKED: tuple[Callable[[Who], Opinion | None], ...] = (
+    ras.opinion,
+    recorder.opinion,
+    torch_npu.opinion,
+    logs.heartbeat,
+    logs.scheduler,
+    utilisation.opinion,
+)
+
+
+def opinions(evidence: Evidence, job: Job) -> tuple[Opinion, ...]:
+    """The strong ones first; those that say nothing last."""
+    who = Who(evidence, tuple(job.ranks))
+    found = [_printable(each) for ask in ASKED if (each := ask(who)) is not None]
+    found.sort(key=lambda each: (each.kind is Kind.SILENT, each.trust is not Trust.STRONG))
+    return tuple(
+        replace(each, against=tuple(_against(each, other) for other in found if contradict(each, other)))
+        for each in found
+    )
+
+
+def _printable(said: Opinion) -> Opinion:
+    """Names of groups, operations and hosts are whatever a job has called them."""
+    lines = tuple(clean_line(line)[:4096] for line in said.evidence)
+    return replace(said, words=clean_line(said.words)[:4096], evidence=lines)
+
+
+def contradict(one: Opinion, other: Opinion) -> bool:
+    """Whether not both can be true. A subject of which nobody knows the rank contradicts nothing."""
+    kinds = {one.kind, other.kind}
+    if one is other or Kind.SILENT in kinds:
+        return False
+    if Kind.MOVES in kinds or Kind.LAUNCHED in kinds:
+        return one.kind is not other.kind
+    known = all(each.rank is not None for opinion in (one, other) for each in opinion.subjects)
+    return known and not one.ranks & other.ranks
+
+
+def _against(one: Opinion, other: Opinion) -> str:
+    says = {
+        Kind.BLAMES: f"blames {named(other.subjects)}",
+        Kind.MISMATCH: f"sees {named(other.subjects)} in different operations",
+        Kind.LAUNCHED: "has all ranks in the same operation",
+        Kind.MOVES: "sees the job move",
+    }
+    return f"{other.source.label} {says[other.kind]}; {one.source.label} does not"[:4096]

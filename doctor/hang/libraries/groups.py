@@ -1,0 +1,63 @@
+"""Who keeps everybody waiting, when it is known for each group who waits in it and who has not come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from doctor.hang.opinions import Kind, Subject
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A group that stands still, as its library counts."""
+
+    name: str
+    behind: tuple[Subject, ...]
+    """Have not come to the operation in which the others are."""
+    waiting: frozenset[Key]
+    """Are in it."""
+    words: str
+    """ "group 0: rank 1 has launched 3, 7 ranks 4" """
+    crossed: bool = False
+    """Some of `behind` are ahead in something else: they do different things."""
+    whole: bool = True
+    """All ranks of the group are known."""
+
+
+def culprits(standing: Sequence[Standing]) -> tuple[Kind, tuple[Subject, ...], tuple[str, ...]]:
+    """Whoever is behind in one group because it waits in another is not to blame.
+
+    LAUNCHED where no group lacks anybody, SILENT where that is not known of all groups.
+    """
+    missed = [each for each in standing if each.behind]
+    whole = all(each.whole for each in standing)
+    if not missed:
+        return Kind.LAUNCHED if whole and standing else Kind.SILENT, (), ()
+    words = tuple(each.words for each in missed)
+    crossed = [each for each in missed if each.crossed]
+    if crossed:
+        return Kind.MISMATCH, unique(subject for each in crossed for subject in each.behind), words
+    waiting = {key for each in standing for key in each.waiting}
+    behind = unique(subject for each in missed for subject in each.behind)
+    roots = tuple(subject for subject in behind if subject.key not in waiting)
+    if not roots:
+        return Kind.MISMATCH if whole else Kind.SILENT, behind if whole else (), words
+    return Kind.BLAMES, roots, words
+
+
+def unique(subjects: Iterable[Subject]) -> tuple[Subject, ...]:
+    return tuple({subject.key: subject for subject in subjects}.values())
+
+
+def named(subjects: Sequence[Subject], most: int = 4) -> str:
+    """ "rank 3 of node2 and rank 5 of node3", "ranks 0, 1, 2 and 29 more" """
+    if not subjects:
+        return "nobody"
+    if len(subjects) <= most:
+        texts = [str(each) for each in subjects]
+        return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+    first = ", ".join(str(each) for each in subjects[:most])
+    return f"{first} and {len(subjects) - most} more"

@@ -1,0 +1,90 @@
+"""Lines of HCCL's plog and of MindSpore's scheduler.log that name a place before any time limit.
+
+[TaskExecStage][HeartbeatAbnormal]Cluster Exception Location[IP/ID]:[127.10.0.1/1], Arrival Time:[Thu Oct 23
+17:25:58 2025], Discoverer:[127.10.0.1/2], ExceptionType:[Heartbeat Lost Occurred], Possible Reason:1. …
+The node: 3 is timed out. It may exit with exception, please check this node's log.
+"""
+
+from __future__ import annotations
+
+import re
+
+from doctor.hang.libraries.groups import named, unique
+from doctor.hang.libraries.who import Said, Who
+from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
+from doctor.text.printable import clean_line
+
+_PLACE = re.compile(
+    r"Cluster Exception Location\[IP/ID\]:\[([0-9A-Fa-f.:]{2,64})/(\d{1,5})\]"
+    r"[^\n]{0,400}?ExceptionType:\[([A-Za-z ]{1,40})\]"
+)
+_TIMED_OUT = re.compile(r"The node: ([\w.-]{1,64}) is timed out")
+_STATES = {
+    "heartbeat lost occurred": State.UNRESPONSIVE,
+    "stuck occurred": State.BEHIND,
+    "error cqe occurred": State.FAULT,
+}
+
+
+def heartbeat(who: Who) -> Opinion | None:
+    """A place is an address and a device. HCCL says which is stuck, and not whether it merely waits."""
+    said = [each for each in who.said(Source.HEARTBEAT) if not each.about.problem]
+    found: list[tuple[Subject, str]] = []
+    for each in said:
+        for match in _PLACE.finditer(each.about.text):
+            state = _STATES.get(match[3].lower())
+            if state is not None:
+                host = who.host_of(match[1], each.host)
+                subject = Subject(host=host[:256], device=match[2], state=state)
+                found.append((subject, clean_line(match[0])))
+    if not found:
+        return None
+    subjects = unique(subject for subject, _ in found)
+    lost = all(each.state is State.UNRESPONSIVE for each in subjects)
+    alone = len(subjects) == 1
+    what = {State.UNRESPONSIVE: "does not answer", State.BEHIND: "is stuck", State.FAULT: "has errors"}
+    text = (
+        f"{subjects[0]} {what[subjects[0].state]}"
+        if alone
+        else f"{named(subjects)} are named as lost or stuck"
+    )
+    return Opinion(
+        source=Source.HEARTBEAT,
+        trust=Trust.STRONG if lost and alone else Trust.VOTE,
+        kind=Kind.BLAMES,
+        words=f"HCCL's heartbeat: {text}."[:4096],
+        subjects=subjects[:64],
+        more=max(0, len(subjects) - 64),
+        evidence=_few([line for _, line in found]),
+        at=max(each.about.at for each in said),
+    )
+
+
+def scheduler(who: Who) -> Opinion | None:
+    """Nodes are called as their ranks where msrun has started them."""
+    said = [each for each in who.said(Source.SCHEDULER) if not each.about.problem]
+    lines = [(each, match) for each in said for match in _TIMED_OUT.finditer(each.about.text)]
+    if not lines:
+        return None
+    subjects = unique(_node(who, each, match[1]) for each, match in lines)
+    what = "has" if len(subjects) == 1 else "have"
+    return Opinion(
+        source=Source.SCHEDULER,
+        trust=Trust.STRONG if all(each.rank is not None for each in subjects) else Trust.VOTE,
+        kind=Kind.BLAMES,
+        words=f"MindSpore's scheduler: {named(subjects)} {what} sent no heartbeat in time."[:4096],
+        subjects=subjects[:64],
+        more=max(0, len(subjects) - 64),
+        evidence=_few([clean_line(match[0]) for _, match in lines]),
+        at=max(each.about.at for each in said),
+    )
+
+
+def _node(who: Who, said: Said, name: str) -> Subject:
+    if name.isdecimal() and int(name) < who.world:
+        return who.rank(int(name), State.UNRESPONSIVE)
+    return Subject(host=said.host, device=f"node {name}", state=State.UNRESPONSIVE)
+
+
+def _few(lines: list[str]) -> tuple[str, ...]:
+    return tuple(line[:1000] for line in dict.fromkeys(lines))[:8]

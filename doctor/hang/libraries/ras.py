@@ -1,0 +1,241 @@
+"""NCCL RAS: how many collectives of each type every rank has launched, asked twice.
+
+Computed from the counts alone. What RAS prints as outliers is the smaller group, which may be the one that is
+ahead (NVIDIA/nccl issue 1911), and it says OK over a stall in which all ranks have launched (issue 1730).
+
+    {"communicators": [{"hash": "0xae94", "size": 2,
+      "ranks": [{"rank": 0, "host": "172.16.64.245", "pid": 1524344, "collective_counts": {"AllReduce": 7}}],
+      "missing_ranks": [{"rank": 1, "host": "172.16.64.245", "pid": 1524345,
+        "status": {"unresponsive": true, "considered_dead": false}}]}]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+
+from doctor.hang.evidence import Count, Word
+from doctor.hang.libraries.groups import Key, Standing, culprits, named, unique
+from doctor.hang.libraries.who import Said, Who, pairs
+from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
+
+NUMBERED_ALIKE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "AllToAll")
+"""All ranks of a communicator launch these; sends and receives are a matter of two."""
+
+_Place = Annotated[int, msgspec.Meta(ge=-1, le=2**31)]
+
+
+class _Status(msgspec.Struct, frozen=True):
+    unresponsive: bool = False
+    considered_dead: bool = False
+
+
+class _Rank(msgspec.Struct, frozen=True):
+    rank: _Place
+    host: Word
+    pid: _Place
+    collective_counts: dict[Word, Count] = {}
+
+
+class _Missing(msgspec.Struct, frozen=True):
+    rank: _Place
+    host: Word
+    pid: _Place
+    status: _Status = _Status()
+
+
+class _Communicator(msgspec.Struct, frozen=True):
+    hash: Word
+    size: Count
+    ranks: tuple[_Rank, ...]
+    missing_ranks: tuple[_Missing, ...] = ()
+    secondary_hash: Word = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.hash} {self.secondary_hash}".strip()
+
+
+class Answer(msgspec.Struct, frozen=True):
+    communicators: tuple[_Communicator, ...]
+    nccl_version: Word = ""
+
+
+_ANSWER = msgspec.json.Decoder(Answer)
+
+
+def read(text: str) -> Answer | str:
+    """The answer, or why it cannot be used."""
+    if not text.strip():
+        return "it said nothing"
+    if not text.lstrip().startswith("{"):
+        return "it answers in text only, which groups ranks and hides numbers; JSON needs NCCL 2.28.7"
+    try:
+        return _ANSWER.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return f"its JSON is cut off or of another form ({str(error)[:120]})"
+
+
+def opinion(who: Who) -> Opinion | None:
+    """The most complete pair of answers counts: each host's RAS speaks for the whole job."""
+    said = list(who.said(Source.RAS))
+    problem = next((f"{each.host}: {each.about.problem}" for each in said if each.about.problem), "")
+    found: list[Opinion] = []
+    for first, second in pairs(each for each in said if not each.about.problem):
+        a, b = read(first.about.text), read(second.about.text)
+        if isinstance(a, str) or isinstance(b, str):
+            problem = f"{first.host}: {a if isinstance(a, str) else b}"
+            continue
+        compared = _compared(who, first, a, b)
+        if compared is not None:
+            found.append(compared)
+    if found:
+        return min(found, key=lambda each: _ORDER.index(each.kind))
+    if not said:
+        return None
+    why = problem or "it answered once, or of no communicator of this job"
+    return Opinion(
+        source=Source.RAS,
+        trust=Trust.VOTE,
+        kind=Kind.SILENT,
+        words=f"NCCL RAS was asked and is not used: {why}."[:4096],
+    )
+
+
+_ORDER = (Kind.MOVES, Kind.BLAMES, Kind.MISMATCH, Kind.LAUNCHED, Kind.SILENT)
+"""Of answers of several hosts. One that saw something move has seen more than one that did not."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Two:
+    """A communicator in both answers."""
+
+    first: _Communicator
+    then: _Communicator
+
+    @property
+    def moved(self) -> bool:
+        before = {each.rank: each.collective_counts for each in self.first.ranks}
+        return any(before.get(r.rank, r.collective_counts) != r.collective_counts for r in self.then.ranks)
+
+    def missing(self) -> Iterator[_Missing]:
+        """Those that were out of reach both times."""
+        before = {
+            m.rank for m in self.first.missing_ranks if m.status.unresponsive or m.status.considered_dead
+        }
+        for each in self.then.missing_ranks:
+            lost = each.status.considered_dead or (each.status.unresponsive and each.rank in before)
+            if lost:
+                yield each
+
+
+def _compared(who: Who, said: Said, a: Answer, b: Answer) -> Opinion | None:
+    before = {each.name: each for each in a.communicators}
+    both = [
+        _Two(before[each.name], each) for each in b.communicators if each.name in before and each.size > 1
+    ]
+    both = [two for two in both if _concerns(who, said, two.then)]
+    if not both:
+        return None
+    lost = unique(_subject(who, said, m, _lost(m)) for two in both for m in two.missing())
+    if not lost and any(two.moved for two in both):
+        return _opinion(b, Kind.MOVES, (), (), "collectives are still launched between two answers")
+    kind, behind, words = culprits([_standing(who, said, two, lost) for two in both if not two.moved])
+    if lost:
+        state = "dead" if all(each.state is State.DEAD for each in lost) else "not answering"
+        return _opinion(b, Kind.BLAMES, lost, words, f"{named(lost)} {_is(lost)} {state}")
+    if kind is Kind.LAUNCHED:
+        if not any(_counts(rank) for two in both for rank in two.then.ranks):
+            return None
+        text = "every rank has launched the same collectives; the device or the network does not finish one"
+    elif kind is Kind.MISMATCH:
+        text = f"{named(behind)} have launched different collectives; which is wrong cannot be told"
+    elif kind is Kind.SILENT:
+        return None
+    else:
+        text = f"{named(behind)} {'has' if len(behind) == 1 else 'have'} launched the fewest collectives"
+        if {each.key for each in behind} & _messengers(who, said, both):
+            text += ", and may itself wait for a message of another rank, which RAS does not count"
+            return _opinion(b, kind, behind, words, text, Trust.VOTE)
+    return _opinion(b, kind, behind, words, text)
+
+
+def _messengers(who: Who, said: Said, both: list[_Two]) -> set[Key]:
+    """Members of communicators without a collective: they are there for sends and receives."""
+    idle = [two.then for two in both if not any(_counts(rank) for rank in two.then.ranks)]
+    return {_subject(who, said, rank, State.BEHIND).key for each in idle for rank in each.ranks}
+
+
+def _concerns(who: Who, said: Said, each: _Communicator) -> bool:
+    """RAS answers for one job; it may be another one of the same host."""
+    members: list[_Rank | _Missing] = [*each.ranks, *each.missing_ranks]
+    return any(who.is_ours(who.host_of(m.host, said.host), m.pid) for m in members)
+
+
+def _standing(who: Who, said: Said, two: _Two, lost: tuple[Subject, ...]) -> Standing:
+    ranks = two.then.ranks
+    table = {r.rank: _counts(r) for r in ranks}
+    differing = [
+        kind for kind in NUMBERED_ALIKE if len({counts.get(kind, 0) for counts in table.values()}) > 1
+    ]
+    low = {kind: min(counts.get(kind, 0) for counts in table.values()) for kind in differing}
+    behind = {r for r, counts in table.items() if any(counts.get(kind, 0) == low[kind] for kind in differing)}
+    ahead = {r for r, counts in table.items() if any(counts.get(kind, 0) > low[kind] for kind in differing)}
+    subjects = {r.rank: _subject(who, said, r, State.BEHIND) for r in ranks}
+    gone = {each.key for each in lost}
+    absent = any(_subject(who, said, m, State.DEAD).key in gone for m in two.then.missing_ranks)
+    waiting = ahead if differing else (set(table) if absent else set())
+    words = "; ".join(_words(kind, table, low[kind], subjects) for kind in differing)
+    return Standing(
+        name=two.then.name,
+        behind=tuple(subjects[r] for r in sorted(behind)),
+        waiting=frozenset(subjects[r].key for r in waiting),
+        words=f"communicator {two.then.hash}: {words}",
+        crossed=bool(behind & ahead),
+        whole=not two.then.missing_ranks,
+    )
+
+
+def _words(kind: str, table: dict[int, dict[str, int]], low: int, subjects: dict[int, Subject]) -> str:
+    fewest = [subjects[rank] for rank, counts in sorted(table.items()) if counts.get(kind, 0) == low]
+    most = max(counts.get(kind, 0) for counts in table.values())
+    return f"{kind} {low} by {named(fewest)}, up to {most} by the others"
+
+
+def _counts(rank: _Rank) -> dict[str, int]:
+    return {kind: rank.collective_counts[kind] for kind in NUMBERED_ALIKE if rank.collective_counts.get(kind)}
+
+
+def _subject(who: Who, said: Said, each: _Rank | _Missing, state: State) -> Subject:
+    return who.process(who.host_of(each.host, said.host), each.pid, state)
+
+
+def _lost(each: _Missing) -> State:
+    return State.DEAD if each.status.considered_dead else State.UNRESPONSIVE
+
+
+def _is(subjects: tuple[Subject, ...]) -> str:
+    return "is" if len(subjects) == 1 else "are"
+
+
+def _opinion(
+    answer: Answer,
+    kind: Kind,
+    subjects: tuple[Subject, ...],
+    evidence: tuple[str, ...],
+    text: str,
+    trust: Trust = Trust.STRONG,
+) -> Opinion:
+    version = f" {answer.nccl_version}" if answer.nccl_version else ""
+    return Opinion(
+        source=Source.RAS,
+        trust=trust,
+        kind=kind,
+        words=f"NCCL RAS{version}: {text}."[:4096],
+        subjects=subjects[:64],
+        more=max(0, len(subjects) - 64),
+        evidence=tuple(line[:4096] for line in evidence[:16]),
+    )

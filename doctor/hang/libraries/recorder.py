@@ -1,0 +1,236 @@
+"""PyTorch's flight recorder: which collective each rank has enqueued last, and completed last, in each group.
+
+The host has turned the dump, a pickle or JSON, into the JSON of its few numbers (see `onhost/recorder.py`):
+
+    {"pg_status": {"0": {"last_enqueued_collective": 4, "last_completed_collective": 3}}, "pg_config": {},
+     "entries": [{"pg_id": 0, "process_group": ["0", "default_pg"], "collective_seq_id": 4, "is_p2p": false,
+       "profiling_name": "gloo:all_reduce", "retired": false, "time_created_ns": 1795284713637598022}]}
+
+A rank is behind if the others have completed everything that it has enqueued, and are in the next one.
+Whoever has merely enqueued fewer may have run ahead less: a device works later than its host.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+
+from doctor.hang.evidence import Word
+from doctor.hang.libraries.groups import Key, Standing, culprits, named
+from doctor.hang.libraries.who import Said, Who
+from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
+
+WAITED = 5.0
+"""Seconds: a collective that is younger than this may be about to end."""
+FRESH = 60.0
+"""Seconds: what was written longer ago may be of an earlier stall."""
+DEFAULT = "0"
+"""The group of all ranks."""
+
+_Number = Annotated[int, msgspec.Meta(ge=-1, le=2**62)]
+
+
+class _Status(msgspec.Struct, frozen=True):
+    last_enqueued_collective: _Number = -1
+    last_completed_collective: _Number = -1
+
+
+class _Group(msgspec.Struct, frozen=True):
+    ranks: Any = None
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    process_group: tuple[Word, ...] = ()
+    pg_id: _Number = -1
+    collective_seq_id: _Number = -1
+    is_p2p: bool = False
+    profiling_name: Word = ""
+    retired: bool = False
+    state: Word = ""
+    time_created_ns: _Number = -1
+
+    @property
+    def over(self) -> bool:
+        return self.retired or self.state == "completed"
+
+
+class Dump(msgspec.Struct, frozen=True):
+    pg_status: dict[Word, _Status] = {}
+    pg_config: dict[Word, _Group] = {}
+    entries: tuple[_Entry, ...] = ()
+    rank: _Number = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a rank is in a group."""
+
+    subject: Subject
+    enqueued: int
+    completed: int
+    age: float
+    """Of the dump. Ages are compared, since clocks of two hosts may differ."""
+    waited: float
+    """Since the first unfinished collective was enqueued; 0: there is none."""
+    operation: str
+
+
+def read(text: str) -> Dump | str:
+    """The dump, or why it cannot be used."""
+    try:
+        return msgspec.json.decode(text, type=Dump, strict=False)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return f"its JSON is cut off or of another form ({str(error)[:120]})"
+
+
+def opinion(who: Who) -> Opinion | None:
+    dumps: list[tuple[Said, Dump]] = []
+    problem = ""
+    for said in _newest(who.said(Source.RECORDER)):
+        dump = said.about.problem or read(said.about.text)
+        if isinstance(dump, str):
+            problem = f"{said.about.name} on {said.host}: {dump}"
+        else:
+            dumps.append((said, dump))
+    if not dumps:
+        return _silent(problem) if problem else None
+    groups: dict[tuple[str, tuple[int, ...]], list[Position]] = {}
+    receiving: set[Key] = set()
+    for said, dump in dumps:
+        if _waits_for_message(said, dump):
+            receiving.add(who.of_text(said, State.BEHIND).key)
+        for group, position in _positions(who, said, dump):
+            groups.setdefault(group, []).append(position)
+    standing = [
+        each
+        for (name, members), positions in groups.items()
+        if (each := _standing(name, len(members) or who.world, positions)) is not None
+    ]
+    if receiving:
+        standing.append(Standing("messages", (), frozenset(receiving), "", whole=False))
+    kind, behind, words = culprits(standing)
+    if kind is Kind.SILENT:
+        whose = f"{len(dumps)} of {who.world or len(who.ranks)} ranks"
+        return _silent(problem or f"it has dumps of {whose}, and in no group do they show who waits for whom")
+    return _opinion(who, dumps, kind, behind, words or tuple(each.words for each in standing))
+
+
+def _opinion(
+    who: Who,
+    dumps: Sequence[tuple[Said, Dump]],
+    kind: Kind,
+    behind: tuple[Subject, ...],
+    words: tuple[str, ...],
+) -> Opinion:
+    oldest = min(said.about.at for said, _ in dumps)
+    ages = [who.hosts[said.host].at - said.about.at for said, _ in dumps]
+    age = max(0.0, *ages)
+    text = {
+        Kind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not entered the collective "
+        "in which the others are",
+        Kind.MISMATCH: f"{named(behind)} wait for each other in different groups",
+        Kind.LAUNCHED: "all ranks have entered the collective that does not end",
+    }[kind]
+    old = f", by dumps up to {age:.0f} s old" if age > FRESH else ""
+    return Opinion(
+        source=Source.RECORDER,
+        trust=Trust.VOTE if age > FRESH else Trust.STRONG,
+        kind=kind,
+        words=f"The flight recorder: {text}{old}."[:4096],
+        subjects=behind[:64],
+        more=max(0, len(behind) - 64),
+        evidence=tuple(line[:4096] for line in words[:16]),
+        at=oldest,
+    )
+
+
+def _silent(why: str) -> Opinion:
+    return Opinion(
+        source=Source.RECORDER,
+        trust=Trust.VOTE,
+        kind=Kind.SILENT,
+        words=f"The flight recorder's dumps are not used: {why}."[:4096],
+    )
+
+
+def _newest(texts: Iterable[Said]) -> list[Said]:
+    """One of each process, and not both a file and what the rank itself answered."""
+    newest: dict[tuple[str, int], Said] = {}
+    for each in texts:
+        if each.about.pid is None:
+            continue
+        key = (each.host, each.about.pid)
+        kept = newest.get(key)
+        if kept is None or (not each.about.problem, each.about.at) >= (not kept.about.problem, kept.about.at):
+            newest[key] = each
+    return list(newest.values())
+
+
+def _positions(who: Who, said: Said, dump: Dump) -> Iterable[tuple[tuple[str, tuple[int, ...]], Position]]:
+    """By name and members. Numbers of groups are each rank's own, and names need not be unique."""
+    now = who.hosts[said.host].at
+    names = {entry.pg_id: entry.process_group[0] for entry in dump.entries if entry.process_group}
+    for number, name in names.items():
+        mine = [e for e in dump.entries if e.pg_id == number and not e.is_p2p and e.collective_seq_id >= 0]
+        members = _members(dump.pg_config.get(name))
+        if not mine or (not members and name != DEFAULT):
+            continue
+        status = dump.pg_status.get(str(number), _Status())
+        pure = not any(e.is_p2p and e.pg_id == number for e in dump.entries)
+        last = max(mine, key=lambda e: e.collective_seq_id)
+        done = [e.collective_seq_id for e in mine if e.over]
+        waiting = [e for e in mine if not e.over and e.collective_seq_id > max(done, default=-1)]
+        first = min(waiting, key=lambda e: e.collective_seq_id, default=None)
+        yield (
+            (name, members),
+            Position(
+                subject=who.of_text(said, State.BEHIND),
+                enqueued=max(last.collective_seq_id, status.last_enqueued_collective if pure else -1),
+                completed=max([*done, status.last_completed_collective if pure else -1]),
+                age=now - said.about.at,
+                waited=now - first.time_created_ns / 1e9 if first else 0.0,
+                operation=(first or last).profiling_name.replace(":", " "),
+            ),
+        )
+
+
+def _members(group: _Group | None) -> tuple[int, ...]:
+    """`"[0, 1]"`, or a list. The recorder leaves them out for gloo."""
+    ranks = group.ranks if group else None
+    if isinstance(ranks, str) and len(ranks) < 100_000:
+        return tuple(int(number) for number in re.findall(r"\d{1,8}", ranks))
+    if isinstance(ranks, list):
+        return tuple(number for number in ranks if isinstance(number, int))
+    return ()
+
+
+def _waits_for_message(said: Said, dump: Dump) -> bool:
+    """It is in a send or receive, of which nobody tells here whether the other side has come."""
+    old = said.about.at - WAITED
+    return any(e.is_p2p and not e.over and 0 < e.time_created_ns / 1e9 <= old for e in dump.entries)
+
+
+def _standing(name: str, members: int, positions: Sequence[Position]) -> Standing | None:
+    """None for a group in which nobody is seen to wait."""
+    waiting = [p for p in positions if p.waited and p.waited - p.age >= WAITED]
+    if not waiting:
+        return None
+    done = max(position.completed for position in positions)
+    waited = max(position.waited for position in waiting)
+    ahead = [p for p in waiting if p.enqueued > done == p.completed]
+    behind = [p for p in positions if p not in ahead and p.enqueued <= done and waited - p.age >= WAITED]
+    if not ahead:
+        return None
+    first = ahead[0]
+    late = ", ".join(f"{each.subject} at {each.enqueued}" for each in behind[:4]) or "nobody is behind"
+    return Standing(
+        name=name,
+        behind=tuple(each.subject for each in behind),
+        waiting=frozenset(each.subject.key for each in ahead),
+        words=f"group {name}: {len(ahead)} in number {done + 1} ({first.operation}); {late}",
+        whole=len(ahead) + len(behind) == members,
+    )

@@ -1,0 +1,102 @@
+"""How busy devices are: one without work among busy ones has not been given the collective.
+
+A device that waits in a collective of NCCL is 100 % busy. `nvidia-smi --query-gpu=index,uuid,utilization.gpu`
+and `--query-compute-apps=pid,gpu_uuid`, both as csv, noheader and nounits; or `npu-smi info`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from doctor.hang.libraries.groups import named
+from doctor.hang.libraries.who import Said, Who, pairs
+from doctor.hang.opinions import Kind, Opinion, Source, State, Subject, Trust
+
+BUSY = 50
+_GPU = re.compile(r"(\d{1,3}), ?(GPU-[\w-]{1,60}|MIG-[\w/-]{1,80}), ?(\d{1,3})(?:,|\s*$)")
+_APP = re.compile(r"(\d{1,7}), ?(GPU-[\w-]{1,60})\s*$")
+_ABOVE = re.compile(r"\| (\d{1,3}) +\S.{0,40}\| \w")
+_BELOW = re.compile(r"\|(?: (\d{1,3})(?: +\d{1,3})?)? +\|(?: +\|)? [0-9A-Fa-f:.]{7,16} +\| (\d{1,3}) ")
+_PROCESS = re.compile(r"\| (\d{1,3})(?: +(\d{1,3}))? +\| (\d{1,8}) +\|")
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    name: str
+    busy: int
+    pids: tuple[int, ...] = ()
+
+
+def nvidia(text: str) -> tuple[Device, ...]:
+    apps: dict[str, list[int]] = {}
+    rows: list[tuple[str, str, int]] = []
+    for line in text.splitlines():
+        if gpu := _GPU.match(line):
+            rows.append((gpu[1], gpu[2], int(gpu[3])))
+        elif app := _APP.match(line):
+            apps.setdefault(app[2], []).append(int(app[1]))
+    return tuple(Device(index, busy, tuple(apps.get(uuid, ()))) for index, uuid, busy in rows)
+
+
+def npu(text: str) -> tuple[Device, ...]:
+    """The boxes of `npu-smi info`: two lines a chip, and its processes."""
+    pids: dict[tuple[str, str], list[int]] = {}
+    rows: list[tuple[str, str, int]] = []
+    card, listing = "", False
+    for line in text.splitlines():
+        listing |= "Process id" in line
+        if listing:
+            if process := _PROCESS.match(line):
+                pids.setdefault((process[1], process[2] or ""), []).append(int(process[3]))
+        elif below := card and _BELOW.match(line):
+            rows.append((card, below[1] or "", int(below[2])))
+            card = ""
+        elif above := _ABOVE.match(line):
+            card = above[1]
+    return tuple(
+        Device(f"{card}.{chip}".rstrip("."), busy, tuple(pids.get((card, chip), ())))
+        for card, chip, busy in rows
+    )
+
+
+READERS: dict[str, Callable[[str], tuple[Device, ...]]] = {"nvidia-smi": nvidia, "npu-smi": npu}
+
+
+def opinion(who: Who) -> Opinion | None:
+    """Only of devices of the job's own ranks, and only if they were equally idle twice."""
+    once = list(_devices(who, (b for _, b in pairs(who.said(Source.UTILISATION)))))
+    before = {(host, each.name): each.busy for host, each in _devices(who, _first(who))}
+    busy = [each for host, each in once if min(each.busy, before.get((host, each.name), 0)) >= BUSY]
+    idle = [(host, each) for host, each in once if not each.busy and before.get((host, each.name)) == 0]
+    if not idle or len(idle) >= len(busy):
+        return None
+    subjects = tuple(_subject(who, host, each) for host, each in idle)
+    have = "has" if len(subjects) == 1 else "have"
+    return Opinion(
+        source=Source.UTILISATION,
+        trust=Trust.VOTE,
+        kind=Kind.BLAMES,
+        words=f"The devices: {named(subjects)} {have} no work, {len(busy)} others are busy."[:4096],
+        subjects=subjects[:64],
+        more=max(0, len(subjects) - 64),
+    )
+
+
+def _first(who: Who) -> Iterator[Said]:
+    return (a for a, _ in pairs(who.said(Source.UTILISATION)))
+
+
+def _devices(who: Who, said: Iterable[Said]) -> Iterator[tuple[str, Device]]:
+    for each in said:
+        read = READERS.get(each.about.name)
+        for device in read(each.about.text) if read else ():
+            if any(who.is_ours(each.host, pid) for pid in device.pids):
+                yield each.host, device
+
+
+def _subject(who: Who, host: str, device: Device) -> Subject:
+    pid = next(pid for pid in device.pids if who.is_ours(host, pid))
+    subject = who.process(host, pid, State.IDLE)
+    return Subject(rank=subject.rank, host=host, pid=subject.pid, device=device.name, state=State.IDLE)

@@ -1,0 +1,118 @@
+"""Which rank a library means: it knows processes by address and number, and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from doctor.hang.evidence import Evidence, HostSeen, LibraryText, Member
+from doctor.hang.opinions import Source, State, Subject
+from doctor.text.printable import clean_line
+
+LOOPBACK = ("127.", "::1", "localhost")
+INNER = "process-numbers"
+"""The source of a text that says how processes are called in their containers."""
+
+
+class Job(Protocol):
+    """What is needed of a job: its ranks, without their helpers."""
+
+    @property
+    def ranks(self) -> Sequence[Member]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A text, and the host that it came from."""
+
+    host: str
+    about: LibraryText
+
+
+@dataclass(slots=True)
+class Who:
+    """The ranks of one job, by what libraries call them."""
+
+    evidence: Evidence
+    ranks: tuple[Member, ...]
+    hosts: dict[str, HostSeen] = field(init=False)
+    _by_process: dict[tuple[str, int], Member] = field(init=False)
+    _by_rank: dict[int, Member] = field(init=False)
+    _by_address: dict[str, set[str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        named = {member.host for member in self.ranks}
+        self.hosts = {host.host: host for host in self.evidence.hosts if host.host in named}
+        self._by_process = {(member.host, member.pid): member for member in self.ranks}
+        for host in self.hosts.values():
+            for outer, inner in _inner(host):
+                if (host.host, outer) in self._by_process:
+                    self._by_process.setdefault((host.host, inner), self._by_process[host.host, outer])
+        self._by_rank = {member.rank: member for member in self.ranks if member.rank is not None}
+        self._by_address = {}
+        for host in self.hosts.values():
+            for address in host.addresses:
+                if not address.startswith(LOOPBACK):
+                    self._by_address.setdefault(address, set()).add(host.host)
+
+    @property
+    def world(self) -> int:
+        """0 where nobody tells."""
+        return max((member.world or 0 for member in self.ranks), default=0)
+
+    def said(self, source: Source) -> Iterator[Said]:
+        """Texts of hosts of this job; one that belongs to a process only if that is one of its ranks."""
+        for name, host in self.hosts.items():
+            for about in host.libraries:
+                if about.source == source.value and (
+                    about.pid is None or (name, about.pid) in self._by_process
+                ):
+                    yield Said(name, about)
+
+    def host_of(self, address: str, teller: str) -> str:
+        """The name of the host that has this address; the address itself where none or several have it."""
+        if address.startswith(LOOPBACK):
+            return teller
+        names = self._by_address.get(address, {address} & set(self.hosts))
+        return next(iter(names)) if len(names) == 1 else address
+
+    def process(self, host: str, pid: int, state: State) -> Subject:
+        member = self._by_process.get((host, pid))
+        if member is not None:
+            return Subject(rank=member.rank, host=host, pid=member.pid, state=state)
+        return Subject(host=clean_line(host)[:256], pid=pid if 0 < pid <= 2**22 else None, state=state)
+
+    def rank(self, rank: int, state: State) -> Subject:
+        member = self._by_rank.get(rank)
+        if member is None:
+            return Subject(rank=rank, state=state)
+        return Subject(rank=rank, host=member.host, pid=member.pid, state=state)
+
+    def of_text(self, said: Said, state: State) -> Subject:
+        """The rank that a text belongs to."""
+        return self.process(said.host, said.about.pid or 0, state)
+
+    def is_ours(self, host: str, pid: int) -> bool:
+        return (host, pid) in self._by_process
+
+
+def _inner(host: HostSeen) -> Iterator[tuple[int, int]]:
+    """Numbers of processes here, and what they are called in their own container."""
+    for about in host.libraries:
+        if about.source == INNER:
+            for line in about.text.splitlines():
+                outer, _, inner = line.partition(" ")
+                if outer.isdecimal() and inner.isdecimal() and len(line) < 32:
+                    yield int(outer), int(inner)
+
+
+def pairs(said: Iterable[Said]) -> Iterator[tuple[Said, Said]]:
+    """First and second answers of the same place, where there are both."""
+    first: dict[tuple[str, str], Said] = {}
+    for each in said:
+        place = (each.host, each.about.name)
+        if each.about.which == "a":
+            first[place] = each
+        elif place in first:
+            yield first[place], each

@@ -1,0 +1,119 @@
+"""Files that a job writes beside its work: status, dumps, logs. Called where it may block: see careful.py.
+
+A path comes from the variables of a process that anybody may have written: only regular files of the name
+that is looked for, owned by the user of the process, are read, and only what is looked for is passed on.
+"""
+
+import contextlib
+import json
+import os
+import re
+import stat
+from typing import Any
+
+from doctor.hang.onhost.recorder import MOST as MOST_DUMP
+from doctor.hang.onhost.recorder import Refused, numbers
+
+TAIL = 65536
+MOST_NAMES = 20000
+MOST_LINES = 40
+LONGEST_LINE = 1500
+_LOST = re.compile(rb"Cluster Exception Location\[")
+_TIMED_OUT = re.compile(rb"The node: \S{1,64} is timed out")
+
+
+def status(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    """The status file of torch_npu of one process: its folder, numbers of the process, user, its start."""
+    _, folder, pids, uid, start = item
+    ending = re.compile(
+        r"torch_hccl_status-\d+_.+_\d+_\d+_(?:{})_\d+\.log\Z".format("|".join(map(str, pids)))
+    )
+    path = _newest(folder, ending)
+    data, at = _read(path, TAIL, uid, start) if path else (None, 0.0)
+    if data is None:
+        return None
+    try:
+        told = json.loads(data.decode("utf-8", "replace"))
+        kept = {"last_comm_op": told["last_comm_op"][:1000]}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {"name": path, "at": at, "problem": "it is cut off, or of another form"}
+    return {"name": path, "at": at, "text": json.dumps(kept)}
+
+
+def dump(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    """A dump of the flight recorder: its path, user, and the start of the process."""
+    _, path, uid, start = item
+    data, at = _read(path, MOST_DUMP + 1, uid, start)
+    if data is None:
+        return None
+    try:
+        return {"name": path, "at": at, "text": numbers(data)}
+    except Refused as error:
+        return {"name": path, "at": at, "problem": str(error)}
+
+
+def plog(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    """Lines of a process's newest plog that name a place: the folder of logs, numbers, user, start."""
+    _, folder, pids, uid, start = item
+    ending = re.compile(r"plog-(?:{})_\d+\.log\Z".format("|".join(map(str, pids))))
+    path = _newest(os.path.join(folder, "debug", "plog"), ending)
+    return _lines(path, _LOST, uid, start) if path else None
+
+
+def scheduler(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    _, path, uid, start = item
+    return _lines(path, _TIMED_OUT, uid, start)
+
+
+WORK = {"status": status, "dump": dump, "plog": plog, "scheduler": scheduler}
+
+
+def attempt(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    """One of these, for `careful.carefully`; None: there is nothing."""
+    return WORK[item[0]](item)
+
+
+def _newest(folder: str, ending: "Any") -> str:
+    found = ("", -1.0)
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for count, entry in enumerate(entries):
+            if count > MOST_NAMES:
+                break
+            if ending.match(entry.name):
+                with contextlib.suppress(OSError):
+                    at = entry.stat(follow_symlinks=False).st_mtime
+                    found = max(found, (entry.path, at), key=lambda pair: pair[1])
+    return found[0]
+
+
+def _lines(path: str, wanted: "Any", uid: int, start: float) -> "dict[str, Any] | None":
+    data, at = _read(path, TAIL, uid, start, tail=True)
+    lines = [line[:LONGEST_LINE] for line in (data or b"").split(b"\n") if wanted.search(line)][-MOST_LINES:]
+    if not lines:
+        return None
+    return {"name": path, "at": at, "text": b"\n".join(lines).decode("utf-8", "replace")}
+
+
+def _read(path: str, most: int, uid: int, start: float, tail: bool = False) -> "tuple[bytes | None, float]":
+    """The first or last bytes of a file that was written since `start`, and when that was."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except (OSError, ValueError):
+        return None, 0.0
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != uid or about.st_mtime < start:
+            return None, 0.0
+        if tail:
+            os.lseek(handle, max(0, about.st_size - most), os.SEEK_SET)
+        data = b""
+        while len(data) < most:
+            piece = os.read(handle, min(1 << 20, most - len(data)))
+            if not piece:
+                break
+            data += piece
+        return data, about.st_mtime
+    except OSError:
+        return None, 0.0
+    finally:
+        os.close(handle)

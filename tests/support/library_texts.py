@@ -1,0 +1,66 @@
+"""Evidence of small jobs in which libraries have said something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from doctor.hang.evidence import Evidence, HostSeen, LibraryText, Member
+from doctor.hang.opinions import Source
+
+SAMPLES = Path(__file__).parent.parent / "samples" / "libraries"
+NOW = 1_795_284_720.0
+
+
+@dataclass(frozen=True)
+class SmallJob:
+    ranks: tuple[Member, ...]
+
+
+def sample(name: str) -> str:
+    return (SAMPLES / name).read_text()
+
+
+def job_of(count: int, hosts: int = 1) -> SmallJob:
+    """Rank r is process 100 + r of node1, node2, ..., with device-like numbers counted on."""
+    each = count // hosts
+    return SmallJob(
+        tuple(
+            Member(
+                host=f"node{rank // each + 1}",
+                pid=100 + rank,
+                parent=1,
+                job="10.0.0.1:29500",
+                rank=rank,
+                world=count,
+            )
+            for rank in range(count)
+        )
+    )
+
+
+def text(source: Source, body: str, name: str = "x", **more: Any) -> LibraryText:
+    return LibraryText(source=source.value, name=name, text=body, **{"at": NOW, **more})
+
+
+def seen(job: SmallJob, *said: LibraryText, of: Sequence[tuple[str, LibraryText]] = ()) -> Evidence:
+    """`said` on node1, `of` on hosts by name."""
+    names = list(dict.fromkeys(member.host for member in job.ranks))
+    texts = [("node1", each) for each in said] + list(of)
+    return Evidence(
+        started="2026-11-20T09:00:00Z",
+        asked=tuple(names),
+        hosts=tuple(
+            HostSeen(
+                host=name,
+                members=tuple(member for member in job.ranks if member.host == name),
+                at=NOW,
+                apart=2.0,
+                addresses=("127.0.0.1", f"10.0.0.{name[4:]}"),
+                libraries=tuple(each for host, each in texts if host == name),
+            )
+            for name in names
+        ),
+    )

@@ -1,0 +1,191 @@
+"""torch_npu's status files, lines of logs, and utilisation; where opinions contradict each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from doctor.hang.evidence import LibraryText
+from doctor.hang.judge.jobs import find_jobs
+from doctor.hang.libraries.consult import opinions
+from doctor.hang.libraries.torch_npu import FILE
+from doctor.hang.libraries.utilisation import npu, nvidia
+from doctor.hang.opinions import Kind, Opinion, Source, State, Trust
+from tests.support.library_texts import SAMPLES, SmallJob, job_of, sample, seen, text
+
+STATUS = "torch_hccl_status-0_10.0.0.1_0_2_4711_1795284713000.log"
+NPU_SMI = Path(__file__).parents[3] / "samples" / "npu-smi"
+
+
+def said(job: SmallJob, *texts: LibraryText) -> tuple[Opinion, ...]:
+    return opinions(seen(job, *texts), job)
+
+
+def status(rank: int, *operations: tuple[str, str, int, str], which: str = "b") -> LibraryText:
+    """The sample's file with other operations: group, members, number, status."""
+    real = json.loads(sample(STATUS))
+    first = real["last_comm_op"][0]
+    real["last_comm_op"] = [
+        {**first, "pg_id": group, "comm_ids": ids, "seq": number, "status": state}
+        for group, ids, number, state in operations
+    ]
+    name = f"/save/torch_hccl_status-{rank}_10.0.0.1_{rank}_4_{100 + rank}_1795284713000.log"
+    return text(Source.TORCH_NPU, json.dumps(real), name=name, which=which, pid=100 + rank)
+
+
+def twice(*each: tuple[int, tuple[str, str, int, str]]) -> list[LibraryText]:
+    return [status(rank, operation, which=which) for rank, operation in each for which in ("a", "b")]
+
+
+def test_the_name_of_a_status_file() -> None:
+    match = FILE.match("/some/where/" + STATUS)
+    assert match is not None
+    assert match.groups() == ("0", "2", "4711")
+    assert FILE.match(STATUS + ".tmp") is None
+
+
+def test_the_smallest_number_is_behind() -> None:
+    ops = [(rank, ("0", "all", 57, "start")) for rank in range(3)]
+    (found,) = said(job_of(4), *twice(*ops, (3, ("0", "all", 56, "end"))))
+    assert (found.kind, found.ranks, found.trust) == (Kind.BLAMES, {3}, Trust.STRONG)
+    assert found.evidence == ("group 0 (all): 3 in number 57 (ALLREDUCE); rank 3 of node1 at 56",)
+
+
+def test_all_have_begun_it() -> None:
+    (found,) = said(job_of(4), *twice(*[(rank, ("0", "all", 57, "start")) for rank in range(4)]))
+    assert (found.kind, found.subjects) == (Kind.LAUNCHED, ())
+
+
+def test_a_file_that_is_missing_leaves_it_open() -> None:
+    (found,) = said(job_of(4), *twice(*[(rank, ("0", "all", 57, "start")) for rank in range(3)]))
+    assert (found.kind, found.subjects) == (Kind.SILENT, ())
+
+
+def test_numbers_that_change_blame_nobody() -> None:
+    first = [status(rank, ("0", "all", 56 + rank, "start"), which="a") for rank in range(2)]
+    then = [status(rank, ("0", "all", 57 + rank, "start")) for rank in range(2)]
+    (found,) = said(job_of(2), *first, *then)
+    assert (found.kind, found.subjects) == (Kind.MOVES, ())
+
+
+@pytest.mark.parametrize("body", ["", "{", '{"last_comm_op": [{"seq": -1, "pg_id": "0"}]}', "[" * 99_999])
+def test_status_files_of_another_form(body: str) -> None:
+    texts = [text(Source.TORCH_NPU, body, name=STATUS, which=which, pid=100) for which in "ab"]
+    (found,) = said(job_of(1), *texts)
+    assert found.kind is Kind.SILENT
+
+
+def test_a_place_that_lost_its_heartbeat() -> None:
+    job = job_of(4, 2)
+    (found,) = said(job, text(Source.HEARTBEAT, sample("plog_heartbeat.log"), pid=100))
+    assert (found.kind, found.trust) == (Kind.BLAMES, Trust.STRONG)
+    (subject,) = found.subjects
+    assert (subject.host, subject.device, subject.state) == ("node2", "1", State.UNRESPONSIVE)
+    assert str(subject) == "device 1 of node2"
+
+
+def test_a_place_that_is_stuck_is_a_vote() -> None:
+    (found,) = said(job_of(4, 2), text(Source.HEARTBEAT, sample("plog_stuck.log"), pid=100))
+    assert (found.trust, found.subjects[0].state) == (Trust.VOTE, State.BEHIND)
+
+
+def test_the_node_that_the_scheduler_misses() -> None:
+    (found,) = said(job_of(4), text(Source.SCHEDULER, sample("scheduler.log")))
+    assert (found.kind, found.ranks, found.trust) == (Kind.BLAMES, {3}, Trust.STRONG)
+    (found,) = said(job_of(2), text(Source.SCHEDULER, sample("scheduler.log")))
+    assert (found.ranks, found.trust) == (set(), Trust.VOTE)
+
+
+@pytest.mark.parametrize("source", [Source.HEARTBEAT, Source.SCHEDULER])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "Cluster Exception Location[IP/ID]:[" * 9_000,
+        "The node: " * 9_000,
+        "The node: \x1b[31m is timed out",
+    ],
+)
+def test_logs_that_name_nobody(source: Source, body: str) -> None:
+    assert said(job_of(4), text(source, body)) == ()
+
+
+def busy(body: str, name: str = "nvidia-smi") -> list[LibraryText]:
+    return [text(Source.UTILISATION, body, name=name, which=which) for which in "ab"]
+
+
+def test_the_idle_device_among_busy_ones() -> None:
+    (found,) = said(job_of(4), *busy(sample("nvidia_busy.csv")))
+    assert (found.kind, found.trust, found.ranks) == (Kind.BLAMES, Trust.VOTE, {1})
+    assert found.subjects[0].state is State.IDLE
+
+
+def test_idle_devices_that_are_as_many_as_the_busy_ones_say_nothing() -> None:
+    body = sample("nvidia_busy.csv").replace(", 100, 214.02", ", 0, 90.00")
+    assert said(job_of(4), *busy(body)) == ()
+
+
+def test_devices_of_other_jobs_do_not_count() -> None:
+    assert said(job_of(1), *busy(sample("nvidia_busy.csv"))) == ()
+
+
+def test_idle_once_is_not_idle() -> None:
+    body = sample("nvidia_busy.csv")
+    before = text(Source.UTILISATION, body.replace(", 0, 98.11", ", 100, 210"), name="nvidia-smi", which="a")
+    then = text(Source.UTILISATION, body, name="nvidia-smi", which="b")
+    assert said(job_of(4), before, then) == ()
+
+
+def test_boxes_of_npu_smi() -> None:
+    old = npu((NPU_SMI / "info_910A_8procs.txt").read_text())
+    assert [(each.name, each.busy) for each in old] == [(f"{card}.0", 0) for card in range(8)]
+    assert old[0].pids == (139667,)
+    pairs = npu((NPU_SMI / "info_a3_superpod_with_proc.txt").read_text())
+    assert len(pairs) == 4
+    assert {each.name: each.pids[:1] for each in pairs if each.pids}["0.1"] == (700102,)
+    new = npu((NPU_SMI / "info_a5_950.txt").read_text())
+    assert [(each.name, each.busy, each.pids) for each in new] == [("0", 0, ()), ("1", 0, (4242,))]
+
+
+@pytest.mark.parametrize("body", ["", "|" * 50_000, "| 0 " * 20_000, "0, GPU-x, 99999999\n" * 999])
+def test_tables_of_another_form(body: str) -> None:
+    assert (npu(body), nvidia(body)) == ((), ())
+
+
+def test_opinions_that_contradict_each_other_say_so() -> None:
+    scheduler = text(Source.SCHEDULER, sample("scheduler.log"))
+    utilisation, timed_out = said(job_of(4), *busy(sample("nvidia_busy.csv")), scheduler)[::-1]
+    assert timed_out.against == (
+        "the devices' utilisation blames rank 1 of node1; MindSpore's scheduler does not",
+    )
+    assert utilisation.against == (
+        "MindSpore's scheduler blames rank 3 of node1; the devices' utilisation does not",
+    )
+
+
+def test_opinions_that_agree() -> None:
+    ops = [(rank, ("0", "all", 57, "start")) for rank in range(3)]
+    late = twice(*ops, (3, ("0", "all", 56, "end")))
+    found = said(job_of(4), *late, text(Source.SCHEDULER, sample("scheduler.log")))
+    assert [each.against for each in found] == [(), ()]
+
+
+def test_what_a_job_has_called_its_groups_cannot_write_to_a_terminal() -> None:
+    ops = [(rank, ("\x1b[31mred\n", "all", 57, "start")) for rank in range(3)]
+    (found,) = said(job_of(4), *twice(*ops, (3, ("\x1b[31mred\n", "all", 56, "end"))))
+    assert found.ranks == {3}
+    assert found.evidence[0].isprintable()
+
+
+def test_the_job_that_the_judgement_finds() -> None:
+    small = job_of(4)
+    evidence = seen(small, text(Source.SCHEDULER, sample("scheduler.log")))
+    (job,) = find_jobs(evidence)
+    assert opinions(evidence, job) == opinions(evidence, small)
+
+
+def test_nothing_said_is_no_opinion() -> None:
+    assert said(job_of(4)) == ()
+    assert SAMPLES.is_dir()

@@ -1,0 +1,37 @@
+"""What libraries said is kept without secrets, and still understood."""
+
+from __future__ import annotations
+
+import msgspec
+
+from doctor.hang.evidence import Evidence, LibraryText
+from doctor.hang.libraries.ras import Answer, read
+from doctor.hang.messages import DECODER, Library
+from doctor.hang.redacted import redacted
+from doctor.hang.saved import encoded
+from tests.support.library_texts import job_of, sample, seen
+
+SECRET = "hf_" + "a1B2c3D4" * 4
+
+
+def test_texts_are_redacted() -> None:
+    said = LibraryText(source="hccl-heartbeat", name=f"/x/{SECRET}", text=f"lost {SECRET}", problem=SECRET)
+    (host,) = seen(job_of(1), said).hosts
+    (kept,) = redacted(host).libraries
+    assert not any(SECRET in each for each in (kept.name, kept.text, kept.problem))
+
+
+def test_an_answer_of_ras_is_understood_after_that() -> None:
+    said = LibraryText(source="nccl-ras", name="x", text=sample("ras_missing_2.29.json"))
+    (host,) = seen(job_of(1), said).hosts
+    assert isinstance(read(redacted(host).libraries[0].text), Answer)
+
+
+def test_a_recording_keeps_the_text() -> None:
+    evidence = seen(job_of(1), LibraryText(source="nccl-ras", name="x", text=sample("ras_missing_2.29.json")))
+    assert msgspec.json.decode(encoded(evidence), type=Evidence) == evidence
+
+
+def test_the_message_of_an_agent() -> None:
+    line = b'{"say": "library", "text": {"source": "nccl-ras", "name": "x", "pid": null, "text": "{}"}}'
+    assert DECODER.decode(line) == Library(LibraryText(source="nccl-ras", name="x", text="{}"))

@@ -28,6 +28,7 @@ dist.all_reduce(total)
 assert rank % int(os.environ["LOCAL_WORLD_SIZE"]) == int(os.environ["LOCAL_RANK"])
 text = f"rank {rank} of {world} total {total.item()} master {os.environ['MASTER_ADDR']}\\n"
 os.write(1, text.encode())
+dist.destroy_process_group()  # else gloo's threads may abort the process while Python ends
 """
 Launch = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -66,6 +66,7 @@ dist.init_process_group("gloo")
 total = torch.ones(1)
 dist.all_reduce(total)
 os.write(1, f"rank {dist.get_rank()} sum {int(total)} master {os.environ['MASTER_ADDR']}\\n".encode())
+dist.destroy_process_group()  # else gloo's threads may abort the process while Python ends
 """
 
 

@@ -84,7 +84,9 @@ def _still(
     looks = [each.member.b for each in standings]
     device, gloo = any(map(threads.uses_device, looks)), any(map(threads.uses_gloo, looks))
     silent = silent_for(after)
-    if gloo and not device and silent is not None:
+    if gloo and not device and silent is not None and all(map(_connections_seen, looks)):
+        if silent > apart and any(each.moved and each.inside is not False for each in standings):
+            return False, None  # some connections were not seen
         return True, min(silent, job.age or silent)
     moved = any(each.moved for each in standings) or received_between(wires(job.ranks, first=True), after) > 0
     if all(each.inside is not True for each in standings):
@@ -92,6 +94,12 @@ def _still(
     if moved:
         return False, 0.0
     return False, apart if any(each.by for each in standings) else None
+
+
+def _connections_seen(look: Look | None) -> bool:
+    """Those that were not seen may be the ones that are at work."""
+    refused = any(each.startswith("connections") for each in look.unread) if look else True
+    return look is not None and bool(look.connections) and not refused
 
 
 def _lost(member: Member) -> Cause | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Evidence, Look, Member, Thread
+from doctor.hang.evidence import Connection, Evidence, Look, Member, Thread
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
 from tests.support.hang.trials import of, without_stacks
@@ -45,6 +45,23 @@ def test_below_the_limit_it_may_be_normal(silent: float) -> None:
 def test_a_job_that_exchanged_something_just_now_moves() -> None:
     found = judge(evidence(ONE_SLEEPS, silent=0.5))
     assert (found.verdict, found.exit_code, found.named) == (Verdict.MOVES, 0, ())
+
+
+def test_the_rendezvous_says_nothing_of_collectives() -> None:
+    """Its connections are used by heartbeats and counters of launchers while the ranks stand still."""
+    ends = ("10.0.0.1:29500", "10.0.0.2:51000")
+    seen = evidence(ONE_SLEEPS)
+    for rank, (local, peer) in ((0, ends), (7, ends[::-1])):
+        wire = Connection(state="ESTAB", local=local, peer=peer, received=9_000, last_received=10)
+        seen = changed(seen, rank, lambda member, wire=wire: _wired(member, wire))
+    assert judge(seen).still == 200.0
+
+
+def _wired(member: Member, wire: Connection) -> Member:
+    assert member.a is not None
+    assert member.b is not None
+    looks = [replace(look, connections=(*look.connections, wire)) for look in (member.a, member.b)]
+    return replace(member, a=looks[0], b=looks[1])
 
 
 def test_a_job_cannot_have_stood_still_for_longer_than_it_runs() -> None:

@@ -82,6 +82,14 @@ def test_the_ranks_of_hosts_that_were_not_asked_are_not_gone() -> None:
     assert (found.exit_code, found.culprits) == (3, ())
 
 
+def test_nor_is_a_rank_that_may_as_well_be_elsewhere() -> None:
+    """Three of eight ranks on one host: nothing says that a fourth was there."""
+    found = judge(evidence(dict.fromkeys(range(3), "waits"), ["node1"], world=8))
+    assert found.job is not None
+    assert found.job.missing == (3, 4, 5, 6, 7)
+    assert not found.job.gone
+
+
 def test_ranks_of_a_host_that_did_not_answer_are_unknown() -> None:
     found = judge(evidence(["waits"] * 8, NODES, unreached={"node3": REFUSED}))
     assert (found.verdict, found.exit_code, found.culprits) == (Verdict.HANG, 3, ())

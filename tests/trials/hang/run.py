@@ -49,7 +49,7 @@ def trial(lab: Lab, ranks: int, mode: str, fault: str, number: int) -> Outcome:
     finally:
         job.close()
         for host in hosts:
-            host.do(f"pkill -KILL -f {TRAINING.name}; rm -rf {FOLDER}")
+            host.do(f"pkill -KILL -f '[t]rials/hang/training.py'; rm -rf {FOLDER}")
 
 
 def _start(job: Job, hosts: Sequence[Host], ranks: int, port: int, **env: str) -> None:

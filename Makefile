@@ -7,7 +7,7 @@ PYTEST_ARGS ?=
 TRIALS_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo quick test test-all lint check lab bench trials gpu-proof clean
+.PHONY: demo quick test test-all lint check lab bench trials hang-trials gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -44,11 +44,17 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks.smoke
 	$(BIN)/python -m benchmarks.preflight
+	$(BIN)/python -m benchmarks.hang
 
 # Every fault of the smoke run many times over, in the lab; takes an hour or two. TRIALS_ARGS narrows it.
 trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials $(TRIALS_ARGS)
+
+# Every fault of a job that hangs, many times over, on real jobs of torchrun; takes hours. TRIALS_ARGS narrows it.
+hang-trials: $(VENV)/.ready
+	@scripts/system-packages
+	$(BIN)/python -m tests.trials.hang $(TRIALS_ARGS)
 
 # What can be proved on a machine with NVIDIA GPUs: gpu-proof.md and its recording. PYTHON has a torch for CUDA.
 gpu-proof: $(VENV)/.installed

@@ -43,7 +43,7 @@ def trial(lab: Lab, ranks: int, mode: str, fault: str, number: int) -> Outcome:
         words = ("hang", f"node[1-{len(hosts)}]", "--limit", f"{kind.limit:g}", "--json", "-")
         done = lab.doctor(*words)
         place = f"rank {victim}, step {at}"
-        return _held(
+        return held(
             kind, f"{mode} {fault}", number, place, done.returncode, done.stdout, home.name, victim, began
         )
     finally:
@@ -80,7 +80,7 @@ def _until(true: Callable[[], bool], job: Job) -> None:
         time.sleep(0.1)
 
 
-def _held(
+def held(
     kind: Kind, fault: str, number: int, place: str, code: int, said: str, host: str, rank: int, began: float
 ) -> Outcome:
     """What was said, held against the truth."""

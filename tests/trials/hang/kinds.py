@@ -31,7 +31,7 @@ KINDS: Mapping[str, Kind] = {
     "fifo": Kind(Cause.PIPE, "read_shard"),
     "loader": Kind(Cause.LOADER, "read_shard"),
     "stop": Kind(Cause.STOPPED),
-    "skip": Kind(None, code=3, modes=("tp",)),
+    "extra": Kind(None, code=3, modes=("tp",)),
     "checkpoint": Kind(None, code=0),
     "slow": Kind(None, code=0, limit=USUAL, hits=False),
     "uneven": Kind(None, code=0, limit=USUAL, hits=False),

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from doctor.api import Capture, Fact, Given, JobPlan, NotUnderstood, Run
 from doctor.facts.network import ResolvedNames
 from doctor.job.launch import TABLE_VARIABLES, Directory, JobProcess, Launch, as_address
-from doctor.job.launch.command import kept_words, read_command
+from doctor.job.launch.command import bare_program, kept_words, read_command
 from doctor.job.launch.launchers import BY_LAUNCHERS, NUMBERS, RANK_NAMES
 from doctor.job.launch.onhost import LOOK, MOST
 from doctor.job.launch.variables import is_kept, kept
@@ -65,8 +65,8 @@ def _of_a_job(process: JobProcess) -> bool:
         return bool(command.program)
     sizes = [env.get(n.world[0], "") for n in NUMBERS.values() if n.only_with and n.rank in env]
     started = any(re.fullmatch(r"\d{1,9}", size) and int(size) > 1 for size in sizes)
-    if command is None:
-        return started or bool(env.keys() & BY_LAUNCHERS)
+    if command is None:  # srun gives its variables to every sed that a step calls
+        return bool(bare_program(words)) and (started or bool(env.keys() & BY_LAUNCHERS))
     if _TOOLS.fullmatch(command.program):
         return False
     numbered = bool(env.keys() & RANK_NAMES) or {"LOCAL_RANK", "WORLD_SIZE"} <= env.keys()

@@ -79,13 +79,16 @@ def test_two_hosts_with_one_name_are_both_named(lab: Lab, examine: Examiner) -> 
 
 
 @pytest.mark.parametrize("second", ["198.18.0.12", "NODE2"])
-def test_one_machine_under_two_names_is_a_mistake_of_the_list(second: str, examine: Examiner) -> None:
+def test_one_machine_under_two_names_is_a_mistake_of_the_list(
+    second: str, lab: Lab, examine: Examiner
+) -> None:
     """Neither a host to be renamed nor one to be given another address; leaving the name out heals it."""
     outcome = examine(hosts=f"node1 node2 {second} node3")
     (found,) = outcome.trouble
     assert (outcome.code, found["check"], found["hosts"]) == (1, "host-named-twice", [second])
     assert f"{second} and node2 are one machine" in found["summary"]
-    assert found["remedy"]["commands"][-1].startswith("doctor check 'node[1-3]' --ssh-config ")
+    again = f"doctor check 'node[1-3]' --ssh-config {lab.ssh_config}"
+    assert found["remedy"]["commands"][-1] == again
     assert outcome.hosts("faulty") == {second}
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from tests.lab.npus import NpuHost, Rack
 from tests.support.faults import assert_only, some_of
+from tests.support.headlines import failures, headline
 from tests.support.npu_faults import ALL, NpuExaminer, assert_says
 
 BOARD = {"x86_64": "0x0000", "aarch64": "0x0020"}
@@ -98,9 +99,8 @@ def test_refused(name: str, rack: Rack, tmp_path: Path) -> None:
     inject(rack["node2"])
     path = tmp_path / "hccl.json"
     said = doctor(rack, "make", ALL, "--output", str(path), code=1)
-    assert "FAIL  node2" in said
-    assert f" {check}\n" in said
-    assert said.count("\nFAIL") == 1
+    assert headline(said, "FAIL  node2 NPU 3", check), said
+    assert failures(said) == 1
     assert "no rank table was written" in said
     assert not path.exists()
 

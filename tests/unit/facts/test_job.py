@@ -31,6 +31,14 @@ def test_tools_in_a_pod_are_not_ranks(words: list[str]) -> None:
     assert printed(PROCESSES_OF_JOBS, "jobs\np 7 1 0\ne RANK=0\na\tpython3\traytrace.py\n") != ()
 
 
+def test_what_a_step_of_slurm_calls_is_no_rank() -> None:
+    """srun gives its variables to every program of a step: also to those of an examination beside this one."""
+    step = "jobs\np 7 1 0\ne SLURM_PROCID=0\ne SLURM_NTASKS=4\na\t"
+    for words in ("sed", "/usr/bin/cat", "hccn_tool"):
+        assert printed(PROCESSES_OF_JOBS, f"{step}{words}\n") == ()
+    assert printed(PROCESSES_OF_JOBS, f"{step}./solver\n") != ()
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -64,6 +64,19 @@ class Way:
             words += [self.node_set(hosts)] if hosts else []
         return shlex.join([*words, *(word for option in (*options, *more) for word in option)])
 
+    def login(self, host: str, command: Sequence[str]) -> str:
+        """What runs a command on a host as this run did: ssh with the same options; on this machine, itself."""
+        given = {option[0]: option[1] for option in self.reached if len(option) == 2}
+        inside = [*shlex.split(given.get("--enter", "")), *command]
+        if self.local:
+            return shlex.join(inside)
+        if host in self.users:
+            given["--user"] = self.users[host]
+        identities = [option for option in self.reached if option[0] == "--identity"]
+        options = [(letter, given[name]) for name, letter in _LETTERS if name in given]
+        options += [("-i", identity[1]) for identity in identities]
+        return shlex.join(["ssh", *(word for option in options for word in option), host, *inside])
+
     def node_set(self, hosts: Sequence[str]) -> str:
         """The hosts in their order, which is that of the ranks."""
         groups = groupby(hosts, key=lambda host: self.users.get(host, ""))
@@ -83,6 +96,7 @@ _SSH = frozenset(
     {"--user", "--port", "--identity", "--jump", "--ssh-config", "--sudo", "--enter"}
     | {"--local", "--inventory", "--hostfile", "--connect-timeout", "--timeout"}
 )
+_LETTERS = (("--ssh-config", "-F"), ("--user", "-l"), ("--jump", "-J"), ("--port", "-p"))
 _TRAINING = ("--steps", "--tp", "--smoke-timeout")
 _EXAMINES = ("check", "smoke", "preflight")
 

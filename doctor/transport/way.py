@@ -15,6 +15,7 @@ from itertools import groupby
 from doctor.text.interpreter import PLAIN, to_type
 from doctor.text.nodeset import check_jump, check_user, fold, is_host, unfold
 from doctor.transport.advice import is_entry, is_number, is_whole_path, passes
+from doctor.transport.containers.command import HOST, PODS, tool_of
 
 Typed = tuple[str, ...]
 """An option, and its value if it takes one."""
@@ -65,22 +66,29 @@ class Way:
         return shlex.join([*words, *(word for option in (*options, *more) for word in option)])
 
     def login(self, host: str, command: Sequence[str]) -> str:
-        """What runs a command on a host as this run did: ssh with the same options; on this machine, itself."""
+        """A command on a host, reached as this run did: by ssh with its options; at once, on this machine."""
         given = {option[0]: option[1] for option in self.reached if len(option) == 2}
-        inside = [*shlex.split(given.get("--enter", "")), *command]
-        if self.local:
-            return shlex.join(inside)
+        entry = _entry(given.get("--enter", ""), host)
+        if self.local or (entry and tool_of(shlex.join(entry)) in PODS):
+            return shlex.join([*entry, *command])
         if host in self.users:
             given["--user"] = self.users[host]
-        identities = [option for option in self.reached if option[0] == "--identity"]
         options = [(letter, given[name]) for name, letter in _LETTERS if name in given]
-        options += [("-i", identity[1]) for identity in identities]
-        return shlex.join(["ssh", *(word for option in options for word in option), host, *inside])
+        options += [("-i", option[1]) for option in self.reached if option[0] == "--identity"]
+        words = ["ssh", *(word for option in options for word in option), host]
+        return shlex.join([*words, *map(shlex.quote, (*entry, *command))])  # two shells read these
 
     def node_set(self, hosts: Sequence[str]) -> str:
         """The hosts in their order, which is that of the ranks."""
         groups = groupby(hosts, key=lambda host: self.users.get(host, ""))
         return ",".join(_in_order(list(names), f"{user}@" if user else "") for user, names in groups)
+
+
+def _entry(text: str, host: str) -> list[str]:
+    try:
+        return shlex.split(text.replace(HOST, shlex.quote(host)))
+    except ValueError:  # a quote may have been hidden with a secret
+        return []
 
 
 def _in_order(names: Sequence[str], login: str) -> str:

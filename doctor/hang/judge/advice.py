@@ -31,8 +31,8 @@ class Advice:
 class Reach:
     """How to reach the hosts again."""
 
-    way: Way = Way()
-    local: bool = False
+    way: Way
+    local: bool
     """They are this machine."""
 
     def check(self, hosts: Collection[str], only: str = "") -> str:

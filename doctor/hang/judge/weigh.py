@@ -133,14 +133,11 @@ def _culprits(case: Case, said: Opinion) -> Iterator[Culprit]:
         if behind
         else (Cause.MISMATCH, f"waits in another operation, by {said.source.label}")
     )
-    for subject in said.subjects:
-        for each in case.standings:
-            here = Culprit(
-                each.rank, each.member.host, each.member.pid, cause, words, each.place, each.frames
-            )
-            if _same(here, subject):
-                yield here
-                break
+    for each in case.standings:
+        of = each.member
+        here = Culprit(of.rank, of.host, of.pid, cause, words, each.place, each.frames)
+        if _is_among(here, said):
+            yield here
 
 
 def _all_in(case: Case) -> bool:
@@ -181,4 +178,4 @@ def _names(culprits: Sequence[Culprit]) -> str:
 
 def _begins(said: Opinion) -> str:
     label = said.source.label
-    return label[0].upper() + label[1:]
+    return f"T{label[1:]}" if label.startswith("the ") else label

@@ -66,9 +66,15 @@ class Way:
         return shlex.join([*words, *(word for option in (*options, *more) for word in option)])
 
     def login(self, host: str, command: Sequence[str]) -> str:
-        """A command on a host, reached as this run did: by ssh with its options; at once, on this machine."""
+        """A command on a host, reached as this run did: by ssh with its options; at once, on this machine.
+
+        Empty where nobody can tell: numbers of processes inside a container are others outside.
+        """
         given = {option[0]: option[1] for option in self.reached if len(option) == 2}
-        entry = _entry(given.get("--enter", ""), host)
+        try:
+            entry = shlex.split(given.get("--enter", "").replace(HOST, shlex.quote(host)))
+        except ValueError:  # a quote was hidden with a secret
+            return ""
         if self.local or (entry and tool_of(shlex.join(entry)) in PODS):
             return shlex.join([*entry, *command])
         if host in self.users:
@@ -82,13 +88,6 @@ class Way:
         """The hosts in their order, which is that of the ranks."""
         groups = groupby(hosts, key=lambda host: self.users.get(host, ""))
         return ",".join(_in_order(list(names), f"{user}@" if user else "") for user, names in groups)
-
-
-def _entry(text: str, host: str) -> list[str]:
-    try:
-        return shlex.split(text.replace(HOST, shlex.quote(host)))
-    except ValueError:  # a quote may have been hidden with a secret
-        return []
 
 
 def _in_order(names: Sequence[str], login: str) -> str:

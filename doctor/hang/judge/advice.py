@@ -66,7 +66,7 @@ def advice(
         return Advice(
             ("look below Python, at the devices and the network between them",), (_check(job, reach),)
         )
-    return Advice(tuple(_sentences(named)), tuple(dict.fromkeys(_all_commands(named, reach))))
+    return Advice(tuple(_sentences(named)), tuple(dict.fromkeys(filter(None, _all_commands(named, reach)))))
 
 
 def _sentences(named: Sequence[Culprit]) -> Iterator[str]:

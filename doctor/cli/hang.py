@@ -30,6 +30,7 @@ from doctor.run.examination import targets_of
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
+from doctor.run.way import way_of
 from doctor.text.console import drawn
 from doctor.text.nodeset import fold
 from doctor.text.outfile import write_file
@@ -65,7 +66,16 @@ def _seen(request: Request, apart: float) -> Sight:
     stop_on_signals()
     try:
         patience = HangPatience(start=way.timeout, look=way.timeout)
-        return see(hosts, transport, apart, sudo=way.sudo, until=until, patience=patience, progress=line)
+        return see(
+            hosts,
+            transport,
+            apart,
+            sudo=way.sudo,
+            way=way_of(request, targets, transport.name),
+            until=until,
+            patience=patience,
+            progress=line,
+        )
     finally:
         line.clear()
         with suppress(KeyboardInterrupt):

@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from doctor.transport.way import Way
+
 Text = Annotated[str, msgspec.Meta(max_length=4_096)]
 Word = Annotated[str, msgspec.Meta(max_length=256)]
 LONGEST_LIBRARY_TEXT = 700_000
@@ -171,4 +173,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Host -> why it did not answer."""
     asked: tuple[Word, ...] = ()
     """All hosts that were asked, in order."""
+    local: bool = False
+    """Taken on this machine, without a login."""
+    way: Way | None = None
+    """How the hosts were reached; None: nobody wrote it down."""
     schema: int = 1

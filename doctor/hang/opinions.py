@@ -30,7 +30,7 @@ class Source(str, Enum):
 _TITLES = {
     Source.RAS: "NCCL RAS",
     Source.RECORDER: "the flight recorder",
-    Source.TORCH_NPU: "torch_npu's status files",
+    Source.TORCH_NPU: "torch_npu's status",
     Source.HEARTBEAT: "HCCL's heartbeat",
     Source.SCHEDULER: "MindSpore's scheduler",
     Source.UTILISATION: "the devices' utilisation",

@@ -10,12 +10,15 @@ from rich.text import Text
 from doctor.hang.evidence import Frame
 from doctor.hang.judge.judgement import Culprit, Judgement, Standing, Verdict
 from doctor.hang.words import (
+    against_words,
     alike,
     chain_words,
     group_words,
     job_words,
+    library_words,
     missing_words,
     rights_words,
+    silent_words,
     still_words,
     who,
 )
@@ -123,9 +126,12 @@ def _rows(judgement: Judgement, verbose: bool) -> Iterator[tuple[str, str]]:
     yield "waiting", "\n".join((groups if verbose else groups[:GROUPS]) + more)
     yield "chain", clean_line(chain_words(judgement.chain))
     yield "also", "\n".join(map(clean_line, judgement.notes))
+    yield "libraries", "\n".join(map(clean_line, library_words(judgement, evidence=verbose)))
+    yield "against", "\n".join(map(clean_line, against_words(judgement)))
     yield "seen", clean_line(rights_words(judgement).removeprefix("seen "))
     if verbose and judgement.rights:
-        yield "unread", "\n".join(map(clean_line, judgement.rights.unread[:UNREAD]))
+        unread = (*judgement.rights.unread[:UNREAD], *silent_words(judgement))
+        yield "unread", "\n".join(map(clean_line, unread))
 
 
 def _print_what_to_do(judgement: Judgement, console: Console) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from doctor import __version__
 from doctor.hang.evidence import Frame
-from doctor.hang.judge.judgement import Culprit, Group, Job, Judgement, Standing
+from doctor.hang.judge.judgement import Culprit, Group, Heard, Job, Judgement, Standing
 
 SCHEMA = 1
 
@@ -35,6 +35,7 @@ def report_json(judgement: Judgement) -> dict[str, Any]:
         "ranks": [_rank(each) for each in judgement.ranks],
         "unreached": [{"host": host, "reason": why} for host, why in judgement.unreached],
         "rights": _rights(judgement),
+        "libraries": [_library(each) for each in judgement.heard],
         "notes": list(judgement.notes),
         "do": list(judgement.do),
         "commands": list(judgement.commands),
@@ -105,6 +106,20 @@ def _rank(each: Standing) -> dict[str, Any]:
         "place": each.place or None,
         "step": each.step,
         "does": each.doing.words if each.doing else None,
+    }
+
+
+def _library(heard: Heard) -> dict[str, Any]:
+    said = heard.opinion
+    return {
+        "source": said.source.value,
+        "trust": said.trust.value,
+        "kind": said.kind.value,
+        "says": said.words,
+        "ranks": sorted(said.ranks),
+        "confirms": heard.confirms,
+        "against": list(heard.against),
+        "evidence": list(said.evidence),
     }
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
+from msgspec.structs import replace
+
 from doctor.hang.agents import HangAgents, HangPatience, hang_script
 from doctor.hang.evidence import Evidence, HostSeen
 from doctor.hang.job import own_jobs
@@ -14,6 +16,7 @@ from doctor.model import Host, Unreached
 from doctor.probe import through
 from doctor.stage import Stage, Tell
 from doctor.transport import Transport
+from doctor.transport.way import Way
 
 PATIENCE = HangPatience()
 
@@ -33,6 +36,7 @@ def see(
     apart: float = 2.0,
     *,
     sudo: bool = False,
+    way: Way | None = None,
     until: float = math.inf,
     patience: HangPatience = PATIENCE,
     progress: Tell = lambda _: None,
@@ -64,7 +68,8 @@ def see(
             agents.stop()
         finally:
             session.close()
-    return Sight(_evidence(started, names, agents), agents.reasons)
+    evidence = replace(_evidence(started, names, agents), local=transport.name == "local", way=way)
+    return Sight(evidence, agents.reasons)
 
 
 def _evidence(started: str, names: Sequence[str], agents: HangAgents) -> Evidence:

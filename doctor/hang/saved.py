@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from doctor import __version__
 from doctor.errors import UsageError
@@ -12,6 +13,7 @@ from doctor.hang.evidence import Evidence
 from doctor.text.nodeset import is_host
 from doctor.text.printable import clean_line, escaped
 from doctor.text.textfile import read_bytes
+from doctor.transport.way import read_back
 
 SCHEMA = 1
 MOST_BYTES = 1_000_000_000
@@ -49,7 +51,7 @@ def decoded(raw: bytes, path: Path) -> Evidence:
         raise UsageError(f"{path}: is damaged evidence: {clean_line(str(error))}.") from None
     if why := _nonsense(evidence):
         raise UsageError(f"{path}: is damaged evidence: {why}.")
-    return evidence
+    return replace(evidence, way=read_back(evidence.way)) if evidence.way else evidence
 
 
 def _nonsense(evidence: Evidence) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 
 from doctor.hang.judge.judgement import Culprit, Group, Job, Judgement, Verdict, Wait
+from doctor.hang.opinions import Kind, Trust
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges, ranks_text
 
@@ -136,3 +137,25 @@ def rights_words(judgement: Judgement) -> str:
     if not rights.connections:
         said += ", without connections"
     return said + (f"; more would show: {'; '.join(rights.raises)}" if rights.raises else "")
+
+
+def library_words(judgement: Judgement, *, evidence: bool) -> Iterator[str]:
+    """ "NCCL RAS: rank 2 of node2 has launched fewer collectives (confirms it)" """
+    for each in judgement.heard:
+        said = each.opinion
+        if said.kind is not Kind.SILENT:
+            vote = " (a hint only)" if said.trust is Trust.VOTE else ""
+            yield said.words.removesuffix(".") + (" (confirms it)" if each.confirms else "") + vote
+            if evidence:
+                yield from said.evidence
+
+
+def against_words(judgement: Judgement) -> tuple[str, ...]:
+    """Where libraries contradict the processes or each other."""
+    return tuple(dict.fromkeys(line for each in judgement.heard for line in each.against))
+
+
+def silent_words(judgement: Judgement) -> Iterator[str]:
+    """What was asked and is of no use, and why."""
+    silent = (each.opinion for each in judgement.heard if each.opinion.kind is Kind.SILENT)
+    yield from (each.words.removesuffix(".") for each in silent)

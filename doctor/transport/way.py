@@ -15,6 +15,7 @@ from itertools import groupby
 from doctor.text.interpreter import PLAIN, to_type
 from doctor.text.nodeset import check_jump, check_user, fold, is_host, unfold
 from doctor.transport.advice import is_entry, is_number, is_whole_path, passes
+from doctor.transport.containers.command import HOST, PODS, tool_of
 
 Typed = tuple[str, ...]
 """An option, and its value if it takes one."""
@@ -64,6 +65,25 @@ class Way:
             words += [self.node_set(hosts)] if hosts else []
         return shlex.join([*words, *(word for option in (*options, *more) for word in option)])
 
+    def login(self, host: str, command: Sequence[str]) -> str:
+        """A command on a host, reached as this run did: by ssh with its options; at once, on this machine.
+
+        Empty where nobody can tell: numbers of processes inside a container are others outside.
+        """
+        given = {option[0]: option[1] for option in self.reached if len(option) == 2}
+        try:
+            entry = shlex.split(given.get("--enter", "").replace(HOST, shlex.quote(host)))
+        except ValueError:  # a quote was hidden with a secret
+            return ""
+        if self.local or (entry and tool_of(shlex.join(entry)) in PODS):
+            return shlex.join([*entry, *command])
+        if host in self.users:
+            given["--user"] = self.users[host]
+        options = [(letter, given[name]) for name, letter in _LETTERS if name in given]
+        options += [("-i", option[1]) for option in self.reached if option[0] == "--identity"]
+        words = ["ssh", *(word for option in options for word in option), host]
+        return shlex.join([*words, *map(shlex.quote, (*entry, *command))])  # two shells read these
+
     def node_set(self, hosts: Sequence[str]) -> str:
         """The hosts in their order, which is that of the ranks."""
         groups = groupby(hosts, key=lambda host: self.users.get(host, ""))
@@ -83,6 +103,7 @@ _SSH = frozenset(
     {"--user", "--port", "--identity", "--jump", "--ssh-config", "--sudo", "--enter"}
     | {"--local", "--inventory", "--hostfile", "--connect-timeout", "--timeout"}
 )
+_LETTERS = (("--ssh-config", "-F"), ("--user", "-l"), ("--jump", "-J"), ("--port", "-p"))
 _TRAINING = ("--steps", "--tp", "--smoke-timeout")
 _EXAMINES = ("check", "smoke", "preflight")
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 from itertools import pairwise
 
 from doctor.hang.evidence import Evidence
-from doctor.hang.judge.advice import advice, next_time
+from doctor.hang.judge.advice import Reach, advice, next_time
 from doctor.hang.judge.case import Case, case_of, groups_of
 from doctor.hang.judge.decide import Finding, decide
 from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import Cause, Culprit, Job, Judgement, Standing, Verdict, Wait
 from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of
+from doctor.hang.judge.weigh import weigh
 from doctor.hang.judge.wires import Key, key, longest_way
+from doctor.hang.libraries.consult import opinions
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
+from doctor.transport.way import Way
 
 __all__ = ["LIMIT", "Judgement", "Verdict", "judge"]
 
@@ -48,14 +51,19 @@ def judge(
 
 def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float) -> Judgement:
     case = case_of(evidence, job)
-    finding = decide(case, limit, bool(evidence.unreached))
+    finding, heard = weigh(case, decide(case, limit, bool(evidence.unreached)), opinions(evidence, job))
     verdict, sentence = _verdict(case, finding, limit)
     if verdict is Verdict.MOVES:
         finding = Finding()
     hung = verdict in (Verdict.HANG, Verdict.UNKNOWN)
     below = hung and not finding.named and len(case.inside) == len(case.upright) > 0
     timeless = verdict is Verdict.UNKNOWN and bool(case.inside) and not case.timed
-    told = advice(job, finding.named, evidence.unreached, below=below, timeless=timeless) if hung else None
+    reach = Reach(evidence.way or Way(), evidence.local)
+    told = (
+        advice(job, finding.named, evidence.unreached, reach, below=below, timeless=timeless)
+        if hung
+        else None
+    )
     doers = {each.key: each for each in finding.standings}
     return Judgement(
         verdict=verdict,
@@ -75,6 +83,7 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
         unreached=tuple(sorted(evidence.unreached.items())),
         rights=rights_of(evidence, job),
         notes=finding.notes,
+        heard=heard,
         do=told.sentences if told else (),
         commands=told.commands if told else (),
         next_time=next_time(job) if hung and case.inside else (),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, Culprit, Job
-from doctor.text.nodeset import fold, quoted
+from doctor.text.nodeset import fold, is_host, unfold
 from doctor.text.ranks import ranks_text
+from doctor.transport.way import Way
 
 MOST = 3
 """Culprits for whom commands are shown."""
@@ -27,8 +27,31 @@ class Advice:
     commands: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How to reach the hosts again."""
+
+    way: Way
+    local: bool
+    """They are this machine."""
+
+    def check(self, hosts: Collection[str], only: str = "") -> str:
+        in_order = unfold(fold(hosts)) if all(map(is_host, hosts)) else list(hosts)
+        return self.way.typed("check", in_order, (("--only", only),) if only else ())
+
+    def on(self, host: str, command: str) -> str:
+        way = replace(self.way, reached=(*self.way.reached, ("--local",))) if self.local else self.way
+        return way.login(host, command.split())
+
+
 def advice(
-    job: Job, named: Sequence[Culprit], unreached: Collection[str], *, below: bool, timeless: bool
+    job: Job,
+    named: Sequence[Culprit],
+    unreached: Collection[str],
+    reach: Reach,
+    *,
+    below: bool,
+    timeless: bool,
 ) -> Advice:
     """`below`: all wait in the same operation; `timeless`: nothing tells for how long."""
     if timeless:
@@ -36,12 +59,14 @@ def advice(
     if job.missing and not any(each.cause in _CERTAIN for each in named):
         if unreached:
             said = f"find out why {fold(unreached)} {'does' if len(unreached) == 1 else 'do'} not answer"
-            return Advice((said,), (f"doctor check {quoted(unreached)}",))
+            return Advice((said,), (reach.check(unreached),))
         if not named:
             return Advice(("name all hosts of the job, so that its other ranks are seen too",), ())
     if below:
-        return Advice(("look below Python, at the devices and the network between them",), (_check(job),))
-    return Advice(tuple(_sentences(named)), tuple(dict.fromkeys(_all_commands(named))))
+        return Advice(
+            ("look below Python, at the devices and the network between them",), (_check(job, reach),)
+        )
+    return Advice(tuple(_sentences(named)), tuple(dict.fromkeys(filter(None, _all_commands(named, reach)))))
 
 
 def _sentences(named: Sequence[Culprit]) -> Iterator[str]:
@@ -52,16 +77,16 @@ def _sentences(named: Sequence[Culprit]) -> Iterator[str]:
     yield from list(dict.fromkeys(filter(None, said)))[:MOST]
 
 
-def _all_commands(named: Sequence[Culprit]) -> Iterator[str]:
+def _all_commands(named: Sequence[Culprit], reach: Reach) -> Iterator[str]:
     for each in named[:MOST]:
-        yield from _commands(each, named)
+        yield from _commands(each, named, reach)
 
 
-def _check(job: Job) -> str:
+def _check(job: Job, reach: Reach) -> str:
     npu = any(threads.uses_npu(rank.b) for rank in job.ranks)
     device = any(threads.uses_device(rank.b) for rank in job.ranks)
     only = _NPU if npu else _NVIDIA if device else _NETWORK
-    return f"doctor check {quoted(job.hosts)} --only {shlex.quote(only)}"
+    return reach.check(job.hosts, only)
 
 
 def _sentence(cause: Cause, place: str, of: Sequence[Culprit]) -> str:
@@ -82,25 +107,21 @@ def _sentence(cause: Cause, place: str, of: Sequence[Culprit]) -> str:
     }.get(cause, f"look at {who}{at}{innocent}")
 
 
-def _commands(each: Culprit, named: Sequence[Culprit]) -> Iterable[str]:
+def _commands(each: Culprit, named: Sequence[Culprit], reach: Reach) -> Iterable[str]:
     if each.cause is Cause.LINK:
         hosts = dict.fromkeys(other.host for other in named)
-        yield f"doctor check {quoted(hosts)} --only {_NETWORK}"
+        yield reach.check(hosts, _NETWORK)
         return
     if each.pid is None or each.cause is Cause.ENDED:
         return
     if each.cause is Cause.STOPPED:
-        yield f"ssh {_host(each)} kill -CONT {each.pid}"
+        yield reach.on(each.host, f"kill -CONT {each.pid}")
     elif each.cause is Cause.MISMATCH:
         return
     elif each.cause in (Cause.KERNEL, Cause.STORAGE):
-        yield f"ssh {_host(each)} sudo cat /proc/{each.pid}/stack"
+        yield reach.on(each.host, f"sudo cat /proc/{each.pid}/stack")
     else:
-        yield f"ssh {_host(each)} ps -o pid,stat,wchan:24,args -p {each.pid}"
-
-
-def _host(each: Culprit) -> str:
-    return shlex.quote(fold((each.host,)))
+        yield reach.on(each.host, f"ps -o pid,stat,wchan:24,args -p {each.pid}")
 
 
 def next_time(job: Job) -> tuple[str, ...]:

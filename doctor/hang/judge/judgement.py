@@ -7,6 +7,7 @@ from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.hang.evidence import Frame, Member
+from doctor.hang.opinions import Opinion
 
 
 class Verdict(str, Enum):
@@ -51,6 +52,7 @@ class Cause(str, Enum):
     ELSEWHERE = "is outside every collective"
     MISMATCH = "is in another collective"
     LAST = "is the last that others wait for"
+    BEHIND = "is behind, as a library counts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,16 @@ class Rights:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """What a library or a device tool said, beside what the processes show."""
+
+    opinion: Opinion
+    confirms: bool = False
+    against: tuple[str, ...] = ()
+    """Sentences: what it contradicts, the processes or another opinion."""
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     verdict: Verdict
     started: str
@@ -201,6 +213,7 @@ class Judgement:
     unreached: tuple[tuple[str, str], ...] = ()
     rights: Rights | None = None
     notes: tuple[str, ...] = ()
+    heard: tuple[Heard, ...] = ()
     do: tuple[str, ...] = ()
     """Sentences; what is to be typed begins with a command and stands alone: see `commands`."""
     commands: tuple[str, ...] = ()

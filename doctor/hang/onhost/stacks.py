@@ -17,7 +17,8 @@ INNER, OUTER = 100, 40
 DUMP = ("dump", "--nonblocking", "--json", "--locals")
 """Never without --nonblocking: that would stop the process, or wait for ever where it cannot be stopped."""
 STEPS = ("step", "global_step", "iteration", "iter_num", "step_idx", "batch_idx", "batch_id", "it", "itr")
-WEAK = ("i", "idx", "n")
+WEAK = ("i", "idx")
+"""Of loops of any kind: they count only where one function alone of the person's own has one."""
 NUMBERS = {"rank": ("rank", "global_rank", "local_rank"), "world": ("world_size", "world")}
 _NOT_USERS = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<")
 
@@ -99,7 +100,9 @@ def _thread(said: "dict[str, Any]") -> "dict[str, Any]":
     }
     users = [each for each in frames if is_users(str(each.get("filename") or ""))]
     step = _number(users, STEPS)
-    step = _number(users[::-1], WEAK) if step is None else step
+    if step is None:
+        loops = [each for each in users if _number([each], WEAK) is not None]
+        step = _number(loops, WEAK) if len(loops) == 1 else None
     if step is not None:
         thread["step"] = step
     for key, names in NUMBERS.items():

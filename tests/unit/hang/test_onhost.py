@@ -70,12 +70,17 @@ def test_of_locals_only_a_step_number_is_kept() -> None:
     assert "swordfish" not in json.dumps(one)
     assert (one["step"], one["rank"], one["owns_gil"], one["tid"]) == (57, 2, True, 5)
     assert one["frames"][2] == {"name": "train", "file": "/job/train.py", "line": 7}
-    weak = stacks.threads(
-        [thread(frame("f", "/job/a.py", 1, local("i", "3")), frame("g", "/job/b.py", 1, local("i", "8")))]
-    )
-    assert weak[0]["step"] == 8, "the loop of the outermost"
     none = stacks.threads([thread(frame("f", "/job/a.py", 1, local("step", "'x'")))])
     assert "step" not in none[0]
+
+
+def test_a_counter_of_a_common_name_counts_steps_only_where_it_is_alone() -> None:
+    inner, outer = (frame("f", "/job/a.py", 1, local(name, "3")) for name in ("i", "idx"))
+    bare, library = frame("g", "/job/b.py", 1), frame("h", "/usr/lib/python3.11/ssl.py", 1, local("i", "9"))
+    assert stacks.threads([thread(library, inner, bare)])[0]["step"] == 3
+    assert stacks.threads([thread(bare, outer)])[0]["step"] == 3
+    assert "step" not in stacks.threads([thread(inner, outer)])[0], "nobody tells which loop makes the steps"
+    assert "step" not in stacks.threads([thread(frame("f", "/job/a.py", 1, local("n", "3")))])[0]
 
 
 def test_long_stacks_lose_their_middle() -> None:

@@ -1,0 +1,181 @@
+"""What libraries said, held against what the processes show.
+
+The processes decide. A library may make a suspicion firmer, or take an accusation back; it never replaces who
+is named. Who has ended or is stopped, and a connection that is cut, need no library and yield to none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from doctor.hang.judge.case import Case
+from doctor.hang.judge.decide import Finding
+from doctor.hang.judge.judgement import Cause, Confidence, Culprit, Heard
+from doctor.hang.libraries.consult import contradict
+from doctor.hang.libraries.groups import named
+from doctor.hang.opinions import Kind, Opinion, Subject, Trust
+from doctor.text.ranks import ranks_text
+
+
+def weigh(case: Case, found: Finding, opinions: Sequence[Opinion]) -> tuple[Finding, tuple[Heard, ...]]:
+    """The finding with its confidence as it is after all that was said."""
+    by_processes = found
+    found = _suspects(case, found, opinions)
+    heard = tuple(_heard(case, by_processes, each) for each in opinions)
+    if not heard or case.moves or found.at_once or any(each.cause is Cause.LINK for each in found.named):
+        return found, heard
+    return _weighed(by_processes, found, heard), heard
+
+
+def _weighed(by_processes: Finding, found: Finding, heard: Sequence[Heard]) -> Finding:
+    strong = [each for each in heard if each.opinion.trust is Trust.STRONG]
+    contrary = [each for each in strong if _contradicts(each) and each.opinion.kind is not Kind.MOVES]
+    if contrary:
+        said = f"It is not decided who keeps the job waiting: {contrary[0].against[0]}."
+        return replace(found, accuses=False, confidence=Confidence.UNDECIDED, sentence=said)
+    moves = [each for each in heard if each.opinion.kind is Kind.MOVES]
+    if moves and found.confidence is Confidence.SUSPECT:
+        said = f"{_begins(moves[0].opinion)} sees the job move, and what its processes show proves nothing."
+        return replace(found, accuses=False, confidence=Confidence.UNDECIDED, sentence=said)
+    firm = [each for each in strong if each.confirms and _blames_no_more(each.opinion, by_processes)]
+    if moves or not firm or found.confidence is not Confidence.SUSPECT:
+        return found
+    sentence = found.sentence
+    if not found.accuses:
+        names = " and ".join(each.opinion.source.label for each in firm)
+        sentence = f"The connections and {names} name the same rank; no stack shows what it does."
+    return replace(found, confidence=Confidence.STRONG, sentence=sentence)
+
+
+def _blames_no_more(said: Opinion, found: Finding) -> bool:
+    """Nobody beside those whom the processes name."""
+    among = all(any(_same(each, subject) for each in found.named) for subject in said.subjects)
+    return said.kind is Kind.BLAMES and among and not said.more
+
+
+def _contradicts(heard: Heard) -> bool:
+    """The processes, and not merely another opinion."""
+    return len(heard.against) > len(heard.opinion.against)
+
+
+def _heard(case: Case, found: Finding, said: Opinion) -> Heard:
+    against = _against(case, found, said)
+    return Heard(said, _confirms(case, found, said), (*((against,) if against else ()), *said.against))
+
+
+def _confirms(case: Case, found: Finding, said: Opinion) -> bool:
+    if said.kind is Kind.BLAMES:
+        return bool(found.named) and all(_is_among(each, said) for each in found.named)
+    if said.kind is Kind.LAUNCHED:
+        return _all_in_one(case, found)
+    pair = bool(found.named) and all(each.cause is Cause.MISMATCH for each in found.named)
+    return said.kind is Kind.MISMATCH and pair and all(_is_among(each, said) for each in found.named)
+
+
+def _against(case: Case, found: Finding, said: Opinion) -> str:
+    """What it says that cannot be so if the processes show what they seem to; empty if there is nothing."""
+    who = _begins(said)
+    if case.moves or said.kind is Kind.SILENT:
+        return ""
+    if said.kind is Kind.MOVES:
+        return f"{who} sees the job move; the processes do not"
+    if said.kind is Kind.LAUNCHED:
+        has = "has" if len(found.named) == 1 else "have"
+        outside = f"{_names(found.named)} {has} not come to it" if found.named else ""
+        if not outside and _all_in(case) and not _all_in_one(case, found):
+            outside = "the ranks wait at different places"
+        return f"{who} has all ranks in the same operation; by the processes, {outside}" if outside else ""
+    says = "blames" if said.kind is Kind.BLAMES else "sees different operations at"
+    if found.named:
+        known = not said.more and all(_comparable(e, s) for e in found.named for s in said.subjects)
+        if known and not any(_is_among(each, said) for each in found.named):
+            return f"{who} {says} {named(said.subjects)}, the processes {_names(found.named)}"
+    elif said.kind is Kind.BLAMES and case.timed and _all_in_one(case, found):
+        return f"{who} {says} {named(said.subjects)}; by the processes, all wait in the same operation"
+    return ""
+
+
+def _suspects(case: Case, found: Finding, opinions: Sequence[Opinion]) -> Finding:
+    """Where the processes name nobody, strong opinions that agree may name suspects, and accuse nobody.
+
+    Whom a library blames: only where collectives need no TCP. There all may wait by their stacks, since these
+    show where the host noticed, and nothing but the library counts operations. Who disagrees on what comes
+    next: wherever all wait.
+    """
+    strong = [each for each in opinions if each.trust is Trust.STRONG and each.kind is not Kind.SILENT]
+    if found.named or not case.inside or case.moves:
+        return found
+    if any(contradict(one, other) for one in strong for other in strong):
+        return found
+    first = next((each for each in strong if each.kind in (Kind.BLAMES, Kind.MISMATCH)), None)
+    if first is None or first.more:
+        return found
+    if first.kind is Kind.BLAMES and case.timed:
+        return found
+    if first.kind is Kind.MISMATCH and not _all_in(case):
+        return found
+    chosen = tuple(_culprits(case, first))
+    most = case.job.expected - 1
+    if len(chosen) != len(first.subjects) or not (1 + (first.kind is Kind.MISMATCH)) <= len(chosen) <= most:
+        return found
+    said = {
+        Kind.BLAMES: f"Only {first.source.label} tells who is behind; by the processes alone, nobody is.",
+        Kind.MISMATCH: "The ranks wait in different collectives: one was skipped, added or reordered.",
+    }[first.kind]
+    return replace(found, named=chosen, accuses=False, confidence=Confidence.UNDECIDED, sentence=said)
+
+
+def _culprits(case: Case, said: Opinion) -> Iterator[Culprit]:
+    behind = said.kind is Kind.BLAMES
+    cause, words = (
+        (Cause.BEHIND, f"is behind the others, by {said.source.label}")
+        if behind
+        else (Cause.MISMATCH, f"waits in another operation, by {said.source.label}")
+    )
+    for each in case.standings:
+        of = each.member
+        here = Culprit(of.rank, of.host, of.pid, cause, words, each.place, each.frames)
+        if _is_among(here, said):
+            yield here
+
+
+def _all_in(case: Case) -> bool:
+    return 0 < len(case.inside) == len(case.upright)
+
+
+def _all_in_one(case: Case, found: Finding) -> bool:
+    """By the processes, everybody is in the same operation."""
+    return (
+        not found.named
+        and _all_in(case)
+        and len({(each.operation, each.place, each.step) for each in case.inside}) == 1
+    )
+
+
+def _is_among(culprit: Culprit, said: Opinion) -> bool:
+    return any(_same(culprit, each) for each in said.subjects)
+
+
+def _comparable(culprit: Culprit, subject: Subject) -> bool:
+    """A place or a device may be anybody's."""
+    by_rank = culprit.rank is not None and subject.rank is not None
+    return by_rank or (culprit.pid is not None and subject.pid is not None)
+
+
+def _same(culprit: Culprit, subject: Subject) -> bool:
+    if culprit.rank is not None and subject.rank is not None:
+        return culprit.rank == subject.rank
+    return culprit.pid is not None and (culprit.host, culprit.pid) == (subject.host, subject.pid)
+
+
+def _names(culprits: Sequence[Culprit]) -> str:
+    ranks = [each.rank for each in culprits if each.rank is not None]
+    if len(ranks) == len(culprits):
+        return ranks_text(ranks, most=4)
+    return f"process {culprits[0].pid}" if len(culprits) == 1 else f"{len(culprits)} processes"
+
+
+def _begins(said: Opinion) -> str:
+    label = said.source.label
+    return f"T{label[1:]}" if label.startswith("the ") else label

@@ -1,0 +1,115 @@
+"""Commands that a report suggests reach the hosts as the run did."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Evidence
+from doctor.hang.judge import judge
+from doctor.hang.report_json import report_json
+from doctor.hang.saved import decoded, encoded
+from doctor.transport.way import Way
+from tests.support.hang.reports import NODES, text
+from tests.support.hang.written import evidence
+
+SAVED = Path("hang.json")
+SLEEPS = evidence(["waits", "sleeps", "waits", "waits"], NODES)
+BELOW = evidence(["waits"] * 4, NODES)
+PS = "ps -o pid,stat,wchan:24,args -p 4010"
+REACHED = (
+    ("--user", "bob"),
+    ("--port", "2222"),
+    ("--identity", "/home/bob/one key"),
+    ("--identity", "/home/bob/two"),
+    ("--jump", "gate1,gate2"),
+    ("--ssh-config", "/home/bob/ssh.conf"),
+)
+
+
+def commands(seen: Evidence) -> tuple[str, ...]:
+    found = judge(seen)
+    assert list(found.commands) == report_json(found)["commands"]
+    assert all(each in text(found, 80) for each in found.commands)
+    return found.commands
+
+
+def test_on_this_machine_alone_nothing_logs_in() -> None:
+    here = evidence(["waits", "sleeps", "waits", "waits"], ("here",))
+    assert commands(here) == (f"ssh here {PS}",)
+    assert commands(replace(here, local=True)) == (PS,)
+    way = Way(reached=(("--local",),))
+    assert commands(replace(here, local=True, way=way)) == (PS,)
+    stuck = evidence(["waits", "stuck", "waits", "waits"], ("here",))
+    assert commands(replace(stuck, local=True)) == ("sudo cat /proc/4010/stack",)
+    below = replace(evidence(["waits"] * 4, ("here",)), local=True, way=way)
+    assert commands(below)[0].startswith("doctor check --only port-unreachable")
+    assert commands(below)[0].endswith(" --local")
+
+
+def test_options_of_the_login_are_repeated() -> None:
+    way = Way(reached=REACHED)
+    assert commands(replace(SLEEPS, way=way)) == (
+        "ssh -F /home/bob/ssh.conf -l bob -J gate1,gate2 -p 2222 -i '/home/bob/one key' -i /home/bob/two "
+        f"node2 {PS}",
+    )
+    (check,) = commands(replace(BELOW, way=way))
+    assert check.startswith("doctor check 'node[1-4]' --only port-unreachable,")
+    assert "--user bob --port 2222 --identity '/home/bob/one key'" in check
+    assert check.endswith("--jump gate1,gate2 --ssh-config /home/bob/ssh.conf")
+
+
+def test_a_user_in_front_of_a_host_is_its_own() -> None:
+    way = Way(reached=(("--user", "bob"),), users={"node2": "carol"})
+    assert commands(replace(SLEEPS, way=way)) == (f"ssh -l carol node2 {PS}",)
+
+
+def test_hosts_that_did_not_answer_are_checked_the_same_way() -> None:
+    seen = evidence(["waits"] * 4, NODES, unreached={"node3": "refused", "node4": "refused"})
+    assert commands(seen) == ("doctor check 'node[3-4]'",)
+    way = Way(reached=(("--ssh-config", "/c"),))
+    assert commands(replace(seen, way=way)) == ("doctor check 'node[3-4]' --ssh-config /c",)
+
+
+@pytest.mark.parametrize(
+    ("entry", "typed"),
+    [
+        ("docker exec -i job", f"ssh node2 docker exec -i job {PS}"),
+        ("docker exec -i 'a b'", f"ssh node2 docker exec -i ''\"'\"'a b'\"'\"'' {PS}"),
+        ("kubectl exec -i {host} --", f"kubectl exec -i node2 -- {PS}"),
+    ],
+)
+def test_numbers_of_processes_are_those_inside_the_container(entry: str, typed: str) -> None:
+    assert commands(replace(SLEEPS, way=Way(reached=(("--enter", entry),)))) == (typed,)
+
+
+def test_an_entry_of_which_a_secret_was_hidden_is_no_command() -> None:
+    assert commands(replace(SLEEPS, way=Way(reached=(("--enter", "docker exec -e '[hidden]"),)))) == ()
+
+
+def test_the_way_is_kept() -> None:
+    seen = replace(SLEEPS, local=True, way=Way(reached=REACHED, users={"node2": "carol"}))
+    assert decoded(encoded(seen), SAVED) == seen
+
+
+def test_evidence_from_before_ways_were_kept_is_read() -> None:
+    data = json.loads(encoded(SLEEPS))
+    del data["way"], data["local"]
+    assert decoded(json.dumps(data).encode(), SAVED) == SLEEPS
+
+
+def test_a_hostile_file_suggests_nothing_of_its_own() -> None:
+    bad = "x; rm -rf /"
+    way = Way(
+        reached=(
+            *(("--user", bad), ("--jump", bad), ("--port", bad), ("--ssh-config", "-oProxyCommand=x")),
+            *(("--enter", "sh -c x"), ("--identity", "-x"), ("--proxy", "x"), ("--user",), ()),
+        ),
+        users={"node2": bad},
+    )
+    for seen in (SLEEPS, BELOW):
+        again = decoded(encoded(replace(seen, way=way)), SAVED)
+        assert commands(again) == commands(seen)

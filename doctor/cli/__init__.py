@@ -158,6 +158,11 @@ def hang_number(usage: str, help: str, low: float, high: float, *, whole: bool =
     )
 
 
+def hang_word(usage: str, help: str) -> Any:
+    known = Option(usage, help, ())
+    return typer.Option(known.name, metavar=known.metavar, help=help, rich_help_panel=JobFlags.PANEL)
+
+
 @app.command(
     "hang",
     help="A job stands still now: which rank does it wait for?",
@@ -180,9 +185,13 @@ def _hang(
     master_port: Annotated[
         int | None, hang_number("--master-port PORT", "Only the job that meets at this port.", 1, 65_535)
     ] = None,
+    job: Annotated[
+        str | None, hang_word("--job ID", "A job of Slurm; its nodes are the hosts if none are named.")
+    ] = None,
+    rank_user: Annotated[str | None, hang_word("--rank-user NAME", "Only the job of this user.")] = None,
     request: Request,
 ) -> int:
-    return ask_hang(request, HangWishes(apart, limit, pid, master_port))
+    return ask_hang(request, HangWishes(apart, limit, pid, master_port, job, rank_user))
 
 
 @app.command(

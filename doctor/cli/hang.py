@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from doctor.cli.defaults import with_defaults
+from doctor.cli.slurmjob import of_slurm
 from doctor.errors import DoctorError
 from doctor.hang.agents import HangPatience
 from doctor.hang.asked import HangWishes
@@ -44,7 +46,10 @@ def hang(request: Request, wishes: HangWishes) -> int:
     request = with_defaults(request)
     if request.defaults and not request.outputs.quiet:
         tell(f"doctor: defaults from {clean_line(request.defaults)}\n")
-    sight = Sight(load(request.replay)) if request.replay else _seen(request, wishes.apart)
+    environ: Mapping[str, str] = os.environ
+    if wishes.slurm_job is not None and not request.replay:
+        request, wishes, environ = of_slurm(request, wishes)
+    sight = Sight(load(request.replay)) if request.replay else _seen(request, wishes.apart, environ)
     evidence = sight.evidence
     if request.save is not None:
         _write(request.save, encoded(evidence))
@@ -53,14 +58,14 @@ def hang(request: Request, wishes: HangWishes) -> int:
     return code
 
 
-def _seen(request: Request, apart: float) -> Sight:
+def _seen(request: Request, apart: float, environ: Mapping[str, str]) -> Sight:
     way = request.way
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
-    targets = targets_of(request)
+    targets = targets_of(request, environ)
     hosts = enter_all(targets.hosts, way.enter)
     if request.smoke.python is not None:
         hosts = tuple(replace(host, python=request.smoke.python) for host in hosts)
-    transport = choose_transport(way, targets, hosts)
+    transport = choose_transport(way, targets, hosts, environ)
     line = progress_line(request.outputs)
     stop_on_signals()
     try:
@@ -76,7 +81,14 @@ def _seen(request: Request, apart: float) -> Sight:
 
 def _tell(evidence: Evidence, request: Request, wishes: HangWishes) -> int:
     outputs = request.outputs
-    judgement = judge(evidence, pid=wishes.pid, master_port=wishes.master_port, limit=wishes.limit)
+    judgement = judge(
+        evidence,
+        pid=wishes.pid,
+        master_port=wishes.master_port,
+        slurm_job=wishes.slurm_job,
+        user=wishes.user,
+        limit=wishes.limit,
+    )
     out = sys.stderr if outputs.json == STDOUT else sys.stdout
     show = partial(print_judgement, judgement, verbose=outputs.verbose, quiet=outputs.quiet)
     put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)

@@ -69,6 +69,9 @@ def ask_facts(request: Request, csv: Path | None) -> int:
 
 def ask_hang(request: Request, wishes: HangWishes) -> int:
     refuse_conflicts(request)
+    for name, given in (("--watch", wishes.watch), ("--check", wishes.check)):
+        if given and request.replay:
+            raise UsageError(f"{name} cannot be combined with --replay: it looks at hosts.")
     if wishes.slurm_job is not None and not SLURM_JOB.fullmatch(wishes.slurm_job):
         raise UsageError("--job is the number of a Slurm job.", "Such as 4711, or 4711_3 of an array.")
     if (python := request.smoke.python) is not None:

@@ -17,3 +17,7 @@ class HangWishes:
     master_port: int | None
     slurm_job: str | None = None
     user: str | None = None
+    watch: bool = False
+    """Look again and again."""
+    check: bool = False
+    """Examine at once what the judgement suggests."""

@@ -158,12 +158,21 @@ def hang_number(usage: str, help: str, low: float, high: float, *, whole: bool =
     )
 
 
+def hang_word(usage: str, help: str) -> Any:
+    known = Option(usage, help, ())
+    return typer.Option(known.name, metavar=known.metavar, help=help, rich_help_panel=JobFlags.PANEL)
+
+
+def hang_switch(name: str, help: str) -> Any:
+    return typer.Option(name, help=help, rich_help_panel=JobFlags.PANEL)
+
+
 @app.command(
     "hang",
     help="A job stands still now: which rank does it wait for?",
     epilog=examples(
         ("doctor hang 'node[1-4]'", "look at the job that runs there"),
-        ("doctor hang -F hostfile --save hang.json", "keep what was seen"),
+        ("doctor hang --job 4711 --watch", "until that job of Slurm hangs"),
         ("doctor hang --replay hang.json -v", "judge it again, with stacks"),
     ),
 )
@@ -180,9 +189,15 @@ def _hang(
     master_port: Annotated[
         int | None, hang_number("--master-port PORT", "Only the job that meets at this port.", 1, 65_535)
     ] = None,
+    job: Annotated[
+        str | None, hang_word("--job ID", "A job of Slurm; its nodes are the hosts if none are named.")
+    ] = None,
+    rank_user: Annotated[str | None, hang_word("--rank-user NAME", "Only the job of this user.")] = None,
+    watch: Annotated[bool, hang_switch("--watch", "Look every 10 s, until it hangs or ends.")] = False,
+    check: Annotated[bool, hang_switch("--check", "Make the check that it suggests.")] = False,
     request: Request,
 ) -> int:
-    return ask_hang(request, HangWishes(apart, limit, pid, master_port))
+    return ask_hang(request, HangWishes(apart, limit, pid, master_port, job, rank_user, watch, check))
 
 
 @app.command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from doctor.run.request import Request
 from doctor.text.option import refuse_conflicts
 from doctor.text.terminal import put, tell
 
+SLURM_JOB = re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,9})?")
 GONE_IN = 15
 """Seconds after which nothing is left on a host that has lost its controller."""
 
@@ -67,6 +69,11 @@ def ask_facts(request: Request, csv: Path | None) -> int:
 
 def ask_hang(request: Request, wishes: HangWishes) -> int:
     refuse_conflicts(request)
+    for name, given in (("--watch", wishes.watch), ("--check", wishes.check)):
+        if given and request.replay:
+            raise UsageError(f"{name} cannot be combined with --replay: it looks at hosts.")
+    if wishes.slurm_job is not None and not SLURM_JOB.fullmatch(wishes.slurm_job):
+        raise UsageError("--job is the number of a Slurm job.", "Such as 4711, or 4711_3 of an array.")
     if (python := request.smoke.python) is not None:
         named = interpreter(python, request.who.local)
         request = replace(request, smoke=replace(request.smoke, python=named))

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 import json
-import math
+import os
 import sys
-import time
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TextIO
 
 from doctor.cli.defaults import with_defaults
-from doctor.errors import DoctorError
-from doctor.hang.agents import HangPatience
+from doctor.cli.hangcheck import examine_below, suggested
+from doctor.cli.reached import Reached, reach
+from doctor.cli.slurmjob import of_slurm
+from doctor.cli.watch import judged, watch
+from doctor.errors import EXIT_FAULT, DoctorError
 from doctor.hang.asked import HangWishes
 from doctor.hang.evidence import Evidence
-from doctor.hang.judge import judge
+from doctor.hang.judge import Judgement
 from doctor.hang.report import print_judgement
 from doctor.hang.report_json import report_json
-from doctor.hang.run import Sight, see
+from doctor.hang.run import Sight
 from doctor.hang.saved import encoded, load
+from doctor.judge.verdict import Report
 from doctor.model import Unreached
 from doctor.report.formats import STDOUT
+from doctor.report.json import as_json
 from doctor.report.outputs import refuse_unwritable
-from doctor.run.choose_transport import choose_transport
-from doctor.run.examination import targets_of
-from doctor.run.progress import progress_line
+from doctor.report.outputs import show as show_report
 from doctor.run.request import Request
-from doctor.run.signals import stop_on_signals
-from doctor.run.way import way_of
 from doctor.text.console import drawn
 from doctor.text.nodeset import fold
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line, escaped
 from doctor.text.terminal import coloured, put, tell, width
-from doctor.transport.containers import enter_all
 
 
 def hang(request: Request, wishes: HangWishes) -> int:
@@ -45,60 +43,66 @@ def hang(request: Request, wishes: HangWishes) -> int:
     request = with_defaults(request)
     if request.defaults and not request.outputs.quiet:
         tell(f"doctor: defaults from {clean_line(request.defaults)}\n")
-    sight = Sight(load(request.replay)) if request.replay else _seen(request, wishes.apart)
-    evidence = sight.evidence
-    if request.save is not None:
-        _write(request.save, encoded(evidence))
-    code = _tell(evidence, request, wishes)
-    _tell_remedies(sight.reasons)
-    return code
-
-
-def _seen(request: Request, apart: float) -> Sight:
-    way = request.way
-    until = math.inf if way.deadline is None else time.monotonic() + way.deadline
-    targets = targets_of(request)
-    hosts = enter_all(targets.hosts, way.enter)
-    if request.smoke.python is not None:
-        hosts = tuple(replace(host, python=request.smoke.python) for host in hosts)
-    transport = choose_transport(way, targets, hosts)
-    line = progress_line(request.outputs)
-    stop_on_signals()
+    if request.replay:
+        evidence = load(request.replay)
+        return _told(Sight(evidence), judged(evidence, wishes), request, None)
+    environ: Mapping[str, str] = os.environ
+    if wishes.slurm_job is not None:
+        request, wishes, environ = of_slurm(request, wishes)
+    reached = reach(request, environ)
     try:
-        patience = HangPatience(start=way.timeout, look=way.timeout)
-        return see(
-            hosts,
-            transport,
-            apart,
-            sudo=way.sudo,
-            way=way_of(request, targets, transport.name),
-            until=until,
-            patience=patience,
-            progress=line,
-        )
+        sight, judgement = _looked(reached, wishes)
+        if not wishes.check:
+            reached.close()
+        return _told(sight, judgement, request, reached if wishes.check else None)
     finally:
-        line.clear()
-        with suppress(KeyboardInterrupt):
-            transport.close()
-        for warning in transport.warnings:
-            tell(f"doctor: {clean_line(warning)}\n")
+        reached.close()
 
 
-def _tell(evidence: Evidence, request: Request, wishes: HangWishes) -> int:
-    outputs = request.outputs
-    judgement = judge(evidence, pid=wishes.pid, master_port=wishes.master_port, limit=wishes.limit)
+def _looked(reached: Reached, wishes: HangWishes) -> tuple[Sight, Judgement]:
+    look = partial(reached.see, wishes.apart)
+    if wishes.watch:
+        quiet = reached.request.outputs.quiet
+        return watch(look, wishes, reached.line, quiet=quiet, until=reached.until)
+    sight = look()
+    return sight, judged(sight.evidence, wishes)
+
+
+def _told(sight: Sight, judgement: Judgement, request: Request, reached: Reached | None) -> int:
+    """`reached`: hosts that are to be examined below Python, if that is suggested."""
+    if request.save is not None:
+        _write(request.save, encoded(sight.evidence))
+    if reached is not None:
+        reached.line.clear()
+    outputs, code = request.outputs, judgement.exit_code
     out = sys.stderr if outputs.json == STDOUT else sys.stdout
     show = partial(print_judgement, judgement, verbose=outputs.verbose, quiet=outputs.quiet)
     put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)
-    if outputs.json is not None:
-        data = escaped(json.dumps(report_json(judgement), indent=2, ensure_ascii=False)) + "\n"
-        if outputs.json == STDOUT:
-            put(data, sys.stdout)
-        else:
-            _write(outputs.json, data.encode())
     if judgement.job is None:
-        _tell_unread(evidence)
-    return judgement.exit_code
+        _tell_unread(sight.evidence)
+    _tell_remedies(sight.reasons)
+    data = report_json(judgement)
+    if reached is not None and (report := _examined(judgement, reached, out)):
+        code = EXIT_FAULT if report.exit_code == EXIT_FAULT else code
+        data |= {"exit_code": code, "check": json.loads(as_json(report))}
+    if outputs.json is not None:
+        text = escaped(json.dumps(data, indent=2, ensure_ascii=False)) + "\n"
+        if outputs.json == STDOUT:
+            put(text, sys.stdout)
+        else:
+            _write(outputs.json, text.encode())
+    return code
+
+
+def _examined(judgement: Judgement, reached: Reached, out: TextIO) -> Report | None:
+    asked = suggested(judgement)
+    if asked is None:
+        tell("doctor: no check applies: what was seen does not point below Python.\n")
+        return None
+    tell(f"doctor: now what doctor check {fold(asked.hosts)} --only {','.join(asked.only)} finds:\n")
+    report = examine_below(asked, reached)
+    show_report(report, reached.request.outputs, out)
+    return report
 
 
 def _tell_unread(evidence: Evidence) -> None:

@@ -122,6 +122,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """Since it was started."""
     master: Word = ""
     """ADDRESS:PORT of the rendezvous; its connections say nothing of collectives."""
+    slurm_job: Word = ""
+    """Its number; of an array's task also "JOB_TASK", behind a space."""
     a: Look | None = None
     b: Look | None = None
 

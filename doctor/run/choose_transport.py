@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,10 @@ def _identities(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def choose_transport(way: WayFlags, targets: Targets, hosts: Sequence[Host]) -> Transport:
+def choose_transport(
+    way: WayFlags, targets: Targets, hosts: Sequence[Host], environ: Mapping[str, str] = os.environ
+) -> Transport:
+    """`environ` names the Slurm job whose nodes are reached by srun."""
     if way.transport == "local" and not targets.local:
         raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
     if targets.local and way.transport not in ("ssh", "srun"):
@@ -36,12 +39,12 @@ def choose_transport(way: WayFlags, targets: Targets, hosts: Sequence[Host]) -> 
 
         return LocalTransport()
     if way.transport == "srun" or (
-        way.transport == "auto" and targets.source == SLURM and _by_srun(way, hosts)
+        way.transport == "auto" and targets.source == SLURM and _by_srun(way, hosts, environ)
     ):
         from doctor.transport.slurm.transport import SlurmTransport
 
-        _refuse_srun(hosts)
-        return SlurmTransport(hosts, os.environ)
+        _refuse_srun(hosts, environ)
+        return SlurmTransport(hosts, environ)
     from doctor.transport.routed import RoutedTransport
 
     return RoutedTransport(
@@ -59,22 +62,22 @@ def choose_transport(way: WayFlags, targets: Targets, hosts: Sequence[Host]) -> 
     )
 
 
-def _by_srun(way: WayFlags, hosts: Sequence[Host]) -> bool:
+def _by_srun(way: WayFlags, hosts: Sequence[Host], environ: Mapping[str, str]) -> bool:
     """Inside an allocation, unless an option asks for another way."""
     elsewhere = any(host.jump or host.enter_from == "controller" for host in hosts)
-    return bool(os.environ.get("SLURM_JOB_ID") and shutil.which("srun")) and not (
+    return bool(environ.get("SLURM_JOB_ID") and shutil.which("srun")) and not (
         way.asks_for_ssh() or elsewhere
     )
 
 
-def _refuse_srun(hosts: Sequence[Host]) -> None:
+def _refuse_srun(hosts: Sequence[Host], environ: Mapping[str, str]) -> None:
     """srun reaches the nodes of its own job only."""
-    if not os.environ.get("SLURM_JOB_ID"):
+    if not environ.get("SLURM_JOB_ID"):
         hint = "Run it in an sbatch script or in salloc's shell, or use --transport ssh."
         raise UsageError("--transport srun works inside a Slurm allocation only.", hint)
     if not shutil.which("srun"):
         raise UsageError("--transport srun: there is no srun on the PATH.", "--transport ssh needs none.")
-    nodes = set(unfold(os.environ.get("SLURM_JOB_NODELIST", "")))
+    nodes = set(unfold(environ.get("SLURM_JOB_NODELIST", "")))
     strange = [host.name for host in hosts if host.name not in nodes]
     if strange:
         hint = "Name nodes as SLURM_JOB_NODELIST does, or use --transport ssh."

@@ -6,7 +6,7 @@ import contextlib
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
@@ -211,13 +211,13 @@ def _collect(
     return collection.read()
 
 
-def targets_of(request: Request) -> Targets:
+def targets_of(request: Request, environ: Mapping[str, str] = os.environ) -> Targets:
     """Where no hosts are named, this machine; but a script's list may have come out empty, so only where a
     person reads it, and never for a training.
     """
     who = request.who
     targets = read_targets(
-        who.hosts, who.hostfile, who.inventory, who.local, who.exclude, os.environ, who.rank_table
+        who.hosts, who.hostfile, who.inventory, who.local, who.exclude, environ, who.rank_table
     )
     if targets.unnamed and request.way.transport != "local":
         outputs = request.outputs

@@ -29,17 +29,23 @@ LIMIT = 60.0
 
 
 def judge(
-    evidence: Evidence, *, pid: int | None = None, master_port: int | None = None, limit: float = LIMIT
+    evidence: Evidence,
+    *,
+    pid: int | None = None,
+    master_port: int | None = None,
+    slurm_job: str | None = None,
+    user: str | None = None,
+    limit: float = LIMIT,
 ) -> Judgement:
-    """Of the only job, or of the one that `pid` or `master_port` choose."""
+    """Of the only job, or of the one that the others choose."""
     jobs = find_jobs(evidence)
     unreached = tuple(sorted(evidence.unreached.items()))
     if not jobs:
         said = "No job was found on the hosts that answered." if evidence.hosts else "No host answered."
         return Judgement(Verdict.NO_JOB, evidence.started, said, unreached=unreached, limit=limit)
-    found = chosen(jobs, pid, master_port)
+    found = chosen(jobs, pid, master_port, slurm_job, user)
     if not found:
-        said = f"No job has {'that process' if pid is not None else 'that port'}."
+        said = _no_such(pid, master_port, slurm_job, user)
         return Judgement(Verdict.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit)
     if len(found) > 1:
         said = f"{len(found)} jobs run here: choose one."
@@ -47,6 +53,16 @@ def judge(
             Verdict.SEVERAL, evidence.started, said, jobs=found, unreached=unreached, limit=limit
         )
     return _judge_job(evidence, found[0], jobs, limit)
+
+
+def _no_such(pid: int | None, master_port: int | None, slurm_job: str | None, user: str | None) -> str:
+    said = (
+        "that process" if pid is not None else "",
+        "that port" if master_port is not None else "",
+        f"SLURM_JOB_ID {slurm_job}" if slurm_job is not None else "",
+        f"ranks of {user}" if user is not None else "",
+    )
+    return f"No job has {' and '.join(filter(None, said))}."
 
 
 def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float) -> Judgement:

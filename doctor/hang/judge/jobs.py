@@ -24,7 +24,14 @@ def find_jobs(evidence: Evidence) -> tuple[Job, ...]:
     return tuple(_job(name, of, seen) for name, of in split if any(each.helps is None for each in of))
 
 
-def chosen(jobs: Sequence[Job], pid: int | None, master_port: int | None) -> tuple[Job, ...]:
+def chosen(
+    jobs: Sequence[Job],
+    pid: int | None,
+    master_port: int | None,
+    slurm_job: str | None = None,
+    user: str | None = None,
+) -> tuple[Job, ...]:
+    """Those that all the given choose."""
     found = list(jobs)
     if pid is not None:
         found = [job for job in found if pid in {m.pid for m in (*job.ranks, *job.helpers)}]
@@ -32,6 +39,10 @@ def chosen(jobs: Sequence[Job], pid: int | None, master_port: int | None) -> tup
     if master_port is not None:
         end = f":{master_port}"
         found = [job for job in found if any(member.master.endswith(end) for member in job.ranks)]
+    if slurm_job is not None:
+        found = [job for job in found if any(slurm_job in m.slurm_job.split() for m in job.ranks)]
+    if user is not None:
+        found = [job for job in found if any(member.user == user for member in job.ranks)]
     return tuple(found)
 
 

@@ -116,6 +116,13 @@ def job_of(env: "Mapping[str, str]", parent: int) -> str:
     return " ".join(words or [f"{NAMELESS} {parent}"])[:256]
 
 
+def slurm_job_of(env: "Mapping[str, str]") -> str:
+    """Its number; of an array's task also "JOB_TASK"."""
+    array, task = env.get("SLURM_ARRAY_JOB_ID", ""), env.get("SLURM_ARRAY_TASK_ID", "")
+    names = [env.get("SLURM_JOB_ID", ""), f"{array}_{task}" if array and task else ""]
+    return " ".join(name for name in names if name)[:256]
+
+
 def program(command: "Sequence[str]") -> str:
     return basename(command[0]).lstrip("-") if command else ""
 
@@ -298,6 +305,7 @@ def _rank(tree: Tree, pid: int, seat: Seat) -> "dict[str, Any]":
         "launcher": _launcher(tree, pid) or seat.launcher,
         "command": _line(row),
         "master": master_of(row["env"]),
+        "slurm_job": slurm_job_of(row["env"]),
     }
 
 

@@ -1,0 +1,59 @@
+"""`doctor hang --check`: the examination that a judgement suggests, made at once on the same hosts."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import time
+from dataclasses import dataclass, replace
+
+from doctor.cli.reached import Reached
+from doctor.hang.judge import Judgement
+from doctor.hang.judge.judgement import Cause
+from doctor.judge.verdict import Report
+from doctor.run.examination import run_and_judge
+from doctor.run.request import ExamFlags, Ready
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    hosts: tuple[str, ...]
+    only: tuple[str, ...]
+    """Globs of checks."""
+
+
+def suggested(judgement: Judgement) -> Suggested | None:
+    """What `doctor check HOSTS --only ...` among its commands asks for."""
+    if judgement.job is None:
+        return None
+    for command in judgement.commands:
+        words = shlex.split(command)
+        if words[:2] == ["doctor", "check"] and "--only" in words[:-1]:
+            cut = [each.host for each in judgement.named if each.cause is Cause.LINK]
+            hosts = tuple(dict.fromkeys(cut)) or judgement.job.hosts
+            return Suggested(hosts, tuple(words[words.index("--only") + 1].split(",")))
+    return None
+
+
+def examine_below(asked: Suggested, reached: Reached) -> Report:
+    """It ends the way to the hosts."""
+    request, targets = reached.request, reached.targets
+    hosts = tuple(host for host in targets.hosts if host.name in asked.hosts)
+    head = targets.wishes.head
+    wishes = targets.wishes
+    if head is not None and head.value not in asked.hosts:
+        wishes = replace(wishes, head=None)
+    left = None if reached.until == math.inf else max(0.1, reached.until - time.monotonic())
+    reached.line.clear()
+    reached.closed = True
+    _, report = run_and_judge(
+        replace(
+            request,
+            command="check",
+            what=ExamFlags(only=asked.only),
+            way=replace(request.way, deadline=left),
+            save=None,
+        ),
+        ready=Ready(replace(targets, hosts=hosts, wishes=wishes), reached.transport, dict),
+    )
+    return report

@@ -1,0 +1,72 @@
+"""The hosts of `doctor hang`, and the way to them that is kept from one look to the next."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from doctor.hang.agents import HangPatience
+from doctor.hang.run import Sight, see
+from doctor.model import Host
+from doctor.run.choose_transport import choose_transport
+from doctor.run.examination import targets_of
+from doctor.run.progress import ProgressLine, progress_line
+from doctor.run.request import Request
+from doctor.run.signals import stop_on_signals
+from doctor.run.way import way_of
+from doctor.targets.inventory import Targets
+from doctor.text.printable import clean_line
+from doctor.text.terminal import tell
+from doctor.transport import Transport
+from doctor.transport.containers import enter_all
+
+
+@dataclass(slots=True)
+class Reached:
+    request: Request
+    targets: Targets
+    hosts: tuple[Host, ...]
+    transport: Transport
+    until: float
+    line: ProgressLine
+    closed: bool = False
+
+    def see(self, apart: float) -> Sight:
+        way = self.request.way
+        patience = HangPatience(start=way.timeout, look=way.timeout)
+        return see(
+            self.hosts,
+            self.transport,
+            apart,
+            sudo=way.sudo,
+            way=way_of(self.request, self.targets, self.transport.name),
+            until=self.until,
+            patience=patience,
+            progress=self.line,
+        )
+
+    def close(self) -> None:
+        """Once is enough."""
+        self.line.clear()
+        if not self.closed:
+            self.closed = True
+            with suppress(KeyboardInterrupt):
+                self.transport.close()
+            for warning in self.transport.warnings:
+                tell(f"doctor: {clean_line(warning)}\n")
+
+
+def reach(request: Request, environ: Mapping[str, str]) -> Reached:
+    """`environ` names the Slurm job, if it is one whose nodes are meant."""
+    way = request.way
+    until = math.inf if way.deadline is None else time.monotonic() + way.deadline
+    targets = targets_of(request, environ)
+    hosts = enter_all(targets.hosts, way.enter)
+    if request.smoke.python is not None:
+        hosts = tuple(replace(host, python=request.smoke.python) for host in hosts)
+    transport = choose_transport(way, targets, hosts, environ)
+    stop_on_signals()
+    return Reached(request, targets, hosts, transport, until, progress_line(request.outputs))

@@ -1,0 +1,89 @@
+"""`doctor hang --watch`: it looks again and again, until the job stands still or has ended."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from doctor.hang.asked import HangWishes
+from doctor.hang.evidence import Evidence
+from doctor.hang.judge import Judgement, Verdict, judge
+from doctor.hang.judge.judgement import Job
+from doctor.hang.run import Sight
+from doctor.run.progress import ProgressLine
+from doctor.stage import Stage
+from doctor.text.printable import clean_line
+from doctor.text.terminal import tell
+
+EVERY = 10.0
+"""Seconds from one look to the next."""
+LEAST = 1.0
+"""Seconds between two looks that take long."""
+
+
+def judged(evidence: Evidence, wishes: HangWishes) -> Judgement:
+    return judge(
+        evidence,
+        pid=wishes.pid,
+        master_port=wishes.master_port,
+        slurm_job=wishes.slurm_job,
+        user=wishes.user,
+        limit=wishes.limit,
+    )
+
+
+def watch(
+    look: Callable[[], Sight],
+    wishes: HangWishes,
+    line: ProgressLine,
+    *,
+    quiet: bool = False,
+    until: float = math.inf,
+    every: float = EVERY,
+) -> tuple[Sight, Judgement]:
+    """The last look, also where an interruption ends it."""
+    last: tuple[Sight, Judgement] | None = None
+    job: Job | None = None
+    number = absent = 0
+    try:
+        while True:
+            began = time.monotonic()
+            sight = look()
+            found = _of_the_same(job, sight.evidence, wishes)
+            last, number = (sight, found), number + 1
+            absent = absent + 1 if found.verdict is Verdict.NO_JOB else 0
+            job = found.job or job
+            said = f"look {number}: {found.sentence}"
+            if not quiet and not line.live:
+                tell(f"doctor: {clean_line(f'{sight.evidence.started[11:19]} UTC, {said}')}\n")
+            ends = number == 1 or (absent > 1 and not found.unreached)
+            if found.verdict in (Verdict.HANG, Verdict.SEVERAL) or (absent and ends):
+                return last
+            again = max(began + every, time.monotonic() + min(LEAST, every))
+            if again + wishes.apart >= until:
+                return last
+            while (left := again - time.monotonic()) > 0:
+                line(Stage("watch", f"{said} Next look in {math.ceil(left)} s."))
+                time.sleep(min(left, 1.0))
+    except KeyboardInterrupt:
+        if last is None:
+            raise
+        return last
+
+
+def _of_the_same(before: Job | None, evidence: Evidence, wishes: HangWishes) -> Judgement:
+    """Of the job that is watched, also where another one has begun beside it."""
+    found = judged(evidence, wishes)
+    if before is None or found.verdict is not Verdict.SEVERAL:
+        return found
+    own = _ranks(before)
+    same = [job for job in found.jobs if own & _ranks(job)]
+    others = {pid for job in found.jobs if job not in same for _, pid in _ranks(job)}
+    pids = [pid for job in same for _, pid in sorted(own & _ranks(job)) if pid not in others]
+    return judged(evidence, replace(wishes, pid=pids[0])) if len(same) == 1 and pids else found
+
+
+def _ranks(job: Job) -> set[tuple[str, int]]:
+    return {(rank.host, rank.pid) for rank in job.ranks}

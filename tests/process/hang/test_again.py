@@ -1,0 +1,42 @@
+"""`doctor hang --watch` and `--check` on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+
+import pytest
+
+from doctor.cli.hangcheck import Suggested, examine_below
+from doctor.cli.reached import reach
+from doctor.run.request import HostFlags, Request
+from tests.support.commands import doctor
+from tests.support.hang.ranks import HangJob, make_job
+
+__all__ = ["make_job"]
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_job_is_watched_until_it_stands_still(make_job: Callable[..., HangJob]) -> None:
+    job = make_job(FAULT="sleep")
+    job.hangs()
+    limits = ("--for", "1", "--limit", "1")
+    done = doctor(
+        "hang", "--local", "--watch", "--check", "--master-port", str(job.port), *limits, "--json", "-"
+    )
+    said = json.loads(done.stdout)
+    assert (done.returncode, said["verdict"], "check" in said) == (1, "hang", False)
+    lines = done.stderr.splitlines()
+    assert any(" UTC, look " in line for line in lines)
+    assert lines[-1] == "doctor: no check applies: what was seen does not point below Python."
+
+
+def test_a_check_goes_the_way_of_the_looks() -> None:
+    reached = reach(Request("hang", who=HostFlags(local=True)), os.environ)
+    here = reached.hosts[0].name
+    reached.see(0.2)
+    report = examine_below(Suggested((here,), ("shm-small", "nofile-low")), reached)
+    assert [host.name for host in report.hosts] == [here]
+    assert {result.check for result in report.results} >= {"shm-small"}

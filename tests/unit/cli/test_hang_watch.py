@@ -1,0 +1,116 @@
+"""`doctor hang --watch` and what --check would examine, without hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.cli import run
+from doctor.cli.hangcheck import Suggested, suggested
+from doctor.cli.watch import judged, watch
+from doctor.hang.asked import HangWishes
+from doctor.hang.evidence import Evidence
+from doctor.hang.judge import Judgement, Verdict
+from doctor.hang.run import Sight
+from doctor.run.progress import ProgressLine
+from tests.support.hang.written import both, evidence
+
+WISHES = HangWishes(2.0, 60.0, None, None)
+MOVES = evidence(["waits", "waits"], silent=0.1)
+HANGS = evidence(["waits", "sleeps"])
+ENDED = evidence([], hosts=["node1"], world=1)
+AWAY = Evidence(started="2026-11-20T09:00:00Z", asked=("node1",), unreached={"node1": "timed out"})
+
+
+def later(seen: Evidence) -> Evidence:
+    """Another job of the same hosts."""
+    hosts = tuple(
+        replace(host, members=tuple(replace(m, pid=m.pid + 9_000, job="node1:29600") for m in host.members))
+        for host in seen.hosts
+    )
+    return replace(seen, hosts=hosts)
+
+
+class Looks:
+    def __init__(self, *seen: Evidence | BaseException) -> None:
+        self.left = list(seen)
+
+    def __call__(self) -> Sight:
+        one = self.left.pop(0)
+        if isinstance(one, BaseException):
+            raise one
+        return Sight(one)
+
+
+def watched(looks: Callable[[], Sight], **more: Any) -> Judgement:
+    return watch(looks, WISHES, ProgressLine(False), every=0.0, **more)[1]
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict", "left"),
+    [
+        ((MOVES, MOVES, HANGS, MOVES), Verdict.HANG, 1),
+        ((ENDED, MOVES), Verdict.NO_JOB, 1),
+        ((AWAY, MOVES), Verdict.NO_JOB, 1),
+        ((MOVES, ENDED, MOVES, ENDED, ENDED, MOVES), Verdict.NO_JOB, 1),
+        ((MOVES, AWAY, AWAY, AWAY, HANGS), Verdict.HANG, 0),
+        ((MOVES, both(MOVES, later(MOVES)), HANGS), Verdict.HANG, 0),
+        ((both(MOVES, later(MOVES)), HANGS), Verdict.SEVERAL, 1),
+        ((MOVES, KeyboardInterrupt()), Verdict.MOVES, 0),
+    ],
+)
+def test_it_looks_until_the_job_hangs_or_has_ended(
+    seen: tuple[Evidence | BaseException, ...], verdict: Verdict, left: int
+) -> None:
+    looks = Looks(*seen)
+    assert watched(looks).verdict is verdict
+    assert len(looks.left) == left
+
+
+def test_each_look_is_a_line_of_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    watched(Looks(MOVES, HANGS))
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith(" UTC, look 1: The job moves.")
+    assert " UTC, look 2: The job waits for rank 1" in second
+    watched(Looks(MOVES, HANGS), quiet=True)
+    assert capsys.readouterr().err == ""
+
+
+def test_no_look_begins_that_the_deadline_would_cut() -> None:
+    looks = Looks(MOVES, HANGS)
+    assert watched(looks, until=0.0).verdict is Verdict.MOVES
+    assert len(looks.left) == 1
+
+
+def test_an_interruption_before_the_first_judgement_has_none() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        watched(Looks(KeyboardInterrupt()))
+
+
+def test_all_in_one_collective_suggest_a_check_of_their_hosts() -> None:
+    found = suggested(judged(evidence(["waits"] * 4, ["node1", "node2"]), WISHES))
+    assert isinstance(found, Suggested)
+    assert found.hosts == ("node1", "node2")
+    assert "port-unreachable" in found.only
+
+
+@pytest.mark.parametrize("seen", [HANGS, MOVES, ENDED])
+def test_what_is_in_python_suggests_none(seen: Evidence) -> None:
+    assert suggested(judged(seen, WISHES)) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--watch", "--replay", "x.json"], "--watch cannot be combined with --replay"),
+        (["--check", "--replay", "x.json"], "--check cannot be combined with --replay"),
+        (["--job", "x"], "--job is the number of a Slurm job"),
+        (["--job", "0"], "--job is the number of a Slurm job"),
+    ],
+)
+def test_what_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["hang", *words]) == 2
+    assert said in capsys.readouterr().err

@@ -1,0 +1,51 @@
+"""Which of several jobs is meant: by its number in Slurm, by its user."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Evidence
+from doctor.hang.judge import judge
+from doctor.hang.judge.judgement import Verdict
+from doctor.hang.onhost.ranks import slurm_job_of
+from tests.support.hang.written import both, evidence
+
+
+def owned(seen: Evidence, pids: int, **more: str) -> Evidence:
+    hosts = tuple(
+        replace(host, members=tuple(replace(m, pid=m.pid + pids, **more) for m in host.members))
+        for host in seen.hosts
+    )
+    return replace(seen, hosts=hosts)
+
+
+@pytest.fixture
+def two() -> Evidence:
+    mine = owned(evidence(["waits", "sleeps"]), 0, slurm_job="4711", user="mara")
+    other = evidence(["waits", "waits"], job="node1:29600", silent=0.1)
+    return both(mine, owned(other, 9_000, slurm_job="4713 4712_2", user="lin"))
+
+
+@pytest.mark.parametrize(("number", "code"), [("4711", 1), ("4713", 0), ("4712_2", 0)])
+def test_a_job_of_slurm(number: str, code: int, two: Evidence) -> None:
+    assert judge(two, slurm_job=number).exit_code == code
+
+
+def test_the_job_of_a_user(two: Evidence) -> None:
+    assert judge(two).verdict is Verdict.SEVERAL
+    assert (judge(two, user="mara").exit_code, judge(two, user="lin").exit_code) == (1, 0)
+
+
+def test_no_job_is_chosen_by_a_part_of_its_number(two: Evidence) -> None:
+    found = judge(two, slurm_job="471")
+    assert (found.verdict, found.sentence) == (Verdict.NO_JOB, "No job has SLURM_JOB_ID 471.")
+    found = judge(two, slurm_job="4711", user="lin")
+    assert found.sentence == "No job has SLURM_JOB_ID 4711 and ranks of lin."
+
+
+def test_what_the_ranks_say_of_slurm() -> None:
+    assert slurm_job_of({}) == ""
+    assert slurm_job_of({"SLURM_JOB_ID": "7"}) == "7"
+    task = {"SLURM_JOB_ID": "9", "SLURM_ARRAY_JOB_ID": "7", "SLURM_ARRAY_TASK_ID": "2"}
+    assert slurm_job_of(task) == "9 7_2"

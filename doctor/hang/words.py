@@ -132,6 +132,8 @@ def rights_words(judgement: Judgement) -> str:
     rights = judgement.rights
     if rights is None:
         return ""
+    if not rights.level:
+        return f"seen: nothing; more would show: {'; '.join(rights.raises)}"
     seen = "with Python stacks" if rights.stacks else "without Python stacks"
     said = f"seen as {rights.level}, {seen}"
     if not rights.connections:

@@ -72,7 +72,7 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
     if verdict is Verdict.MOVES:
         finding = Finding()
     hung = verdict in (Verdict.HANG, Verdict.UNKNOWN)
-    below = hung and not finding.named and len(case.inside) == len(case.upright) > 0
+    below = hung and finding.below
     timeless = verdict is Verdict.UNKNOWN and bool(case.inside) and not case.timed
     reach = Reach(evidence.way or Way(), evidence.local)
     told = (
@@ -107,6 +107,8 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
 
 
 def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
+    if not any(rank.a or rank.b for rank in case.job.ranks):
+        return Verdict.UNKNOWN, "The ranks were listed, but the look at them was not answered."
     if case.job.expected < 2 and len(case.standings) == 1:
         return Verdict.UNKNOWN, _alone(case)
     if case.moves:
@@ -117,6 +119,8 @@ def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
     if finding.works:
         return Verdict.WAITS, f"Others wait for {who}, which works; this may be normal."
     if not case.inside and not finding.decided:
+        if case.timed and still is not None and still < min(limit, case.job.age):
+            return Verdict.WAITS, f"No rank has been in a collective for {int(still)} s; this may be normal."
         return Verdict.UNKNOWN, finding.sentence
     waits = f"waits for {who}" if finding.named else "waits"
     if still is None or (still < limit and not case.timed):

@@ -30,6 +30,8 @@ class Finding:
     """Those who are named are guilty, not merely suspect."""
     sentence: str = ""
     """Why nobody is accused."""
+    below: bool = False
+    """All wait in the same operation."""
     standings: tuple[Standing, ...] = field(default=())
     """Those outside, with what they do."""
     notes: tuple[str, ...] = ()
@@ -47,7 +49,7 @@ def decide(case: Case, limit: float, unreached: bool) -> Finding:
         or _outside(case)
         or _mismatch(case)
         or _last_words(case)
-        or _nobody(case)
+        or _nobody(case, limit)
     )
     elsewhere = {*case.job.missing} - {rank for rank, _ in case.job.gone}
     if not elsewhere or found.confidence is Confidence.CERTAIN:
@@ -195,8 +197,9 @@ def _mismatch(case: Case) -> Finding | None:
         keys |= {e.key for e in case.inside if (e.operation, e.place) == (few.operation, few.place)}
     if len(keys) == 1:  # never one alone: those who wait for it may be wrong as well
         keys |= {of for of, to in case.edges if to in keys}
-    named = tuple(_at_another(each) for each in case.inside if each.key in keys)
-    named = named if 1 < len(named) < len(case.inside) else ()
+    two = len(case.inside) == 2
+    named = tuple(_at_another(each) for each in case.inside if two or each.key in keys)
+    named = named if two or 1 < len(named) < len(case.inside) else ()
     said = "The ranks wait in different collectives: one was skipped, added or reordered."
     return Finding(named, accuses=False, sentence=said)
 
@@ -213,9 +216,8 @@ def _below(case: Case) -> Finding:
     if case.job.missing:
         return Finding(sentence="Every rank that was found waits in the same operation.")
     what = "the devices or the network between them" if _on_device(case) else "the network or the library"
-    return Finding(
-        sentence=f"Every rank waits in the same operation: the fault is below Python, in {what}.",
-    )
+    said = f"Every rank waits in the same operation: the fault is below Python, in {what}."
+    return Finding(sentence=said, below=True)
 
 
 def _on_device(case: Case) -> bool:
@@ -244,8 +246,9 @@ def _last_words(case: Case) -> Finding | None:
     return Finding(named, sure, accuses=False, sentence=said)
 
 
-def _nobody(case: Case) -> Finding:
+def _nobody(case: Case, limit: float) -> Finding:
     told = case.told(case.outside)
     if not case.inside and case.outside:
-        return Finding(sentence="No rank was seen in a collective: it may still be starting.", standings=told)
+        starting = ": it may still be starting" if case.job.age < limit else ""
+        return Finding(sentence=f"No rank was seen in a collective{starting}.", standings=told)
     return Finding(sentence="What was seen does not say who waits for whom.", standings=told)

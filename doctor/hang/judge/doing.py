@@ -11,8 +11,8 @@ from doctor.hang.judge.judgement import Cause, Doing
 from doctor.hang.judge.places import chain_of, main_thread, place_of, shown_frames, user_frame, user_index
 from doctor.hang.judge.position import made_step, step_of
 
-MOVED = 200_000
-"""Bytes between the looks that count as work."""
+MOVED = 25_000
+"""Bytes a second that count as work: a checkpoint may go to slow storage."""
 BUSY = 0.15
 """Of a core."""
 TICKS = 100
@@ -63,12 +63,14 @@ _DEAD_STORAGE = (
     "ceph_",
     "cifs_",
 )
+_FILE_LOCKS = ("locks_lock_inode_wait", "fcntl_setlk", "posix_lock", "flock_lock")
 _OPENS_PIPE = ("wait_for_partner", "fifo_open")
 _READS_PIPE = ("pipe_read", "pipe_wait")
 _NETWORK = ("sk_wait", "tcp_recv", "inet_csk", "wait_woken", "unix_stream", "skb_wait")
 _DULL = re.compile(
     r"\.(?:so|py|pyc|log|out|err|jsonl)\b[^/]*$|/(?:log|std(?:out|err))[^/]*$|^/(?:dev|proc|sys)/"
 )
+_FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE, Cause.LOCK}
 FILES = 3
 
 
@@ -81,7 +83,24 @@ def doing(member: Member, helpers: Sequence[Member], apart: float) -> Doing:
     if not own.works and _compiles(frames):
         busy = any(_busy(each, apart) for each in (member, *helpers))
         return Doing(Cause.COMPILES, "compiles" if busy else "waits for its compiler", works=busy)
+    if own.cause in _FOR_A_CHILD and not own.works:
+        return _for_a_child(member, helpers, apart) or own
     return own
+
+
+def _for_a_child(member: Member, helpers: Sequence[Member], apart: float) -> Doing | None:
+    """A process that it started may do its work: an upload, a conversion, a pool."""
+    children = [each for each in helpers if each.helps == member.pid and not _idle_worker(each)]
+    if any(_moves_enough(each, apart) for each in children):
+        return Doing(Cause.CHILD, "waits for a child process, which moves data", works=True)
+    changed = any(_state_of(each.a) != _state_of(each.b) == "" or each.a is None for each in children)
+    if changed or any(_busy(each, apart) for each in children):
+        return Doing(Cause.CHILD, "waits for a child process, which is busy", unproved=True)
+    return None
+
+
+def _state_of(look: Look | None) -> str:
+    return look.state if look else ""
 
 
 def stuck_in_kernel(member: Member) -> bool:
@@ -107,8 +126,8 @@ def kernel_function(member: Member) -> str:
 
 def _own(member: Member, apart: float) -> Doing:
     frames = _frames(member.b) or _frames(member.a)
-    if (moved := _moved(member)) > MOVED:
-        return Doing(Cause.WRITES, f"{_moves(frames)}: {_size(moved)} in {apart:.0f} s", works=True)
+    if _moves_enough(member, apart):
+        return Doing(Cause.WRITES, f"{_moves(frames)}: {_size(_moved(member))} in {apart:.0f} s", works=True)
     if _stepped(member):
         return Doing(Cause.COMPUTES, "works: it made a step between the looks", works=True)
     if any(frame.file.startswith("<frozen importlib") for frame in frames[: user_index(frames)]):
@@ -116,6 +135,10 @@ def _own(member: Member, apart: float) -> Doing:
     if _busy(member, apart):
         return _computing(member)
     return _waiting(member, frames)
+
+
+def _moves_enough(member: Member, apart: float) -> bool:
+    return _moved(member) > MOVED * max(apart, 1.0)
 
 
 def _moves(frames: Sequence[Frame]) -> str:
@@ -139,6 +162,8 @@ def _waiting(member: Member, frames: Sequence[Frame]) -> Doing:
     main = threads.main(look)
     waits = main.waits if main else ""
     gil = _holds_gil(member)
+    if _in_kernel(look, _FILE_LOCKS):
+        return Doing(Cause.LOCK, f"waits for a lock on a file{_named_files(look)}", certain=bool(frames))
     if _in_kernel(look, _OPENS_PIPE):
         return Doing(Cause.PIPE, "waits for somebody to open the other end of a pipe", certain=bool(frames))
     if _in_kernel(look, _STORAGE):

@@ -13,6 +13,8 @@ ROOT, OWN, OTHER = "root", "the job's own user", "another user"
 def rights_of(evidence: Evidence, job: Job) -> Rights:
     hosts = [host for host in evidence.hosts if host.host in job.hosts]
     looks = [look for rank in job.ranks for look in (rank.a, rank.b) if look]
+    if not looks:
+        return Rights("", False, False, tuple(_unread(hosts)), ("a longer --timeout",))
     stacks = any(look.python for look in looks)
     own = stacks or any(thread.syscall for look in looks for thread in look.threads)
     level = ROOT if hosts and all(host.root for host in hosts) else OWN if own else OTHER

@@ -63,7 +63,9 @@ def polls(thread: Thread | None) -> bool:
     """It waits for input of some kind: a store, a pipe, a data loader."""
     if thread is None:
         return False
-    return "poll" in thread.waits or "select" in thread.waits or thread.syscall[:1] in {(n,) for n in _POLLS}
+    if thread.waits not in ("", "0"):  # the numbers of calls differ between machines
+        return "poll" in thread.waits or "select" in thread.waits
+    return thread.syscall[:1] in {(n,) for n in _POLLS}
 
 
 def reads_file(thread: Thread | None) -> bool:

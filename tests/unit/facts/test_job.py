@@ -33,7 +33,8 @@ def test_tools_in_a_pod_are_not_ranks(words: list[str]) -> None:
 
 def test_what_a_step_of_slurm_calls_is_no_rank() -> None:
     """srun gives its variables to every program of a step, as to those of an examination beside this one."""
-    step = "jobs\np 7 1 0\ne SLURM_PROCID=0\ne SLURM_STEP_NUM_TASKS=4\ne SLURM_NTASKS=4\ne MASTER_ADDR=node1\na\t"
+    given = "e SLURM_PROCID=0\ne SLURM_STEP_NUM_TASKS=4\ne SLURM_NTASKS=4\ne MASTER_ADDR=node1\n"
+    step = f"jobs\np 7 1 0\n{given}a\t"
     for words in ("sed", "/usr/bin/cat", "hccn_tool"):
         assert printed(PROCESSES_OF_JOBS, f"{step}{words}\n") == ()
     assert printed(PROCESSES_OF_JOBS, f"{step}./solver\n") != ()

@@ -49,6 +49,49 @@ def seen(
     return Member(host="node1", pid=pid, parent=1, job="j", helps=helps, a=look, b=replace(look, cpu=cpu[1]))
 
 
+class TestAChild:
+    """A rank that waits for a process of its own is only as guilty as that one is idle."""
+
+    RANK = seen("do_wait")
+
+    def test_that_moves_data(self) -> None:
+        child = seen("pipe_read", pid=9, helps=7, stack=())
+        assert child.b is not None
+        moves = replace(child, b=replace(child.b, bytes_moved=300_000))
+        assert doing(self.RANK, [moves], 2.0).works
+
+    def test_that_computes(self) -> None:
+        found = doing(self.RANK, [seen(state="R", cpu=(0, 150), pid=9, helps=7, stack=())], 2.0)
+        assert (found.cause, found.unproved) == (Cause.CHILD, True)
+
+    def test_that_was_started_or_ended_between_the_looks(self) -> None:
+        child = seen("pipe_read", pid=9, helps=7, stack=())
+        assert child.b is not None
+        for changed in (replace(child, a=None), replace(child, b=Look(pid=9, state=""))):
+            assert doing(self.RANK, [changed], 2.0).unproved
+
+    def test_that_sleeps_excuses_nobody(self) -> None:
+        found = doing(self.RANK, [seen("hrtimer_nanosleep", pid=9, helps=7, stack=())], 2.0)
+        assert (found.cause, found.works, found.unproved) == (Cause.CHILD, False, False)
+
+    def test_of_another_rank_excuses_nobody(self) -> None:
+        assert not doing(self.RANK, [seen(state="R", cpu=(0, 150), pid=9, helps=8, stack=())], 2.0).unproved
+
+
+def test_a_slow_checkpoint_is_work() -> None:
+    """65 KB a second, to a file system that is far away."""
+    slow = seen("wait_on_page_bit")
+    assert slow.b is not None
+    assert doing(replace(slow, b=replace(slow.b, bytes_moved=130_000)), (), 2.0).works
+    assert not doing(replace(slow, b=replace(slow.b, bytes_moved=130_000)), (), 30.0).works
+
+
+def test_numbers_of_calls_do_not_overrule_what_the_kernel_says() -> None:
+    """73 is ppoll on one machine and flock on the other."""
+    flock = seen("locks_lock_inode_wait", syscall=("73", "0x3"), files=("/data/cache.lock",))
+    assert doing(flock, (), 2.0).words == "waits for a lock on a file (open: /data/cache.lock)"
+
+
 @pytest.mark.parametrize(
     ("member", "cause", "words"),
     [

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Connection, Evidence, Look, Member, Thread
+from doctor.hang.evidence import Connection, Evidence, Frame, Look, Member, Thread
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, Confidence, Judgement, Verdict
 from tests.support.hang.trials import of, without_stacks
-from tests.support.hang.written import evidence
+from tests.support.hang.written import COLLECTIVE, EVALUATE, MAIN, evidence
 
 ONE_SLEEPS = ["waits"] * 5 + ["sleeps"] + ["waits"] * 2
 
@@ -180,7 +180,53 @@ def test_two_culprits_are_both_named() -> None:
 def test_nobody_inside_is_nobody_accused() -> None:
     found = judge(evidence(["imports", "sleeps", "spins", "sleeps"]))
     assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+    assert found.sentence == "No rank was seen in a collective."
+
+
+def test_a_job_that_has_just_begun_may_still_be_starting() -> None:
+    found = judge(evidence(["imports", "sleeps", "spins", "sleeps"], age=30.0))
+    assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
     assert found.sentence == "No rank was seen in a collective: it may still be starting."
+
+
+def test_ranks_that_compute_for_less_than_the_limit_only_wait() -> None:
+    """As while gradients are accumulated."""
+    found = judge(evidence(["sleeps", "sleeps"], silent=15.0))
+    assert (found.verdict, found.exit_code, found.named) == (Verdict.WAITS, 0, ())
+    assert "may be normal" in found.sentence
+
+
+def test_ranks_that_were_listed_and_not_looked_at() -> None:
+    seen = evidence(["waits", "sleeps"])
+    blind = replace(
+        seen,
+        hosts=tuple(
+            replace(host, members=tuple(replace(each, a=None, b=None) for each in host.members))
+            for host in seen.hosts
+        ),
+    )
+    found = judge(blind)
+    assert (found.verdict, found.exit_code, found.named) == (Verdict.UNKNOWN, 3, ())
+    assert found.sentence == "The ranks were listed, but the look at them was not answered."
+    assert found.rights is not None
+    assert found.rights.raises == ("a longer --timeout",)
+
+
+def test_two_ranks_in_different_collectives_are_both_named_and_nothing_below_is_suspected() -> None:
+    seen = evidence(["waits", "waits"])
+    other = Frame(name="barrier", file=COLLECTIVE.file, line=1)
+    last = seen.hosts[-1].members[-1]
+    assert last.a is not None
+    assert last.b is not None
+    moved = [
+        replace(look, python=(replace(look.python[0], frames=(other, EVALUATE, MAIN)),))
+        for look in (last.a, last.b)
+    ]
+    changed = replace(last, a=moved[0], b=moved[1])
+    hosts = (*seen.hosts[:-1], replace(seen.hosts[-1], members=(*seen.hosts[-1].members[:-1], changed)))
+    found = judge(replace(seen, hosts=hosts))
+    assert (found.exit_code, [each.rank for each in found.named]) == (3, [0, 1])
+    assert not any("below Python" in each for each in found.do)
 
 
 def test_everybody_in_the_same_operation_accuses_nobody() -> None:

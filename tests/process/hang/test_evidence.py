@@ -49,6 +49,7 @@ def test_a_healthy_job_is_seen_and_goes_on(make_job: Callable[..., HangJob]) -> 
     job = make_job(FAULT="")
     job.runs()
     before, files = [job.step(rank) for rank in range(3)], set(Path("/tmp").iterdir())
+    beside = {process.pid for process in psutil.Process().children(recursive=True)}
     host = seen(job)
     found = ranks(host)
     assert sorted(found) == [0, 1, 2]
@@ -71,7 +72,7 @@ def test_a_healthy_job_is_seen_and_goes_on(make_job: Callable[..., HangJob]) -> 
     assert host.stacks.startswith("py-spy ")
     assert host.stacks.endswith(", brought")
     assert host.ages
-    assert host.apart == pytest.approx(1.0, abs=0.9)
+    assert 0.9 < host.apart < 10.0
     time.sleep(0.5)
     assert all(job.step(rank) > before[rank] + 10 for rank in range(3)), "the job goes on"
     for pid in job.pids:
@@ -79,7 +80,7 @@ def test_a_healthy_job_is_seen_and_goes_on(make_job: Callable[..., HangJob]) -> 
         assert not psutil.Process(pid).children()
     assert not [each for each in set(Path("/tmp").iterdir()) - files if "spy" in each.name]
     mine = psutil.Process().children(recursive=True)
-    assert {process.pid for process in mine} <= set(job.pids), "nothing of the run is left"
+    assert {process.pid for process in mine} <= beside | set(job.pids), "nothing of the run is left"
 
 
 FAULTS = [

@@ -21,7 +21,7 @@ def _slow(item: int) -> int:
 def test_what_does_not_return_is_given_up_alone() -> None:
     began = time.monotonic()
     assert dict(carefully(_slow, [1, 2, 3, 4], stall=0.3)) == {1: 10, 2: None, 3: None, 4: 40}
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
 
 
 def test_after_many_stalls_the_rest_is_not_tried() -> None:

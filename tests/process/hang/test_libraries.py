@@ -113,7 +113,7 @@ def test_a_server_that_never_answers_costs_its_time(monkeypatch: pytest.MonkeyPa
     mute = Ras({})
     began = time.monotonic()
     assert "no answer within 0.5 s" in ask.attempt(("ras", mute.address))["problem"]
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     mute.close()
 
 
@@ -135,7 +135,7 @@ def test_a_server_that_drips_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> N
         thread.start()
         began = time.monotonic()
         answer = ask.attempt(("ras", server.getsockname()))
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 10
         thread.join()
     assert "no answer within" in answer["problem"]
 
@@ -230,7 +230,7 @@ def test_a_gathering_is_over_in_time(rank: Any, monkeypatch: pytest.MonkeyPatch)
     member = rank({"NCCL_RAS_ADDR": mute.name}, "libnccl.so.2")
     began = time.monotonic()
     assert list(libraries.Gathering([member], 0.1).texts()) == []
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 10
     mute.close()
 
 

@@ -22,7 +22,15 @@ from doctor.api import (
     Undecided,
     check,
 )
-from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Python, Versions, of_one_host
+from doctor.facts.software import (
+    ENVIRONMENT,
+    LOADED_DRIVERS,
+    PYTHON,
+    VERSIONS,
+    Python,
+    Versions,
+    of_one_host,
+)
 from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
 
 NOT_THERE = "not installed"
@@ -58,11 +66,15 @@ def version_drift(
             {host: kernels[host] for host in alike if host in kernels},
             {host: versions[host] for host in alike if host in versions},
             {host: pythons[host] for host in alike if host in pythons},
+            {host: devices[host] for host in alike},
         )
 
 
 def _drift(
-    kernels: Mapping[str, Kernel], versions: Mapping[str, Versions], pythons: Mapping[str, Python]
+    kernels: Mapping[str, Kernel],
+    versions: Mapping[str, Versions],
+    pythons: Mapping[str, Python],
+    devices: Mapping[str, Devices],
 ) -> Iterator[Problem]:
     things: dict[str, dict[str, str]] = {
         "kernel": {host: kernel.release for host, kernel in kernels.items()},
@@ -70,7 +82,11 @@ def _drift(
         "python": {host: python.version for host, python in pythons.items() if python.version},
     }
     for name in dict.fromkeys(name for found in versions.values() for name in found.installed):
-        things[name] = {host: found.installed.get(name, NOT_THERE) for host, found in versions.items()}
+        things[name] = {
+            host: found.installed.get(name, NOT_THERE)
+            for host, found in versions.items()
+            if _can_tell(name, devices[host])
+        }
     for name in dict.fromkeys(name for found in pythons.values() for name in found.packages):
         things[name] = {
             host: found.packages.get(name, NOT_THERE)
@@ -79,6 +95,14 @@ def _drift(
         }
     for thing, values in things.items():
         yield from _outliers(thing, values, "version")
+
+
+def _can_tell(name: str, devices: Devices) -> bool:
+    """Whether the host would say the version: a driver that is not loaded is a fault of its own, no other
+    version.
+    """
+    vendor = LOADED_DRIVERS.get(name)
+    return vendor is None or bool(devices.of(vendor).driver)
 
 
 def _outliers(thing: str, values: Mapping[str, str], what: str) -> Iterator[Problem]:

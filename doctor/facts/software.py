@@ -79,6 +79,13 @@ class Versions:
 
 
 _VERSION_FILES = {path: about for vendor in VENDORS for path, about in vendor.versions.items()}
+LOADED_DRIVERS = {
+    name: vendor
+    for vendor in VENDORS
+    for path, (name, _) in vendor.versions.items()
+    if path.startswith(("/proc/", "/sys/"))
+}
+"""Drivers whose version only the kernel tells that has loaded them, by name."""
 
 
 def _versions(capture: Capture) -> Versions:

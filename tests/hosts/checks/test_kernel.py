@@ -163,10 +163,21 @@ HCCL_FAULTS = {
         lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "8080"),
         says=("HCCL's ports", "port 60000-60031", "reserved: 8080", "reserved_ports=8080,60000-60031"),
     ),
-    "half of the ports reserved": Fault(
+    "some of the ports reserved": Fault(
+        "ports-not-reserved",
+        lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60007"),
+        says=("HCCL's ports", "port 60000-60031", "reserved: 60000-60007;", "reserved_ports=60000-60031"),
+    ),
+    "the ports of CANN 8.0 reserved": Fault(
         "ports-not-reserved",
         lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60015"),
-        says=("reserved: 60000-60015;", "60000-60031"),
+        "warn",
+        (
+            r"if CANN is later than 8.0 \(its version is not known\)",
+            "port 60016-60031",
+            "reserved: 60000-60015;",
+            "reserved_ports=60000-60031",
+        ),
     ),
     "port taken": Fault("port-in-use", lambda host: host.listen(60017), says=("port 60017", r"\(pid \d+\)")),
     "kernel without SMP": Fault(

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from checks.software import torch_npu_unusable
+from checks.software import torch_npu_unusable, version_drift
 from doctor.api import Expect, Skip
+from doctor.devices import AMD, NVIDIA, Vendor
 from doctor.devices import ASCEND as ASCEND_ROW
 from doctor.errors import NotUnderstood
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
-from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS
+from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Versions
 from doctor.facts.system import Devices, FoundDevices
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
@@ -164,6 +165,27 @@ def test_a_torch_of_unknown_version_is_not_called_another_one() -> None:
         },
     )
     assert not {finding.check for finding in report(made).findings} & {"torch-missing", "version-drift"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name", "driver", "told"),
+    [
+        (NVIDIA, "nvidia-driver", "", False),  # it is not loaded, which gpu-missing reports
+        (AMD, "amdgpu-driver", "loaded", True),  # the one that came with the kernel says no version
+        (NVIDIA, "cuda", "", True),
+    ],
+)
+def test_a_driver_that_is_not_loaded_is_no_other_version(
+    vendor: Vendor, name: str, driver: str, told: bool
+) -> None:
+    hosts = ("node1", "node2", "node3")
+    versions = {host: Versions({} if host == "node2" else {name: "550.90.12"}, None) for host in hosts}
+    devices = {
+        host: Devices({vendor.name: FoundDevices((0, 1), 2, driver if host == "node2" else "550.90.12")}, "x")
+        for host in hosts
+    }
+    found = [(each.subject, each.hosts) for each in version_drift.run({}, versions, {}, devices)]
+    assert found == ([(name, ("node2",))] if told else [])
 
 
 @pytest.mark.parametrize(

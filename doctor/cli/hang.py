@@ -31,7 +31,7 @@ from doctor.report.outputs import refuse_unwritable
 from doctor.report.outputs import show as show_report
 from doctor.run.request import Request
 from doctor.text.console import drawn
-from doctor.text.nodeset import fold
+from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line, escaped
 from doctor.text.terminal import coloured, put, tell, width
@@ -99,7 +99,7 @@ def _examined(judgement: Judgement, reached: Reached, out: TextIO) -> Report | N
     if asked is None:
         tell("doctor: no check applies: what was seen does not point below Python.\n")
         return None
-    tell(f"doctor: now what doctor check {fold(asked.hosts)} --only {','.join(asked.only)} finds:\n")
+    tell(f"doctor: now what doctor check {quoted(asked.hosts)} --only {','.join(asked.only)} finds:\n")
     report = examine_below(asked, reached)
     show_report(report, reached.request.outputs, out)
     return report

@@ -28,11 +28,11 @@ pytestmark = pytest.mark.slow
 
 STEPS = "import time\nfor step in range(10**9): time.sleep(0.05)\n"
 SPAWN = """
-import sys, time, torch.distributed as dist, torch.multiprocessing as mp
+import os, sys, time, torch.distributed as dist, torch.multiprocessing as mp
 def train(rank, world, port):
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world)
     dist.barrier()
-    print(rank, flush=True)
+    os.write(1, b"%d\\n" % rank)
     time.sleep(1000)
 if __name__ == "__main__":
     mp.start_processes(train, (2, int(sys.argv[1])), 2, start_method=sys.argv[2])

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,7 @@ class Ras:
             threading.Thread(target=self.answer, args=(connection, asked), daemon=True).start()
 
     def answer(self, connection: socket.socket, asked: list[str]) -> None:
-        with connection.makefile("rw") as lines:
+        with suppress(OSError), connection, connection.makefile("rw") as lines:
             for line in lines:
                 asked.append(line.strip())
                 said = self.answers.get(line.strip(), "" if not self.answers else "ERROR: Unknown command\n")
@@ -67,8 +68,6 @@ class Ras:
                 lines.flush()
                 if "STATUS" in line and said:
                     break
-        if self.answers:
-            connection.close()
 
     def close(self) -> None:
         for each in (self.server, *self.open):

@@ -10,7 +10,8 @@ from doctor.model import Confidence, Remedy
 
 
 class Form(str, Enum):
-    """Who wrote a line. A message counts only in its own form: a Python print of "Out of memory" is not the kernel's."""
+    """Who wrote a line. A message counts only in its own form: a Python print of "Out of memory" is not the
+    kernel's."""
 
     PLOG = "plog"
     """CANN's own log files: HCCL, HCCP, TSD, runtime, driver."""
@@ -49,7 +50,10 @@ class Role(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Who wrote a line, or whom it names: as much as is known. `address` is as written, with its port if it has one."""
+    """Who wrote a line, or whom it names: as much as is known.
+
+    `address` is as written, with its port if it has one.
+    """
 
     rank: int | None = None
     host: str | None = None
@@ -60,8 +64,11 @@ class Party:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, harmless and without secrets, cut to a bounded length. `at` is in seconds since 1970, as its own
-    clock has it; where no zone was written, the wall clock's numbers are taken as UTC (`zoned` is False)."""
+    """One line, harmless and without secrets, cut to a bounded length.
+
+    `at` is in seconds since 1970, as its own clock has it; where no zone was written, the wall clock's
+    numbers are taken as UTC (`zoned` is False).
+    """
 
     file: str
     number: int
@@ -89,7 +96,8 @@ class Symptom:
     forms: frozenset[Form] = frozenset()
     """The forms that it may stand in; empty: in any."""
     take: str = ""
-    """A regular expression whose groups give values of the line: rank, ranks, host, address, device, pid, port, ..."""
+    """A regular expression whose groups give values of the line: rank, ranks, host, address, device, pid,
+    port, and others by their own names."""
     codes: tuple[str, ...] = ()
     """What a person may type for it: EI0006, 507018, Xid 79, exit code -9."""
     explains: tuple[str, ...] = ()

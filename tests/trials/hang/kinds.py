@@ -21,6 +21,11 @@ class Kind:
     """It begins at a step."""
     modes: tuple[str, ...] = ("ddp", "tp", "pp")
 
+    @property
+    def looks(self) -> int:
+        """At one job. Those that go on are looked at again and again: each look could accuse somebody."""
+        return 5 if self.code == 0 else 1
+
 
 USUAL = 60.0
 KINDS: Mapping[str, Kind] = {

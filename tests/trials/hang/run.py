@@ -41,11 +41,15 @@ def trial(lab: Lab, ranks: int, mode: str, fault: str, number: int) -> Outcome:
         _until(lambda: _read(home, "hit") == 1 if kind.hits else _step(hosts) >= at, job)
         time.sleep(STANDS if kind.hits else 0)
         words = ("hang", f"node[1-{len(hosts)}]", "--limit", f"{kind.limit:g}", "--json", "-")
-        done = lab.doctor(*words)
         place = f"rank {victim}, step {at}"
-        return held(
-            kind, f"{mode} {fault}", number, place, done.returncode, done.stdout, home.name, victim, began
-        )
+        for _ in range(kind.looks):
+            done = lab.doctor(*words)
+            outcome = held(
+                kind, f"{mode} {fault}", number, place, done.returncode, done.stdout, home.name, victim, began
+            )
+            if not outcome.right:
+                break
+        return outcome
     finally:
         job.close()
         for host in hosts:

@@ -72,8 +72,13 @@ def state_of(pid: int) -> str:
     return (_stat(pid) or [""])[0]
 
 
-def _stat(pid: int) -> "list[str]":
-    """The fields of /proc/PID/stat from the state on."""
+def _turns(text: bytes) -> "tuple[float, float]":
+    ran, waited = text.split()[:2]
+    return int(ran) / 1e9, int(waited) / 1e9
+
+
+def _stat(pid: "int | str") -> "list[str]":
+    """The fields of /proc/PID/stat from the state on; PID may be that of a thread of it."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
         return stat.read().decode("latin-1").rpartition(")")[2].split()
     return []
@@ -101,10 +106,22 @@ class HeldProcess:
     def turns(self) -> "tuple[float, float] | None":
         """Seconds that its main thread had a processor, and that it waited for one; None if not known."""
         try:
-            ran, waited = os.pread(self._turns, 256, 0).split()[:2]
-            return int(ran) / 1e9, int(waited) / 1e9
+            return _turns(os.pread(self._turns, 256, 0))
         except (OSError, ValueError):
             return None
+
+    def threads(self) -> "dict[int, tuple[tuple[float, float], bool]]":
+        """The same of each other thread, and whether that can run: autograd may compute in one of them."""
+        found = {}
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{self.pid}/task"):
+                with contextlib.suppress(OSError, ValueError, IndexError):
+                    with open(f"/proc/{self.pid}/task/{name}/schedstat", "rb") as turns:
+                        taken = _turns(turns.read(256))
+                    state = _stat(f"{self.pid}/task/{name}")[0]
+                    if int(name) != self.pid:
+                        found[int(name)] = taken, state == "R"
+        return found
 
     def close(self) -> None:
         for descriptor in (self._stat, self._turns):

@@ -17,6 +17,7 @@ LONGEST_EVENT = 256 * 1024
 PIECE = 65536
 PIECES = 2  # per turn: a rank that floods its pipe delays no other
 STOPPED = 0.3  # seconds; a shorter stop is not reported
+SHORT = 0.25  # seconds without a move, before each of its threads is looked at
 SHOWN = page.Page.FIELDS.index("inside") + 1
 VERSION, PHASE, STEP, DISTURBED = (
     page.Page.FIELDS.index(name) for name in ("version", "phase", "step", "disturbed")
@@ -44,6 +45,7 @@ class Rank:
         self.cpu = 0.0
         self.still = 0.0
         self._idleness = Idleness()
+        self._threads = {}  # type: dict[int, Idleness]
         self.page = (0,) * len(page.Page.FIELDS)  # type: tuple[Any, ...]
         self._stopped = 0.0
         self._words = b""
@@ -113,6 +115,10 @@ class Rank:
             return moved, False
         self.raw_state, self.cpu = self.process.look()
         idle = self._idleness.counted(seconds, self.process.turns(), self.raw_state == "R")
+        if moved or self.still < SHORT:
+            self._threads = {}
+        else:
+            idle = min(idle, self._starved(seconds))
         self.still = 0.0 if moved else self.still + idle
         self._stopped = self._stopped + seconds if self.raw_state in ("T", "t") else 0.0
         if self.raw_state in ("T", "t") and self._stopped < STOPPED:
@@ -120,6 +126,13 @@ class Rank:
         news = self.raw_state != self.state and ("T" in (self.raw_state + self.state).upper())
         self.state = self.raw_state
         return moved, news
+
+    def _starved(self, seconds: float) -> float:
+        """What these seconds count for in the thread that waited longest for a processor."""
+        found = self.process.threads() if self.process is not None else {}
+        self._threads = {thread: self._threads.get(thread, Idleness()) for thread in found}
+        counts = [self._threads[one].counted(seconds, *turns) for one, turns in found.items()]
+        return min(counts, default=seconds)
 
     def shown(self) -> "dict[str, Any]":
         since = float(self.page[DISTURBED])

@@ -43,8 +43,8 @@ def check(inventory: Path, text: str, *options: str) -> tuple[subprocess.Complet
 
 def test_hosts_that_drop_packets_do_not_outlast_it(hole: int, tmp_path: Path) -> None:
     text = "hosts:\n" + "".join(f"  b{n}: {{address: 127.1.0.{n}, port: {hole}}}\n" for n in range(1, HOSTS))
-    ran, seconds = check(tmp_path / "hosts.yaml", text, "--fanout", "4", "--deadline", "2")
-    assert seconds < 12  # ten rounds of ten seconds without it
+    ran, seconds = check(tmp_path / "hosts.yaml", text, "--fanout", "4", "--deadline", "5")
+    assert seconds < 25  # ten rounds of ten seconds without it
     assert ran.returncode == 3, ran.stdout
     words = " ".join(ran.stdout.split())
     assert "b[5-39]: Its turn had not come when the time for the whole run was over." in words

@@ -292,11 +292,35 @@ while True:
 """
 
 
-def test_a_rank_that_gets_no_processor_does_not_stand_still(agent: Open) -> None:
+IN_A_THREAD = STARVED.replace(
+    "os.sched_setscheduler",
+    """
+def compute():
+    os.sched_setscheduler""",
+).replace(
+    """
+say(ev="begins", hog=hog)
+while True:
+    pass
+""",
+    """
+    while True:
+        pass
+import threading
+thread = threading.Thread(target=compute)
+thread.start()
+say(ev="begins", hog=hog)
+thread.join()
+""",
+)
+
+
+@pytest.mark.parametrize("act", [STARVED, IN_A_THREAD], ids=["main thread", "autograd's thread"])
+def test_a_rank_that_gets_no_processor_does_not_stand_still(agent: Open, act: str) -> None:
     """Beside a busy process on its only core, and with the lowest priority."""
     run = agent()
     run.start(
-        2, STARVED, env={"ACT_1": "page.enter_phase('train')\nwhile True:\n    time.sleep(0.01); page.mark()"}
+        2, act, env={"ACT_1": "page.enter_phase('train')\nwhile True:\n    time.sleep(0.01); page.mark()"}
     )
     run.event("begins")
     before = len(run.said("pages"))

@@ -39,6 +39,7 @@ _SAID_OF_EVERYTHING = """
 """
 GENERAL = frozenset(_SAID_OF_EVERYTHING.split())
 """Words that say nothing by themselves, however many of them stand in a pattern."""
+_NAMED = re.compile(r"[^\W\d_]{2,}|[A-Z]\d{4,}")
 _WORD = re.compile(r"[A-Za-z]+|[0-9]+")
 
 
@@ -86,6 +87,8 @@ def general(literals: Iterable[str]) -> bool:
     texts = list(literals)
     if max(map(len, texts), default=0) < LEAST:
         return True
+    if not any(_NAMED.search(text) for text in texts):
+        return True  # a number may be a step, a pid or a loss
     words = [word.casefold() for text in texts for word in _WORD.findall(text)]
     return all(word in GENERAL for word in words) and not any("::" in text for text in texts)
 

@@ -103,7 +103,7 @@ KNOWN = {
     ),
     "torch_npu/init_acl_500001_ERR00100.log": "torch-npu-acl-init-failed torch-npu-wrap-acl",
     "torch_npu/sync_stream_507035_ERR00100.log": "acl-507035 torch-npu-wrap-acl",
-    "torch_npu/watchdog_hccl_timeout_format.log": "torch-nccl-down torch-npu-watchdog torch-npu-wrap-stopped",
+    "torch_npu/watchdog_hccl_timeout_format.log": "torch-npu-watchdog torch-npu-wrap-stopped",
     "hccl_test/mpi_barrier_failure_firewall_on.log": "launch-mpich-barrier",
     "hccl_test/mpi_init_gethostbyname_failed.log": "launch-mpich-own-name",
     "hccl_test/retcode_4_device_net.log": "hccl-test-retcode-4",

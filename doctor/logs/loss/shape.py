@@ -6,6 +6,7 @@ fine-tuning that began low, stands still by right. So a standstill counts only w
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, log
@@ -19,7 +20,7 @@ LARGEST = 1e100
 SPELLS = 4
 """So many separate losses that are no numbers are no accident of the loss scale."""
 STILL_POINTS, STILL_STEPS = 50, 200
-GUESSING = ((2, 0.006), (10, 0.006), (100, 0.006), (1000, 0.006))
+GUESSING = ((2, 0.003), (10, 0.003), (100, 0.003), (1000, 0.006))
 """Classes, and how near their logarithm the loss of a model that guesses is, as a part of it."""
 UNTRAINED = (10.0, 12.8)
 """A language model that learned nothing: vocabularies of 22,000 to 360,000 tokens."""
@@ -86,7 +87,16 @@ def spread(values: Sequence[float]) -> float:
 def smooth(values: Sequence[float], window: int) -> list[float]:
     """Running medians, as long as the values."""
     half = window // 2
-    return [median(values[max(0, place - half) : place + half + 1]) for place in range(len(values))]
+    inside = sorted(values[:half])
+    found = []
+    for place in range(len(values)):
+        if place + half < len(values):
+            insort(inside, values[place + half])
+        if place - half > 0:
+            inside.pop(bisect_left(inside, values[place - half - 1]))
+        middle = len(inside) // 2
+        found.append(inside[middle] if len(inside) % 2 else (inside[middle - 1] + inside[middle]) / 2)
+    return found
 
 
 def rises(losses: Sequence[float]) -> Mark | None:
@@ -122,9 +132,10 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
     begins = steps[0] <= 2 * max(1, median(there - here for here, there in zip(steps, steps[1:], strict=False)))
     if steps[-1] - steps[0] < STILL_STEPS and not counted:
         return None
-    if frozen := _frozen(values):
-        return Mark(places[frozen], "is the same number in every step", (f"it is {number(values[-1])} each time",))
     head, tail = fmean(values[: len(values) // 10]), fmean(values[-(len(values) // 5) :])
+    if (frozen := _frozen(values)) is not None and values[-1] > 0.9 * head:
+        each = f"each of the last {len(values) - frozen} losses is {values[-1]:.6g}"
+        return Mark(places[frozen], "is the same number in every step", (each,))
     if mark := _came_back(values, places, head):
         return mark
     level = fmean(values)
@@ -143,15 +154,15 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
     return None
 
 
-def _frozen(values: Sequence[float]) -> int:
-    """From where on all are one number with more digits than chance could repeat; 0 if they are not."""
+def _frozen(values: Sequence[float]) -> int | None:
+    """From where on all are one number with more digits than chance could repeat; None if they are not."""
     last = values[-1]
     if last < 0.01 or abs(last * 100 - round(last * 100)) < 1e-9:
-        return 0
+        return None
     first = len(values) - 1
     while first and values[first - 1] == last:
         first -= 1
-    return max(first, 1) if len(values) - first >= STILL_POINTS else 0
+    return first if len(values) - first >= STILL_POINTS else None
 
 
 def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> Mark | None:
@@ -176,16 +187,14 @@ def spikes(losses: Sequence[float]) -> tuple[int, ...]:
     places, values = finite(losses)
     if len(values) < 3 * WINDOW or min(values) <= 0:
         return ()
+    # In the logarithm: the noise of a loss is a part of it.
     smoothed = smooth(values, WINDOW)
-    beyond = [value - middle for value, middle in zip(values, smoothed, strict=True)]
-    sigma = max(NOISE * median(abs(each) for each in beyond), 1e-3 * median(smoothed), 1e-12)
-    high = [
-        place
-        for place, each in enumerate(beyond)
-        if each > SPIKE_SIGMAS * sigma and values[place] > SPIKE_TIMES * smoothed[place] and place >= WINDOW
-    ]
-    others = sorted(abs(each) for place, each in enumerate(beyond) if place >= WINDOW and place not in set(high))
-    if not others or others[-1] > 0.6 * min((beyond[place] for place in high), default=0.0):
+    beyond = [log(value / middle) for value, middle in zip(values, smoothed, strict=True)]
+    sigma = max(NOISE * median(abs(each) for each in beyond), 1e-3)
+    limit = max(SPIKE_SIGMAS * sigma, log(SPIKE_TIMES))
+    high = [place for place, each in enumerate(beyond) if each > limit and place >= WINDOW]
+    others = [abs(each) for each in beyond[WINDOW:] if each <= limit]
+    if not high or max(others, default=0.0) > 0.6 * min(beyond[place] for place in high):
         return ()  # no gap between the noise and the spikes: it is the noise
     apart = [place for number, place in enumerate(high) if number == 0 or place - high[number - 1] > 3]
     if len(apart) < SPIKE_FEWEST or len(high) > 0.03 * len(values):

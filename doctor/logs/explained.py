@@ -45,6 +45,8 @@ class Explained:
     way: Way = field(default_factory=Way)
     """How hosts are reached, for commands to type."""
     proofs: tuple[Proof, ...] = ()
+    folder: str = ""
+    """Of all files, where their names were shortened by it."""
     fetched: tuple[str, ...] = ()
     """Hosts that logs were fetched from."""
     silent: Mapping[str, str] = field(default_factory=dict)
@@ -72,6 +74,11 @@ class Explained:
                 break
             found |= more
         return tuple(charges[n] for n in sorted(found - {root}))
+
+    @property
+    def read(self) -> str:
+        said = self.conclusion.read
+        return f"{said}, in {self.folder}" if self.folder and said else said
 
     def proof_of(self, charge: int) -> Proof | None:
         return next((each for each in self.proofs if each.charge == charge), None)

@@ -37,8 +37,8 @@ def print_explained(
     """`verbose` adds every line, moment and file; `quiet` leaves who is named and the last line."""
     console.push_render_hook(Cleaned())
     found = explained.conclusion
-    if found.read and not quiet:
-        put_wrapped(Text(clean_line(found.read), style="bold"), console, wide=True)
+    if explained.read and not quiet:
+        put_wrapped(Text(clean_line(explained.read), style="bold"), console, wide=True)
     if found.outcome is Outcome.UNKNOWN and not quiet:
         console.print()
         put_wrapped(

@@ -78,7 +78,7 @@ def _head(explained: Explained, parts: list[tuple[str, str]]) -> Html:
     started = f" · {explained.started}" if explained.started else ""
     return tag(
         "header",
-        tag("p", f"doctor {explained.command} · {found.read}{started}", class_="soft"),
+        tag("p", f"doctor {explained.command} · {explained.read}{started}", class_="soft"),
         tag("h1", pill(name, kind), " ", tag("span", _title(explained))),
         tag("p", last_words(explained), class_="lead"),
         tag("ul", *rows, class_="guilty") if len(rows) > 1 else NOTHING,

@@ -38,6 +38,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
         "findings": [_finding(explained, place) for place in range(len(found.charges))],
         "logs": {
             "read": found.read,
+            "folder": explained.folder or None,
             "hosts": list(found.hosts),
             "checks": list(found.checks),
             "commands": list(explained.proves()),

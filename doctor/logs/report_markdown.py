@@ -29,7 +29,7 @@ def as_markdown(explained: Explained) -> bytes:
 def _parts(explained: Explained) -> Iterator[str]:
     found = explained.conclusion
     unknown = why_unknown(explained) + ". " if found.outcome is Outcome.UNKNOWN else ""
-    yield f"## cluster-doctor: {inline(unknown + last_words(explained))}\n\n{inline(found.read)}\n"
+    yield f"## cluster-doctor: {inline(unknown + last_words(explained))}\n\n{inline(explained.read)}\n"
     for place in explained.roots:
         yield _cause(explained, place)
     if found.odd and found.outcome is not Outcome.NAMED:

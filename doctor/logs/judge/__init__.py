@@ -66,19 +66,15 @@ def _is_cause(charge: Charge) -> bool:
 
 
 def _charges(case: Case, blames: Sequence[Blame], curves: Sequence[Charge]) -> list[Charge]:
-    roots = [each for each in blames if each.role is not Role.CONSEQUENCE]
-    if not roots and curves:
-        own = list(curves)
-        return [*own, *_follow(case, blames, 0)] if any(e.role is Role.ROOT for e in own) else [
-            *(each.charge() for each in blames), *own
-        ]  # fmt: skip
-    charges = [
-        each.charge(more=_more(case, each) if place == 0 and not len(roots) > 1 else "")
-        for place, each in enumerate(blames)
-    ]
-    if roots:
-        charges += _follow(case, blames, 0)
-    return [*charges, *(_beside(each) for each in curves)]
+    first = blames[0].role if blames else None
+    if first is Role.ROOT:  # a crash explains the end
+        more = _more(case, blames[0]) if len(blames) == 1 else ""
+        charges = [each.charge(more=more if place == 0 else "") for place, each in enumerate(blames)]
+        return [*charges, *_follow(case, blames, 0), *map(_beside, curves)]
+    if any(each.role is Role.ROOT for each in curves):
+        return [*curves, *_follow(case, (), 0)]
+    charges = [each.charge() for each in blames]
+    return [*charges, *(_follow(case, blames, 0) if first is Role.CONFIRMS else ()), *curves]
 
 
 def _beside(charge: Charge) -> Charge:

@@ -18,6 +18,8 @@ NEAR_END = 200
 """Lines from the end of a file that still count as its end."""
 LATE = 60.0
 """Seconds before the last line that do."""
+OLD = 300.0
+"""Seconds before the job's first line: what the kernel logged earlier is of another job."""
 _OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """They write about ranks, and are none."""
 _FORGIVEN = {Kind.WAITS, Kind.CLOSED, Kind.AFTER, Kind.LINK, Kind.ABSENT, Kind.CONFIRMS}
@@ -150,6 +152,8 @@ def case_of(logs: Logs, known: Known) -> Case:
         for each in logs.sightings
         if (event := _event(each, files.get(each.first.file), places, writer, clocks, steps))
     ]
+    starts = _starts(logs, clock)
+    found = [each for each in found if not _of_another_time(each, clocks, starts)]
     found.sort(key=lambda each: _order(each, clocks))
     last: dict[int, tuple[int, Line]] = {}
     for rank, several in sorted(steps.items(), key=lambda each: (each[0] is None, each[0] or 0)):
@@ -166,6 +170,24 @@ def case_of(logs: Logs, known: Known) -> Case:
         tuple(each for each in found if _forgiven(each)),
         tuple(odd), last,
     )  # fmt: skip
+
+
+def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float]) -> bool:
+    """In the log of the kernel, which is older than the job, by the clock of the same host."""
+    if event.line.form is not Form.KERNEL or event.sighting.last.at is None:
+        return False
+    start = starts.get(clocks.of(event.line))
+    return start is not None and event.sighting.last.at < start - OLD
+
+
+def _starts(logs: Logs, clock: Callable[[Line], Clock]) -> dict[Clock, float]:
+    """When the job's first line was written, by each clock."""
+    found: dict[Clock, float] = {}
+    for file in logs.files:
+        if file.first_at is not None and file.last is not None and Form.KERNEL not in file.forms:
+            of = clock(file.last)
+            found[of] = min(found.get(of, file.first_at), file.first_at)
+    return found
 
 
 def _forgiven(event: Event) -> bool:

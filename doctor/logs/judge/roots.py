@@ -20,8 +20,6 @@ from doctor.model import Confidence
 _RAISED = "ended with an exception of the program"
 MOST = 200
 """Deaths, and lines of one reason, that are compared with each other."""
-OLD = 300.0
-"""Seconds before the job's first line: what the kernel logged earlier is of another job."""
 EXCEPTION = ("Error: ", "Exception: ", "Error", "Exception", "Interrupt", "SystemExit")
 
 
@@ -83,7 +81,7 @@ def explains(one: Event, other: Event) -> bool:
 def _deaths(case: Case) -> list[Suspect]:
     found: list[Suspect] = []
     for event in case.of(Kind.DIED, Kind.LEFT):
-        if _follows(case, event) or _of_another_time(case, event):
+        if _follows(case, event):
             continue
         for party in event.who:
             same = next((each for each in found[:MOST] if _same(each.one, party)), None)
@@ -120,28 +118,10 @@ def _follows(case: Case, event: Event) -> bool:
     return event.kind is Kind.LEFT and bool(case.waiting) and not event.ranks & case.logged
 
 
-def _of_another_time(case: Case, event: Event) -> bool:
-    """In the log of the kernel, which is older than the job, by the clock of the same host."""
-    if event.line.form is not Form.KERNEL:
-        return False
-    clock = case.clocks.of(event.line)
-    starts = [
-        file.first_at
-        for file in case.logs.files
-        if file.first_at is not None
-        and file.last is not None
-        and Form.KERNEL not in file.forms
-        and case.clocks.of(file.last) == clock
-    ]
-    return bool(starts) and event.sighting.last.at is not None and event.sighting.last.at < min(starts) - OLD
-
-
 def _by_symptom(case: Case) -> list[Suspect]:
     """Equal reasons are one, whoever has them."""
     found: dict[str, Suspect] = {}
     for event in case.of(Kind.ROOT):
-        if _of_another_time(case, event):
-            continue
         suspect = found.setdefault(event.id, Suspect({}, []))
         suspect.events.append(event)
         suspect.who.update(dict.fromkeys(event.who))

@@ -24,7 +24,11 @@ def main() -> int:
         for name in args.cases:
             began = time.monotonic()
             files = capture(lab, name, CASES[name])
-            print(f"{name}: {time.monotonic() - began:.0f} s", *(file.relative_to(JOBS) for file in files), flush=True)
+            print(
+                f"{name}: {time.monotonic() - began:.0f} s",
+                *(file.relative_to(JOBS) for file in files),
+                flush=True,
+            )
     return 0
 
 

@@ -11,8 +11,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+
+import psutil
 
 from tests.lab import Host, Lab
 from tests.lab.container import Memory
@@ -25,6 +27,8 @@ TRAINING = Path(__file__).with_name("train.py")
 REDIRECTED = "/tmp/logs"
 TIMEOUT = 25
 PATIENCE = 200.0
+ALONE = 75.0
+"""Seconds that the others have once one has failed; then they are told to end, as a person would."""
 LARGE = 100_000
 LAYOUTS = {
     "plain": (),
@@ -44,13 +48,19 @@ def capture(lab: Lab, name: str, case: Case) -> list[Path]:
         shares = {index: Memory(size, f"job-{index}") for index, size in case.memory.items()}
         for share in shares.values():
             held.callback(share.remove)
-        run = _mpirun(lab, hosts, case, raw) if case.layout == "mpirun" else _torchruns(hosts, case, raw, shares)
+        run = (
+            _mpirun(lab, hosts, case, raw)
+            if case.layout == "mpirun"
+            else _torchruns(hosts, case, raw, shares)
+        )
         with run:
             pass
         if case.layout == "redirects":
             _fetch(hosts, raw)
         for index in shares:
-            killed = [line for line in kernel_lines()[len(before) :] if "oom" in line or "out of memory" in line]
+            killed = [
+                line for line in kernel_lines()[len(before) :] if "oom" in line or "out of memory" in line
+            ]
             (raw / f"{hosts[index].name}.dmesg").write_text("".join(f"{line}\n" for line in killed))
         lab.reset()
         return write(raw, JOBS / name)
@@ -72,7 +82,10 @@ def _jobs(starts: Sequence[tuple[Sequence[str], Path, dict[str, str]]]) -> Itera
                 )
         end = time.monotonic() + PATIENCE
         while any(each.poll() is None for each in started) and time.monotonic() < end:
+            if any(each.poll() for each in started):
+                end = min(end, time.monotonic() + ALONE)
             time.sleep(0.2)
+        _end(started)
         yield
     finally:
         for each in started:
@@ -80,17 +93,33 @@ def _jobs(starts: Sequence[tuple[Sequence[str], Path, dict[str, str]]]) -> Itera
             each.wait()
 
 
-def _torchruns(hosts: Sequence[Host], case: Case, raw: Path, shares: dict[int, Memory]):  # type: ignore[no-untyped-def]
+def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Tell what still runs to end, and wait a little for its last words."""
+    for each in started:
+        for child in psutil.Process(each.pid).children() if each.poll() is None else ():
+            child.terminate()
+    for each in started:
+        with suppress(subprocess.TimeoutExpired):
+            each.wait(10)
+
+
+def _torchruns(
+    hosts: Sequence[Host], case: Case, raw: Path, shares: dict[int, Memory]
+) -> AbstractContextManager[None]:
     starts = []
     for index, host in enumerate(hosts):
         if index in case.absent:
             continue
         master = case.master.get(index, hosts[0].address)
         meet = {
-            "static": [f"--node-rank={index}", f"--master-addr={master}", f"--master-port={PORT}"]
-            + [f"--rdzv-conf=timeout={TIMEOUT}"],
-            "c10d": ["--rdzv-backend=c10d", f"--rdzv-endpoint={master}:{PORT}", "--rdzv-id=train"]
-            + [f"--rdzv-conf=join_timeout={TIMEOUT},timeout={TIMEOUT}"],
+            "static": [
+                *(f"--node-rank={index}", f"--master-addr={master}", f"--master-port={PORT}"),
+                f"--rdzv-conf=timeout={TIMEOUT}",
+            ],
+            "c10d": [
+                *("--rdzv-backend=c10d", f"--rdzv-endpoint={master}:{PORT}", "--rdzv-id=train"),
+                f"--rdzv-conf=join_timeout={TIMEOUT},timeout={TIMEOUT}",
+            ],
         }[case.rendezvous]
         words = [TORCHRUN, f"--nnodes={len(hosts)}", f"--nproc-per-node={case.ranks}", *meet]
         argv = host.enter(["env", "-C", "/", *words, *LAYOUTS[case.layout], str(TRAINING)])
@@ -100,10 +129,8 @@ def _torchruns(hosts: Sequence[Host], case: Case, raw: Path, shares: dict[int, M
     return _jobs(starts)
 
 
-def _mpirun(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path):  # type: ignore[no-untyped-def]
-    env = environment(
-        TIMEOUT=str(TIMEOUT), MASTER_ADDR=hosts[0].address, MASTER_PORT=str(PORT), **case.env
-    )
+def _mpirun(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path) -> AbstractContextManager[None]:
+    env = environment(TIMEOUT=str(TIMEOUT), MASTER_ADDR=hosts[0].address, MASTER_PORT=str(PORT), **case.env)
     words = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", f"ssh -F {lab.ssh_config}"]
     words += ["--host", ",".join(f"{host.name}:{case.ranks}" for host in hosts)]
     words += ["-np", str(case.ranks * len(hosts))]
@@ -147,7 +174,9 @@ def write(raw: Path, folder: Path) -> list[Path]:
     for path in sorted(path for path in raw.rglob("*") if path.is_file()):
         target = folder / path.relative_to(raw)
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = rewritten(path.read_bytes().decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        text = rewritten(path.read_bytes().decode("utf-8", "surrogateescape")).encode(
+            "utf-8", "surrogateescape"
+        )
         if len(text) > LARGE:
             target = target.with_name(f"{target.name}.gz")
             text = gzip.compress(text, mtime=0)

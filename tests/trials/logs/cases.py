@@ -19,7 +19,7 @@ class Case:
     hosts: int = 2
     ranks: int = 2
     env: Mapping[str, str] = field(default_factory=dict)
-    prepare: Prepare = lambda lab: None
+    prepare: Prepare = lambda _: None
     layout: str = "plain"
     absent: tuple[int, ...] = ()
     """Indices of hosts that nobody starts the job on."""

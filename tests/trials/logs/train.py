@@ -88,10 +88,16 @@ def main() -> None:
             if not (FAULT == "skip" and rank == VICTIM and step > AT):
                 dist.all_reduce(losses)
             if rank == 0:
-                print(f"step {step}/{STEPS} loss {losses.item() / dist.get_world_size() / EVERY:.4f}", flush=True)
+                print(
+                    f"step {step}/{STEPS} loss {losses.item() / dist.get_world_size() / EVERY:.4f}",
+                    flush=True,
+                )
             losses.zero_()
         if SAVE and step % 20 == 0 and int(os.environ["LOCAL_RANK"]) == 0:
-            torch.save({"model": model.state_dict(), "moments": torch.ones(2_000_000)}, f"{SAVE}/step{step}.{rank}.pt")
+            torch.save(
+                {"model": model.state_dict(), "moments": torch.ones(2_000_000)},
+                f"{SAVE}/step{step}.{rank}.pt",
+            )
         if step == STEPS:
             break
         time.sleep(0.02)

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from doctor.logs.model import Charge, Conclusion, Outcome, Party
+from doctor.model import Confidence
 
 JOBS = Path(__file__).resolve().parents[1] / "samples/logs/jobs"
 HOSTS = {f"198.18.0.{10 + number}": f"node{number}" for number in range(1, 5)}
@@ -47,13 +48,19 @@ def accused(said: Conclusion) -> tuple[Party, ...]:
 
 
 def innocents(said: Conclusion, truth: Truth) -> list[str]:
-    """Who is accused and did nothing."""
-    return [
-        f"{word} {value}"
-        for party in accused(said)
-        for word, value in (("host", host_of(party)), ("rank", party.rank))
-        if value is not None and value not in truth.guilty[f"{word}s"]
-    ]
+    """Who is accused and did nothing. One who is only suspected together with the guilty one is not."""
+    found = []
+    for charge in accusations(said):
+        named = [
+            (word, value)
+            for party in charge.who
+            for word, value in (("host", host_of(party)), ("rank", party.rank))
+            if value is not None
+        ]
+        wrong = [f"{word} {value}" for word, value in named if value not in truth.guilty[f"{word}s"]]
+        if charge.confidence is not Confidence.SUSPECT or len(wrong) == len(named):
+            found += wrong
+    return found
 
 
 def host_of(party: Party) -> str | None:

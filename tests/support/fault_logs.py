@@ -5,10 +5,17 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+from doctor.logs.judge import Known, conclude
+from doctor.logs.loss.collect import LossCollector
+from doctor.logs.loss.judge import judge_curves
+from doctor.logs.read import read
+from doctor.logs.symptoms.load import load_symptoms
+from doctor.logs.symptoms.match import Matcher
 
 from doctor.logs.model import Charge, Conclusion, Outcome, Party
 from doctor.model import Confidence
@@ -31,6 +38,17 @@ class Truth:
     @property
     def files(self) -> tuple[Path, ...]:
         return tuple(sorted(path for path in (JOBS / self.name).rglob("*") if path.is_file()))
+
+
+@cache
+def matcher() -> Matcher:
+    return Matcher(load_symptoms().symptoms)
+
+
+def concluded(*given: Path) -> Conclusion:
+    """What `doctor explain GIVEN` concludes, without its report."""
+    logs = read(given, matcher(), loss=LossCollector)
+    return conclude(logs, Known(), judge_curves(logs.curves, matcher().symptoms))
 
 
 def truths() -> dict[str, Truth]:

@@ -44,7 +44,7 @@ def capture(lab: Lab, name: str, case: Case) -> list[Path]:
     for host in hosts:
         host.dirty = True
     with tempfile.TemporaryDirectory() as folder, ExitStack() as held:
-        raw, before = Path(folder), kernel_lines()
+        raw, before = Path(folder), kernel_lines()[-1:]
         shares = {index: Memory(size, f"job-{index}") for index, size in case.memory.items()}
         for share in shares.values():
             held.callback(share.remove)
@@ -58,9 +58,7 @@ def capture(lab: Lab, name: str, case: Case) -> list[Path]:
         if case.layout == "redirects":
             _fetch(hosts, raw)
         for index in shares:
-            killed = [
-                line for line in kernel_lines()[len(before) :] if "oom" in line or "out of memory" in line
-            ]
+            killed = [line for line in since(before) if "oom" in line or "out of memory" in line]
             (raw / f"{hosts[index].name}.dmesg").write_text("".join(f"{line}\n" for line in killed))
         lab.reset()
         return write(raw, JOBS / name)
@@ -68,6 +66,12 @@ def capture(lab: Lab, name: str, case: Case) -> list[Path]:
 
 def kernel_lines() -> list[str]:
     return subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+def since(before: Sequence[str]) -> list[str]:
+    """What the kernel said after the line `before`."""
+    lines = kernel_lines()
+    return lines[max((at + 1 for at, line in enumerate(lines) if line in before), default=0) :]
 
 
 @contextmanager

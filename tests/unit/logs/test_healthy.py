@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from doctor.logs.judge import conclude
-from doctor.logs.loss import LossCollector
 from doctor.logs.model import Outcome
-from doctor.logs.read import read
-from doctor.logs.symptoms import Matcher, load_symptoms
+from tests.support.fault_logs import concluded
 from tests.support.healthy_logs import KINDS, healthy
 
 EACH = 20
 TOTAL = 200
-
-
-@cache
-def matcher() -> Matcher:
-    return Matcher(load_symptoms().symptoms)
 
 
 @pytest.mark.parametrize("first", range(0, TOTAL, EACH))
@@ -32,7 +23,7 @@ def test_nothing_is_said_of_them(first: int, tmp_path: Path) -> None:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        said = conclude(read([folder], matcher(), loss=LossCollector))
+        said = concluded(folder)
         if said.outcome is not Outcome.CLEAN or said.charges:
             why = [each.says for each in said.charges] or [each.text for each in said.odd]
             complaints.append(f"{KINDS[seed % len(KINDS)].__name__} {seed}: {said.outcome.value} {why[:3]}")

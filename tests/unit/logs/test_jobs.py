@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from doctor.logs.judge import conclude
-from doctor.logs.loss import LossCollector
 from doctor.logs.model import Conclusion, Outcome
-from doctor.logs.read import read
-from doctor.logs.symptoms import Matcher, load_symptoms
-from tests.support.fault_logs import JOBS, Truth, innocents, truths, wrong
+from tests.support.fault_logs import JOBS, Truth, concluded, innocents, truths, wrong
 
 TRUTHS = truths()
 HEALTHY = sorted(path.name for path in JOBS.glob("healthy*"))
-
-
-@cache
-def matcher() -> Matcher:
-    return Matcher(load_symptoms().symptoms)
-
-
-def concluded(*given: Path) -> Conclusion:
-    return conclude(read(given, matcher(), loss=LossCollector))
 
 
 @pytest.mark.parametrize("name", TRUTHS)
@@ -58,5 +44,7 @@ def test_every_fault_is_there() -> None:
 
 def shown(said: Conclusion, truth: Truth) -> str:
     lines = [f"{truth.did}: {wrong(said, truth)}", f"outcome {said.outcome.value}"]
-    lines += [f"{each.role.value} {each.symptom}: {each.says} {each.who} {each.checks}" for each in said.charges]
+    lines += [
+        f"{each.role.value} {each.symptom}: {each.says} {each.who} {each.checks}" for each in said.charges
+    ]
     return "\n".join(lines)

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -39,29 +39,31 @@ LAYOUTS = {
 
 def capture(lab: Lab, name: str, case: Case) -> list[Path]:
     """The files that were written, those of an earlier run replaced."""
+    with tempfile.TemporaryDirectory() as folder:
+        raw = Path(folder)
+        run(lab, case, raw)
+        lab.reset()
+        return write(raw, JOBS / name)
+
+
+def run(lab: Lab, case: Case, raw: Path) -> None:
+    """The job to its end, its logs in the folder `raw`; the fault is still there afterwards."""
     case.prepare(lab)
     hosts = list(lab)[: case.hosts]
     for host in hosts:
         host.dirty = True
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as held:
-        raw, before = Path(folder), kernel_lines()[-1:]
+    before = kernel_lines()[-1:]
+    with ExitStack() as held:
         shares = {index: Memory(size, f"job-{index}") for index, size in case.memory.items()}
         for share in shares.values():
             held.callback(share.remove)
-        run = (
-            _mpirun(lab, hosts, case, raw)
-            if case.layout == "mpirun"
-            else _torchruns(hosts, case, raw, shares)
-        )
-        with run:
-            pass
-        if case.layout == "redirects":
-            _fetch(hosts, raw)
-        for index in shares:
-            killed = [line for line in since(before) if "oom" in line or "out of memory" in line]
-            (raw / f"{hosts[index].name}.dmesg").write_text("".join(f"{line}\n" for line in killed))
-        lab.reset()
-        return write(raw, JOBS / name)
+        job = _mpirun if case.layout == "mpirun" else _torchruns
+        job(lab, hosts, case, raw, shares)
+    if case.layout == "redirects":
+        _fetch(hosts, raw)
+    for index in case.memory:
+        killed = [line for line in since(before) if "oom" in line or "out of memory" in line]
+        (raw / f"{hosts[index].name}.dmesg").write_text("".join(f"{line}\n" for line in killed))
 
 
 def kernel_lines() -> list[str]:
@@ -74,8 +76,7 @@ def since(before: Sequence[str]) -> list[str]:
     return lines[max((at + 1 for at, line in enumerate(lines) if line in before), default=0) :]
 
 
-@contextmanager
-def _jobs(starts: Sequence[tuple[Sequence[str], Path, dict[str, str]]]) -> Iterator[None]:
+def _jobs(starts: Sequence[tuple[Sequence[str], Path, dict[str, str]]]) -> None:
     """All of them to their end, or to the end of our patience."""
     started: list[subprocess.Popen[bytes]] = []
     try:
@@ -90,7 +91,6 @@ def _jobs(starts: Sequence[tuple[Sequence[str], Path, dict[str, str]]]) -> Itera
                 end = min(end, time.monotonic() + ALONE)
             time.sleep(0.2)
         _end(started)
-        yield
     finally:
         for each in started:
             each.kill()
@@ -107,9 +107,7 @@ def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
             each.wait(10)
 
 
-def _torchruns(
-    hosts: Sequence[Host], case: Case, raw: Path, shares: dict[int, Memory]
-) -> AbstractContextManager[None]:
+def _torchruns(_: Lab, hosts: Sequence[Host], case: Case, raw: Path, shares: Mapping[int, Memory]) -> None:
     starts = []
     for index, host in enumerate(hosts):
         if index in case.absent:
@@ -130,17 +128,17 @@ def _torchruns(
         if index in shares:
             argv = ["sh", "-c", 'echo 0 >"$0"; exec "$@"', str(shares[index].folder / "cgroup.procs"), *argv]
         starts.append((argv, raw / f"{host.name}.log", environment(TIMEOUT=str(TIMEOUT), **case.env)))
-    return _jobs(starts)
+    _jobs(starts)
 
 
-def _mpirun(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path) -> AbstractContextManager[None]:
+def _mpirun(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path, _: Mapping[int, Memory]) -> None:
     env = environment(TIMEOUT=str(TIMEOUT), MASTER_ADDR=hosts[0].address, MASTER_PORT=str(PORT), **case.env)
     words = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", f"ssh -F {lab.ssh_config}"]
     words += ["--host", ",".join(f"{host.name}:{case.ranks}" for host in hosts)]
     words += ["-np", str(case.ranks * len(hosts))]
     passed = [word for name in env if name != "HOME" for word in ("-x", name)]
     argv = lab.enter([*words, *passed, sys.executable, str(TRAINING)], cwd="/")
-    return _jobs([(argv, raw / "mpirun.log", {**env, "HOME": str(lab.home)})])
+    _jobs([(argv, raw / "mpirun.log", {**env, "HOME": str(lab.home)})])
 
 
 def _fetch(hosts: Sequence[Host], raw: Path) -> None:

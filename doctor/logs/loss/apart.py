@@ -65,7 +65,9 @@ def _odd(said: Sequence[Mapping[int, float]], steps: Sequence[int]) -> tuple[int
     left: Counter[int] = Counter()
     for step in steps:
         values = [each[step] for each in said]
-        groups = [[n for n, each in enumerate(values) if abs(each - value) <= SAME * abs(value)] for value in values]
+        groups = [
+            [n for n, each in enumerate(values) if abs(each - value) <= SAME * abs(value)] for value in values
+        ]
         largest = max(groups, key=len)
         if 2 * len(largest) > len(values):
             left.update(set(range(len(values))) - set(largest))

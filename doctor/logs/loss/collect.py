@@ -139,9 +139,7 @@ class LossCollector:
         return tuple(found)
 
     def _curve(self, who: Party, track: _Track, points: Points) -> Curve:
-        return replace(
-            points.curve(), file=self._file, who=who, form=track.form, counted=track.counted
-        )
+        return replace(points.curve(), file=self._file, who=who, form=track.form, counted=track.counted)
 
     def _offer(self, text: str, number: int, who: Party, at: float | None) -> bool:
         if self._header and (said := self._header.read(text)):

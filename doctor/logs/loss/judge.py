@@ -209,10 +209,15 @@ def _disagree(curves: Sequence[Curve]) -> list[Charge]:
         )
         who = f"{_names(odd)} differ" + (f" from {_names(rest)}" if rest else "")
         says = f"The losses of {who} since {step}, and were the same before"
-        how = [f"all ranks had the same loss in {parted.before} steps that the logs share", f"at {step}: {values}"]
+        how = [
+            f"all ranks had the same loss in {parted.before} steps that the logs share",
+            f"at {step}: {values}",
+        ]
         if not parted.told:
             how.append("the losses do not tell which of them is right")
-        found.append(Charge(DISAGREE, says, tuple(curve.who for curve in odd), how=tuple(how), count=len(odd)))
+        found.append(
+            Charge(DISAGREE, says, tuple(curve.who for curve in odd), how=tuple(how), count=len(odd))
+        )
     return found
 
 

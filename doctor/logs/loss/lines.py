@@ -25,7 +25,8 @@ _STEP = re.compile(
 )
 _STEP_RANKS = {"global": 0, "num_up": 0, "curren": 0, "cur_st": 0, "batch": 2, "batch_": 2, "it": 3}
 _EPOCH = re.compile(
-    r"(?<![\w-])epochs?['\"]?[ \t:=#\[(]{0,20}['\"]?(?P<epoch>\d{1,9})(?P<part>\.\d{1,30})?(?![\w%.])", re.IGNORECASE
+    r"(?<![\w-])epochs?['\"]?[ \t:=#\[(]{0,20}['\"]?(?P<epoch>\d{1,9})(?P<part>\.\d{1,30})?(?![\w%.])",
+    re.IGNORECASE,
 )
 _PLACE = re.compile(r"\[[ \t]{0,12}(\d{1,15})[ \t]{0,4}/[ \t]{0,4}(\d{1,15})|(?<!\d)(\d{1,15})/(\d{1,15}) \[")
 _EACH = re.compile(
@@ -38,7 +39,16 @@ _NOT_EACH = {"time", "dt"}
 """Only with `ms`: without, they may count from the start of the job."""
 _UNITS = {"ms": 1e-3, "us": 1e-6}
 _NAN_NORM = re.compile(r"['\"]grad_norm['\"]: ['\"]?(?:nan|inf)", re.IGNORECASE)
-_STEPS = ("global_step", "num_updates", "current_steps", "step", "steps", "_step", "trainer/global_step", "iteration")
+_STEPS = (
+    "global_step",
+    "num_updates",
+    "current_steps",
+    "step",
+    "steps",
+    "_step",
+    "trainer/global_step",
+    "iteration",
+)
 _STEP_NAMES = (*_STEPS, "iter", "update", "batch", "batch_idx")
 _DEEPEST = 3
 
@@ -144,7 +154,9 @@ def _json(text: str) -> Said | None:
     if not isinstance(whole, dict) or "train_runtime" in whole:
         return None
     flat = dict(_flat(whole, "", 0))
-    ranked = [(rank, name) for name in flat if (rank := rank_of(_bare(name))) is not None and _is_number(flat[name])]
+    ranked = [
+        (rank, name) for name in flat if (rank := rank_of(_bare(name))) is not None and _is_number(flat[name])
+    ]
     if not ranked:
         return None
     _, name = min(ranked)

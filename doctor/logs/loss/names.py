@@ -21,8 +21,25 @@ _ELSEWHERE = re.compile(
 _TRAINING = re.compile(r"(?<![a-z])train", re.IGNORECASE)
 _RANKED = (
     ("loss", "lm loss", "lm_loss", "mlm loss", "mlm_loss"),
-    ("train_loss_step", "loss_step", "step_loss", "train_loss", "train loss", "training loss", "training_loss"),
-    ("train/loss", "loss/train", "loss_train", "trainloss", "total_loss", "total loss", "loss_total", "batch_loss"),
+    (
+        "train_loss_step",
+        "loss_step",
+        "step_loss",
+        "train_loss",
+        "train loss",
+        "training loss",
+        "training_loss",
+    ),
+    (
+        "train/loss",
+        "loss/train",
+        "loss_train",
+        "trainloss",
+        "total_loss",
+        "total loss",
+        "loss_total",
+        "batch_loss",
+    ),
     ("train_loss_epoch", "loss_epoch", "loss_avg", "avg_loss", "average_loss", "mean_loss", "running_loss"),
     ("global_avg_loss", "loss_metrics/global_avg_loss", "train/total_loss", "ce_loss", "nll_loss"),
 )
@@ -30,7 +47,19 @@ NAMES = {name: rank for rank, names in enumerate(_RANKED) for name in names}
 """Lower is more likely what the optimizer sees at each step."""
 _QUALIFIERS = {
     *("lm", "mlm", "train", "training", "total"),
-    *("avg", "average", "mean", "running", "batch", "step", "iter", "iteration", "current", "global", "reduced"),
+    *(
+        "avg",
+        "average",
+        "mean",
+        "running",
+        "batch",
+        "step",
+        "iter",
+        "iteration",
+        "current",
+        "global",
+        "reduced",
+    ),
     *("the", "info", "debug", "epoch", "and", "rank", "minibatch", "worker", "local", "smoothed"),
 }
 _SEPARATE = {"lm", "mlm", "train", "training", "total"}

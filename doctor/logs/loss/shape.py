@@ -49,11 +49,19 @@ def no_numbers(losses: Sequence[float]) -> Mark | None:
         first = begins[-1]
         value = _spelt(losses[first])
         after = sum(bad[first:])
-        last = f"the loss before was {number(losses[first - 1])}" if first else "the first loss is already no number"
+        last = (
+            f"the loss before was {number(losses[first - 1])}"
+            if first
+            else "the first loss is already no number"
+        )
         many = "the last one" if after == 1 else f"all {after} that follow"
         return Mark(first, f"is {value}", (last, f"{many} up to the end of the log {_is(after)} no number"))
     if len(begins) >= SPELLS:
-        return Mark(begins[0], f"is {_spelt(losses[begins[0]])} again and again", (f"{sum(bad)} losses are no number",))
+        return Mark(
+            begins[0],
+            f"is {_spelt(losses[begins[0]])} again and again",
+            (f"{sum(bad)} losses are no number",),
+        )
     return None
 
 
@@ -129,7 +137,9 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
     places, values = finite(losses)
     if len(values) < STILL_POINTS or len(values) < len(losses) or min(values) <= 0:
         return None
-    begins = steps[0] <= 2 * max(1, median(there - here for here, there in zip(steps, steps[1:], strict=False)))
+    begins = steps[0] <= 2 * max(
+        1, median(there - here for here, there in zip(steps, steps[1:], strict=False))
+    )
     if steps[-1] - steps[0] < STILL_STEPS and not counted:
         return None
     head, tail = fmean(values[: len(values) // 10]), fmean(values[-(len(values) // 5) :])

@@ -13,7 +13,18 @@ from doctor.logs.model import LossForm
 MOST_COLUMNS = 200
 _TITLE = re.compile(r"[\"']?[A-Za-z_#][\w /.\-()%#]{0,60}[\"']?")
 _CELL = re.compile(rf"[\"']?((?i:{NO_NUMBER})|{NUMBER})[\"']?")
-_STEPS = ("global_step", "step", "steps", "iteration", "iter", "num_updates", "update", "batch", "batch_idx", "it")
+_STEPS = (
+    "global_step",
+    "step",
+    "steps",
+    "iteration",
+    "iter",
+    "num_updates",
+    "update",
+    "batch",
+    "batch_idx",
+    "it",
+)
 _EACH = {"step_time": 1.0, "step_time_s": 1.0, "step_time_ms": 1e-3, "iter_time": 1.0, "time_per_step": 1.0}
 
 
@@ -69,7 +80,9 @@ def read_header(text: str) -> Header | None:
     cells = text.split(between, MOST_COLUMNS + 1)
     if len(cells) > MOST_COLUMNS or not all(_TITLE.fullmatch(cell.strip()) for cell in cells):
         return None
-    losses = sorted((rank, place) for place, title in enumerate(titles) if (rank := rank_of(title)) is not None)
+    losses = sorted(
+        (rank, place) for place, title in enumerate(titles) if (rank := rank_of(title)) is not None
+    )
     at = {title: place for place, title in reversed(list(enumerate(titles)))}
     step = next((at[name] for name in _STEPS if name in at), None)
     epoch = at.get("epoch", at.get("epochs"))
@@ -77,7 +90,9 @@ def read_header(text: str) -> Header | None:
         return None
     took = next((at[name] for name in _EACH if name in at), None)
     (_, loss), *others = losses
-    return Header(between, tuple(titles), loss, tuple(place for _, place in others), step, epoch, at.get("rank"), took)
+    return Header(
+        between, tuple(titles), loss, tuple(place for _, place in others), step, epoch, at.get("rank"), took
+    )
 
 
 def may_be_row(raw: bytes) -> bool:

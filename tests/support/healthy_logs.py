@@ -85,8 +85,8 @@ def nccl(drawn: Drawn) -> Files:
                 rank=rank, world=drawn.world, device=device, host=host, peer=(rank + 1) % drawn.world
             )
             lines.append(f"{host}:{pid}:{pid + 90} [{device}] NCCL INFO {said}")
-        lines += [f"[rank{rank}] step {step} loss {drawn.loss(step, of)}" for step, of in drawn.steps()]
         lines.append(drawn.noise(rank, host))
+        lines += [f"[rank{rank}] step {step} loss {drawn.loss(step, of)}" for step, of in drawn.steps()]
     return {name: "\n".join(lines) + "\n" for name, lines in files.items()}
 
 
@@ -152,12 +152,14 @@ def mpirun(drawn: Drawn) -> Files:
     lines += [
         f"[1,0]<stdout>:step {step} loss {drawn.loss(step, of)} grad_norm 0.4" for step, of in drawn.steps()
     ]
-    lines += [f"[1,{rank}]<stderr>:{drawn.noise(rank, host)}" for rank, host in drawn.ranks]
+    for rank, host in drawn.ranks:
+        said = drawn.noise(rank, host).splitlines()
+        lines[drawn.world : drawn.world] = [f"[1,{rank}]<stderr>:{line}" for line in said]
     return {"mpirun.log": "\n".join(lines) + "\n"}
 
 
 def srun(drawn: Drawn) -> Files:
-    lines = [f"{rank}: {drawn.noise(rank, host)}" for rank, host in drawn.ranks]
+    lines = [f"{rank}: {line}" for rank, host in drawn.ranks for line in drawn.noise(rank, host).splitlines()]
     lines += [f"0: iteration {step}/{of} | lm loss: {drawn.loss(step, of)}E+00" for step, of in drawn.steps()]
     return {f"slurm-{drawn.random.randrange(1000, 99999)}.out": "\n".join(lines) + "\n"}
 

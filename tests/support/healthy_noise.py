@@ -43,6 +43,22 @@ NOISE = (
     "Some weights of BertForPreTraining were not initialized from the model checkpoint and are newly initialized",
     "INFO watchdog: timeout is set to 600 s, abort on error is on, no timeout seen",
     "config: on_error=abort fail_fast=true timeout=1800 oom_retry=false killed_ok=false",
+    "{date} WARNING urllib3.connectionpool Retrying (Retry(total=4, connect=None)) after connection broken by "
+    "'NewConnectionError: Failed to establish a new connection: [Errno 111] Connection refused': /api/runs",
+    "Traceback (most recent call last):\n  File \"/home/user/job/data.py\", line 31, in fetch\n    return read(url)\n"
+    "ConnectionResetError: [Errno 104] Connection reset by peer\n{date} shard 12: attempt 1 failed, attempt 2 in 5 s\n"
+    "{date} shard 12: read after 2 attempts",
+    "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f1f5c1b8a60>\n"
+    "Traceback (most recent call last):\n  File \"/opt/venv/lib/python3.11/site-packages/torch/utils/data/"
+    "dataloader.py\", line 1479, in __del__\n    self._shutdown_workers()\nAssertionError: can only test a child "
+    "process",
+    "libibverbs: Warning: couldn't load driver 'libvmw_pvrdma-rdmav34.so': libvmw_pvrdma-rdmav34.so: cannot open "
+    "shared object file: No such file or directory",
+    "[{host}:01234] 3 more processes have sent help message help-mpi-btl-openib.txt / no device params found",
+    "WARNING: No preset parameters were found for the device that Open MPI detected:",
+    "srun: warning: can't run 1 processes on 2 nodes, setting nnodes to 1",
+    "/opt/venv/lib/python3.11/site-packages/torch/cuda/__init__.py:61: FutureWarning: The pynvml package is "
+    "deprecated. Please install nvidia-ml-py instead.\n  import pynvml  # type: ignore[import]",
     "Overflow! Skipping step. Attempted loss scale: 65536, reducing to 32768.0",
     "I{day} {time} {pid} torch/distributed/elastic/agent/server/api.py:879] [default] worker group successfully "
     "finished. Waiting 300 seconds for other agents to finish.",

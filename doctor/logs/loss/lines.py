@@ -31,12 +31,13 @@ _EPOCH = re.compile(
 _PLACE = re.compile(r"\[[ \t]{0,12}(\d{1,15})[ \t]{0,4}/[ \t]{0,4}(\d{1,15})|(?<!\d)(\d{1,15})/(\d{1,15}) \[")
 _EACH = re.compile(
     r"(?<![\w-])(?P<name>elapsed time per iteration|per[_ ]step[_ ]time|step[_ ]time(?:_s|_ms)?|iter[_ ]time"
-    r"|iteration[_ ]time|time per step|time|dt)['\"]?[ \t]{0,8}(?:\((?P<in>ms|s)\))?['\"]?[ \t]{0,8}[:=]?[ \t]{0,20}"
+    r"|iteration[_ ]time|time per step|time|dt)"
+    r"['\"]?[ \t]{0,8}(?:\((?P<in>ms|s)\))?['\"]?[ \t]{0,8}[:=]?[ \t]{0,20}"
     rf"(?P<value>{NUMBER})[ \t]?(?P<unit>ms|s|sec|us)?(?!\.?\w)",
     re.IGNORECASE,
 )
 _NOT_EACH = {"time", "dt"}
-"""Only with `ms`: without, they may count from the start of the job."""
+"""Only alone and with `ms`: else they may be an epoch's, or count from the start of the job."""
 _UNITS = {"ms": 1e-3, "us": 1e-6}
 _NAN_NORM = re.compile(r"['\"]grad_norm['\"]: ['\"]?(?:nan|inf)", re.IGNORECASE)
 _STEPS = (
@@ -110,8 +111,9 @@ def read_pace(text: str) -> float | None:
     for found in _EACH.finditer(text[:LONGEST]):
         unit = (found["in"] or found["unit"] or "").lower()
         name = found["name"].lower()
-        if name in _NOT_EACH and unit != "ms":
-            continue
+        before = text[max(0, found.start() - 8) : found.start()].rstrip(" \t'\"")[-1:]
+        if name in _NOT_EACH and (unit != "ms" or before.isalnum()):
+            continue  # "epoch time: 24.6 ms"
         value = as_number(found["value"]) * (1e-3 if name.endswith("_ms") else _UNITS.get(unit, 1.0))
         if 0 < value < 1e7:
             return value
@@ -155,13 +157,15 @@ def _json(text: str) -> Said | None:
         return None
     flat = dict(_flat(whole, "", 0))
     ranked = [
-        (rank, name) for name in flat if (rank := rank_of(_bare(name))) is not None and _is_number(flat[name])
+        (order, name)
+        for name in flat
+        if (order := rank_of(_bare(name))) is not None and _is_number(flat[name])
     ]
     if not ranked:
         return None
     _, name = min(ranked)
-    step = next((int(float(flat[each])) for each in _STEP_NAMES if _is_finite(flat.get(each))), None)
-    epoch = float(flat["epoch"]) if _is_finite(flat.get("epoch")) else None
+    step = next((int(at) for each in _STEP_NAMES if (at := _finite(flat.get(each))) is not None), None)
+    epoch, rank = _finite(flat.get("epoch")), _finite(flat.get("rank"))
     return Said(
         LossForm.JSON,
         _bare(name),
@@ -171,7 +175,7 @@ def _json(text: str) -> Said | None:
         None if epoch is None else int(epoch),
         epoch is not None and not epoch.is_integer(),
         read_pace(text),
-        int(float(flat["rank"])) if _is_finite(flat.get("rank")) else None,
+        None if rank is None else int(rank),
     )
 
 
@@ -194,5 +198,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_finite(value: object) -> bool:
-    return _is_number(value) and abs(as_number(str(value))) < 1e15
+def _finite(value: object) -> float | None:
+    """Not negative, and small enough to count."""
+    found = as_number(str(value)) if _is_number(value) else -1.0
+    return found if 0 <= found < 1e15 else None

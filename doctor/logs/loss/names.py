@@ -1,4 +1,4 @@
-"""Which of the words that hold "loss" is the training's loss, and not a scale, a validation or a part of it."""
+"""Which of the words that hold "loss" is the training's own, and no scale, validation or part of it."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median, quantiles
@@ -66,7 +67,7 @@ def _cost(times: Sequence[float]) -> float:
 
 def _counts_up(times: Sequence[float]) -> bool:
     """They are the time since the start, and no step's."""
-    up = sum(there > here for here, there in zip(times, times[1:], strict=False))
+    up = sum(there > here for here, there in itertools.pairwise(times))
     return up > 0.95 * (len(times) - 1)
 
 
@@ -76,14 +77,14 @@ def _times(curve: Curve) -> tuple[list[int], list[float]]:
     if curve.step_time:
         return [place for place, _ in known], [each for _, each in known]
     resolution = 1.0 if all(each.is_integer() for _, each in known) else 0.001
-    gaps = sorted(there[1] - here[1] for here, there in zip(known, known[1:], strict=False))
+    gaps = sorted(there[1] - here[1] for here, there in itertools.pairwise(known))
     usual = median(gaps) if gaps else 0.0
     mean = (known[-1][1] - known[0][1]) / len(gaps) if gaps else 0.0
     stride = 1 if usual >= WORTH * resolution else max(1, round(WORTH * resolution / mean)) if mean > 0 else 1
     places: list[int] = []
     times: list[float] = []
     taken = known[::stride]
-    for (here, began), (there, ended) in zip(taken, taken[1:], strict=False):
+    for (here, began), (there, ended) in itertools.pairwise(taken):
         steps = curve.steps[there] - curve.steps[here]
         if steps > 0 and ended >= began:
             places.append(there)

@@ -85,8 +85,10 @@ class Points:
                 for place, number in enumerate(self._numbers)
                 if number % self._every == 0 or place in (0, end) or (self._kept[place] and not forced)
             ]
-            for each in self._all():
-                each[:] = array(each.typecode, [each[place] for place in stay])  # type: ignore[arg-type]
+            for whole in (self._steps, self._lines, self._kept, self._numbers):
+                whole[:] = array(whole.typecode, [whole[place] for place in stay])
+            for part in (self._losses, self._at, self._took):
+                part[:] = array(part.typecode, [part[place] for place in stay])
             end = len(self._steps) - 1
             if forced:
                 self._kept = array("b", bytes(len(self._steps)))

@@ -6,6 +6,7 @@ fine-tuning that began low, stands still by right. So a standstill counts only w
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ class Mark:
 
 
 def no_numbers(losses: Sequence[float]) -> Mark | None:
-    """From where on the losses are no numbers. One alone, which the next step mended, is the loss scale's work."""
+    """From where on the losses are no numbers. One that the next step mended is the loss scale's work."""
     bad = [not isfinite(loss) for loss in losses]
     if not any(bad):
         return None
@@ -88,7 +89,7 @@ def finite(losses: Sequence[float]) -> tuple[list[int], list[float]]:
 
 def spread(values: Sequence[float]) -> float:
     """The noise from one loss to the next, whatever the curve does in the long run."""
-    steps = sorted(abs(there - here) for here, there in zip(values, values[1:], strict=False))
+    steps = sorted(abs(there - here) for here, there in itertools.pairwise(values))
     return NOISE * median(steps) / 2**0.5 if steps else 0.0
 
 
@@ -133,13 +134,11 @@ def rises(losses: Sequence[float]) -> Mark | None:
 
 
 def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool) -> Mark | None:
-    """It never left the loss of a model that guesses, is the same number again and again, or came back there."""
+    """It never left the loss of a model that guesses, is one number again and again, or came back there."""
     places, values = finite(losses)
     if len(values) < STILL_POINTS or len(values) < len(losses) or min(values) <= 0:
         return None
-    begins = steps[0] <= 2 * max(
-        1, median(there - here for here, there in zip(steps, steps[1:], strict=False))
-    )
+    begins = steps[0] <= 2 * max(1, median(there - here for here, there in itertools.pairwise(steps)))
     if steps[-1] - steps[0] < STILL_STEPS and not counted:
         return None
     head, tail = fmean(values[: len(values) // 10]), fmean(values[-(len(values) // 5) :])

@@ -20,7 +20,9 @@ def curve(
     counted: bool = False,
 ) -> Curve:
     begin = every if first is None else first
-    steps = tuple(range(1, len(losses) + 1)) if counted else tuple(begin + every * n for n in range(len(losses)))
+    steps = (
+        tuple(range(1, len(losses) + 1)) if counted else tuple(begin + every * n for n in range(len(losses)))
+    )
     file = f"rank{rank}.log" if rank is not None else "train.log"
     lines = tuple(range(100, 100 + len(losses)))
     return Curve(
@@ -37,7 +39,9 @@ def curve(
     )
 
 
-def falling(rng: random.Random, many: int, noise: float, top: float = 10.8, floor: float = 2.2) -> list[float]:
+def falling(
+    rng: random.Random, many: int, noise: float, top: float = 10.8, floor: float = 2.2
+) -> list[float]:
     """A power law, as a language model's; the noise is a part of the loss."""
     bend, power = rng.uniform(2, many / 4 + 3), rng.uniform(0.3, 1.2)
     base = [floor + (top - floor) * (1 + n / bend) ** -power for n in range(many)]
@@ -67,7 +71,9 @@ def tuned(rng: random.Random, many: int, _: float) -> list[float]:
 def instructed(rng: random.Random, many: int, noise: float) -> list[float]:
     """An adapter on a trained model: hardly falls, with the noise of batches of many lengths."""
     level, gain = rng.uniform(0.8, 2.2), rng.uniform(0.0, 0.2)
-    return [(level - gain * (1 - exp(-n / 30))) * (1 + max(noise, 0.05) * rng.gauss(0, 1)) for n in range(many)]
+    return [
+        (level - gain * (1 - exp(-n / 30))) * (1 + max(noise, 0.05) * rng.gauss(0, 1)) for n in range(many)
+    ]
 
 
 def continued(rng: random.Random, many: int, noise: float) -> list[float]:
@@ -98,7 +104,7 @@ def epochs(rng: random.Random, many: int, noise: float) -> list[float]:
     return [0.3 + 2.0 * exp(-n / rate) + 0.02 * noise * rng.gauss(0, 1) for n in range(many)]
 
 
-def few(rng: random.Random, many: int, noise: float) -> list[float]:
+def few(rng: random.Random, _: int, noise: float) -> list[float]:
     return falling(rng, rng.randint(1, 19), max(noise, 0.1))
 
 

@@ -6,10 +6,10 @@ import random
 from collections import Counter
 
 import pytest
-from tests.unit.logs.loss.curves import KINDS, NOISES, curve, pace
 
 from doctor.logs.loss.judge import judge_curves
 from doctor.model import Confidence
+from tests.unit.logs.loss.curves import KINDS, NOISES, curve, pace
 
 ROUNDS = 96
 SUSPECTS = 1

@@ -9,13 +9,17 @@
 
 Lines that `candidates` leaves out hold no symptom, so what is neither there nor a progress line needs no
 decoding. `decide` alone says what counts: it knows the forms, and its answers are the most specific first.
-A line of advice ("might be caused by") gives the advice alone. Both are pure but for a bounded memory of
-sentences seen before; one Matcher serves any number of files, in one thread.
+Of two that one line holds, where one explains the other only that counts ("cancelled due to time limit" is
+no plain cancel). A line of advice ("might be caused by") gives the advice alone.
+
+Answers depend on nothing but the symptoms; what is remembered of lines seen before is bounded. One Matcher
+serves any number of files, in one thread.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
 
 from doctor.logs.model import Form, Role, Symptom
 from doctor.logs.symptoms.literals import stands, taken
@@ -49,6 +53,7 @@ class Matcher:
         here = [each for number in sorted(numbers) if _counts(each := self.symptoms[number], form)]
         if any(each.role is Role.ADVICE for each in here):
             here = [each for each in here if each.role is Role.ADVICE]
+        here = [each for each in here if not any(_explains(other, each) for other in here)]
         here.sort(key=lambda each: -_weight(each, text))
         return tuple((each, taken(each, text, stands(text, each.patterns) or 0)) for each in here)
 
@@ -68,6 +73,10 @@ class Matcher:
 
 def _counts(symptom: Symptom, form: Form | None) -> bool:
     return form is None or not symptom.forms or form in symptom.forms
+
+
+def _explains(symptom: Symptom, other: Symptom) -> bool:
+    return symptom is not other and any(fnmatchcase(other.id, glob) for glob in symptom.explains)
 
 
 def _weight(symptom: Symptom, text: str) -> int:

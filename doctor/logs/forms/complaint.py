@@ -23,10 +23,11 @@ TRIGGERS = (
     b"Bus error",
     b"core dumped",
     b"NCCL WARN",
+    b"[E",
 )
 
 _NOT_ONE = re.compile(
-    r"\b(?:warn(?:ing)?s?|retry(?:ing)?|will retry|retried|fall(?:ing)? ?back|ignor\w{1,4}|skip\w{0,5}"
+    r"\b(?:\w{0,40}warn(?:ing)?s?|retry(?:ing)?|retried|fall(?:ing)? ?back|ignor\w{1,4}|skip\w{0,5}"
     r"|optional|recovered|may fail|if .{1,80} fail\w{0,2}|no errors?|without errors?"
     r"|errors?[=: ]{1,3}0\b|0 errors?|0 failed"
     r"|failed[=: ]{1,3}0\b|DeprecationWarning|on_error|error_file|expected|suppress\w{0,4})\b",
@@ -49,7 +50,8 @@ _NOISE = frozenset({Form.KERNEL, Form.RAS})
 
 def complains(text: str, said: Said) -> bool:
     own = text[said.start :]
-    if own[:1].isspace() and said.form is Form.PLAIN:
+    begins = own[:_MOST]
+    if own[:1].isspace() and not said.headed and said.form is Form.PLAIN:
         return False  # it goes on with a message
     if said.form in _NOISE or said.level in ("INFO", "DEBUG"):
         return False
@@ -57,9 +59,9 @@ def complains(text: str, said: Said) -> bool:
         return bool(own.strip())
     if said.form is Form.NCCL:
         return said.level == "WARN"
-    if said.level == "WARN" or said.form is not Form.PLAIN or len(own) > _MOST or _NOT_ONE.search(own):
+    if said.level == "WARN" or said.form is not Form.PLAIN or _NOT_ONE.search(begins):
         return False
-    return bool(_STARTS.match(own) or _FAILED.search(own))
+    return bool(_STARTS.match(begins) or (len(own) <= _MOST and _FAILED.search(own)))
 
 
 def wording(text: str, said: Said) -> str:

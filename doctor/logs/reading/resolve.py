@@ -137,7 +137,8 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
     if owner.rank is not None and len(ranks) < 2:
         ranks = {owner.rank}
     several = len(ranks) > 1
-    who = Party() if several else Party(owner.rank, owner.host, owner.device, owner.pid)
+    device = owner.local if owner.device is None else owner.device
+    who = Party() if several else Party(owner.rank, owner.host, device, owner.pid)
     file = LogFile(
         name=scan.name,
         size=max(scan.size, 0),

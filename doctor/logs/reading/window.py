@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from doctor.logs.sources import Damaged
 from doctor.text.printable import clean_line
 from doctor.text.redact import redact
 
@@ -46,24 +47,40 @@ class Window:
 
 def windows(pieces: Iterable[bytes]) -> Iterator[Window]:
     """The last lines of a piece wait for the next one, so that each has its neighbours."""
-    before = held = b""
-    number = 1
-    for piece in pieces:
-        data = before + held + piece
-        cut = data.rfind(b"\n", 0, max(len(before), len(data) - AROUND)) + 1
-        start = len(before)
-        if cut > start:
-            yield Window(data, start, cut, number)
-            number += data.count(b"\n", start, cut)
-            before, held = data[max(0, cut - AROUND) : cut], data[cut:]
-        elif len(data) - start > 4 * AROUND:  # one line longer than all that is kept
-            yield Window(data, start, len(data), number)
-            number += data.count(b"\n", start)
-            before, held = data[-AROUND:], b""
-        else:
-            held = data[start:]
-    if held:
-        yield Window(before + held, len(before), len(before) + len(held), number)
+    flow = _Flow()
+    try:
+        for piece in pieces:
+            yield from flow.take(piece)
+    except Damaged:
+        yield from flow.rest()
+        raise
+    yield from flow.rest()
+
+
+class _Flow:
+    """What is still needed of what came by."""
+
+    def __init__(self) -> None:
+        self._before = self._held = b""
+        self._number = 1
+
+    def take(self, piece: bytes) -> Iterator[Window]:
+        data = self._before + self._held + piece
+        start = len(self._before)
+        end = data.rfind(b"\n", start, max(start, len(data) - AROUND)) + 1
+        if end == 0 and len(data) - start > 4 * AROUND:
+            end = len(data)  # one line longer than all that is kept
+        if end <= start:
+            self._held = data[start:]
+            return
+        yield Window(data, start, end, self._number)
+        self._number += data.count(b"\n", start, end)
+        self._before, self._held = data[max(0, end - AROUND) : end], data[end:]
+
+    def rest(self) -> Iterator[Window]:
+        if self._held:
+            data = self._before + self._held
+            yield Window(data, len(self._before), len(data), self._number)
 
 
 def _short(line: bytes) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from doctor.logs.sources.kind import HEAD, wide
-from doctor.logs.sources.limits import CHUNK
+from doctor.logs.sources.limits import CHUNK, Damaged
 from doctor.logs.sources.stream import Ahead
 
 _ESCAPES = re.compile(
@@ -36,10 +36,12 @@ def pieces(stream: Ahead) -> Iterator[bytes]:
             rest = data[end:]
             if end:
                 yield _plain(data[:end])
-    finally:
-        last, rest = rest, b""
-        if last:
-            yield _plain(last)
+    except Damaged:
+        if rest:
+            yield _plain(rest)
+        raise
+    if rest:
+        yield _plain(rest)
 
 
 def _plain(data: bytes) -> bytes:

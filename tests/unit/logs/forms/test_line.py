@@ -41,7 +41,7 @@ PLOG = [
     "[ERROR] HCCL(1041081,all_reduce_test):2025-10-23-21:05:09.859.568 [a.cc:314] [1041362]text",
     "[ERROR]HCCL(1041081,all_reduce_test):2025-10-23-21:05:09.859.568[a.cc:314][1041362]text",
     "[ERROR] HCCL(1041081,):2025-10-23 21:05:09.859.568 [a.cc:314][1041362]text",
-    "debug/plog/plog-1041081_2025.log:14:[ERROR] HCCL(1041081,python):2025-10-23-21:05:09.859.568 [a.cc:3]text",
+    "plog/plog-1041081_2025.log:14:[ERROR] HCCL(1041081,python):2025-10-23-21:05:09.859.568 [a.cc:3]text",
     "75346:[ERROR] HCCL(1041081,python3):2025-10-23-21:05:09.859.568 [rs_socket.c:1124]tid:21717,text",
 ]
 
@@ -57,9 +57,7 @@ def test_plog_in_all_its_variations(line: str) -> None:
 
 
 def test_mindspore_looks_like_plog_but_is_not() -> None:
-    line = (
-        "[CRITICAL] DEVICE(17381,ffff890145d0,python):2022-12-01-03:02:29.002.576 [mindspore/a.cc:1] Init] no"
-    )
+    line = "[CRITICAL] DEVICE(17381,ffff890145d0,python):2022-12-01-03:02:29.002.576 [mindspore/a.cc:1] Init]"
     assert says(line) == {
         "form": Form.MINDSPORE,
         "level": "ERROR",
@@ -85,7 +83,7 @@ def test_mindspore_looks_like_plog_but_is_not() -> None:
             "2025-11-21T11:38:29.575404",
         ),
         (
-            "[PID:3729526]2025-10-23-17:30:40.098.984Config_Error_Invalid_Environment_Variable(EI0001): Value 1000",
+            "[PID:3729526]2025-10-23-17:30:40.098.984Config_Error_Invalid(EI0001): Value 1",
             3729526,
             "2025-10-23T17:30:40.098984",
         ),
@@ -158,16 +156,16 @@ def test_the_watchdog_of_hccl_is_torch_npu() -> None:
             {"level": "WARN", "at": at("2025-11-20T07:22:08.184000"), "pid": 5347},
         ),
         (
-            "E1120 07:22:27.737000 5359 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1)"
+            "E1120 07:22:27.737000 5359 torch/distributed/elastic/api.py:1002] failed (exitcode: 1)"
             " local_rank: 1 (pid: 5363) of binary: python3",
             {"level": "ERROR", "at": at("2025-11-20T07:22:27.737000"), "pid": 5363, "device": 1},
         ),
         (
-            "[2024-01-05 10:11:12,345] torch.distributed.elastic.multiprocessing.api: [ERROR] failed (exitcode: 1)",
+            "[2024-01-05 10:11:12,345] torch.distributed.elastic.api: [ERROR] failed (exitcode: 1)",
             {"level": "ERROR", "at": at("2024-01-05T10:11:12.345000")},
         ),
         (
-            "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: -9) local_rank: 2 (pid: 17) of",
+            "ERROR:torch.distributed.elastic.api:failed (exitcode: -9) local_rank: 2 (pid: 17) of",
             {"level": "ERROR", "pid": 17, "device": 2},
         ),
         ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", {}),
@@ -221,7 +219,7 @@ def test_nccl_without_a_host() -> None:
         ("srun: error: node3: tasks 4-7: Killed", {"level": "ERROR", "host": "node3"}),
         ("srun: Job step aborted: Waiting up to 32 seconds for job step to finish.", {}),
         (
-            "slurmstepd: error: *** STEP 12.0 ON node1 CANCELLED AT 2025-11-20T07:22:05 DUE TO TIME LIMIT ***",
+            "slurmstepd: error: *** STEP 1.0 ON node1 CANCELLED AT 2025-11-20T07:22:05 DUE TO TIME ***",
             {"level": "ERROR", "host": "node1", "at": at("2025-11-20T07:22:05")},
         ),
         (

@@ -164,7 +164,7 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
     how = []
     if head is None:
         line = suspect.exceptions[0]
-        says = f"{who(suspect.who, line.file)} {_RAISED}: {line.text.strip()[:200]}"
+        says = f"{who(suspect.who)} {_RAISED}: {line.text.strip()[:200]}"
         return Blame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions), nameless=True)
     says = told(tuple(suspect.who), head)
     if suspect.exceptions:

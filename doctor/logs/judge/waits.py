@@ -10,6 +10,7 @@ from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind
 from doctor.logs.judge.links import edges_of, waited_for
 from doctor.logs.judge.parties import Key, key
+from doctor.logs.judge.roots import explains
 from doctor.logs.judge.words import MOST, who
 from doctor.logs.model import Line, Party, Role
 from doctor.model import UNDECIDED, Confidence
@@ -224,10 +225,18 @@ def _tls(case: Case, events: tuple[Event, ...]) -> Blame | None:
 
 def _pair(events: tuple[Event, ...]) -> Blame | None:
     """Nobody can be told from the others: what it says itself, and no culprit."""
-    head = events[0]
+    head = first_cause(events)
+    events = (head, *(each for each in events if each is not head))
     waiters = tuple(dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file"))
-    says = f"{who(waiters, head.line.file)} waited in vain: {head.sighting.symptom.title}"
+    says = f"{who(waiters)} waited in vain: {head.sighting.symptom.title}"
     return Blame(says, (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
+
+
+def first_cause(events: tuple[Event, ...]) -> Event:
+    """The first that no other of them explains."""
+    heads = list({each.id: each for each in reversed(events)}.values())
+    free = [one for one in heads if not any(explains(other, one) for other in heads if other is not one)]
+    return next((each for each in events if each in free), events[0])
 
 
 def silent_while_closed(case: Case) -> Blame | None:

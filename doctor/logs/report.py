@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from doctor.logs.explained import Explained, Proved, last_words, place_of, told_at, whom, why_unknown
+from doctor.logs.explained import Explained, Proved, last_words, place_of, told_at, why_unknown
 from doctor.logs.model import Charge, Line, Outcome
 from doctor.model import Confidence
 from doctor.report.terminal.page import Cleaned, put_edged, put_line, put_rows, put_wrapped, wrapped
@@ -27,8 +26,6 @@ ODD = 8
 PROGRESS = 8
 LEFT = 4
 CAUSES = 4
-_NAMED = re.compile(r"(?:all |\d+ )?ranks?\b", re.IGNORECASE)
-"""A sentence that begins so says itself whom it is about."""
 
 
 def print_explained(
@@ -85,11 +82,8 @@ def _print_cause(explained: Explained, place: int, console: Console, verbose: bo
 
 
 def headline(charge: Charge) -> str:
-    """Who, and what happened. A sentence that names nobody is given the name of whom it is about."""
-    who, says = whom(charge.who), charge.says.rstrip(".")
-    if not who or _NAMED.match(says) or any(part in says for part in who.split(" on ")):
-        return says
-    return f"{who}  {says}"
+    """Who, and what happened."""
+    return charge.says.rstrip(".")
 
 
 def _rows(explained: Explained, place: int, verbose: bool) -> Iterator[tuple[str, str]]:
@@ -156,7 +150,7 @@ def _print_odd(explained: Explained, console: Console, verbose: bool) -> None:
 
 def _print_story(explained: Explained, console: Console, verbose: bool) -> None:
     told = list(told_at(explained.conclusion.story))
-    if not told or (len(told) < 2 and not verbose):
+    if sum(bool(when) for when, _ in told) < (1 if verbose else 2):
         return
     wide = max(len(when) for when, _ in told)
     console.print()

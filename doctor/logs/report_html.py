@@ -155,7 +155,8 @@ def _story(explained: Explained) -> Html:
         join((tag("dt", when), tag("dd", says)))
         for when, says in told_at(explained.conclusion.story[:MOST_STORY])
     ]
-    return tag("dl", *rows) if rows else NOTHING
+    timed = any(at is not None for at, _ in explained.conclusion.story)
+    return tag("dl", *rows) if timed else NOTHING
 
 
 def _prove(explained: Explained) -> Html:

@@ -86,7 +86,7 @@ def no_host() -> Conclusion:
                 checks=("launch-ranks", "smoke-not-started"),
                 confidence=Confidence.SUSPECT,
             ),
-            Charge("disk-full", "no space left on device", (Party(rank=1),)),
+            Charge("disk-full", "rank 1 had no space left on its device", (Party(rank=1),)),
         ),
         open=("no log of rank 3 was given",),
         checks=("launch-ranks", "smoke-not-started"),

@@ -34,6 +34,7 @@ class Truth:
     named: list[str] = field(default_factory=list)
     symptoms: list[str] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
+    quotes: str = ""
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -81,6 +82,11 @@ def innocents(said: Conclusion, truth: Truth) -> list[str]:
     return found
 
 
+def quoted(said: Conclusion) -> str:
+    """The lines that the causes show."""
+    return "\n".join(line.text for charge in accusations(said) for line in charge.lines)
+
+
 def host_of(party: Party) -> str | None:
     if party.host is None:
         return HOSTS.get((party.address or "").rpartition(":")[0] or (party.address or ""))
@@ -102,4 +108,6 @@ def wrong(said: Conclusion, truth: Truth) -> list[str]:
     checks = {*said.checks, *(check for charge in accusations(said) for check in charge.checks)}
     if truth.checks and not checks & set(truth.checks):
         found.append(f"checks {', '.join(sorted(checks)) or 'none'}")
+    if truth.quotes not in quoted(said):
+        found.append(f"{truth.quotes} is not quoted")
     return found

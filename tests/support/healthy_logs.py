@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from tests.support.healthy_noise import ELASTIC, NCCL, NOISE, NUMBERS
+from tests.support.healthy_noise import EARLY, ELASTIC, NCCL, NOISE, NUMBERS
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 JOBS = REPOSITORY / "tests/samples/logs/jobs"
@@ -69,6 +69,8 @@ def torchrun(drawn: Drawn) -> Files:
         for _ in range(drawn.random.randrange(1, 6)):
             rank = drawn.random.randrange(4)
             lines.insert(drawn.random.randrange(len(lines) + 1), drawn.noise(rank, drawn.host(rank // 2)))
+        if drawn.random.random() < 0.5:
+            lines.insert(0, drawn.noise(0, drawn.host(0), EARLY))
         name = str(path.relative_to(job)).replace("node", drawn.stem)
         files[name] = "\n".join((drawn.noise(0, drawn.host(0), ELASTIC), *lines)) + "\n"
     return files
@@ -85,7 +87,7 @@ def nccl(drawn: Drawn) -> Files:
                 rank=rank, world=drawn.world, device=device, host=host, peer=(rank + 1) % drawn.world
             )
             lines.append(f"{host}:{pid}:{pid + 90} [{device}] NCCL INFO {said}")
-        lines.append(drawn.noise(rank, host))
+        lines += [drawn.noise(rank, host, EARLY), drawn.noise(rank, host)]
         lines += [f"[rank{rank}] step {step} loss {drawn.loss(step, of)}" for step, of in drawn.steps()]
     return {name: "\n".join(lines) + "\n" for name, lines in files.items()}
 

@@ -11,13 +11,16 @@ NUMBERS = (
     "exit code 0",
     "finished: 0 failures, 0 out-of-memory events, killed 0 stragglers",
 )
-NOISE = (
-    *NUMBERS,
+EARLY = (
     "[W{day} {time}123 socket.cpp:755] [c10d] The client socket cannot be initialized to connect to "
     "[{host}]:29500 (errno: 97 - Address family not supported by protocol).",
     "[W{day} {time}123 socket.cpp:207] [c10d] The hostname of the client socket cannot be retrieved. err=-3",
     "[W{day} {time}123 TCPStore.cpp:358] [c10d] TCP client failed to connect/validate to host {host}:29500 - "
     "retrying (try=0, timeout=600000ms, delay=812ms): Connection refused",
+)
+"""Where ranks meet: before all else."""
+NOISE = (
+    *NUMBERS,
     "[rank{rank}]:[W{day} {time}123 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been "
     "destroyed before we destruct ProcessGroupNCCL. On normal program exit, the application should call "
     "destroy_process_group to ensure that any pending NCCL operations have finished in this process. In rare "
@@ -45,12 +48,12 @@ NOISE = (
     "config: on_error=abort fail_fast=true timeout=1800 oom_retry=false killed_ok=false",
     "{date} WARNING urllib3.connectionpool Retrying (Retry(total=4, connect=None)) after connection broken by "
     "'NewConnectionError: Failed to establish a new connection: [Errno 111] Connection refused': /api/runs",
-    "Traceback (most recent call last):\n  File \"/home/user/job/data.py\", line 31, in fetch\n    return read(url)\n"
+    'Traceback (most recent call last):\n  File "/home/user/job/data.py", line 31, in fetch\n    return read(url)\n'
     "ConnectionResetError: [Errno 104] Connection reset by peer\n{date} shard 12: attempt 1 failed, attempt 2 in 5 s\n"
     "{date} shard 12: read after 2 attempts",
     "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f1f5c1b8a60>\n"
-    "Traceback (most recent call last):\n  File \"/opt/venv/lib/python3.11/site-packages/torch/utils/data/"
-    "dataloader.py\", line 1479, in __del__\n    self._shutdown_workers()\nAssertionError: can only test a child "
+    'Traceback (most recent call last):\n  File "/opt/venv/lib/python3.11/site-packages/torch/utils/data/'
+    'dataloader.py", line 1479, in __del__\n    self._shutdown_workers()\nAssertionError: can only test a child '
     "process",
     "libibverbs: Warning: couldn't load driver 'libvmw_pvrdma-rdmav34.so': libvmw_pvrdma-rdmav34.so: cannot open "
     "shared object file: No such file or directory",

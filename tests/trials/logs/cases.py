@@ -88,7 +88,6 @@ def off(name: str) -> Prepare:
 
 
 DISK = {"SAVE": CHECKPOINTS}
-MPI_OPTIONS = {"layout": "mpirun"}
 HEALTHY: dict[str, Case] = {
     "healthy": Case(),
     "healthy-tee": Case(layout="tee", env={"CLEAN": "0"}),
@@ -108,6 +107,7 @@ FAULTS: dict[str, Case] = {
     "stopped-redirects": Case(env=faulty("stop", 1), layout="redirects"),
     "skipped": Case(env=faulty("skip", 3)),
     "oom": Case(env=faulty("memory", 3), memory={1: 1_200_000_000}),
+    "full-disk-bytes": Case(env={**DISK, "PICKLED": "1"}, prepare=disks("node2")),
     "full-disk": Case(env=DISK, prepare=disks("node2")),
     "shm-loader": Case(env={"WORKERS": "1", "SIZE": "200000", "STEPS": "30"}, prepare=small_shm),
     "shm-map": Case(env=faulty("map", 2), prepare=small_shm),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import pickle
 import signal
 import time
 from datetime import timedelta
@@ -65,6 +66,14 @@ FAULTS = {
 }
 
 
+def save(model: nn.Module, path: Path) -> None:
+    state = {"model": model.state_dict(), "moments": torch.ones(2_000_000)}
+    if os.environ.get("PICKLED"):
+        path.write_bytes(pickle.dumps(state))
+    else:
+        torch.save(state, path)
+
+
 def main() -> None:
     for name, of_mpirun in MPIRUN.items():
         os.environ.setdefault(name, os.environ.get(of_mpirun, "0"))
@@ -93,11 +102,8 @@ def main() -> None:
                     flush=True,
                 )
             losses.zero_()
-        if SAVE and step % 20 == 0 and int(os.environ["LOCAL_RANK"]) == 0:
-            torch.save(
-                {"model": model.state_dict(), "moments": torch.ones(2_000_000)},
-                f"{SAVE}/step{step}.{rank}.pt",
-            )
+        if SAVE and step % 20 == 0 and os.environ["LOCAL_RANK"] == "0":
+            save(model, Path(SAVE) / f"step{step}.{rank}.pt")
         if step == STEPS:
             break
         time.sleep(0.02)

@@ -6,6 +6,7 @@ import gzip
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -160,6 +161,7 @@ PLACES = (
     (r"/tmp/cluster-doctor-lab-[\w-]+/ssh_config", "/home/user/.ssh/config"),
     (r"/tmp/cluster-doctor-lab-[\w-]+", "/home/user/.ssh"),
     (r"/cluster-doctor-lab-\d+-", "/jobs/"),
+    (rf"(?<![\w-]){re.escape(socket.gethostname())}(?![\w-])", "head"),
 )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, compress, count, groupby
 
 CHANGING = b"0123456789 \t\r.,+-"
 """What is left out of a line to get its sentence."""
@@ -40,7 +40,7 @@ class Prefilter:
         self._bare: list[Pattern] = []
         self._written: list[Pattern] = []
         for owner, literals in patterns:
-            raw = tuple(literal.encode("utf-8", "surrogateescape") for literal in literals)
+            raw = tuple(literal.encode("utf-8", "surrogatepass") for literal in literals)
             pattern = Pattern(
                 owner, raw, tuple(bare for each in raw if (bare := each.translate(None, CHANGING)))
             )
@@ -59,14 +59,13 @@ class Prefilter:
             self.owners(sentence)
         found: set[tuple[int, int]] = set()
         if self._dirty and not self._dirty.isdisjoint(sentences):
-            at = 0
-            for line, sentence in zip(chunk.split(b"\n"), sentences, strict=True):
-                end = at + len(line)
-                if sentence in self._dirty and any(
-                    _stand(line, each.literals) for each in self.owners(sentence)
-                ):
-                    found.add((at, end))
-                at = end + 1
+            lines = chunk.split(b"\n")
+            ends = list(accumulate(map(len, lines)))
+            for number in compress(count(), map(self._dirty.__contains__, sentences)):
+                line = lines[number]
+                if any(_stand(line, each.literals) for each in self.owners(sentences[number])):
+                    end = ends[number] + number  # a line end after each line before it
+                    found.add((end - len(line), end))
         return sorted(found.union(self._as_written(chunk)))
 
     def possible(self, line: bytes) -> set[int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from doctor.logs.judge.clocks import Clock, Clocks, clocks_of, step_of
-from doctor.logs.judge.kinds import Kind, kind_of
+from doctor.logs.judge.kinds import Kind, killed_pid, kind_of
 from doctor.logs.judge.known import Known
 from doctor.logs.judge.parties import Key, Places, key, named, places_of
 from doctor.logs.model import Form, Line, LogFile, Logs, Party, Role, Sighting
@@ -242,6 +242,9 @@ def _event(
     about = tuple(places.settled(each, None) for each in named(taken))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
     of_others = line.form in _OF_OTHERS or kind in (Kind.NAMES, Kind.DIED, Kind.LEFT, Kind.STOPPED)
+    if line.form is Form.KERNEL and not any(each.pid is not None for each in about):
+        pid = killed_pid(sighting)
+        about = tuple(replace(each, pid=pid) for each in about or ((Party(pid=pid),) if pid else ()))
     if of_others:
         there = Party(host=by.host)
         about = tuple(

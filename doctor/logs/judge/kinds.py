@@ -68,6 +68,7 @@ _DEATHS = {4, 7, 8, 9, 11}
 """Signals by which a process dies of itself, or of somebody outside the job."""
 _STOPS = {1, 2, 15}
 _EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,6})|exited with exit code (\d{1,6})")
+_KILLED = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b")
 _SIGNAL = re.compile(
     r"(?i)(?:exited on |received )?signal[: ] *(\d{1,3})\b|\bsignal: *(\w{1,20}) *\((\d{1,3})\)"
 )
@@ -117,6 +118,14 @@ def lacks_memory(sighting: Sighting) -> bool:
     """The kernel killed for lack of memory, by the kernel's own word or its scheduler's."""
     by = sighting.first.form in (Form.KERNEL, Form.SLURM)
     return by and any(each in sighting.first.text for each in _KERNEL_DEATH)
+
+
+def killed_pid(sighting: Sighting) -> int | None:
+    """Whom the kernel killed: the line that says so need not be the first."""
+    for line in (sighting.first, sighting.last):
+        if found := _KILLED.search(line.text):
+            return int(found[1])
+    return None
 
 
 def exit_of(sighting: Sighting) -> int | None:

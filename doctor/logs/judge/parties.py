@@ -186,8 +186,8 @@ def key(party: Party, file: str = "") -> Key:
     if party.rank is not None:
         return ("rank", party.rank)
     place = party.host or (bare(party.address)[0] or party.address if party.address else None)
-    if place and party.device is not None:
-        return ("device", place, party.device)
+    if party.device is not None and (place or party.pid is None):
+        return ("device", place or f"{file.rpartition('/')[0]}/", party.device)
     if party.pid is not None:
         return ("pid", party.host or file, party.pid)
     if place:

@@ -64,6 +64,8 @@ def ended(event: Event) -> str:
     name = _SIGNALS.get(number or 0, f"signal {number}")
     if number == 9:
         return "was killed (SIGKILL)"
+    if event.kind is Kind.STOPPED:
+        return f"was ended by its launcher ({name})" if number else "was ended by its launcher"
     if number is not None:
         return f"died of {name}"
     code = exit_of(event.sighting)
@@ -80,7 +82,7 @@ def told(parties: Sequence[Party], event: Event) -> str:
     of = who(parties or event.who or (event.by,))
     if event.kind in _ENDS:
         said = ended(event)
-        said = said if not many(parties) else said.replace("was ", "were ", 1)
+        said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
         return f"{of}{said}" if said.startswith(":") else f"{of} {said}"
     return f"{of}: {title}"
 

@@ -37,7 +37,7 @@ Recording = Annotated[
 ]
 
 
-@takes("--rank-table", "--inventory", "--local", *WAY, "--checks", *SHOWN)
+@takes("--rank-table", "--inventory", *WAY, "--checks", *SHOWN)
 def explain(
     what: Annotated[
         list[str] | None,

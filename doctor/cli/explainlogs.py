@@ -198,6 +198,8 @@ def _way(request: Request) -> Way:
 def _examined(explained: Explained, request: Request, hosts: str | None) -> Report | None:
     if hosts is not None:
         request = replace(request, who=replace(request.who, hosts=(hosts,)))
+    if explained.master_port is not None and request.job.master_port is None:
+        request = replace(request, job=replace(request.job, master_port=explained.master_port))
     return examined(request, explained.conclusion.checks)
 
 

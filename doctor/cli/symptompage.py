@@ -50,8 +50,8 @@ def page_of(
         for command in commands((HOSTS,), known, Way()):
             yield paper.command(command)
         yield paper.prose(say("Each check has a page: doctor explain {}", lang).format(known[0]), "  ")
-    if symptom.explains:
-        shown = ", ".join(symptom.explains[:20])
+    if explains := [id for id in symptom.explains if "*" not in id]:
+        shown = ", ".join(explains[:20])
         yield paper.paragraph(say("Often the cause of: {}.", lang).format(shown))
     if symptom.versions:
         yield paper.paragraph(say("Versions: {}.", lang).format(symptom.versions.rstrip(".")))

@@ -13,6 +13,9 @@ from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 from doctor.transport.way import Way
 
+_AT_THE_PORT = {"port-in-use", "port-unreachable", "master-not-here"}
+_MEETS = ("torch", "mindspore")
+"""Families of symptoms whose port is that of the rendezvous."""
 HOSTS = "HOSTS"
 """Stands in a command for hosts that no log names."""
 
@@ -85,7 +88,18 @@ class Explained:
 
     def proves(self) -> tuple[str, ...]:
         """What to type on this machine to see the cause on the live hosts."""
-        return commands(self.conclusion.hosts, self.conclusion.checks, self.way)
+        return commands(self.conclusion.hosts, self.conclusion.checks, self.way, self.master_port)
+
+    @property
+    def master_port(self) -> int | None:
+        """The port of the rendezvous, where a line of a cause names it, and a check looks at it."""
+        named = {self.conclusion.charges[root].symptom for root in self.roots}
+        for each in self.logs.sightings:
+            of_it = each.symptom.id in named and _AT_THE_PORT & set(each.symptom.checks)
+            port = each.taken.get("port", "")
+            if of_it and each.symptom.family in _MEETS and port.isdecimal() and 0 < int(port) < 65536:
+                return int(port)
+        return None
 
     @property
     def progress(self) -> tuple[Line, ...]:
@@ -100,11 +114,14 @@ class Explained:
         return (*cut, *self.logs.left_out, *gone)
 
 
-def commands(hosts: Sequence[str], checks: Sequence[str], way: Way) -> tuple[str, ...]:
+def commands(
+    hosts: Sequence[str], checks: Sequence[str], way: Way, port: int | None = None
+) -> tuple[str, ...]:
     """`doctor check HOSTS --only …`, and `doctor smoke HOSTS` for what only a training shows."""
     plain = [id for id in checks if not id.startswith("smoke-")]
     named = tuple(hosts) or (HOSTS,)
-    only = [("--only", ",".join(plain))]
+    only: list[tuple[str, ...]] = [("--only", ",".join(plain))]
+    only += [("--master-port", str(port))] if port and _AT_THE_PORT & set(plain) else []
     made = [way.typed("check", named, only)] if plain else []
     return (*made, *([way.typed("smoke", named)] if len(plain) < len(checks) else []))
 
@@ -119,9 +136,16 @@ def last_words(explained: Explained) -> str:
     roots = explained.roots
     first = found.charges[roots[0] if roots else 0]
     more = len(roots) - 1
-    name = whom(first.who) or "No single rank is named"
+    name = whom(first.who)
+    if first.symptom:
+        name = f"{name} ({first.symptom})" if name else first.symptom
     beside = f"; {more} more cause{'s' if more > 1 else ''} beside it" if more > 0 else ""
-    return f"Named: {name} ({first.symptom}){beside}." if first.symptom else f"Named: {name}{beside}."
+    return f"Named: {name or headline(first)}{beside}."
+
+
+def headline(charge: Charge) -> str:
+    """Who, and what happened."""
+    return charge.says.rstrip(".")
 
 
 def why_unknown(explained: Explained) -> str:

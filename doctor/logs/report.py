@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from doctor.logs.explained import Explained, Proved, last_words, place_of, told_at, why_unknown
+from doctor.logs.explained import Explained, Proved, headline, last_words, place_of, told_at, why_unknown
 from doctor.logs.model import Charge, Line, Outcome
 from doctor.model import Confidence
 from doctor.report.terminal.page import Cleaned, put_edged, put_line, put_rows, put_wrapped, wrapped
@@ -79,11 +79,6 @@ def _print_cause(explained: Explained, place: int, console: Console, verbose: bo
         for command in charge.remedy.commands:
             _print_command(command, label, console)
             label = ""
-
-
-def headline(charge: Charge) -> str:
-    """Who, and what happened."""
-    return charge.says.rstrip(".")
 
 
 def _rows(explained: Explained, place: int, verbose: bool) -> Iterator[tuple[str, str]]:

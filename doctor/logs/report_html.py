@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor import __version__
-from doctor.logs.explained import Explained, last_words, place_of, told_at, whom, why_unknown
+from doctor.logs.explained import Explained, headline, last_words, place_of, told_at, whom, why_unknown
 from doctor.logs.model import Charge, Line, LogFile, Outcome
-from doctor.logs.report import headline, word
+from doctor.logs.report import word
 from doctor.model import Confidence
 from doctor.report.html.markup import NOTHING, Html, folded, join, pill, section, table, tag
 from doctor.report.html.page import POLICY, STYLE

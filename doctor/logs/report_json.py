@@ -9,9 +9,8 @@ import msgspec
 
 from doctor import __version__
 from doctor.errors import EXIT_FAULT
-from doctor.logs.explained import Explained, last_words, whom
+from doctor.logs.explained import Explained, headline, last_words, whom
 from doctor.logs.model import Curve, Line, LogFile, Party
-from doctor.logs.report import headline
 from doctor.report.json import SCHEMA
 from doctor.text.nodeset import fold
 from doctor.text.printable import escaped

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.logs.explained import Explained, last_words, told_at, why_unknown
+from doctor.logs.explained import Explained, headline, last_words, told_at, why_unknown
 from doctor.logs.model import Outcome
-from doctor.logs.report import headline, quoted, word
+from doctor.logs.report import quoted, word
 from doctor.report.markdown_text import block, code, folded, inline
 
 LINES = 12

@@ -90,4 +90,4 @@ def refuse_other(path: str, text: str, *wanted: InputKind) -> None:
     """One sentence and the right command, if the file is clearly of another kind. Raises InputErrors."""
     kind = input_kind(text, path)
     if kind is not None and kind not in wanted:
-        raise InputErrors([Mistake(path, None, f"is {kind.called}")], f"Type: {kind.command(path)}")
+        raise InputErrors([Mistake(path, None, f"is {kind.called}; type: {kind.command(path)}")])

@@ -70,17 +70,15 @@ def refused(read: object, path: Path, text: str) -> InputErrors:
 
 def test_one_sentence_and_the_right_command(tmp_path: Path) -> None:
     path = tmp_path / "a file"
-    said = refused(read_hostfile, path, TABLE * 1)
-    assert said.message == f"{path}: is a rank table"
-    assert said.hint == f"Type: doctor ranktable check '{path}'"
+    said = refused(read_hostfile, path, TABLE)
+    assert said.message == f"{path}: is a rank table; type: doctor ranktable check '{path}'"
     said = refused(lambda path: table_file(path, "table"), path, TEXTS[InputKind.HOSTFILE])
-    assert said.message == f"{path}: is a hostfile"
-    assert said.hint == f"Type: doctor check --hostfile '{path}'"
+    assert said.message == f"{path}: is a hostfile; type: doctor check --hostfile '{path}'"
     assert "is a rank table" in refused(read_inventory, path, TABLE).message
     assert "is a hostfile" in refused(read_inventory, path, TEXTS[InputKind.HOSTFILE]).message
     assert "is an inventory" in refused(read_hostfile, path, TEXTS[InputKind.INVENTORY]).message
-    assert "doctor hang --replay" in refused(load, path, TEXTS[InputKind.HANG]).hint
-    assert "doctor check --replay" in refused(load_hang, path, TEXTS[InputKind.RECORDING]).hint
+    assert "doctor hang --replay" in refused(load, path, TEXTS[InputKind.HANG]).message
+    assert "doctor check --replay" in refused(load_hang, path, TEXTS[InputKind.RECORDING]).message
 
 
 def test_mistakes_of_its_own_kind_are_still_told(tmp_path: Path) -> None:

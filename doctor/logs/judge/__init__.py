@@ -14,7 +14,7 @@ from doctor.logs.judge.decide import decide
 from doctor.logs.judge.kinds import Kind
 from doctor.logs.judge.known import Known, KnownHost, known_of
 from doctor.logs.judge.openings import openings
-from doctor.logs.judge.parties import key
+from doctor.logs.judge.parties import is_name, key
 from doctor.logs.judge.readout import readout
 from doctor.logs.judge.story import story_of
 from doctor.logs.judge.words import aftermath, told
@@ -36,7 +36,8 @@ def conclude(logs: Logs, known: Known | None = None, from_curves: Sequence[Charg
     charges = _charges(case, blames, from_curves)
     outcome = _outcome(case, charges)
     causes = [each for each in charges if each.because is None]
-    hosts = tuple(dict.fromkeys(each.host for charge in causes for each in charge.who if each.host))
+    named = (each.host for charge in causes for each in charge.who)
+    hosts = tuple(dict.fromkeys(host for host in named if host and is_name(host)))
     return Conclusion(
         outcome,
         tuple(charges),

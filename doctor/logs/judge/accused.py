@@ -80,9 +80,13 @@ def _lacking(case: Case, text: str, events: tuple[Event, ...]) -> tuple[set[int]
         return set(), None, None
     if agents := _AGENTS.search(text):
         return {*numbers(agents[1])}, total, arrived
-    listed = {int(each) for line in set(_LIST.findall(text)) for each in re.findall(r"\[(\d{1,16})\]", line)}
+    listed: set[int] = {
+        int(each) for line in set(_LIST.findall(text)) for each in re.findall(r"\[(\d{1,16})\]", line)
+    }
     if listed and total and (arrived is None or arrived == len(listed)):
         return {*range(total)} - listed, total, len(listed)
+    if listed and not total and (gaps := {*range(max(listed))} - listed):
+        return gaps, None, None
     if joined and total and arrived is not None:
         heads = {rank for each in events for rank in each.ranks} or {0}
         if arrived == len(heads) == 1:

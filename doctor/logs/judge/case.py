@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from doctor.logs.judge.clocks import Clock, Clocks, clocks_of, step_of
-from doctor.logs.judge.kinds import Kind, kind_of
+from doctor.logs.judge.kinds import Kind, killed_pid, kind_of
 from doctor.logs.judge.known import Known
 from doctor.logs.judge.parties import Key, Places, key, named, places_of
 from doctor.logs.model import Form, Line, LogFile, Logs, Party, Role, Sighting
@@ -16,6 +16,8 @@ from doctor.logs.model import Form, Line, LogFile, Logs, Party, Role, Sighting
 Writer = Callable[[Line], Party]
 NEAR_END = 200
 """Lines from the end of a file that still count as its end."""
+LAST_WORDS = 3
+"""Lines from the end where even what was said once is not followed by anything better."""
 LATE = 60.0
 """Seconds before the last line that do."""
 OLD = 300.0
@@ -240,6 +242,9 @@ def _event(
     about = tuple(places.settled(each, None) for each in named(taken))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
     of_others = line.form in _OF_OTHERS or kind in (Kind.NAMES, Kind.DIED, Kind.LEFT, Kind.STOPPED)
+    if line.form is Form.KERNEL and not any(each.pid is not None for each in about):
+        pid = killed_pid(sighting)
+        about = tuple(replace(each, pid=pid) for each in about or ((Party(pid=pid),) if pid else ()))
     if of_others:
         there = Party(host=by.host)
         about = tuple(
@@ -259,9 +264,16 @@ def _event(
         step
         for step in steps.get(by.rank, ())
         if (step.file == line.file and step.number > sighting.last.number)
-        or (step.file != line.file and clocks.before(sighting.last, step))
+        or (step.file != line.file and _went_on(sighting, step, clocks))
     ]
     return Event(sighting, kind, by, about, peers, bool(after))
+
+
+def _went_on(sighting: Sighting, step: Line, clocks: Clocks) -> bool:
+    """In another file. Where that has no times, what is also said in healthy logs is taken for earlier."""
+    if step.at is None or sighting.last.at is None:
+        return bool(sighting.symptom.needs)
+    return clocks.before(sighting.last, step)
 
 
 def _counts(sighting: Sighting, file: LogFile | None) -> bool:
@@ -269,7 +281,9 @@ def _counts(sighting: Sighting, file: LogFile | None) -> bool:
     if not needs:
         return True
     last = sighting.last
-    near = file is not None and file.lines - last.number <= NEAR_END
-    if file is not None and file.last_at is not None and last.at is not None:
-        near = near and file.last_at - last.at <= LATE
-    return near if needs == "last" else sighting.count > 1
+    if needs == "repeated" and sighting.count > 1:
+        return True
+    near = file is not None and file.lines - last.number <= (NEAR_END if needs == "last" else LAST_WORDS)
+    if near and file is not None and file.last_at is not None and last.at is not None:
+        return file.last_at - last.at <= LATE
+    return near

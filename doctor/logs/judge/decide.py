@@ -12,7 +12,7 @@ from doctor.logs.judge.kinds import Kind
 from doctor.logs.judge.links import link
 from doctor.logs.judge.parties import key
 from doctor.logs.judge.roots import Suspect, blame_of, explains, ordered, suspects
-from doctor.logs.judge.waits import late, silent_while_closed
+from doctor.logs.judge.waits import first_cause, late, silent_while_closed
 from doctor.logs.judge.words import told, who
 from doctor.logs.model import Role
 from doctor.model import Confidence
@@ -144,7 +144,7 @@ def _only_consequences(case: Case) -> Blame | None:
     events: list[Event] = [each for kind in order for each in case.of(kind)]
     if not events:
         return None
-    head = events[0]
+    head = first_cause(tuple(each for each in events if each.kind is events[0].kind))
     same = tuple(each for each in events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
     return Blame(told(parties, head), (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

@@ -61,11 +61,14 @@ _LINK = (
     *("exceeded error retry count", "while trying to connect to", "Connection refused"),
 )
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
+_WAITING = {"wait", "waits", "timeout", "watchdog"}
+"""Words of ids."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _DEATHS = {4, 7, 8, 9, 11}
 """Signals by which a process dies of itself, or of somebody outside the job."""
 _STOPS = {1, 2, 15}
 _EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,6})|exited with exit code (\d{1,6})")
+_KILLED = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b")
 _SIGNAL = re.compile(
     r"(?i)(?:exited on |received )?signal[: ] *(\d{1,3})\b|\bsignal: *(\w{1,20}) *\((\d{1,3})\)"
 )
@@ -82,15 +85,19 @@ def kind_of(sighting: Sighting) -> Kind | None:
         return Kind.ABSENT
     if by := _by_end(sighting, form):
         return by
+    pair = any(name.startswith("peer_") for name in sighting.taken)
     if role is Role.NAMES:
-        return Kind.NAMES
+        return Kind.LINK if pair else Kind.NAMES
     if role is Role.CONFIRMS:
         return Kind.CONFIRMS
     if role is Role.CONSEQUENCE:
-        waits = any(each in text for each in _WAITS)
+        waits = any(each in text for each in _WAITS) or not _WAITING.isdisjoint(
+            sighting.symptom.id.split("-")
+        )
         closed = any(each in text for each in _CLOSED)
         return Kind.WAITS if waits else Kind.CLOSED if closed else Kind.AFTER
-    return Kind.LINK if any(each in text for each in _LINK) and form is not Form.KERNEL else Kind.ROOT
+    pair = pair or any(each in text for each in _LINK)
+    return Kind.LINK if pair and form is not Form.KERNEL else Kind.ROOT
 
 
 def _by_end(sighting: Sighting, form: Form) -> Kind | None:
@@ -111,6 +118,14 @@ def lacks_memory(sighting: Sighting) -> bool:
     """The kernel killed for lack of memory, by the kernel's own word or its scheduler's."""
     by = sighting.first.form in (Form.KERNEL, Form.SLURM)
     return by and any(each in sighting.first.text for each in _KERNEL_DEATH)
+
+
+def killed_pid(sighting: Sighting) -> int | None:
+    """Whom the kernel killed: the line that says so need not be the first."""
+    for line in (sighting.first, sighting.last):
+        if found := _KILLED.search(line.text):
+            return int(found[1])
+    return None
 
 
 def exit_of(sighting: Sighting) -> int | None:

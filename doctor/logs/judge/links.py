@@ -10,7 +10,7 @@ from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind
 from doctor.logs.judge.parties import Key, key
 from doctor.logs.judge.words import who
-from doctor.logs.model import Party
+from doctor.logs.model import Party, Role
 from doctor.model import UNDECIDED, Confidence
 
 Pair = tuple[Key, Key]
@@ -19,7 +19,7 @@ Pair = tuple[Key, Key]
 def link(case: Case) -> Blame | None:
     """Two ends; the one that all pairs share, if there are several pairs."""
     events = tuple(each for each in case.of(Kind.LINK) if not each.overcome)
-    events = tuple(e for e in events if e.sighting.symptom.role.value != "consequence") or ()
+    events = tuple(e for e in events if e.sighting.symptom.role is not Role.CONSEQUENCE)
     if not events:
         return None
     parties: dict[Key, Party] = {}
@@ -38,24 +38,28 @@ def link(case: Case) -> Blame | None:
     title = head.sighting.symptom.title
     if not pairs:
         named = tuple(each for each in parties.values() if key(each)[0] != "file")
-        return Blame(f"{who(named, head.line.file)}: {title}", named, events, Confidence.SUSPECT)
+        says = f"{who(named)}: {title}" if named else title
+        return Blame(says, named, events, Confidence.SUSPECT)
     shared = common_end({frozenset(pair) for pair in pairs})
     if shared is not None:
         one = parties[shared]
         others = [parties[end] for end in dict.fromkeys(e for pair in pairs for e in pair) if end != shared]
-        how = (f"{who(others, head.line.file)} had trouble with it, and with nobody else",)
-        accuse = any(shared == there for _, there in pairs)
+        how = (f"{who(others)} had trouble with it, and with nobody else",)
+        one_way = any(shared == there for _, there in pairs)
         says = (
-            f"{who(others, head.line.file)} could not reach {who((one,))}"
-            if accuse
-            else (f"{who((one,), head.line.file)} could not reach {who(others)}")
+            _between(who(others), who((one,)), head) if one_way else _between(who((one,)), who(others), head)
         )
         return Blame(f"{says}: {title}", (one,), events, Confidence.STRONG, how)
     ones = [parties[here] for here, _ in pairs]
     peers = [parties[there] for _, there in pairs]
-    says = f"{who(ones, head.line.file)} could not reach {who(peers)}: {title}{UNDECIDED}"
+    says = f"{_between(who(ones), who(peers), head)}: {title}{UNDECIDED}"
     ends = tuple(each for each in dict.fromkeys((*ones, *peers)) if key(each)[0] != "file")
     return Blame(says, ends, events, Confidence.SUSPECT)
+
+
+def _between(one: str, other: str, head: Event) -> str:
+    tried = any(each in head.line.text for each in ("onnect", "route", "unreachable"))
+    return f"{one} could not reach {other}" if tried else f"{one} had trouble with {other}"
 
 
 def common_end(pairs: Collection[frozenset[Key]]) -> Key | None:

@@ -172,6 +172,11 @@ def bare(address: str) -> tuple[str, int | None]:
     return str(ip), int(device) if device.isdecimal() and len(device) < 4 else None
 
 
+def is_name(host: str) -> bool:
+    """A name by which it can be asked: no address of some network, and not "localhost"."""
+    return not bare(host)[0] and host.partition(".")[0] != "localhost" and "*" not in host
+
+
 def _loopback(ip: str) -> bool:
     return ipaddress.ip_address(ip).is_loopback
 
@@ -181,8 +186,8 @@ def key(party: Party, file: str = "") -> Key:
     if party.rank is not None:
         return ("rank", party.rank)
     place = party.host or (bare(party.address)[0] or party.address if party.address else None)
-    if place and party.device is not None:
-        return ("device", place, party.device)
+    if party.device is not None and (place or party.pid is None):
+        return ("device", place or f"{file.rpartition('/')[0]}/", party.device)
     if party.pid is not None:
         return ("pid", party.host or file, party.pid)
     if place:
@@ -219,7 +224,7 @@ def _shares(one: Party, other: Party) -> bool:
 def numbers(text: str) -> tuple[int, ...]:
     """ "1, 3-5" """
     found: list[int] = []
-    for first, last in re.findall(r"(\d{1,7})(?:\s*-\s*(\d{1,7}))?", text)[:10_000]:
+    for first, last in re.findall(r"(?<![\d-])(\d{1,7})(?!\d)(?:\s*-\s*(\d{1,7})(?!\d))?", text)[:10_000]:
         end = int(last) if last else int(first)
         if end - int(first) > MOST_RANKS // 10:
             continue

@@ -17,6 +17,8 @@ from doctor.logs.judge.words import ended, told, who
 from doctor.logs.model import Form, Line, Party, Role
 from doctor.model import Confidence
 
+SOON = 60.0
+"""Seconds between the kernel's word and the launcher's of the same end."""
 _RAISED = "ended with an exception of the program"
 MOST = 200
 """Deaths, and lines of one reason, that are compared with each other."""
@@ -84,7 +86,7 @@ def _deaths(case: Case) -> list[Suspect]:
         if _follows(case, event):
             continue
         for party in event.who:
-            same = next((each for each in found[:MOST] if _same(each.one, party)), None)
+            same = next((each for each in found[:MOST] if _same(case, each, party, event)), None)
             if same is None:
                 found.append(Suspect({party: None}, [event]))
                 continue
@@ -97,13 +99,25 @@ def _deaths(case: Case) -> list[Suspect]:
         by_kernel = any(
             lacks_memory(event.sighting) or event.line.form is Form.KERNEL for event in each.events
         )
-        each.confirmed = by_kernel and len(forms) > 1
+        pids = [{who.pid for who in event.who if who.pid is not None} for event in each.events]
+        each.confirmed = by_kernel and len(forms) > 1 and len(set().union(*pids)) < 2
     return found
 
 
-def _same(one: Party, other: Party) -> bool:
-    """The kernel knows a process, Slurm a host or a task, the launcher a rank."""
-    return key(one) == key(other) or covers(one, other) or covers(other, one)
+def _same(case: Case, death: Suspect, party: Party, event: Event) -> bool:
+    """The kernel knows a process, Slurm a host or a task, the launcher a rank. A container numbers its
+    processes otherwise than its host.
+    """
+    one = death.one
+    if key(one) == key(party) or covers(one, party) or covers(party, one):
+        return True
+    if one.host is None or one.host != party.host or (one.rank is None) is (party.rank is None):
+        return False
+    pair = [event, *death.events]
+    killed = any(lacks_memory(each.sighting) for each in pair)
+    near = case.clocks.apart(death.events[0].line, event.line)
+    by_kill = all(lacks_memory(each.sighting) or signal_of(each.sighting) == 9 for each in pair)
+    return killed and by_kill and (near is None or abs(near) <= SOON)
 
 
 def _follows(case: Case, event: Event) -> bool:
@@ -125,7 +139,20 @@ def _by_symptom(case: Case) -> list[Suspect]:
         suspect = found.setdefault(event.id, Suspect({}, []))
         suspect.events.append(event)
         suspect.who.update(dict.fromkeys(event.who))
-    return list(found.values())
+    kept: list[Suspect] = []
+    for suspect in found.values():
+        same = next((each for each in kept if _of_one_line(each, suspect)), None)
+        if same is None:
+            kept.append(suspect)
+        else:
+            same.events += suspect.events
+    return kept
+
+
+def _of_one_line(one: Suspect, other: Suspect) -> bool:
+    """Two symptoms of the very same lines are one reason."""
+    places = [{(each.line.file, each.line.number) for each in of.events} for of in (one, other)]
+    return one.keys == other.keys and places[0] == places[1]
 
 
 def _explains_death(reason: Suspect, death: Suspect) -> bool:
@@ -164,7 +191,7 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
     how = []
     if head is None:
         line = suspect.exceptions[0]
-        says = f"{who(suspect.who, line.file)} {_RAISED}: {line.text.strip()[:200]}"
+        says = f"{who(suspect.who)} {_RAISED}: {line.text.strip()[:200]}"
         return Blame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions), nameless=True)
     says = told(tuple(suspect.who), head)
     if suspect.exceptions:
@@ -209,6 +236,7 @@ def ordered(case: Case, found: Iterable[Suspect], accused: frozenset[Key]) -> tu
     best = kept[0]
     sure = all(
         (each.overcome and not best.overcome)
+        or each.keys <= best.keys
         or _tier_better(rank(best), rank(each))
         or _earlier(case, best, each)
         for each in kept[1:]

@@ -27,6 +27,8 @@ def story_of(case: Case) -> tuple[tuple[float | None, str], ...]:
     entries: list[_Entry] = []
     open_ones: dict[tuple[str, Kind], _Entry] = {}
     for event in case.events:
+        if event.kind is Kind.CONFIRMS:
+            continue
         at = case.clocks.at(event.line)
         same = open_ones.get((event.id, event.kind))
         if same is None or not _near(same.at, at):

@@ -10,7 +10,8 @@ from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind
 from doctor.logs.judge.links import edges_of, waited_for
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.words import MOST, who
+from doctor.logs.judge.roots import explains
+from doctor.logs.judge.words import MOST, told, who
 from doctor.logs.model import Line, Party, Role
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
@@ -145,34 +146,29 @@ def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
     if not edges:
         return None
     ends, cycle = waited_for(edges)
-    parties = {key(each): each for event in events for each in (*event.who, *event.peers)}
+    parties = {key(each, event.line.file): each for event in events for each in (*event.who, *event.peers)}
+    if not cycle and len(ends) > 1:  # whom most wait for
+        number = Counter(other for _, other in edges)
+        ends = [end for end in ends if number[end] == max(number[each] for each in ends)]
     chosen = tuple(parties[end] for end in ends if end in parties)
-    if not chosen:
+    if not chosen or (not cycle and all(each.rank in case.waiting for each in chosen)):
         return None
-    steps = ", ".join(
-        f"{who((parties[one],))} for {who((parties[other],))}"
-        for one, other in edges[:MOST]
-        if one in parties
-    )
-    how = [f"by their lines, {steps} waited in vain"]
+    said = [(parties[one], parties[other]) for one, other in edges if one in parties]
+    steps = ", ".join(f"{who((one,))} for {who((other,))}" for one, other in said[:MOST])
+    how = (f"by their lines, {steps} waited in vain",)
     carried = tuple(found.values())
-    if cycle or len(edges) == 1 or len(chosen) > 1:
-        ways = tuple(
-            dict.fromkeys((*chosen, *((parties[e[0]]) for e in edges if e[0] in parties and len(edges) == 1)))
-        )
-        if (
-            len(edges) == 1
-            and not cycle
-            and chosen[0].rank in case.covered
-            and chosen[0].rank not in case.waiting
-        ):
-            says = f"{who(chosen)} never answered {who((parties[edges[0][0]],))}"
-            return Blame(says, chosen, carried, Confidence.STRONG, (*how, "no such line is in its own log"))
-        says = f"{who(ways)} found no way to each other: {carried[0].sighting.symptom.title}"
-        return Blame(says + UNDECIDED, ways, carried, Confidence.SUSPECT, tuple(how))
-    says = f"{who(chosen)} is the last that others wait for: {carried[0].sighting.symptom.title}"
-    sure = Confidence.STRONG if chosen[0].rank in case.covered else Confidence.SUSPECT
-    return Blame(says, chosen, carried, sure, tuple(how))
+    title = carried[0].sighting.symptom.title
+    silent = len(chosen) == 1 and not cycle and chosen[0].rank in case.covered
+    if silent:
+        says = f"{who(chosen)} is the last that others wait for: {title}"
+        return Blame(says, chosen, carried, Confidence.STRONG, (*how, "no such line is in its own log"))
+    if len(edges) == 1:
+        chosen = (said[0][1], said[0][0]) if said else chosen
+    if len(chosen) > 1:
+        says = f"{who(chosen)} found no way to each other: {title}{UNDECIDED}"
+        return Blame(says, chosen, carried, Confidence.SUSPECT, how)
+    says = f"{who(chosen)} is the last that others wait for: {title}"
+    return Blame(says, chosen, carried, Confidence.SUSPECT, how)
 
 
 def _latest(case: Case, events: tuple[Event, ...]) -> Blame | None:
@@ -224,16 +220,25 @@ def _tls(case: Case, events: tuple[Event, ...]) -> Blame | None:
 
 def _pair(events: tuple[Event, ...]) -> Blame | None:
     """Nobody can be told from the others: what it says itself, and no culprit."""
-    head = events[0]
+    head = first_cause(events)
+    events = (head, *(each for each in events if each is not head))
     waiters = tuple(dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file"))
-    says = f"{who(waiters, head.line.file)} waited in vain: {head.sighting.symptom.title}"
-    return Blame(says, (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
+    return Blame(told(waiters, head), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
+
+
+def first_cause(events: tuple[Event, ...]) -> Event:
+    """The first that no other of them explains."""
+    heads = list({each.id: each for each in reversed(events)}.values())
+    free = [one for one in heads if not any(explains(other, one) for other in heads if other is not one)]
+    return next((each for each in events if each in free), events[0])
 
 
 def silent_while_closed(case: Case) -> Blame | None:
-    """Others lost their connection to it: a rank that is killed writes nothing."""
+    """Others lost their connection to it: a rank that is killed writes nothing. One that its launcher had
+    to end was alive.
+    """
     events = case.of(Kind.CLOSED)
-    silent = case.silent()
+    silent = tuple(rank for rank in case.silent() if ("rank", rank) not in case.stopped)
     if not events or not silent or not case.left_alone:
         return None
     parties = tuple(_one(case, rank) for rank in silent)

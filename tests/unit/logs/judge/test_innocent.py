@@ -60,7 +60,9 @@ def test_a_retry_that_succeeded_is_no_fault() -> None:
 
 def test_once_is_not_repeated() -> None:
     one = Entry(1, "TCP client failed to connect/validate to host node1:29500 - retrying", RETRY)
-    assert conclude(logs([File("rank-1.log", (one,), Party(rank=1))])).outcome is Outcome.CLEAN
+    rest = [Entry(2, f"line {n}", form=Form.PLAIN) for n in range(9)]
+    assert conclude(logs([File("rank-1.log", (one, *rest), Party(rank=1))])).outcome is Outcome.CLEAN
+    assert conclude(logs([File("rank-1.log", (one,), Party(rank=1))])).outcome is Outcome.UNKNOWN
 
 
 def test_what_needs_to_be_last_does_not_count_far_from_the_end() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Protocol
 
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.prefix import Layout
@@ -26,16 +27,32 @@ _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.T
 """Forms whose messages have several lines."""
 
 
-def in_block(
-    text: str, said: Said, above: Sequence[str], below: Sequence[str], layout: Layout, clock: Clock
-) -> None:
+class Around(Protocol):
+    """The neighbours of a line; they cost something, so only who needs them asks."""
+
+    def above(self) -> Sequence[str]:
+        """The lines before it, the nearest first."""
+
+    def below(self) -> Sequence[str]:
+        """Those after it."""
+
+    def dashes(self) -> bool:
+        """Whether there are long lines of dashes before and after it."""
+
+
+def in_block(text: str, said: Said, around: Around, layout: Layout, clock: Clock) -> None:
     """Fill in what the line itself does not say."""
     if _FIELD.match(text, said.start):
-        _table(text, said, above, below, layout, clock)
-    elif said.form is Form.PLAIN and _framed(above, below):
+        _table(text, said, around.above(), around.below(), layout, clock)
+    elif (
+        said.form is Form.PLAIN
+        and around.dashes()
+        and _near_frame(around.above())
+        and _near_frame(around.below())
+    ):
         said.form = Form.MPI
     elif not said.headed and said.at is None:
-        _head(text, said, above, layout, clock)
+        _head(text, said, around, layout, clock)
 
 
 def _table(
@@ -66,20 +83,16 @@ def _field(key: str, value: str, said: Said, clock: Clock) -> None:
         said.pid = int(pid["pid"])
 
 
-def _framed(above: Sequence[str], below: Sequence[str]) -> bool:
-    """Whether it stands between two of Open MPI's lines of dashes."""
-    return _near_frame(above) and _near_frame(below)
-
-
 def _near_frame(lines: Sequence[str]) -> bool:
+    """A line of dashes of Open MPI: it stands between two of them."""
     return any(_FRAME.search(line.rstrip()) for line in lines[:FAR])
 
 
-def _head(text: str, said: Said, above: Sequence[str], layout: Layout, clock: Clock) -> None:
+def _head(text: str, said: Said, around: Around, layout: Layout, clock: Clock) -> None:
     """The line that it goes on with: the nearest one with a header, if all between are blank or indented."""
     if not (text[said.start : said.start + 1] in " \t" or said.form is Form.CANN):
         return
-    for line in above[:FAR]:
+    for line in around.above()[:FAR]:
         head = said_of(line, layout, clock)
         if head.rank != said.rank and said.rank is not None:
             continue  # another rank's line in between

@@ -21,6 +21,22 @@ _AHEAD = 120
 """Characters in which a level of Python's loggers stands."""
 
 
+def writer_of(text: str, layout: Layout, clock: Clock) -> Said:
+    """Only who a launcher says wrote the line, and the time of a script's logger: for lines that are many."""
+    said = Said()
+    strip(text, layout, clock, said)
+    _logged(text, said, clock)
+    return said
+
+
+def _logged(text: str, said: Said, clock: Clock) -> None:
+    found = _DATED.match(text, said.start) or _AMERICAN.match(text, said.start)
+    if found:
+        said.at, said.zoned = clock.at(found)
+        said.headed = True
+        said.start = found.end()
+
+
 def said_of(text: str, layout: Layout, clock: Clock) -> Said:
     said = Said()
     strip(text, layout, clock, said)
@@ -28,11 +44,7 @@ def said_of(text: str, layout: Layout, clock: Clock) -> Said:
         return said
     if system(text, said, clock) or ascend(text, said, clock) or torch(text, said, clock):
         return said
-    found = _DATED.match(text, said.start) or _AMERICAN.match(text, said.start)
-    if found:
-        said.at, said.zoned = clock.at(found)
-        said.headed = True
-        said.start = found.end()
+    _logged(text, said, clock)
     level = _LEVEL.search(text, said.start, said.start + _AHEAD)
     if level:
         said.level = level_of(level[1])

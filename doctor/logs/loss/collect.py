@@ -11,6 +11,7 @@ One rank may stand in a file more than once: each start of the job is a curve of
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from math import isfinite
 
 from doctor.logs.loss.lines import LONGEST, Said, read_line, read_pace, wants
 from doctor.logs.loss.points import MOST_POINTS, Points
@@ -24,6 +25,7 @@ MOST_PARTS = 32
 """Of a line that a progress bar overwrites: its last states."""
 SURE = 3
 """So many losses after a step that falls back say that the job was started again."""
+MOST_BACK = 64
 MOST_ALL = 400_000
 """Points of all files together."""
 
@@ -47,7 +49,9 @@ class _Track:
     epoch: int | None = None
     whole: bool = False
     """Each loss is of a whole epoch, though its step is written."""
-    back: list[tuple[int, float, float | None, float | None, int]] = field(default_factory=list)
+    began: int | None = None
+    """The first epoch of all."""
+    back: list[tuple[Said, float | None, int]] = field(default_factory=list)
     """Losses whose steps fell back, until it is clear whether the job began again."""
 
     def add(self, said: Said, at: float | None, line: int) -> None:
@@ -55,21 +59,23 @@ class _Track:
             self.runs.append(Points(self.most))
             self.counted = said.step is None and (said.epoch is None or said.part)
         points = self.runs[-1]
-        if self.counted:
-            points.add(points.total + 1, said.loss, at, said.took, line)
-            return
         raw = said.step if said.step is not None else None if said.part else said.epoch
-        if raw is None:
-            if points.total and said.loss - said.loss != 0:  # no finite number: worth a step of its own
-                points.add(points.last_step + 1, said.loss, at, said.took, line)
+        again = said.step is None and points.total > 0 and raw == points.last_step
+        if again and not self.counted and said.loss != points.last_loss:
+            self.counted = True  # several losses an epoch, and no steps
+        if self.counted or raw is None:
+            points.add(max(points.total, points.last_step) + 1, said.loss, at, said.took, line)
             return
-        self._turn_over(said, raw)
-        self.epoch = said.epoch if said.epoch is not None else self.epoch
+        older = said.epoch is not None and self.epoch is not None and said.epoch < self.epoch
+        if not older:
+            self._turn_over(said, raw)
         step = self.offset + raw
-        if points.total and step < points.last_step:
-            self._fall_back(step, said, at, line)
+        if points.total and (older or step < points.last_step):
+            self._fall_back(said, at, line)
             return
         self.back.clear()  # ranks without a prefix, a little out of order
+        self.epoch = said.epoch if said.epoch is not None else self.epoch
+        self.began = self.epoch if self.began is None else self.began
         self.last = raw
         points.add(step, said.loss, at, said.took, line)
 
@@ -85,25 +91,34 @@ class _Track:
             self.offset += said.of if said.of and self.last <= said.of else self.last
             self.back.clear()
 
-    def _fall_back(self, step: int, said: Said, at: float | None, line: int) -> None:
-        if self.back and step < self.back[-1][0]:
+    def _fall_back(self, said: Said, at: float | None, line: int) -> None:
+        if self.back and _place(said) < _place(self.back[-1][0]):
             self.back.clear()
-        self.back.append((step, said.loss, at, said.took, line))
-        if len({each[0] for each in self.back}) >= SURE:
+        self.back.append((said, at, line))
+        if len({_place(each) for each, _, _ in self.back}) >= SURE:
             self.start_again()
+        elif len(self.back) > MOST_BACK:
+            del self.back[1:]
 
     def start_again(self) -> None:
         if len(self.runs) == MOST_STARTS:
             del self.runs[1]
+        back, self.back = self.back, []
         self.runs.append(Points(self.most))
-        for step, loss, at, took, line in self.back:
-            self.runs[-1].add(step, loss, at, took, line)
-        self.last = self.back[-1][0] - self.offset
-        self.back.clear()
+        first = back[0][0]
+        epochs = (first.epoch or 0) - (self.began or 0)
+        self.offset = epochs * first.of if first.of and first.step is not None and epochs > 0 else 0
+        self.last, self.epoch, self.whole = 0, None, False
+        for said, at, line in back:
+            self.add(said, at, line)
 
     @property
     def total(self) -> int:
         return sum(points.total for points in self.runs)
+
+
+def _place(said: Said) -> tuple[int, int]:
+    return (said.epoch or 0, said.step or 0)
 
 
 class LossCollector:
@@ -112,7 +127,7 @@ class LossCollector:
     def __init__(self, file: str, most: int = MOST_POINTS) -> None:
         self._file = file
         self._most = most
-        self._tracks: dict[Party, dict[str, _Track]] = {}
+        self._tracks: dict[Party, dict[tuple[str, str], _Track]] = {}
         self._header: Header | None = None
         self._latest: _Track | None = None
 
@@ -159,12 +174,15 @@ class LossCollector:
             if len(self._tracks) == MOST_PARTIES:
                 return True
             tracks = self._tracks[party] = {}
-        track = tracks.get(said.name)
+        which = "step" if said.step is not None else "epoch" if said.epoch is not None else "none"
+        track = tracks.get((said.name, which))
+        if which == "none" and not isfinite(said.loss) and tracks:
+            track = max(tracks.values(), key=lambda each: each.total)
         if track is None:
             if len(tracks) == MOST_NAMES:
                 return True
             most = self._most if len(self._tracks) <= 64 else max(100, self._most // 16)
-            track = tracks[said.name] = _Track(said.form, most)
+            track = tracks[said.name, which] = _Track(said.form, most)
         track.add(said, at, number)
         self._latest = track
         return True

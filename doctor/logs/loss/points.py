@@ -28,6 +28,10 @@ class Points:
     def last_step(self) -> int:
         return self._steps[-1] if self._steps else -1
 
+    @property
+    def last_loss(self) -> float:
+        return self._losses[-1] if self._losses else 0.0
+
     def add(self, step: int, loss: float, at: float | None, took: float | None, line: int) -> None:
         """The same step again says nothing new, unless it is no number now."""
         if self.total and step == self.last_step:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,19 +36,30 @@ class Folded:
     last: Line
     taken: Mapping[str, str]
     count: int = 1
+    again: tuple[int, str, Said] | None = None
+    """The last repetition: its number, its text, what it says. Only at the end it becomes a line."""
 
 
 @dataclass(slots=True)
 class Fold:
     seen: dict[tuple[str, Who], Folded] = field(default_factory=dict)
 
-    def add(self, symptom: Symptom, taken: Mapping[str, str], who: Who, line: Line) -> None:
-        key = (symptom.id, who)
-        if key not in self.seen and len(self.seen) >= MOST:
-            key = (symptom.id, Who())
-        known = self.seen.get(key)
+    def repeats(self, symptom: Symptom, who: Who, number: int, text: str, said: Said) -> bool:
+        """Count a repetition; False if it is none."""
+        known = self.seen.get((symptom.id, who))
+        if known is None and len(self.seen) >= MOST:
+            known = self.seen.get((symptom.id, Who()))
         if known is None:
-            self.seen[key] = Folded(symptom, key[1], line.form, line, line, dict(taken))
-            return
+            return False
         known.count += 1
-        known.last = line
+        known.again = (number, text, said)
+        return True
+
+    def add(self, symptom: Symptom, taken: Mapping[str, str], who: Who, line: Line) -> None:
+        who = Who() if len(self.seen) >= MOST else who
+        self.seen[symptom.id, who] = Folded(symptom, who, line.form, line, line, dict(taken))
+
+    def finish(self, made: Callable[[int, str, Said], Line]) -> None:
+        for each in self.seen.values():
+            if each.again:
+                each.last, each.again = made(*each.again), None

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from doctor.logs.forms import complaint, learn
 from doctor.logs.forms.block import in_block
-from doctor.logs.forms.line import said_of
+from doctor.logs.forms.line import said_of, writer_of
 from doctor.logs.forms.names import Named, named
 from doctor.logs.forms.prefix import Layout, layout_of
 from doctor.logs.forms.said import Said
@@ -21,8 +21,9 @@ from doctor.logs.forms.times import Clock
 from doctor.logs.model import Curve, Form, Line, Party, Symptom
 from doctor.logs.reading.fold import Fold, Who, who_of
 from doctor.logs.reading.progress import last_steps, says_step
-from doctor.logs.reading.window import KEPT, Window, harmless, windows
+from doctor.logs.reading.window import KEPT, LONGEST, Window, states, windows
 from doctor.logs.sources import Damaged, Opened, pieces
+from doctor.text.redact import redact
 
 HEAD = 200
 """First and last lines that are all looked at."""
@@ -34,6 +35,10 @@ _NEAR_END = 30
 _LOOKED = 20_000
 """Lines that may complain, or may tell of ranks, that are looked at in one file."""
 
+_MATCHED, _ODD, _TELLS, _PRINTS = 1, 2, 4, 8
+"""What a line is looked at for: a symptom, a complaint, who is which rank, a loss."""
+_ROW = b"1,2.5,3"
+"""A line without words, which is wanted only in a table."""
 _LOSS = (b"loss", b"Loss", b"LOSS", b"step time")
 _PREFIXED = re.compile(rb"(?:^|\n|\r|: )\[rank(\d{1,6})\]")
 _TAGGED = re.compile(rb"[\[@,]\d{1,6},(\d{1,6})\](?:\[[^\]\n]{1,80}\])?<?std")
@@ -121,10 +126,10 @@ class _Scanner:
             )
             self._edge(window, _lines(window, HEAD), head=True)
         number, counted = window.number, window.start
-        for start, end, matched in self._hits(window, first):
+        for start, end, what in self._hits(window, first):
             number += window.data.count(b"\n", counted, start)
             counted = start
-            self._line(window, start, end, number, matched)
+            self._line(window, start, end, number, what)
         self._found.lines = window.number - 1 + window.text.count(b"\n")
         self._found.lines += not window.text.endswith(b"\n")
         self._prefixes(window.text)
@@ -135,63 +140,76 @@ class _Scanner:
         if window is None:
             return
         self._edge(window, _backwards(window, HEAD), head=False)
+        self._found.fold.finish(self._made)
         if self._loss:
             self._found.curves = self._loss.curves()
 
-    def _hits(self, window: Window, first: bool) -> list[tuple[int, int, bool]]:
-        """The lines to look at, in their order, and whether a symptom may stand in each."""
+    def _hits(self, window: Window, first: bool) -> list[tuple[int, int, int]]:
+        """The lines to look at, in their order, and what for."""
         hits = {
-            (window.start + start, window.start + end): True
+            (window.start + start, window.start + end): _MATCHED
             for start, end in self._matcher.candidates(window.text)
         }
-        words: list[bytes] = []
+        words: list[tuple[bytes, int]] = []
         if len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
-            words += complaint.TRIGGERS
+            words += [(word, _ODD) for word in complaint.TRIGGERS]
         if self._learned < _LOOKED:
-            words += learn.TRIGGERS
+            words += [(word, _TELLS) for word in learn.TRIGGERS]
         if self._loss:
-            words += _LOSS
-        for word in words:
+            words += [(word, _PRINTS) for word in _LOSS]
+        for word, what in words:
             at = window.data.find(word, window.start, window.end)
             while at >= 0:
                 start = max(window.data.rfind(b"\n", window.start, at) + 1, window.start)
                 end = window.data.find(b"\n", at, window.end)
                 end = window.end if end < 0 else end
-                hits.setdefault((start, end), False)
+                hits[start, end] = hits.get((start, end), 0) | what
                 at = window.data.find(word, end, window.end)
-        if self._loss and (first or self._loss.wants(b"1,2.5,3\n")):
-            for start, end in _lines(window, 1 << 30):
-                hits.setdefault((start, end), False)
-        return [(start, end, matched) for (start, end), matched in sorted(hits.items())]
+        if self._loss and (first or self._loss.wants(_ROW)):
+            for place in _lines(window, 1 << 30):
+                hits[place] = hits.get(place, 0) | _PRINTS
+        return [(start, end, what) for (start, end), what in sorted(hits.items())]
 
-    def _line(self, window: Window, start: int, end: int, number: int, matched: bool) -> None:
+    def _line(self, window: Window, start: int, end: int, number: int, what: int) -> None:
         raw = window.data[start:end]
-        wanted = self._loss is not None and self._loss.wants(raw)
-        tells = self._learned < _LOOKED and any(word in raw for word in learn.TRIGGERS)
-        odd = len(self._found.odd) < MOST_ODD and any(word in raw for word in complaint.TRIGGERS)
-        if not (matched or wanted or tells or odd):
+        matched = bool(what & _MATCHED)
+        if self._loss and what & _PRINTS and self._loss.wants(raw):
+            text = raw[:LONGEST].decode("utf-8", "replace")
+            said = writer_of(text, self._layout or Layout(), self._clock)
+            if self._loss.offer(text, number, said.party, said.at) and not matched:
+                return
+        tells = what & _TELLS and self._learned < _LOOKED
+        odd = what & _ODD and len(self._found.odd) < MOST_ODD
+        if not (matched or tells or odd):
             return
-        for text in harmless(raw):
+        for text in states(raw):
             said = said_of(text, self._layout or Layout(), self._clock)
             if tells:
                 self._learned += 1
                 self._found.learned.line(text, said.pid)
             known = matched and self._symptoms(window, start, end, number, text, said)
-            if wanted and self._loss and not known:
-                party = Party(rank=said.rank, host=said.host, device=said.party.device, pid=said.pid)
-                self._loss.offer(text, number, party, said.at)
-            elif odd and not known:
+            if odd and not known:
                 self._odd(window, start, end, number, text, said)
 
     def _symptoms(self, window: Window, start: int, end: int, number: int, text: str, said: Said) -> bool:
         layout = self._layout or Layout()
-        in_block(text, said, window.above(start), window.below(end), layout, self._clock)
+        in_block(text, said, window.around(start, end), layout, self._clock)
         decided = self._matcher.decide(text, said.form)
-        for symptom, taken in decided:
-            self._found.fold.add(symptom, taken, who_of(said), self._made(number, text, said))
-        if decided:
-            self._note(said)
-        return bool(decided)
+        if not decided:
+            return False
+        self._note(said)
+        who = who_of(said)
+        fold = self._found.fold
+        fresh = [symptom for symptom, _ in decided if not fold.repeats(symptom, who, number, text, said)]
+        if fresh:
+            line = self._made(number, text, said)
+            safe = redact(text)
+            if safe != text:
+                decided = self._matcher.decide(safe, said.form)
+            taken = {symptom.id: values for symptom, values in decided}
+            for symptom in fresh:
+                fold.add(symptom, taken.get(symptom.id, {}), who, line)
+        return True
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, said: Said) -> None:
         self._looked += 1
@@ -199,8 +217,9 @@ class _Scanner:
             return
         frame = None
         if said.form is Form.PYTHON:
-            frame = next(filter(None, map(_FRAME.search, window.above(start))), None)
-            if frame is None and len(window.below(end)) >= _NEAR_END:
+            around = window.around(start, end)
+            frame = next(filter(None, map(_FRAME.search, around.above())), None)
+            if frame is None and len(around.below()) >= _NEAR_END:
                 return  # a script that went on after it
         wording = complaint.wording(text, said)
         if not wording or wording in self._found.odd or len(self._found.odd) >= MOST_ODD:
@@ -214,7 +233,7 @@ class _Scanner:
         return Line(
             file=self._found.name,
             number=number,
-            text=text[:KEPT],
+            text=redact(text)[:KEPT],
             form=said.form,
             who=Party(),
             at=said.at,
@@ -239,7 +258,7 @@ class _Scanner:
         found = self._found
         ends = window.number + window.text.count(b"\n")
         for start, end in lines:
-            texts = harmless(window.data[start:end])
+            texts = states(window.data[start:end])
             text = texts[-1] if texts else ""
             if not text.strip():
                 continue
@@ -267,7 +286,7 @@ class _Scanner:
         enough = max(1, len(found.ranks))
         seen: set[Who] = set()
         for start, end in last_steps(window):
-            texts = harmless(window.data[start:end])
+            texts = states(window.data[start:end])
             text = texts[-1] if texts else ""
             if not says_step(text):
                 continue

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from doctor.logs.sources import Damaged
 from doctor.text.printable import clean_line
-from doctor.text.redact import redact
 
 AROUND = 16 << 10
 """Bytes before and after a line that its neighbours are taken from."""
@@ -17,7 +16,8 @@ KEPT = 2000
 """Characters of a line that are kept."""
 MOST_PARTS = 32
 """Of a line that a progress bar overwrites: its last states."""
-_NEIGHBOURS = 40
+_MOST = 40
+_DASHES = b"-" * 70
 
 
 @dataclass(slots=True)
@@ -34,15 +34,28 @@ class Window:
     def text(self) -> bytes:
         return self.data[self.start : self.end]
 
-    def above(self, at: int) -> list[str]:
-        """The lines before the place, the nearest first."""
-        part = self.data[max(0, at - AROUND) : at]
-        return [_short(line) for line in reversed(part.split(b"\n")[-_NEIGHBOURS - 1 : -1])]
+    def around(self, start: int, end: int) -> Neighbours:
+        """Of the line [start, end)."""
+        return Neighbours(self.data, start, end)
 
-    def below(self, end: int) -> list[str]:
-        return [
-            _short(line) for line in self.data[end + 1 : end + AROUND].split(b"\n", _NEIGHBOURS)[:_NEIGHBOURS]
-        ]
+
+@dataclass(slots=True)
+class Neighbours:
+    _data: bytes
+    _start: int
+    _end: int
+
+    def above(self) -> list[str]:
+        part = self._data[max(0, self._start - AROUND) : self._start]
+        return [_short(line) for line in reversed(part.split(b"\n")[-_MOST - 1 : -1])]
+
+    def below(self) -> list[str]:
+        part = self._data[self._end + 1 : self._end + AROUND]
+        return [_short(line) for line in part.split(b"\n", _MOST)[:_MOST]]
+
+    def dashes(self) -> bool:
+        before = self._data.find(_DASHES, max(0, self._start - AROUND), self._start)
+        return before >= 0 and self._data.find(_DASHES, self._end, self._end + AROUND) >= 0
 
 
 def windows(pieces: Iterable[bytes]) -> Iterator[Window]:
@@ -89,10 +102,7 @@ def _short(line: bytes) -> str:
     return text.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
 
 
-def harmless(raw: bytes) -> list[str]:
-    """The states of one line as text that may be kept and shown; most have one."""
+def states(raw: bytes) -> list[str]:
+    """The states of one line as harmless text, which may still hold secrets; most lines have one state."""
     parts = raw.strip(b"\r").split(b"\r")[-MOST_PARTS:] if b"\r" in raw else [raw]
-    return [
-        redact(clean_line(part[: LONGEST * 4].decode("utf-8", "replace")[:LONGEST].rstrip()))
-        for part in parts
-    ]
+    return [clean_line(part[: LONGEST * 4].decode("utf-8", "replace")[:LONGEST].rstrip()) for part in parts]

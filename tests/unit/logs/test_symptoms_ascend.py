@@ -44,7 +44,7 @@ KNOWN = {
     "plog/device_aicpu_sdma_device-1382.log": "cann-wrap-task-failed hccl-ei0012",
     "plog/device_hccp_tls_enable_lines.log": "",
     "plog/error_cqe_910A_plog-12337.log": "hccl-ei0013",
-    "plog/hbm_multi_bit_ecc_runtime_message.log": "acl-507054 npu-hbm-multi-bit",
+    "plog/hbm_multi_bit_ecc_runtime_message.log": "acl-507054",
     "plog/hccp_ssl_unknown_ca_tls_mismatch.log": "hccl-tls-differs",
     "plog/heartbeat_cluster_exception_lost.log": "hccl-heartbeat-lost",
     "plog/mixed_rootinfo_notify_timeout_example.log": (
@@ -60,9 +60,7 @@ KNOWN = {
     "plog/run_entry_group_lines.log": "",
     "plog/run_env_config_not_set_2025_12.log": "",
     "plog/run_heartbeat_crimer_rank.log": "hccl-heartbeat-chain",
-    "plog/sdma_mem_alloc_kg_plog-10972.log": (
-        "cann-device-memory-full cann-e30008 cann-wrap-async-copy hccl-ei0012"
-    ),
+    "plog/sdma_mem_alloc_kg_plog-10972.log": "cann-device-memory-full cann-e30008 hccl-ei0012",
     "plog/socket_timeout.log": "hccl-ei0006",
     "plog/socket_timeout_910A_plog-10972.log": (
         "acl-507051 cann-wrap-async-copy hccl-ei0006 hccl-ei0012 hccl-ei0013"
@@ -79,11 +77,9 @@ KNOWN = {
     "console/EI0019_bind_host_port.log": "hccl-ei0019",
     "console/torch_npu_setdevice_507033_E30003_ocr.txt": "acl-107002 acl-507033 cann-e30003 cann-e30008",
     "mindspore/E39999_aicpu.log": "acl-507011 acl-507018 cann-e39999 mindspore-wrap-run-graph",
-    "mindspore/EE1001_set_device_107001.log": "acl-107001 cann-ee1001",
-    "mindspore/EE9999_runtime_task_507011.log": (
-        "acl-507011 cann-data-queue-wrong-type cann-ee9999 mindspore-wrap-run-graph"
-    ),
-    "mindspore/EI0002_notify_wait.log": "acl-507011 hccl-ei0002 hccl-heartbeat-lost mindspore-wrap-run-graph",
+    "mindspore/EE1001_set_device_107001.log": "acl-107001",
+    "mindspore/EE9999_runtime_task_507011.log": "acl-507011 cann-data-queue-wrong-type cann-ee9999",
+    "mindspore/EI0002_notify_wait.log": "acl-507011 hccl-ei0002 hccl-heartbeat-lost",
     "mindspore/EI0004_ranktable_invalid.log": "hccl-ei0004 mindspore-wrap-comm-init",
     "mindspore/EI0005_inconsistent_load_task_fail.log": (
         "hccl-ei0005 mindspore-slow-data mindspore-wrap-load-task"
@@ -96,19 +92,19 @@ KNOWN = {
     "mindspore/hccl_comm_init_rootinfo_failed.log": "mindspore-comm-init-memory",
     "mindspore/np_tensor_strategy.log": "mindspore-strategy-dimension",
     "mindspore/role_name_invalid.log": "mindspore-role-invalid",
-    "mindspore/unique_id_timeout.log": "mindspore-wait-root mindspore-wrap-comm-init",
+    "mindspore/unique_id_timeout.log": "mindspore-wait-root",
     "torch_npu/ERR01002_wrong_device.log": "torch-npu-err-type torch-npu-wrong-device",
     "torch_npu/EZ9999_cannot_find_bin_of_op.log": (
         "cann-ez9999 cann-operator-not-installed torch-npu-wrap-acl"
     ),
     "torch_npu/init_acl_500001_ERR00100.log": "torch-npu-acl-init-failed torch-npu-wrap-acl",
     "torch_npu/sync_stream_507035_ERR00100.log": "acl-507035 torch-npu-wrap-acl",
-    "torch_npu/watchdog_hccl_timeout_format.log": "torch-npu-watchdog torch-npu-wrap-stopped",
+    "torch_npu/watchdog_hccl_timeout_format.log": "torch-nccl-down torch-npu-watchdog torch-npu-wrap-stopped",
     "hccl_test/mpi_barrier_failure_firewall_on.log": "launch-mpich-barrier",
-    "hccl_test/mpi_init_gethostbyname_failed.log": "launch-mpich-own-name",
+    "hccl_test/mpi_init_gethostbyname_failed.log": "mpi-name",
     "hccl_test/retcode_4_device_net.log": "hccl-test-retcode-4",
     "hccl_test/ssh_connection_timed_out.log": "launch-ssh-timed-out",
-    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": "npu-heartbeat-lost",
+    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": "npu-heartbeat",
 }
 """What stands in each sample. Empty: nothing is wrong there, or no single line says it."""
 
@@ -130,7 +126,7 @@ TAKEN = {
     "plog/error_cqe_910A_plog-12337.log": ("hccl-ei0013", {"peer_address": "192.1.95.102"}),
     "plog/device_aicpu_sdma_device-1382.log": ("hccl-ei0012", {"peer_rank": "2"}),
     "plog/EJ0002_port_down_ret_-67.log": ("hccl-ej0002", {"device": "3"}),
-    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": ("npu-heartbeat-lost", {"device": "1"}),
+    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": ("npu-heartbeat", {"device": "1"}),
 }
 
 
@@ -139,14 +135,8 @@ def matcher() -> Matcher:
     return Matcher(load_symptoms().symptoms)
 
 
-def own(text: str) -> set[str]:
-    """The symptoms of these families in the text."""
-    return {
-        symptom.id
-        for line in text.splitlines()
-        for symptom, _ in matcher().decide(line, None)
-        if symptom.family in FAMILIES
-    }
+def found(text: str) -> set[str]:
+    return {symptom.id for line in text.splitlines() for symptom, _ in matcher().decide(line, None)}
 
 
 def test_every_sample_is_expected_to_show_something() -> None:
@@ -157,7 +147,7 @@ def test_every_sample_is_expected_to_show_something() -> None:
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_a_sample_shows_its_symptoms_and_no_others(name: str) -> None:
-    assert own((SAMPLES / name).read_text()) == set(KNOWN[name].split())
+    assert found((SAMPLES / name).read_text()) == set(KNOWN[name].split())
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -192,7 +182,7 @@ def test_what_the_line_says_of_the_parties_is_taken(name: str) -> None:
     ],
 )
 def test_a_code_is_known_in_the_forms_in_which_it_is_written(line: str, id: str) -> None:
-    assert id in own(line)
+    assert id in found(line)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +199,7 @@ def test_a_code_is_known_in_the_forms_in_which_it_is_written(line: str, id: str)
     ],
 )
 def test_a_number_and_a_healthy_line_are_no_symptom(line: str) -> None:
-    assert own(line) == set()
+    assert found(line) == set()
 
 
 def typed() -> list[str]:
@@ -239,9 +229,13 @@ def typed() -> list[str]:
 
 
 def test_a_code_leads_to_one_symptom_that_says_what_to_do() -> None:
-    found = {code: matcher().by_code(code) for code in typed()}
-    assert {code for code, symptoms in found.items() if len(symptoms) != 1} == set()
-    assert {code for code, (symptom,) in found.items() if not (symptom.causes and symptom.remedy)} == set()
+    answers = {code: matcher().by_code(code) for code in typed()}
+    assert {code for code, symptoms in answers.items() if len(symptoms) != 1} == set()
+    assert {
+        code
+        for code, (symptom,) in answers.items()
+        if not (symptom.causes and (symptom.remedy or symptom.checks))
+    } == set()
 
 
 def test_no_code_and_no_pattern_is_there_twice() -> None:

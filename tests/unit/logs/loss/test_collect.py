@@ -233,3 +233,26 @@ def test_many_files_share_the_points() -> None:
     assert points_each(1) == points_each(0) == 4000
     assert points_each(1000) == 400
     assert points_each(10**6) == 250
+
+
+def test_a_job_that_began_again_with_its_epochs() -> None:
+    first = [(epoch, step) for epoch in range(5) for step in range(0, 100, 20)]
+    lines = [f"Epoch: [{epoch}][{step}/100]\tLoss 2.5 (2.6)" for epoch, step in first + first[10:]]
+    curves = collected(lines)
+    assert [(curve.steps[0], curve.steps[-1], len(curve.steps)) for curve in curves] == [
+        (0, 480, 25),
+        (200, 480, 15),
+    ]
+
+
+def test_several_losses_an_epoch_without_steps_are_counted() -> None:
+    curve = one(f"Epoch {n // 10} - Batch loss: {9 - n / 10:.2f}" for n in range(40))
+    assert (curve.counted, len(curve.steps)) == (True, 40)
+
+
+def test_the_mean_at_the_end_of_an_epoch_is_no_step() -> None:
+    lines = [
+        *(f"Epoch 0 | Step {n}/6501 | Loss: 8.9351" for n in range(0, 6501, 100)),
+        "Epoch 1 done | Avg Loss: 0.5",
+    ]
+    assert one(lines).steps[-1] == 6500

@@ -194,6 +194,7 @@ def test_garbage_behind_a_right_beginning(tmp_path: Path, data: bytes) -> None:
     assert any("damaged" in text for text in (*logs.left_out, *(file.problem for file in logs.files)))
 
 
+@pytest.mark.slow
 def test_an_archive_that_unpacks_to_far_more_is_stopped(tmp_path: Path) -> None:
     limits = Limits(free=1 << 20, ratio=50)
     bomb = b"\x00" * (32 << 20)
@@ -275,18 +276,19 @@ def test_what_is_written_meanwhile_is_not_followed(tmp_path: Path) -> None:
         assert b"".join(pieces(opened.stream)) == LOST
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     path = tmp_path / "big.log"
     with path.open("wb") as out:
         for block in range(50):
             lines = (
-                b"[rank%d]: step %d of 9 loss 1.5 Connection lost for good\n" % (n % 8, n) for n in range(200)
+                b"[rank%d]: step %d of 9 loss 1.5 Connection lost for good\n" % (n % 8, n) for n in range(100)
             )
             out.write(b"".join(lines) + b"%d x" % block * (1 << 18) + b"\n")
-    assert path.stat().st_size > 48 << 20
+    assert path.stat().st_size > 50_000_000
     tracemalloc.start()
     logs = logs_of(path)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert sum(each.count for each in logs.sightings) == 10_000
+    assert sum(each.count for each in logs.sightings) == 5_000
     assert most < 40 << 20

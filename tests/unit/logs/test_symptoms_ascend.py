@@ -22,7 +22,7 @@ KNOWN = {
     "plog/EI0004_superdeviceid_or_field.log": "hccl-ei0004",
     "plog/EI0005_check_fail.log": "hccl-ei0005",
     "plog/EI0006_A3_link_timeout_with_tlsstatus_2026.log": (
-        "hccl-ei0006 hccl-ei0009 hccl-pair-not-connected hccl-wait-link"
+        "hccl-ei0006 hccl-pair-not-connected hccl-wait-link hccl-wait-transport"
     ),
     "plog/EI0012_sdma_ffts.log": "hccl-ei0012 hccl-task-data hccl-task-failed hccl-task-failed-group",
     "plog/EI0013_heartbeat_roce_cqe.log": "hccl-ei0013",
@@ -67,10 +67,10 @@ KNOWN = {
     ),
     "plog/topo_exchange_base_timeout_tail.log": "hccl-root-misses-ranks",
     "plog/topo_exchange_server_timeout_lists_missing_ranks.log": "hccl-root-list-of-ranks hccl-wait-ranks",
-    "plog/transport_recv_fail_plog-114650.log": "hccl-ei0009 hccl-wait-recv",
+    "plog/transport_recv_fail_plog-114650.log": "hccl-peer-closed hccl-wait-transport",
     "plog/vector_core_507035_A3_console.log": "acl-507035 cann-ez9999",
     "console/EI0001_invalid_env.log": "hccl-ei0001",
-    "console/EI0005_inconsistent_args.log": "hccl-ei0005 hccl-ei0009 mindspore-wrap-load-task",
+    "console/EI0005_inconsistent_args.log": "hccl-ei0005 hccl-wait-transport mindspore-wrap-load-task",
     "console/EI0011_qp_oom.log": "hccl-ei0011",
     "console/EI0012_sdma.log": "hccl-ei0012",
     "console/EI0013_roce_cqe.log": "hccl-ei0013",
@@ -120,7 +120,7 @@ TAKEN = {
     ),
     "plog/connect_timeout_A2_p2p_plog-114650.log": ("hccl-wait-p2p", {"device": "0", "peer_device": "1"}),
     "plog/transport_recv_fail_plog-114650.log": (
-        "hccl-ei0009",
+        "hccl-wait-transport",
         {"rank": "443", "peer_rank": "0", "peer_address": "1.1.1.1", "peer_device": "0"},
     ),
     "plog/error_cqe_910A_plog-12337.log": ("hccl-ei0013", {"peer_address": "192.1.95.102"}),

@@ -104,7 +104,7 @@ KNOWN = {
     "hccl_test/mpi_init_gethostbyname_failed.log": "mpi-name",
     "hccl_test/retcode_4_device_net.log": "hccl-test-retcode-4",
     "hccl_test/ssh_connection_timed_out.log": "launch-ssh-timed-out",
-    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": "npu-heartbeat",
+    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": "npu-heartbeat-lost",
 }
 """What stands in each sample. Empty: nothing is wrong there, or no single line says it."""
 
@@ -126,7 +126,7 @@ TAKEN = {
     "plog/error_cqe_910A_plog-12337.log": ("hccl-ei0013", {"peer_address": "192.1.95.102"}),
     "plog/device_aicpu_sdma_device-1382.log": ("hccl-ei0012", {"peer_rank": "2"}),
     "plog/EJ0002_port_down_ret_-67.log": ("hccl-ej0002", {"device": "3"}),
-    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": ("npu-heartbeat", {"device": "1"}),
+    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": ("npu-heartbeat-lost", {"device": "1"}),
 }
 
 

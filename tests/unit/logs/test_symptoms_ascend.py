@@ -225,7 +225,8 @@ def typed() -> list[str]:
         "EI9999",
         "E19999",
     ]
-    return [*codes, *map(str, numbers), "0x40F84E00", "80E01801", "ERR00100", "ERR02200"]
+    codes += ["0x40F84E00", "80E01801", "ERR00100", "ERR02200", "libhccl.so", "set_env.sh", "random mask"]
+    return [*codes, *map(str, numbers), "load task fail", "parallel mode", "PyNative", "power of two"]
 
 
 def test_a_code_leads_to_one_symptom_that_says_what_to_do() -> None:
@@ -236,6 +237,25 @@ def test_a_code_leads_to_one_symptom_that_says_what_to_do() -> None:
         for code, (symptom,) in answers.items()
         if not (symptom.causes and (symptom.remedy or symptom.checks))
     } == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "id"),
+    [
+        ("ValueError: Parallel mode does not support x", "mindspore-parallel-mode-unknown"),
+        ("PyNative Only support STAND_ALONE and DATA_PARALLEL, but got: x", "mindspore-pynative-parallel"),
+        ("the value of strategy must be the power of 2, but get 6.", "mindspore-strategy-power-of-two"),
+        ("davinci_model : load task fail, return ret: 1343225860", "mindspore-wrap-load-task"),
+        ("libhccl.so: cannot open shared object file: No such file", "launch-hccl-library-missing"),
+        ("Get hccl rank_table_file failed, please export", "launch-rank-table-unset"),
+        ("Set device failed, invalid device, set device=8, valid device range is [0, 8)", "acl-107001"),
+        ("ERROR: Worker process 4711 exit with exception.", "msrun-worker-ended"),
+        ("rankList for enabled tls:[0]; rankList for disabled tls:[1];", "hccl-tls-differs"),
+        ("ImportError: Please check that the cann package is installed.", "launch-cann-variables-missing"),
+    ],
+)
+def test_what_a_launch_may_answer_is_known(line: str, id: str) -> None:
+    assert id in found(line)
 
 
 def test_no_code_and_no_pattern_is_there_twice() -> None:

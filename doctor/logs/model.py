@@ -157,6 +157,8 @@ class Curve:
     lines: tuple[int, ...] = ()
     """Where each stands in the file."""
     total: int = 0
+    counted: bool = False
+    """The log numbers no steps: `steps` counts its losses from 1."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,10 @@ from rich.text import Text
 
 from doctor.facts.smoke import JudgedRun
 from doctor.report import smoke
-from doctor.report.terminal.page import put_line, put_wrapped
+from doctor.report.terminal.page import put_wrapped
+from doctor.report.terminal.plot import LEAST, MARGIN, empty_grid, print_grid
 
 ROWS = 8
-MARGIN = 8
-"""Columns for the labels of the axis."""
-LEAST = 16
-"""Columns, below which nothing could be seen."""
 HIGHEST = 2.0
 """Times where a healthy loss begins: what is above stands at the upper edge."""
 MARK, HEALTHY = "*", "─"
@@ -34,22 +31,15 @@ def print_loss(run: JudgedRun, console: Console, indent: int) -> None:
     bottom = min([0.0, *(value for value in learned.curve if value is not None)])
     bottom = max(bottom, -top)
     style = {True: "bold green", False: "bold red", None: "bold"}[smoke.is_loss_good(run)]
-    grid: list[list[tuple[str, str]]] = [[(" ", "")] * room for _ in range(ROWS)]
+    grid = empty_grid(ROWS, room)
     for values, sign, how in ((should, HEALTHY, "dim"), (learned.curve, MARK, style)):
         for column, value in enumerate(_stretched(values, run.plan.steps, room)):
             if value is not None:
                 share = (min(max(value, bottom), top) - bottom) / (top - bottom)
                 grid[round((1 - share) * (ROWS - 1))][column] = (sign, how)
     console.print()
-    for number, row in enumerate(grid):
-        value = top - (top - bottom) * number / (ROWS - 1)
-        label = f"{value:.1f}" if number in (0, ROWS // 2, ROWS - 1) else ""
-        edge = (f"{label:>{MARGIN - 1}} {'┤' if label else '│'}", "dim")
-        line = Text.assemble(" " * indent, edge, *row)
-        line.rstrip()
-        put_line(line, console)
-    put_line(Text(" " * (indent + MARGIN) + "└" + "─" * room, "dim"), console)
-    put_line(Text(" " * (indent + MARGIN + 1) + _ticks(run.plan.steps, room), "dim"), console)
+    labels = {row: f"{top - (top - bottom) * row / (ROWS - 1):.1f}" for row in (0, ROWS // 2, ROWS - 1)}
+    print_grid(grid, labels, [_ticks(run.plan.steps, room)], console, indent)
     legend = Text.assemble((MARK, style), " loss  ", (HEALTHY, "dim"), " a healthy run  ", *_judged(run))
     put_wrapped(legend, console, indent + MARGIN + 1, indent + MARGIN + 1)
 

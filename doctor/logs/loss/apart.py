@@ -1,0 +1,75 @@
+"""Ranks whose losses were one and the same, and are no longer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from doctor.logs.model import Curve
+
+TOGETHER = 5
+"""Steps in which they must have been the same, with different losses."""
+SAME, OTHER = 1e-4, 1e-3
+APART = 3
+PERSISTENT = 0.6
+"""Of the steps that follow, so many differ as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """`step` is the first at which they differ; `odd` the places of the curves that left the others, all of
+    them where that cannot be told.
+    """
+
+    step: int
+    odd: tuple[int, ...]
+    told: bool
+    before: int
+    """Steps in which all were the same."""
+    values: tuple[float, ...]
+    """Of each curve, at that step."""
+
+
+def parting(curves: Sequence[Curve]) -> Parting | None:
+    """Ranks that print their own, local losses differ from the first step on: that is healthy."""
+    said = [dict(zip(curve.steps, curve.losses, strict=True)) for curve in curves]
+    if len(said) < 2:
+        return None
+    shared = sorted(set(said[0]).intersection(*said[1:]))
+    first = next((place for place, step in enumerate(shared) if not _same(said, step, SAME)), None)
+    if first is None or first < TOGETHER:
+        return None
+    if len({said[0][step] for step in shared[:first]}) < TOGETHER:
+        return None  # a loss that does not move is the same everywhere, also where it is local
+    rest = [not _same(said, step, OTHER) for step in shared[first:]]
+    if sum(rest) < APART or sum(rest) < PERSISTENT * len(rest):
+        return None
+    at = shared[first + rest.index(True)]
+    odd = _odd(said, [step for step, here in zip(shared[first:], rest, strict=True) if here])
+    told = odd is not None
+    every = tuple(range(len(curves)))
+    return Parting(at, odd or every, told, first, tuple(each[at] for each in said))
+
+
+def _same(said: Sequence[Mapping[int, float]], step: int, within: float) -> bool:
+    values = [each[step] for each in said]
+    if not all(map(isfinite, values)):
+        return True  # not for this judge
+    return max(values) - min(values) <= within * max(map(abs, values))
+
+
+def _odd(said: Sequence[Mapping[int, float]], steps: Sequence[int]) -> tuple[int, ...] | None:
+    """The fewer, where more than half of the ranks still agree in most of these steps."""
+    left: Counter[int] = Counter()
+    for step in steps:
+        values = [each[step] for each in said]
+        groups = [
+            [n for n, each in enumerate(values) if abs(each - value) <= SAME * abs(value)] for value in values
+        ]
+        largest = max(groups, key=len)
+        if 2 * len(largest) > len(values):
+            left.update(set(range(len(values))) - set(largest))
+    odd = tuple(sorted(place for place, times in left.items() if 2 * times > len(steps)))
+    return odd if 0 < len(odd) < len(said) / 2 else None

@@ -1,0 +1,195 @@
+"""The losses of one file, as its lines come by, in bounded memory.
+
+    collector = LossCollector("rank3.log")
+    if collector.wants(raw):
+        collector.offer(text, number, who, at)
+    curves = collector.curves()
+
+One rank may stand in a file more than once: each start of the job is a curve of its own, in their order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import isfinite
+
+from doctor.logs.loss.lines import LONGEST, Said, read_line, read_pace, wants
+from doctor.logs.loss.points import MOST_POINTS, Points
+from doctor.logs.loss.tables import Header, may_be_row, read_header
+from doctor.logs.model import Curve, LossForm, Party
+
+MOST_PARTIES = 1024
+MOST_NAMES = 6
+MOST_STARTS = 12
+MOST_PARTS = 32
+"""Of a line that a progress bar overwrites: its last states."""
+SURE = 3
+"""So many losses after a step that falls back say that the job was started again."""
+MOST_BACK = 64
+MOST_ALL = 400_000
+"""Points of all files together."""
+
+
+def points_each(files: int) -> int:
+    """How many points each of so many files may keep of a curve."""
+    return max(250, min(MOST_POINTS, MOST_ALL // max(files, 1)))
+
+
+@dataclass(slots=True)
+class _Track:
+    """One kind of loss of one party."""
+
+    form: LossForm
+    most: int
+    runs: list[Points] = field(default_factory=list)
+    counted: bool = False
+    offset: int = 0
+    last: int = 0
+    """As it was printed."""
+    epoch: int | None = None
+    whole: bool = False
+    """Each loss is of a whole epoch, though its step is written."""
+    began: int | None = None
+    """The first epoch of all."""
+    back: list[tuple[Said, float | None, int]] = field(default_factory=list)
+    """Losses whose steps fell back, until it is clear whether the job began again."""
+
+    def add(self, said: Said, at: float | None, line: int) -> None:
+        if not self.runs:
+            self.runs.append(Points(self.most))
+            self.counted = said.step is None and (said.epoch is None or said.part)
+        points = self.runs[-1]
+        raw = said.step if said.step is not None else None if said.part else said.epoch
+        again = said.step is None and points.total > 0 and raw == points.last_step
+        if again and not self.counted and said.loss != points.last_loss:
+            self.counted = True  # several losses an epoch, and no steps
+        if self.counted or raw is None:
+            points.add(max(points.total, points.last_step) + 1, said.loss, at, said.took, line)
+            return
+        older = said.epoch is not None and self.epoch is not None and said.epoch < self.epoch
+        if not older:
+            self._turn_over(said, raw)
+        step = self.offset + raw
+        if points.total and (older or step < points.last_step):
+            self._fall_back(said, at, line)
+            return
+        self.back.clear()  # ranks without a prefix, a little out of order
+        self.epoch = said.epoch if said.epoch is not None else self.epoch
+        self.began = self.epoch if self.began is None else self.began
+        self.last = raw
+        points.add(step, said.loss, at, said.took, line)
+
+    def _turn_over(self, said: Said, raw: int) -> None:
+        """A new epoch, in which steps count from the start."""
+        if said.step is None or not self.runs[-1].total:
+            return
+        if raw == self.last == said.of and self.runs[-1].total == 1:
+            self.whole = True  # Keras prints no more than the end of each epoch
+        on = said.epoch is not None and self.epoch is not None and not said.part and said.epoch > self.epoch
+        end = said.epoch is None and said.of and raw < self.last and 10 * self.last >= 9 * said.of
+        if (on and raw <= self.last) or end or (self.whole and raw == self.last == said.of):
+            self.offset += said.of if said.of and self.last <= said.of else self.last
+            self.back.clear()
+
+    def _fall_back(self, said: Said, at: float | None, line: int) -> None:
+        if self.back and _place(said) < _place(self.back[-1][0]):
+            self.back.clear()
+        self.back.append((said, at, line))
+        if len({_place(each) for each, _, _ in self.back}) >= SURE:
+            self.start_again()
+        elif len(self.back) > MOST_BACK:
+            del self.back[1:]
+
+    def start_again(self) -> None:
+        if len(self.runs) == MOST_STARTS:
+            del self.runs[1]
+        back, self.back = self.back, []
+        self.runs.append(Points(self.most))
+        first = back[0][0]
+        epochs = (first.epoch or 0) - (self.began or 0)
+        self.offset = epochs * first.of if first.of and first.step is not None and epochs > 0 else 0
+        self.last, self.epoch, self.whole = 0, None, False
+        for said, at, line in back:
+            self.add(said, at, line)
+
+    @property
+    def total(self) -> int:
+        return sum(points.total for points in self.runs)
+
+
+def _place(said: Said) -> tuple[int, int]:
+    return (said.epoch or 0, said.step or 0)
+
+
+class LossCollector:
+    """Of one file. `most` is how many points it keeps of a curve, see `points_each`."""
+
+    def __init__(self, file: str, most: int = MOST_POINTS) -> None:
+        self._file = file
+        self._most = most
+        self._tracks: dict[Party, dict[tuple[str, str], _Track]] = {}
+        self._header: Header | None = None
+        self._latest: _Track | None = None
+
+    def wants(self, raw: bytes) -> bool:
+        """Whether the line is worth offering; cheap."""
+        return wants(raw) or (self._header is not None and may_be_row(raw))
+
+    def offer(self, text: str, number: int, who: Party = Party(), at: float | None = None) -> bool:  # noqa: B008
+        """True if it is a line of a loss."""
+        parts = text.split("\r") if "\r" in text else [text]
+        taken = False
+        for part in parts[-MOST_PARTS:]:
+            taken = self._offer(part[:LONGEST], number, who, at) or taken
+        return taken
+
+    def curves(self) -> tuple[Curve, ...]:
+        """Of each party the loss that it printed most often; each start of the job is one."""
+        found: list[Curve] = []
+        for who, tracks in self._tracks.items():
+            track = max(tracks.values(), key=lambda each: each.total)
+            if track.back:
+                track.start_again()
+            found += [self._curve(who, track, points) for points in track.runs]
+        return tuple(found)
+
+    def _curve(self, who: Party, track: _Track, points: Points) -> Curve:
+        return replace(points.curve(), file=self._file, who=who, form=track.form, counted=track.counted)
+
+    def _offer(self, text: str, number: int, who: Party, at: float | None) -> bool:
+        if self._header and (said := self._header.read(text)):
+            return self._add(said, number, who, at)
+        if said := read_line(text):
+            return self._add(said, number, who, at)
+        if "oss" in text.lower() and (header := read_header(text)):
+            self._header = header
+        elif self._latest and "step time" in text and (took := read_pace(text)):
+            self._latest.runs[-1].took_last(took)
+        return False
+
+    def _add(self, said: Said, number: int, who: Party, at: float | None) -> bool:
+        party = Party(rank=said.rank) if who.rank is None and said.rank is not None else _known(who)
+        tracks = self._tracks.get(party)
+        if tracks is None:
+            if len(self._tracks) == MOST_PARTIES:
+                return True
+            tracks = self._tracks[party] = {}
+        which = "step" if said.step is not None else "epoch" if said.epoch is not None else "none"
+        track = tracks.get((said.name, which))
+        if which == "none" and not isfinite(said.loss) and tracks:
+            track = max(tracks.values(), key=lambda each: each.total)
+        if track is None:
+            if len(tracks) == MOST_NAMES:
+                return True
+            most = self._most if len(self._tracks) <= 64 else max(100, self._most // 16)
+            track = tracks[said.name, which] = _Track(said.form, most)
+        track.add(said, at, number)
+        self._latest = track
+        return True
+
+
+def _known(who: Party) -> Party:
+    """A rank is the same after a restart, whatever its process."""
+    if who.rank is not None:
+        return Party(rank=who.rank, host=who.host)
+    return Party(host=who.host, device=who.device)

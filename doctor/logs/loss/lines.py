@@ -1,0 +1,203 @@
+"""One line -> the loss that it prints, at which step, and how long a step took.
+
+Lines are of others: every pattern is linear, and nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from doctor.logs.loss.names import NUMBER, as_number, find_loss, rank_of
+from doctor.logs.model import LossForm
+
+LONGEST = 8192
+"""Characters of a line that are looked at."""
+_STEP = re.compile(
+    r"(?<!skipped )(?<!nan )(?<![\w-])(?P<name>global[_ ]?step|num_updates|current_steps?|cur_step|train_step"
+    r"|steps?|iterations?|iters?|updates?|batch(?:_idx)?|it)(?![\w-])['\"]?[ \t:=#\[(]{0,20}['\"]?"
+    r"(?P<step>\d{1,15})(?![\d.]*[\w%.])(?:[ \t]{0,12}/[ \t]{0,12}(?P<of>\d{1,15}))?",
+    re.IGNORECASE,
+)
+_STEP_RANKS = {"global": 0, "num_up": 0, "curren": 0, "cur_st": 0, "batch": 2, "batch_": 2, "it": 3}
+_EPOCH = re.compile(
+    r"(?<![\w-])epochs?['\"]?[ \t:=#\[(]{0,20}['\"]?(?P<epoch>\d{1,9})(?P<part>\.\d{1,30})?(?![\w%.])",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(r"\[[ \t]{0,12}(\d{1,15})[ \t]{0,4}/[ \t]{0,4}(\d{1,15})|(?<!\d)(\d{1,15})/(\d{1,15}) \[")
+_EACH = re.compile(
+    r"(?<![\w-])(?P<name>elapsed time per iteration|per[_ ]step[_ ]time|step[_ ]time(?:_s|_ms)?|iter[_ ]time"
+    r"|iteration[_ ]time|time per step|time|dt)"
+    r"['\"]?[ \t]{0,8}(?:\((?P<in>ms|s)\))?['\"]?[ \t]{0,8}[:=]?[ \t]{0,20}"
+    rf"(?P<value>{NUMBER})[ \t]?(?P<unit>ms|s|sec|us)?(?!\.?\w)",
+    re.IGNORECASE,
+)
+_NOT_EACH = {"time", "dt"}
+"""Only alone and with `ms`: else they may be an epoch's, or count from the start of the job."""
+_UNITS = {"ms": 1e-3, "us": 1e-6}
+_NAN_NORM = re.compile(r"['\"]grad_norm['\"]: ['\"]?(?:nan|inf)", re.IGNORECASE)
+_STEPS = (
+    "global_step",
+    "num_updates",
+    "current_steps",
+    "step",
+    "steps",
+    "_step",
+    "trainer/global_step",
+    "iteration",
+)
+_STEP_NAMES = (*_STEPS, "iter", "update", "batch", "batch_idx")
+_DEEPEST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What one line says; `epoch` without `step` is a loss of a whole epoch."""
+
+    form: LossForm
+    name: str
+    loss: float
+    step: int | None = None
+    of: int | None = None
+    """Steps of an epoch, or of the job."""
+    epoch: int | None = None
+    part: bool = False
+    """The epoch is no whole number, so that it does not number the lines."""
+    took: float | None = None
+    """Seconds of a step."""
+    rank: int | None = None
+
+
+def wants(raw: bytes) -> bool:
+    """A cheap look: False means that `read_line` and `read_pace` would find nothing."""
+    return b"loss" in raw or b"Loss" in raw or b"LOSS" in raw or b"step time" in raw
+
+
+def read_line(text: str) -> Said | None:
+    text = text[:LONGEST]
+    if "oss" not in text and "OSS" not in text:
+        return None
+    if text.lstrip()[:1] == "{" and '"' in text and (said := _json(text)):
+        return said
+    found = find_loss(text)
+    if found is None or "'train_runtime'" in text or '"train_runtime"' in text:
+        return None
+    name, loss, sign, at = found
+    step, of = _step(text, at)
+    epoch = _EPOCH.search(text)
+    if step is None and not epoch and (not sign or (loss.is_integer() and math.isfinite(loss))):
+        return None  # "loss 3": no more than a word and a number
+    form = _form(text, name)
+    if form is LossForm.TRAINER and loss == 0 and _NAN_NORM.search(text):
+        loss = math.nan  # the Trainer leaves NaN out of its mean, which is then 0
+    return Said(
+        form,
+        name,
+        loss,
+        step,
+        of,
+        int(epoch["epoch"]) if epoch else None,
+        bool(epoch and epoch["part"]),
+        read_pace(text),
+    )
+
+
+def read_pace(text: str) -> float | None:
+    """Seconds that a step took: in the line of the loss, or in MindSpore's line after it."""
+    for found in _EACH.finditer(text[:LONGEST]):
+        unit = (found["in"] or found["unit"] or "").lower()
+        name = found["name"].lower()
+        before = text[max(0, found.start() - 8) : found.start()].rstrip(" \t'\"")[-1:]
+        if name in _NOT_EACH and (unit != "ms" or before.isalnum()):
+            continue  # "epoch time: 24.6 ms"
+        value = as_number(found["value"]) * (1e-3 if name.endswith("_ms") else _UNITS.get(unit, 1.0))
+        if 0 < value < 1e7:
+            return value
+    return None
+
+
+def _form(text: str, name: str) -> LossForm:
+    if "elapsed time per iteration" in text or name in ("lm loss", "mlm loss"):
+        return LossForm.MEGATRON
+    if "'loss':" in text and "'epoch':" in text:
+        return LossForm.TRAINER
+    if "global_step:" in text or " loss is " in text or "per_step_time:" in text or "per step time:" in text:
+        return LossForm.MINDSPORE
+    if "v_num=" in text or ("it/s" in text and "Epoch " in text) or ("s/it" in text and "Epoch " in text):
+        return LossForm.LIGHTNING
+    return LossForm.JSON if text.lstrip()[:1] == "{" and '"loss"' in text else LossForm.PLAIN
+
+
+def _step(text: str, loss_at: int) -> tuple[int | None, int | None]:
+    """The number of the step, by the clearest name; else the place in a progress bar."""
+    best: tuple[int, int, int | None] | None = None
+    for found in _STEP.finditer(text):
+        rank = _STEP_RANKS.get(found["name"].lower()[:6], 1)
+        if best is None or rank < best[0]:
+            best = (rank, int(found["step"]), int(found["of"]) if found["of"] else None)
+    if best:
+        return best[1:]
+    place = _PLACE.search(text, 0, loss_at + 80)
+    if not place:
+        return None, None
+    at, of = (place[1], place[2]) if place[1] else (place[3], place[4])
+    return int(at), int(of)
+
+
+def _json(text: str) -> Said | None:
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(whole, dict) or "train_runtime" in whole:
+        return None
+    flat = dict(_flat(whole, "", 0))
+    ranked = [
+        (order, name)
+        for name in flat
+        if (order := rank_of(_bare(name))) is not None and _is_number(flat[name])
+    ]
+    if not ranked:
+        return None
+    _, name = min(ranked)
+    step = next((int(at) for each in _STEP_NAMES if (at := _finite(flat.get(each))) is not None), None)
+    epoch, rank = _finite(flat.get("epoch")), _finite(flat.get("rank"))
+    return Said(
+        LossForm.JSON,
+        _bare(name),
+        as_number(str(flat[name])),
+        step,
+        None,
+        None if epoch is None else int(epoch),
+        epoch is not None and not epoch.is_integer(),
+        read_pace(text),
+        None if rank is None else int(rank),
+    )
+
+
+def _bare(name: str) -> str:
+    """`train/loss` as it is, `metrics/loss` as `loss`."""
+    return name.removeprefix("metrics/").removeprefix("data/").lower()
+
+
+def _flat(whole: dict[str, object], before: str, depth: int) -> Iterator[tuple[str, object]]:
+    for key, value in whole.items():
+        if isinstance(value, dict) and depth < _DEEPEST:
+            yield from _flat(value, f"{before}{key}/", depth + 1)
+        else:
+            yield f"{before}{key}", value
+
+
+def _is_number(value: object) -> bool:
+    if isinstance(value, str):
+        return re.fullmatch(rf"{NUMBER}|(?i:[-+]?(?:nan|inf(?:inity)?))", value.strip()) is not None
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _finite(value: object) -> float | None:
+    """Not negative, and small enough to count."""
+    found = as_number(str(value)) if _is_number(value) else -1.0
+    return found if 0 <= found < 1e15 else None

@@ -1,0 +1,111 @@
+"""Which of the words that hold "loss" is the training's own, and no scale, validation or part of it."""
+
+from __future__ import annotations
+
+import re
+
+NUMBER = r"[-+]?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][-+]?\d{1,4})?"
+NO_NUMBER = r"[-+]?(?:nan|inf(?:inity)?)"
+_VALUE = re.compile(
+    r"['\"]?[ \t]{0,20}(?P<sign>is\b|=|:|\||->)?[ \t]{0,20}(?:(?:tensor|Tensor|array)\()?['\"\[]?[ \t]{0,20}"
+    rf"(?P<value>(?i:{NO_NUMBER})|{NUMBER})(?!\.?\w|[%/])"
+)
+_WORD = re.compile(r"loss", re.IGNORECASE)
+_BEFORE = re.compile(r"[\w./]{1,40}$")
+_AFTER = re.compile(r"\w{0,40}")
+_PREVIOUS = re.compile(r"([\w/.]{1,40})[ \t]{1,8}$")
+_ELSEWHERE = re.compile(
+    r"(?<![\w/.\-])(?:val|valid|validation|validating|eval|evaluation|evaluate|evaluating|test|testing|dev)(?![\w/.\-])",
+    re.IGNORECASE,
+)
+_TRAINING = re.compile(r"(?<![a-z])train", re.IGNORECASE)
+_RANKED = (
+    ("loss", "lm loss", "lm_loss", "mlm loss", "mlm_loss"),
+    (
+        "train_loss_step",
+        "loss_step",
+        "step_loss",
+        "train_loss",
+        "train loss",
+        "training loss",
+        "training_loss",
+    ),
+    (
+        "train/loss",
+        "loss/train",
+        "loss_train",
+        "trainloss",
+        "total_loss",
+        "total loss",
+        "loss_total",
+        "batch_loss",
+    ),
+    ("train_loss_epoch", "loss_epoch", "loss_avg", "avg_loss", "average_loss", "mean_loss", "running_loss"),
+    ("global_avg_loss", "loss_metrics/global_avg_loss", "train/total_loss", "ce_loss", "nll_loss"),
+)
+NAMES = {name: rank for rank, names in enumerate(_RANKED) for name in names}
+"""Lower is more likely what the optimizer sees at each step."""
+_QUALIFIERS = {
+    *("lm", "mlm", "train", "training", "total"),
+    *(
+        "avg",
+        "average",
+        "mean",
+        "running",
+        "batch",
+        "step",
+        "iter",
+        "iteration",
+        "current",
+        "global",
+        "reduced",
+    ),
+    *("the", "info", "debug", "epoch", "and", "rank", "minibatch", "worker", "local", "smoothed"),
+}
+_SEPARATE = {"lm", "mlm", "train", "training", "total"}
+"""They make a name of their own: "lm loss"."""
+MOST = 24
+"""Words of one line that are looked at."""
+
+
+def rank_of(name: str) -> int | None:
+    """Of a column or a key; None if it is not the training's loss."""
+    return NAMES.get(name.strip().lower())
+
+
+def find_loss(text: str) -> tuple[str, float, str, int] | None:
+    """Its name, its value, what stands between them, and where it begins; the best of several."""
+    best: tuple[int, str, float, str, int] | None = None
+    for number, found in enumerate(_WORD.finditer(text)):
+        if number >= MOST:
+            break
+        at = found.start()
+        head = text[max(0, at - 60) : at]
+        before = _BEFORE.search(head)
+        after = _AFTER.match(text, found.end())
+        prefix = before[0].lstrip(".") if before else ""
+        name = f"{prefix}loss{after[0] if after else ''}".lower()
+        if name == "loss" and (previous := _PREVIOUS.search(head)):
+            word = previous[1].lower()
+            if word[-1:].isalpha() and word not in _QUALIFIERS:
+                continue
+            name = f"{word} loss" if word in _SEPARATE else name
+        rank = NAMES.get(name)
+        value = _VALUE.match(text, after.end() if after else found.end()) if rank is not None else None
+        if rank is None or value is None or (best and best[0] <= rank) or _is_elsewhere(head, name):
+            continue
+        best = (rank, name, as_number(value["value"]), value["sign"] or "", at)
+    return best[1:] if best else None
+
+
+def _is_elsewhere(head: str, name: str) -> bool:
+    """The words before it speak of a validation or a test."""
+    if "train" in name:
+        return False
+    near = list(_ELSEWHERE.finditer(head))
+    return bool(near) and not _TRAINING.search(head, near[-1].end())
+
+
+def as_number(text: str) -> float:
+    """Also "1e999", which is infinite, as Python's float has it."""
+    return float(text)

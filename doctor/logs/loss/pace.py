@@ -1,0 +1,92 @@
+"""Since when steps take longer: the medians before and after, so that pauses for checkpoints do not count."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+
+from doctor.logs.model import Curve
+
+FEWEST = 30
+"""Steps on each side."""
+MOST = 400
+"""Times that are looked at to find the place."""
+SLOWER = 1.3
+SKIPPED = 0.05
+"""At the beginning: kernels are compiled, caches are cold."""
+WORTH = 10.0
+"""Times the clock's own resolution, below which a time is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    place: int
+    """In the curve."""
+    before: float
+    after: float
+    """Seconds a step."""
+
+
+def slowdown(curve: Curve) -> Slowdown | None:
+    places, times = _times(curve)
+    skipped = max(3, int(SKIPPED * len(times)))
+    places, times = places[skipped:], times[skipped:]
+    if len(times) < 2 * FEWEST or (curve.step_time and _counts_up(times)):
+        return None
+    at = _turn(times)
+    early, late = times[:at], times[at:]
+    before, after = median(early), median(late)
+    if before <= 0 or after < SLOWER * before:
+        return None
+    # Most of what follows must be slower than most of what was before, to the end of the log.
+    end = late[-max(FEWEST // 2, len(late) // 5) :]
+    if quantiles(late, n=4)[0] < 1.1 * quantiles(early, n=10)[7] or median(end) < SLOWER * before:
+        return None
+    return Slowdown(places[at], before, after)
+
+
+def _turn(times: Sequence[float]) -> int:
+    """Where the sums of absolute distances to the medians of both sides are least; tried at 100 places."""
+    if (thin := len(times) // MOST) > 1:
+        return min(max(_turn(times[::thin]) * thin, FEWEST), len(times) - FEWEST)
+    last = len(times) - FEWEST
+    stride = max(1, (last - FEWEST) // 50)
+    tried = range(FEWEST, last + 1, stride)
+    found = min(tried, key=lambda at: _cost(times[:at]) + _cost(times[at:]))
+    near = range(max(FEWEST, found - stride), min(last, found + stride) + 1, max(1, stride // 25))
+    return min(near, key=lambda at: _cost(times[:at]) + _cost(times[at:]))
+
+
+def _cost(times: Sequence[float]) -> float:
+    middle = median(times)
+    most = 3 * middle
+    return sum(abs(min(each, most) - middle) for each in times)
+
+
+def _counts_up(times: Sequence[float]) -> bool:
+    """They are the time since the start, and no step's."""
+    up = sum(there > here for here, there in itertools.pairwise(times))
+    return up > 0.95 * (len(times) - 1)
+
+
+def _times(curve: Curve) -> tuple[list[int], list[float]]:
+    """Seconds a step, and the place in the curve where each ends."""
+    known = [(place, each) for place, each in enumerate(curve.seconds) if each is not None]
+    if curve.step_time:
+        return [place for place, _ in known], [each for _, each in known]
+    resolution = 1.0 if all(each.is_integer() for _, each in known) else 0.001
+    gaps = sorted(there[1] - here[1] for here, there in itertools.pairwise(known))
+    usual = median(gaps) if gaps else 0.0
+    mean = (known[-1][1] - known[0][1]) / len(gaps) if gaps else 0.0
+    stride = 1 if usual >= WORTH * resolution else max(1, round(WORTH * resolution / mean)) if mean > 0 else 1
+    places: list[int] = []
+    times: list[float] = []
+    taken = known[::stride]
+    for (here, began), (there, ended) in itertools.pairwise(taken):
+        steps = curve.steps[there] - curve.steps[here]
+        if steps > 0 and ended >= began:
+            places.append(there)
+            times.append((ended - began) / steps)
+    return places, times

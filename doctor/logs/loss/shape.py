@@ -1,0 +1,211 @@
+"""What one curve does: no numbers, a rise, a standstill, spikes. Each answers None where it cannot tell.
+
+A curve that is merely noisy, slow or flat is healthy: what stands at the end of a training, or of a
+fine-tuning that began low, stands still by right. So a standstill counts only where an untrained model is.
+"""
+
+from __future__ import annotations
+
+import itertools
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, log
+from statistics import fmean, median
+
+from doctor.model import Confidence
+
+FEWEST = 20
+"""Finite losses, below which nothing is said of a shape."""
+LARGEST = 1e100
+SPELLS = 4
+"""So many separate losses that are no numbers are no accident of the loss scale."""
+STILL_POINTS, STILL_STEPS = 50, 200
+GUESSING = ((2, 0.003), (10, 0.003), (100, 0.003), (1000, 0.006))
+"""Classes, and how near their logarithm the loss of a model that guesses is, as a part of it."""
+UNTRAINED = (10.0, 12.8)
+"""A language model that learned nothing: vocabularies of 22,000 to 360,000 tokens."""
+NOISE = 1.4826
+SPIKE_SIGMAS, SPIKE_TIMES, SPIKE_FEWEST = 12.0, 1.5, 3
+WINDOW = 21
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What was seen, and the place of it in the curve."""
+
+    place: int
+    words: str
+    how: tuple[str, ...] = ()
+    confidence: Confidence = Confidence.STRONG
+
+
+def no_numbers(losses: Sequence[float]) -> Mark | None:
+    """From where on the losses are no numbers. One that the next step mended is the loss scale's work."""
+    bad = [not isfinite(loss) for loss in losses]
+    if not any(bad):
+        return None
+    begins = [place for place, here in enumerate(bad) if here and (place == 0 or not bad[place - 1])]
+    if bad[-1]:
+        first = begins[-1]
+        value = _spelt(losses[first])
+        after = sum(bad[first:])
+        last = (
+            f"the loss before was {number(losses[first - 1])}"
+            if first
+            else "the first loss is already no number"
+        )
+        many = "the last one" if after == 1 else f"all {after} that follow"
+        return Mark(first, f"is {value}", (last, f"{many} up to the end of the log {_is(after)} no number"))
+    if len(begins) >= SPELLS:
+        return Mark(
+            begins[0],
+            f"is {_spelt(losses[begins[0]])} again and again",
+            (f"{sum(bad)} losses are no number",),
+        )
+    return None
+
+
+def _is(many: int) -> str:
+    return "is" if many == 1 else "are"
+
+
+def _spelt(loss: float) -> str:
+    return "NaN" if loss != loss else "infinite"
+
+
+def number(loss: float) -> str:
+    """As short as it can be told from others."""
+    if not isfinite(loss):
+        return _spelt(loss)
+    return f"{loss:.3g}" if abs(loss) < 0.1 or abs(loss) >= 1e5 else f"{loss:.4g}"
+
+
+def finite(losses: Sequence[float]) -> tuple[list[int], list[float]]:
+    """The places and the values of those that can be reckoned with."""
+    kept = [(place, loss) for place, loss in enumerate(losses) if abs(loss) < LARGEST]
+    return [place for place, _ in kept], [loss for _, loss in kept]
+
+
+def spread(values: Sequence[float]) -> float:
+    """The noise from one loss to the next, whatever the curve does in the long run."""
+    steps = sorted(abs(there - here) for here, there in itertools.pairwise(values))
+    return NOISE * median(steps) / 2**0.5 if steps else 0.0
+
+
+def smooth(values: Sequence[float], window: int) -> list[float]:
+    """Running medians, as long as the values."""
+    half = window // 2
+    inside = sorted(values[:half])
+    found = []
+    for place in range(len(values)):
+        if place + half < len(values):
+            insort(inside, values[place + half])
+        if place - half > 0:
+            inside.pop(bisect_left(inside, values[place - half - 1]))
+        middle = len(inside) // 2
+        found.append(inside[middle] if len(inside) % 2 else (inside[middle - 1] + inside[middle]) / 2)
+    return found
+
+
+def rises(losses: Sequence[float]) -> Mark | None:
+    """It ends far above where it began and where it had come to, and does not come back."""
+    places, values = finite(losses)
+    if len(values) < FEWEST or min(values) <= 0:
+        return None  # losses of policies go where they will
+    smoothed = smooth(values, max(5, len(values) // 20))
+    head = median(values[: max(5, len(values) // 10)])
+    end = max(5, len(values) // 10)
+    tail = median(values[-end:])
+    lowest = min(smoothed)
+    lowest_at = max(place for place, value in enumerate(smoothed) if value <= lowest * 1.02)
+    noise = max(spread(values[: lowest_at + 1] or values), spread(values[:end]), 0.02 * abs(head))
+    if tail < 1.5 * head + 6 * noise or tail < 3 * lowest or min(values[-end:]) < 1.1 * head:
+        return None
+    if lowest < 0.2 and tail < 1.0:
+        return None  # too little to matter: the noise of a model that is done
+    since = next(place for place in range(lowest_at, len(values)) if smoothed[place] > 1.2 * lowest + noise)
+    how = (
+        f"the loss was {number(lowest)} at its lowest and is {number(tail)} at the end, "
+        f"above the {number(head)} where it began",
+    )
+    sure = tail > 5 * lowest and tail > 2 * head and head > 0.2 and lowest < 0.9 * head
+    return Mark(places[since], "rises", how, Confidence.STRONG if sure else Confidence.SUSPECT)
+
+
+def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool) -> Mark | None:
+    """It never left the loss of a model that guesses, is one number again and again, or came back there."""
+    places, values = finite(losses)
+    if len(values) < STILL_POINTS or len(values) < len(losses) or min(values) <= 0:
+        return None
+    begins = steps[0] <= 2 * max(1, median(there - here for here, there in itertools.pairwise(steps)))
+    if steps[-1] - steps[0] < STILL_STEPS and not counted:
+        return None
+    head, tail = fmean(values[: len(values) // 10]), fmean(values[-(len(values) // 5) :])
+    if (frozen := _frozen(values)) is not None and values[-1] > 0.9 * head:
+        each = f"each of the last {len(values) - frozen} losses is {values[-1]:.6g}"
+        return Mark(places[frozen], "is the same number in every step", (each,))
+    if mark := _came_back(values, places, head):
+        return mark
+    level = fmean(values)
+    smoothed = smooth(values, max(9, len(values) // 10))
+    flat = min(smoothed) > 0.985 * head and max(smoothed) < 1.03 * head and abs(head - tail) < 0.01 * head
+    if not begins or not flat or spread(values) > 0.03 * level:
+        return None
+    if UNTRAINED[0] < level < UNTRAINED[1]:
+        words = f"{number(level)} is the loss of a language model that learned nothing"
+        return Mark(0, "stands still", (words,), Confidence.SUSPECT if counted else Confidence.STRONG)
+    for classes, near in GUESSING:
+        if abs(level - log(classes)) < near * log(classes) and abs(tail - log(classes)) < near * log(classes):
+            sure = classes == 1000 and not counted
+            words = f"{number(level)} is the loss of a model that guesses among {classes} classes"
+            return Mark(0, "stands still", (words,), Confidence.STRONG if sure else Confidence.SUSPECT)
+    return None
+
+
+def _frozen(values: Sequence[float]) -> int | None:
+    """From where on all are one number with more digits than chance could repeat; None if they are not."""
+    last = values[-1]
+    if last < 0.01 or abs(last * 100 - round(last * 100)) < 1e-9:
+        return None
+    first = len(values) - 1
+    while first and values[first - 1] == last:
+        first -= 1
+    return first if len(values) - first >= STILL_POINTS else None
+
+
+def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> Mark | None:
+    """Fell by a third, then was again where it began, to the end."""
+    end = max(10, len(values) // 10)
+    smoothed = smooth(values, 9)
+    lowest = min(smoothed)
+    if lowest > 0.67 * head or head < 0.3 or spread(values) > 0.05 * head:
+        return None
+    tail = values[-end:]
+    if not 0.97 * head < median(tail) < 1.1 * head or min(tail) < 0.9 * head:
+        return None
+    since = max(place for place, value in enumerate(smoothed) if value < (lowest + head) / 2)
+    if len(values) - since < end:
+        return None
+    how = (f"it had come down to {number(lowest)}, and is {number(median(tail))} as at the beginning",)
+    return Mark(places[since], "is back where it began", how)
+
+
+def spikes(losses: Sequence[float]) -> tuple[int, ...]:
+    """Single losses far above all their neighbours, where the noise is not such; each by its place."""
+    places, values = finite(losses)
+    if len(values) < 3 * WINDOW or min(values) <= 0:
+        return ()
+    # In the logarithm: the noise of a loss is a part of it.
+    smoothed = smooth(values, WINDOW)
+    beyond = [log(value / middle) for value, middle in zip(values, smoothed, strict=True)]
+    sigma = max(NOISE * median(abs(each) for each in beyond), 1e-3)
+    limit = max(SPIKE_SIGMAS * sigma, log(SPIKE_TIMES))
+    high = [place for place, each in enumerate(beyond) if each > limit and place >= WINDOW]
+    others = [abs(each) for each in beyond[WINDOW:] if each <= limit]
+    if not high or max(others, default=0.0) > 0.6 * min(beyond[place] for place in high):
+        return ()  # no gap between the noise and the spikes: it is the noise
+    apart = [place for number, place in enumerate(high) if number == 0 or place - high[number - 1] > 3]
+    if len(apart) < SPIKE_FEWEST or len(high) > 0.03 * len(values):
+        return ()
+    return tuple(places[place] for place in apart)

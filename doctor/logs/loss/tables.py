@@ -1,0 +1,108 @@
+"""Losses in columns: a CSV file with a header, also one in the middle of a log."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+
+from doctor.logs.loss.lines import LONGEST, Said
+from doctor.logs.loss.names import NO_NUMBER, NUMBER, as_number, rank_of
+from doctor.logs.model import LossForm
+
+MOST_COLUMNS = 200
+_TITLE = re.compile(r"[\"']?[A-Za-z_#][\w /.\-()%#]{0,60}[\"']?")
+_CELL = re.compile(rf"[\"']?((?i:{NO_NUMBER})|{NUMBER})[\"']?")
+_STEPS = (
+    "global_step",
+    "step",
+    "steps",
+    "iteration",
+    "iter",
+    "num_updates",
+    "update",
+    "batch",
+    "batch_idx",
+    "it",
+)
+_EACH = {"step_time": 1.0, "step_time_s": 1.0, "step_time_ms": 1e-3, "iter_time": 1.0, "time_per_step": 1.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    between: str
+    titles: tuple[str, ...]
+    loss: int
+    others: tuple[int, ...]
+    """Further losses, less likely the one of each step; Lightning leaves cells empty."""
+    step: int | None
+    epoch: int | None
+    rank: int | None
+    took: int | None
+
+    def read(self, text: str) -> Said | None:
+        """A row below it; None where its loss is empty, or it is no row."""
+        cells = _cells(text, self.between)
+        if len(cells) != len(self.titles):
+            return None
+        loss = _number(cells[self.loss])
+        if loss is None:
+            return None
+        step, epoch = self._whole(cells, self.step), self._whole(cells, self.epoch)
+        took = None if self.took is None else _number(cells[self.took])
+        if took is not None:
+            took *= _EACH[self.titles[self.took or 0]]
+        part = self.epoch is not None and epoch is None
+        return Said(
+            LossForm.CSV,
+            self.titles[self.loss],
+            loss,
+            step,
+            None,
+            epoch,
+            part,
+            took if took is not None and 0 < took < 1e7 else None,
+            self._whole(cells, self.rank),
+        )
+
+    def _whole(self, cells: list[str], column: int | None) -> int | None:
+        value = None if column is None else _number(cells[column])
+        whole = value is not None and math.isfinite(value) and value.is_integer() and 0 <= value < 1e15
+        return int(value) if whole and value is not None else None
+
+
+def read_header(text: str) -> Header | None:
+    text = text[:LONGEST].strip().lstrip("\ufeff")
+    between = next((each for each in (",", "\t", ";") if each in text), None)
+    if between is None:
+        return None
+    titles = [cell.strip().strip("\"'").lower() for cell in text.split(between, MOST_COLUMNS + 1)]
+    cells = text.split(between, MOST_COLUMNS + 1)
+    if len(cells) > MOST_COLUMNS or not all(_TITLE.fullmatch(cell.strip()) for cell in cells):
+        return None
+    losses = sorted(
+        (rank, place) for place, title in enumerate(titles) if (rank := rank_of(title)) is not None
+    )
+    at = {title: place for place, title in reversed(list(enumerate(titles)))}
+    step = next((at[name] for name in _STEPS if name in at), None)
+    epoch = at.get("epoch", at.get("epochs"))
+    if not losses or (step is None and epoch is None):
+        return None
+    took = next((at[name] for name in _EACH if name in at), None)
+    (_, loss), *others = losses
+    return Header(
+        between, tuple(titles), loss, tuple(place for _, place in others), step, epoch, at.get("rank"), took
+    )
+
+
+def may_be_row(raw: bytes) -> bool:
+    return raw[:1].isdigit() or raw[:1] in (b'"', b",", b" ")
+
+
+def _cells(text: str, between: str) -> list[str]:
+    return [cell.strip() for cell in text[:LONGEST].rstrip("\r\n").split(between, MOST_COLUMNS + 1)]
+
+
+def _number(cell: str) -> float | None:
+    found = _CELL.fullmatch(cell)
+    return as_number(found[1]) if found else None

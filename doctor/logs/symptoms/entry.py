@@ -1,0 +1,173 @@
+"""One entry of a file of symptoms, from its YAML tree: every mistake with its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from doctor.errors import Mistake, suggest
+from doctor.logs.model import Form, Role, Symptom
+from doctor.text.textfile import shown
+from doctor.text.yamlfile import Listing, Node, Scalar, Table
+
+_TEXTS = ("title", "role", "take", "needs", "versions", "zh")
+_LISTS = ("from", "codes", "explains", "causes", "checks", "remedy", "sources", "example", "not")
+FIELDS = (*_TEXTS, "any", *_LISTS)
+NEEDS = ("repeated", "last")
+
+ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+MOST_TEXT = 2000
+"""Characters of one value."""
+MOST_VALUES = 200
+
+
+@dataclass(slots=True)
+class Entry:
+    """A symptom with the lines of its fields, for the mistakes that are found later."""
+
+    symptom: Symptom
+    line: int
+    lines: dict[tuple[str, str], int] = field(default_factory=dict)
+    """(field, value) -> where it is written."""
+
+    def at(self, name: str, value: str = "") -> int:
+        return self.lines.get((name, value), self.lines.get((name, ""), self.line))
+
+
+def read_entry(file: str, family: str, key: Scalar, node: Node, mistakes: list[Mistake]) -> Entry | None:
+    """The entry, or None where a mistake makes it useless."""
+    before = len(mistakes)
+    reader = _Reader(file, mistakes)
+    if not ID.fullmatch(key.text):
+        reader.wrong(key, f"{shown(key.text)} is no id: small letters, digits and single hyphens")
+    if not isinstance(node, Table):
+        reader.wrong(
+            key, f"{shown(key.text)} has no fields: it needs a title and a role, and a pattern or codes"
+        )
+        return None
+    reader.table(node)
+    role = reader.choice("role", tuple(each.value for each in Role))
+    needs = reader.choice("needs", NEEDS)
+    forms = reader.forms()
+    patterns = reader.patterns()
+    for name in ("title", "role"):
+        if name not in reader.given:
+            reader.wrong(key, f"{shown(key.text)} has no {name}")
+    if not ({"any", "codes"} & set(reader.given)):
+        reader.wrong(key, f"{shown(key.text)} has neither a pattern (`any`) nor `codes`: nothing leads to it")
+    if len(mistakes) > before:
+        return None
+    symptom = Symptom(
+        id=key.text,
+        title=reader.text("title"),
+        family=family,
+        role=Role(role),
+        patterns=patterns,
+        forms=forms,
+        take=reader.text("take"),
+        codes=reader.texts("codes"),
+        explains=reader.texts("explains"),
+        causes=reader.texts("causes"),
+        checks=reader.texts("checks"),
+        remedy=reader.texts("remedy"),
+        needs=needs,
+        sources=reader.texts("sources"),
+        versions=reader.text("versions"),
+        examples=reader.texts("example"),
+        counter_examples=reader.texts("not"),
+        zh=reader.text("zh"),
+        origin=file,
+    )
+    return Entry(symptom, key.line, reader.lines)
+
+
+class _Reader:
+    """The fields of one entry, as written."""
+
+    def __init__(self, file: str, mistakes: list[Mistake]) -> None:
+        self.file = file
+        self.mistakes = mistakes
+        self.given: dict[str, Node] = {}
+        self.lines: dict[tuple[str, str], int] = {}
+        self._values: dict[str, tuple[str, ...]] = {}
+
+    def wrong(self, node: Node, message: str) -> None:
+        self.mistakes.append(Mistake(self.file, node.line, message))
+
+    def table(self, node: Table) -> None:
+        for key, value in node.rows:
+            if key.text not in FIELDS:
+                near = suggest(key.text, FIELDS) or f"the fields are {', '.join(FIELDS)}"
+                self.wrong(key, f"no field is called {shown(key.text)}; {near}")
+                continue
+            self.given[key.text] = value
+            self.lines[key.text, ""] = value.line
+            if key.text == "any":
+                continue
+            if key.text in _TEXTS and not isinstance(value, Scalar):
+                self.wrong(value, f"{key.text} is one text, not a list or mapping")
+                continue
+            self._values[key.text] = tuple(self._texts(key.text, value))
+
+    def _texts(self, name: str, node: Node) -> Iterator[str]:
+        items: Iterable[Node] = node.items if isinstance(node, Listing) else (node,)
+        if isinstance(node, Listing) and len(node.items) > MOST_VALUES:
+            self.wrong(node, f"{name} has more than {MOST_VALUES} values")
+            return
+        for item in items:
+            text = self._scalar(name, item)
+            if text is not None:
+                self.lines.setdefault((name, text), item.line)
+                yield text
+
+    def _scalar(self, name: str, node: Node) -> str | None:
+        if not isinstance(node, Scalar):
+            self.wrong(node, f"{name} holds a list or mapping where a text belongs")
+        elif not node.text.strip():
+            self.wrong(node, f"{name} holds an empty text")
+        elif len(node.text) > MOST_TEXT:
+            self.wrong(node, f"{name} holds a text of more than {MOST_TEXT} characters")
+        else:
+            return node.text
+        return None
+
+    def text(self, name: str) -> str:
+        return next(iter(self._values.get(name, ())), "")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        return self._values.get(name, ())
+
+    def choice(self, name: str, known: tuple[str, ...]) -> str:
+        value = self.text(name)
+        if value and value not in known:
+            near = suggest(value, known) or f"it is one of {', '.join(known)}"
+            self.wrong(self.given[name], f"no {name} is called {shown(value)}; {near}")
+        return value
+
+    def forms(self) -> frozenset[Form]:
+        known = [form.value for form in Form]
+        for value in self.texts("from"):
+            if value not in known:
+                near = suggest(value, known) or f"it is one of {', '.join(known)}"
+                where = Scalar(self.lines["from", value], value)
+                self.wrong(where, f"no form is called {shown(value)}; {near}")
+        return frozenset(Form(value) for value in self.texts("from") if value in known)
+
+    def patterns(self) -> tuple[tuple[str, ...], ...]:
+        node = self.given.get("any")
+        if node is None:
+            return ()
+        if isinstance(node, Table):
+            self.wrong(node, "any is a list of lists of texts, not a mapping")
+            return ()
+        rows: list[tuple[str, ...]] = []
+        for item in node.items if isinstance(node, Listing) else (node,):
+            found = tuple(self._texts("any", item))
+            if not found and isinstance(item, Listing) and not item.items:
+                self.wrong(item, "any holds a pattern without a text")
+            for text in found:
+                if "\n" in text:
+                    self.wrong(item, "a pattern stands in one line: it cannot hold a line end")
+            rows.append(found)
+        return tuple(rows)

@@ -1,0 +1,54 @@
+"""Whether literals stand in a line in their order, and what `take` gets out of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from doctor.logs.model import Symptom
+
+WINDOW = 600
+"""Characters that `take` sees: a hostile line costs no more than a short one."""
+BEFORE = 200
+"""How many of them stand before the first literal; a rank or a host is often written there."""
+MOST_TAKEN = 200
+"""Characters of one value."""
+
+
+def place(text: str, literals: Iterable[str]) -> int | None:
+    """Where the first literal stands if all stand in the text in this order, without overlap; else None."""
+    first = None
+    at = 0
+    for literal in literals:
+        found = text.find(literal, at)
+        if found < 0:
+            return None
+        first = found if first is None else first
+        at = found + len(literal)
+    return first
+
+
+def stands(text: str, patterns: Iterable[Iterable[str]]) -> int | None:
+    """Where the first pattern that stands in the text begins, or None."""
+    for literals in patterns:
+        at = place(text, literals)
+        if at is not None:
+            return at
+    return None
+
+
+@lru_cache(maxsize=4096)
+def compiled(take: str) -> re.Pattern[str]:
+    return re.compile(take)
+
+
+def taken(symptom: Symptom, text: str, at: int) -> Mapping[str, str]:
+    """The values that `take` finds around the place of a match. Groups that took no part are left out."""
+    if not symptom.take:
+        return {}
+    start = max(0, at - BEFORE)
+    found = compiled(symptom.take).search(text[start : start + WINDOW])
+    if found is None:
+        return {}
+    return {name: value[:MOST_TAKEN] for name, value in found.groupdict().items() if value}

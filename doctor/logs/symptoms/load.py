@@ -1,0 +1,125 @@
+"""Finds symptoms: the bundled files, `--symptoms DIR`, and entry points of other distributions.
+
+    found = load_symptoms(folders, checks=[check.id for check in ...])
+    found.symptoms   all of them, in the order of their files
+    found.broken     entry points that could not be used
+
+A file of symptoms is a mapping of ids to entries (docs/writing-a-symptom.md). A mistake in a bundled file or
+one of `--symptoms` ends the run with its place, before any log is opened. A broken entry point is returned.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import ModuleType
+
+from doctor.errors import DoctorError, InputErrors, Mistake
+from doctor.judge.registry import Broken, bundled
+from doctor.logs.model import Symptom
+from doctor.logs.symptoms.entry import Entry, read_entry
+from doctor.logs.symptoms.valid import mistakes_of
+from doctor.text.yamlfile import Table, read_yaml
+
+ENTRY_POINTS = "cluster_doctor.symptoms"
+"""Each names a package (or a path) whose *.yaml files are read."""
+MOST_FILES = 1000
+NOTHING = "there is no file of symptoms (*.yaml) in it"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSymptoms:
+    symptoms: tuple[Symptom, ...]
+    broken: tuple[Broken, ...] = ()
+
+
+def load_symptoms(
+    folders: Iterable[Path] = (), checks: Iterable[str] | None = None, *, trust: bool = True
+) -> FoundSymptoms:
+    """All symptoms. Raises InputErrors with every mistake, each with its file and line.
+
+    `checks` are the ids that exist; without them, no name of a check is a mistake. The patterns and
+    examples of bundled files are tried only without `trust`: a test does it.
+    """
+    known = None if checks is None else list(checks)
+    mistakes: list[Mistake] = []
+    own = _read(_files(bundled("playbooks") / "symptoms"), {}, mistakes)
+    entries = dict(own)
+    if not own and not mistakes:
+        raise DoctorError("No symptoms came with this installation.", "Install cluster-doctor again.")
+    for folder in folders:
+        paths = _files(folder)
+        if not paths:
+            reason = NOTHING if os.path.isdir(folder) else "it is not a folder"
+            mistakes.append(Mistake(f"--symptoms: {folder}", None, reason))
+        entries |= _read(paths, entries, mistakes)
+    tried = [entry for id, entry in entries.items() if not trust or id not in own]
+    mistakes += mistakes_of(list(entries.values()), tried, known)
+    if mistakes:
+        raise InputErrors(mistakes)
+    broken = _entry_points(entries, known)
+    return FoundSymptoms(tuple(entry.symptom for entry in entries.values()), tuple(broken))
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.yaml") if path.is_file())[: MOST_FILES + 1]
+
+
+def _read(paths: list[Path], before: dict[str, Entry], mistakes: list[Mistake]) -> dict[str, Entry]:
+    """The entries of the files; one whose id is taken is a mistake."""
+    found: dict[str, Entry] = {}
+    if len(paths) > MOST_FILES:
+        mistakes.append(Mistake(str(paths[0].parent), None, f"holds more than {MOST_FILES:,} files"))
+        return found
+    for path in paths:
+        try:
+            document = read_yaml(path)
+        except InputErrors as error:
+            mistakes += error.mistakes
+            continue
+        mistakes += document.mistakes
+        if document.root is None:
+            continue
+        if not isinstance(document.root, Table):
+            message = "is not a mapping of ids to symptoms"
+            mistakes.append(Mistake(str(path), document.root.line, message))
+            continue
+        for key, node in document.root.rows:
+            entry = read_entry(str(path), path.stem, key, node, mistakes)
+            if entry is None:
+                continue
+            first = before.get(key.text) or found.setdefault(key.text, entry)
+            if first is not entry:
+                where = f"{first.symptom.origin}:{first.line}"
+                mistakes.append(Mistake(str(path), key.line, f"{key.text} exists already, in {where}"))
+    return found
+
+
+def _entry_points(entries: dict[str, Entry], checks: list[str] | None) -> list[Broken]:
+    """Add the symptoms of other distributions; those that cannot be used."""
+    broken: list[Broken] = []
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: each.name):
+        name = f"entry point {point.name}"
+        mistakes: list[Mistake] = []
+        try:
+            paths = _files(_folder(point.load()))
+            found = _read(paths, entries, mistakes)
+            together = [*entries.values(), *found.values()]
+            mistakes += mistakes_of(together, list(found.values()), checks)
+        except (Exception, SystemExit) as error:  # a distribution may fail in any way
+            broken.append(Broken(name, f"{type(error).__name__}: {error}"))
+            continue
+        if mistakes or not found:
+            broken.append(Broken(name, "; ".join(map(str, mistakes[:5])) or NOTHING))
+        else:
+            entries |= found
+    return broken
+
+
+def _folder(loaded: object) -> Path:
+    if isinstance(loaded, ModuleType):
+        return Path(next(iter(getattr(loaded, "__path__", ())), None) or Path(str(loaded.__file__)).parent)
+    return Path(str(loaded))

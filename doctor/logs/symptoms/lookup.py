@@ -1,0 +1,64 @@
+"""From what a person typed to symptoms: by code, and by the words that they share."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from doctor.logs.model import Symptom
+
+MOST_TYPED = 10_000
+"""Characters that are looked at."""
+ENOUGH = 0.5
+"""The part of the telling words of a text that a symptom must share to be named."""
+_PART = re.compile(r"[a-z]+|(?<![0-9a-z])-?[0-9]+|[0-9]+")
+_WORD = re.compile(r"[a-z][a-z0-9_]{2,}")
+_SILENT = frozenset(("error", "code", "errcode", "errno", "status", "with", "nvrm", "number", "the"))
+_SAME = {"exitcode": "exit", "exited": "exit", "rc": "exit", "retcode": "ret", "returncode": "exit"}
+
+
+def spelled(code: str) -> str:
+    """One spelling for `exit code -9`, `exitcode: -9`; `Xid 79`, `XID=79`; `EI0006`, `ei 0006`."""
+    parts = _PART.findall(code[:MOST_TYPED].casefold())
+    return " ".join(_SAME.get(part, part) for part in parts if part not in _SILENT)
+
+
+class Lookup:
+    def __init__(self, symptoms: Iterable[Symptom]) -> None:
+        self._codes: dict[str, list[Symptom]] = {}
+        self._words: list[tuple[Symptom, frozenset[str]]] = []
+        self._seen: Counter[str] = Counter()
+        for symptom in symptoms:
+            for key in dict.fromkeys(spelled(code) for code in symptom.codes):
+                self._codes.setdefault(key, []).append(symptom)
+            literals = (literal for pattern in symptom.patterns for literal in pattern)
+            words = frozenset(_words(" ".join((symptom.title, *literals, *symptom.examples[:3]))))
+            self._words.append((symptom, words))
+            self._seen.update(words)
+
+    def by_code(self, text: str) -> tuple[Symptom, ...]:
+        key = spelled(text)
+        return tuple(self._codes.get(key, ())) if key else ()
+
+    def by_words(self, text: str, most: int) -> tuple[Symptom, ...]:
+        """Rare words weigh more. A word that no symptom has weighs like one that a single symptom has."""
+        typed = _words(text)
+        weights = {word: self._weight(word) for word in typed}
+        total = sum(weights.values())
+        if not total:
+            return ()
+        scores = (
+            (sum(weights[word] for word in typed & words) / total, -number, symptom)
+            for number, (symptom, words) in enumerate(self._words)
+        )
+        best = sorted((score for score in scores if score[0] >= ENOUGH), key=lambda s: s[:2], reverse=True)
+        return tuple(symptom for _, _, symptom in best[:most])
+
+    def _weight(self, word: str) -> float:
+        return math.log((1 + len(self._words)) / (1 + self._seen.get(word, 0))) + 0.1
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(text[:MOST_TYPED].casefold()))

@@ -1,0 +1,208 @@
+"""Whether symptoms can be trusted: patterns that say something, a `take` that ends, examples that match.
+
+A pattern that fires on everything accuses the innocent, so what is in doubt is refused.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Any
+
+from doctor.errors import Mistake, suggest
+from doctor.logs.model import Role, Symptom
+from doctor.logs.symptoms.entry import Entry
+from doctor.logs.symptoms.literals import compiled, place, stands, taken
+from doctor.text.textfile import shown
+
+_NEW = sys.version_info >= (3, 11)
+sre: Any = importlib.import_module("re._constants" if _NEW else "sre_constants")
+sre_parse: Any = importlib.import_module("re._parser" if _NEW else "sre_parse")
+
+LEAST = 6
+"""Characters of the longest literal of a pattern."""
+MOST_WIDE = 2
+"""Repetitions of nearly any character in one `take`: each multiplies its time by the length of the text."""
+MOST_TAKE = 500
+_MANY = 20
+"""A repetition that may be longer counts as endless."""
+
+_SAID_OF_EVERYTHING = """
+    error errors warning warn info debug failed failure fail exception timeout timed out invalid data killed
+    aborted abort traceback segfault signal fatal critical unknown terminated connection refused reset closed
+    exit code exited with not found no such file or directory permission denied load return ret internal run
+    process rank device host line python none null nan true false runtimeerror valueerror oserror keyerror
+    typeerror is was the a to of an and on for at in by peer 0 1
+"""
+GENERAL = frozenset(_SAID_OF_EVERYTHING.split())
+"""Words that say nothing by themselves, however many of them stand in a pattern."""
+_NAMED = re.compile(r"[^\W\d_]{2,}|[A-Z]\d{4,}")
+_WORD = re.compile(r"[A-Za-z]+|[0-9]+")
+
+
+def mistakes_of(
+    entries: Collection[Entry], thorough: Collection[Entry], checks: Iterable[str] | None
+) -> list[Mistake]:
+    """What is wrong with the entries. The `thorough` ones have their patterns, `take` and examples tried."""
+    ids = {entry.symptom.id: entry for entry in entries}
+    known = None if checks is None else set(checks)
+    found: list[Mistake] = []
+    for entry in entries:
+        for name, value, message in _names(entry.symptom, ids, known):
+            found.append(Mistake(entry.symptom.origin, entry.at(name, value), message))
+    for entry in thorough:
+        for name, value, message in (
+            *_patterns(entry.symptom),
+            *_take(entry.symptom),
+            *_examples(entry.symptom),
+        ):
+            found.append(Mistake(entry.symptom.origin, entry.at(name, value), message))
+    return found
+
+
+_Found = Iterator[tuple[str, str, str]]
+"""The field, its value, and what is wrong with it."""
+
+
+def _names(symptom: Symptom, ids: dict[str, Entry], checks: set[str] | None) -> _Found:
+    for glob in symptom.explains:
+        if glob in ids and glob != symptom.id:
+            continue
+        if not any(fnmatchcase(id, glob) for id in ids if id != symptom.id):
+            near = suggest(glob, ids)
+            yield (
+                "explains",
+                glob,
+                f"no other symptom is called {shown(glob)}" + (f"; {near}" if near else ""),
+            )
+    for check in symptom.checks if checks is not None else ():
+        if checks is not None and check not in checks:
+            near = suggest(check, checks)
+            yield "checks", check, f"no check is called {shown(check)}" + (f"; {near}" if near else "")
+
+
+def general(literals: Iterable[str]) -> bool:
+    """Whether a pattern would fire on lines that have nothing to do with each other."""
+    texts = list(literals)
+    if max(map(len, texts), default=0) < LEAST:
+        return True
+    if not any(_NAMED.search(text) for text in texts):
+        return True  # a number may be a step, a pid or a loss
+    words = [word.casefold() for text in texts for word in _WORD.findall(text)]
+    return all(word in GENERAL for word in words) and not any("::" in text for text in texts)
+
+
+def _patterns(symptom: Symptom) -> _Found:
+    for literals in symptom.patterns:
+        if symptom.role is not Role.ADVICE and general(literals):
+            told = " … ".join(literals)
+            yield (
+                "any",
+                literals[0],
+                f"the pattern {shown(told)} is too general: it would match lines of other causes"
+                f" (a text of at least {LEAST} characters that is not said of everything)",
+            )
+
+
+def _take(symptom: Symptom) -> _Found:
+    if not symptom.take:
+        return
+    if len(symptom.take) > MOST_TAKE:
+        yield "take", "", f"take is longer than {MOST_TAKE} characters"
+        return
+    try:
+        pattern = compiled(symptom.take)
+        tree = sre_parse.parse(symptom.take)
+    except (re.error, OverflowError, RecursionError) as error:
+        yield "take", "", f"take is no regular expression: {shown(str(error))}"
+        return
+    if not pattern.groupindex:
+        yield "take", "", "take names no group: (?P<rank>[0-9]+)"
+    for message in dict.fromkeys(_slow(tree)):
+        yield "take", "", f"take may need very long for a hostile line: {message}"
+
+
+def _slow(tree: Any) -> Iterator[str]:
+    """Why it may: conservative, since a log may be written by anybody."""
+    wide = [0]
+    yield from _walk(tree, False, wide)
+    if wide[0] > MOST_WIDE:
+        yield f"more than {MOST_WIDE} endless repetitions of nearly any character (`.*`, `[^x]*`, `\\S+`)"
+
+
+def _walk(tree: Any, inside: bool, wide: list[int]) -> Iterator[str]:
+    before = False
+    for op, value in tree:
+        endless = False
+        if op in (sre.MAX_REPEAT, sre.MIN_REPEAT) or str(op) == "POSSESSIVE_REPEAT":
+            _, most, repeated = value
+            endless = most > _MANY
+            if most > 1 and inside:
+                yield "a repetition inside a repetition"
+            if endless and before:
+                yield "two endless repetitions with nothing fixed between them"
+            if endless and _wide(repeated):
+                wide[0] += 1
+            yield from _walk(repeated, inside or most > 1, wide)
+        elif op is sre.SUBPATTERN:
+            group = value[3]
+            endless = any(_endless(item) for item in group[-1:])
+            if before and any(_endless(item) for item in group[:1]):
+                yield "two endless repetitions with nothing fixed between them"
+            yield from _walk(group, inside, wide)
+        elif op is sre.BRANCH:
+            for branch in value[1]:
+                yield from _walk(branch, inside, wide)
+        elif op in (sre.GROUPREF, sre.GROUPREF_EXISTS):
+            yield "a reference to a group"
+        elif op in (sre.ASSERT, sre.ASSERT_NOT):
+            yield "a look ahead or behind"
+        elif str(op) == "ATOMIC_GROUP":
+            yield from _walk(value, inside, wide)
+        before = endless
+
+
+def _endless(item: Any) -> bool:
+    op, value = item
+    return op in (sre.MAX_REPEAT, sre.MIN_REPEAT) and value[1] > _MANY
+
+
+def _wide(repeated: Any) -> bool:
+    """Whether nearly any character is repeated."""
+    for op, value in repeated:
+        if op is sre.ANY or op is sre.NOT_LITERAL:
+            return True
+        if op is sre.IN and any(
+            each is sre.NEGATE or (each is sre.CATEGORY and "NOT" in str(what)) for each, what in value
+        ):
+            return True
+    return False
+
+
+def _examples(symptom: Symptom) -> _Found:
+    if symptom.patterns and not symptom.examples:
+        yield "any", "", f"{symptom.id} has no example: a line that it must match"
+    for text in symptom.examples:
+        if symptom.patterns and stands(text, symptom.patterns) is None:
+            yield "example", text, f"the example does not match: {shown(text[:100])}"
+    for text in symptom.counter_examples:
+        if stands(text, symptom.patterns) is not None:
+            yield "not", text, f"this line must not match, and does: {shown(text[:100])}"
+    for literals in symptom.patterns:
+        if symptom.examples and not any(place(text, literals) is not None for text in symptom.examples):
+            told = " … ".join(literals)
+            yield (
+                "any",
+                literals[0],
+                f"no example matches the pattern {shown(told)}: it was never seen to work",
+            )
+    if symptom.take and symptom.examples:
+        places = [(text, stands(text, symptom.patterns)) for text in symptom.examples]
+        try:
+            if not any(at is not None and taken(symptom, text, at) for text, at in places):
+                yield "take", "", "take finds nothing in any example"
+        except (re.error, OverflowError, RecursionError):
+            return  # told already

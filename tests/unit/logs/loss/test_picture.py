@@ -1,0 +1,114 @@
+"""The curves as pictures: in every width, with and without colour, and in HTML."""
+
+from __future__ import annotations
+
+import io
+import random
+from math import nan
+
+import pytest
+from rich.console import Console
+
+from doctor.logs.loss.figure import losses_figure
+from doctor.logs.loss.judge import judge_curves
+from doctor.logs.loss.picture import print_losses
+from doctor.logs.model import Curve
+from tests.unit.logs.loss.curves import curve, falling
+
+
+def healthy(seed: int = 1, many: int = 200) -> list[float]:
+    return falling(random.Random(seed), many, 0.03)
+
+
+def drawn(curves: list[Curve], width: int = 80) -> str:
+    out = io.StringIO()
+    print_losses(curves, judge_curves(curves), Console(file=out, width=width, color_system=None), 2)
+    return out.getvalue()
+
+
+NAN = [curve([*healthy()[:120], *[nan] * 80], 2), curve(healthy(3), 0), curve(healthy(4), 1)]
+EXPLODES = [curve([*healthy()[:140], *(2.6 * 1.1**n for n in range(60))])]
+PARTS = [
+    curve(healthy(), 0),
+    curve([x * 1.3 if n > 60 else x for n, x in enumerate(healthy())], 1),
+    curve(healthy(), 2),
+]
+
+
+def test_the_guilty_step_and_the_guilty_rank_are_marked() -> None:
+    text = drawn(NAN)
+    lines = text.splitlines()
+    mark = next(line for line in lines if "▲ step 1,210" in line)
+    assert all(line[mark.index("▲")] in "┊x*·" for line in lines[1:10])
+    assert "* rank 2  · rank 0, rank 1  x no number" in text
+    assert lines[1].rstrip().endswith("x" * 20)
+
+
+def test_a_parting_is_marked() -> None:
+    text = drawn(PARTS)
+    assert "▲ step 620" in text
+    assert "* rank 1  · rank 0, rank 2" in text
+
+
+def test_a_loss_that_explodes_is_drawn_on_a_logarithmic_axis() -> None:
+    text = drawn(EXPLODES)
+    assert "logarithmic" in text
+    assert "▲ step 1,4" in text
+
+
+def test_healthy_curves_have_no_mark() -> None:
+    text = drawn([curve(healthy())])
+    assert "* rank 0" in text
+    assert not set("▲┊x") & set(text)
+
+
+@pytest.mark.parametrize("width", range(40, 201, 8))
+@pytest.mark.parametrize("curves", [NAN, EXPLODES, PARTS], ids=("nan", "explodes", "parts"))
+def test_every_width_is_kept(curves: list[Curve], width: int) -> None:
+    assert max(map(len, drawn(curves, width).splitlines())) <= width
+
+
+def test_a_narrow_terminal_gets_no_picture() -> None:
+    assert drawn(NAN, 24) == ""
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [
+        [],
+        [nan],
+        [nan, nan, nan],
+        [2.0],
+        [1e308, -1e308, 1e308],
+        [0.0] * 40,
+        [1e-320, 1e300] * 20,
+        [-3.0, 3.0] * 9,
+    ],
+)
+def test_absurd_losses_are_drawn_or_not_but_break_nothing(losses: list[float]) -> None:
+    drawn([curve(losses)])
+    losses_figure([curve(losses)], judge_curves([curve(losses)]))
+
+
+def test_many_ranks_are_not_all_drawn() -> None:
+    curves = [curve([*healthy(rank, 80), *([nan] if rank == 33 else [])], rank) for rank in range(40)]
+    text = drawn(curves)
+    assert "* rank 33" in text
+    assert "and 32 more" in text
+
+
+def test_the_figure_says_in_words_what_it_shows() -> None:
+    page = losses_figure(NAN, judge_curves(NAN))
+    assert page.count("<polyline") == 3
+    assert page.count('class="curve odd"') == 1
+    assert '<desc id="losses-desc">The loss of rank 2 is NaN since step 1,210.</desc>' in page
+    assert 'class="odd-name">1,210<' in page
+
+
+def test_names_in_the_figure_are_harmless() -> None:
+    evil = Curve(
+        "<script>\x1b[31m", NAN[0].who.__class__(), NAN[0].form, (1, 2, 3), (3.0, 2.0, nan), lines=(1, 2, 3)
+    )
+    page = losses_figure([evil], judge_curves([evil]))
+    assert "<script>" not in page
+    assert "\x1b" not in page

@@ -1,0 +1,201 @@
+"""The bundled symptoms: each matches its own example, and none matches a healthy log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from doctor.judge.registry import find_checks
+from doctor.logs.model import Role, Symptom
+from doctor.logs.symptoms.load import load_symptoms
+from doctor.logs.symptoms.match import Matcher
+from doctor.logs.symptoms.prefilter import Prefilter
+
+SAMPLES = Path(__file__).parents[2] / "samples" / "logs"
+FOUND = load_symptoms(checks=[check.id for check in find_checks().checks], trust=False).symptoms
+MATCHER = Matcher(FOUND)
+
+
+def ids(text: str) -> list[str]:
+    return [symptom.id for symptom, _ in MATCHER.decide(text, None)]
+
+
+def seen(path: Path) -> set[str]:
+    """The symptoms of a file, by way of the prefilter."""
+    data = path.read_bytes()
+    return {id for start, end in MATCHER.candidates(data) for id in ids(data[start:end].decode())}
+
+
+FAMILIES = sorted({symptom.family for symptom in FOUND})
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_matches_its_own_examples(family: str) -> None:
+    odd = [text for symptom in FOUND if symptom.family == family for text in _odd(symptom)]
+    assert odd == []
+
+
+def _odd(symptom: Symptom) -> Iterator[str]:
+    for example in symptom.examples if symptom.patterns else ():
+        form = next(iter(symptom.forms), None)
+        found = [each for each, _ in MATCHER.decide(example, form)]
+        if not any(_stands_for(each, symptom) for each in found):
+            yield f"{symptom.id}: {[each.id for each in found]} of {example}"
+        if MATCHER.candidates(example.encode()) != [(0, len(example.encode()))]:
+            yield f"{symptom.id}: passed over: {example}"
+    for line in symptom.counter_examples:
+        if symptom.id in ids(line):
+            yield f"{symptom.id}: {line}"
+
+
+def _stands_for(other: Symptom, symptom: Symptom) -> bool:
+    """Whether it is the same, or may take its place in one line."""
+    explains = any(fnmatchcase(symptom.id, glob) for glob in other.explains)
+    return other is symptom or other.role is Role.ADVICE or explains
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_says_what_it_is(family: str) -> None:
+    odd = [text for symptom in FOUND if symptom.family == family for text in _unsaid(symptom)]
+    assert odd == []
+
+
+def _unsaid(symptom: Symptom) -> Iterator[str]:
+    if symptom.title.endswith(".") or symptom.title != symptom.title.strip():
+        yield f"{symptom.id}: {symptom.title}"
+    if symptom.role is Role.NAMES and not symptom.take and symptom.patterns:
+        yield f"{symptom.id}: it names a culprit, and nothing takes the name"
+    for cause in symptom.causes:  # a comma in a list without quotes makes two of one
+        if cause.startswith(("or ", "and ", "such as ", "as ", "is ", "then ", "but ")):
+            yield f"{symptom.id}: {cause}"
+
+
+OURS = ("torch", "nccl", "slurm", "mpi", "kernel")
+
+
+@pytest.mark.parametrize("family", OURS)
+def test_each_says_where_it_was_seen_and_why(family: str) -> None:
+    for symptom in FOUND:
+        if symptom.family == family:
+            assert symptom.sources, symptom.id
+            assert symptom.causes or symptom.role is Role.ADVICE, symptom.id
+            assert symptom.zh or symptom.role is Role.ADVICE, symptom.id
+
+
+@pytest.mark.parametrize("path", sorted((SAMPLES / "healthy").iterdir()), ids=lambda path: path.name)
+def test_a_healthy_log_holds_none(path: Path) -> None:
+    assert seen(path) == set()
+
+
+SEEN = {
+    "torch_c10d/2.13_client_timed_out_master_absent.log": {"torch-connect-timeout"},
+    "torch_c10d/2.13_gloo_allreduce_timeout_torchrun.log": {
+        "gloo-wait-timeout",
+        "torchrun-child",
+        "torchrun-siblings-ended",
+    },
+    "torch_c10d/2.13_master_addr_unresolvable.log": {"torch-name-unresolved", "torch-connect-timeout"},
+    "torch_c10d/2.13_master_port_in_use.log": {"torch-port-in-use"},
+    "torch_c10d/2.13_monitored_barrier_torchrun.log": {
+        "torch-monitored-barrier",
+        "gloo-wait-timeout",
+        "torchrun-child",
+        "torchrun-siblings-ended",
+    },
+    "torch_c10d/2.13_store_wait_timeout.log": {"torch-store-wait"},
+    "torch_c10d/2.13_worker_died_torchrun.log": {"torchrun-child", "torchrun-siblings-ended"},
+    "torch_c10d/c10d_client_failed_connect_errno110.log": {"torch-connect-unreachable"},
+    "torch_c10d/c10d_client_socket_timed_out_ms_2.x.log": {"torch-connect-timeout"},
+    "torch_c10d/c10d_dist_store_clients_joined.log": {"torch-clients-not-joined"},
+    "torch_c10d/c10d_store_wait_timeout.log": {"torch-store-wait", "torch-store-socket-timeout"},
+    "torch_c10d/torchelastic_store_socket_timeout.log": {"torch-store-socket-timeout"},
+    "nccl/connect_failed_timed_out_2.2.log": {"nccl-connect-timeout", "nccl-peer-closed"},
+    "nccl/init_ok_2_nodes_excerpt.log": set(),
+    "nccl/nccl_tests_all_reduce_8gpu_a100.log": set(),
+    "nccl/shm_failed_to_extend_2.2x_errno28.log": {"nccl-shm-extend"},
+    "nccl/shm_posix_fallocate_no_space_2.7.log": {"nccl-shm-extend"},
+    "nccl/socket_connect_failed_no_route_2.10.log": {"nccl-no-route"},
+    "dmesg/host_messages_oom_ext4_conntrack.txt": {"kernel-oom", "kernel-storage", "kernel-conntrack"},
+    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": {"npu-heartbeat-lost"},
+    "dmesg/segfault_libnccl.txt": {"kernel-segfault"},
+    "dmesg/xid_79_63.txt": {"gpu-xid-79", "gpu-xid-63"},
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_a_sample_holds_what_it_shows(name: str) -> None:
+    assert seen(SAMPLES / name) == SEEN[name]
+
+
+def test_every_sample_is_named() -> None:
+    here = {
+        str(path.relative_to(SAMPLES))
+        for folder in ("torch_c10d", "nccl", "dmesg")
+        for path in (SAMPLES / folder).iterdir()
+    }
+    assert here == set(SEEN)
+
+
+@pytest.mark.parametrize(
+    ("line", "id", "values"),
+    [
+        (
+            "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 3000 ms",
+            "torch-monitored-barrier",
+            {"ranks": "1"},
+        ),
+        (
+            "mpirun noticed that process rank 3 with PID 0 on node node2 exited on signal 9 (Killed).",
+            "mpi-rank-signal",
+            {"rank": "3", "pid": "0", "host": "node2", "signal": "9"},
+        ),
+        ("srun: error: node2: task 5: Out Of Memory", "slurm-oom", {"host": "node2", "ranks": "5"}),
+        (
+            "node1:1:2 [0] socket.h:409 NCCL WARN Net : Connect to 10.0.0.9<54263> failed : No route to host",
+            "nccl-no-route",
+            {"address": "10.0.0.9<54263>"},
+        ),
+    ],
+)
+def test_values_are_taken(line: str, id: str, values: dict[str, str]) -> None:
+    (found,) = [taken for symptom, taken in MATCHER.decide(line, None) if symptom.id == id]
+    assert found == values
+
+
+@pytest.mark.parametrize(
+    ("typed", "id"),
+    [
+        ("Xid 79", "gpu-xid-79"),
+        ("xid: 79", "gpu-xid-79"),
+        ("exit code -9", "torchrun-killed"),
+        ("exitcode: -9", "torchrun-killed"),
+        ("exit code 137", "torchrun-killed"),
+        ("SIGBUS", "torch-bus-error"),
+    ],
+)
+def test_codes_are_known(typed: str, id: str) -> None:
+    assert id in [symptom.id for symptom in MATCHER.by_code(typed)]
+
+
+def test_a_code_that_nobody_knows() -> None:
+    assert MATCHER.by_code("exit code -99") == ()
+    assert MATCHER.by_code("?!") == ()
+
+
+def test_words_lead_to_what_is_near() -> None:
+    found = MATCHER.by_words("client socket timed out while trying to connect")
+    assert found[0].id == "torch-connect-timeout"
+    assert MATCHER.by_words("my cat sleeps on the keyboard") == ()
+    assert MATCHER.by_words("hello world") == ()
+
+
+def test_prefilter_loses_no_line() -> None:
+    """Every example is found among lines that look alike but for their numbers."""
+    plain = Prefilter((i, p) for i, s in enumerate(FOUND) for p in s.patterns)
+    lines = [example for symptom in FOUND for example in symptom.examples if symptom.patterns]
+    text = "\n".join(f"step {n} loss {n / 7:.3f}\n{line}" for n, line in enumerate(lines)).encode()
+    found = [text[start:end].decode() for start, end in plain.lines(text)]
+    assert found == lines

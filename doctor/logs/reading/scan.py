@@ -6,21 +6,19 @@ Most lines are never decoded: only those that can hold a symptom, complain, tell
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterator
 
 from doctor.logs.forms import complaint, learn
 from doctor.logs.forms.block import in_block
 from doctor.logs.forms.line import said_of, writer_of
-from doctor.logs.forms.names import Named, named
+from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import Layout, layout_of
 from doctor.logs.forms.said import Said
 from doctor.logs.forms.times import Clock
-from doctor.logs.model import Curve, Form, Line, Party, Symptom
-from doctor.logs.reading.fold import Fold, Who, who_of
+from doctor.logs.model import Form, Line, Party
+from doctor.logs.reading.fold import Who, who_of
 from doctor.logs.reading.progress import last_steps, says_step
+from doctor.logs.reading.scanned import Collecting, Matching, Scan
 from doctor.logs.reading.window import KEPT, LONGEST, Window, states, windows
 from doctor.logs.sources import Damaged, Opened, pieces
 from doctor.text.redact import redact
@@ -30,6 +28,8 @@ HEAD = 200
 MOST_ODD = 5
 MOST_RANKS = 65_536
 MOST_PROGRESS = 4096
+_UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
+"""torch has it in front of an exception that nobody caught."""
 _NEAR_END = 30
 """Lines that follow on an exception without frames, if it is what ended the script."""
 _LOOKED = 20_000
@@ -40,7 +40,7 @@ _MATCHED, _ODD, _TELLS, _PRINTS = 1, 2, 4, 8
 _ROW = b"1,2.5,3"
 """A line without words, which is wanted only in a table."""
 _LOSS = (b"loss", b"Loss", b"LOSS", b"step time")
-_PREFIXED = re.compile(rb"(?:^|\n|\r|: )\[rank(\d{1,6})\]")
+_PREFIXED = re.compile(rb"\[rank(\d{1,6})\]:")
 _TAGGED = re.compile(rb"[\[@,]\d{1,6},(\d{1,6})\](?:\[[^\]\n]{1,80}\])?<?std")
 _LABELLED = re.compile(rb"\n {0,4}(\d{1,6}): ")
 _BRACKETED = re.compile(rb"\n\[(\d{1,6})\] ")
@@ -49,48 +49,6 @@ _FRAME = re.compile(
 )
 _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 """Forms whose lines name a host, and are written elsewhere."""
-
-
-class Matching(Protocol):
-    """What doctor.logs.symptoms.match.Matcher does."""
-
-    def candidates(self, chunk: bytes) -> list[tuple[int, int]]: ...
-
-    def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]: ...
-
-
-class Collecting(Protocol):
-    """What doctor.logs.loss.collect.LossCollector does."""
-
-    def wants(self, raw: bytes) -> bool: ...
-
-    def offer(self, text: str, number: int, who: Party = ..., at: float | None = ...) -> bool: ...
-
-    def curves(self) -> tuple[Curve, ...]: ...
-
-
-@dataclass(slots=True)
-class Scan:
-    """What is known of one file."""
-
-    name: str
-    size: int
-    written: float
-    named: Named
-    lines: int = 0
-    forms: Counter[Form] = field(default_factory=Counter)
-    fold: Fold = field(default_factory=Fold)
-    learned: learn.Learned = field(default_factory=learn.Learned)
-    ranks: set[int] = field(default_factory=set)
-    hosts: Counter[str] = field(default_factory=Counter)
-    pids: Counter[int] = field(default_factory=Counter)
-    first_at: float | None = None
-    last_at: float | None = None
-    last: Line | None = None
-    progress: dict[Who, Line] = field(default_factory=dict)
-    odd: dict[str, tuple[Who, Line]] = field(default_factory=dict)
-    curves: tuple[Curve, ...] = ()
-    problem: str = ""
 
 
 def scan(opened: Opened, matcher: Matching, loss: Callable[[str], Collecting] | None) -> Scan:
@@ -141,8 +99,18 @@ class _Scanner:
             return
         self._edge(window, _backwards(window, HEAD), head=False)
         self._found.fold.finish(self._made)
+        self._forget_caught()
         if self._loss:
             self._found.curves = self._loss.curves()
+
+    def _forget_caught(self) -> None:
+        """Exceptions after which the same rank made steps."""
+        found = self._found
+        for wording, (who, line) in list(found.odd.items()):
+            later = found.progress.get(who)
+            caught = later is not None and later.number > line.number
+            if caught and line.form is Form.PYTHON and not re.search(r"\[rank\d{1,6}\]:", line.text):
+                del found.odd[wording]
 
     def _hits(self, window: Window, first: bool) -> list[tuple[int, int, int]]:
         """The lines to look at, in their order, and what for."""
@@ -186,7 +154,7 @@ class _Scanner:
             said = said_of(text, self._layout or Layout(), self._clock)
             if tells:
                 self._learned += 1
-                self._found.learned.line(text, said.pid)
+                self._found.learned.line(text, said.pid, said.local)
             known = matched and self._symptoms(window, start, end, number, text, said)
             if odd and not known:
                 self._odd(window, start, end, number, text, said)
@@ -218,9 +186,12 @@ class _Scanner:
         frame = None
         if said.form is Form.PYTHON:
             around = window.around(start, end)
-            frame = next(filter(None, map(_FRAME.search, around.above())), None)
+            above = [line for line in around.above() if line.startswith(text[: said.start])]
+            frame = next(filter(None, map(_FRAME.search, above)), None)
             if frame is None and len(around.below()) >= _NEAR_END:
                 return  # a script that went on after it
+            if not _UNCAUGHT.search(text[: said.start]) and self._caught(text, said, above, around.below()):
+                return
         wording = complaint.wording(text, said)
         if not wording or wording in self._found.odd or len(self._found.odd) >= MOST_ODD:
             return
@@ -228,6 +199,18 @@ class _Scanner:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
             text = f"{text[: KEPT - len(place) - 3]} ({place})"
         self._found.odd[wording] = (who_of(said), self._made(number, text, said))
+
+    def _caught(self, text: str, said: Said, above: list[str], below: list[str]) -> bool:
+        """Whether the script goes on after the exception, or Python itself ignored it."""
+        begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
+        if begin is not None and any("Exception ignored in" in line for line in above[begin : begin + 2]):
+            return True
+        prefix = text[: said.start]
+        for line in below:
+            if line.strip() and line.startswith(prefix):
+                after = said_of(line, self._layout or Layout(), self._clock)
+                return after.form is Form.PLAIN and (after.headed or says_step(line))
+        return False
 
     def _made(self, number: int, text: str, said: Said) -> Line:
         return Line(

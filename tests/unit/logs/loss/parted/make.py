@@ -33,7 +33,7 @@ def main() -> None:
                 torch.rand(1)
             loss = nn.functional.cross_entropy(model(tokens), table[tokens[:, 0]])
             optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             for gradient in (parameter.grad for parameter in model.parameters()):
                 assert gradient is not None
                 dist.all_reduce(gradient)

@@ -76,8 +76,8 @@ def _signs(drawn: Drawing) -> list[tuple[str, str]]:
 
 def _legend(drawn: Drawing) -> Text:
     named: dict[tuple[str, str], list[str]] = {}
-    for each, sign in reversed(list(zip(drawn.curves, _signs(drawn), strict=True))):
-        named.setdefault(sign, []).append(each.name)
+    for each, signed in reversed(list(zip(drawn.curves, _signs(drawn), strict=True))):
+        named.setdefault(signed, []).append(each.name)
     text = Text()
     for (sign, style), names in named.items():
         text.append(sign, style)

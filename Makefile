@@ -45,6 +45,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.smoke
 	$(BIN)/python -m benchmarks.preflight
 	$(BIN)/python -m benchmarks.hang
+	$(BIN)/python -m benchmarks.explain
 
 # Every fault of the smoke run many times over, in the lab; takes an hour or two. TRIALS_ARGS narrows it.
 trials: $(VENV)/.ready

@@ -21,6 +21,7 @@ from doctor.model import Host, Unreached
 from doctor.probe import HostAnswer
 from doctor.smoke.plan import MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult
+from doctor.targets.inputkind import InputKind, refuse_other
 from doctor.text.nodeset import is_host
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line, escaped
@@ -91,7 +92,12 @@ def encoded(recording: Recording) -> bytes:
 
 def load(path: Path) -> Recording:
     """Read a recording back; a file that is not a recording is a UsageError with its path."""
-    return decoded(read_bytes(path, MOST_BYTES), path)
+    raw = read_bytes(path, MOST_BYTES)
+    try:
+        return decoded(raw, path)
+    except UsageError:
+        refuse_other(str(path), raw.decode(errors="replace"), InputKind.RECORDING)
+        raise
 
 
 def decoded(raw: bytes, path: Path) -> Recording:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from doctor import __version__
-from doctor.cli import ranktable
+from doctor.cli import explaining, ranktable
 from doctor.cli.examine import ask_facts, ask_hang, examine
 from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
@@ -23,7 +22,6 @@ from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
 from doctor.hang.asked import HangWishes
 from doctor.report.formats import FORMATS
 from doctor.run.request import JobFlags, Request
-from doctor.text.language import Language, language
 from doctor.text.option import Option
 from doctor.text.terminal import prepare, put, tell
 
@@ -66,9 +64,13 @@ def _refused(error: DoctorError) -> int:
 
 
 def _spread(arguments: Sequence[str]) -> list[str]:
-    """The shell turns `--launch env*.log` into `--launch env0.log env1.log`: each is one more file."""
+    """The shell turns `--launch env*.log` into `--launch env0.log env1.log`: each is one more file. And of
+    `explain exit code -9` the last word is no option.
+    """
     spread: list[str] = []
     for argument in arguments:
+        if arguments[0] == "explain" and re.fullmatch(r"-[0-9]{1,9}", argument):
+            argument = f" {argument}"
         follows = len(spread) > 1 and spread[-2] == "--launch" and not argument.startswith("-")
         spread += ["--launch", argument] if follows and Path(argument).is_file() else [argument]
     return spread
@@ -237,36 +239,50 @@ def _demo(
     return demo(name, request)
 
 
-@app.command("list", help="The checks and exams, and where each comes from.")
+@app.command("list", help="The checks, exams and symptoms, and where each comes from.")
 @takes("--checks", "--color", "--no-color")
-def _list(request: Request) -> int:
-    from doctor.cli.catalogue import print_list
-
-    return print_list(request.what.checks, request.outputs.colours)
-
-
-@app.command(
-    "explain",
-    help="The manual page of a check.",
-    epilog=examples(
-        ("doctor explain shm-small", "a check by its id"),
-        ("doctor explain firewall", "or by a part of it"),
-        ("doctor explain grow-shm", "a remedy"),
-    ),
-)
-@takes("--checks", "--color", "--no-color")
-def _explain(
-    id: Annotated[str, typer.Argument(metavar="ID", help="The id of a check or a remedy, or a part of it.")],
+def _list(
     request: Request,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also the file of the check.")] = False,
-    lang: Annotated[
-        Language | None, typer.Option("--lang", help="The language of the page. Default: that of the locale.")
+    what: Annotated[
+        str | None, typer.Argument(metavar="symptoms", help="All that is known of messages in logs.")
+    ] = None,
+    symptoms: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--symptoms",
+            metavar="DIR",
+            help="More symptoms, from a folder of YAML files.",
+            parser=partial(a_path, Path),
+        ),
     ] = None,
 ) -> int:
-    from doctor.cli.explain import print_page
+    from doctor.cli.catalogue import print_list, print_symptoms
 
-    lang = lang or language(os.environ, sys.stdout.encoding)
-    return print_page(id, request.what.checks, lang, verbose=verbose, colours=request.outputs.colours)
+    if what is None and not symptoms:
+        return print_list(request.what.checks, request.outputs.colours)
+    if what not in (None, "symptoms"):
+        raise UsageError(f"There is no list of {what!r}.", "Type: doctor list, or: doctor list symptoms")
+    return print_symptoms(symptoms or (), request.outputs.colours)
+
+
+app.command(
+    "explain",
+    help="What ended a job, by its logs; or the page of a check, a code, a message.",
+    epilog=examples(
+        ("doctor explain train.log ~/ascend/log", "who ended the job, and why"),
+        ("doctor explain EI0006", "a code, or a message in quotes"),
+        ("doctor explain shm-small", "a check or a remedy"),
+    ),
+)(explaining.explain)
+app.command(
+    "logs",
+    help="Fetch the logs of a job from its hosts, and explain them.",
+    epilog=examples(
+        ("doctor logs 'node[1-4]'", "the usual places, of the last day"),
+        ("doctor logs -F hosts --path '/data/job7/*.log'", "where they are"),
+        ("doctor logs 'node[1-4]' --since 2h --save logs", "and keep them"),
+    ),
+)(explaining.logs)
 
 
 @app.command(

@@ -50,16 +50,16 @@ def print_page(
         text = f"{len(found)} have {clean_line(repr(id))} in their name:\n{in_rows(rows, colour)}"
     elif found[0] in checks:
         check = checks[found[0]]
-        text = "".join(_of_check(check, recipes.get(check.remedy or ""), lang, verbose, _Page(colour)))
+        text = "".join(_of_check(check, recipes.get(check.remedy or ""), lang, verbose, Page(colour)))
     else:
         recipe = recipes[found[0]]
         head = say("{}: {}.", lang).format(found[0], say("a remedy", lang))
-        text = "".join((f"{styled(head, BOLD, colour)}\n", *_of_remedy(recipe, lang, _Page(colour))))
+        text = "".join((f"{styled(head, BOLD, colour)}\n", *_of_remedy(recipe, lang, Page(colour))))
     put(text, sys.stdout, drawn=True)
     return 0
 
 
-class _Page:
+class Page:
     """Lays text out; everything in it is made harmless here."""
 
     def __init__(self, colour: bool) -> None:
@@ -81,6 +81,9 @@ class _Page:
             body = body[:1].upper() + body[1:]
         return f"\n{self.strong(found[1] or found[2])}\n{self.prose(body, '  ')}"
 
+    def heading(self, text: str) -> str:
+        return f"\n{self.strong(text)}\n"
+
     def title(self, text: str) -> str:
         return "\n" + "".join(f"{self.strong(line)}\n" for line in wrap(unwrap(text), self.columns))
 
@@ -95,7 +98,7 @@ class _Page:
 
 
 def _of_check(
-    check: Check, recipe: Recipe | None, lang: Language, verbose: bool, paper: _Page
+    check: Check, recipe: Recipe | None, lang: Language, verbose: bool, paper: Page
 ) -> Iterator[str]:
     """The docstring is the page; the rest is what the check's declaration says."""
     kind = say("a fault" if check.severity is Severity.FAIL else "a warning", lang)
@@ -117,6 +120,6 @@ def _of_check(
         yield "\n" + say("Written in {}", lang).format(clean_line(check.origin)) + "\n"
 
 
-def _of_remedy(recipe: Recipe, lang: Language, paper: _Page) -> Iterator[str]:
+def _of_remedy(recipe: Recipe, lang: Language, paper: Page) -> Iterator[str]:
     yield f"{paper.strong(title(recipe, lang))}\n"
     yield from map(paper.command, recipe.on([vendor.name for vendor in VENDORS]))

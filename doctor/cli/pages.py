@@ -31,6 +31,22 @@ CHINESE = {
     " or ": " 或 ",
     "Often a consequence of: {}.": "往往是以下问题的后果：{}。",
     "Written in {}": "定义在 {}",
+    "a message in logs": "日志中的消息",
+    "can be the cause": "可能是根本原因",
+    "normally follows from something earlier": "通常是更早的问题的后果",
+    "confirms a cause, and is no event of its own": "印证某个原因，本身不是事件",
+    "names the guilty rank or host": "指出有问题的 rank 或主机",
+    "advice, and never evidence": "只是建议，不作为证据",
+    "Codes": "代码",
+    "As it is written": "日志中的写法",
+    "Why it comes": "原因",
+    "Why it comes, the likeliest first": "原因（最可能的在前）",
+    "What to type": "处理方法",
+    "Prove it on the hosts": "在主机上验证",
+    "Each check has a page: doctor explain {}": "每项检查都有说明：doctor explain {}",
+    "Often the cause of: {}.": "往往导致：{}。",
+    "Versions: {}.": "版本：{}。",
+    "Known from: {}.": "来源：{}。",
 }
 """What the page says beside the check's own text."""
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from doctor import __version__
 from doctor.errors import UsageError
 from doctor.hang.evidence import Evidence
+from doctor.targets.inputkind import InputKind, refuse_other
 from doctor.text.nodeset import is_host
 from doctor.text.printable import clean_line, escaped
 from doctor.text.textfile import read_bytes
@@ -26,7 +27,12 @@ def encoded(evidence: Evidence) -> bytes:
 
 def load(path: Path) -> Evidence:
     """Raises UsageError with the place in the file."""
-    return decoded(read_bytes(path, MOST_BYTES), path)
+    raw = read_bytes(path, MOST_BYTES)
+    try:
+        return decoded(raw, path)
+    except UsageError:
+        refuse_other(str(path), raw.decode(errors="replace"), InputKind.HANG)
+        raise
 
 
 def decoded(raw: bytes, path: Path) -> Evidence:

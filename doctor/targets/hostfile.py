@@ -20,6 +20,7 @@ from pathlib import Path
 from doctor.errors import Mistake, UsageError, suggest
 from doctor.model import Host
 from doctor.targets.hostsettings import check_ranks
+from doctor.targets.inputkind import InputKind, refuse_other
 from doctor.text.nodeset import MOST_HOSTS, check_host, check_user, split_number, unfold_users
 from doctor.text.textfile import read_text, refuse, said, shown
 
@@ -53,7 +54,8 @@ def read_hostfile(path: Path) -> tuple[Host, ...]:
     lines: list[_Line] = []
     mistakes: list[Mistake] = []
     room = MOST_NAMES
-    for number, raw in enumerate(read_text(path).split("\n"), start=1):
+    whole = read_text(path)
+    for number, raw in enumerate(whole.split("\n"), start=1):
         text = raw.partition("#")[0].strip(" \t\r")
         if not text:
             continue
@@ -69,6 +71,8 @@ def read_hostfile(path: Path) -> tuple[Host, ...]:
             break
     if not lines and not mistakes:
         mistakes.append(Mistake(file, None, "names no host"))
+    if mistakes:
+        refuse_other(file, whole, InputKind.HOSTFILE)
     hosts, conflicts = _merge(lines, file)
     refuse(mistakes + conflicts)
     return hosts

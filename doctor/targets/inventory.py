@@ -24,6 +24,7 @@ from doctor.job.wishes import SLURM, JobWishes
 from doctor.model import Host, TableFile
 from doctor.targets.allocation import NAME_THEM, allocation, refuse_lost_nodes, slurm_tasks
 from doctor.targets.hostfile import read_hostfile
+from doctor.targets.inputkind import InputKind, refuse_other
 from doctor.targets.inventoryfile import Inventory, read_inventory
 from doctor.text.nodeset import MOST_HOSTS, fold, is_host, is_ip, unfold, unfold_users
 from doctor.text.textfile import posix_cksum, read_bytes, refuse, shown, text_of
@@ -127,7 +128,9 @@ def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventor
 def table_file(path: Path, called: str) -> TableFile:
     """The rank table of a file, under the name that it is to be called by. Raises InputErrors."""
     data = read_bytes(path)
-    return TableFile(called, text_of(data, str(path)), posix_cksum(data))
+    text = text_of(data, str(path))
+    refuse_other(str(path), text, InputKind.RANK_TABLE)
+    return TableFile(called, text, posix_cksum(data))
 
 
 def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _Named]:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from doctor.errors import Mistake, UsageError, suggest
+from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.expect import read_value
 from doctor.job.parallel import Layout, layout_of
 from doctor.job.wishes import JobWishes
@@ -43,9 +43,10 @@ from doctor.targets.hostsettings import (
     check_ranks,
     check_text,
 )
+from doctor.targets.inputkind import InputKind, refuse_other
 from doctor.text.nodeset import MOST_HOSTS, check_host, unfold
-from doctor.text.textfile import refuse, said, shown
-from doctor.text.yamlfile import Listing, Node, Scalar, Table, read_yaml
+from doctor.text.textfile import read_text, refuse, said, shown
+from doctor.text.yamlfile import Listing, Node, Scalar, Table, parse_yaml
 
 T = TypeVar("T")
 
@@ -63,10 +64,15 @@ class Inventory:
 
 def read_inventory(path: Path) -> Inventory:
     """The file, understood. Raises InputErrors with every mistake of the file."""
-    document = read_yaml(path)
-    reader = _InventoryReader(document.file, list(document.mistakes))
-    found = reader.inventory(document.root)
-    refuse(reader.mistakes)
+    text = read_text(path)
+    try:
+        document = parse_yaml(text, str(path))
+        reader = _InventoryReader(document.file, list(document.mistakes))
+        found = reader.inventory(document.root)
+        refuse(reader.mistakes)
+    except InputErrors:
+        refuse_other(str(path), text, InputKind.INVENTORY)
+        raise
     return found
 
 

@@ -11,6 +11,7 @@ from doctor.cli.help import Entry, below, entries
 from doctor.expect import FIELDS
 from doctor.judge.playbook import exams, load_remedies
 from doctor.judge.registry import find_checks
+from doctor.logs.symptoms.load import load_symptoms
 from doctor.report.launch_line import AUTO, FORMS
 from doctor.run.request import Request
 from doctor.smoke.inject import KINDS
@@ -86,9 +87,11 @@ def _words() -> Iterator[tuple[str, Values]]:
     yield "--print", Values(("launch", *(f"launch={form}" for form in (AUTO, *FORMS))))
     yield "--inject", Values(("help", *(f"{kind}@" for kind in KINDS)))
     yield "--lang", Values(tuple(each.value for each in Language))
-    yield "ID", Values((*checks, *load_remedies().recipes))
+    symptoms = tuple(each.id for each in load_symptoms().symptoms)
+    yield "WHAT", Values((*checks, *load_remedies().recipes, *symptoms), "files")
+    yield "symptoms", Values(("symptoms",))
     yield "SHELL", Values(SHELLS)
-    yield from ((name, Values(kind="hosts")) for name in ("HOSTS", "--exclude", "--jump"))
+    yield from ((name, Values(kind="hosts")) for name in ("HOSTS", "--exclude", "--jump", "--run"))
 
 
 def _values(entry: Entry, words: dict[str, Values]) -> Values:

@@ -48,7 +48,7 @@ class Matcher:
 
     def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]:
         """The symptoms of one line with the values that they take from it; in any form where it is None."""
-        numbers = self._prefilter.possible(text.encode("utf-8", "surrogateescape"))
+        numbers = self._prefilter.possible(text.encode("utf-8", "surrogatepass"))
         self._prefilter.forget()
         here = [each for number in sorted(numbers) if _counts(each := self.symptoms[number], form)]
         if any(each.role is Role.ADVICE for each in here):

@@ -1,0 +1,139 @@
+"""`doctor explain` and `doctor logs`, as they are typed."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from doctor.cli import ranktable
+from doctor.cli.examine import to_its_end
+from doctor.cli.options import a_number, a_path, takes
+from doctor.errors import UsageError
+from doctor.run.request import Request
+from doctor.text.language import Language, language
+from doctor.text.option import Option
+
+SHOWN = ("--json", "--html", "--markdown", "--quiet", "--verbose", "--color", "--no-color")
+WAY = (*ranktable.SSH, "--transport", "--fanout", "--connect-timeout", "--timeout", "--deadline")
+PANEL = "The logs"
+LIMIT = Option("--limit MB", "", (), min=0.01, max=1000)
+
+
+def _path(name: str, metavar: str, help: str) -> Any:
+    return typer.Option(name, metavar=metavar, help=help, parser=partial(a_path, Path), rich_help_panel=PANEL)
+
+
+Symptoms = Annotated[
+    list[Path] | None, _path("--symptoms", "DIR", "More symptoms, from a folder of YAML files.")
+]
+Recording = Annotated[
+    Path | None, _path("--recording", "FILE", "A recording of the hosts: their names, ranks and clocks.")
+]
+
+
+@takes("--rank-table", "--inventory", *WAY, "--checks", *SHOWN)
+def explain(
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="WHAT",
+            help="Logs (files, folders, archives, - for stdin); or an id, a code, a message.",
+        ),
+    ] = None,
+    *,
+    symptoms: Symptoms = None,
+    recording: Recording = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run", metavar="HOSTS", help="Make the checks there that prove it.", rich_help_panel=PANEL
+        ),
+    ] = None,
+    lang: Annotated[
+        Language | None, typer.Option("--lang", help="The language of a page. Default: that of the locale.")
+    ] = None,
+    request: Request,
+) -> int:
+    from doctor.cli.explainlogs import ExplainWishes, explain_logs, matcher_of, refuse_outputs
+    from doctor.cli.explainwords import explain_words
+    from doctor.logs.given import given, refuse_inputs
+
+    words = list(what or ())
+    wishes = ExplainWishes(tuple(symptoms or ()), recording, run)
+    found = given(words, piped=_is_piped())
+    if run is not None and not run.strip():
+        raise UsageError("--run names no hosts.", "Such as --run 'node[1-4]'.")
+    refuse_outputs(request, wishes, found.paths)
+    if found.paths:
+        refuse_inputs(found.paths)
+        return to_its_end(partial(explain_logs, found.paths, request, wishes))
+    matcher = matcher_of(wishes, request)
+    if "\n" in found.text.strip():
+        return to_its_end(partial(explain_logs, (), request, wishes, pasted=found.text, matcher=matcher))
+    lang = lang or language(os.environ, sys.stdout.encoding)
+    outputs = request.outputs
+    return explain_words(
+        found.text, matcher, request.what.checks, lang, verbose=outputs.verbose, colours=outputs.colours
+    )
+
+
+@takes(*ranktable.HOSTS, "--rank-table", "--exclude", *WAY, "--launch", "--checks", *SHOWN)
+def logs(
+    *,
+    path: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--path",
+            metavar="GLOB",
+            help="Where the logs are on the hosts. Default: the usual places.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="WHEN",
+            help="Written since then: 2h, 3d, a time. Default: 1d; all of --path.",
+            rich_help_panel=PANEL,
+        ),
+    ] = None,
+    limit: Annotated[
+        float,
+        typer.Option(
+            "--limit",
+            metavar="MB",
+            help="Megabytes of a host; a quarter of that of a file.",
+            parser=partial(a_number, float, LIMIT),
+            rich_help_panel=PANEL,
+        ),
+    ] = 64.0,
+    save: Annotated[Path | None, _path("--save", "DIR", "Keep what was fetched in a new folder.")] = None,
+    symptoms: Symptoms = None,
+    recording: Recording = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Make the checks there that prove it.", rich_help_panel=PANEL)
+    ] = False,
+    request: Request,
+) -> int:
+    from doctor.cli.explainlogs import ExplainWishes
+    from doctor.cli.fetchlogs import FetchWishes, fetch_and_explain
+
+    wishes = ExplainWishes(tuple(symptoms or ()), recording, run_there=check)
+    fetch = FetchWishes(tuple(path or ()), since, limit, save)
+    return to_its_end(partial(fetch_and_explain, request, wishes, fetch))
+
+
+def _is_piped() -> bool:
+    """Whether somebody feeds stdin: a pipe or a file, not a terminal or /dev/null."""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)

@@ -1,0 +1,228 @@
+"""`doctor explain FILE…`: logs are read, judged and shown, in every form that was asked for."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from doctor.cli.prove import examined, proofs
+from doctor.errors import DoctorError, UsageError
+from doctor.facts.network import ADDRESSES
+from doctor.job.ranktable import RankTable, read_table
+from doctor.job.wishes import JobWishes
+from doctor.judge.reading import read_recording
+from doctor.judge.registry import find_checks
+from doctor.judge.run_facts import clock_offsets
+from doctor.judge.verdict import Report
+from doctor.logs.explained import Explained
+from doctor.logs.given import STDIN
+from doctor.logs.judge import Known, conclude, known_of
+from doctor.logs.loss.collect import LossCollector
+from doctor.logs.loss.judge import judge_curves
+from doctor.logs.model import Logs, Outcome
+from doctor.logs.naming import common_folder, without_folder
+from doctor.logs.read import read
+from doctor.logs.report import print_explained
+from doctor.logs.report_html import as_html
+from doctor.logs.report_json import as_json
+from doctor.logs.report_markdown import as_markdown
+from doctor.logs.symptoms.load import load_symptoms
+from doctor.logs.symptoms.match import Matcher
+from doctor.model import Missing
+from doctor.recording import load
+from doctor.report.formats import STDOUT
+from doctor.report.outputs import refuse_unwritable
+from doctor.report.outputs import show as show_report
+from doctor.run.progress import progress_line
+from doctor.run.request import Request
+from doctor.run.way import way_of
+from doctor.stage import Stage
+from doctor.targets.inventory import COMMAND_LINE, Targets, table_file
+from doctor.text.console import drawn
+from doctor.text.outfile import write_file
+from doctor.text.printable import clean_line
+from doctor.text.terminal import coloured, put, tell, width
+from doctor.transport.way import Way
+
+FORMATS: Mapping[str, Callable[[Explained], bytes]] = {
+    "--json": as_json,
+    "--html": as_html,
+    "--markdown": as_markdown,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainWishes:
+    """What a person asks of `doctor explain` and `doctor logs`, beside the options of every command."""
+
+    symptoms: tuple[Path, ...] = ()
+    recording: Path | None = None
+    run: str | None = None
+    """The hosts on which the checks are to be made."""
+    run_there: bool = False
+    """On the hosts of the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Where logs came from, if they were fetched."""
+
+    hosts: tuple[str, ...] = ()
+    silent: Mapping[str, str] = field(default_factory=dict)
+    named: Callable[[Logs], Logs] | None = None
+    """Gives files the names that they have on their hosts."""
+
+
+def matcher_of(wishes: ExplainWishes, request: Request) -> Matcher:
+    """All symptoms. What an entry point brings and cannot be used is said, and stops nothing."""
+    ids = [check.id for check in find_checks(request.what.checks).checks]
+    found = load_symptoms(wishes.symptoms, ids)
+    for broken in found.broken:
+        tell(f"doctor: {clean_line(f'{broken.origin}: its symptoms could not be used: {broken.reason}')}\n")
+    return Matcher(found.symptoms)
+
+
+def refuse_outputs(request: Request, wishes: ExplainWishes, paths: Sequence[str]) -> None:
+    """Before anything is read: also a report that would overwrite a log."""
+    read = [("a log", Path(path)) for path in paths if path != STDIN]
+    if wishes.recording is not None:
+        read.append(("--recording", wishes.recording))
+    refuse_unwritable(request.outputs, {}, (*request.inputs(), *read))
+
+
+def explain_logs(
+    paths: Sequence[str],
+    request: Request,
+    wishes: ExplainWishes,
+    *,
+    pasted: str = "",
+    fetched: Fetched | None = None,
+    matcher: Matcher | None = None,
+) -> int:
+    """The exit code: 1 a cause is named, 0 nothing complains, 3 it is not known, or nothing was read."""
+    known = _known(request, wishes)
+    started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    began = time.monotonic()
+    matcher = matcher or matcher_of(wishes, request)
+    logs = _read(paths, pasted, matcher, request)
+    source = fetched or Fetched()
+    folder = "" if source.named else common_folder(logs)
+    logs = source.named(logs) if source.named else without_folder(logs, folder)
+    conclusion = conclude(logs, known, judge_curves(logs.curves, matcher.symptoms))
+    explained = Explained(
+        conclusion,
+        logs,
+        command=request.command,
+        started=started,
+        seconds=round(time.monotonic() - began, 3),
+        way=_way(request),
+        fetched=source.hosts,
+        silent=source.silent,
+        folder=folder,
+    )
+    report = None
+    if (wishes.run is not None or wishes.run_there) and conclusion.outcome is Outcome.NAMED:
+        report = _examined(explained, request, wishes.run)
+        explained = replace(explained, proofs=proofs(explained, report))
+    _deliver(explained, report, request)
+    return explained.exit_code
+
+
+def _read(paths: Sequence[str], pasted: str, matcher: Matcher, request: Request) -> Logs:
+    given: list[Path | BinaryIO] = [sys.stdin.buffer if path == STDIN else Path(path) for path in paths]
+    if pasted:
+        given.append(io.BytesIO(pasted.encode("utf-8", "surrogateescape")))
+    with _progress(request) as tell_file:
+        return read(given, matcher, loss=LossCollector, seen=tell_file)
+
+
+@contextmanager
+def _progress(request: Request) -> Iterator[Callable[[str], None]]:
+    line = progress_line(request.outputs)
+    number = 0
+
+    def next_file(name: str) -> None:
+        nonlocal number
+        number += 1
+        line(Stage("logs", f"file {number}: {os.path.basename(name)[-60:]}", moves=number))
+
+    try:
+        yield next_file
+    finally:
+        line.clear()
+
+
+def _known(request: Request, wishes: ExplainWishes) -> Known:
+    """What else is known of the job: a rank table, and the hosts of a recording."""
+    tables: list[RankTable] = []
+    if (path := request.who.rank_table) is not None:
+        file = table_file(path, str(path))
+        table, flaws = read_table(file.text)
+        if table is None:
+            raise UsageError(
+                f"--rank-table {path}: {flaws[0].message if flaws else 'is no rank table'}.",
+                f"`doctor ranktable check {path}` says more.",
+            )
+        tables.append(table)
+    if wishes.recording is None:
+        return known_of(tables=tables)
+    reading = read_recording(load(wishes.recording))
+    facts, names = reading.facts, reading.plan.names
+    clocks = clock_offsets(reading.recording, facts)
+    addresses: dict[str, list[str]] = {}
+    offsets: dict[str, float] = {}
+    for name in names:
+        seen, clock = facts.get(name, ADDRESSES), clocks.get(name)
+        if not isinstance(seen, Missing):
+            addresses[name] = [each for some in seen.values() for each in some if not each.startswith("127.")]
+        if clock is not None:
+            offsets[name] = (clock.low + clock.high) / 2
+    return known_of(reading.plan, tables, addresses, offsets)
+
+
+def _way(request: Request) -> Way:
+    """How the commands that are suggested reach the hosts: as this command line says."""
+    who = replace(request.who, hosts=(), rank_table=None)
+    return way_of(replace(request, who=who), Targets((), COMMAND_LINE, False, JobWishes()), "ssh")
+
+
+def _examined(explained: Explained, request: Request, hosts: str | None) -> Report | None:
+    if hosts is not None:
+        request = replace(request, who=replace(request.who, hosts=(hosts,)))
+    if explained.master_port is not None and request.job.master_port is None:
+        request = replace(request, job=replace(request.job, master_port=explained.master_port))
+    return examined(request, explained.conclusion.checks)
+
+
+def _deliver(explained: Explained, report: Report | None, request: Request) -> None:
+    """The terminal first; a file that cannot be written loses only itself."""
+    outputs = request.outputs
+    files = [(form.option, path) for form, path in outputs.files()]
+    taken = any(path == STDOUT for _, path in files)
+    out = sys.stderr if taken else sys.stdout
+    show = partial(print_explained, explained, verbose=outputs.verbose, quiet=outputs.quiet)
+    put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)
+    if report is not None and outputs.verbose:
+        put("\n", out)
+        show_report(report, outputs, out)
+    failed = []
+    for option, path in files:
+        data = FORMATS[option](explained)
+        if path == STDOUT:
+            put(data.decode(), sys.stdout)
+            continue
+        try:
+            write_file(path, data)
+        except OSError as error:
+            failed.append(f"{path} could not be written: {error.strerror}.")
+    if failed:
+        raise DoctorError("\n".join(failed))

@@ -1,0 +1,95 @@
+"""`doctor explain WORDS`: a name, a code or a message decides whose page is shown."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from doctor.cli.catalogue import in_rows
+from doctor.cli.explain import Page, print_page
+from doctor.cli.symptompage import page_of
+from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK, UsageError, suggest
+from doctor.judge.playbook import by_part, exams, load_remedies
+from doctor.judge.registry import find_checks
+from doctor.logs.model import Role, Symptom
+from doctor.logs.symptoms.match import Matcher
+from doctor.text.language import Language
+from doctor.text.printable import clean_line
+from doctor.text.terminal import AUTO, coloured, put
+
+PAGES = 3
+"""Whole pages at once; of more, the names."""
+NEAR = 5
+_NAME = re.compile(r"[a-z][a-z-]*")
+
+
+def explain_words(
+    text: str,
+    matcher: Matcher,
+    folders: Sequence[Path],
+    lang: Language,
+    *,
+    verbose: bool = False,
+    colours: str = AUTO,
+) -> int:
+    """Names of checks first, then those of symptoms, codes, whole messages, and parts of names."""
+    checks = [check.id for check in find_checks(folders).checks]
+    recipes = list(load_remedies().recipes)
+    word = text.strip()
+
+    def show(found: Iterable[Symptom]) -> int:
+        return _show(tuple(found), checks, lang, verbose, colours)
+
+    if word in checks or word in recipes or word in exams():
+        return print_page(word, folders, lang, verbose=verbose, colours=colours)
+    if named := [each for each in matcher.symptoms if each.id == word]:
+        return show(named)
+    if coded := matcher.by_code(word):
+        return show(coded)
+    if said := _said(word, matcher):
+        return show(said)
+    if by_part(word, checks) or by_part(word, recipes):
+        return print_page(word, folders, lang, verbose=verbose, colours=colours)
+    ids = {each.id: each for each in matcher.symptoms}
+    if parts := by_part(word, ids):
+        return show(ids[id] for id in parts)
+    return _unknown(word, matcher, (*checks, *recipes, *ids), colours)
+
+
+def _said(text: str, matcher: Matcher) -> list[Symptom]:
+    """Those of a message, what can be the cause first."""
+    found = {each.id: each for line in text.splitlines() for each, _ in matcher.decide(line, None)}
+    return sorted(found.values(), key=lambda each: each.role not in (Role.ROOT, Role.NAMES))
+
+
+def _show(
+    found: Sequence[Symptom], checks: Sequence[str], lang: Language, verbose: bool, colours: str
+) -> int:
+    colour = coloured(sys.stdout, colours)
+    paper = Page(colour)
+    if len(found) > PAGES:
+        rows = in_rows([(each.id, "", each.title) for each in found], colour)
+        put(f"{len(found)} symptoms fit; doctor explain ID shows one:\n{rows}", sys.stdout, drawn=True)
+        return EXIT_OK
+    pages = ("".join(page_of(each, checks, lang, paper, verbose=verbose)) for each in found)
+    put("\n\n".join(pages), sys.stdout, drawn=True)
+    return EXIT_OK
+
+
+def _unknown(text: str, matcher: Matcher, names: Sequence[str], colours: str) -> int:
+    """A slip in a name is a mistake; of a message nobody knows it is said, with what is near."""
+    shown = clean_line(" ".join(text.split()))
+    near = suggest(text, names)
+    if _NAME.fullmatch(text):
+        said = f"There is no check {text!r}, and no symptom, code or file of that name"
+        raise UsageError(f"{said}; {near}" if near else f"{said}.", "`doctor list` shows them all.")
+    cut = shown if len(shown) <= 200 else f"{shown[:199]}…"
+    put(f"Nothing that is known says: {cut}\n", sys.stdout)
+    if found := matcher.by_words(text, NEAR):
+        rows = in_rows([(each.id, "", each.title) for each in found], coloured(sys.stdout, colours))
+        put(f"\nNear it:\n{rows}", sys.stdout, drawn=True)
+    else:
+        put("Give the whole log: doctor explain FILE. Its other lines may say more.\n", sys.stdout)
+    return EXIT_INCONCLUSIVE

@@ -1,0 +1,185 @@
+"""`doctor logs HOSTS`: logs are fetched into a private folder, explained, and removed again."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from doctor.cli.defaults import with_defaults
+from doctor.cli.explainlogs import ExplainWishes, Fetched, explain_logs, refuse_outputs
+from doctor.cli.reached import Reached, reach
+from doctor.errors import DoctorError, UsageError
+from doctor.logs.fetch.script import MEGABYTE, Wanted, fetch_script
+from doctor.logs.fetch.unpack import Taken, unpack
+from doctor.logs.model import Logs
+from doctor.logs.naming import renamed
+from doctor.model import Answer, Unreached
+from doctor.probe import new_token, through
+from doctor.run.request import Request
+from doctor.stage import Stage
+from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
+from doctor.text.terminal import tell
+
+DAY = 24 * 60
+"""Minutes: without --path and --since, what was written in the last day."""
+MOST_MINUTES = 10 * 365 * DAY
+_AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw]?)")
+_UNITS = {"s": 1 / 60, "": 60.0, "m": 1.0, "h": 60.0, "d": float(DAY), "w": 7.0 * DAY}
+SINCE = "Such as --since 2h, 30m, 3d or '2026-01-31 10:00'."
+ROOM = 0.25
+"""The share of the limit of a host that one file may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchWishes:
+    paths: tuple[str, ...] = ()
+    since: str | None = None
+    limit: float = 64.0
+    """Megabytes of a host."""
+    save: Path | None = None
+
+
+def minutes_since(text: str, now: float | None = None) -> int:
+    """`2h`, `30m`, `3d`, or a moment in the time of this machine. Raises UsageError."""
+    now = time.time() if now is None else now
+    if found := _AGO.fullmatch(text.strip().lower()):
+        minutes = float(found[1]) * _UNITS[found[2]]
+    else:
+        try:
+            minutes = (now - datetime.fromisoformat(text.strip()).timestamp()) / 60
+        except (ValueError, OverflowError):
+            raise UsageError(f"--since: {text[:60]!r} is no time.", SINCE) from None
+        if minutes < 0:
+            raise UsageError(f"--since: {text[:60]} is still to come.", SINCE)
+    return max(1, min(MOST_MINUTES, int(minutes) + 1))
+
+
+def fetch_and_explain(request: Request, wishes: ExplainWishes, fetch: FetchWishes) -> int:
+    """The exit code of `explain`; 3 where no host gave a log."""
+    wanted = _wanted(request, fetch)
+    refuse_outputs(request, wishes, ())
+    request = with_defaults(request)
+    with _folder(fetch.save) as folder:
+        reached = reach(request, os.environ)
+        try:
+            taken, silent = _fetched(reached, wanted, folder)
+            local = reached.transport.name == "local"
+        finally:
+            reached.close()
+        _tell_left_out(taken)
+        if not any(of.files for of in taken.values()):
+            tell("doctor: no logs were found there: say where they are with --path.\n")
+        hosts = tuple(host for host, of in taken.items() if of.files)
+        names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
+        if fetch.save is not None and names:
+            tell(f"doctor: {len(names)} files were kept in {clean_line(str(fetch.save))}\n")
+        source = Fetched(hosts, silent, partial(_named, names, str(folder), local))
+        return explain_logs([str(folder)] if names else [], request, wishes, fetched=source)
+
+
+def _wanted(request: Request, fetch: FetchWishes) -> Wanted:
+    paths = tuple(path for path in fetch.paths if path.strip())
+    if len(paths) < len(fetch.paths):
+        raise UsageError("--path names nothing.", "Such as --path '/data/job7/*.log'.")
+    if bad := next((path for path in paths if not path.isprintable()), None):
+        raise UsageError(f"--path: {clean_line(bad)} is no name of a file.")
+    since = None if fetch.since is None else minutes_since(fetch.since)
+    limit = int(fetch.limit * MEGABYTE)
+    return Wanted(
+        paths,
+        since if since is not None or paths else DAY,
+        max(1, int(limit * ROOM)),
+        limit,
+        () if paths else tuple(_folders(request)),
+    )
+
+
+def _folders(request: Request) -> Iterator[str]:
+    """Where the job was started, as the variables of its ranks say, and where doctor is called."""
+    for path in request.job.launch:
+        try:
+            text = path.read_text(errors="replace")[:1_000_000]
+        except OSError:
+            continue
+        yield from (found[1] for found in re.finditer(r"(?:^|\n|\0)(?:export )?PWD=(/[^\s\0]{1,500})", text))
+    yield os.getcwd()
+
+
+@contextmanager
+def _folder(save: Path | None) -> Iterator[Path]:
+    """A new one: nothing that lies there is read as a log of a host, or overwritten."""
+    if save is not None:
+        try:
+            save.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if any(save.iterdir()):
+                raise UsageError(f"--save: {save} is not empty.", "Name a new folder.")
+        except OSError as error:
+            raise UsageError(f"--save: {save}: {error.strerror}.") from None
+        yield save
+        return
+    folder = Path(tempfile.mkdtemp(prefix="doctor-logs-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fetched(reached: Reached, wanted: Wanted, folder: Path) -> tuple[dict[str, Taken], dict[str, str]]:
+    """Of all hosts at once. A host that gave nothing is named with its reason."""
+    hosts, way = reached.hosts, reached.request.way
+    tokens = {host.name: new_token() for host in hosts}
+    scripts = {
+        host.name: through(fetch_script(wanted, tokens[host.name], sudo=way.sudo), host) for host in hosts
+    }
+    waiting = [host.name for host in hosts]
+    taken: dict[str, Taken] = {}
+    silent: dict[str, str] = {}
+    reached.line(Stage("logs", "0 answered", 0, len(hosts), waiting=waiting, limit=way.timeout))
+    for outcome in reached.transport.run(scripts, way.timeout, reached.until):
+        waiting.remove(outcome.host)
+        if isinstance(outcome, Unreached):
+            silent[outcome.host] = outcome.summary
+        else:
+            taken[outcome.host] = _unpacked(outcome, tokens[outcome.host], folder)
+        done = len(hosts) - len(waiting)
+        reached.line(Stage("logs", f"{done} answered", done, len(hosts), waiting=waiting, limit=way.timeout))
+    ordered = {host.name: taken[host.name] for host in hosts if host.name in taken}
+    return ordered, silent
+
+
+def _unpacked(answer: Answer, token: str, folder: Path) -> Taken:
+    try:
+        return unpack(answer, token, folder / answer.host.replace("/", "_"))
+    except OSError as error:
+        raise DoctorError(f"{folder}: the logs could not be written: {error.strerror}.") from None
+
+
+def _tell_left_out(taken: Mapping[str, Taken]) -> None:
+    """Equal reasons of several hosts once."""
+    alike: dict[str, list[str]] = {}
+    for host, of in taken.items():
+        for why in of.left_out[:20]:
+            alike.setdefault(why, []).append(host)
+    for why, hosts in list(alike.items())[:40]:
+        tell(f"doctor: {clean_line(fold(hosts))}: {clean_line(why)}\n")
+
+
+def _named(names: Mapping[str, tuple[str, str]], folder: str, local: bool, logs: Logs) -> Logs:
+    """`node3:/var/log/messages`, and on this machine alone as it is here."""
+
+    def name(path: str) -> str:
+        host, _, rest = path.removeprefix(f"{folder}/").partition("/")
+        there = names.get(path, (host, rest))
+        return there[1] if local else f"{there[0]}:{there[1]}" if path.startswith(folder) else path
+
+    return renamed(logs, name, lambda path: names[path][0] if path in names else None)

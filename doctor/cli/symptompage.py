@@ -1,0 +1,70 @@
+"""`doctor explain CODE`: the page of a symptom: what its message means, why it comes, and what to type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from doctor.cli.explain import Page
+from doctor.cli.pages import say
+from doctor.logs.explained import HOSTS, commands
+from doctor.logs.model import Role, Symptom
+from doctor.text.language import Language
+from doctor.text.printable import clean_line
+from doctor.transport.way import Way
+
+ROLES = {
+    Role.ROOT: "can be the cause",
+    Role.CONSEQUENCE: "normally follows from something earlier",
+    Role.CONFIRMS: "confirms a cause, and is no event of its own",
+    Role.NAMES: "names the guilty rank or host",
+    Role.ADVICE: "advice, and never evidence",
+}
+EXAMPLES = 2
+LONGEST = 400
+
+
+def page_of(
+    symptom: Symptom, checks: Sequence[str], lang: Language, paper: Page, *, verbose: bool = False
+) -> Iterator[str]:
+    """`checks` are those that are there: a name of another is not printed as a command."""
+    head = say("{}: {}; {}.", lang).format(
+        symptom.id, say("a message in logs", lang), say(ROLES[symptom.role], lang)
+    )
+    yield paper.prose(head).replace(symptom.id, paper.strong(symptom.id), 1)
+    title = (lang is Language.ZH and symptom.zh) or symptom.title
+    yield paper.title(title[:1].upper() + title[1:])
+    if symptom.codes:
+        yield paper.heading(say("Codes", lang)) + paper.prose(", ".join(symptom.codes[:40]), "  ")
+    if symptom.examples or symptom.patterns:
+        yield paper.heading(say("As it is written", lang))
+        written = symptom.examples or tuple(" … ".join(pattern) for pattern in symptom.patterns)
+        for line in written[:EXAMPLES]:
+            yield paper.prose(line[:LONGEST], "  ")
+    yield from _causes(symptom, lang, paper)
+    if symptom.remedy:
+        yield paper.heading(say("What to type", lang))
+        yield from map(paper.command, symptom.remedy)
+    known = [id for id in symptom.checks if id in checks]
+    if known:
+        yield paper.heading(say("Prove it on the hosts", lang))
+        for command in commands((HOSTS,), known, Way()):
+            yield paper.command(command)
+        yield paper.prose(say("Each check has a page: doctor explain {}", lang).format(known[0]), "  ")
+    if explains := [id for id in symptom.explains if "*" not in id]:
+        shown = ", ".join(explains[:20])
+        yield paper.paragraph(say("Often the cause of: {}.", lang).format(shown))
+    if symptom.versions:
+        yield paper.paragraph(say("Versions: {}.", lang).format(symptom.versions.rstrip(".")))
+    if verbose:
+        if symptom.sources:
+            yield paper.paragraph(say("Known from: {}.", lang).format("; ".join(symptom.sources)))
+        yield "\n" + say("Written in {}", lang).format(clean_line(symptom.origin)) + "\n"
+
+
+def _causes(symptom: Symptom, lang: Language, paper: Page) -> Iterator[str]:
+    if len(symptom.causes) == 1:
+        yield paper.heading(say("Why it comes", lang)) + paper.prose(symptom.causes[0], "  ")
+    elif symptom.causes:
+        yield paper.heading(say("Why it comes, the likeliest first", lang))
+        for number, cause in enumerate(symptom.causes, 1):
+            yield paper.prose(f"{number}. {cause}", "  ")

@@ -1,0 +1,188 @@
+"""A conclusion with what was read and what the hosts say now: all that a report of logs is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from enum import Enum
+
+from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
+from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome, Party
+from doctor.text.nodeset import fold
+from doctor.text.ranks import ranks_text
+from doctor.transport.way import Way
+
+_AT_THE_PORT = {"port-in-use", "port-unreachable", "master-not-here"}
+_MEETS = ("torch", "mindspore")
+"""Families of symptoms whose port is that of the rendezvous."""
+HOSTS = "HOSTS"
+"""Stands in a command for hosts that no log names."""
+
+
+class Proved(str, Enum):
+    """What the hosts say of a cause, when its checks are made there."""
+
+    PROVED = "proved"
+    GONE = "not seen any more"
+    OPEN = "not examined"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Of the charge at one place of Conclusion.charges. `says` is a clause: "kernel-log fails on node3"."""
+
+    charge: int
+    proved: Proved
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    conclusion: Conclusion
+    logs: Logs = field(default_factory=Logs)
+    command: str = "explain"
+    started: str = ""
+    """As in a recording: 2026-01-31T10:00:00Z."""
+    seconds: float = 0.0
+    way: Way = field(default_factory=Way)
+    """How hosts are reached, for commands to type."""
+    proofs: tuple[Proof, ...] = ()
+    folder: str = ""
+    """Of all files, where their names were shortened by it."""
+    fetched: tuple[str, ...] = ()
+    """Hosts that logs were fetched from."""
+    silent: Mapping[str, str] = field(default_factory=dict)
+    """Hosts that gave none, and why."""
+
+    @property
+    def exit_code(self) -> int:
+        """A cause stays named, whatever the hosts say now; a host that gave nothing is not clean."""
+        if self.conclusion.outcome is Outcome.NAMED:
+            return EXIT_FAULT
+        clean = self.conclusion.outcome is Outcome.CLEAN and not self.silent
+        return EXIT_OK if clean else EXIT_INCONCLUSIVE
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """The places of the charges that nothing else explains."""
+        return tuple(n for n, each in enumerate(self.conclusion.charges) if each.because is None)
+
+    def led_to(self, root: int) -> tuple[Charge, ...]:
+        """What follows from a charge, at however many removes, in the order of the conclusion."""
+        charges, found = self.conclusion.charges, {root}
+        for _ in charges:
+            more = {n for n, each in enumerate(charges) if each.because in found} - found
+            if not more:
+                break
+            found |= more
+        return tuple(charges[n] for n in sorted(found - {root}))
+
+    @property
+    def read(self) -> str:
+        said = self.conclusion.read
+        return f"{said}, in {self.folder}" if self.folder and said else said
+
+    def proof_of(self, charge: int) -> Proof | None:
+        return next((each for each in self.proofs if each.charge == charge), None)
+
+    def proves(self) -> tuple[str, ...]:
+        """What to type on this machine to see the cause on the live hosts."""
+        return commands(self.conclusion.hosts, self.conclusion.checks, self.way, self.master_port)
+
+    @property
+    def master_port(self) -> int | None:
+        """The port of the rendezvous, where a line of a cause names it, and a check looks at it."""
+        named = {self.conclusion.charges[root].symptom for root in self.roots}
+        for each in self.logs.sightings:
+            of_it = each.symptom.id in named and _AT_THE_PORT & set(each.symptom.checks)
+            port = each.taken.get("port", "")
+            if of_it and each.symptom.family in _MEETS and port.isdecimal() and 0 < int(port) < 65536:
+                return int(port)
+        return None
+
+    @property
+    def progress(self) -> tuple[Line, ...]:
+        """The last line of each rank that says how far it was."""
+        return tuple(line for file in self.logs.files for line in file.progress)
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """What was not read, or not to its end, with the reason."""
+        cut = tuple(f"{file.name}: {file.problem}" for file in self.logs.files if file.problem)
+        gone = tuple(f"{host}: {why}" for host, why in self.silent.items())
+        return (*cut, *self.logs.left_out, *gone)
+
+
+def commands(
+    hosts: Sequence[str], checks: Sequence[str], way: Way, port: int | None = None
+) -> tuple[str, ...]:
+    """`doctor check HOSTS --only …`, and `doctor smoke HOSTS` for what only a training shows."""
+    plain = [id for id in checks if not id.startswith("smoke-")]
+    named = tuple(hosts) or (HOSTS,)
+    only: list[tuple[str, ...]] = [("--only", ",".join(plain))]
+    only += [("--master-port", str(port))] if port and _AT_THE_PORT & set(plain) else []
+    made = [way.typed("check", named, only)] if plain else []
+    return (*made, *([way.typed("smoke", named)] if len(plain) < len(checks) else []))
+
+
+def last_words(explained: Explained) -> str:
+    """The verdict in one line. Logs never prove that anybody is healthy."""
+    found = explained.conclusion
+    if found.outcome is Outcome.CLEAN:
+        return "Nothing in what was read complains."
+    if found.outcome is Outcome.UNKNOWN:
+        return "No cause is named."
+    roots = explained.roots
+    first = found.charges[roots[0] if roots else 0]
+    more = len(roots) - 1
+    name = whom(first.who)
+    if first.symptom:
+        name = f"{name} ({first.symptom})" if name else first.symptom
+    beside = f"; {more} more cause{'s' if more > 1 else ''} beside it" if more > 0 else ""
+    return f"Named: {name or headline(first)}{beside}."
+
+
+def headline(charge: Charge) -> str:
+    """Who, and what happened."""
+    return charge.says.rstrip(".")
+
+
+def why_unknown(explained: Explained) -> str:
+    found = explained.conclusion
+    read = any(file.lines for file in explained.logs.files) or found.odd or found.charges
+    return "Something is wrong that doctor does not know" if read else "Nothing could be read"
+
+
+def whom(who: Sequence[Party]) -> str:
+    """ "ranks 1-2 on node[3-4]"; what is not known is left out."""
+    ranks = [each.rank for each in who if each.rank is not None]
+    hosts = list(dict.fromkeys(each.host for each in who if each.host))
+    pids = [each.pid for each in who if each.pid is not None]
+    named = ranks_text(ranks, most=6) if ranks else f"pid {pids[0]}" if len(set(pids)) == 1 else ""
+    place = fold(hosts) if hosts else ""
+    return f"{named} on {place}" if named and place else named or place
+
+
+def place_of(line: Line) -> str:
+    return f"{line.file}:{line.number}"
+
+
+def told_at(story: Sequence[tuple[float | None, str]]) -> Iterator[tuple[str, str]]:
+    """The time line; the day is written where it changes."""
+    day = ""
+    for at, says in story:
+        when = _when(at)
+        if when is None:
+            yield "", says
+            continue
+        today = f"{when:%Y-%m-%d}"
+        yield f"{today} {when:%H:%M:%S}" if today != day else f"{when:%H:%M:%S}", says
+        day = today
+
+
+def _when(at: float | None) -> datetime | None:
+    try:
+        return None if at is None else datetime.fromtimestamp(at, timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,108 @@
+"""The lines of Huawei's software: plog, what CANN prints, MindSpore, torch_npu."""
+
+from __future__ import annotations
+
+import re
+
+from doctor.logs.forms.said import Said, level_of
+from doctor.logs.forms.times import DATED, Clock
+from doctor.logs.model import Form
+
+_WORDS = "ERROR|WARNING|INFO|DEBUG|EVENT|TRACE|CRITICAL|EXCEPTION|NULL|OPLOG|NOTICE"
+_PLOG = re.compile(
+    rf"\[(?P<level>{_WORDS})\] ?(?P<module>[A-Z][A-Z0-9_]{{1,30}})"
+    rf"(?:\((?P<pid>\d{{1,9}}|x+),(?P<rest>[^()]{{0,120}})\):(?:{DATED})?| (?=\[mindspore/))"
+)
+_CODE = r"E[A-Z0-9]\d{4}|E\d{5}"
+_CONSOLE = re.compile(
+    rf"(?:\[(?P<level>ERROR)\] (?:RecentErrMsg: )?(?={_CODE}))?"
+    rf"(?:(?P<code>{_CODE})(?:: ?|(?=\[PID)))?(?:\[PID: ?(?P<pid>\d{{1,9}})\] ?)?(?:{DATED})?"
+)
+_GOES_ON = re.compile(
+    r"\s{0,20}(?:Possible Cause:|Solution:|TraceBack \(most recent call last\):)"
+    r"|.{0,1500}\[FUNC:\w{1,80}\] ?\[FILE:"
+)
+_ERR_MSG = re.compile(r"\[(?P<level>ERROR)\] (?:RecentErrMsg:|acl\w+\()")
+_TORCH_NPU = re.compile(
+    rf"\s{{0,4}}\[(?P<level>{_WORDS})\] {DATED} \(PID:(?P<pid>\d{{1,9}}), Device:(?P<device>-?\d{{1,4}}),"
+    r" RankID:(?P<rank>-?\d{1,6})\)"
+)
+_TORCH_NPU_MORE = re.compile(
+    r"\s{0,4}\[Error\]: |\s{0,4}EH?\d{4,5}: |.{0,40}(?:torch_npu|PTA)\b.{0,200}error code is"
+)
+_MINDSPORE = re.compile(
+    r"\[(?P<level>[A-Z]{4,9})\] .{0,120}\[mindspore/|mindspore/ccsrc/|Ascend collective Error"
+)
+
+
+def ascend(text: str, said: Said, clock: Clock) -> bool:
+    """Whether the line is one of these; then `said` has what it says."""
+    at = said.start
+    first = text[at : at + 1]
+    if first == "[":
+        return _plog(text, said, clock) or _npu(text, said, clock) or _cann(text, said, clock)
+    if first == "E" and _cann(text, said, clock):
+        return True
+    if first in " \t" and _npu(text, said, clock):
+        return True
+    if _GOES_ON.match(text, at):
+        said.form = Form.CANN
+        return True
+    if _MINDSPORE.match(text, at):
+        said.form = Form.MINDSPORE
+        return True
+    return False
+
+
+def _plog(text: str, said: Said, clock: Clock) -> bool:
+    found = _PLOG.match(text, said.start)
+    if not found:
+        return False
+    said.headed = True
+    said.level = level_of(found["level"])
+    ours = "," in (found["rest"] or "") or text.startswith("[mindspore/", found.end())
+    said.form = Form.MINDSPORE if ours or found["pid"] is None else Form.PLOG
+    if found["pid"] and found["pid"].isdigit():
+        said.pid = int(found["pid"])
+    if found["year"]:
+        said.at, said.zoned = clock.at(found)
+    said.start = found.end()
+    return True
+
+
+def _npu(text: str, said: Said, clock: Clock) -> bool:
+    found = _TORCH_NPU.match(text, said.start)
+    if found:
+        said.form, said.level, said.headed = Form.TORCH_NPU, level_of(found["level"]), True
+        said.pid = int(found["pid"])
+        said.at, said.zoned = clock.at(found)
+        if int(found["device"]) >= 0:
+            said.device = int(found["device"])
+        if int(found["rank"]) >= 0 and said.rank is None:
+            said.rank = int(found["rank"])
+        said.start = found.end()
+        return True
+    if _TORCH_NPU_MORE.match(text, said.start):
+        said.form, said.level = Form.TORCH_NPU, "ERROR"
+        return True
+    return False
+
+
+def _cann(text: str, said: Said, clock: Clock) -> bool:
+    found = _CONSOLE.match(text, said.start)
+    if found and (found["code"] or found["pid"]):
+        said.form, said.level, said.headed = Form.CANN, "ERROR", True
+        if found["pid"]:
+            said.pid = int(found["pid"])
+        if found["year"]:
+            said.at, said.zoned = clock.at(found)
+        said.start = found.end()
+        return True
+    if _ERR_MSG.match(text, said.start):
+        said.form, said.level, said.headed = Form.CANN, "ERROR", True
+        return True
+    if _MINDSPORE.match(text, said.start):
+        said.form, said.headed = Form.MINDSPORE, True
+        said.level = level_of(text[said.start + 1 : said.start + 10].partition("]")[0])
+        return True
+    return False

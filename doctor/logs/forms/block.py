@@ -1,0 +1,105 @@
+"""What a line gets from the lines around it: elastic's tables, Open MPI's frames, what CANN says in several
+lines. `above` are the lines before it, the nearest first; `below` those after it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from doctor.logs.forms.line import said_of
+from doctor.logs.forms.prefix import Layout
+from doctor.logs.forms.said import Said
+from doctor.logs.forms.times import DATED, Clock
+from doctor.logs.model import Form
+
+FAR = 40
+"""Lines around one that are looked at."""
+
+_FIELD = re.compile(
+    r" {2}(?P<key>time|host|rank|exitcode|error_file|traceback) {0,6}: (?P<value>.{0,300})", re.DOTALL
+)
+_TIME = re.compile(DATED)
+_RANK = re.compile(r"(?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)")
+_PID = re.compile(r"-?\d{1,4} \(pid: (?P<pid>\d{1,9})\)")
+_FRAME = re.compile(r"-{70,80}$")
+_GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.TORCH, Form.PYTHON})
+"""Forms whose messages have several lines."""
+
+
+class Around(Protocol):
+    """The neighbours of a line; they cost something, so only who needs them asks."""
+
+    def above(self) -> Sequence[str]:
+        """The lines before it, the nearest first."""
+
+    def below(self) -> Sequence[str]:
+        """Those after it."""
+
+    def dashes(self) -> bool:
+        """Whether there are long lines of dashes before and after it."""
+
+
+def in_block(text: str, said: Said, around: Around, layout: Layout, clock: Clock) -> None:
+    """Fill in what the line itself does not say."""
+    if _FIELD.match(text, said.start):
+        _table(text, said, around.above(), around.below(), layout, clock)
+    elif (
+        said.form is Form.PLAIN
+        and around.dashes()
+        and _near_frame(around.above())
+        and _near_frame(around.below())
+    ):
+        said.form = Form.MPI
+    elif not said.headed and said.at is None:
+        _head(text, said, around, layout, clock)
+
+
+def _table(
+    text: str, said: Said, above: Sequence[str], below: Sequence[str], layout: Layout, clock: Clock
+) -> None:
+    """The entry of elastic's table that the line stands in."""
+    said.form = Form.ELASTIC
+    for lines in ([text], above, below):
+        for line in lines[:8]:
+            own = said_of(line, layout, clock)
+            field = _FIELD.match(line, own.start)
+            if not field:
+                break
+            _field(field["key"], field["value"], said, clock)
+
+
+def _field(key: str, value: str, said: Said, clock: Clock) -> None:
+    if key == "time" and said.at is None:
+        time = _TIME.match(value)
+        if time:
+            said.at, said.zoned = clock.at(time)
+    elif key == "host" and said.host is None:
+        host = value.strip()[:253]
+        said.host = host if host not in ("", "localhost") else None
+    elif key == "rank" and (rank := _RANK.match(value)):
+        said.rank, said.local = int(rank["rank"]), int(rank["local"])
+    elif key == "exitcode" and (pid := _PID.match(value)):
+        said.pid = int(pid["pid"])
+
+
+def _near_frame(lines: Sequence[str]) -> bool:
+    """A line of dashes of Open MPI: it stands between two of them."""
+    return any(_FRAME.search(line.rstrip()) for line in lines[:FAR])
+
+
+def _head(text: str, said: Said, around: Around, layout: Layout, clock: Clock) -> None:
+    """The line that it goes on with: the nearest one with a header, if all between are blank or indented."""
+    if not (text[said.start : said.start + 1] in " \t" or said.form is Form.CANN):
+        return
+    for line in around.above()[:FAR]:
+        head = said_of(line, layout, clock)
+        if head.rank != said.rank and said.rank is not None:
+            continue  # another rank's line in between
+        own = line[head.start :]
+        if head.headed:
+            if head.form in _GO_ON and (said.form in (Form.PLAIN, head.form) or said.form is Form.CANN):
+                said.inherit(head)
+            return
+        if own.strip() and own[0] not in " \t" and head.form is not Form.CANN:
+            return

@@ -1,0 +1,69 @@
+"""Lines that complain though no symptom knows them. Strict: what healthy logs print is none."""
+
+from __future__ import annotations
+
+import re
+
+from doctor.logs.forms.said import Said
+from doctor.logs.model import Form
+
+TRIGGERS = (
+    b"Error",
+    b"ERROR",
+    b"FATAL",
+    b"CRITICAL",
+    b"EXCEPTION",
+    b"Exception",
+    b"rror:",
+    b"ailed",
+    b"FAILED",
+    b"atal",
+    b"anic:",
+    b"Segmentation fault",
+    b"Bus error",
+    b"core dumped",
+    b"NCCL WARN",
+    b"[E",
+)
+
+_NOT_ONE = re.compile(
+    r"\b(?:\w{0,40}warn(?:ing)?s?|retry(?:ing)?|retried|fall(?:ing)? ?back|ignor\w{1,4}|skip\w{0,5}"
+    r"|optional|recovered|may fail|if .{1,80} fail\w{0,2}|no errors?|without errors?"
+    r"|errors?[=: ]{1,3}0\b|0 errors?|0 failed"
+    r"|failed[=: ]{1,3}0\b|DeprecationWarning|on_error|error_file|expected|suppress\w{0,4})\b",
+    re.IGNORECASE,
+)
+_STARTS = re.compile(
+    r"(?:error|fatal(?: error)?|panic)\b ?[:!]|fatal error|segmentation fault|bus error"
+    r"|.{0,100}\bcore dumped\b"
+    r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b",
+    re.IGNORECASE,
+)
+_FAILED = re.compile(r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed)\b")
+_VALUE = re.compile(r"0x[0-9a-fA-F]+|\d+")
+_MOST = 600
+"""Longer lines are data."""
+_SERIOUS = frozenset({"ERROR", "FATAL"})
+_NOISE = frozenset({Form.KERNEL, Form.RAS})
+"""Forms whose unknown lines say nothing of the job."""
+
+
+def complains(text: str, said: Said) -> bool:
+    own = text[said.start :]
+    begins = own[:_MOST]
+    if own[:1].isspace() and not said.headed and said.form is Form.PLAIN:
+        return False  # it goes on with a message
+    if said.form in _NOISE or said.level in ("INFO", "DEBUG"):
+        return False
+    if said.level in _SERIOUS:
+        return bool(own.strip())
+    if said.form is Form.NCCL:
+        return said.level == "WARN"
+    if said.level == "WARN" or said.form is not Form.PLAIN or _NOT_ONE.search(begins):
+        return False
+    return bool(_STARTS.match(begins) or (len(own) <= _MOST and _FAILED.search(own)))
+
+
+def wording(text: str, said: Said) -> str:
+    """The same for two lines that differ only in values."""
+    return _VALUE.sub("0", text[said.start :][:160]).strip()

@@ -1,0 +1,78 @@
+"""Lines that tell more than their message: which rank a process is, and how many ranks there are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+TRIGGERS = (
+    b"nranks ",
+    b"rankNum[",
+    b"rankSize[",
+    b"ranks[",
+    b"serrank[",
+    b" rank[",
+    b"(local_rank: ",
+    b"WORLD_SIZE",
+    b"world_size",
+    b"world size",
+)
+"""What the bytes of such a line hold."""
+MOST_PIDS = 4096
+
+_RANK = re.compile(
+    r"\brank (?P<nccl>\d{1,6}) nranks \d"
+    r"|rankNum\[\d{1,6}\], ?rank\[(?P<hccl>\d{1,6})\]|\branks\[\d{1,6}\], ?rank\[(?P<entry>\d{1,6})\]"
+    r"|rankSize\[\d{1,6}\], ?rankId\[(?P<group>\d{1,6})\]"
+    r"|localUserrank\[(?P<user>\d{1,6})\]"
+    r"|role\[\d\] rank\[(?P<role>\d{1,6})\]|\blocal rank\[(?P<mine>\d{1,6})\]"
+)
+_WORLD = re.compile(
+    r"\bnranks (?P<nccl>\d{1,6})\b|rankNum\[(?P<hccl>\d{1,6})\]|\branks\[(?P<entry>\d{1,6})\], ?rank\["
+    r"|rankSize\[(?P<group>\d{1,6})\]"
+    r"|\b(?:WORLD_SIZE|world_size|world size)[\"']?\s{0,2}[=:]\s{0,2}[\"']?(?P<said>\d{1,6})\b"
+)
+_LOCAL = re.compile(r"rank {0,6}: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)")
+
+
+@dataclass(slots=True)
+class Learned:
+    """Of one file."""
+
+    rank_of: dict[int, int | None] = field(default_factory=dict)
+    """Process -> its rank in the whole job; None where two were said."""
+    rank_of_local: dict[int, int | None] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Number of ranks -> how often it was said."""
+    _of_size: dict[int, int] = field(default_factory=dict)
+
+    def line(self, text: str, pid: int | None) -> None:
+        local = _LOCAL.search(text)
+        if local:
+            self.local(int(local["local"]), int(local["rank"]))
+        world = _WORLD.search(text)
+        size = int(world[world.lastgroup or 0]) if world else 0
+        if size > 0 and (size in self.sizes or len(self.sizes) < 100):
+            self.sizes[size] = self.sizes.get(size, 0) + 1
+        found = _RANK.search(text)
+        if found and pid is not None:
+            self.process(pid, int(found[found.lastgroup or 0]), size)
+
+    def process(self, pid: int, rank: int, size: int = 0) -> None:
+        """A rank of a larger group counts more: those of smaller groups number their own members."""
+        if size < self._of_size.get(pid, 0) or (pid not in self.rank_of and len(self.rank_of) >= MOST_PIDS):
+            return
+        if size > self._of_size.get(pid, 0):
+            self._of_size[pid] = size
+            self.rank_of[pid] = rank
+        elif self.rank_of.setdefault(pid, rank) != rank:
+            self.rank_of[pid] = None
+
+    def local(self, local: int, rank: int) -> None:
+        if self.rank_of_local.setdefault(local, rank) != rank:
+            self.rank_of_local[local] = None
+
+    @property
+    def world(self) -> int | None:
+        """The largest that was said: subgroups are smaller."""
+        return max(self.sizes, default=None)

@@ -1,0 +1,52 @@
+"""One line on its own -> what it says of itself."""
+
+from __future__ import annotations
+
+import re
+
+from doctor.logs.forms.ascend import ascend
+from doctor.logs.forms.prefix import Layout, strip
+from doctor.logs.forms.said import Said, level_of
+from doctor.logs.forms.system import system
+from doctor.logs.forms.times import DATED, Clock
+from doctor.logs.forms.torch import torch
+
+_DATED = re.compile(rf"[\s\[(|<]{{0,3}}{DATED}")
+_AMERICAN = re.compile(
+    r"[\s\[(]{0,3}(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4})[ ,]{1,2}"
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?"
+)
+_LEVEL = re.compile(r"(?:^|[\s\[|(:,-])(ERROR|FATAL|CRITICAL|WARNING|WARN|INFO|DEBUG)(?=[\]\s|):,-]|$)")
+_AHEAD = 120
+"""Characters in which a level of Python's loggers stands."""
+
+
+def writer_of(text: str, layout: Layout, clock: Clock) -> Said:
+    """Only who a launcher says wrote the line, and the time of a script's logger: for lines that are many."""
+    said = Said()
+    strip(text, layout, clock, said)
+    _logged(text, said, clock)
+    return said
+
+
+def _logged(text: str, said: Said, clock: Clock) -> None:
+    found = _DATED.match(text, said.start) or _AMERICAN.match(text, said.start)
+    if found:
+        said.at, said.zoned = clock.at(found)
+        said.headed = True
+        said.start = found.end()
+
+
+def said_of(text: str, layout: Layout, clock: Clock) -> Said:
+    said = Said()
+    strip(text, layout, clock, said)
+    if not text[said.start :].strip():
+        return said
+    if system(text, said, clock) or ascend(text, said, clock) or torch(text, said, clock):
+        return said
+    _logged(text, said, clock)
+    level = _LEVEL.search(text, said.start, said.start + _AHEAD)
+    if level:
+        said.level = level_of(level[1])
+        said.headed = True
+    return said

@@ -1,0 +1,109 @@
+"""What launchers put in front of a line of a rank. They nest: Slurm's, then torchrun's, then mpirun's."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from doctor.logs.forms.said import Said
+from doctor.logs.forms.times import NAMED, Clock
+
+MOST_PREFIXES = 5
+_HOST = r"[A-Za-z0-9][\w.-]{0,62}"
+
+_ANY = re.compile(
+    r"\[rank(?P<rank>\d{1,6})\]:? ?"
+    r"|\[(?:default|trainer|worker)_?(?P<local>\d{1,4})\]: ?"
+    rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?\d{{1,6}}[,.](?P<tagged>\d{{1,6}})[\]>]"
+    r"(?:\[[\w.-]{1,63}:\d{1,7}\])?<std(?:err|out|diag)>: ?"
+    rf"|\((?P<actor>\w{{1,80}})(?: rank=(?P<actor_rank>\d{{1,6}}))? pid=(?P<pid>\d{{1,9}})"
+    rf"(?:, ip=(?P<ip>[\w.:-]{{1,45}}))?\) "
+)
+_GREP = re.compile(
+    r"(?:[\w./-]{1,200}\.(?:log|txt|out|err):)?(?:\d{1,9}:)?(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\()"
+)
+_LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
+_BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
+_AHEAD = re.compile(rf"(?P<host>{_HOST}): ")
+_WORDS = """
+    error warning info debug note hint fatal warn epoch step loss srun slurmstepd sbatch mpirun prterun rank
+    iteration iter train eval val test time host exitcode traceback file
+"""
+_NOT_HOSTS = frozenset(_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What stands in front of every line of a file."""
+
+    label: bool = False
+    """`3: `, of srun -l."""
+    bracket: bool = False
+    """`[3] `, of MPICH's -prepend-rank."""
+    hosts: frozenset[str] = frozenset()
+    """`node1: `, of pdsh."""
+
+
+def layout_of(lines: Iterable[str]) -> Layout:
+    """By the first lines of a file: nearly all of them have it, or it is something else."""
+    labels = brackets = total = 0
+    hosts: Counter[str] = Counter()
+    for line in lines:
+        if not line.strip():
+            continue
+        total += 1
+        labels += bool(_LABEL.match(line))
+        brackets += bool(_BRACKET.match(line))
+        ahead = _AHEAD.match(line)
+        if ahead:
+            hosts[ahead["host"]] += 1
+    enough = max(3, total * 0.8)
+    known = [host for host in hosts if host.lower() not in _NOT_HOSTS and any(map(str.isdigit, host))]
+    several = total >= 3 and sum(hosts[host] for host in known) >= enough and len(known) * 2 <= total
+    return Layout(
+        label=labels >= enough and total >= 3,
+        bracket=brackets >= enough and total >= 3,
+        hosts=frozenset(known) if several else frozenset(),
+    )
+
+
+def strip(text: str, layout: Layout, clock: Clock, said: Said) -> None:
+    """Take off all prefixes: `said` gets who wrote the line, and where its own text begins."""
+    at = 0
+    grep = _GREP.match(text)
+    if grep:
+        at = grep.end()
+    for _ in range(MOST_PREFIXES):
+        end = _one(text, at, layout, clock, said)
+        if end == at:
+            break
+        at = end
+    said.start = at
+
+
+def _one(text: str, at: int, layout: Layout, clock: Clock, said: Said) -> int:
+    found = _ANY.match(text, at)
+    if found:
+        rank = found["rank"] or found["tagged"] or found["actor_rank"]
+        if rank is not None:
+            said.rank = int(rank)
+        if found["local"] is not None:
+            said.local = int(found["local"])
+        if found["stamp"]:
+            said.at, said.zoned = clock.at(found)
+        if found["pid"]:
+            said.pid, said.host = int(found["pid"]), found["ip"] or said.host
+        return found.end()
+    for wanted, pattern in ((layout.label, _LABEL), (layout.bracket, _BRACKET)):
+        found = pattern.match(text, at) if wanted else None
+        if found:
+            said.rank = int(found["task"])
+            return found.end()
+    if layout.hosts:
+        found = _AHEAD.match(text, at)
+        if found and found["host"] in layout.hosts:
+            said.host = found["host"]
+            return found.end()
+    return at

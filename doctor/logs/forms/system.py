@@ -1,0 +1,119 @@
+"""The lines of launchers and of the kernel: Open MPI, MPICH, Slurm, dmesg, syslog, journalctl."""
+
+from __future__ import annotations
+
+import re
+
+from doctor.logs.forms.said import Said, level_of
+from doctor.logs.forms.times import DATED, NAMED, Clock
+from doctor.logs.model import Form
+
+_HOST = r"[A-Za-z0-9][\w.-]{0,250}"
+_SLURM = re.compile(
+    rf"(?:\[{DATED}\] )?(?P<program>srun|slurmstepd|slurmd|slurmctld|sbatch|salloc|slurm_script)"
+    rf"(?:-{_HOST})?: (?:(?P<level>error|fatal|warning|info|debug\d?): )?"
+    rf"(?:(?P<host>{_HOST}): tasks? (?P<task>\d{{1,6}})(?P<more>[,-][\d,-]{{1,500}})?: )?"
+)
+_SLURMD = re.compile(rf"\[{DATED}\] (?:\[[\d.]{{1,30}}\w{{0,10}}\] )?(?P<level>error|fatal|debug\d?): ")
+_ON = re.compile(rf"\*\*\* (?:STEP|JOB) \S{{1,40}} ON (?P<host>{_HOST}) CANCELLED AT {DATED}")
+_MPI = re.compile(
+    rf"\[(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
+    r"|\[proxy:\d{1,4}:\d{1,4}@(?P<proxy>[\w.-]{1,250})\] |\[mpiexec@(?P<main>[\w.-]{1,250})\] "
+    r"|Abort\(-?\d{1,12}\) on node (?P<rank>\d{1,6}) "
+    r"|(?:mpirun|mpiexec|prterun|orterun)(?:\.real)?(?:: | noticed | detected | was | has )"
+    r"|MPI_ABORT was invoked on rank|Fatal error in (?:internal_|P)?MPI_"
+    r"|(?:internal_)?PMPI_\w{3,40}\(|MPI[A-Z]{1,4}_\w{2,60}\("
+    r"|=   (?:BAD TERMINATION|EXIT CODE|KILLED BY|PID \d)|MPID_nem_|\.: gethostbyname failed|ORTE |PRTE "
+)
+_KERNEL_TIME = r"\[ {0,8}\d{1,9}\.\d{6}\]"
+_TAG = r"(?P<tag>[\w./@-]{1,60})(?:\[(?P<pid>[\d-]{0,9})\])?: "
+_SYSLOG = re.compile(rf"{NAMED} (?P<words>(?:{_HOST} ){{1,2}}){_TAG}")
+_JOURNAL = re.compile(rf"{DATED} (?P<words>{_HOST} ){_TAG}")
+_BARS = re.compile(rf"{DATED}\|(?P<level>\w{{3,8}})\|kernel\[-?\]\|")
+_FACILITY = r"(?:kern|user|daemon) {0,4}:(?P<level>\w{3,6}) {0,4}: "
+_DECODED = re.compile(rf"{_FACILITY}(?:\[?{DATED}\]? |{_KERNEL_TIME} )")
+_DECODED_NAMED = re.compile(rf"{_FACILITY}\[{NAMED}\] ")
+_DMESG = re.compile(rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) ")
+_DMESG_ISO = re.compile(
+    rf"{DATED} (?=NVRM: |Out of memory|Memory cgroup|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)"
+)
+_KERNEL_TEXT = re.compile(
+    r"(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |Out of memory: Kill"
+    r"|Memory cgroup out of memory: |oom-kill:)"
+)
+_PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
+
+
+def system(text: str, said: Said, clock: Clock) -> bool:
+    """Whether the line is one of these; then `said` has what it says."""
+    return _slurm(text, said, clock) or _kernel(text, said, clock) or _mpi(text, said)
+
+
+def _slurm(text: str, said: Said, clock: Clock) -> bool:
+    found = _SLURM.match(text, said.start) or _SLURMD.match(text, said.start)
+    if not found:
+        return False
+    said.form, said.headed = Form.SLURM, True
+    said.level = level_of((found["level"] or "").rstrip("0123456789"))
+    if found["year"]:
+        said.at, said.zoned = clock.at(found)
+    named = found.groupdict()
+    if named.get("host"):
+        said.host = named["host"]
+        if not named["more"]:
+            said.rank = int(named["task"])
+    said.start = found.end()
+    ended = _ON.match(text, said.start)
+    if ended:
+        said.host = ended["host"]
+        if said.at is None:
+            said.at, said.zoned = clock.at(ended)
+    return True
+
+
+def _mpi(text: str, said: Said) -> bool:
+    found = _MPI.match(text, said.start)
+    if not found:
+        return False
+    said.form, said.headed = Form.MPI, True
+    host = found["host"] or found["proxy"] or found["main"]
+    said.host = host or said.host
+    if found["pid"]:
+        said.pid = int(found["pid"])
+    if found["rank"]:
+        said.rank = int(found["rank"])
+    if found["host"]:
+        said.start = found.end()
+    return True
+
+
+def _kernel(text: str, said: Said, clock: Clock) -> bool:
+    found = _SYSLOG.match(text, said.start) or _JOURNAL.match(text, said.start)
+    host = found["words"].split()[-1] if found else ""
+    if found and (found["tag"] == "kernel" or (not level_of(host) and found["pid"])):
+        said.at, said.zoned = clock.at(found)
+        said.host = host
+        said.headed = True
+        said.start = found.end()
+        if found["tag"] == "kernel":
+            said.form, said.pid = Form.KERNEL, None
+        return True
+    for pattern in (_BARS, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO):
+        found = pattern.match(text, said.start)
+        if found:
+            break
+    else:
+        if _KERNEL_TEXT.match(text, said.start):
+            said.form, said.headed = Form.KERNEL, True
+            return True
+        return False
+    said.form, said.headed = Form.KERNEL, True
+    values = found.groupdict()
+    if values.get("level"):
+        said.level = level_of(values["level"])
+    if values.get("priority"):
+        said.level = _PRIORITIES[int(values["priority"]) % 8]
+    if values.get("hour"):
+        said.at, said.zoned = clock.at(found)
+    said.start = found.end()
+    return True

@@ -1,0 +1,71 @@
+"""The time of a line, in seconds since 1970 by its own clock."""
+
+from __future__ import annotations
+
+import re
+from calendar import timegm
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+DATED = (
+    r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)[-T _]{1,2}"
+    r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+    r"(?:[.,](?P<part>\d{1,9}(?:\.\d{3})?))?(?P<zone>Z|[+-]\d\d:?\d\d(?!\d))?"
+)
+"""2025-10-23-21:05:09.859.568, 2025-01-21T04:41:44,285060+00:00, 2026-11-20_07:22:27."""
+NAMED = (
+    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?P<name>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
+    r"{1,2}(?P<day>\d{1,2}) (?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
+    r"(?:\.(?P<part>\d{1,9}))?(?: (?P<year>\d{4})(?!\d))?"
+)
+"""Nov 20 07:22:05, and with the day of the week and the year."""
+_SECONDS = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:\.(?P<part>\d{1,9}))?"
+GLOG = rf"(?P<month>\d{{1,2}})(?P<day>\d\d) {_SECONDS}"
+"""1120 07:22:05.676871010; some write 427 for 0427."""
+
+_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """When a file was last written: it gives the year to times that have none."""
+
+    written: float
+
+    def at(self, found: re.Match[str]) -> tuple[float | None, bool]:
+        """The time that one of the patterns above found, and whether its zone was written."""
+        values = found.groupdict()
+        month = _MONTHS.index(values["name"]) + 1 if values.get("name") else int(values["month"])
+        second = min(int(values["second"]), 59)
+        rest = (month, int(values["day"]), int(values["hour"]), int(values["minute"]), second)
+        try:
+            year = values.get("year")
+            moment = datetime(int(year), *rest) if year else self._latest(rest)
+            seconds = float(timegm(moment.timetuple()))
+        except (ValueError, OverflowError):
+            return None, False
+        part = (values.get("part") or "").replace(".", "")
+        seconds += float(f"0.{part}") if part else 0.0
+        zone = values.get("zone")
+        return seconds - _offset(zone), zone is not None
+
+    def _latest(self, rest: tuple[int, int, int, int, int]) -> datetime:
+        """In the last year in which it is not later than the file, but for a zone's difference."""
+        limit = datetime(1970, 1, 1) + timedelta(seconds=self.written + _DAY)
+        for year in range(limit.year, limit.year - 9, -1):
+            try:
+                moment = datetime(year, *rest)
+            except ValueError:
+                continue  # the 29th of February
+            if moment <= limit:
+                return moment
+        raise ValueError(rest)
+
+
+def _offset(zone: str | None) -> float:
+    if not zone or zone == "Z":
+        return 0.0
+    digits = zone[1:].replace(":", "")
+    seconds = int(digits[:2]) * 3600.0 + int(digits[2:]) * 60.0
+    return -seconds if zone[0] == "-" else seconds

@@ -1,0 +1,141 @@
+"""The lines of PyTorch, torchrun and NCCL, and Python's tracebacks."""
+
+from __future__ import annotations
+
+import re
+
+from doctor.logs.forms.said import Said, level_of
+from doctor.logs.forms.times import DATED, GLOG, Clock
+from doctor.logs.model import Form
+
+_NCCL = re.compile(
+    rf"(?:\[{DATED}\] ?)?(?P<host>[A-Za-z0-9][\w.-]{{0,250}}):(?P<pid>\d{{1,9}}):\d{{1,9}}"
+    rf"(?: \[(?:\w{{1,12}}:)?(?P<device>\d{{1,3}})\])?(?: \[?{DATED.replace('(?P<', '(?P<b_')}\]?)?"
+    r" (?:(?P<file>\S{1,200}:\d{1,6}) )?(?:(?P<nccl>NCCL) )?(?P<level>WARN|INFO|ERROR|TRACE|ABORT|VERSION)\b"
+)
+_NCCL_BARE = re.compile(
+    rf"(?:\[{DATED}\] ?)?(?:\S{{1,200}}:\d{{1,6}} )?NCCL (?P<level>WARN|INFO|ERROR|TRACE|ABORT|version)\b"
+    r"|nccl[A-Z]\w{2,40}: "
+)
+_GLOG = re.compile(
+    rf"\[?(?P<level>[EWIFCDV])(?:{GLOG})? (?P<thread>\d{{1,20}} )?"
+    r"(?P<file>[\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6})\]"
+)
+_PYTHON_LOG = re.compile(
+    rf"\[{DATED}\] (?P<logger>torch[\w.]{{1,120}}): \[(?P<level>[A-Z]{{4,8}})\]"
+    r"|(?P<level2>ERROR|WARNING|INFO|DEBUG|CRITICAL):(?P<logger2>torch[\w.]{1,120}):"
+)
+_RANK = re.compile(r"\[(?:PG [^\]]{0,120})?Rank (?P<rank>\d{1,6})\]")
+_C10D = re.compile(
+    r"\[(?:PG [^\]]{0,120})?Rank \d{1,6}\]|\[c10d\]|\[\S{0,200}gloo/\S{1,200}\.\w{1,3}:\d{1,6}\]"
+    r"|Some (?:NCCL|HCCL) operations have failed|To avoid (?:data inconsistency|this inconsistency)"
+    r"|terminate called|  what\(\):|frame #\d{1,3}: |Exception raised from"
+    r"| ?- To our best knowledge|\t ?- "
+    r"|(?:\t| {1,8})?(?:- )?(?:\[\d[\d, ]{0,2000}\] (?:finished|joined)|ranks? \[)"
+)
+_ELASTIC = re.compile(
+    r"torch\.distributed\.elastic\.|torchrun\b|Root Cause \(first observed failure\)|Failures:$"
+    r"|[\w./-]{1,200} FAILED$"
+    r"|  (?:time|host|rank|exitcode|error_file|traceback) {0,6}: "
+)
+_CHILD = re.compile(
+    r"failed \(exitcode: -?\d{1,4}\) local_rank: (?P<local>\d{1,4}) \(pid: (?P<pid>\d{1,9})\)"
+)
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\)|  File \"[^\"]{1,500}\", line \d")
+_EXCEPTION = re.compile(
+    r" ?(?:[A-Za-z_]\w{0,60}\.){0,10}[A-Z]\w{0,60}"
+    r"(?:Error|Exception|Interrupt|Exit|Iteration|Failure|Timeout)(?::|$| \()"
+    r"|(?:[A-Za-z_]\w{0,60}\.){1,10}[A-Z]\w{0,60}: "
+)
+_RAS = re.compile(
+    r"\s{0,8}(?:Communicator ranks have |Missing communicator data|\d{1,6} ranks? (?:have|has) launched up to"
+    r"|.{0,120}considered dead \(unreachable via the RAS network\)"
+    r"|#\d{1,4}-\d{1,4} \([0-9a-f]{6,20}\)|INCOMPLETE|DEAD\b)"
+)
+
+
+def torch(text: str, said: Said, clock: Clock) -> bool:
+    """Whether the line is one of these; then `said` has what it says."""
+    return _nccl(text, said, clock) or _logger(text, said, clock) or _bare(text, said)
+
+
+def _nccl(text: str, said: Said, clock: Clock) -> bool:
+    found = _NCCL.match(text, said.start) if ":" in text[said.start : said.start + 300] else None
+    if found and (found["nccl"] or found["device"] is not None):
+        said.form, said.headed = Form.NCCL, True
+        said.level = level_of(found["level"])
+        said.host, said.pid = found["host"], int(found["pid"])
+        if found["device"] is not None:
+            said.device = int(found["device"])
+        if found["year"]:
+            said.at, said.zoned = clock.at(found)
+        said.start = found.end()
+        return True
+    found = _NCCL_BARE.match(text, said.start)
+    if found:
+        said.form, said.headed = Form.NCCL, True
+        said.level = level_of(found["level"] or "")
+        if found["year"]:
+            said.at, said.zoned = clock.at(found)
+        return True
+    if _RAS.match(text, said.start):
+        said.form = Form.RAS
+        return True
+    return False
+
+
+def _logger(text: str, said: Said, clock: Clock) -> bool:
+    found = _GLOG.match(text, said.start)
+    if found:
+        source = found["file"]
+        said.level = level_of(found["level"])
+        if found["month"]:
+            said.at, said.zoned = clock.at(found)
+        if source.startswith("torch/distributed/") or "/torch/distributed/" in source:
+            said.form = Form.ELASTIC
+            said.pid = int(found["thread"]) if found["thread"] else None
+            _child(text, found.end(), said)
+        else:
+            said.form = Form.TORCH_NPU if "HCCL" in source else Form.TORCH
+        _rank(text, found.end(), said)
+        said.start, said.headed = found.end(), True
+        return True
+    found = _PYTHON_LOG.match(text, said.start)
+    if found:
+        said.form, said.headed = Form.ELASTIC, True
+        said.level = level_of(found["level"] or found["level2"])
+        if found["year"]:
+            said.at, said.zoned = clock.at(found)
+        _child(text, found.end(), said)
+        said.start = found.end()
+        return True
+    return False
+
+
+def _bare(text: str, said: Said) -> bool:
+    if _ELASTIC.match(text, said.start):
+        said.form = Form.ELASTIC
+    elif _TRACEBACK.match(text, said.start):
+        said.form, said.headed = Form.PYTHON, True
+    elif _C10D.match(text, said.start):
+        said.form = Form.TORCH_NPU if "HCCL" in text[said.start : said.start + 300] else Form.TORCH
+        _rank(text, said.start, said)
+    elif _EXCEPTION.match(text, said.start):
+        said.form, said.level, said.headed = Form.PYTHON, "ERROR", True
+    else:
+        return False
+    return True
+
+
+def _child(text: str, at: int, said: Said) -> None:
+    """The process that torchrun speaks of."""
+    found = _CHILD.search(text, at, at + 300)
+    if found:
+        said.local, said.pid = int(found["local"]), int(found["pid"])
+
+
+def _rank(text: str, at: int, said: Said) -> None:
+    """The rank that c10d writes into its lines, close to their beginning."""
+    found = _RANK.search(text, at, at + 200)
+    if found and said.rank is None:
+        said.rank = int(found["rank"])

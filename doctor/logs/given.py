@@ -1,0 +1,100 @@
+"""What `doctor explain` was given: files and folders, stdin, or words. Opens nothing but to recognise it."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from doctor.errors import InputErrors, Mistake, UsageError
+from doctor.targets.inputkind import refuse_other
+
+STDIN = "-"
+NOTHING = "Give it a log: doctor explain FILE…, DIR, or - for stdin; or a name, a code, a message."
+HEAD = 4_000_000
+"""Bytes of a file that are looked at to tell whether it is a log at all; no other input is longer."""
+_SUFFIX = re.compile(
+    r"\.(?:(?:txt|out|err|gz|tgz|zip|tar|xz|bz2|zst|json|jsonl|csv|ya?ml)(?:\.\d{1,4}|\.gz)?|log[\w.*?-]*)\Z",
+    re.IGNORECASE,
+)
+_SPACE = re.compile(r"\s")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Either paths ("-" is stdin) or words."""
+
+    paths: tuple[str, ...] = ()
+    text: str = ""
+    """The words with single spaces between them; line ends in them stay."""
+
+
+def given(words: Sequence[str], *, piped: bool = False) -> Given:
+    """A path that exists wins over everything else. `piped`: stdin is no terminal.
+
+    Raises UsageError where a path is named that is not there, and InputErrors for a file of another kind.
+    """
+    named = [word for word in words if word.strip()]
+    if not named:
+        if piped and not words:
+            return Given((STDIN,))
+        raise UsageError("Nothing was given to explain.", NOTHING)
+    there = [word for word in named if word == STDIN or _exists(word)]
+    if len(there) == len(named):
+        if named.count(STDIN) > 1:
+            raise UsageError("- is stdin, which can be read once.")
+        return Given(tuple(dict.fromkeys(named)))
+    lost = [word for word in named if word not in there]
+    looks = [word for word in lost if _like_path(word)]
+    text = " ".join(word.strip() for word in named)
+    if looks and (there or len(looks) == len(named)):
+        raise InputErrors([Mistake(word, None, "does not exist") for word in looks], _near(looks[0]))
+    if len(there) > len(lost) or STDIN in there:
+        raise InputErrors([Mistake(word, None, "does not exist") for word in lost], NOTHING)
+    return Given(text=text)
+
+
+def refuse_inputs(paths: Sequence[str]) -> None:
+    """A rank table, a hostfile, an inventory or a recording is no log: the right command is named."""
+    for path in paths:
+        if path != STDIN and os.path.isfile(path) and os.path.getsize(path) <= HEAD:
+            try:
+                with open(path, "rb") as file:
+                    text = file.read(HEAD).decode("utf-8")
+            except (OSError, ValueError):
+                continue
+            refuse_other(path, text)
+
+
+def _exists(word: str) -> bool:
+    try:
+        return os.path.lexists(word)
+    except ValueError:  # a NUL
+        return False
+
+
+def _like_path(word: str) -> bool:
+    """Whether it was meant as a file, although there is none. A message has blanks in it."""
+    rooted = word.startswith(("/", "./", "../", "~/"))
+    folder = os.path.dirname(word)
+    if folder not in ("", "/") and "\0" not in word and os.path.isdir(folder) and ": " not in word:
+        return True
+    if _SPACE.search(word):
+        return rooted and ": " not in word
+    return rooted or _SUFFIX.search(word) is not None
+
+
+def _near(word: str) -> str:
+    """What is there instead, or why nothing is."""
+    path = Path(word)
+    try:
+        names = sorted(os.listdir(path.parent))[:5000]
+    except OSError:
+        return "" if path.parent == Path(".") else f"There is no folder {path.parent} either."
+    if any(sign in word for sign in "*?["):
+        return "No file matches that pattern."
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return f"Did you mean {str(path.parent / near[0])!r}?" if near else ""

@@ -1,0 +1,111 @@
+"""From all that was read of logs to who is to blame. Pure: the same logs, in any order, the same conclusion.
+
+A symptom never accuses an innocent: where the logs do not suffice, that is said instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from doctor.logs.judge.blame import Blame
+from doctor.logs.judge.case import Case, Event, case_of
+from doctor.logs.judge.decide import decide
+from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.known import Known, KnownHost, known_of
+from doctor.logs.judge.openings import openings
+from doctor.logs.judge.parties import is_name, key
+from doctor.logs.judge.readout import readout
+from doctor.logs.judge.story import story_of
+from doctor.logs.judge.words import aftermath, told
+from doctor.logs.model import Charge, Conclusion, Logs, Outcome, Role
+from doctor.model import Confidence
+
+__all__ = ["Known", "KnownHost", "conclude", "known_of"]
+
+MOST_ODD = 10
+MOST_FOLLOW = 12
+"""Consequences that are told."""
+_CAUSES = {Role.ROOT, Role.NAMES}
+
+
+def conclude(logs: Logs, known: Known | None = None, from_curves: Sequence[Charge] = ()) -> Conclusion:
+    """`from_curves`: what the losses say; a crash explains the end of a job before they do."""
+    case = case_of(logs, known or Known())
+    blames = decide(case)
+    charges = _charges(case, blames, from_curves)
+    outcome = _outcome(case, charges)
+    causes = [each for each in charges if each.because is None]
+    named = (each.host for charge in causes for each in charge.who)
+    hosts = tuple(dict.fromkeys(host for host in named if host and is_name(host)))
+    return Conclusion(
+        outcome,
+        tuple(charges),
+        story=story_of(case),
+        odd=tuple(line for _, line in case.odd)[:MOST_ODD],
+        open=openings(case, blames),
+        hosts=hosts,
+        checks=tuple(dict.fromkeys(check for charge in causes for check in charge.checks)),
+        read=readout(case),
+    )
+
+
+def _outcome(case: Case, charges: Sequence[Charge]) -> Outcome:
+    if any(_is_cause(each) for each in charges):
+        return Outcome.NAMED
+    if charges or case.odd or not any(file.lines for file in case.logs.files):
+        return Outcome.UNKNOWN
+    if any(file.problem for file in case.logs.files) and not case.events:
+        return Outcome.UNKNOWN
+    return Outcome.CLEAN
+
+
+def _is_cause(charge: Charge) -> bool:
+    if charge.because is not None:
+        return False
+    return charge.role in _CAUSES or charge.role is Role.CONFIRMS or bool(charge.checks)
+
+
+def _charges(case: Case, blames: Sequence[Blame], curves: Sequence[Charge]) -> list[Charge]:
+    first = blames[0].role if blames else None
+    if first is Role.ROOT:  # a crash explains the end
+        more = _more(case, blames[0]) if len(blames) == 1 else ""
+        charges = [each.charge(more=more if place == 0 else "") for place, each in enumerate(blames)]
+        return [*charges, *_follow(case, blames, 0), *map(_beside, curves)]
+    if any(each.role is Role.ROOT for each in curves):
+        return [*curves, *_follow(case, (), 0)]
+    charges = [each.charge() for each in blames]
+    return [*charges, *(_follow(case, blames, 0) if first is Role.CONFIRMS else ()), *curves]
+
+
+def _beside(charge: Charge) -> Charge:
+    """A curve, where a crash explains the end."""
+    sure = Confidence.SUSPECT if charge.confidence is Confidence.CERTAIN else charge.confidence
+    return replace(charge, confidence=sure)
+
+
+def _more(case: Case, blame: Blame) -> str:
+    """What became of the others, once the cause is one that they can suffer from."""
+    ranks = {each.rank for each in blame.who if each.rank is not None}
+    if blame.role is not Role.ROOT or " lost their " in blame.says or " waited " in blame.says:
+        return ""
+    closed = {r for each in case.of(Kind.CLOSED) for r in each.ranks} - ranks
+    waited = {r for each in case.of(Kind.WAITS) for r in each.ranks} - ranks
+    return aftermath(waited, closed)
+
+
+def _follow(case: Case, blames: Sequence[Blame], because: int) -> list[Charge]:
+    """All else that counts, each symptom once, in the order of time."""
+    used = {id(event.sighting) for blame in blames for event in blame.events if not blame.nameless}
+    groups: dict[tuple[str, Kind], list[Event]] = {}
+    for event in case.events:
+        if id(event.sighting) not in used and event.kind is not Kind.CONFIRMS:
+            groups.setdefault((event.id, event.kind), []).append(event)
+    found = []
+    for events in list(groups.values())[:MOST_FOLLOW]:
+        parties = tuple(
+            dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file")
+        )
+        blame = Blame(told(parties, events[0]), parties, tuple(events), role=Role.CONSEQUENCE)
+        found.append(blame.charge(because))
+    return found

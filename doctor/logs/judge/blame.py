@@ -1,0 +1,63 @@
+"""What a rule of the judge says: who is to blame, how that is known, and by which lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from doctor.logs.judge.case import Event
+from doctor.logs.judge.parties import Key, key
+from doctor.logs.model import Charge, Line, Party, Role
+from doctor.model import Confidence, Remedy
+
+MOST_LINES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """`events` carry it, the first of them names its symptom; none: it follows from what is not there."""
+
+    says: str
+    who: tuple[Party, ...] = ()
+    events: tuple[Event, ...] = ()
+    confidence: Confidence = Confidence.STRONG
+    how: tuple[str, ...] = ()
+    lines: tuple[Line, ...] = ()
+    """More than those of the events."""
+    role: Role = Role.ROOT
+    nameless: bool = False
+    """It is no symptom's: its events only confirm it."""
+    checks: tuple[str, ...] = ()
+    """Before those of the symptoms."""
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        return frozenset(key(each) for each in self.who)
+
+    def charge(self, because: int | None = None, more: str = "") -> Charge:
+        symptoms = list(dict.fromkeys(each.sighting.symptom for each in self.events))
+        first = symptoms[0] if symptoms and not self.nameless else None
+        checks = (*self.checks, *(check for each in symptoms for check in each.checks))
+        lines = (*(each.line for each in _spread(self.events)), *self.lines)
+        return Charge(
+            symptom=first.id if first else None,
+            says=self.says + more,
+            who=self.who,
+            role=self.role,
+            because=because,
+            how=self.how,
+            lines=tuple(dict.fromkeys(lines))[:MOST_LINES],
+            causes=first.causes if first else (),
+            checks=tuple(dict.fromkeys(checks)),
+            remedy=Remedy(first.id, first.remedy) if first and first.remedy else None,
+            confidence=self.confidence,
+            count=sum(each.sighting.count for each in self.events) or 1,
+        )
+
+
+def _spread(events: Iterable[Event]) -> list[Event]:
+    """One of each symptom first."""
+    several = list(events)
+    firsts = {each.id: each for each in reversed(several)}
+    heads = [each for each in several if firsts[each.id] is each]
+    return [*heads, *(each for each in several if firsts[each.id] is not each)]

@@ -1,0 +1,289 @@
+"""The logs, worked out once for all rules: what counts, who wrote it, whom it is about, and when."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from doctor.logs.judge.clocks import Clock, Clocks, clocks_of, step_of
+from doctor.logs.judge.kinds import Kind, killed_pid, kind_of
+from doctor.logs.judge.known import Known
+from doctor.logs.judge.parties import Key, Places, key, named, places_of
+from doctor.logs.model import Form, Line, LogFile, Logs, Party, Role, Sighting
+
+Writer = Callable[[Line], Party]
+NEAR_END = 200
+"""Lines from the end of a file that still count as its end."""
+LAST_WORDS = 3
+"""Lines from the end where even what was said once is not followed by anything better."""
+LATE = 60.0
+"""Seconds before the last line that do."""
+OLD = 300.0
+"""Seconds before the job's first line: what the kernel logged earlier is of another job."""
+_OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
+"""They write about ranks, and are none."""
+_FORGIVEN = {Kind.WAITS, Kind.CLOSED, Kind.AFTER, Kind.LINK, Kind.ABSENT, Kind.CONFIRMS}
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A sighting that counts. `who`: whom it is about, which may be nobody that is known."""
+
+    sighting: Sighting
+    kind: Kind
+    by: Party
+    who: tuple[Party, ...] = ()
+    peers: tuple[Party, ...] = ()
+    overcome: bool = False
+    """Its rank went on after it."""
+
+    @property
+    def line(self) -> Line:
+        return self.sighting.first
+
+    @property
+    def id(self) -> str:
+        return self.sighting.symptom.id
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        return frozenset(key(each, self.line.file) for each in self.who or (self.by,))
+
+    @property
+    def ranks(self) -> frozenset[int]:
+        return frozenset(each.rank for each in self.who or (self.by,) if each.rank is not None)
+
+
+@dataclass(frozen=True)
+class Case:
+    logs: Logs
+    known: Known
+    places: Places
+    clocks: Clocks
+    events: tuple[Event, ...]
+    """In the order of time as far as that is known, else of the names of the files."""
+    overcome: tuple[Event, ...] = ()
+    """Complaints after which the job went on."""
+    odd: tuple[tuple[Party, Line], ...] = ()
+    last_steps: Mapping[int, tuple[int, Line]] = field(default_factory=dict)
+    """The last step of each rank, and the line that says so."""
+
+    def of(self, *kinds: Kind) -> tuple[Event, ...]:
+        return tuple(each for each in self.events if each.kind in kinds)
+
+    @cached_property
+    def waiting(self) -> frozenset[int]:
+        """Ranks that waited for others until their time was over."""
+        return frozenset(rank for each in self.of(Kind.WAITS) for rank in each.ranks)
+
+    @cached_property
+    def left_alone(self) -> frozenset[int]:
+        """Ranks whose connections others closed, or that waited."""
+        events = self.of(Kind.WAITS, Kind.CLOSED)
+        links = (each for each in self.of(Kind.LINK) if each.sighting.symptom.role is Role.CONSEQUENCE)
+        return frozenset(rank for each in (*events, *links) for rank in each.ranks)
+
+    @cached_property
+    def stopped(self) -> frozenset[Key]:
+        return frozenset(key for each in self.of(Kind.STOPPED) for key in each.keys)
+
+    @cached_property
+    def logged(self) -> frozenset[int]:
+        """Ranks of which lines were read."""
+        own = {rank for file in self.logs.files for rank in file.ranks}
+        own |= {file.who.rank for file in self.logs.files if file.who.rank is not None}
+        writers = (each for each in self.events if each.line.form not in _OF_OTHERS)
+        own |= {each.by.rank for each in writers if each.by.rank is not None}
+        return frozenset(own | {party.rank for party, _ in self.odd if party.rank is not None})
+
+    @cached_property
+    def covered(self) -> frozenset[int]:
+        """Those as well of whose launcher, which shows what they print, the log was read."""
+        told = (each for each in self.events if each.line.form is Form.ELASTIC)
+        return self.logged | {rank for each in told for rank in each.ranks}
+
+    @cached_property
+    def world(self) -> int | None:
+        said = [file.world for file in self.logs.files if file.world]
+        said += [table.ranks for table in self.known.tables if table.ranks]
+        if self.known.world:
+            said.append(self.known.world)
+        said += [max(self.covered) + 1] if said and self.covered else []
+        return max(said) if said else None
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """Ranks of the job of which nothing was read."""
+        if self.world is not None and self.world <= 1_000_000:
+            return tuple(rank for rank in range(self.world) if rank not in self.covered)
+        top = max(self.covered, default=-1)
+        return tuple(r for r in range(top + 1) if r not in self.covered) if top < 100_000 else ()
+
+    def before(self, one: Event, other: Event) -> bool:
+        return self.clocks.before(one.line, other.line)
+
+    def silent(self) -> tuple[int, ...]:
+        """Ranks with a log that neither complain nor are told to have ended of themselves."""
+        loud = {rank for each in self.events if each.kind is not Kind.STOPPED for rank in each.ranks}
+        loud -= {rank for each in self.of(Kind.NAMES) for rank in each.ranks}
+        loud |= self.left_alone
+        return tuple(sorted(self.covered - loud))
+
+
+def case_of(logs: Logs, known: Known) -> Case:
+    places = places_of(logs, known)
+    files = {file.name: file for file in logs.files}
+
+    def writer(line: Line) -> Party:
+        file = files.get(line.file)
+        return places.settled(_with(line.who, file.who if file else Party()), file)
+
+    def clock(line: Line) -> Clock:
+        by = writer(line)
+        return (by.host or f"file {line.file}", line.zoned)
+
+    ordered = sorted(logs.files, key=lambda file: (min(file.ranks, default=1 << 40), file.name))
+    lines = [line for file in ordered for line in (*file.progress, *((file.last,) if file.last else ()))]
+    lines += [each.first for each in sorted(logs.sightings, key=lambda each: each.first.file)]
+    clocks = clocks_of(logs, known, clock, lines)
+    steps = _progress(logs, writer)
+    found = [
+        event
+        for each in logs.sightings
+        if (event := _event(each, files.get(each.first.file), places, writer, clocks, steps))
+    ]
+    starts = _starts(logs, clock)
+    found = [each for each in found if not _of_another_time(each, clocks, starts)]
+    found.sort(key=lambda each: _order(each, clocks))
+    last: dict[int, tuple[int, Line]] = {}
+    for rank, several in sorted(steps.items(), key=lambda each: (each[0] is None, each[0] or 0)):
+        numbered = [(step, line) for line in several if (step := step_of(line.text)) is not None]
+        if rank is not None and numbered:
+            last[rank] = max(numbered, key=lambda each: each[0])
+    odd = sorted(
+        ((writer(line), line) for file in logs.files for line in file.odd),
+        key=lambda each: (each[1].file, each[1].number),
+    )
+    return Case(
+        logs, known, places, clocks,
+        tuple(each for each in found if not _forgiven(each)),
+        tuple(each for each in found if _forgiven(each)),
+        tuple(odd), last,
+    )  # fmt: skip
+
+
+def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float]) -> bool:
+    """In the log of the kernel, which is older than the job, by the clock of the same host."""
+    if event.line.form is not Form.KERNEL or event.sighting.last.at is None:
+        return False
+    start = starts.get(clocks.of(event.line))
+    return start is not None and event.sighting.last.at < start - OLD
+
+
+def _starts(logs: Logs, clock: Callable[[Line], Clock]) -> dict[Clock, float]:
+    """When the job's first line was written, by each clock."""
+    found: dict[Clock, float] = {}
+    for file in logs.files:
+        if file.first_at is not None and file.last is not None and Form.KERNEL not in file.forms:
+            of = clock(file.last)
+            found[of] = min(found.get(of, file.first_at), file.first_at)
+    return found
+
+
+def _forgiven(event: Event) -> bool:
+    return event.overcome and (event.kind in _FORGIVEN or bool(event.sighting.symptom.needs))
+
+
+def _order(event: Event, clocks: Clocks) -> tuple[float, str, int]:
+    at = clocks.at(event.line)
+    return (at if at is not None else float("inf"), event.line.file, event.line.number)
+
+
+def _with(who: Party, more: Party) -> Party:
+    pairs = (
+        (who.rank, more.rank),
+        (who.host, more.host),
+        (who.device, more.device),
+        (who.pid, more.pid),
+    )
+    rank, host, device, pid = (b if a is None else a for a, b in pairs)
+    return Party(rank, host, device, pid, who.address or more.address)  # type: ignore[arg-type]
+
+
+def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[Line]]:
+    found: dict[int | None, list[Line]] = defaultdict(list)
+    for file in logs.files:
+        for line in file.progress:
+            rank = writer(line).rank
+            found[rank if rank is not None else file.who.rank].append(line)
+    for curve in logs.curves:
+        if curve.lines and curve.steps:
+            at = curve.seconds[-1] if curve.seconds and not curve.step_time else None
+            text = f"step {curve.steps[-1]}"
+            found[curve.who.rank].append(Line(curve.file, curve.lines[-1], text, who=curve.who, at=at))
+    return found
+
+
+def _event(
+    sighting: Sighting,
+    file: LogFile | None,
+    places: Places,
+    writer: Writer,
+    clocks: Clocks,
+    steps: Mapping[int | None, Iterable[Line]],
+) -> Event | None:
+    kind = kind_of(sighting)
+    if kind is None or not _counts(sighting, file):
+        return None
+    line, taken = sighting.first, sighting.taken
+    by: Party = writer(line)
+    about = tuple(places.settled(each, None) for each in named(taken))
+    peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
+    of_others = line.form in _OF_OTHERS or kind in (Kind.NAMES, Kind.DIED, Kind.LEFT, Kind.STOPPED)
+    if line.form is Form.KERNEL and not any(each.pid is not None for each in about):
+        pid = killed_pid(sighting)
+        about = tuple(replace(each, pid=pid) for each in about or ((Party(pid=pid),) if pid else ()))
+    if of_others:
+        there = Party(host=by.host)
+        about = tuple(
+            places.settled(_with(each, there if each.rank is None and not each.address else Party()), file)
+            for each in about
+        )
+        if not about and kind is not Kind.NAMES:
+            about = (by,) if key(by)[0] != "file" else ()
+    else:
+        if kind in (Kind.LINK, Kind.WAITS, Kind.CLOSED) and not peers:
+            peers = tuple(replace(each, rank=None) for each in about if each.host or each.address)
+            peers = tuple(places.settled(each, None) for each in peers)
+        own = Party(rank=about[0].rank, device=about[0].device) if len(about) == 1 else Party()
+        by = places.settled(_with(by, own), file)
+        about = (by,)
+    after = [
+        step
+        for step in steps.get(by.rank, ())
+        if (step.file == line.file and step.number > sighting.last.number)
+        or (step.file != line.file and _went_on(sighting, step, clocks))
+    ]
+    return Event(sighting, kind, by, about, peers, bool(after))
+
+
+def _went_on(sighting: Sighting, step: Line, clocks: Clocks) -> bool:
+    """In another file. Where that has no times, what is also said in healthy logs is taken for earlier."""
+    if step.at is None or sighting.last.at is None:
+        return bool(sighting.symptom.needs)
+    return clocks.before(sighting.last, step)
+
+
+def _counts(sighting: Sighting, file: LogFile | None) -> bool:
+    needs = sighting.symptom.needs
+    if not needs:
+        return True
+    last = sighting.last
+    if needs == "repeated" and sighting.count > 1:
+        return True
+    near = file is not None and file.lines - last.number <= (NEAR_END if needs == "last" else LAST_WORDS)
+    if near and file is not None and file.last_at is not None and last.at is not None:
+        return file.last_at - last.at <= LATE
+    return near

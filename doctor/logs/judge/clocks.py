@@ -1,0 +1,109 @@
+"""The clocks of the files against each other: from a recording, or from steps that several of them logged.
+
+Two clocks that nothing connects are not compared: no rank is guilty because of its host's time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from doctor.logs.judge.known import Known
+from doctor.logs.model import Line, Logs
+
+TOGETHER = 2.0
+"""Seconds: what is nearer than this happened at once."""
+_STEP = re.compile(r"(?i)\b(?:global[_ ])?(?:step|iteration|iter)s?\b[\"']?\s*[:=\[(/]?\s*(\d{1,12})")
+Clock = tuple[str, bool]
+"""Its host, or its file where no host is known; and whether its times say their zone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    ahead: Mapping[Clock, float]
+    """Of those that could be compared with the first: by how much they are ahead of it."""
+    of: Callable[[Line], Clock]
+
+    def at(self, line: Line) -> float | None:
+        """As the first clock has it; None where that is not known."""
+        ahead = self.ahead.get(self.of(line))
+        return None if line.at is None or ahead is None else line.at - ahead
+
+    def apart(self, one: Line, other: Line) -> float | None:
+        """Seconds from one to the other; None where nothing tells."""
+        if (
+            one.file == other.file
+            and one.at is not None
+            and other.at is not None
+            and one.zoned == other.zoned
+        ):
+            return other.at - one.at
+        a, b = self.of(one), self.of(other)
+        if one.at is None or other.at is None:
+            return None
+        if a == b:
+            return other.at - one.at
+        if a in self.ahead and b in self.ahead:
+            return (other.at - self.ahead[b]) - (one.at - self.ahead[a])
+        return None
+
+    def before(self, one: Line, other: Line) -> bool:
+        """For certain."""
+        if one.file == other.file:
+            return one.number < other.number
+        apart = self.apart(one, other)
+        return apart is not None and apart > TOGETHER
+
+
+def clocks_of(logs: Logs, known: Known, of: Callable[[Line], Clock], first: Sequence[Line]) -> Clocks:
+    """`first`: lines in the order in which their clocks are preferred as the first."""
+    marks: dict[Hashable, dict[Clock, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for file in logs.files:
+        for line in file.progress:
+            if line.at is not None and (step := step_of(line.text)) is not None:
+                marks[("step", step)][of(line)].append(line.at)
+    for curve in logs.curves:
+        if curve.step_time or not curve.seconds:
+            continue
+        where = of(Line(curve.file, 0, "", who=curve.who))
+        for step, at in zip(curve.steps, curve.seconds, strict=False):
+            if at is not None:
+                for clock in (where, (where[0], not where[1])):
+                    marks[("loss", step)][clock].append(at)
+    apart: dict[tuple[Clock, Clock], list[float]] = defaultdict(list)
+    for seen in marks.values():
+        clocks = sorted(seen)[:1000]
+        for one in clocks[:1]:
+            for other in clocks[1:]:
+                apart[one, other].append(min(seen[other]) - min(seen[one]))
+    edges: dict[Clock, dict[Clock, float]] = defaultdict(dict)
+    for (one, other), seconds in apart.items():
+        edges[one][other], edges[other][one] = median(seconds), -median(seconds)
+    lines = [line for line in first if line.at is not None]
+    order = list(dict.fromkeys(of(line) for line in lines))
+    measured = [clock for clock in order if clock[0] in known.offsets]
+    for one in measured:
+        for other in measured:
+            if one != other and one[1] == other[1]:
+                edges[one][other] = known.offsets[other[0]] - known.offsets[one[0]]
+    return Clocks(_spread(order[0], edges) if order else {}, of)
+
+
+def _spread(start: Clock, edges: Mapping[Clock, Mapping[Clock, float]]) -> dict[Clock, float]:
+    ahead = {start: 0.0}
+    waiting = deque([start])
+    while waiting:
+        here = waiting.popleft()
+        for to, by in edges.get(here, {}).items():
+            if to not in ahead:
+                ahead[to] = ahead[here] + by
+                waiting.append(to)
+    return ahead
+
+
+def step_of(text: str) -> int | None:
+    found = _STEP.search(text)
+    return int(found[1]) if found else None

@@ -1,0 +1,150 @@
+"""The rules in their order. Each says nothing unless it applies; the first that speaks names the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from doctor.logs.judge.accused import absent, accused
+from doctor.logs.judge.blame import Blame
+from doctor.logs.judge.case import Case, Event
+from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.links import link
+from doctor.logs.judge.parties import key
+from doctor.logs.judge.roots import Suspect, blame_of, explains, ordered, suspects
+from doctor.logs.judge.waits import first_cause, late, silent_while_closed
+from doctor.logs.judge.words import told, who
+from doctor.logs.model import Role
+from doctor.model import Confidence
+
+MOST = 5
+"""Roots that are named beside each other."""
+
+
+def decide(case: Case) -> list[Blame]:
+    """The cause first; more than one where nobody can tell which of them it is."""
+    named = accused(case)
+    roots = _roots(case, named)
+    if named and not _stronger(case, roots, named):
+        return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots)]
+    if roots:
+        return roots
+    for rule in (_absent_or_linked, link, late, silent_while_closed):
+        if found := rule(case):
+            return [found]
+    return [found] if (found := _scheduler(case) or _only_consequences(case)) else []
+
+
+def _roots(case: Case, named: Blame | None) -> list[Blame]:
+    found = suspects(case)
+    if not found:
+        return []
+    several, sure = ordered(case, found, named.keys if named else frozenset())
+    kept = [each for each in several if not each.overcome]
+    if not kept:
+        return []
+    blames = []
+    for place, each in enumerate(kept[:MOST]):
+        blames.append(blame_of(case, each, _confidence(case, each, place, sure)))
+    if named and blames and named.keys & blames[0].keys:
+        blames[0] = replace(
+            blames[0], how=(*blames[0].how, *named.how), events=(*blames[0].events, *named.events)
+        )
+    return blames
+
+
+def _confidence(case: Case, suspect: Suspect, place: int, sure: bool) -> Confidence:
+    if place or not sure:
+        return Confidence.SUSPECT
+    if suspect.confirmed:
+        return Confidence.CERTAIN
+    head = suspect.head
+    if head is not None and head.kind is Kind.LEFT and not suspect.exceptions:
+        own = {each.rank for each in suspect.who} & case.logged
+        return Confidence.STRONG if own or not case.left_alone else Confidence.SUSPECT
+    only_host = all(key(each)[0] in ("host", "pid") for each in suspect.who)
+    if head is not None and only_host and head.line.form.value == "kernel" and case.left_alone:
+        # of the kernel alone: the host is known, the rank is not
+        on_host = {rank for rank, host in case.places.host_of_rank.items() if host == suspect.one.host}
+        return Confidence.STRONG if on_host - case.left_alone else Confidence.SUSPECT
+    return Confidence.STRONG
+
+
+def _stronger(case: Case, roots: Sequence[Blame], named: Blame) -> bool:
+    """A reason of its own counts more than being named, where it is of who is named, or came first."""
+    if not roots:
+        return False
+    best = roots[0]
+    if best.keys & named.keys or best.confidence is Confidence.CERTAIN:
+        return True
+    if any(each.kind is Kind.DIED for each in best.events) and best.confidence is not Confidence.SUSPECT:
+        return not any(case.before(one, best.events[0]) for one in named.events)
+    return any(
+        explains(one, other) or case.before(one, other) for one in best.events for other in named.events
+    )
+
+
+def _absent_or_linked(case: Case) -> Blame | None:
+    """One that never came may have tried: then it is the way between, and nobody can tell which end."""
+    missing = absent(case)
+    if missing is None:
+        return None
+    tried = [
+        each
+        for each in case.of(Kind.LINK, Kind.WAITS)
+        if each.keys & missing.keys or (not missing.who and not each.keys & _heads(missing))
+    ]
+    if not tried:
+        return missing
+    way = link(case)
+    if way is None:
+        one = tried[0]
+        says = f"{missing.says}, though it tried: {told(one.who, one)}"
+        return replace(missing, says=says, events=(*tried, *missing.events), confidence=Confidence.SUSPECT)
+    return replace(way, events=(*way.events, *missing.events), how=(*way.how, missing.says))
+
+
+def _heads(missing: Blame) -> frozenset[object]:
+    return frozenset(key for each in missing.events for key in each.keys)
+
+
+def _scheduler(case: Case) -> Blame | None:
+    events = case.of(Kind.SCHEDULER)
+    if not events:
+        return None
+    head = events[0]
+    how = []
+    if case.last_steps:
+        steps = {step for step, _ in case.last_steps.values()}
+        least, most = min(steps), max(steps)
+        behind = [rank for rank, (step, _) in case.last_steps.items() if step == least]
+        if least == most:
+            how.append(f"the last step of every rank that says its step is {most}")
+        else:
+            parties = [case.places.settled(type(head.by)(rank=rank), None) for rank in behind]
+            how.append(f"the last step is {most}; {who(parties)} logged none after {least}")
+    role = Role.ROOT if head.sighting.symptom.role is Role.ROOT else Role.CONFIRMS
+    says = f"the scheduler ended the job: {head.sighting.symptom.title}"
+    lines = tuple(line for _, line in case.last_steps.values())[:2]
+    return Blame(says, (), events, Confidence.STRONG, tuple(how), lines, role)
+
+
+def _only_consequences(case: Case) -> Blame | None:
+    """Somebody else came first, and is not in these logs."""
+    order = (
+        Kind.CLOSED,
+        Kind.LINK,
+        Kind.WAITS,
+        Kind.AFTER,
+        Kind.STOPPED,
+        Kind.LEFT,
+        Kind.DIED,
+        Kind.CONFIRMS,
+    )
+    events: list[Event] = [each for kind in order for each in case.of(kind)]
+    if not events:
+        return None
+    head = first_cause(tuple(each for each in events if each.kind is events[0].kind))
+    same = tuple(each for each in events if each.id == head.id)
+    parties = list(dict.fromkeys(party for each in same for party in each.who))
+    return Blame(told(parties, head), (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

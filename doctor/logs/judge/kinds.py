@@ -1,0 +1,151 @@
+"""What a sighting tells of whom: whether somebody died, waits, was left alone, or is named by others.
+
+A role says whether a message can be the cause; its kind, which rule of the judge it belongs to. The words
+are of the messages themselves, so that a symptom that somebody adds falls in its place as well.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+
+from doctor.logs.model import Form, Role, Sighting
+
+
+class Kind(Enum):
+    DIED = "died"
+    """Its process ended by a signal, or the kernel or its launcher says so."""
+    LEFT = "left"
+    """Its process ended with an exit code that says nothing of the cause."""
+    STOPPED = "stopped"
+    """Its launcher ended it, because another had ended."""
+    NAMES = "names"
+    ABSENT = "absent"
+    """Some never came to the rendezvous."""
+    LINK = "link"
+    """A connection between two that could not be made, or was lost with nobody at its other end dead."""
+    ROOT = "root"
+    WAITS = "waits"
+    """It waited for others until its time was over."""
+    CLOSED = "closed"
+    """Another closed the connection."""
+    AFTER = "after"
+    """Any other consequence."""
+    CONFIRMS = "confirms"
+    SCHEDULER = "scheduler"
+    """The scheduler ended the job."""
+
+
+_ABSENT = (
+    "clients joined",
+    "connected rankinfo",
+    "Failed to connect agent[",
+    "topo exchange server get socket",
+)
+_KERNEL_DEATH = ("Out of memory", "out of memory", "oom-kill", "oom_kill", "OOM Killed", "OUT_OF_MEMORY")
+_WAITS = (
+    *("Timed out waiting", "timed out waiting", "operation timeout", "wait timeout", "Notify Wait"),
+    *("notify wait", "EI0002", "EI0006", "507048", "socket establish timeout", "Getting socket times out"),
+    *("topo exchange agent get socket timeout", "Retry to lookup the unique id", "connected p2p timeout"),
+    *("likely a timeout", "socket has timed out", "failed to connect/validate", "ran for", "times out"),
+    *("Wait timeout", "wait for socket timeout", "dispatch timeout", "stream sync timeout", "stream timeout"),
+)
+_CLOSED = (
+    *("Connection closed by", "Connection reset by", "Read error [", "Broken pipe", "connection closed"),
+    *("remote process exited", "peer process has unexpectedly", "closed by remote peer", "recv fail"),
+    *("Connection refused", "connection reset", "Socket is closed", "failed to recv"),
+)
+_LINK = (
+    *("Connection timed out", "No route to host", "Network is unreachable", "failed to TCP connect"),
+    *("completion from peer", "cqe err", "error cqe", "Error cqe", "cqe error", "fails to connect"),
+    *("exceeded error retry count", "while trying to connect to", "Connection refused"),
+)
+_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
+_WAITING = {"wait", "waits", "timeout", "watchdog"}
+"""Words of ids."""
+_LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
+_DEATHS = {4, 7, 8, 9, 11}
+"""Signals by which a process dies of itself, or of somebody outside the job."""
+_STOPS = {1, 2, 15}
+_EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,6})|exited with exit code (\d{1,6})")
+_KILLED = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b")
+_SIGNAL = re.compile(
+    r"(?i)(?:exited on |received )?signal[: ] *(\d{1,3})\b|\bsignal: *(\w{1,20}) *\((\d{1,3})\)"
+)
+
+
+def kind_of(sighting: Sighting) -> Kind | None:
+    """None: it is no evidence."""
+    role, text, form = sighting.symptom.role, sighting.first.text, sighting.first.form
+    if role is Role.ADVICE:
+        return None
+    if any(each in text for each in _SCHEDULER):
+        return Kind.SCHEDULER
+    if any(each in text for each in _ABSENT):
+        return Kind.ABSENT
+    if by := _by_end(sighting, form):
+        return by
+    pair = any(name.startswith("peer_") for name in sighting.taken)
+    if role is Role.NAMES:
+        return Kind.LINK if pair else Kind.NAMES
+    if role is Role.CONFIRMS:
+        return Kind.CONFIRMS
+    if role is Role.CONSEQUENCE:
+        waits = any(each in text for each in _WAITS) or not _WAITING.isdisjoint(
+            sighting.symptom.id.split("-")
+        )
+        closed = any(each in text for each in _CLOSED)
+        return Kind.WAITS if waits else Kind.CLOSED if closed else Kind.AFTER
+    pair = pair or any(each in text for each in _LINK)
+    return Kind.LINK if pair and form is not Form.KERNEL else Kind.ROOT
+
+
+def _by_end(sighting: Sighting, form: Form) -> Kind | None:
+    text = sighting.first.text
+    if lacks_memory(sighting):
+        return Kind.DIED
+    number = signal_of(sighting)
+    if number is not None and (form in _LAUNCHERS or sighting.symptom.role is not Role.CONSEQUENCE):
+        return Kind.DIED if number in _DEATHS else Kind.STOPPED if number in _STOPS else Kind.LEFT
+    if "closing signal SIGTERM" in text or "Job step aborted" in text:
+        return Kind.STOPPED
+    if form in _LAUNCHERS and exit_of(sighting) not in (None, 0):
+        return Kind.LEFT
+    return None
+
+
+def lacks_memory(sighting: Sighting) -> bool:
+    """The kernel killed for lack of memory, by the kernel's own word or its scheduler's."""
+    by = sighting.first.form in (Form.KERNEL, Form.SLURM)
+    return by and any(each in sighting.first.text for each in _KERNEL_DEATH)
+
+
+def killed_pid(sighting: Sighting) -> int | None:
+    """Whom the kernel killed: the line that says so need not be the first."""
+    for line in (sighting.first, sighting.last):
+        if found := _KILLED.search(line.text):
+            return int(found[1])
+    return None
+
+
+def exit_of(sighting: Sighting) -> int | None:
+    found = _EXIT.search(sighting.first.text)
+    said = sighting.taken.get("exitcode") or (next(filter(None, found.groups())) if found else "")
+    return int(said) if re.fullmatch(r"-?\d{1,6}", said) else None
+
+
+def signal_of(sighting: Sighting) -> int | None:
+    """-9 and 137 are signal 9 as well."""
+    said = sighting.taken.get("signal", "")
+    if said.isdecimal() and len(said) < 4:
+        return int(said)
+    code = exit_of(sighting)
+    if code is not None and -65 < code < 0:
+        return -code
+    if code is not None and 128 < code < 160:
+        return code - 128
+    if sighting.first.form not in _LAUNCHERS and "signal" not in sighting.symptom.id:
+        return None
+    found = _SIGNAL.search(sighting.first.text)
+    number = found[1] or found[3] if found else None
+    return int(number) if number else None

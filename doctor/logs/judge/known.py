@@ -1,0 +1,53 @@
+"""What else is known of the job than its logs: rank tables, the plan, clocks that were compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from doctor.job.plan import JobPlan
+from doctor.job.ranktable import RankTable
+
+
+@dataclass(frozen=True, slots=True)
+class KnownHost:
+    """A host of the job. `ranks` is how many run on it; None: unknown."""
+
+    name: str
+    addresses: tuple[str, ...] = ()
+    ranks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Everything is optional. `hosts` are in rank order."""
+
+    tables: tuple[RankTable, ...] = ()
+    hosts: tuple[KnownHost, ...] = ()
+    world: int | None = None
+    offsets: Mapping[str, float] = field(default_factory=dict)
+    """How far the clock of a host is ahead, in seconds, where that was measured."""
+
+
+def known_of(
+    plan: JobPlan | None = None,
+    tables: Iterable[RankTable] = (),
+    addresses: Mapping[str, Iterable[str]] | None = None,
+    offsets: Mapping[str, float] | None = None,
+) -> Known:
+    """`addresses`: of each host, more than the plan says."""
+    more = addresses or {}
+    hosts = tuple(
+        KnownHost(
+            each.name,
+            tuple(
+                dict.fromkeys(
+                    (each.given, *((each.data.value,) if each.data else ()), *more.get(each.name, ()))
+                )
+            ),
+            each.ranks.value if each.ranks else None,
+        )
+        for each in (plan.hosts if plan else ())
+    )
+    world = plan.world.value if plan and all(each.ranks for each in plan.hosts) else None
+    return Known(tuple(tables), hosts, world, dict(offsets or {}))

@@ -1,0 +1,99 @@
+"""Connections that could not be made or broke, and chains of "A waits for B"."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from doctor.logs.judge.blame import Blame
+from doctor.logs.judge.case import Case, Event
+from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.parties import Key, key
+from doctor.logs.judge.words import who
+from doctor.logs.model import Party, Role
+from doctor.model import UNDECIDED, Confidence
+
+Pair = tuple[Key, Key]
+
+
+def link(case: Case) -> Blame | None:
+    """Two ends; the one that all pairs share, if there are several pairs."""
+    events = tuple(each for each in case.of(Kind.LINK) if not each.overcome)
+    events = tuple(e for e in events if e.sighting.symptom.role is not Role.CONSEQUENCE)
+    if not events:
+        return None
+    parties: dict[Key, Party] = {}
+    pairs: list[Pair] = []
+    for event in events:
+        for one in event.who or (event.by,):
+            here = key(one, event.line.file)
+            parties.setdefault(here, one)
+            for peer in event.peers:
+                there = key(peer, event.line.file)
+                parties.setdefault(there, peer)
+                if here != there:
+                    pairs.append((here, there))
+    pairs = list(dict.fromkeys(pairs))
+    head = events[0]
+    title = head.sighting.symptom.title
+    if not pairs:
+        named = tuple(each for each in parties.values() if key(each)[0] != "file")
+        says = f"{who(named)}: {title}" if named else title
+        return Blame(says, named, events, Confidence.SUSPECT)
+    shared = common_end({frozenset(pair) for pair in pairs})
+    if shared is not None:
+        one = parties[shared]
+        others = [parties[end] for end in dict.fromkeys(e for pair in pairs for e in pair) if end != shared]
+        how = (f"{who(others)} had trouble with it, and with nobody else",)
+        one_way = any(shared == there for _, there in pairs)
+        says = (
+            _between(who(others), who((one,)), head) if one_way else _between(who((one,)), who(others), head)
+        )
+        return Blame(f"{says}: {title}", (one,), events, Confidence.STRONG, how)
+    ones = [parties[here] for here, _ in pairs]
+    peers = [parties[there] for _, there in pairs]
+    says = f"{_between(who(ones), who(peers), head)}: {title}{UNDECIDED}"
+    ends = tuple(each for each in dict.fromkeys((*ones, *peers)) if key(each)[0] != "file")
+    return Blame(says, ends, events, Confidence.SUSPECT)
+
+
+def _between(one: str, other: str, head: Event) -> str:
+    tried = any(each in head.line.text for each in ("onnect", "route", "unreachable"))
+    return f"{one} could not reach {other}" if tried else f"{one} had trouble with {other}"
+
+
+def common_end(pairs: Collection[frozenset[Key]]) -> Key | None:
+    """Of several pairs, the only end that all of them have: the same rule as for a hang."""
+    if len(pairs) < 2:
+        return None
+    seen = Counter(end for pair in pairs for end in pair)
+    ends = [end for end, number in seen.items() if number == len(pairs)]
+    return ends[0] if len(ends) == 1 else None
+
+
+def waited_for(edges: Iterable[Pair]) -> tuple[list[Key], bool]:
+    """The ends of the chains; where there is none, the members of the cycle."""
+    to: dict[Key, set[Key]] = {}
+    for one, other in edges:
+        to.setdefault(one, set()).add(other)
+    waited = {other for others in to.values() for other in others}
+    ends = sorted((each for each in waited if each not in to), key=str)
+    if ends:
+        return ends, False
+    alive = set(to)
+    while True:  # whoever is waited for by nobody leads into the cycle, and is not of it
+        inner = {each for each in alive if any(each in to[other] for other in alive)}
+        if inner == alive:
+            return sorted(alive, key=str), True
+        alive = inner
+
+
+def edges_of(events: Iterable[Event]) -> dict[Pair, Event]:
+    found: dict[Pair, Event] = {}
+    for event in events:
+        for one in event.who:
+            for peer in event.peers:
+                pair = (key(one, event.line.file), key(peer, event.line.file))
+                if pair[0] != pair[1] and pair[1][0] != "file":
+                    found.setdefault(pair, event)
+    return found

@@ -1,0 +1,75 @@
+"""What could not be told from the logs, and what would tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from doctor.logs.judge.blame import Blame
+from doctor.logs.judge.case import Case
+from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.words import MOST, who
+from doctor.logs.model import Form, Party, Role
+from doctor.model import Confidence
+from doctor.text.ranks import ranks_text
+
+FEW = 5
+
+
+def openings(case: Case, blames: Sequence[Blame]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_openings(case, blames)))
+
+
+def _openings(case: Case, blames: Sequence[Blame]) -> Iterator[str]:
+    sure = bool(blames) and blames[0].confidence is Confidence.CERTAIN
+    if case.missing and not sure and (case.events or case.odd):
+        named = {each.rank for blame in blames for each in blame.who}
+        missing = [rank for rank in case.missing if rank not in named]
+        if missing:
+            yield _no_log(missing, case)
+    if blames and blames[0].role is Role.CONSEQUENCE:
+        yield from _first_cause(case)
+    dead = case.of(Kind.DIED)
+    if dead and not sure and not any(Form.KERNEL in file.forms for file in case.logs.files):
+        hosts = sorted({each.host for event in dead for each in event.who if each.host})
+        where = f" of {', '.join(hosts[:MOST])}" if hosts else " of its host"
+        yield f"the kernel's log{where} was not given: it says whether memory was lacking"
+    if case.overcome:
+        number = sum(each.sighting.count for each in case.overcome)
+        lines = "lines complain" if number > 1 else "line complains"
+        yield f"{number} {lines}, and the job went on after that: left out"
+    if apart := _unconnected(case):
+        yield f"nothing connects the clocks of {', '.join(apart[:MOST])}: their times were not compared"
+    for file in case.logs.files[:FEW]:
+        if file.problem:
+            yield f"{file.name} was not read to its end: {file.problem}"
+
+
+def _no_log(missing: list[int], case: Case) -> str:
+    one = len(missing) == 1
+    parties = [case.places.settled(Party(rank=rank), None) for rank in missing]
+    said = f"no log of {who(parties)} was given"
+    if case.waiting:
+        return f"{said}: {'the one' if one else 'whichever of them'} without a time-out is the one to look at"
+    return f"{said}: {'that one' if one else 'they'} may have ended first"
+
+
+def _first_cause(case: Case) -> Iterator[str]:
+    peers = [each for event in case.of(Kind.CLOSED, Kind.WAITS) for each in event.peers]
+    if peers and not case.missing:
+        yield f"what came first is not in these logs: look at {who(dict.fromkeys(peers))}"
+    elif not case.missing:
+        ranks = case.left_alone
+        of = (
+            f" of the ranks that {ranks_text(ranks, most=MOST)} worked with"
+            if ranks
+            else " of the other ranks"
+        )
+        yield f"what came first is not in these logs: the logs{of} would tell"
+
+
+def _unconnected(case: Case) -> list[str]:
+    found = {}
+    for event in case.events:
+        if event.line.at is not None and case.clocks.at(event.line) is None:
+            found[case.clocks.of(event.line)[0].removeprefix("file ")] = True
+    return sorted(found)

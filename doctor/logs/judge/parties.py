@@ -1,0 +1,247 @@
+"""Whom a line means: processes, devices and addresses become ranks and hosts where something says so.
+
+What nothing maps stays what it is, as it is written.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from doctor.job.ranktable import RankTable
+from doctor.logs.judge.known import Known
+from doctor.logs.model import Line, LogFile, Logs, Party
+
+MOST_RANKS = 1_000_000
+_BARE = re.compile(r"\[?([0-9A-Fa-f:.]+?)\]?(?:%[\w.-]+)?(?:/(\d{1,3})|:\d{1,5}|<\d{1,5}>)?")
+Key = tuple[Hashable, ...]
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What maps to what. A key that two map to is left out: nothing is guessed."""
+
+    host_of_address: Mapping[str, str]
+    rank_of_device: Mapping[tuple[str, int], int]
+    rank_of_pid: Mapping[tuple[str, int], int]
+    """By host, or by file where no host is known."""
+    host_of_rank: Mapping[int, str]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Other spellings of a host's name."""
+
+    def settled(self, party: Party, file: LogFile | None) -> Party:
+        """As much as is known of it. `file`: where it stands, or None for one whom a line names."""
+        rank, host, device = party.rank, party.host, party.device
+        if party.address:
+            ip, on = bare(party.address)
+            device = on if device is None else device
+            if ip:
+                host = host or self.host_of_address.get(ip)
+                if rank is None and device is not None:
+                    rank = self.rank_of_device.get((ip, device))
+        host = self.host(host) if host else None
+        if file is not None and rank is None and party.pid is not None:
+            rank = self.rank_of_pid.get((host or file.name, party.pid))
+        if rank is None and host and party.pid is not None:
+            rank = self.rank_of_pid.get((host, party.pid))
+        if rank is None and host and device is not None:
+            rank = self.rank_of_device.get((host, device))
+        if host is None and rank is not None:
+            host = self.host_of_rank.get(rank)
+        return replace(party, rank=rank, host=host, device=device)
+
+    def host(self, written: str) -> str:
+        """By the name that it has in the plan; an address by that of its host."""
+        ip, _ = bare(written)
+        if ip:
+            return self.host_of_address.get(ip, written)
+        return self.names.get(written) or self.names.get(written.partition(".")[0]) or written
+
+
+def places_of(logs: Logs, known: Known) -> Places:
+    names = {name: each.name for each in known.hosts for name in (each.name, each.name.partition(".")[0])}
+    addresses: dict[str, set[str]] = defaultdict(set)
+    for each in known.hosts:
+        for address in each.addresses:
+            if (ip := bare(address)[0]) and not _loopback(ip):
+                addresses[ip].add(each.name)
+            elif not ip:
+                names.setdefault(address, each.name)
+    devices: dict[tuple[str, int], set[int]] = defaultdict(set)
+    hosts: dict[int, set[str]] = defaultdict(set)
+    for table in known.tables:
+        _of_table(table, addresses, devices, hosts, names)
+    _of_plan(known, devices, hosts)
+    pids: dict[tuple[str, int], set[int]] = defaultdict(set)
+    for file, line in _lines(logs):
+        who = line.who
+        rank = who.rank if who.rank is not None else file.who.rank
+        host = who.host or file.who.host
+        host = names.get(host, names.get(host.partition(".")[0], host)) if host else None
+        if rank is None:
+            continue
+        if host:
+            hosts[rank].add(host)
+        if who.pid is not None:
+            pids[(host or file.name, who.pid)].add(rank)
+    return Places(_only(addresses), _only(devices), _only(pids), _only(hosts), names)
+
+
+def _of_table(
+    table: RankTable,
+    addresses: dict[str, set[str]],
+    devices: dict[tuple[str, int], set[int]],
+    hosts: dict[int, set[str]],
+    names: Mapping[str, str],
+) -> None:
+    for server in table.servers:
+        said = [each for each in (server.host_ip, server.id) if each]
+        ips = [ip for each in said if (ip := bare(each)[0])]
+        name = next((next(iter(addresses[ip])) for ip in ips if len(addresses.get(ip, ())) == 1), None)
+        name = name or next((names[each] for each in said if each in names), None) or next(iter(said), None)
+        for entry in server.entries:
+            if entry.rank is None:
+                continue
+            if name:
+                hosts[entry.rank].add(name)
+            for place in {*said, *ips, *((name,) if name else ())}:
+                if entry.device is not None:
+                    devices[(place, entry.device)].add(entry.rank)
+            for address in entry.addresses:
+                ip, _ = bare(address)
+                if ip and name:
+                    addresses[ip].add(name)
+                if ip and entry.device is not None:
+                    devices[(ip, entry.device)].add(entry.rank)
+        if name:
+            for ip in ips:
+                addresses[ip].add(name)
+
+
+def _of_plan(known: Known, devices: dict[tuple[str, int], set[int]], hosts: dict[int, set[str]]) -> None:
+    """Ranks are numbered host by host. Where a table says otherwise, two map to one, and nothing is said."""
+    first = 0
+    for each in known.hosts:
+        if each.ranks is None or first + each.ranks > MOST_RANKS:
+            return
+        for local in range(each.ranks):
+            hosts[first + local].add(each.name)
+            if not known.tables:
+                devices[(each.name, local)].add(first + local)
+        first += each.ranks
+
+
+def _only(several: Mapping[_K, set[_V]]) -> dict[_K, _V]:
+    return {key: next(iter(values)) for key, values in several.items() if len(values) == 1}
+
+
+def _lines(logs: Logs) -> Iterator[tuple[LogFile, Line]]:
+    files = {file.name: file for file in logs.files}
+    for file in logs.files:
+        for line in (file.last, *file.progress, *file.odd):
+            if line is not None:
+                yield file, line
+    for each in logs.sightings:
+        for line in (each.first, each.last):
+            yield files.get(line.file) or LogFile(line.file), line
+
+
+def bare(address: str) -> tuple[str, int | None]:
+    """The IP of an address with port, brackets or device ("127.10.0.1/1"), and that device."""
+    text = address.strip()
+    if text.startswith("["):
+        text, _, rest = text[1:].partition("]")
+        device = rest[1:] if rest.startswith("/") else ""
+    elif text.count(":") > 1:
+        text, _, device = text.partition("/")
+    else:
+        found = _BARE.fullmatch(text)
+        if not found:
+            return "", None
+        text, device = found[1], found[2] or ""
+    try:
+        ip = ipaddress.ip_address(text.partition("%")[0].removeprefix("::ffff:"))
+    except ValueError:
+        return "", None
+    return str(ip), int(device) if device.isdecimal() and len(device) < 4 else None
+
+
+def is_name(host: str) -> bool:
+    """A name by which it can be asked: no address of some network, and not "localhost"."""
+    return not bare(host)[0] and host.partition(".")[0] != "localhost" and "*" not in host
+
+
+def _loopback(ip: str) -> bool:
+    return ipaddress.ip_address(ip).is_loopback
+
+
+def key(party: Party, file: str = "") -> Key:
+    """Who it is, for comparing."""
+    if party.rank is not None:
+        return ("rank", party.rank)
+    place = party.host or (bare(party.address)[0] or party.address if party.address else None)
+    if party.device is not None and (place or party.pid is None):
+        return ("device", place or f"{file.rpartition('/')[0]}/", party.device)
+    if party.pid is not None:
+        return ("pid", party.host or file, party.pid)
+    if place:
+        return ("host", place)
+    return ("file", file)
+
+
+def covers(one: Party, other: Party) -> bool:
+    """Whether `other` may be meant by what says only as much as `one`."""
+    return (
+        all(
+            a is None or b is None or a == b
+            for a, b in (
+                (one.rank, other.rank),
+                (one.host, other.host),
+                (one.device, other.device),
+                (one.pid, other.pid),
+            )
+        )
+        and key(one)[0] != "file"
+        and (one.rank is None or other.rank is not None)
+        and _shares(one, other)
+    )
+
+
+def _shares(one: Party, other: Party) -> bool:
+    """They have something in common at all."""
+    return any(
+        a is not None and a == b
+        for a, b in ((one.rank, other.rank), (one.host, other.host), (one.pid, other.pid))
+    )
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    """ "1, 3-5" """
+    found: list[int] = []
+    for first, last in re.findall(r"(?<![\d-])(\d{1,7})(?!\d)(?:\s*-\s*(\d{1,7})(?!\d))?", text)[:10_000]:
+        end = int(last) if last else int(first)
+        if end - int(first) > MOST_RANKS // 10:
+            continue
+        found += range(int(first), end + 1)
+    return tuple(dict.fromkeys(found))
+
+
+def named(taken: Mapping[str, str], prefix: str = "") -> Iterable[Party]:
+    """Those whom the groups of a symptom name; `prefix` is `peer_` for those at the other end."""
+    host, address = taken.get(f"{prefix}host"), taken.get(f"{prefix}address")
+    device, pid = (_number(taken.get(f"{prefix}{name}")) for name in ("device", "pid"))
+    ranks = numbers(taken.get(f"{prefix}ranks", "")) or numbers(taken.get(f"{prefix}rank", ""))[:1]
+    base = Party(None, host or None, device, pid, address or None)
+    if ranks:
+        return [replace(base, rank=rank) for rank in ranks]
+    return [base] if base != Party() else []
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() and len(text) < 11 else None

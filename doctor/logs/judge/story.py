@@ -1,0 +1,65 @@
+"""The time line over all ranks: equal events of many ranks are one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from doctor.logs.judge.case import Case, Event
+from doctor.logs.judge.clocks import TOGETHER
+from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.words import told, who
+from doctor.logs.model import Party
+
+MOST = 20
+
+
+@dataclass(slots=True)
+class _Entry:
+    at: float | None
+    head: Event
+    who: dict[Party, None]
+    number: int
+
+
+def story_of(case: Case) -> tuple[tuple[float | None, str], ...]:
+    """Of more than there is room for, the first and the last are kept."""
+    entries: list[_Entry] = []
+    open_ones: dict[tuple[str, Kind], _Entry] = {}
+    for event in case.events:
+        if event.kind is Kind.CONFIRMS:
+            continue
+        at = case.clocks.at(event.line)
+        same = open_ones.get((event.id, event.kind))
+        if same is None or not _near(same.at, at):
+            same = open_ones[event.id, event.kind] = _Entry(at, event, {}, 0)
+            entries.append(same)
+        same.who.update(dict.fromkeys(event.who))
+        same.number += event.sighting.count
+    lines = [(each.at, _said(each)) for each in entries]
+    lines += list(_steps(case))
+    lines.sort(key=lambda each: (each[0] is None, each[0] or 0.0))
+    if len(lines) > MOST:
+        left = len(lines) - MOST + 1
+        lines = [*lines[: MOST // 2], (None, f"{left} more events"), *lines[left + MOST // 2 :]]
+    return tuple(lines)
+
+
+def _near(one: float | None, other: float | None) -> bool:
+    return one == other if one is None or other is None else abs(one - other) <= TOGETHER
+
+
+def _said(entry: _Entry) -> str:
+    times = f" ({entry.number} times)" if entry.number > max(1, len(entry.who)) else ""
+    return told(tuple(entry.who), entry.head) + times
+
+
+def _steps(case: Case) -> Iterator[tuple[float | None, str]]:
+    """How far the ranks came."""
+    by_step: dict[int, list[int]] = {}
+    for rank, (step, _) in case.last_steps.items():
+        by_step.setdefault(step, []).append(rank)
+    for step, ranks in sorted(by_step.items())[:4]:
+        times = [at for rank in ranks if (at := case.clocks.at(case.last_steps[rank][1])) is not None]
+        parties = [case.places.settled(Party(rank=rank), None) for rank in ranks]
+        yield max(times, default=None), f"{who(parties)} logged step {step}, and none after it"

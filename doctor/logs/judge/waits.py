@@ -1,0 +1,265 @@
+"""Ranks that waited until their time was over: first who did not wait, then the latest, then the link."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from doctor.logs.judge.blame import Blame
+from doctor.logs.judge.case import Case, Event
+from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.links import edges_of, waited_for
+from doctor.logs.judge.parties import Key, key
+from doctor.logs.judge.roots import explains
+from doctor.logs.judge.words import MOST, told, who
+from doctor.logs.model import Line, Party, Role
+from doctor.model import UNDECIDED, Confidence
+from doctor.text.ranks import ranks_text
+
+_LIMIT = re.compile(
+    r"(?i)timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|waiting (\d{1,12}) ?ms|in (\d{1,12}) ms"
+    r"|time ?out(?:\[|:\s*|=)(\d{1,9})(?:\s*s|\])|after (\d{1,9}) ?s(?:ec)?"
+)
+_SEQUENCE = re.compile(r"SeqNum=(\d{1,12})")
+_ENQUEUED = re.compile(r"last enqueued (?:NCCL |HCCL )?work: (-?\d{1,12})")
+_COMPLETED = re.compile(r"last completed (?:NCCL |HCCL )?work: (-?\d{1,12})")
+_OPERATION = re.compile(r"OpType=(\w{1,40})")
+
+
+def late(case: Case) -> Blame | None:
+    """From time-outs alone."""
+    events = tuple(each for each in case.of(Kind.WAITS) if not each.overcome)
+    if not events:
+        return None
+    return (
+        _behind(case, events)
+        or _chain(case, events)
+        or _without(case, events)
+        or _other_operation(events)
+        or _latest(case, events)
+        or _tls(case, events)
+        or _pair(events)
+    )
+
+
+def _one(case: Case, rank: int) -> Party:
+    return case.places.settled(Party(rank=rank), None)
+
+
+def _without(case: Case, events: tuple[Event, ...]) -> Blame | None:
+    """Ranks of the same job without that error, whose log was read."""
+    if not case.waiting:
+        return None
+    silent = case.silent()
+    if not silent:
+        return None
+    parties = tuple(_one(case, rank) for rank in silent)
+    waiters = tuple(_one(case, rank) for rank in sorted(case.waiting))
+    plural = len(silent) > 1
+    how = [f"{who(waiters)} waited in vain, and {'these have' if plural else 'it has'} no such line"]
+    how += _last_steps(case, silent)
+    stopped = [rank for rank in silent if ("rank", rank) in case.stopped]
+    if plural:
+        says = f"{who(parties)} did not join what {who(waiters)} waited for{UNDECIDED}"
+        sure = Confidence.SUSPECT
+    else:
+        says = f"{who(parties)} did not join what {who(waiters)} waited for"
+        others_all = case.waiting >= set(range(case.world or 0)) - set(silent)
+        sure = Confidence.STRONG if others_all or (stopped and len(case.waiting) > 0) else Confidence.SUSPECT
+    return Blame(says, parties, events, sure, tuple(how), _last_lines(case, silent), nameless=True)
+
+
+def _last_steps(case: Case, ranks: tuple[int, ...]) -> list[str]:
+    steps = {rank: case.last_steps[rank][0] for rank in ranks if rank in case.last_steps}
+    others = {step for rank, (step, _) in case.last_steps.items() if rank not in ranks}
+    if len(set(steps.values())) == 1 and len(others) == 1:
+        step, theirs = next(iter(steps.values())), next(iter(others))
+        return [f"the last step in its log is {step}; in those of the others it is {theirs}"]
+    return []
+
+
+def _last_lines(case: Case, ranks: tuple[int, ...]) -> tuple[Line, ...]:
+    found = [case.last_steps[rank][1] for rank in ranks if rank in case.last_steps]
+    quiet = [
+        each for each in case.logs.files if each.who.rank in ranks and each.who.rank not in case.last_steps
+    ]
+    return (*found, *(each.last for each in quiet if each.last is not None))
+
+
+def _behind(case: Case, events: tuple[Event, ...]) -> Blame | None:
+    """By the numbers of their operations: the smallest enqueued, else the smallest completed."""
+    reports = (*events, *(each for each in case.of(Kind.NAMES, Kind.CONFIRMS, Kind.AFTER)))
+    for pattern, what in ((_ENQUEUED, "enqueued"), (_SEQUENCE, "waited in"), (_COMPLETED, "completed")):
+        at: dict[int, int] = {}
+        for event in reports:
+            found = pattern.search(event.line.text)
+            if found and len(event.ranks or {event.by.rank} - {None}) == 1:
+                rank = next(iter(event.ranks or {event.by.rank}))
+                if rank is not None:
+                    at[rank] = max(at.get(rank, -1), int(found[1]))
+        if len(at) < 2 or len(set(at.values())) < 2 or max(at.values()) < 0:
+            continue
+        if what == "waited in" and case.silent():
+            continue  # who has no such line comes first
+        least, most = min(at.values()), max(at.values())
+        ranks = tuple(sorted(rank for rank, number in at.items() if number == least))
+        if len(ranks) * 2 > len(at) and len(at) > 2:
+            continue
+        two = len(at) == 2 and what == "waited in"
+        chosen = tuple(sorted(at)) if two else ranks
+        parties = tuple(_one(case, rank) for rank in chosen)
+        says = f"{who([_one(case, r) for r in ranks])} {'were' if len(ranks) > 1 else 'was'} behind"
+        says += (
+            f": operation {least} was the last that {'they' if len(ranks) > 1 else 'it'} {what}, of {most}"
+        )
+        how = (f"the numbers of {ranks_text(at, most=MOST)} were compared",)
+        sure = Confidence.SUSPECT if two or case.missing else Confidence.STRONG
+        return Blame(says + (UNDECIDED if two else ""), parties, tuple(reports), sure, how, nameless=True)
+    return None
+
+
+def _other_operation(events: tuple[Event, ...]) -> Blame | None:
+    """All waited, in different operations: one was skipped, added or reordered. The fewer are named, with
+    the others, since nobody can tell who is wrong.
+    """
+    at: dict[Key, tuple[Party, str]] = {}
+    for event in events:
+        found = _OPERATION.search(event.line.text)
+        for party in event.who if found else ():
+            at.setdefault(key(party, event.line.file), (party, found[1] if found else ""))
+    counts = Counter(name for _, name in at.values())
+    if len(counts) < 2:
+        return None
+    names = [name for name, _ in sorted(counts.items(), key=lambda each: (-each[1], each[0]))]
+    sides = [f"{who(p for p, n in at.values() if n == name)} in {name}" for name in names]
+    few = [party for party, name in at.values() if name != names[0]] if counts[names[0]] * 2 > len(at) else []
+    says = f"the ranks waited in different operations: {', '.join(sides)}{UNDECIDED}"
+    how = ("an operation was skipped, added or reordered on one side",)
+    named = tuple(few) or tuple(party for party, _ in at.values())
+    return Blame(says, named, events, Confidence.SUSPECT, how, nameless=True)
+
+
+def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
+    """A waits for B, B for C: C. One that nobody waits for leads there, and is not guilty."""
+    found = edges_of(each for each in events if each.line.form.value in ("plog", "cann", "mindspore"))
+    edges = [pair for pair in found if pair[1][0] in ("rank", "device")]
+    if not edges:
+        return None
+    ends, cycle = waited_for(edges)
+    parties = {key(each, event.line.file): each for event in events for each in (*event.who, *event.peers)}
+    if not cycle and len(ends) > 1:  # whom most wait for
+        number = Counter(other for _, other in edges)
+        ends = [end for end in ends if number[end] == max(number[each] for each in ends)]
+    chosen = tuple(parties[end] for end in ends if end in parties)
+    if not chosen or (not cycle and all(each.rank in case.waiting for each in chosen)):
+        return None
+    said = [(parties[one], parties[other]) for one, other in edges if one in parties]
+    steps = ", ".join(f"{who((one,))} for {who((other,))}" for one, other in said[:MOST])
+    how = (f"by their lines, {steps} waited in vain",)
+    carried = tuple(found.values())
+    title = carried[0].sighting.symptom.title
+    silent = len(chosen) == 1 and not cycle and chosen[0].rank in case.covered
+    if silent:
+        says = f"{who(chosen)} is the last that others wait for: {title}"
+        return Blame(says, chosen, carried, Confidence.STRONG, (*how, "no such line is in its own log"))
+    if len(edges) == 1:
+        chosen = (said[0][1], said[0][0]) if said else chosen
+    if len(chosen) > 1:
+        says = f"{who(chosen)} found no way to each other: {title}{UNDECIDED}"
+        return Blame(says, chosen, carried, Confidence.SUSPECT, how)
+    says = f"{who(chosen)} is the last that others wait for: {title}"
+    return Blame(says, chosen, carried, Confidence.SUSPECT, how)
+
+
+def _latest(case: Case, events: tuple[Event, ...]) -> Blame | None:
+    """All have it, and one is later than the time-out: it was slow, and the others had given up."""
+    limit = max((each for event in events if (each := limit_of(event.line.text))), default=None)
+    first: dict[int, Event] = {}
+    for event in events:
+        for rank in event.ranks:
+            first.setdefault(rank, event)
+    if limit is None or len(first) < 2:
+        return None
+    base = next(iter(first.values())).line
+    after: dict[int, float] = {}
+    for rank, event in first.items():
+        apart = case.clocks.apart(base, event.line)
+        if apart is None:
+            return None
+        after[rank] = apart
+    spread = max(after.values()) - min(after.values())
+    if spread <= limit + 2:
+        return None
+    ranks = [rank for rank, seconds in after.items() if max(after.values()) - seconds <= 2]
+    if len(ranks) * 2 > len(after) and len(after) > 2:
+        return None
+    parties = tuple(_one(case, rank) for rank in sorted(ranks))
+    says = f"{who(parties)} came {spread:.0f} s after the others, who waited {limit:g} s"
+    how = ("all ranks waited in vain; this one is the latest",)
+    return Blame(says, parties, events, Confidence.STRONG, how, nameless=True)
+
+
+def _tls(case: Case, events: tuple[Event, ...]) -> Blame | None:
+    """The few whose TLS switch is another."""
+    at: dict[Key, tuple[Party, str]] = {}
+    for event in case.events:
+        if said := event.sighting.taken.get("tls"):
+            for party in event.who:
+                at[key(party, event.line.file)] = (party, said.lower())
+    counts = Counter(said for _, said in at.values())
+    if len(counts) != 2:
+        return None
+    (_, most), (few, least) = counts.most_common(2)
+    named = tuple(party for party, said in at.values() if said == few or most == least)
+    says = f"{who(named)}: the TLS switch differs from that of the others" + (
+        UNDECIDED if most == least else ""
+    )
+    sure = Confidence.SUSPECT if most == least else Confidence.STRONG
+    return Blame(says, named, events, sure, checks=("device-tls-mismatch",), nameless=True)
+
+
+def _pair(events: tuple[Event, ...]) -> Blame | None:
+    """Nobody can be told from the others: what it says itself, and no culprit."""
+    head = first_cause(events)
+    events = (head, *(each for each in events if each is not head))
+    waiters = tuple(dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file"))
+    return Blame(told(waiters, head), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
+
+
+def first_cause(events: tuple[Event, ...]) -> Event:
+    """The first that no other of them explains."""
+    heads = list({each.id: each for each in reversed(events)}.values())
+    free = [one for one in heads if not any(explains(other, one) for other in heads if other is not one)]
+    return next((each for each in events if each in free), events[0])
+
+
+def silent_while_closed(case: Case) -> Blame | None:
+    """Others lost their connection to it: a rank that is killed writes nothing. One that its launcher had
+    to end was alive.
+    """
+    events = case.of(Kind.CLOSED)
+    silent = tuple(rank for rank in case.silent() if ("rank", rank) not in case.stopped)
+    if not events or not silent or not case.left_alone:
+        return None
+    parties = tuple(_one(case, rank) for rank in silent)
+    others = tuple(_one(case, rank) for rank in sorted(case.left_alone))
+    if len(silent) > max(1, len(case.left_alone)):
+        return None
+    one = len(silent) == 1
+    says = f"{who(parties)} ended without a word; {who(others)} lost their connection"
+    sure = Confidence.STRONG if one and not case.missing and case.world else Confidence.SUSPECT
+    how = ("a rank that is killed writes nothing; those that it leaves alone complain",)
+    stop = "" if one else UNDECIDED
+    return Blame(says + stop, parties, events, sure, how, _last_lines(case, silent), nameless=True,
+                 checks=("kernel-log", "memory-low"))  # fmt: skip
+
+
+def limit_of(text: str) -> float | None:
+    """The time-out that a line states, in seconds."""
+    found = _LIMIT.search(text)
+    if not found:
+        return None
+    milliseconds = next((each for each in found.groups()[:4] if each), None)
+    return (
+        int(milliseconds) / 1000 if milliseconds else float(next(each for each in found.groups()[4:] if each))
+    )

@@ -1,0 +1,64 @@
+"""Gives the files of what was read other names, wherever they are named: shorter ones, or those on a host."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+from doctor.logs.model import Curve, Line, LogFile, Logs, Party, Sighting
+
+LONG = 24
+"""Characters of a folder that all files share, and that is told once instead."""
+Name = Callable[[str], str]
+
+
+def common_folder(logs: Logs) -> str:
+    """The folder of all files, if it is long; else nothing."""
+    names = [file.name for file in logs.files]
+    if not names or not all(map(os.path.isabs, names)):
+        return ""
+    folder = os.path.commonpath([os.path.dirname(name) for name in names])
+    return folder if len(folder) > LONG else ""
+
+
+def without_folder(logs: Logs, folder: str) -> Logs:
+    start = f"{folder}/"
+    return renamed(logs, lambda name: name.removeprefix(start)) if folder else logs
+
+
+def renamed(logs: Logs, name: Name, host: Callable[[str], str | None] = lambda _: None) -> Logs:
+    """`host` is who the file of the old name was fetched from: of lines that name no other."""
+    return Logs(
+        tuple(_file(file, name, host(file.name)) for file in logs.files),
+        tuple(_sighting(each, name, host(each.first.file)) for each in logs.sightings),
+        tuple(_curve(each, name, host(each.file)) for each in logs.curves),
+        tuple(map(name, logs.left_out)),
+    )
+
+
+def _file(file: LogFile, name: Name, host: str | None) -> LogFile:
+    return replace(
+        file,
+        name=name(file.name),
+        who=_on(file.who, host),
+        last=_line(file.last, name, host) if file.last else None,
+        progress=tuple(_line(line, name, host) for line in file.progress),
+        odd=tuple(_line(line, name, host) for line in file.odd),
+    )
+
+
+def _sighting(each: Sighting, name: Name, host: str | None) -> Sighting:
+    return replace(each, first=_line(each.first, name, host), last=_line(each.last, name, host))
+
+
+def _curve(each: Curve, name: Name, host: str | None) -> Curve:
+    return replace(each, file=name(each.file), who=_on(each.who, host))
+
+
+def _line(line: Line, name: Name, host: str | None) -> Line:
+    return replace(line, file=name(line.file), who=_on(line.who, host))
+
+
+def _on(who: Party, host: str | None) -> Party:
+    return replace(who, host=host) if host and who.host is None else who

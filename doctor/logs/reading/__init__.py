@@ -1,0 +1,8 @@
+"""One file's text -> what it says: the symptoms of each party, who wrote it, how far it got.
+
+window    the text as it comes by: lines with their numbers and neighbours
+scan      one file, in memory that does not grow with it
+fold      the same symptom of one party: first, last, count
+progress  the last line of each rank that says how far it is
+resolve   who wrote a file and its lines, from all that was read of it and of the others
+"""

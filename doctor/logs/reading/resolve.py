@@ -1,0 +1,174 @@
+"""Who wrote a file and its lines, from all that was read of it and of the other files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from doctor.logs.model import Curve, Form, Line, LogFile, Party, Sighting
+from doctor.logs.reading.fold import Who
+from doctor.logs.reading.scan import Scan
+
+_LAUNCHERS = frozenset({Form.ELASTIC, Form.SLURM, Form.MPI, Form.KERNEL, Form.RAS})
+"""Forms that no rank writes: their lines are of the rank that they name, or of none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who wrote a file."""
+
+    host: str | None
+    rank: int | None
+    pid: int | None
+    device: int | None
+    local: int | None = None
+    assumed: bool = False
+    """The rank is only that within its host."""
+
+
+class People:
+    """All processes of all files."""
+
+    def __init__(self, scans: Sequence[Scan]) -> None:
+        self.owners = {id(each): _owner(each) for each in scans}
+        self._processes: dict[int, dict[str | None, int | None]] = {}
+        for each in scans:
+            owner = self.owners[id(each)]
+            for pid, rank in each.learned.rank_of.items():
+                if rank is not None:
+                    self._put(owner.host, pid, rank)
+            if owner.pid is not None and owner.rank is not None and not owner.assumed:
+                self._put(owner.host, owner.pid, owner.rank)
+        self._check_assumed(scans)
+        for each in scans:
+            owner = self.owners[id(each)]
+            if owner.rank is None and owner.pid is not None:
+                rank = self.rank_of(owner.host, owner.pid)
+                self.owners[id(each)] = replace(owner, rank=rank)
+
+    def _put(self, host: str | None, pid: int, rank: int) -> None:
+        known = self._processes.setdefault(pid, {})
+        if known.setdefault(host, rank) != rank:
+            known[host] = None
+
+    def rank_of(self, host: str | None, pid: int) -> int | None:
+        known = self._processes.get(pid, {})
+        if host in known:
+            return known[host]
+        return next(iter(known.values())) if len(known) == 1 and (host is None or None in known) else None
+
+    def _check_assumed(self, scans: Sequence[Scan]) -> None:
+        """Two hosts have a local rank 0 each: then it is no rank of the job."""
+        places: dict[int, set[str]] = {}
+        for each in scans:
+            owner = self.owners[id(each)]
+            if owner.assumed and owner.rank is not None:
+                places.setdefault(owner.rank, set()).add(each.name.rpartition("/attempt_")[0])
+        if any(len(folders) > 1 for folders in places.values()) or any(
+            each.learned.world is not None and each.learned.world > len(places) for each in scans if places
+        ):
+            for key, owner in self.owners.items():
+                if owner.assumed:
+                    self.owners[key] = replace(owner, rank=None, assumed=False)
+
+
+def _owner(scan: Scan) -> Owner:
+    name = scan.named
+    host = name.host
+    if len(scan.hosts) == 1:
+        host = next(iter(scan.hosts))
+    elif len(scan.hosts) > 1 and host not in scan.hosts:
+        host = None
+    pid = name.pid
+    if pid is None and len(scan.pids) == 1 and not _LAUNCHERS & set(scan.forms):
+        pid = next(iter(scan.pids))
+    rank, assumed = name.rank, False
+    if len(scan.ranks) > 1:
+        rank = None
+    elif scan.ranks and (rank is None or rank not in scan.ranks):
+        alone = not _LAUNCHERS & set(scan.forms) and (rank is None) and len(scan.pids) <= 1
+        rank = next(iter(scan.ranks)) if alone or name.local is not None else None
+    elif rank is None and pid is not None:
+        rank = scan.learned.rank_of.get(pid)
+    if rank is None and not scan.ranks and name.local is not None:
+        rank, assumed = name.local, True
+    return Owner(host, rank, pid, name.device, name.local, assumed)
+
+
+def party(who: Who, form: Form, scan: Scan, owner: Owner, people: People) -> Party:
+    """Of one line."""
+    host = who.host
+    if host is None and form is not Form.SLURM:
+        host = owner.host
+    rank = who.rank
+    if rank is None and who.local is not None:
+        rank = scan.learned.rank_of_local.get(who.local)
+        if rank is None and scan.learned.world is not None and who.local < scan.learned.world:
+            locals_seen = max(scan.learned.rank_of_local, default=-1) + 1
+            rank = who.local if scan.learned.world == locals_seen else None
+    if rank is None and who.pid is not None and form is not Form.ELASTIC:
+        rank = scan.learned.rank_of.get(who.pid)
+        rank = people.rank_of(host, who.pid) if rank is None else rank
+    alone = who.pid is None or owner.pid is None or who.pid == owner.pid
+    if rank is None and form not in _LAUNCHERS and alone:
+        rank = owner.rank
+    device = who.device if who.device is not None else who.local
+    if device is None and form not in _LAUNCHERS:
+        device = owner.device if owner.device is not None else owner.local
+    pid = who.pid
+    if pid is None and rank == owner.rank and form not in _LAUNCHERS:
+        pid = owner.pid
+    return Party(rank=rank, host=host, device=device, pid=pid)
+
+
+def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], tuple[Curve, ...]]:
+    owner = people.owners[id(scan)]
+
+    def of(who: Who, line: Line) -> Line:
+        return replace(line, who=party(who, line.form, scan, owner, people))
+
+    sightings: dict[tuple[str, Party], Sighting] = {}
+    for each in scan.fold.seen.values():
+        first, last = of(each.who, each.first), of(each.who, each.last)
+        made = Sighting(each.symptom, first, last, each.count, each.taken)
+        key = (each.symptom.id, first.who)
+        sightings[key] = _joined(sightings[key], made) if key in sightings else made
+    ranks = set(scan.ranks) | {rank for rank in scan.learned.rank_of.values() if rank is not None}
+    if owner.rank is not None and len(ranks) < 2:
+        ranks = {owner.rank}
+    several = len(ranks) > 1
+    device = owner.local if owner.device is None else owner.device
+    who = Party() if several else Party(owner.rank, owner.host, device, owner.pid)
+    file = LogFile(
+        name=scan.name,
+        size=max(scan.size, 0),
+        lines=scan.lines,
+        forms=tuple(form for form, _ in scan.forms.most_common()),
+        who=who,
+        ranks=tuple(sorted(ranks)),
+        world=scan.learned.world,
+        first_at=scan.first_at,
+        last_at=scan.last_at,
+        last=scan.last and of(Who(), scan.last),
+        progress=tuple(sorted((of(who, line) for who, line in scan.progress.items()), key=_by_rank)),
+        odd=tuple(of(who, line) for who, line in scan.odd.values()),
+        problem=scan.problem,
+    )
+    curves = tuple(_curve(each, scan, owner, people) for each in scan.curves)
+    return file, sightings.values(), curves
+
+
+def _joined(one: Sighting, other: Sighting) -> Sighting:
+    first, second = sorted((one, other), key=lambda each: each.first.number)
+    last = max(one.last, other.last, key=lambda line: line.number)
+    return replace(first, last=last, count=one.count + other.count, taken=first.taken or second.taken)
+
+
+def _by_rank(line: Line) -> tuple[int, int]:
+    return (-1 if line.who.rank is None else line.who.rank, line.number)
+
+
+def _curve(curve: Curve, scan: Scan, owner: Owner, people: People) -> Curve:
+    said = curve.who
+    who = Who(said.rank, said.host, said.pid, said.device)
+    return replace(curve, who=party(who, Form.PLAIN, scan, owner, people))

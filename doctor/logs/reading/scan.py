@@ -1,0 +1,322 @@
+"""One file, once from its beginning to its end, in memory that does not grow with it.
+
+Most lines are never decoded: only those that can hold a symptom, complain, tell of ranks, or print a loss.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from doctor.logs.forms import complaint, learn
+from doctor.logs.forms.block import in_block
+from doctor.logs.forms.line import said_of, writer_of
+from doctor.logs.forms.names import Named, named
+from doctor.logs.forms.prefix import Layout, layout_of
+from doctor.logs.forms.said import Said
+from doctor.logs.forms.times import Clock
+from doctor.logs.model import Curve, Form, Line, Party, Symptom
+from doctor.logs.reading.fold import Fold, Who, who_of
+from doctor.logs.reading.progress import last_steps, says_step
+from doctor.logs.reading.window import KEPT, LONGEST, Window, states, windows
+from doctor.logs.sources import Damaged, Opened, pieces
+from doctor.text.redact import redact
+
+HEAD = 200
+"""First and last lines that are all looked at."""
+MOST_ODD = 5
+MOST_RANKS = 65_536
+MOST_PROGRESS = 4096
+_NEAR_END = 30
+"""Lines that follow on an exception without frames, if it is what ended the script."""
+_LOOKED = 20_000
+"""Lines that may complain, or may tell of ranks, that are looked at in one file."""
+
+_MATCHED, _ODD, _TELLS, _PRINTS = 1, 2, 4, 8
+"""What a line is looked at for: a symptom, a complaint, who is which rank, a loss."""
+_ROW = b"1,2.5,3"
+"""A line without words, which is wanted only in a table."""
+_LOSS = (b"loss", b"Loss", b"LOSS", b"step time")
+_PREFIXED = re.compile(rb"(?:^|\n|\r|: )\[rank(\d{1,6})\]")
+_TAGGED = re.compile(rb"[\[@,]\d{1,6},(\d{1,6})\](?:\[[^\]\n]{1,80}\])?<?std")
+_LABELLED = re.compile(rb"\n {0,4}(\d{1,6}): ")
+_BRACKETED = re.compile(rb"\n\[(\d{1,6})\] ")
+_FRAME = re.compile(
+    r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
+)
+_BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
+"""Forms whose lines name a host, and are written elsewhere."""
+
+
+class Matching(Protocol):
+    """What doctor.logs.symptoms.match.Matcher does."""
+
+    def candidates(self, chunk: bytes) -> list[tuple[int, int]]: ...
+
+    def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]: ...
+
+
+class Collecting(Protocol):
+    """What doctor.logs.loss.collect.LossCollector does."""
+
+    def wants(self, raw: bytes) -> bool: ...
+
+    def offer(self, text: str, number: int, who: Party = ..., at: float | None = ...) -> bool: ...
+
+    def curves(self) -> tuple[Curve, ...]: ...
+
+
+@dataclass(slots=True)
+class Scan:
+    """What is known of one file."""
+
+    name: str
+    size: int
+    written: float
+    named: Named
+    lines: int = 0
+    forms: Counter[Form] = field(default_factory=Counter)
+    fold: Fold = field(default_factory=Fold)
+    learned: learn.Learned = field(default_factory=learn.Learned)
+    ranks: set[int] = field(default_factory=set)
+    hosts: Counter[str] = field(default_factory=Counter)
+    pids: Counter[int] = field(default_factory=Counter)
+    first_at: float | None = None
+    last_at: float | None = None
+    last: Line | None = None
+    progress: dict[Who, Line] = field(default_factory=dict)
+    odd: dict[str, tuple[Who, Line]] = field(default_factory=dict)
+    curves: tuple[Curve, ...] = ()
+    problem: str = ""
+
+
+def scan(opened: Opened, matcher: Matching, loss: Callable[[str], Collecting] | None) -> Scan:
+    found = Scan(opened.name, opened.size, opened.written, named(opened.name))
+    scanner = _Scanner(found, matcher, loss(opened.name) if loss else None)
+    try:
+        for window in windows(pieces(opened.stream)):
+            scanner.take(window)
+    except Damaged as error:
+        found.problem = str(error)
+    scanner.end()
+    if found.size < 0:
+        found.size = opened.stream.taken
+    return found
+
+
+class _Scanner:
+    def __init__(self, found: Scan, matcher: Matching, loss: Collecting | None) -> None:
+        self._found = found
+        self._matcher = matcher
+        self._loss = loss
+        self._clock = Clock(found.written)
+        self._layout: Layout | None = None
+        self._looked = self._learned = 0
+        self._window: Window | None = None
+
+    def take(self, window: Window) -> None:
+        self._window = window
+        first = self._layout is None
+        if self._layout is None:
+            self._layout = layout_of(
+                line.decode("utf-8", "replace") for line in window.text[: 64 << 10].split(b"\n")[:50]
+            )
+            self._edge(window, _lines(window, HEAD), head=True)
+        number, counted = window.number, window.start
+        for start, end, what in self._hits(window, first):
+            number += window.data.count(b"\n", counted, start)
+            counted = start
+            self._line(window, start, end, number, what)
+        self._found.lines = window.number - 1 + window.text.count(b"\n")
+        self._found.lines += not window.text.endswith(b"\n")
+        self._prefixes(window.text)
+        self._progress(window)
+
+    def end(self) -> None:
+        window = self._window
+        if window is None:
+            return
+        self._edge(window, _backwards(window, HEAD), head=False)
+        self._found.fold.finish(self._made)
+        if self._loss:
+            self._found.curves = self._loss.curves()
+
+    def _hits(self, window: Window, first: bool) -> list[tuple[int, int, int]]:
+        """The lines to look at, in their order, and what for."""
+        hits = {
+            (window.start + start, window.start + end): _MATCHED
+            for start, end in self._matcher.candidates(window.text)
+        }
+        words: list[tuple[bytes, int]] = []
+        if len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
+            words += [(word, _ODD) for word in complaint.TRIGGERS]
+        if self._learned < _LOOKED:
+            words += [(word, _TELLS) for word in learn.TRIGGERS]
+        if self._loss:
+            words += [(word, _PRINTS) for word in _LOSS]
+        for word, what in words:
+            at = window.data.find(word, window.start, window.end)
+            while at >= 0:
+                start = max(window.data.rfind(b"\n", window.start, at) + 1, window.start)
+                end = window.data.find(b"\n", at, window.end)
+                end = window.end if end < 0 else end
+                hits[start, end] = hits.get((start, end), 0) | what
+                at = window.data.find(word, end, window.end)
+        if self._loss and (first or self._loss.wants(_ROW)):
+            for place in _lines(window, 1 << 30):
+                hits[place] = hits.get(place, 0) | _PRINTS
+        return [(start, end, what) for (start, end), what in sorted(hits.items())]
+
+    def _line(self, window: Window, start: int, end: int, number: int, what: int) -> None:
+        raw = window.data[start:end]
+        matched = bool(what & _MATCHED)
+        if self._loss and what & _PRINTS and self._loss.wants(raw):
+            text = raw[:LONGEST].decode("utf-8", "replace")
+            said = writer_of(text, self._layout or Layout(), self._clock)
+            if self._loss.offer(text, number, said.party, said.at) and not matched:
+                return
+        tells = what & _TELLS and self._learned < _LOOKED
+        odd = what & _ODD and len(self._found.odd) < MOST_ODD
+        if not (matched or tells or odd):
+            return
+        for text in states(raw):
+            said = said_of(text, self._layout or Layout(), self._clock)
+            if tells:
+                self._learned += 1
+                self._found.learned.line(text, said.pid)
+            known = matched and self._symptoms(window, start, end, number, text, said)
+            if odd and not known:
+                self._odd(window, start, end, number, text, said)
+
+    def _symptoms(self, window: Window, start: int, end: int, number: int, text: str, said: Said) -> bool:
+        layout = self._layout or Layout()
+        in_block(text, said, window.around(start, end), layout, self._clock)
+        decided = self._matcher.decide(text, said.form)
+        if not decided:
+            return False
+        self._note(said)
+        who = who_of(said)
+        fold = self._found.fold
+        fresh = [symptom for symptom, _ in decided if not fold.repeats(symptom, who, number, text, said)]
+        if fresh:
+            line = self._made(number, text, said)
+            safe = redact(text)
+            if safe != text:
+                decided = self._matcher.decide(safe, said.form)
+            taken = {symptom.id: values for symptom, values in decided}
+            for symptom in fresh:
+                fold.add(symptom, taken.get(symptom.id, {}), who, line)
+        return True
+
+    def _odd(self, window: Window, start: int, end: int, number: int, text: str, said: Said) -> None:
+        self._looked += 1
+        if not complaint.complains(text, said):
+            return
+        frame = None
+        if said.form is Form.PYTHON:
+            around = window.around(start, end)
+            frame = next(filter(None, map(_FRAME.search, around.above())), None)
+            if frame is None and len(around.below()) >= _NEAR_END:
+                return  # a script that went on after it
+        wording = complaint.wording(text, said)
+        if not wording or wording in self._found.odd or len(self._found.odd) >= MOST_ODD:
+            return
+        if frame:
+            place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
+            text = f"{text[: KEPT - len(place) - 3]} ({place})"
+        self._found.odd[wording] = (who_of(said), self._made(number, text, said))
+
+    def _made(self, number: int, text: str, said: Said) -> Line:
+        return Line(
+            file=self._found.name,
+            number=number,
+            text=redact(text)[:KEPT],
+            form=said.form,
+            who=Party(),
+            at=said.at,
+            zoned=said.zoned,
+            level=said.level,
+        )
+
+    def _note(self, said: Said) -> None:
+        """What a line says of its file."""
+        found = self._found
+        found.forms[said.form] += 1
+        if said.at is not None:
+            found.first_at = said.at if found.first_at is None else min(found.first_at, said.at)
+            found.last_at = said.at if found.last_at is None else max(found.last_at, said.at)
+        if said.host and said.form not in _BY_OTHERS and len(found.hosts) < 1000:
+            found.hosts[said.host] += 1
+        if said.pid is not None and said.form is not Form.ELASTIC and len(found.pids) < learn.MOST_PIDS:
+            found.pids[said.pid] += 1
+
+    def _edge(self, window: Window, lines: Iterator[tuple[int, int]], *, head: bool) -> None:
+        """All of the first lines, or all of the last ones from the end on."""
+        found = self._found
+        ends = window.number + window.text.count(b"\n")
+        for start, end in lines:
+            texts = states(window.data[start:end])
+            text = texts[-1] if texts else ""
+            if not text.strip():
+                continue
+            said = said_of(text, self._layout or Layout(), self._clock)
+            if not head and found.last is None:
+                number = ends - window.data.count(b"\n", start, window.end)
+                found.last = self._made(number, text, said)
+            self._note(said)
+
+    def _prefixes(self, text: bytes) -> None:
+        """The ranks that launchers write in front of lines."""
+        layout = self._layout or Layout()
+        ranks = self._found.ranks
+        for wanted, pattern in (
+            (b"[rank" in text, _PREFIXED),
+            (b"std" in text, _TAGGED),
+            (layout.label, _LABELLED),
+            (layout.bracket, _BRACKETED),
+        ):
+            if wanted and len(ranks) < MOST_RANKS:
+                ranks.update(map(int, set(pattern.findall(b"\n" + text))))
+
+    def _progress(self, window: Window) -> None:
+        found = self._found
+        enough = max(1, len(found.ranks))
+        seen: set[Who] = set()
+        for start, end in last_steps(window):
+            texts = states(window.data[start:end])
+            text = texts[-1] if texts else ""
+            if not says_step(text):
+                continue
+            said = said_of(text, self._layout or Layout(), self._clock)
+            if said.level in ("ERROR", "FATAL", "WARN") or said.form not in (Form.PLAIN, Form.MINDSPORE):
+                continue
+            who = who_of(said)
+            if who in seen or (who not in found.progress and len(found.progress) >= MOST_PROGRESS):
+                continue
+            seen.add(who)
+            number = window.number + window.data.count(b"\n", window.start, start)
+            found.progress[who] = self._made(number, text, said)
+            if len(seen) >= enough:
+                break
+
+
+def _lines(window: Window, most: int) -> Iterator[tuple[int, int]]:
+    at = window.start
+    while at < window.end and most > 0:
+        end = window.data.find(b"\n", at, window.end)
+        end = window.end if end < 0 else end
+        yield at, end
+        at = end + 1
+        most -= 1
+
+
+def _backwards(window: Window, most: int) -> Iterator[tuple[int, int]]:
+    end = window.end - window.text.endswith(b"\n")
+    while end > window.start and most > 0:
+        start = max(window.data.rfind(b"\n", window.start, end) + 1, window.start)
+        yield start, end
+        end = start - 1
+        most -= 1

@@ -1,0 +1,108 @@
+"""A file's text as it comes by, with a little of what was before and of what comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from doctor.logs.sources import Damaged
+from doctor.text.printable import clean_line
+
+AROUND = 16 << 10
+"""Bytes before and after a line that its neighbours are taken from."""
+LONGEST = 8000
+"""Characters of a line that are looked at; a longer one is cut."""
+KEPT = 2000
+"""Characters of a line that are kept."""
+MOST_PARTS = 32
+"""Of a line that a progress bar overwrites: its last states."""
+_MOST = 40
+_DASHES = b"-" * 70
+
+
+@dataclass(slots=True)
+class Window:
+    """Lines [start, end) of `data` are looked at now; what is around them only lends its words."""
+
+    data: bytes
+    start: int
+    end: int
+    number: int
+    """Of the line at `start`."""
+
+    @property
+    def text(self) -> bytes:
+        return self.data[self.start : self.end]
+
+    def around(self, start: int, end: int) -> Neighbours:
+        """Of the line [start, end)."""
+        return Neighbours(self.data, start, end)
+
+
+@dataclass(slots=True)
+class Neighbours:
+    _data: bytes
+    _start: int
+    _end: int
+
+    def above(self) -> list[str]:
+        part = self._data[max(0, self._start - AROUND) : self._start]
+        return [_short(line) for line in reversed(part.split(b"\n")[-_MOST - 1 : -1])]
+
+    def below(self) -> list[str]:
+        part = self._data[self._end + 1 : self._end + AROUND]
+        return [_short(line) for line in part.split(b"\n", _MOST)[:_MOST]]
+
+    def dashes(self) -> bool:
+        before = self._data.find(_DASHES, max(0, self._start - AROUND), self._start)
+        return before >= 0 and self._data.find(_DASHES, self._end, self._end + AROUND) >= 0
+
+
+def windows(pieces: Iterable[bytes]) -> Iterator[Window]:
+    """The last lines of a piece wait for the next one, so that each has its neighbours."""
+    flow = _Flow()
+    try:
+        for piece in pieces:
+            yield from flow.take(piece)
+    except Damaged:
+        yield from flow.rest()
+        raise
+    yield from flow.rest()
+
+
+class _Flow:
+    """What is still needed of what came by."""
+
+    def __init__(self) -> None:
+        self._before = self._held = b""
+        self._number = 1
+
+    def take(self, piece: bytes) -> Iterator[Window]:
+        data = self._before + self._held + piece
+        start = len(self._before)
+        end = data.rfind(b"\n", start, max(start, len(data) - AROUND)) + 1
+        if end == 0 and len(data) - start > 4 * AROUND:
+            end = len(data)  # one line longer than all that is kept
+        if end <= start:
+            self._held = data[start:]
+            return
+        yield Window(data, start, end, self._number)
+        self._number += data.count(b"\n", start, end)
+        self._before, self._held = data[max(0, end - AROUND) : end], data[end:]
+
+    def rest(self) -> Iterator[Window]:
+        if self._held:
+            data = self._before + self._held
+            yield Window(data, len(self._before), len(data), self._number)
+
+
+def _short(line: bytes) -> str:
+    """A neighbour: it is compared, and not kept."""
+    text = line[-LONGEST:] if b"\r" in line else line[:LONGEST]
+    return text.rstrip(b"\r").rpartition(b"\r")[2].decode("utf-8", "replace")
+
+
+def states(raw: bytes) -> list[str]:
+    """The states of one line as harmless text, which may still hold secrets; most lines have one state."""
+    parts = raw.strip(b"\r").split(b"\r")[-MOST_PARTS:] if b"\r" in raw else [raw]
+    return [clean_line(part[: LONGEST * 4].decode("utf-8", "replace")[:LONGEST].rstrip()) for part in parts]

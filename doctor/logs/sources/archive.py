@@ -1,0 +1,174 @@
+"""The files of tar and zip archives, one after the other, without unpacking them to the disk."""
+
+from __future__ import annotations
+
+import calendar
+import io
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import IO, BinaryIO, cast
+
+from doctor.logs.sources.limits import CHUNK, Damaged, Limits
+from doctor.logs.sources.stream import Stream, words
+
+_MOST_HEADER = 1 << 20
+"""Bytes of a header of a tar archive; a hostile one says gigabytes."""
+_BACK = 1024
+
+
+@dataclass(slots=True)
+class Member:
+    name: str
+    size: int
+    written: float
+    stream: Stream
+    other: str = ""
+    """Why it is not read: it is a link or a device."""
+
+
+class _Forward(io.RawIOBase):
+    """What tarfile needs of a file, over a stream: it goes on, and back only into the last bytes."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._at = self._end = 0
+        self._last = b""
+
+    def tell(self) -> int:
+        return self._at
+
+    def seekable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return True
+
+    def seek(self, to: int, whence: int = 0) -> int:
+        if whence or to < self._end - len(self._last):
+            raise tarfile.ReadError("seek")
+        self._at = min(to, self._end)
+        while self._end < to and self._fetch(min(CHUNK, to - self._end)):
+            self._at = self._end
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        if size < 0 or size > _MOST_HEADER:
+            raise tarfile.ReadError("header")
+        parts = []
+        if self._at < self._end:
+            held = self._last[len(self._last) - (self._end - self._at) :][:size]
+            parts.append(held)
+            self._at += len(held)
+            size -= len(held)
+        while size > 0:
+            data = self._fetch(size)
+            if not data:
+                break
+            self._at = self._end
+            parts.append(data)
+            size -= len(data)
+        return b"".join(parts)
+
+    def _fetch(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        self._end += len(data)
+        self._last = (self._last + data)[-_BACK:] if len(data) < _BACK else data[-_BACK:]
+        return data
+
+
+class _Part:
+    """The bytes of one file of a tar archive."""
+
+    def __init__(self, forward: _Forward, start: int, size: int) -> None:
+        self._forward = forward
+        self._next = start
+        self._end = start + size
+
+    def read(self, size: int) -> bytes:
+        size = min(size, CHUNK, self._end - self._next)
+        if size <= 0:
+            return b""
+        self._forward.seek(self._next)
+        data = self._forward.read(size)
+        if not data:
+            raise Damaged("the archive ends in the middle")
+        self._next += len(data)
+        return data
+
+
+def tar_members(stream: Stream) -> Generator[Member, None, None]:
+    """Raises Damaged where the archive breaks off."""
+    forward = _Forward(stream)
+    try:
+        tar = tarfile.TarFile(fileobj=cast("IO[bytes]", forward), mode="r")
+        while (info := tar.next()) is not None:
+            tar.members = []  # type: ignore[attr-defined]  # it would keep them all
+            if info.isdir():
+                continue
+            other = "" if info.type in tarfile.REGULAR_TYPES else "a link, a device or the like in an archive"
+            part = _Part(forward, info.offset_data, info.size)
+            yield Member(info.name, info.size, float(info.mtime), part, other)
+    except (tarfile.TarError, OSError, ValueError, EOFError, OverflowError) as error:
+        raise Damaged("damaged archive") from error
+
+
+class _Unzipped:
+    def __init__(self, file: IO[bytes], limits: Limits, packed: int) -> None:
+        self._file = file
+        self._limits = limits
+        self._packed = packed
+        self._given = 0
+
+    def read(self, size: int) -> bytes:
+        try:
+            data = self._file.read(min(size, CHUNK))
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError) as error:
+            raise Damaged("damaged archive") from error
+        self._given += len(data)
+        if self._given > self._limits.free and self._given > self._limits.ratio * self._packed:
+            raise Damaged(f"unpacks to more than {self._limits.ratio} times its size")
+        return data
+
+
+def zip_members(file: BinaryIO, limits: Limits) -> Generator[Member, None, None]:
+    """Raises Damaged where the archive cannot be read."""
+    total = 0
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for info in archive.infolist()[: limits.looked_at + 1]:
+                if info.is_dir():
+                    continue
+                if info.flag_bits & 1:
+                    yield Member(info.filename, info.file_size, 0.0, _EMPTY, "needs a password")
+                    continue
+                try:
+                    member = archive.open(info)
+                except (NotImplementedError, RuntimeError, zipfile.BadZipFile):
+                    yield Member(info.filename, info.file_size, 0.0, _EMPTY, "packed in an unknown way")
+                    continue
+                with member:
+                    stream = _Unzipped(member, limits, info.compress_size)
+                    yield Member(info.filename, info.file_size, _moment(info), stream)
+                    total += stream._given
+                if total > limits.unpacked:
+                    raise Damaged(f"unpacks to more than {words(limits.unpacked)}")
+    except (zipfile.BadZipFile, OSError, ValueError, EOFError, RecursionError) as error:
+        raise Damaged("damaged archive") from error
+
+
+class _Empty:
+    def read(self, size: int) -> bytes:
+        return b""[:size]
+
+
+_EMPTY = _Empty()
+
+
+def _moment(info: zipfile.ZipInfo) -> float:
+    try:
+        return float(calendar.timegm((*info.date_time, 0, 0, 0)))
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,193 @@
+"""Opens what was given: files, folders, archives, standard input; each file in its turn, as a stream."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from doctor.logs.sources.archive import Member, tar_members, zip_members
+from doctor.logs.sources.kind import HEAD, Kind, kind_of, no_log
+from doctor.logs.sources.limits import CHUNK, Damaged, LeftOut, Limits
+from doctor.logs.sources.stream import Ahead, File, Pipe, Stream, Unpacked, words
+
+Given = Path | BinaryIO
+"""A path, or a stream such as standard input."""
+_PACKED = frozenset({Kind.GZIP, Kind.BZIP2, Kind.XZ})
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+_NO_TEXT = "not text"
+_NO_LOG = "no log by its name"
+
+
+@dataclass(slots=True)
+class Opened:
+    """A file to be read now: the next one is opened after it."""
+
+    name: str
+    size: int
+    written: float
+    stream: Ahead
+    problem: str = ""
+
+
+class Sources:
+    """`files()` goes through all of them once; `left_out` says afterwards what was not read."""
+
+    def __init__(self, given: Sequence[Given], limits: Limits, now: float) -> None:
+        self._given = given
+        self._limits = limits
+        self._now = now
+        self._looked = self._read = 0
+        self._seen: set[tuple[int, int]] = set()
+        self.left_out = LeftOut()
+
+    def files(self) -> Iterator[Opened]:
+        for given in self._given:
+            if not isinstance(given, (str, os.PathLike)):
+                yield from self._any("standard input", -1, self._now, Pipe(given), None)
+                continue
+            try:
+                status = os.stat(given)
+            except OSError as error:
+                self.left_out.add(str(given), _why(error))
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                yield from self._folder(str(given))
+            else:
+                yield from self._path(str(given), named=True)
+
+    def _folder(self, top: str) -> Iterator[Opened]:
+        """Its files in the order of their names. Links are not followed: they may lead anywhere."""
+        waiting = [top]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                with os.scandir(folder) as found:
+                    entries = sorted(self._counted(found, folder), key=lambda each: each.name)
+            except OSError as error:
+                self.left_out.add(folder, _why(error))
+                continue
+            for entry in entries:
+                if entry.is_symlink():
+                    self.left_out.add(entry.path, "a link")
+                elif entry.is_file(follow_symlinks=False):
+                    yield from self._path(entry.path, named=False)
+                elif not entry.is_dir(follow_symlinks=False):
+                    self.left_out.add(entry.path, "a pipe, a socket or a device")
+            folders = [each.path for each in entries if each.is_dir(follow_symlinks=False)]
+            waiting += reversed(folders)
+
+    def _counted(self, found: Iterator[os.DirEntry[str]], folder: str) -> Iterator[os.DirEntry[str]]:
+        for entry in found:
+            if self._looked >= self._limits.looked_at:
+                self.left_out.add(folder, f"more than {self._limits.looked_at:,} files were given")
+                return
+            self._looked += 1
+            yield entry
+
+    def _path(self, path: str, *, named: bool) -> Iterator[Opened]:
+        if not named and no_log(path):
+            self.left_out.add(path, _NO_LOG)
+            return
+        try:
+            number = os.open(
+                path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if named else os.O_NOFOLLOW)
+            )
+        except (OSError, ValueError) as error:
+            self.left_out.add(path, _why(error))
+            return
+        with open(number, "rb", buffering=0) as raw:
+            file = File(raw)
+            if not stat.S_ISREG(file.status.st_mode):
+                self.left_out.add(path, "a pipe, a socket or a device")
+                return
+            same = (file.status.st_dev, file.status.st_ino)
+            if same in self._seen:
+                self.left_out.add(path, "given twice")
+                return
+            self._seen.add(same)
+            yield from self._any(path, file.left, file.status.st_mtime, file, raw)
+
+    def _any(
+        self,
+        name: str,
+        size: int,
+        written: float,
+        stream: Stream,
+        file: BinaryIO | io.FileIO | None,
+        depth: int = 0,
+    ) -> Iterator[Opened]:
+        """A text as it is; the files of an archive, and of one archive in it."""
+        ahead = Ahead(stream)
+        kind = kind_of(ahead.peek(HEAD))
+        if kind in _PACKED:
+            ahead = Ahead(Unpacked(ahead, kind, self._limits))
+            kind = kind_of(ahead.peek(HEAD))
+            size = -1
+            if kind in _PACKED:
+                self.left_out.add(name, "packed more than once")
+                return
+        if kind in (Kind.TAR, Kind.ZIP):
+            if depth > 1:
+                self.left_out.add(name, "an archive in an archive in an archive")
+                return
+            yield from self._archive(name, kind, ahead, file, depth)
+        elif kind is Kind.ZSTD:
+            self.left_out.add(name, "packed by zstd: unpack it first, with zstd -d")
+        elif kind is Kind.BINARY:
+            self.left_out.add(name, _NO_TEXT)
+        elif self._read >= self._limits.read:
+            self.left_out.add(name, f"more than {self._limits.read:,} files")
+        else:
+            self._read += 1
+            yield Opened(name, size, written, ahead)
+
+    def _archive(
+        self, name: str, kind: Kind, ahead: Ahead, file: BinaryIO | io.FileIO | None, depth: int
+    ) -> Iterator[Opened]:
+        try:
+            if kind is Kind.TAR:
+                members = tar_members(ahead)
+            else:
+                members = zip_members(self._whole(ahead) if file is None else file, self._limits)
+            with closing(members):
+                for member in members:
+                    if self._looked >= self._limits.looked_at:
+                        self.left_out.add(name, f"more than {self._limits.looked_at:,} files were given")
+                        return
+                    self._looked += 1
+                    yield from self._member(name, member, depth)
+        except Damaged as error:
+            self.left_out.add(name, f"{error}; what could be read of it counts")
+
+    def _member(self, name: str, member: Member, depth: int) -> Iterator[Opened]:
+        path = f"{name}/{member.name.lstrip('./')}"
+        reason = member.other or (_NO_LOG if no_log(member.name) else "")
+        if reason:
+            self.left_out.add(path, reason)
+            return
+        yield from self._any(path, member.size, member.written, member.stream, None, depth + 1)
+
+    def _whole(self, ahead: Ahead) -> BinaryIO:
+        """A zip out of an archive or a pipe: it is read from its end."""
+        parts = []
+        left = self._limits.held
+        while data := ahead.read(CHUNK):
+            parts.append(data)
+            left -= len(data)
+            if left < 0:
+                raise Damaged(f"a zip of more than {words(self._limits.held)} that is not a file of its own")
+        return io.BytesIO(b"".join(parts))
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, PermissionError):
+        return "it may not be read by this user"
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,0 +1,79 @@
+"""What a file is by its first bytes and its name: an archive, a text, or neither."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+HEAD = 4096
+"""First bytes that are looked at."""
+
+
+class Kind(Enum):
+    TEXT = "text"
+    GZIP = "gzip"
+    BZIP2 = "bzip2"
+    XZ = "xz"
+    ZIP = "zip"
+    TAR = "tar"
+    ZSTD = "zstd"
+    BINARY = "binary"
+
+
+_MAGIC = (
+    (b"\x1f\x8b", Kind.GZIP),
+    (b"BZh", Kind.BZIP2),
+    (b"\xfd7zXZ\x00", Kind.XZ),
+    (b"PK\x03\x04", Kind.ZIP),
+    (b"PK\x05\x06", Kind.ZIP),
+    (b"\x28\xb5\x2f\xfd", Kind.ZSTD),
+)
+_BINARY = (
+    *(b"\x7fELF", b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"%PDF", b"\x89HDF", b"SQLite format 3\x00"),
+    *(b"7z\xbc\xaf", b"Rar!", b"\xca\xfe\xba\xbe", b"OggS", b"RIFF", b"\x93NUMPY", b"MZ\x90", b"GGUF"),
+    *(b"!<arch>", b"PAR1", b"LMDB", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
+)
+_ENDINGS = """
+    pt pth bin safetensors ckpt mindir onnx om air npy npz pkl pickle h5 hdf5 so o a pyc whl jar png jpg
+    jpeg gif bmp svg webp pdf doc docx xls xlsx ppt pptx mp4 mp3 wav db sqlite sqlite3 parquet arrow
+    feather tfrecord mindrecord idx model gguf py pyi c cc cpp cxx h hpp cu cuh java go rs js ts css
+    ipynb md rst tex lock pid sock swp tfevents trace nsys-rep qdrep
+"""
+_NO_LOGS = frozenset(_ENDINGS.split())
+_TEXT_CONTROLS = frozenset(b"\t\n\r\x0b\x0c\x08\x07\x1b\x00")
+_BOMS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
+
+
+def no_log(name: str) -> bool:
+    """Whether the name alone says that it is none; only of files that nobody named himself."""
+    last = name.rpartition("/")[2].lower()
+    return ("." in last and last.rpartition(".")[2] in _NO_LOGS) or ".tfevents." in last
+
+
+def kind_of(head: bytes) -> Kind:
+    for magic, kind in _MAGIC:
+        if head.startswith(magic):
+            return kind
+    if head[257:262] == b"ustar" and b"\x00" in head[:257]:
+        return Kind.TAR
+    if head.startswith(_BINARY) or head[8:10] == b'{"':
+        return Kind.BINARY
+    if head.startswith(_BOMS) or wide(head):
+        return Kind.TEXT
+    filled = head.replace(b"\x00", b"")
+    odd = sum(byte < 32 and byte not in _TEXT_CONTROLS for byte in filled)
+    return Kind.BINARY if odd * 20 > len(filled) else Kind.TEXT
+
+
+def wide(head: bytes) -> str:
+    """The name of UTF-16's byte order if that is what it is, or nothing."""
+    if head.startswith(_BOMS[:2]):
+        return "utf-16-le" if head.startswith(b"\xff\xfe") else "utf-16-be"
+    half = len(head) // 2
+    if half < 8:
+        return ""
+    even, odd = head[0::2].count(0), head[1::2].count(0)
+    if odd * 10 > half * 7 and even * 10 < half:
+        return "utf-16-le"
+    if even * 10 > half * 7 and odd * 10 < half:
+        return "utf-16-be"
+    return ""

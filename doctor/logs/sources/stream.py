@@ -1,0 +1,211 @@
+"""Bytes in their order, from a file, a pipe or out of a packed file; never back by more than a little."""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import os
+import zlib
+from collections.abc import Callable
+from typing import BinaryIO, Protocol
+
+from doctor.logs.sources.kind import Kind
+from doctor.logs.sources.limits import CHUNK, Damaged, Limits
+
+_MEMORY = 256 << 20
+"""Bytes that xz may take for its dictionary."""
+
+
+class Stream(Protocol):
+    def read(self, size: int) -> bytes:
+        """At most so many bytes; none at the end. Raises Damaged."""
+
+
+class File:
+    """A file up to the size that it has now: what a living job still writes is not followed."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.status = os.fstat(file.fileno())
+        self.left = self.status.st_size
+
+    def read(self, size: int) -> bytes:
+        try:
+            data = self._file.read(min(size, self.left))
+        except OSError as error:
+            raise Damaged(f"could not be read further: {error.strerror or error}") from error
+        self.left -= len(data)
+        return data
+
+
+class Pipe:
+    """Standard input, or bytes in memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self._file.read(size) or b""
+        except (OSError, ValueError) as error:
+            raise Damaged(f"could not be read further: {error}") from error
+
+
+class Ahead:
+    """A stream whose first bytes can be looked at before they are read."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._held = b""
+        self._failed: Damaged | None = None
+        self.taken = 0
+
+    def peek(self, size: int) -> bytes:
+        while len(self._held) < size and self._failed is None:
+            try:
+                data = self._stream.read(size - len(self._held))
+            except Damaged as error:
+                self._failed = error
+                break
+            if not data:
+                break
+            self._held += data
+        return self._held[:size]
+
+    def read(self, size: int) -> bytes:
+        if self._held:
+            data, self._held = self._held[:size], self._held[size:]
+        elif self._failed:
+            raise self._failed
+        else:
+            data = self._stream.read(size)
+        self.taken += len(data)
+        return data
+
+
+class _Xz:
+    def __init__(self) -> None:
+        self._xz = lzma.LZMADecompressor(memlimit=_MEMORY)
+
+    def decompress(self, data: bytes, size: int) -> bytes:
+        return self._xz.decompress(data, size)
+
+    @property
+    def eof(self) -> bool:
+        return self._xz.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._xz.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        return self._xz.needs_input
+
+
+class _Gzip:
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(wbits=31)
+        self._tail = b""
+
+    def decompress(self, data: bytes, size: int) -> bytes:
+        out = self._zlib.decompress(self._tail + data, size)
+        self._tail = self._zlib.unconsumed_tail
+        return out
+
+    @property
+    def eof(self) -> bool:
+        return self._zlib.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._zlib.unused_data
+
+    @property
+    def needs_input(self) -> bool:
+        return not self._tail
+
+
+class _Unpacker(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    def decompress(self, data: bytes, size: int, /) -> bytes: ...
+
+
+_UNPACKERS: dict[Kind, Callable[[], _Unpacker]] = {
+    Kind.GZIP: _Gzip,
+    Kind.BZIP2: bz2.BZ2Decompressor,
+    Kind.XZ: _Xz,
+}
+_BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError)
+
+
+class Unpacked:
+    """What a packed stream holds, one piece of bounded size after the other."""
+
+    def __init__(self, stream: Stream, kind: Kind, limits: Limits) -> None:
+        self._stream = stream
+        self._new = _UNPACKERS[kind]
+        self._unpacker = self._new()
+        self._limits = limits
+        self._read = self._given = 0
+        self._fresh = True
+        self._ended = False
+
+    def read(self, size: int) -> bytes:
+        while not self._ended:
+            data = self._more()
+            if data is None:
+                break
+            try:
+                out = self._unpacker.decompress(data, size)
+            except MemoryError as error:
+                raise Damaged("damaged archive") from error
+            except _BROKEN as error:
+                if self._fresh and self._given:
+                    break  # what follows the last part is no part: padding
+                raise Damaged("damaged archive") from error
+            if out:
+                self._fresh = False
+                self._count(len(out))
+                return out
+        self._ended = True
+        return b""
+
+    def _more(self) -> bytes | None:
+        """Bytes for the unpacker; none are needed while it still holds some. None at the end."""
+        rest = b""
+        if self._unpacker.eof:
+            rest = self._unpacker.unused_data.lstrip(b"\x00")
+            self._unpacker, self._fresh = self._new(), True
+        elif not self._unpacker.needs_input:
+            return b""
+        data = rest or self._stream.read(CHUNK // 4)
+        self._read += 0 if rest else len(data)
+        if data:
+            return data
+        if not self._fresh or not self._given:
+            raise Damaged("the archive ends in the middle")
+        return None
+
+    def _count(self, size: int) -> None:
+        self._given += size
+        free, ratio = self._limits.free, self._limits.ratio
+        if self._given > self._limits.unpacked:
+            raise Damaged(f"unpacks to more than {words(self._limits.unpacked)}")
+        if self._given > free and self._given > ratio * self._read:
+            raise Damaged(f"unpacks to more than {ratio} times its size")
+
+
+def words(size: int) -> str:
+    for unit, step in (("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10)):
+        if size >= step:
+            return f"{size / step:.3g} {unit}"
+    return f"{size} bytes"

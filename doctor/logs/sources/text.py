@@ -1,0 +1,48 @@
+"""Pieces of a stream that end where a line ends: UTF-8, without NULs and without escapes of terminals."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+
+from doctor.logs.sources.kind import HEAD, wide
+from doctor.logs.sources.limits import CHUNK, Damaged
+from doctor.logs.sources.stream import Ahead
+
+_ESCAPES = re.compile(
+    rb"\x1b(?:\[[0-9;:?]{0,32}[ -/]?[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cM])"
+)
+
+
+def pieces(stream: Ahead) -> Iterator[bytes]:
+    """A line longer than a piece is cut. Passes on what reading raises, after the last piece."""
+    head = stream.peek(HEAD)
+    encoding = wide(head)
+    decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
+    rest = b""
+    first = True
+    try:
+        while data := stream.read(CHUNK):
+            if decoder:
+                data = decoder.decode(data).encode("utf-8", "replace")
+            if first:
+                data = data.removeprefix(codecs.BOM_UTF8)
+                first = False
+            data = rest + data.replace(b"\x00", b"")
+            end = data.rfind(b"\n") + 1
+            if not end and len(data) >= CHUNK:
+                end = data.rfind(b"\r") + 1 or len(data)
+            rest = data[end:]
+            if end:
+                yield _plain(data[:end])
+    except Damaged:
+        if rest:
+            yield _plain(rest)
+        raise
+    if rest:
+        yield _plain(rest)
+
+
+def _plain(data: bytes) -> bytes:
+    return _ESCAPES.sub(b"", data) if b"\x1b" in data else data

@@ -1,0 +1,113 @@
+"""The logs of tests/samples/logs/jobs, what is true of each job, and what a conclusion says that is not."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from doctor.logs.judge import Known, conclude
+from doctor.logs.loss.collect import LossCollector
+from doctor.logs.loss.judge import judge_curves
+from doctor.logs.read import read
+from doctor.logs.symptoms.load import load_symptoms
+from doctor.logs.symptoms.match import Matcher
+
+from doctor.logs.model import Charge, Conclusion, Outcome, Party
+from doctor.model import Confidence
+
+JOBS = Path(__file__).resolve().parents[1] / "samples/logs/jobs"
+HOSTS = {f"198.18.0.{10 + number}": f"node{number}" for number in range(1, 5)}
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What faults.yaml says of one job."""
+
+    name: str
+    did: str
+    guilty: Mapping[str, list[Any]]
+    named: list[str] = field(default_factory=list)
+    symptoms: list[str] = field(default_factory=list)
+    checks: list[str] = field(default_factory=list)
+    quotes: str = ""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(sorted(path for path in (JOBS / self.name).rglob("*") if path.is_file()))
+
+
+@cache
+def matcher() -> Matcher:
+    return Matcher(load_symptoms().symptoms)
+
+
+def concluded(*given: Path) -> Conclusion:
+    """What `doctor explain GIVEN` concludes, without its report."""
+    logs = read(given, matcher(), loss=LossCollector)
+    return conclude(logs, Known(), judge_curves(logs.curves, matcher().symptoms))
+
+
+def truths() -> dict[str, Truth]:
+    said = yaml.safe_load((JOBS / "faults.yaml").read_text())
+    return {name: Truth(name, **entry) for name, entry in said.items() if (JOBS / name).is_dir()}
+
+
+def accusations(said: Conclusion) -> list[Charge]:
+    """The causes: what nothing else led to."""
+    return [charge for charge in said.charges if charge.because is None]
+
+
+def accused(said: Conclusion) -> tuple[Party, ...]:
+    return tuple(party for charge in accusations(said) for party in charge.who)
+
+
+def innocents(said: Conclusion, truth: Truth) -> list[str]:
+    """Who is accused and did nothing. One who is only suspected together with the guilty one is not."""
+    found = []
+    for charge in accusations(said):
+        named = [
+            (word, value)
+            for party in charge.who
+            for word, value in (("host", host_of(party)), ("rank", party.rank))
+            if value is not None
+        ]
+        wrong = [f"{word} {value}" for word, value in named if value not in truth.guilty[f"{word}s"]]
+        if charge.confidence is not Confidence.SUSPECT or len(wrong) == len(named):
+            found += wrong
+    return found
+
+
+def quoted(said: Conclusion) -> str:
+    """The lines that the causes show."""
+    return "\n".join(line.text for charge in accusations(said) for line in charge.lines)
+
+
+def host_of(party: Party) -> str | None:
+    if party.host is None:
+        return HOSTS.get((party.address or "").rpartition(":")[0] or (party.address or ""))
+    return HOSTS.get(party.host, party.host)
+
+
+def wrong(said: Conclusion, truth: Truth) -> list[str]:
+    """Everything in it that is not as it was; empty if the conclusion is right."""
+    found = [f"outcome {said.outcome.value}"] if said.outcome is not Outcome.NAMED else []
+    found += [f"innocent {each}" for each in innocents(said, truth)]
+    causes = [charge.symptom or "-" for charge in accusations(said)]
+    if not any(fnmatch.fnmatch(cause, glob) for cause in causes[:1] for glob in truth.symptoms):
+        found.append(f"cause {', '.join(causes[:1]) or 'none'}")
+    parties = accused(said)
+    if "host" in truth.named and not any(host_of(party) in truth.guilty["hosts"] for party in parties):
+        found.append("host not named")
+    if "rank" in truth.named and not any(party.rank in truth.guilty["ranks"] for party in parties):
+        found.append("rank not named")
+    checks = {*said.checks, *(check for charge in accusations(said) for check in charge.checks)}
+    if truth.checks and not checks & set(truth.checks):
+        found.append(f"checks {', '.join(sorted(checks)) or 'none'}")
+    if truth.quotes not in quoted(said):
+        found.append(f"{truth.quotes} is not quoted")
+    return found

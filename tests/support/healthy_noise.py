@@ -1,0 +1,102 @@
+"""Lines that healthy jobs print, some of which look like trouble."""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+NUMBERS = (
+    "0 failed, 128 passed in 12.3 s",
+    "summary: errors=0 warnings=2 timeouts=0 retries=1",
+    "eval: error_rate: 0.1 accuracy: 0.9 loss/err: 0.04",
+    "data: skipped 0 corrupt shards, 0 errors, 0 timeouts",
+    "exit code 0",
+    "finished: 0 failures, 0 out-of-memory events, killed 0 stragglers",
+)
+EARLY = (
+    "[W{day} {time}123 socket.cpp:755] [c10d] The client socket cannot be initialized to connect to "
+    "[{host}]:29500 (errno: 97 - Address family not supported by protocol).",
+    "[W{day} {time}123 socket.cpp:207] [c10d] The hostname of the client socket cannot be retrieved. err=-3",
+    "[W{day} {time}123 TCPStore.cpp:358] [c10d] TCP client failed to connect/validate to host {host}:29500 - "
+    "retrying (try=0, timeout=600000ms, delay=812ms): Connection refused",
+)
+"""Where ranks meet: before all else."""
+NOISE = (
+    *NUMBERS,
+    "[rank{rank}]:[W{day} {time}123 ProcessGroupNCCL.cpp:1250] Warning: WARNING: process group has NOT been "
+    "destroyed before we destruct ProcessGroupNCCL. On normal program exit, the application should call "
+    "destroy_process_group to ensure that any pending NCCL operations have finished in this process. In rare "
+    "cases this process can exit before this point and block the progress of another member of the process "
+    "group. This constraint has always been present,  but this warning has only been added since PyTorch 2.4 "
+    "(function operator())",
+    "[rank{rank}]:[W{day} {time}123 reducer.cpp:1430] Warning: find_unused_parameters=True was specified in DDP "
+    "constructor, but did not find any unused parameters in the forward pass. This flag results in an extra "
+    "traversal of the autograd graph every iteration,  which can adversely affect performance. (function "
+    "operator())",
+    "/opt/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py:617: UserWarning: This DataLoader "
+    "will create 8 worker processes in total. Our suggested max number of worker in current system is 2, which "
+    "is smaller than what this DataLoader is going to create.",
+    "/opt/venv/lib/python3.11/site-packages/torch/optim/lr_scheduler.py:62: DeprecationWarning: The verbose "
+    "parameter is deprecated. Please use get_last_lr() to access the learning rate.",
+    "{date},123 - train - INFO - rank {rank} of {world}: step {step} loss {loss} err {loss} errors=0",
+    "{date} download of shard 17 failed (503), retrying in 1 s",
+    "{date} download of shard 17: done after 2 tries",
+    "{date} checkpoint step_{step} written to /data/ckpt in 3.1 s, 0 errors",
+    "wandb: WARNING Retrying the upload: connection reset, attempt 1 of 20; resumed",
+    "Token indices sequence length is longer than the specified maximum sequence length for this model "
+    "(1123 > 1024). Running this sequence through the model will result in indexing errors",
+    "Some weights of BertForPreTraining were not initialized from the model checkpoint and are newly initialized",
+    "INFO watchdog: timeout is set to 600 s, abort on error is on, no timeout seen",
+    "config: on_error=abort fail_fast=true timeout=1800 oom_retry=false killed_ok=false",
+    "{date} WARNING urllib3.connectionpool Retrying (Retry(total=4, connect=None)) after connection broken by "
+    "'NewConnectionError: Failed to establish a new connection: [Errno 111] Connection refused': /api/runs",
+    'Traceback (most recent call last):\n  File "/home/user/job/data.py", line 31, in fetch\n    return read(url)\n'
+    "ConnectionResetError: [Errno 104] Connection reset by peer\n{date} shard 12: attempt 1 failed, attempt 2 in 5 s\n"
+    "{date} shard 12: read after 2 attempts",
+    "Exception ignored in: <function _MultiProcessingDataLoaderIter.__del__ at 0x7f1f5c1b8a60>\n"
+    'Traceback (most recent call last):\n  File "/opt/venv/lib/python3.11/site-packages/torch/utils/data/'
+    'dataloader.py", line 1479, in __del__\n    self._shutdown_workers()\nAssertionError: can only test a child '
+    "process",
+    "libibverbs: Warning: couldn't load driver 'libvmw_pvrdma-rdmav34.so': libvmw_pvrdma-rdmav34.so: cannot open "
+    "shared object file: No such file or directory",
+    "[{host}:01234] 3 more processes have sent help message help-mpi-btl-openib.txt / no device params found",
+    "WARNING: No preset parameters were found for the device that Open MPI detected:",
+    "srun: warning: can't run 1 processes on 2 nodes, setting nnodes to 1",
+    "/opt/venv/lib/python3.11/site-packages/torch/cuda/__init__.py:61: FutureWarning: The pynvml package is "
+    "deprecated. Please install nvidia-ml-py instead.\n  import pynvml  # type: ignore[import]",
+    "Overflow! Skipping step. Attempted loss scale: 65536, reducing to 32768.0",
+    "I{day} {time} {pid} torch/distributed/elastic/agent/server/api.py:879] [default] worker group successfully "
+    "finished. Waiting 300 seconds for other agents to finish.",
+)
+ELASTIC = (
+    "WARNING:torch.distributed.run:\n*****************************************\nSetting OMP_NUM_THREADS "
+    "environment variable for each process to be 1 in default, to avoid your system being overloaded, please "
+    "further tune the variable for optimal performance in your application as needed. \n"
+    "*****************************************",
+    "W{day} {time} {pid} torch/distributed/run.py:793] \nW{day} {time} {pid} torch/distributed/run.py:793] "
+    "*****************************************",
+    "/opt/venv/lib/python3.11/site-packages/torch/distributed/launch.py:207: FutureWarning: The module "
+    "torch.distributed.launch is deprecated\nand will be removed in future. Use torchrun.",
+    "I{day} {time} {pid} torch/distributed/launcher/api.py:194] Starting elastic_operator with launch configs:",
+)
+NCCL = (
+    "Bootstrap : Using eth0:198.18.0.11<0>",
+    "NET/Plugin: No plugin found (libnccl-net.so)",
+    "NET/Plugin: Plugin load returned 2 : libnccl-net.so: cannot open shared object file: No such file or "
+    "directory : when loading libnccl-net.so",
+    "cudaDriverVersion 12040",
+    "NCCL version 2.20.5+cuda12.4",
+    "NET/IB : No device found.",
+    "NET/Socket : Using [0]eth0:198.18.0.11<0>",
+    "Using non-device net plugin version 0",
+    "Using network Socket",
+    "ncclCommInitRank comm 0x558e820ca930 rank {rank} nranks {world} cudaDev {device} nvmlDev {device} busId 1000 "
+    "commId 0x755f452018fb153e - Init START",
+    "NVLS multicast support is not available on dev {device}",
+    "socketStartConnect: connect returned Connection refused, retrying (1/34) after sleep for 100 msec",
+    "Channel 00/0 : {rank}[{device}] -> {peer}[0] [send] via NET/Socket/0",
+    "Connected all rings",
+    "Connected all trees",
+    "threadThresholds 8/8/64 | 16/8/64 | 512 | 512",
+    "ncclCommInitRank comm 0x558e820ca930 rank {rank} nranks {world} cudaDev {device} nvmlDev {device} busId 1000 "
+    "commId 0x755f452018fb153e - Init COMPLETE",
+    "comm 0x558e820ca930 rank {rank} nranks {world} cudaDev {device} busId 1000 - Destroy COMPLETE",
+)

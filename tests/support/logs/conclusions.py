@@ -1,0 +1,129 @@
+"""Conclusions of every kind, written by hand, and their text."""
+
+from __future__ import annotations
+
+from doctor.logs.explained import Explained, Proof, Proved
+from doctor.logs.model import Charge, Conclusion, Form, Line, LogFile, Logs, Outcome, Party, Role
+from doctor.logs.report import print_explained
+from doctor.model import Confidence, Remedy
+from doctor.text.console import drawn
+
+NOON = 1_790_000_000.0
+TWO = Party(rank=2, host="node3", pid=4711)
+KILLED = Line(
+    "node3/messages",
+    812,
+    "Nov 21 10:02:11 node3 kernel: Out of memory: Killed process 4711 (python) total-vm:80123456kB, "
+    "anon-rss:63211234kB, file-rss:0kB, shmem-rss:8kB, UID:1000 pgtables:132456kB oom_score_adj:0",
+    Form.KERNEL,
+    TWO,
+    NOON,
+)
+LOST = [
+    Line(
+        f"rank{rank}.log",
+        90 + rank,
+        "[E1121 10:02:12 pair.cc:553] Connection closed by peer [10.0.0.3]:41022",
+        Form.TORCH,
+        Party(rank=rank, host=f"node{rank + 1}"),
+        NOON + 1,
+    )
+    for rank in (0, 1, 3)
+]
+ODD = Line("train.log", 17, "frobnicator: ERROR: the flux of bank 3 is negative", Form.PLAIN, level="ERROR")
+STEP = Line("train.log", 16, "step 194 loss 1.997", who=Party(rank=0))
+
+
+def oom() -> Conclusion:
+    charges = (
+        Charge(
+            "kernel-oom",
+            "rank 2 on node3 was killed by the kernel for lack of memory",
+            (TWO,),
+            how=("the kernel of node3 says that it killed pid 4711", "pid 4711 is rank 2 in rank2.log"),
+            lines=(KILLED,),
+            causes=("the data loader keeps too many batches", "another job shares the host"),
+            checks=("memory-low", "kernel-log"),
+            remedy=Remedy("by-hand", ("# Leave more memory to the job, or use fewer workers:", "free -g")),
+            confidence=Confidence.CERTAIN,
+        ),
+        Charge(
+            "gloo-closed-by-peer",
+            "ranks 0-1 and 3 lost their connection to it",
+            tuple(line.who for line in LOST),
+            Role.CONSEQUENCE,
+            because=0,
+            lines=tuple(LOST),
+            count=12,
+        ),
+        Charge("elastic-child-failed", "torchrun on node1 ended the job", role=Role.CONFIRMS, because=1),
+    )
+    return Conclusion(
+        Outcome.NAMED,
+        charges,
+        story=(
+            (NOON, "node3: the kernel kills rank 2 (pid 4711)"),
+            (NOON + 1, "ranks 0-1 and 3 lose their connection"),
+            (NOON + 3, "torchrun ends the job"),
+        ),
+        hosts=("node3",),
+        checks=("memory-low", "kernel-log"),
+        read="5 files of 4 ranks on node[1-4], torchrun, 1,204,331 lines",
+    )
+
+
+def no_host() -> Conclusion:
+    """A rank that nothing was heard of, and no name of a host; a second cause beside it."""
+    return Conclusion(
+        Outcome.NAMED,
+        (
+            Charge(
+                None,
+                "rank 3 is missing: it never said that it began",
+                (Party(rank=3),),
+                how=("ranks 0-2 wait for it in the rendezvous",),
+                causes=("it was never started",),
+                checks=("launch-ranks", "smoke-not-started"),
+                confidence=Confidence.SUSPECT,
+            ),
+            Charge("disk-full", "rank 1 had no space left on its device", (Party(rank=1),)),
+        ),
+        open=("no log of rank 3 was given",),
+        checks=("launch-ranks", "smoke-not-started"),
+        read="3 files of 3 ranks, 31 lines",
+    )
+
+
+UNKNOWN = Conclusion(
+    Outcome.UNKNOWN,
+    odd=(ODD,),
+    open=("no line says which host it is of",),
+    read="1 file, 20 lines",
+)
+CLEAN = Conclusion(Outcome.CLEAN, read="1 file of 1 rank, torchrun, 20 lines")
+READ = Logs((LogFile("train.log", 900, 20, progress=(STEP,), problem="more than 4 GB"),))
+
+
+def explaineds() -> dict[str, Explained]:
+    return {
+        "oom": Explained(oom(), started="2026-11-21T10:05:00Z", seconds=0.2),
+        "oom-proved": Explained(
+            oom(), proofs=(Proof(0, Proved.PROVED, "memory-low fails on node3: 1 GB of 64 GB is free"),)
+        ),
+        "oom-gone": Explained(oom(), proofs=(Proof(0, Proved.GONE, "kernel-log passes on node3"),)),
+        "no-host": Explained(no_host()),
+        "unknown": Explained(UNKNOWN, READ),
+        "clean": Explained(CLEAN, Logs((LogFile("train.log", 900, 20),))),
+        "nothing": Explained(
+            Conclusion(Outcome.UNKNOWN, read="1 file"), Logs((LogFile("empty.log", problem="empty"),))
+        ),
+        "silent": Explained(CLEAN, silent={"node2": "connection refused on port 22"}, command="logs"),
+    }
+
+
+def text(explained: Explained, columns: int, *, verbose: bool = False, quiet: bool = False) -> str:
+    return drawn(
+        lambda console: print_explained(explained, console, verbose=verbose, quiet=quiet),
+        columns,
+        colour=False,
+    )

@@ -1,0 +1,189 @@
+"""Run one job in the lab to its end, and write its logs as they are kept in tests/samples/logs/jobs."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import psutil
+
+from tests.lab import Host, Lab
+from tests.lab.container import Memory
+from tests.lab.controller import REPOSITORY
+from tests.support.injob import TORCHRUN, environment
+from tests.trials.logs.cases import PORT, Case
+
+JOBS = REPOSITORY / "tests/samples/logs/jobs"
+TRAINING = Path(__file__).with_name("train.py")
+REDIRECTED = "/tmp/logs"
+TIMEOUT = 25
+PATIENCE = 200.0
+ALONE = 75.0
+"""Seconds that the others have once one has failed; then they are told to end, as a person would."""
+LARGE = 100_000
+LAYOUTS = {
+    "plain": (),
+    "redirects": ("--log-dir", REDIRECTED, "-r", "3"),
+    "tee": ("--log-dir", REDIRECTED, "-t", "3"),
+}
+
+
+def capture(lab: Lab, name: str, case: Case) -> list[Path]:
+    """The files that were written, those of an earlier run replaced."""
+    with tempfile.TemporaryDirectory() as folder:
+        raw = Path(folder)
+        run(lab, case, raw)
+        lab.reset()
+        return write(raw, JOBS / name)
+
+
+def run(lab: Lab, case: Case, raw: Path) -> None:
+    """The job to its end, its logs in the folder `raw`; the fault is still there afterwards."""
+    case.prepare(lab)
+    hosts = list(lab)[: case.hosts]
+    for host in hosts:
+        host.dirty = True
+    before = kernel_lines()[-1:]
+    with ExitStack() as held:
+        shares = {index: Memory(size, f"job-{index}") for index, size in case.memory.items()}
+        for share in shares.values():
+            held.callback(share.remove)
+        job = _mpirun if case.layout == "mpirun" else _torchruns
+        job(lab, hosts, case, raw, shares)
+    if case.layout == "redirects":
+        _fetch(hosts, raw)
+    for index in case.memory:
+        killed = [line for line in since(before) if "oom" in line or "out of memory" in line]
+        (raw / f"{hosts[index].name}.dmesg").write_text("".join(f"{line}\n" for line in killed))
+
+
+def kernel_lines() -> list[str]:
+    return subprocess.run(["dmesg"], capture_output=True, text=True, check=False).stdout.splitlines()
+
+
+def since(before: Sequence[str]) -> list[str]:
+    """What the kernel said after the line `before`."""
+    lines = kernel_lines()
+    return lines[max((at + 1 for at, line in enumerate(lines) if line in before), default=0) :]
+
+
+def _jobs(starts: Sequence[tuple[Sequence[str], Path, dict[str, str]]]) -> None:
+    """All of them to their end, or to the end of our patience."""
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for argv, path, env in starts:
+            with path.open("wb") as file:
+                started.append(
+                    subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=env)
+                )
+        end = time.monotonic() + PATIENCE
+        while any(each.poll() is None for each in started) and time.monotonic() < end:
+            if any(each.poll() for each in started):
+                end = min(end, time.monotonic() + ALONE)
+            time.sleep(0.2)
+        _end(started)
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Tell what still runs to end, and wait a little for its last words."""
+    for each in started:
+        for child in psutil.Process(each.pid).children() if each.poll() is None else ():
+            child.terminate()
+    for each in started:
+        with suppress(subprocess.TimeoutExpired):
+            each.wait(10)
+
+
+def _torchruns(_: Lab, hosts: Sequence[Host], case: Case, raw: Path, shares: Mapping[int, Memory]) -> None:
+    starts = []
+    for index, host in enumerate(hosts):
+        if index in case.absent:
+            continue
+        master = case.master.get(index, hosts[0].address)
+        meet = {
+            "static": [
+                *(f"--node-rank={index}", f"--master-addr={master}", f"--master-port={PORT}"),
+                f"--rdzv-conf=timeout={TIMEOUT}",
+            ],
+            "c10d": [
+                *("--rdzv-backend=c10d", f"--rdzv-endpoint={master}:{PORT}", "--rdzv-id=train"),
+                f"--rdzv-conf=join_timeout={TIMEOUT},timeout={TIMEOUT}",
+            ],
+        }[case.rendezvous]
+        words = [TORCHRUN, f"--nnodes={len(hosts)}", f"--nproc-per-node={case.ranks}", *meet]
+        argv = host.enter(["env", "-C", "/", *words, *LAYOUTS[case.layout], str(TRAINING)])
+        if index in shares:
+            argv = ["sh", "-c", 'echo 0 >"$0"; exec "$@"', str(shares[index].folder / "cgroup.procs"), *argv]
+        starts.append((argv, raw / f"{host.name}.log", environment(TIMEOUT=str(TIMEOUT), **case.env)))
+    _jobs(starts)
+
+
+def _mpirun(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path, _: Mapping[int, Memory]) -> None:
+    env = environment(TIMEOUT=str(TIMEOUT), MASTER_ADDR=hosts[0].address, MASTER_PORT=str(PORT), **case.env)
+    words = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", f"ssh -F {lab.ssh_config}"]
+    words += ["--host", ",".join(f"{host.name}:{case.ranks}" for host in hosts)]
+    words += ["-np", str(case.ranks * len(hosts))]
+    passed = [word for name in env if name != "HOME" for word in ("-x", name)]
+    argv = lab.enter([*words, *passed, sys.executable, str(TRAINING)], cwd="/")
+    _jobs([(argv, raw / "mpirun.log", {**env, "HOME": str(lab.home)})])
+
+
+def _fetch(hosts: Sequence[Host], raw: Path) -> None:
+    """torchrun's own folder of each host."""
+    for host in hosts:
+        theirs = Path(f"/proc/{host.pid}/root{REDIRECTED}")
+        for run in sorted(theirs.glob("*")):
+            shutil.copytree(run, raw / host.name, dirs_exist_ok=True)
+
+
+# No path of this machine.
+
+PLACES = (
+    (re.escape(str(TRAINING.parent)), "/home/user/job"),
+    (re.escape(sys.prefix), "/opt/venv"),
+    (re.escape(os.path.realpath(sys.base_prefix)), "/opt/python"),
+    (re.escape(str(REPOSITORY)), "/home/user/job"),
+    (r"/tmp/cluster-doctor-lab-[\w-]+/home", "/home/user"),
+    (r"/tmp/cluster-doctor-lab-[\w-]+/ssh_config", "/home/user/.ssh/config"),
+    (r"/tmp/cluster-doctor-lab-[\w-]+", "/home/user/.ssh"),
+    (r"/cluster-doctor-lab-\d+-", "/jobs/"),
+    (rf"(?<![\w-]){re.escape(socket.gethostname())}(?![\w-])", "head"),
+)
+
+
+def rewritten(text: str) -> str:
+    for pattern, place in PLACES:
+        text = re.sub(pattern, place, text)
+    return text
+
+
+def write(raw: Path, folder: Path) -> list[Path]:
+    if folder.exists():
+        shutil.rmtree(folder)
+    written = []
+    for path in sorted(path for path in raw.rglob("*") if path.is_file()):
+        target = folder / path.relative_to(raw)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        text = rewritten(path.read_bytes().decode("utf-8", "surrogateescape")).encode(
+            "utf-8", "surrogateescape"
+        )
+        if len(text) > LARGE:
+            target = target.with_name(f"{target.name}.gz")
+            text = gzip.compress(text, mtime=0)
+        target.write_bytes(text)
+        written.append(target)
+    return written

@@ -1,0 +1,347 @@
+"""What one line says: its form, level, time, and who wrote it."""
+
+from __future__ import annotations
+
+from calendar import timegm
+from datetime import datetime
+
+import pytest
+
+from doctor.logs.forms.line import said_of
+from doctor.logs.forms.prefix import Layout, layout_of
+from doctor.logs.forms.times import Clock
+from doctor.logs.model import Form
+
+WRITTEN = float(timegm((2025, 11, 20, 12, 0, 0)))
+CLOCK = Clock(WRITTEN)
+
+
+def at(text: str) -> float:
+    moment = datetime.fromisoformat(text)
+    return timegm(moment.timetuple()) + moment.microsecond / 1e6
+
+
+def says(text: str, layout: Layout = Layout()) -> dict[str, object]:  # noqa: B008
+    """Those values of a line that it has."""
+    said = said_of(text, layout, CLOCK)
+    party = said.party
+    values = {
+        "form": said.form,
+        "level": said.level,
+        "at": said.at,
+        "rank": party.rank,
+        "host": party.host,
+        "pid": party.pid,
+        "device": party.device,
+    }
+    return {name: value for name, value in values.items() if value not in (None, "")}
+
+
+PLOG = [
+    "[ERROR] HCCL(1041081,all_reduce_test):2025-10-23-21:05:09.859.568 [a.cc:314] [1041362]text",
+    "[ERROR]HCCL(1041081,all_reduce_test):2025-10-23-21:05:09.859.568[a.cc:314][1041362]text",
+    "[ERROR] HCCL(1041081,):2025-10-23 21:05:09.859.568 [a.cc:314][1041362]text",
+    "plog/plog-1041081_2025.log:14:[ERROR] HCCL(1041081,python):2025-10-23-21:05:09.859.568 [a.cc:3]text",
+    "75346:[ERROR] HCCL(1041081,python3):2025-10-23-21:05:09.859.568 [rs_socket.c:1124]tid:21717,text",
+]
+
+
+@pytest.mark.parametrize("line", PLOG)
+def test_plog_in_all_its_variations(line: str) -> None:
+    assert says(line) == {
+        "form": Form.PLOG,
+        "level": "ERROR",
+        "at": at("2025-10-23T21:05:09.859568"),
+        "pid": 1041081,
+    }
+
+
+def test_mindspore_looks_like_plog_but_is_not() -> None:
+    line = "[CRITICAL] DEVICE(17381,ffff890145d0,python):2022-12-01-03:02:29.002.576 [mindspore/a.cc:1] Init]"
+    assert says(line) == {
+        "form": Form.MINDSPORE,
+        "level": "ERROR",
+        "at": at("2022-12-01T03:02:29.002576"),
+        "pid": 17381,
+    }
+    gpu = "[ERROR] DEVICE [mindspore/ccsrc/runtime/device/gpu/cuda_driver.cc:245] SetDevice] failed"
+    assert says(gpu) == {"form": Form.MINDSPORE, "level": "ERROR"}
+
+
+@pytest.mark.parametrize(
+    ("line", "pid", "time"),
+    [
+        ("EI0006: Getting socket times out. Reason: Remote Rank did not send the data", None, None),
+        (
+            "EI0002: [PID: 7277] 2024-11-28-11:59:30.645.648 The wait execution",
+            7277,
+            "2024-11-28T11:59:30.645648",
+        ),
+        (
+            "[PID: 2267203] 2025-11-21-11:38:29.575.404 Communication_Error_Bind_IP_Port(EI0019): Failed",
+            2267203,
+            "2025-11-21T11:38:29.575404",
+        ),
+        (
+            "[PID:3729526]2025-10-23-17:30:40.098.984Config_Error_Invalid(EI0001): Value 1",
+            3729526,
+            "2025-10-23T17:30:40.098984",
+        ),
+        (
+            "EZ9999[PID: 1441470] 2026-08-12-07:14:31.388.745 (EZ9999):  The error",
+            1441470,
+            "2026-08-12T07:14:31.388745",
+        ),
+    ],
+)
+def test_what_cann_prints_in_three_generations(line: str, pid: int | None, time: str | None) -> None:
+    expected: dict[str, object] = {"form": Form.CANN, "level": "ERROR"}
+    if pid:
+        expected["pid"] = pid
+    if time:
+        expected["at"] = at(time)
+    assert says(line) == expected
+
+
+def test_torch_npu_has_device_and_rank() -> None:
+    line = "[ERROR] 2025-04-29-18:46:11 (PID:1066924, Device:1, RankID:-1) ERR00100 PTA call acl api failed"
+    assert says(line) == {
+        "form": Form.TORCH_NPU,
+        "level": "ERROR",
+        "at": at("2025-04-29T18:46:11"),
+        "pid": 1066924,
+        "device": 1,
+    }
+    assert says(line.replace("RankID:-1", "RankID:9"))["rank"] == 9
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "[E1120 07:22:05.676871010 ProcessGroupGloo.cpp:67] [Rank 3]: Rank 1 failed to pass",
+            {"level": "ERROR", "at": at("2025-11-20T07:22:05") + 0.676871010, "rank": 3},
+        ),
+        (
+            "[rank3]:[E1120 07:22:05.676871010 a.cpp:67] [PG ID 0 PG GUID 0 Rank 3] no",
+            {"level": "ERROR", "at": at("2025-11-20T07:22:05") + 0.676871010, "rank": 3},
+        ),
+        ("[W socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500", {"level": "WARN"}),
+        (
+            "[W427 01:04:16.5 socket.cpp:752] [c10d] The client socket has failed to connect",
+            {"level": "WARN", "at": at("2025-04-27T01:04:16.500000")},
+        ),
+        (
+            "[I1231 23:59:59.5 socket.cpp:752] [c10d] text of the year before",
+            {"level": "INFO", "at": at("2024-12-31T23:59:59.500000")},
+        ),
+        ("[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=57", {"rank": 3}),
+        ("Some NCCL operations have failed or timed out. Due to the asynchronous nature", {}),
+    ],
+)
+def test_c10d(line: str, expected: dict[str, object]) -> None:
+    assert says(line) == {"form": Form.TORCH, **expected}
+
+
+def test_the_watchdog_of_hccl_is_torch_npu() -> None:
+    line = "[Rank 3] Watchdog caught collective operation timeout: WorkHCCL(SeqNum=57, OpType=ALLREDUCE)"
+    assert says(line) == {"form": Form.TORCH_NPU, "rank": 3}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "W1120 07:22:08.184000 5347 torch/distributed/run.py:874] Setting OMP_NUM_THREADS",
+            {"level": "WARN", "at": at("2025-11-20T07:22:08.184000"), "pid": 5347},
+        ),
+        (
+            "E1120 07:22:27.737000 5359 torch/distributed/elastic/api.py:1002] failed (exitcode: 1)"
+            " local_rank: 1 (pid: 5363) of binary: python3",
+            {"level": "ERROR", "at": at("2025-11-20T07:22:27.737000"), "pid": 5363, "device": 1},
+        ),
+        (
+            "[2024-01-05 10:11:12,345] torch.distributed.elastic.api: [ERROR] failed (exitcode: 1)",
+            {"level": "ERROR", "at": at("2024-01-05T10:11:12.345000")},
+        ),
+        (
+            "ERROR:torch.distributed.elastic.api:failed (exitcode: -9) local_rank: 2 (pid: 17) of",
+            {"level": "ERROR", "pid": 17, "device": 2},
+        ),
+        ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", {}),
+        ("  exitcode  : -9 (pid: 5363)", {}),
+    ],
+)
+def test_elastic(line: str, expected: dict[str, object]) -> None:
+    assert says(line) == {"form": Form.ELASTIC, **expected}
+
+
+NCCL = {"form": Form.NCCL, "level": "WARN", "host": "node-1.x", "pid": 17, "device": 0}
+
+
+@pytest.mark.parametrize(
+    ("line", "more"),
+    [
+        ("node-1.x:17:18 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed", {}),
+        (
+            "[2026-04-22 21:34:20] node-1.x:17:18 [0] misc/socket.cc:58 NCCL WARN text",
+            {"at": at("2026-04-22T21:34:20")},
+        ),
+        (
+            "[2026-04-22 21:34:20.123456] node-1.x:17:18 [0] a.cc:58 NCCL WARN text",
+            {"at": at("2026-04-22T21:34:20.123456")},
+        ),
+        ("node-1.x:17:18 [0] include/socket.h:360 WARN Call to connect failed : Connection timed out", {}),
+        ("[rank5]:node-1.x:17:18 [0] a.cc:58 NCCL WARN text", {"rank": 5}),
+        ("[1,5]<stderr>:node-1.x:17:18 [0] a.cc:58 NCCL WARN text", {"rank": 5}),
+        ("[1,5]<stdout>: node-1.x:17:18 [0] a.cc:58 NCCL WARN text", {"rank": 5}),
+    ],
+)
+def test_nccl_in_all_forms_of_its_prefix(line: str, more: dict[str, object]) -> None:
+    assert says(line) == NCCL | more
+
+
+def test_nccl_without_a_host() -> None:
+    assert says("misc/ibvwrap.cc:284 NCCL WARN Call to ibv_modify_qp failed") == {
+        "form": Form.NCCL,
+        "level": "WARN",
+    }
+    assert says("ncclSystemError: System call failed") == {"form": Form.NCCL}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "srun: error: node3: task 5: Exited with exit code 1",
+            {"level": "ERROR", "host": "node3", "rank": 5},
+        ),
+        ("srun: error: node3: tasks 4-7: Killed", {"level": "ERROR", "host": "node3"}),
+        ("srun: Job step aborted: Waiting up to 32 seconds for job step to finish.", {}),
+        (
+            "slurmstepd: error: *** STEP 1.0 ON node1 CANCELLED AT 2025-11-20T07:22:05 DUE TO TIME ***",
+            {"level": "ERROR", "host": "node1", "at": at("2025-11-20T07:22:05")},
+        ),
+        (
+            "[2025-11-20T07:22:05.123] [12.0] error: Detected 1 oom_kill event in StepId=12.0",
+            {"level": "ERROR", "at": at("2025-11-20T07:22:05.123000")},
+        ),
+    ],
+)
+def test_slurm(line: str, expected: dict[str, object]) -> None:
+    assert says(line) == {"form": Form.SLURM, **expected}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("[node2:4711] *** Process received signal ***", {"host": "node2", "pid": 4711}),
+        ("mpirun noticed that process rank 3 with PID 0 on node node2 exited on signal 9 (Killed).", {}),
+        ("Abort(1094543) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Init", {"rank": 3}),
+        ("Fatal error in PMPI_Barrier: Unknown error class, error stack:", {}),
+    ],
+)
+def test_mpi(line: str, expected: dict[str, object]) -> None:
+    assert says(line) == {"form": Form.MPI, **expected}
+
+
+OOM = "Out of memory: Killed process 6033 (python)"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f"[ 1197.584409] {OOM}", {}),
+        (f"<3>[ 1197.584409] {OOM}", {"level": "ERROR"}),
+        (f"[Thu Nov 20 07:22:05 2025] {OOM}", {"at": at("2025-11-20T07:22:05")}),
+        (f"Nov 20 07:22:05 node1 kernel: {OOM}", {"at": at("2025-11-20T07:22:05"), "host": "node1"}),
+        (
+            f"Nov 20 07:22:05 node1 kernel: [ 1197.584409] {OOM}",
+            {"at": at("2025-11-20T07:22:05"), "host": "node1"},
+        ),
+        (f"2025-11-20T07:22:05+0800 node1 kernel: {OOM}", {"at": at("2025-11-19T23:22:05"), "host": "node1"}),
+        (
+            f"kern  :err   : 2025-11-20T07:22:05,500000+00:00 {OOM}",
+            {"level": "ERROR", "at": at("2025-11-20T07:22:05.500000")},
+        ),
+        ("NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', GPU has fallen off the bus.", {}),
+    ],
+)
+def test_the_kernel(line: str, expected: dict[str, object]) -> None:
+    assert says(line) == {"form": Form.KERNEL, **expected}
+
+
+def test_a_print_of_the_same_words_is_not_the_kernels() -> None:
+    assert says(f"my script says {OOM}") == {"form": Form.PLAIN}
+    assert says(f"step 12: {OOM}") == {"form": Form.PLAIN}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Traceback (most recent call last):", {}),
+        ('  File "train.py", line 3, in <module>', {}),
+        ("torch.distributed.DistStoreError: Timed out after 6 seconds", {"level": "ERROR"}),
+        ("[rank2]: RuntimeError: no", {"level": "ERROR", "rank": 2}),
+        ("[default3]:ValueError: no", {"level": "ERROR", "device": 3}),
+    ],
+)
+def test_python(line: str, expected: dict[str, object]) -> None:
+    assert says(line) == {"form": Form.PYTHON, **expected}
+
+
+def test_loggers_of_scripts_have_times_and_levels() -> None:
+    time = at("2025-11-20T07:22:05.123000")
+    assert says("2025-11-20 07:22:05,123 - trainer - ERROR - no") == {
+        "form": Form.PLAIN,
+        "level": "ERROR",
+        "at": time,
+    }
+    assert says("[2025-11-20 07:22:05,123] [INFO] [config.py:3] yes") == {
+        "form": Form.PLAIN,
+        "level": "INFO",
+        "at": time,
+    }
+    assert says("11/20/2025 07:22:05 - INFO - __main__ - yes")["at"] == at("2025-11-20T07:22:05")
+
+
+def test_slurms_labels_are_known_by_the_whole_file() -> None:
+    lines = [f"{rank}: [rank{rank}]: step {step}" for step in range(9) for rank in range(4)]
+    layout = layout_of(lines)
+    assert layout.label
+    assert says("3: ValueError: no", layout) == {"form": Form.PYTHON, "level": "ERROR", "rank": 3}
+    assert not layout_of(["3: [a]", "loss 3", "step 4", "step 5"]).label
+
+
+def test_hosts_in_front_of_all_lines() -> None:
+    layout = layout_of([f"node{number}: step {step}" for step in range(9) for number in (1, 2)])
+    assert layout.hosts == {"node1", "node2"}
+    assert says("node2: ValueError: no", layout)["host"] == "node2"
+    assert not layout_of([f"step{number}: fine" for number in range(9)]).hosts
+
+
+def test_prefixes_nest() -> None:
+    layout = layout_of([f"{rank}: text" for rank in range(8)])
+    line = "3: [rank3]: node1:17:18 [2] NCCL WARN no"
+    assert says(line, layout) == {
+        "form": Form.NCCL,
+        "level": "WARN",
+        "rank": 3,
+        "host": "node1",
+        "pid": 17,
+        "device": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    "time", ["2025-13-40-99:99:99", "[E9999 99:99:99.1 a.cpp:1] x", "[E0230 01:01:01 a.cpp:1] x"]
+)
+def test_times_that_cannot_be_are_none(time: str) -> None:
+    assert "at" not in says(time)
+
+
+@pytest.mark.parametrize(
+    "line", ["[" * 5000, "1: " * 3000, "[rank1]: " * 2000, "E" * 9000, ".a" * 4000, " " * 8000]
+)
+def test_hostile_lines_end(line: str) -> None:
+    assert says(line)["form"] in (Form.PLAIN, Form.NCCL)

@@ -1,0 +1,174 @@
+"""What must not make anybody guilty: advice, noise of healthy runs, clocks, and what the job got over."""
+
+from __future__ import annotations
+
+from doctor.logs.judge import Known, conclude
+from doctor.logs.model import Charge, Form, Line, LogFile, Logs, Outcome, Party, Role
+from doctor.model import Confidence
+from tests.support.logs import endings as e
+from tests.support.logs.written import Entry, File, logs, symptom
+
+RETRY = symptom("torch-retry", title="the head was asked again", needs="repeated")
+LAST = symptom("nccl-async", Role.ROOT, "an event", needs="last")
+
+
+def steps(first: int, number: int) -> list[Entry]:
+    return [
+        Entry(10.0 * n, f"step {n}", form=Form.PLAIN, progress=True) for n in range(first, first + number)
+    ]
+
+
+def test_nothing_read_is_not_healthy() -> None:
+    assert conclude(Logs()).outcome is Outcome.UNKNOWN
+    assert conclude(Logs((LogFile("a.log"),))).outcome is Outcome.UNKNOWN
+
+
+def test_a_file_that_could_not_be_read_is_not_healthy() -> None:
+    found = conclude(Logs((LogFile("a.gz", lines=3, problem="damaged archive"),)))
+    assert found.outcome is Outcome.UNKNOWN
+    assert "a.gz was not read to its end: damaged archive" in found.open
+
+
+def test_healthy_logs_are_clean() -> None:
+    found = conclude(logs(e.rank(n) for n in range(4)))
+    assert (found.outcome, found.charges, found.odd) == (Outcome.CLEAN, (), ())
+    assert found.read == "4 files of 4 ranks on node[1-2], 12 lines"
+
+
+def test_odd_lines_are_shown_and_nobody_is_guessed() -> None:
+    odd = Entry(50, "ERROR: the frobnicator is out of oil", form=Form.PLAIN, odd=True)
+    found = conclude(logs([e.rank(0, odd), e.rank(1)]))
+    assert (found.outcome, found.charges) == (Outcome.UNKNOWN, ())
+    assert [line.text for line in found.odd] == [odd.text]
+
+
+def test_advice_is_no_evidence() -> None:
+    said = Entry(50, "CUDA kernel errors might be asynchronously reported", e.ADVICE)
+    assert conclude(logs([e.rank(0, said)])).outcome is Outcome.CLEAN
+
+
+def test_a_retry_that_succeeded_is_no_fault() -> None:
+    tries = [
+        Entry(at, "TCP client failed to connect/validate to host node1:29500 - retrying", RETRY)
+        for at in (1, 2)
+    ]
+    file = File("rank-1.log", (*tries, *steps(1, 3)), Party(rank=1, host="node1"), 2)
+    found = conclude(logs([file, e.rank(0)]))
+    assert (found.outcome, found.charges) == (Outcome.CLEAN, ())
+    assert found.open == ("2 lines complain, and the job went on after that: left out",)
+
+
+def test_once_is_not_repeated() -> None:
+    one = Entry(1, "TCP client failed to connect/validate to host node1:29500 - retrying", RETRY)
+    rest = [Entry(2, f"line {n}", form=Form.PLAIN) for n in range(9)]
+    assert conclude(logs([File("rank-1.log", (one, *rest), Party(rank=1))])).outcome is Outcome.CLEAN
+    assert conclude(logs([File("rank-1.log", (one,), Party(rank=1))])).outcome is Outcome.UNKNOWN
+
+
+def test_what_needs_to_be_last_does_not_count_far_from_the_end() -> None:
+    event = Entry(1, "NET/IB : mlx5_0:1: Got non-fatal async event: port error", LAST, Form.NCCL)
+    rest = [Entry(1000, f"line {n}", form=Form.PLAIN) for n in range(300)]
+    assert conclude(logs([File("a.log", (event, *rest), Party(rank=0))])).outcome is Outcome.CLEAN
+    found = conclude(logs([File("a.log", (event,), Party(rank=0))]))
+    assert found.outcome is Outcome.NAMED
+
+
+def test_a_lost_connection_after_which_the_job_went_on_is_no_fault() -> None:
+    lost = Entry(5, "Connection closed by peer [10.0.0.2]:1", e.CLOSED)
+    file = File("rank-0.log", (lost, *steps(1, 3)), Party(rank=0, host="node1"))
+    assert conclude(logs([file])).outcome is Outcome.CLEAN
+
+
+def test_consequences_alone_name_nobody() -> None:
+    found = conclude(logs([e.rank(0, *e.closed(40)(0))]))
+    assert found.outcome is Outcome.NAMED  # of a known fault, which checks can show
+    assert found.charges[0].role is Role.CONSEQUENCE
+    assert found.charges[0].who == ()
+    assert found.charges[0].confidence is Confidence.SUSPECT
+    assert found.open == ("no log of ranks 1-3 was given: they may have ended first",)
+
+
+def test_a_missing_log_is_a_question_and_no_charge() -> None:
+    found = conclude(logs(e.others(e.recv(1840))))
+    assert not {party.rank for charge in found.charges for party in charge.who if charge.because is None}
+    assert "no log of rank 2 was given: the one without a time-out is the one to look at" in found.open
+
+
+def test_the_clock_of_a_host_makes_nobody_the_latest() -> None:
+    """All waited, and nothing connects the clocks of the two hosts."""
+    files = [
+        File(f"rank-{n}.log", tuple(e.notify(100 if n < 2 else 4000)(n)), Party(rank=n, host=e.HOSTS[n]), 4)
+        for n in range(4)
+    ]
+    found = conclude(logs(files))
+    assert found.charges[0].who == ()
+    assert found.charges[0].role is Role.CONSEQUENCE
+
+
+def test_the_latest_is_guilty_where_the_clocks_were_compared() -> None:
+    text = "EI0006: Getting socket times out. timeout[120 s]"
+    files = [
+        File(f"rank-{n}.log", (Entry(400.0 if n == 3 else 100.0, text, e.SOCKET, Form.PLOG),),
+             Party(rank=n, host=e.HOSTS[n]), 4)
+        for n in range(4)
+    ]  # fmt: skip
+    known = Known(offsets={"node1": 0.0, "node2": 0.1})
+    found = conclude(logs(files), known)
+    assert [party.rank for party in found.charges[0].who] == [3]
+    assert found.charges[0].says.startswith("rank 3 on node2 came 300 s after the others, who waited 120 s")
+    ahead = Known(offsets={"node1": 0.0, "node2": 300.0})
+    assert conclude(logs(files), ahead).charges[0].who == ()  # ranks 0 and 1 are late together with nobody
+
+
+def test_steps_that_all_logged_connect_the_clocks() -> None:
+    found = conclude(logs([e.rank(0, *e.closed(40)(0)), e.rank(2)]))
+    assert not any("clock" in each for each in found.open)
+
+
+def test_the_kernel_killed_another_program_long_before() -> None:
+    job = [e.rank(n, *e.closed(40)(n)) for n in (0, 1)] + [e.rank(2), e.rank(3)]
+    old = e.kernel("node2", e.oom(-90_000, pid=7))
+    assert all(charge.symptom != "kernel-oom" for charge in conclude(logs([*job, old])).charges)
+
+
+def test_a_kill_after_sigterm_is_the_launchers() -> None:
+    """Rank 3 did not end at SIGTERM, so torchrun killed it; rank 2 raised."""
+    trace = Entry(40, "KeyError: 'loss'", form=Form.PYTHON, odd=True)
+    stop = e.exits(41, 3, -15)
+    files = [
+        *e.others(e.closed(40)),
+        e.rank(2, trace),
+        e.torchrun("node2", e.exits(41, 2, 1), stop, e.exits(71, 3, -9)),
+    ]
+    found = conclude(logs(files))
+    assert [party.rank for party in found.charges[0].who] == [2]
+    assert found.charges[0].symptom is None
+    assert "KeyError: 'loss'" in found.charges[0].says
+
+
+def curve(confidence: Confidence = Confidence.STRONG) -> Charge:
+    line = Line("rank-1.log", 3, "step 2 loss nan")
+    return Charge(
+        "loss-nan",
+        "rank 1: the loss is NaN since step 2",
+        (Party(rank=1),),
+        lines=(line,),
+        confidence=confidence,
+    )
+
+
+def test_a_curve_is_a_cause_where_nothing_crashed() -> None:
+    found = conclude(logs(e.rank(n) for n in range(4)), from_curves=[curve()])
+    assert (found.outcome, found.charges[0].symptom) == (Outcome.NAMED, "loss-nan")
+
+
+def test_a_crash_explains_the_end_before_a_curve_does() -> None:
+    oom = next(each for each in e.endings() if each.name == "oom")
+    found = conclude(logs(oom.files), from_curves=[curve()])
+    assert [each.symptom for each in (found.charges[0], found.charges[-1])] == ["kernel-oom", "loss-nan"]
+
+
+def test_a_time_limit_is_no_crash() -> None:
+    limit = next(each for each in e.endings() if each.name == "time-limit")
+    found = conclude(logs(limit.files), from_curves=[curve()])
+    assert [(each.symptom, each.because) for each in found.charges] == [("loss-nan", None), ("slurm-time", 0)]

@@ -1,0 +1,294 @@
+"""What is opened of folders, archives and pipes, hostile ones too; and what is left out, with its reason."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import socket
+import tarfile
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.model import Logs
+from doctor.logs.sources import Limits
+from tests.unit.logs.known import NOW, logs_of, one, seen
+
+LOST = b"Connection lost for good\n"
+
+
+def names(logs: Logs, top: Path) -> list[str]:
+    return [str(Path(file.name).relative_to(top)) for file in logs.files]
+
+
+def tar(files: dict[str, bytes], mode: str = "w") -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode=mode) as archive:  # type: ignore[call-overload]
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime = len(data), int(NOW)
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def test_a_folder_is_read_in_the_order_of_its_names(tmp_path: Path) -> None:
+    for name in ("b.log", "a.log", "sub/deep/c.log", "sub/z.log", "sub2/d.log"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(LOST)
+    assert names(logs_of(tmp_path), tmp_path) == [
+        "a.log",
+        "b.log",
+        "sub/z.log",
+        "sub/deep/c.log",
+        "sub2/d.log",
+    ]
+
+
+def test_what_is_no_log_is_left_out_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_bytes(b"PK\x03\x04")
+    (tmp_path / "core.123").write_bytes(b"\x7fELF" + b"\x00" * 900)
+    (tmp_path / "noise").write_bytes(bytes(range(256)) * 20)
+    (tmp_path / "w").write_bytes(b"\x10\x00\x00\x00\x00\x00\x00\x00" + b'{"weights":1}')
+    (tmp_path / "train.log").write_bytes(LOST)
+    logs = logs_of(tmp_path)
+    assert names(logs, tmp_path) == ["train.log"]
+    assert logs.left_out == (
+        f"{tmp_path}/core.123, {tmp_path}/noise, {tmp_path}/w: not text",
+        f"{tmp_path}/model.pt: no log by its name",
+    )
+
+
+def test_a_text_that_was_named_is_read_whatever_its_name(tmp_path: Path) -> None:
+    assert len(one(tmp_path, LOST, "out.py").sightings) == 1
+
+
+def test_links_pipes_and_sockets_are_left_out(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    (other / "secret.log").write_bytes(LOST)
+    (tmp_path / "link.log").symlink_to(other / "secret.log")
+    (tmp_path / "folder").symlink_to(other)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        here = os.getcwd()
+        os.chdir(tmp_path)
+        listener.bind("socket")
+        os.chdir(here)
+        logs = logs_of(tmp_path)
+    finally:
+        listener.close()
+    assert logs.files == ()
+    assert [line.rpartition(": ")[2] for line in logs.left_out] == ["a link", "a pipe, a socket or a device"]
+    assert logs_of(tmp_path / "pipe").files == ()
+    assert len(logs_of(tmp_path / "link.log").files) == 1, "a link that was named is meant"
+
+
+def test_what_is_not_there_and_what_is_given_twice(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(LOST)
+    logs = logs_of(tmp_path / "none.log", path, tmp_path)
+    assert len(logs.files) == 1
+    assert logs.left_out == (f"{tmp_path}/none.log: there is no such file", f"{path}: given twice")
+
+
+def test_more_files_than_are_looked_at(tmp_path: Path) -> None:
+    for number in range(3000):
+        (tmp_path / f"{number:04}.log").touch()
+    logs = logs_of(tmp_path, limits=Limits(looked_at=100))
+    assert len(logs.files) == 100
+    assert logs.left_out == (f"{tmp_path}: more than 100 files were given",)
+    few = logs_of(tmp_path, limits=Limits(read=5))
+    assert len(few.files) == 5
+    assert few.left_out[0].endswith("and 2,992 more: more than 5 files")
+
+
+PACKERS: list[tuple[str, Callable[[bytes], bytes]]] = [
+    ("a.log.gz", gzip.compress),
+    ("a.log.bz2", bz2.compress),
+    ("a.log.xz", lzma.compress),
+    ("two.log.gz", lambda data: gzip.compress(data[:5]) + gzip.compress(data[5:]) + b"\0" * 512),
+]
+
+
+@pytest.mark.parametrize(("name", "packed"), PACKERS)
+def test_a_packed_file(tmp_path: Path, name: str, packed: Callable[[bytes], bytes]) -> None:
+    logs = one(tmp_path, packed(b"start\n" * 9000 + LOST), name)
+    assert [(number, count) for _, _, number, count in seen(logs)] == [(9001, 1)]
+    assert (logs.files[0].problem, logs.files[0].size) == ("", 9000 * 6 + len(LOST))
+
+
+FILES = {"./node1/rank_1.log": LOST, "node2/rank_2.log": b"fine\n" * 200 + LOST, "x/model.pt": b"PK\x03\x04"}
+
+
+@pytest.mark.parametrize(
+    ("name", "archive"),
+    [
+        ("a.tar", tar(FILES)),
+        ("a.tgz", tar(FILES, "w:gz")),
+        ("a.tar.bz2", tar(FILES, "w:bz2")),
+        ("a.tar.xz", tar(FILES, "w:xz")),
+        ("a.zip", zipped(FILES)),
+        ("by_its_bytes.log", zipped(FILES)),
+    ],
+)
+def test_an_archive(tmp_path: Path, name: str, archive: bytes) -> None:
+    logs = one(tmp_path, archive, name)
+    assert [(who.host, who.rank, number) for _, who, number, _ in seen(logs)] == [
+        ("node1", 1, 1),
+        ("node2", 2, 201),
+    ]
+    assert names(logs, tmp_path) == [f"{name}/node1/rank_1.log", f"{name}/node2/rank_2.log"]
+    assert logs.left_out == (f"{tmp_path}/{name}/x/model.pt: no log by its name",)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("inner", [tar(FILES, "w:gz"), zipped(FILES)])
+@pytest.mark.parametrize("outer", [tar, zipped])
+def test_archives_nest_once(tmp_path: Path, outer: Callable[[dict[str, bytes]], bytes], inner: bytes) -> None:
+    assert len(one(tmp_path, outer({"logs": inner}), "two").files) == 2
+    deep = one(tmp_path, outer({"out": outer({"logs": inner})}), "three")
+    assert deep.files == ()
+    assert deep.left_out[0].endswith("three/out/logs: an archive in an archive in an archive")
+
+
+def test_an_archive_that_breaks_off_counts_as_far_as_it_goes(tmp_path: Path) -> None:
+    whole = tar({"a.log": LOST * 4, "b.log": LOST + os.urandom(1 << 20).hex().encode()}, "w:gz")
+    logs = one(tmp_path, whole[: len(whole) // 2], "cut.tgz")
+    assert [file.problem for file in logs.files] == ["", "the archive ends in the middle"]
+    assert [count for _, _, _, count in seen(logs)] == [4, 1]
+    single = one(tmp_path, gzip.compress(LOST + os.urandom(1 << 18).hex().encode())[:9000], "cut.gz")
+    assert single.files[0].problem == "the archive ends in the middle"
+    assert len(seen(single)) == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x1f\x8b" + b"\xff" * 99,
+        b"PK\x03\x04" + b"\x00" * 99,
+        b"\xfd7zXZ\x00" + b"\xff" * 99,
+        b"BZh9" + b"x" * 99,
+    ],
+)
+def test_garbage_behind_a_right_beginning(tmp_path: Path, data: bytes) -> None:
+    logs = one(tmp_path, data, "bad")
+    assert seen(logs) == []
+    assert any("damaged" in text for text in (*logs.left_out, *(file.problem for file in logs.files)))
+
+
+@pytest.mark.slow
+def test_an_archive_that_unpacks_to_far_more_is_stopped(tmp_path: Path) -> None:
+    limits = Limits(free=1 << 20, ratio=50)
+    bomb = b"\x00" * (32 << 20)
+    path = tmp_path / "bomb"
+    for data in (
+        gzip.compress(bomb),
+        lzma.compress(bomb),
+        bz2.compress(bomb),
+        tar({"a": bomb}, "w:gz"),
+        zipped({"a": bomb}),
+    ):
+        path.write_bytes(data)
+        tracemalloc.start()
+        logs = logs_of(path, limits=limits)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert [file.problem for file in logs.files] == ["unpacks to more than 50 times its size"]
+        assert most < 24 << 20
+
+
+def test_a_header_of_gigabytes(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("x")
+    info.type, info.size = tarfile.XHDTYPE, 4 << 30
+    header = info.tobuf(tarfile.GNU_FORMAT)
+    logs = one(tmp_path, header + b"1 a=b\n" * 100_000, "a.tar")
+    assert logs.files == ()
+    assert "damaged archive" in logs.left_out[0]
+
+
+def test_names_in_archives_lead_nowhere(tmp_path: Path) -> None:
+    logs = one(tmp_path, tar({"../../etc/x.log": LOST, "/root/y.log": LOST}), "a.tar")
+    assert len(logs.files) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tar"]
+
+
+def test_standard_input_may_be_a_text_or_an_archive() -> None:
+    logs = logs_of(io.BytesIO(LOST))
+    assert [(file.name, file.size) for file in logs.files] == [("standard input", len(LOST))]
+    for archive in (tar(FILES, "w:gz"), zipped(FILES)):
+        assert len(seen(logs_of(io.BytesIO(archive)))) == 2
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        LOST.decode().encode("utf-16"),
+        b"\xfe\xff" + LOST.decode().encode("utf-16-be"),
+        ("text " * 20 + "\n" + LOST.decode()).encode("utf-16-le"),
+        b"\xef\xbb\xbf" + LOST,
+        LOST.replace(b"\n", b"\r\n"),
+        b"\x00" * 9000 + LOST,
+        b"Connection\x00 lost\x00 for good",
+        b"\x1b[31mConnection \x1b[1;4mlost\x1b[0m for good\n",
+        b"\x1b]0;title\x07Connection lost for good\n",
+        b"\xff\xfe\xfa not utf-8 \xc3\x28 Connection lost for good \xf0\x28\n"[2:],
+        b"5%\r10%\r20%\rConnection lost for good\r30%\n",
+        b"x" * (3 << 20) + b"\n" + LOST,
+    ],
+)
+def test_all_encodings_and_dirt(tmp_path: Path, data: bytes) -> None:
+    logs = one(tmp_path, data)
+    assert [each[0] for each in seen(logs)] == ["lost"]
+    assert all(line.text.isprintable() for line in (logs.sightings[0].first, logs.files[0].last) if line)
+
+
+def test_line_numbers_are_those_of_an_editor(tmp_path: Path) -> None:
+    text = b"a\r\nb\rc\r\n" + b"y" * (2 << 20) + b"\n" + LOST
+    assert seen(one(tmp_path, text))[0][2] == 4
+
+
+def test_what_is_written_meanwhile_is_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "a.log"
+    path.write_bytes(LOST)
+    from doctor.logs.sources import Sources, pieces
+
+    for opened in Sources([path], Limits(), NOW).files():
+        with path.open("ab") as more:
+            more.write(LOST * 1000)
+        assert b"".join(pieces(opened.stream)) == LOST
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "big.log"
+    with path.open("wb") as out:
+        for block in range(50):
+            lines = (
+                b"[rank%d]: step %d of 9 loss 1.5 Connection lost for good\n" % (n % 8, n) for n in range(100)
+            )
+            out.write(b"".join(lines) + b"%d x" % block * (1 << 18) + b"\n")
+    assert path.stat().st_size > 50_000_000
+    tracemalloc.start()
+    logs = logs_of(path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(each.count for each in logs.sightings) == 5_000
+    assert most < 40 << 20

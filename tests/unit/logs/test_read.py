@@ -1,0 +1,298 @@
+"""From what was given to what was read: who wrote it, how often, what complains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.model import Form, Party
+from tests.unit.logs.known import logs_of, one, seen
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+RESET = "RuntimeError: Connection reset by peer [10.0.0.7]\n"
+
+
+def test_a_symptom_has_its_place_its_party_and_its_count(tmp_path: Path) -> None:
+    line = "node1:17:18 [2] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer\n"
+    logs = one(tmp_path, "start\n" + line * 3 + "end\n")
+    assert seen(logs) == [("closed", Party(host="node1", pid=17, device=2), 2, 3)]
+    (sighting,) = logs.sightings
+    assert (sighting.first.number, sighting.last.number, sighting.first.form) == (2, 4, Form.NCCL)
+    assert (logs.files[0].lines, logs.files[0].last and logs.files[0].last.text) == (5, "end")
+
+
+def test_a_line_counts_only_in_its_form(tmp_path: Path) -> None:
+    logs = one(tmp_path, "my script: Out of memory: Killed process 12 (python)\n")
+    assert logs.sightings == ()
+    assert seen(one(tmp_path, "Nov 20 07:22:05 node1 kernel: Out of memory: Killed process 12\n")) == [
+        ("oom", Party(host="node1"), 1, 1)
+    ]
+
+
+def test_what_a_symptom_takes(tmp_path: Path) -> None:
+    (sighting,) = one(tmp_path, RESET).sightings
+    assert dict(sighting.taken) == {"host": "10.0.0.7"}
+
+
+@pytest.mark.parametrize(
+    ("name", "who"),
+    [
+        ("rank-3.log", Party(rank=3)),
+        ("rank_3/stderr.txt", Party(rank=3)),
+        ("train_rank3.log", Party(rank=3)),
+        ("worker_3.log", Party(rank=3)),
+        ("node2/rank_3.log", Party(rank=3, host="node2")),
+        ("train-node2-rank3.out", Party(rank=3)),
+        ("attempt_0/3/stderr.log", Party(rank=3, device=3)),
+        ("device3/train.log", Party(rank=3)),
+        ("node7/train.log", Party(host="node7")),
+        ("10.0.0.3/train.log", Party(host="10.0.0.3")),
+        ("job_17/train.log", Party()),
+        ("step_100/train.log", Party()),
+    ],
+)
+def test_who_wrote_a_file_by_its_name(tmp_path: Path, name: str, who: Party) -> None:
+    logs = one(tmp_path, RESET, name)
+    assert logs.files[0].who == who
+    assert seen(logs) == [("reset", who, 1, 1)]
+
+
+def test_local_ranks_of_two_hosts_are_no_ranks(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path, {f"node{node}/attempt_0/{local}/stderr.log": RESET for node in (1, 2) for local in (0, 1)}
+    )
+    logs = logs_of(folder)
+    assert [file.who for file in logs.files] == [
+        Party(host=f"node{node}", device=local) for node in (1, 2) for local in (0, 1)
+    ]
+
+
+def test_the_prefix_tells_the_rank_of_a_local_rank(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path,
+        {
+            f"node{node}/attempt_0/{local}/stderr.log": f"[rank{node * 2 + local}]: {RESET}"
+            for node in (0, 1)
+            for local in (0, 1)
+        },
+    )
+    assert [file.who.rank for file in logs_of(folder).files] == [0, 1, 2, 3]
+
+
+def test_several_ranks_in_one_file(tmp_path: Path) -> None:
+    text = "".join(f"[rank{rank}]: {RESET}" for rank in (0, 2, 2, 5))
+    logs = one(tmp_path, text)
+    assert logs.files[0].ranks == (0, 2, 5)
+    assert logs.files[0].who == Party()
+    assert seen(logs) == [
+        ("reset", Party(rank=0), 1, 1),
+        ("reset", Party(rank=2), 2, 2),
+        ("reset", Party(rank=5), 4, 1),
+    ]
+
+
+def test_ranks_that_only_train_are_known_too(tmp_path: Path) -> None:
+    text = "".join(f"{rank}: step {step} loss 1.5\n" for step in range(400) for rank in range(4))
+    logs = one(tmp_path, text + "2: " + RESET)
+    assert logs.files[0].ranks == (0, 1, 2, 3)
+    assert seen(logs) == [("reset", Party(rank=2), 1601, 1)]
+    assert [(line.who.rank, line.text) for line in logs.files[0].progress] == [
+        (rank, f"{rank}: step 399 loss 1.5") for rank in range(4)
+    ]
+
+
+def test_one_rank_in_several_files(tmp_path: Path) -> None:
+    folder = write(tmp_path, {"rank_1/out.log": "step 5 of 10\n", "rank_1/err.log": RESET})
+    assert [file.who.rank for file in logs_of(folder).files] == [1, 1]
+
+
+def test_the_rank_of_a_process_is_told_by_another_line(tmp_path: Path) -> None:
+    init = "n1:17:20 [0] NCCL INFO ncclCommInitRank comm 0x5 rank {} nranks 16 cudaDev 0 - Init COMPLETE\n"
+    closed = "n1:17:20 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer\n"
+    group = "n1:17:20 [0] NCCL INFO ncclCommInitRank comm 0x6 rank 1 nranks 2 cudaDev 0 - Init COMPLETE\n"
+    logs = one(tmp_path, init.format(0) + group + closed)
+    assert seen(logs) == [("closed", Party(rank=0, host="n1", pid=17, device=0), 3, 1)]
+    assert logs.files[0].world == 16
+
+
+def test_plog_of_one_process_in_two_folders(tmp_path: Path) -> None:
+    entry = (
+        "[INFO] HCCL(42,python):2025-11-20-11:56:36.712.024 [op_base.cc:1293] [42]Entry-HcclCommInit:"
+        "ranks[4], rank[1], rootinfo: host ip[127.10.0.1]\n"
+    )
+    failed = "[ERROR] HCCL(42,python):2025-11-20-11:58:36.712.024 [a.cc:1] [42][Exec]Task run failed\n"
+    folder = write(
+        tmp_path,
+        {"run/plog/plog-42_20251120115636.log": entry, "debug/plog/plog-42_20251120115637.log": failed},
+    )
+    logs = logs_of(folder)
+    assert [file.who.rank for file in logs.files] == [1, 1]
+    assert seen(logs) == [("notify", Party(rank=1, pid=42), 1, 1)]
+
+
+ELASTIC = """\
+E1120 07:22:27.737000 5359 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 5363) of binary: python3
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+[1]:
+  time      : 2025-11-20_07:22:28
+  host      : node4
+  rank      : 9 (local_rank: 1)
+  exitcode  : -9 (pid: 5363)
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 5363
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2025-11-20_07:22:27
+  host      : node4
+  rank      : 8 (local_rank: 0)
+  exitcode  : -9 (pid: 5362)
+  error_file: <N/A>
+  traceback : Signal 9 (SIGKILL) received by PID 5362
+============================================================
+"""  # noqa: E501
+
+
+def test_elastics_table_has_a_party_for_each_entry(tmp_path: Path) -> None:
+    logs = one(tmp_path, ELASTIC)
+    assert seen(logs) == [
+        ("killed", Party(rank=9, host="node4", device=1, pid=5363), 11, 1),
+        ("killed", Party(rank=8, host="node4", device=0, pid=5362), 20, 1),
+    ]
+    assert logs.sightings[1].first.at == logs.sightings[0].first.at - 1  # type: ignore[operator]
+    assert all(line.form is not Form.PLAIN for line in logs.files[0].odd)
+
+
+def test_a_banner_of_open_mpi(tmp_path: Path) -> None:
+    words = "Your Open MPI job may now hang or fail.\n"
+    banner = "-" * 74 + "\nOpen MPI failed to TCP connect\n\n  Local host: node1\n" + words + "-" * 74 + "\n"
+    assert [each[0] for each in seen(one(tmp_path, banner))] == ["tcp"]
+    assert seen(one(tmp_path, words)) == []
+
+
+def test_cann_goes_on_for_several_lines(tmp_path: Path) -> None:
+    text = (
+        "EI0006: [PID: 7277] 2024-11-28-11:59:30.645.648 Getting socket times out.\n"
+        "        Possible Cause: 1. something\n"
+        "        5. The TLS switch is inconsistent\n"
+    )
+    logs = one(tmp_path, text)
+    assert [(id, who.pid) for id, who, _, _ in seen(logs)] == [("socket", 7277), ("tls", 7277)]
+    assert logs.sightings[0].first.at == logs.sightings[1].first.at
+
+
+def test_slurm_names_the_task(tmp_path: Path) -> None:
+    logs = one(tmp_path, "srun: error: node3: task 5: Exited with exit code 1\n", "slurm-12.out")
+    assert seen(logs) == [("exited", Party(rank=5, host="node3"), 1, 1)]
+
+
+TRACEBACK = """\
+Traceback (most recent call last):
+  File "/job/train.py", line 42, in <module>
+    main()
+  File "/job/data.py", line 7, in load
+    raise KeyError(name)
+KeyError: 'column 17'
+"""
+
+
+def test_an_unknown_exception_is_odd_and_says_where(tmp_path: Path) -> None:
+    text = "step 1\n" * 50 + TRACEBACK + TRACEBACK.replace("17", "18") + "bye\n" * 50
+    logs = one(tmp_path, text)
+    assert [(line.number, line.text) for line in logs.files[0].odd] == [
+        (56, "KeyError: 'column 17' (/job/data.py:7, in load)")
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Error: the frobnicator is not there",
+        "2025-11-20 07:22:05,123 - trainer - ERROR - the frobnicator is not there",
+        "fatal: the frobnicator is not there",
+        "python: can't open file: the frobnicator failed",
+        "[E1120 07:22:05.676871010 a.cpp:67] the frobnicator",
+        "Segmentation fault (core dumped)",
+        "[ERROR] HCCL(1,python):2025-10-23-21:05:09.859.568 [a.cc:314] [1]the frobnicator",
+        "node1:17:18 [0] a.cc:1 NCCL WARN the frobnicator",
+    ],
+)
+def test_lines_that_complain_are_odd(tmp_path: Path, line: str) -> None:
+    logs = one(tmp_path, f"step 1\n{line}\nstep 2\n")
+    assert [each.text for each in logs.files[0].odd] == [line]
+
+
+HEALTHY = """\
+W1120 07:22:08.184000 5347 torch/distributed/run.py:874] Setting OMP_NUM_THREADS environment variable
+/usr/lib/python3/site-packages/torchvision/io/image.py:13: UserWarning: Failed to load image Python extension
+[2025-11-20 07:22:05,123] [INFO] [engine.py:3] no error, 0 failed
+retrying: connection failed, will retry in 5 s
+Epoch 1: train error: 0.12, errors: 0
+node1:17:18 [0] NCCL INFO NET/Plugin: Failed to find ncclNetPlugin symbol, using internal
+Optional import of apex failed, falling back to torch
+{"loss": 1.5, "error": null, "failed": false}
+2025-11-20 07:22:05 WARNING checkpoint of step 3 failed verification, skipping
+error_file: <N/A>
+  error_handler = Error(1)
+"""
+
+
+def test_healthy_logs_have_nothing_odd(tmp_path: Path) -> None:
+    logs = one(tmp_path, HEALTHY * 3)
+    assert (logs.files[0].odd, logs.sightings) == ((), ())
+
+
+def test_odd_lines_are_few_and_one_for_each_wording(tmp_path: Path) -> None:
+    same = "".join(f"Error: number {number} is not there\n" for number in range(100))
+    words = "".join(f"Error: {word} is not there\n" for word in "abcdefghij")
+    assert len(one(tmp_path, same).files[0].odd) == 1
+    assert len(one(tmp_path, words).files[0].odd) == 5
+
+
+def test_what_is_kept_is_harmless_and_without_secrets(tmp_path: Path) -> None:
+    text = "Error: \x1b[31mHF_TOKEN=hf_abcdefghijklmnopqrstu\x1b[0m \x07is\u202e bad" + "x" * 9000 + "\n"
+    (line,) = one(tmp_path, text).files[0].odd
+    assert "hf_abc" not in line.text
+    assert line.text.isprintable()
+    assert len(line.text) <= 2000
+
+
+def test_times_of_a_file(tmp_path: Path) -> None:
+    text = "2025-11-20 07:00:00 start\n" + "text\n" * 9000 + "2025-11-20 08:00:01 end\nlast\n"
+    (file,) = one(tmp_path, text).files
+    assert (file.last_at or 0) - (file.first_at or 0) == 3601
+    assert file.lines == 9003
+
+
+def test_the_last_state_of_a_progress_bar(tmp_path: Path) -> None:
+    bar = "\r".join(f" {step}%|##| {step}/100 [00:01<00:02, 3.1it/s]" for step in range(60))
+    logs = one(tmp_path, bar + "\r" + RESET + "\n")
+    assert seen(logs) == [("reset", Party(), 1, 1)]
+    bar_only = one(tmp_path, bar + "\n", "bar.log")
+    assert [line.text.strip() for line in bar_only.files[0].progress] == [
+        "59%|##| 59/100 [00:01<00:02, 3.1it/s]"
+    ]
+
+
+def test_a_party_for_each_of_too_many(tmp_path: Path) -> None:
+    text = "".join(f"[rank{rank}]: {RESET}" for rank in range(4500))
+    logs = one(tmp_path, text)
+    assert sum(each.count for each in logs.sightings) == 4500
+    assert len(logs.sightings) <= 4001
+
+
+def test_nothing_given() -> None:
+    assert logs_of().files == ()

@@ -1,0 +1,130 @@
+"""Golden texts of conclusions at two widths; their file names carry the exit code.
+
+`UPDATE_GOLDEN=1 pytest` on this file writes them again: read the difference before committing it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import replace
+
+import pytest
+
+from doctor.logs.explained import Explained
+from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome
+from doctor.logs.report_html import as_html
+from doctor.logs.report_json import as_data, as_json
+from doctor.logs.report_markdown import as_markdown
+from doctor.report.json import FINDING
+from tests.support.logs.conclusions import NOON, explaineds, oom, text
+from tests.support.paths import ROOT
+
+GOLDEN = ROOT / "tests" / "golden" / "logs"
+ESCAPE, BIDI = "\x1b[2J\x1b]0;pwned\x07", "\u202e"
+JSON = ("oom-proved", "unknown")
+
+
+def compare(name: str, made: str) -> None:
+    golden = GOLDEN / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(made)
+    assert golden.is_file(), f"no golden file {name}: run with UPDATE_GOLDEN=1"
+    assert made == golden.read_text()
+
+
+@pytest.mark.parametrize("name", explaineds())
+def test_golden(name: str) -> None:
+    made = explaineds()[name]
+    compare(f"{name}.{made.exit_code}.80.txt", text(made, 80))
+    compare(f"{name}.{made.exit_code}.200.txt", text(made, 200))
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_golden_json(name: str) -> None:
+    made = explaineds()[name]
+    data = as_data(made)
+    data["tool"]["version"] = "VERSION"
+    told = json.dumps(json.loads(as_json(made)) | {"tool": data["tool"]}, indent=1, ensure_ascii=False)
+    compare(f"{name}.{made.exit_code}.json", told + "\n")
+
+
+def test_no_golden_file_is_left_over() -> None:
+    stems = {name: f"{name}.{of.exit_code}" for name, of in explaineds().items()}
+    wanted = {f"{stem}.{w}.txt" for stem in stems.values() for w in (80, 200)}
+    assert {path.name for path in GOLDEN.iterdir()} == wanted | {f"{stems[name]}.json" for name in JSON}
+
+
+@pytest.mark.parametrize("name", explaineds())
+@pytest.mark.parametrize("columns", [80, 200])
+def test_lines_fit_and_end_without_blanks(name: str, columns: int) -> None:
+    for line in text(explaineds()[name], columns, verbose=True).splitlines():
+        assert line == line.rstrip()
+        assert len(line) <= columns
+
+
+def test_quiet_leaves_who_is_named_and_the_last_line() -> None:
+    said = text(explaineds()["oom"], 100, quiet=True).splitlines()
+    assert len(said) == 3
+    assert said[0].startswith("FAIL  rank 2 on node3 was killed by the kernel")
+    assert said[-1] == "Named: rank 2 on node3 (kernel-oom)."
+    assert text(explaineds()["clean"], 100, quiet=True) == "Nothing in what was read complains.\n"
+
+
+def test_verbose_quotes_every_line() -> None:
+    many = tuple(Line("a.log", n, f"word {n}") for n in range(1, 10))
+    found = Conclusion(Outcome.NAMED, (Charge("x-y", "rank 1 fell", lines=many),))
+    assert "a.log:9: word 9" in text(Explained(found), 100, verbose=True)
+    said = text(Explained(found), 100)
+    assert "a.log:9" not in said
+    assert "and 6 more lines (-v)" in said
+
+
+def test_nothing_that_was_read_is_called_healthy() -> None:
+    for each in explaineds().values():
+        for made in (text(each, 80), as_markdown(each).decode(), as_html(each).decode()):
+            assert "healthy" not in made.partition("<style>")[0].lower()
+            assert "healthy" not in made.partition("</style>")[2].lower()
+
+
+def test_a_host_that_gave_no_log_is_not_clean() -> None:
+    assert explaineds()["silent"].exit_code == 3
+    assert "node2: connection refused on port 22" in text(explaineds()["silent"], 80)
+
+
+def test_a_log_draws_nothing() -> None:
+    evil = f"fell {ESCAPE}{BIDI}<script>alert(1)</script> @everyone"
+    charge = Charge("x-y", evil, lines=(Line(f"a{ESCAPE}", 1, evil),), how=(evil,), causes=(evil,))
+    hostile = Explained(
+        replace(oom(), charges=(charge,), story=((NOON, evil), (1e300, evil)), open=(evil,), read=evil),
+        Logs(left_out=(evil,)),
+    )
+    page, marks = as_html(hostile).decode(), as_markdown(hostile).decode()
+    for made in (text(hostile, 80), text(hostile, 80, verbose=True), page, marks, as_json(hostile).decode()):
+        assert "\x1b" not in made
+        assert "\x07" not in made
+        assert BIDI not in made
+    assert "<script>" not in page
+    outside = re.sub(r"`+[^`]*`+", "", marks)
+    assert "<script>" not in outside
+    assert "@everyone" not in outside
+
+
+def test_json_has_the_fields_of_every_finding() -> None:
+    first, second, _ = as_data(explaineds()["oom-proved"])["findings"]
+    assert set(FINDING) <= set(first)
+    assert first["check"] is None
+    assert (first["id"], first["symptom"], first["hosts"]) == ("f1", "kernel-oom", ["node3"])
+    assert first["proved"]["on_hosts"] == "proved"
+    assert second["because"] == "f1"
+    assert second["proved"] is None
+
+
+def test_the_page_leads_with_who_is_named_and_needs_nothing_else() -> None:
+    page = as_html(explaineds()["oom-proved"]).decode()
+    assert "<h1>" in page
+    assert page.index("rank 2 on node3 was killed") < page.index("<main>")
+    assert "doctor check node3 --only memory-low,kernel-log" in page
+    assert "http" not in page.replace("http-equiv", "")

@@ -1,0 +1,158 @@
+"""Files of symptoms: what is wrong in one is said with its place."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from doctor.errors import InputErrors
+from doctor.logs.model import Form, Role
+from doctor.logs.symptoms import load
+from doctor.logs.symptoms.load import load_symptoms
+
+GOOD = """\
+my-fault:
+  title: the widget of this host is broken
+  role: root
+  any:
+    - [widget, is broken]
+    - the frobnicator stopped
+  from: [plain, python]
+  take: 'widget (?P<device>[0-9]{1,4}) is'
+  codes: [WID7]
+  explains: [torch-store-wait]
+  causes: [the widget]
+  checks: [kernel-log]
+  example:
+    - widget 7 is broken
+    - "[12:00] the frobnicator stopped"
+  not: the widget is fine
+"""
+
+
+def mistakes(folder: Path, text: str) -> list[str]:
+    (folder / "mine.yaml").write_text(text)
+    with pytest.raises(InputErrors) as caught:
+        load_symptoms([folder], checks=["kernel-log", "port-unreachable"])
+    own = str(folder / "mine.yaml")
+    # Names of checks in the bundled files are unknown here, since two ids are all that exist.
+    return [str(each).replace(own, "mine.yaml") for each in caught.value.mistakes if each.file == own]
+
+
+def test_a_folder_adds_symptoms(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(GOOD)
+    (symptom,) = [each for each in load_symptoms([tmp_path]).symptoms if each.id == "my-fault"]
+    assert symptom.family == "mine"
+    assert symptom.role is Role.ROOT
+    assert symptom.patterns == (("widget", "is broken"), ("the frobnicator stopped",))
+    assert symptom.forms == {Form.PLAIN, Form.PYTHON}
+    assert symptom.origin == str(tmp_path / "mine.yaml")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("role: root", "rolle: root", 3, "no field is called 'rolle'; did you mean 'role'?"),
+        ("role: root", "role: rooot", 3, "no role is called 'rooot'; did you mean 'root'?"),
+        ("from: [plain, python]", "from: [plain, pyton]", 7, "no form is called 'pyton'"),
+        ("checks: [kernel-log]", "checks: [kernel-logs]", 12, "did you mean 'kernel-log'?"),
+        ("[torch-store-wait]", "[torch-stoer-wait]", 10, "no other symptom is called 'torch-stoer-wait'"),
+        ("[torch-store-wait]", "[my-*]", 10, "no other symptom is called 'my-*'"),
+        ("- the frobnicator stopped", "- [ERROR, Invalid data]", 6, "too general"),
+        ("- the frobnicator stopped", "- [in load, No such file or directory]", 6, "too general"),
+        ("- the frobnicator stopped", '- "507018"', 6, "too general"),
+        ("- the frobnicator stopped", "- oops", 6, "too general"),
+        ("- the frobnicator stopped", "- []", 6, "a pattern without a text"),
+        ("- the frobnicator stopped", "- ['']", 6, "an empty text"),
+        ("- the frobnicator stopped", "- never seen before", 6, "no example matches the pattern"),
+        ("- widget 7 is broken", "- widget 7 works", 14, "the example does not match"),
+        ("not: the widget is fine", "not: widget 8 is broken", 16, "must not match, and does"),
+        ("[0-9]{1,4}", "[0-9", 8, "take is no regular expression"),
+        ("(?P<device>[0-9]{1,4})", "[0-9]{1,4}", 8, "take names no group"),
+        ("(?P<device>[0-9]{1,4})", "(?P<device>(a+)+)", 8, "a repetition inside a repetition"),
+        ("(?P<device>[0-9]{1,4})", "(?P<device>(?:a|b*)*)", 8, "a repetition inside a repetition"),
+        ("(?P<device>[0-9]{1,4})", "(?P<device>.*)(.*)", 8, "nothing fixed between them"),
+        ("(?P<device>[0-9]{1,4})", "(?P<a>.*)x(.*)y(.*)z", 8, "nearly any character"),
+        ("(?P<device>[0-9]{1,4})", "(?P<a>x)(?P=a)", 8, "a reference to a group"),
+        ("(?P<device>[0-9]{1,4})", "(?P<a>x)(?=y)", 8, "a look ahead or behind"),
+        ("(?P<device>[0-9]{1,4})", "(?P<device>y)", 8, "take finds nothing in any example"),
+        ("title: the widget of this host is broken", "title: [a, b]", 2, "title is one text"),
+        ("my-fault:", "My_Fault:", 1, "is no id"),
+        ("my-fault:", "torch-store-wait:", 1, "torch-store-wait exists already, in"),
+    ],
+)
+def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
+    assert old in GOOD
+    told = mistakes(tmp_path, GOOD.replace(old, new, 1))
+    assert any(each.startswith(f"mine.yaml:{line}: ") and words in each for each in told), told
+
+
+def test_an_entry_without_anything_that_leads_to_it(tmp_path: Path) -> None:
+    (told,) = mistakes(tmp_path, "my-fault:\n  title: a title\n  role: root\n")
+    assert "neither a pattern" in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a: &x [1]\nb: *x\n",
+        "a: !!python/object/apply:os.system ['true']\n",
+        "- just\n- a list\n",
+        "text alone\n",
+        "my-fault: text\n",
+        "my-fault:\n  any: {a: b}\n  title: t\n  role: root\n",
+        f"my-fault:\n  title: {'x' * 5000}\n  role: root\n  any: [a longer text here]\n",
+        f"my-fault:\n  title: t\n  role: root\n  causes: [{', '.join(f'cause {n}' for n in range(500))}]\n",
+        "[" * 100 + "]" * 100,
+        "\x00",
+    ],
+)
+def test_hostile_files_are_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(InputErrors):
+        load_symptoms([tmp_path])
+
+
+def test_a_folder_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InputErrors, match="it is not a folder"):
+        load_symptoms([tmp_path / "none"])
+    with pytest.raises(InputErrors, match="no file of symptoms"):
+        load_symptoms([tmp_path])
+
+
+def test_two_folders_with_one_id(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.yaml").write_text(GOOD)
+    with pytest.raises(InputErrors, match="my-fault exists already, in"):
+        load_symptoms([tmp_path / "a", tmp_path / "b"])
+
+
+def _entry_point(monkeypatch: pytest.MonkeyPatch, loaded: object) -> None:
+    point = EntryPoint("mine", "nowhere", load.ENTRY_POINTS)
+    monkeypatch.setattr(load, "entry_points", lambda group: [point] if group == load.ENTRY_POINTS else [])
+    monkeypatch.setattr(EntryPoint, "load", lambda _: loaded)
+
+
+def test_an_entry_point_adds_symptoms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.yaml").write_text(GOOD)
+    package = ModuleType("mine")
+    package.__path__ = [str(tmp_path)]
+    for loaded in (package, tmp_path, str(tmp_path)):
+        _entry_point(monkeypatch, loaded)
+        found = load_symptoms()
+        assert not found.broken
+        assert "my-fault" in {each.id for each in found.symptoms}
+
+
+def test_a_broken_entry_point_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.yaml").write_text(GOOD.replace("role: root", "role: rooot"))
+    _entry_point(monkeypatch, tmp_path)
+    found = load_symptoms()
+    (broken,) = found.broken
+    assert broken.origin == "entry point mine"
+    assert "no role is called 'rooot'" in broken.reason
+    assert "my-fault" not in {each.id for each in found.symptoms}

@@ -1,0 +1,201 @@
+"""Lines that somebody made to be slow or to mislead."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+
+from doctor.logs.model import Form, Role, Symptom
+from doctor.logs.symptoms.literals import taken
+from doctor.logs.symptoms.load import load_symptoms
+from doctor.logs.symptoms.lookup import spelled
+from doctor.logs.symptoms.match import Matcher
+from doctor.logs.symptoms.prefilter import MOST_BYTES, Prefilter
+
+FOUND = load_symptoms().symptoms
+
+
+def symptom(id: str, *patterns: tuple[str, ...], **more: object) -> Symptom:
+    return Symptom(id, id, "test", more.pop("role", Role.ROOT), patterns, **more)  # type: ignore[arg-type]
+
+
+def ids(matcher: Matcher, text: str, form: Form | None = None) -> list[str]:
+    return [each.id for each, _ in matcher.decide(text, form)]
+
+
+def test_literals_stand_in_their_order() -> None:
+    matcher = Matcher([symptom("a", ("first word", "second word"))])
+    assert ids(matcher, "x first word y second word z") == ["a"]
+    assert ids(matcher, "second word, then first word") == []
+    assert ids(matcher, "first second word") == []
+
+
+def test_literals_do_not_overlap() -> None:
+    matcher = Matcher([symptom("a", ("abcabc", "abcabc"))])
+    assert ids(matcher, "abcabcabc") == []
+    assert ids(matcher, "abcabcabcabc") == ["a"]
+
+
+def test_digits_of_a_literal_count() -> None:
+    """Sentences are compared without their numbers, lines are not."""
+    matcher = Matcher([symptom("nine", ("exitcode  : -9 (pid",)), symptom("seven", ("exitcode  : -7 (pid",))])
+    text = (
+        b"exitcode  : -1 (pid: 1)\nexitcode  : -9 (pid: 2)\nexitcode  : -15 (pid: 3)\nexitcode  : -7 (pid: 4)"
+    )
+    lines = [text[start:end].decode() for start, end in matcher.candidates(text)]
+    assert [ids(matcher, line) for line in lines] == [["nine"], ["seven"]]
+    assert ids(matcher, "exitcode  : -15 (pid: 3)") == []
+
+
+def test_a_code_that_is_mostly_a_number_is_found() -> None:
+    matcher = Matcher([symptom("ei", ("EI0006",)), symptom("ej", ("EJ0006",))])
+    text = b"step 1\nEI0007: no\nEI0006: Getting socket times out\n\nEJ0006 EI0006\n"
+    assert [text[start:end][:6] for start, end in matcher.candidates(text)] == [b"EI0006", b"EJ0006"]
+    assert ids(matcher, "EJ0006 EI0006") == ["ei", "ej"]
+
+
+def test_a_message_counts_in_its_own_form_alone() -> None:
+    matcher = Matcher([symptom("oom", ("Out of memory: Killed",), forms=frozenset({Form.KERNEL}))])
+    assert ids(matcher, "Out of memory: Killed process 7", Form.KERNEL) == ["oom"]
+    assert ids(matcher, "Out of memory: Killed process 7", Form.PLAIN) == []
+    assert ids(matcher, "Out of memory: Killed process 7") == ["oom"]
+
+
+def test_advice_silences_the_rest_of_its_line() -> None:
+    advice = symptom("advice", ("might be caused by",), role=Role.ADVICE)
+    matcher = Matcher([symptom("a", ("the link is down",)), advice])
+    assert ids(matcher, "this might be caused by: the link is down") == ["advice"]
+    assert ids(matcher, "the link is down") == ["a"]
+
+
+def test_what_another_of_the_line_explains_does_not_count() -> None:
+    matcher = Matcher(
+        [symptom("cancel", ("CANCELLED",)), symptom("limit", ("CANCELLED", "TIME LIMIT"), explains=("can*",))]
+    )
+    assert ids(matcher, "CANCELLED DUE TO TIME LIMIT") == ["limit"]
+
+
+def test_the_most_specific_comes_first() -> None:
+    matcher = Matcher([symptom("short", ("link is down",)), symptom("long", ("the red link is down",))])
+    assert ids(matcher, "the red link is down") == ["long", "short"]
+
+
+def test_candidates_of_any_cut_are_the_lines_themselves() -> None:
+    """Against a search line by line, over random text of pieces of the literals."""
+    chance = random.Random(5)
+    words = [word for each in FOUND[:40] for pattern in each.patterns for word in pattern]
+    matcher = Matcher(FOUND)
+    for _ in range(20):
+        lines = [
+            " ".join(chance.choices((*words, "step 12", "", "loss 1.5", "\r"), k=chance.randrange(6)))
+            for _ in range(200)
+        ]
+        text = "\n".join(lines)
+        expected = [line for line in lines if _slowly(line)]
+        data = text.encode()
+        assert [data[start:end].decode() for start, end in matcher.candidates(data)] == expected
+
+
+def _slowly(line: str) -> bool:
+    def stand(pattern: tuple[str, ...]) -> bool:
+        at = 0
+        for literal in pattern:
+            found = line.find(literal, at)
+            if found < 0:
+                return False
+            at = found + len(literal)
+        return True
+
+    return any(stand(pattern) for each in FOUND for pattern in each.patterns)
+
+
+def seconds(do: Callable[[], object]) -> float:
+    """The lesser of two: other work of the machine only adds."""
+    times = []
+    for _ in range(2):
+        began = time.process_time()
+        do()
+        times.append(time.process_time() - began)
+    return min(times)
+
+
+LITERAL = max((p for s in FOUND for pattern in s.patterns for p in pattern), key=len)
+HOSTILE = {
+    "one letter": "a" * 1_000_000,
+    "nearly a literal": (LITERAL[:-1] + "\x01") * (1_000_000 // len(LITERAL)),
+    "beginnings of literals": "".join(p[:7] for s in FOUND for pattern in s.patterns for p in pattern) * 100,
+    "a literal again and again": (LITERAL + " ") * (1_000_000 // len(LITERAL)),
+    "digits": "0123456789" * 100_000,
+    "line ends": "\n" * 1_000_000,
+    "short lines": "ab\n" * 300_000,
+    "lines that never come again": "\n".join(random.Random(n).randbytes(20).hex() for n in range(20_000)),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_time_is_bounded_by_length(name: str) -> None:
+    data = HOSTILE[name].encode()[:1_000_000]
+    spent = seconds(lambda: Matcher(FOUND).candidates(data))
+    assert spent < 3.0  # a third of a second on an idle machine; what explodes needs hours
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_deciding_on_a_line_is_bounded(name: str) -> None:
+    text = HOSTILE[name].replace("\n", " ")
+    matcher = Matcher(FOUND)
+    assert seconds(lambda: matcher.decide(text, None)) < 3.0
+
+
+@pytest.mark.parametrize("family", sorted({each.family for each in FOUND}))
+def test_take_is_quick_on_lines_made_for_it(family: str) -> None:
+    """What a `take` looks for, begun again and again and never ended."""
+    for each in FOUND:
+        pieces = (
+            (*each.examples[:2], "a", "1", "rank 1, ", "[1") if each.take and each.family == family else ()
+        )
+        for piece in pieces:
+            for cut in {len(piece), max(1, len(piece) - 2), max(1, len(piece) // 2)}:
+                text = (piece[:cut] * 1000)[:20_000]
+                assert seconds(lambda each=each, text=text: taken(each, text, 0)) < 0.05  # type: ignore[misc]
+
+
+def test_memory_of_sentences_is_bounded() -> None:
+    prefilter = Prefilter([(0, ["a symptom"])])
+    chance = random.Random(1)
+    for _ in range(60):
+        prefilter.lines(b"\n".join(chance.randbytes(400).hex().encode() for _ in range(2000)))
+        prefilter.forget()
+        assert prefilter._held < MOST_BYTES + 2_000_000
+    assert sum(map(len, prefilter._known)) < MOST_BYTES
+    assert prefilter.lines(b"x\nit is a symptom\n") == [(2, 17)]
+
+
+@pytest.mark.parametrize("data", [b"", b"\n", b"\x00\xff\xfe\n\x80", "é 中 \u2028 x".encode(), b"\r\r\n"])
+def test_odd_bytes_are_no_trouble(data: bytes) -> None:
+    matcher = Matcher(FOUND)
+    assert matcher.candidates(data) == []
+    assert matcher.decide(data.decode("utf-8", "surrogateescape"), None) == ()
+    assert matcher.decide("\ud800 \udcff", None) == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("EI0006", "ei0006"),
+        ("EI0006", "error code EI0006:"),
+        ("Xid 79", "XID=79"),
+        ("exit code -9", "exitcode  : -9"),
+        ("exit code 137", "exited with code 137"),
+        ("507018", "error code 507018"),
+    ],
+)
+def test_a_code_is_spelled_in_many_ways(one: str, other: str) -> None:
+    assert spelled(one) == spelled(other)
+
+
+def test_codes_that_differ_stay_apart() -> None:
+    codes = ("exit code 9", "exit code -9", "Xid 79", "79", "EI0006", "EI0016", "EJ0006")
+    assert len({spelled(code) for code in codes}) == len(codes)

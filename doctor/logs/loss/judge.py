@@ -6,8 +6,8 @@ restarts of the learning rate, fine-tuning at 0.01, policies, means of epochs, a
 In 6,600 of them none was charged with certainty, and one was suspected: a training that went on from a
 checkpoint and stood, by chance, where a model guesses among ten classes.
 
-Of 60 faults each, it found all rises, ranks that part and slower steps, 58 standstills, and 36 spikes of 4 to 8
-times: those of curves with little noise.
+Of 60 faults each, all rises, ranks that part and slower steps were found, 58 standstills, and 36 spikes of
+4 to 8 times: those of curves with little noise.
 """
 
 from __future__ import annotations

@@ -3,8 +3,11 @@
 Nothing is said of a curve with fewer than 20 losses, but that they are no numbers. The limits are from
 simulated healthy trainings (tests/unit/logs/loss/test_healthy.py): falling with noise of 0 to 30 %, warm-up,
 restarts of the learning rate, fine-tuning at 0.01, policies, means of epochs, a few points, losses of ranks.
-In 3,300 of them none was charged with certainty, and one was suspected: a training that went on from a
+In 6,600 of them none was charged with certainty, and one was suspected: a training that went on from a
 checkpoint and stood, by chance, where a model guesses among ten classes.
+
+Of 60 faults each, all rises, ranks that part and slower steps were found, 58 standstills, and 36 spikes of
+4 to 8 times: those of curves with little noise.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from doctor.logs.loss.apart import parting
+from doctor.logs.loss.apart import families, parting
 from doctor.logs.loss.pace import slowdown
 from doctor.logs.loss.shape import Mark, no_numbers, number, rises, spikes, stands_still
 from doctor.logs.model import Charge, Curve, Party, Role, Symptom
@@ -190,7 +193,7 @@ def _groups(curves: Sequence[Curve]) -> list[list[Curve]]:
     groups: dict[tuple[object, bool], list[Curve]] = {}
     for curve in curves:
         groups.setdefault((curve.form, curve.counted), []).append(curve)
-    return list(groups.values())
+    return [family for group in groups.values() for family in families(group)]
 
 
 def _disagree(curves: Sequence[Curve]) -> list[Charge]:
@@ -210,7 +213,7 @@ def _disagree(curves: Sequence[Curve]) -> list[Charge]:
         who = f"{_names(odd)} differ" + (f" from {_names(rest)}" if rest else "")
         says = f"The losses of {who} since {step}, and were the same before"
         how = [
-            f"all ranks had the same loss in {parted.before} steps that the logs share",
+            f"all these ranks had the same loss in {parted.before} steps that the logs share",
             f"at {step}: {values}",
         ]
         if not parted.told:

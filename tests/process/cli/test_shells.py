@@ -29,6 +29,7 @@ COMMANDS = {
     "demo",
     "list",
     "explain",
+    "logs",
     "help",
     "completion",
     "ranktable",

@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from doctor.logs.forms.said import Said
-from doctor.logs.forms.times import NAMED, Clock
+from doctor.logs.forms.times import DATED, NAMED, Clock
 
 MOST_PREFIXES = 5
 _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
@@ -21,6 +22,11 @@ _ANY = re.compile(
     rf"|\((?P<actor>\w{{1,80}})(?: rank=(?P<actor_rank>\d{{1,6}}))? pid=(?P<pid>\d{{1,9}})"
     rf"(?:, ip=(?P<ip>[\w.:-]{{1,45}}))?\) "
 )
+_POD = re.compile(
+    rf"\[pod/(?P<pod>[\w.-]{{1,253}})/[\w.-]{{1,63}}\] "
+    rf"|(?=\d{{4}}-\d\d-\d\dT){DATED}(?<=Z) (?:std(?:out|err) [FP] )?"
+)
+"""What kubectl logs --prefix, --timestamps and the files of a node's containers have in front."""
 _GREP = re.compile(
     r"(?:[\w./-]{1,200}\.(?:log|txt|out|err):)?(?:\d{1,9}:)?(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\()"
 )
@@ -48,13 +54,16 @@ class Layout:
 
 def layout_of(lines: Iterable[str]) -> Layout:
     """By the first lines of a file: nearly all of them have it, or it is something else."""
-    labels = brackets = total = 0
+    labels: list[int] = []
+    brackets = total = 0
     hosts: Counter[str] = Counter()
     for line in lines:
         if not line.strip():
             continue
         total += 1
-        labels += bool(_LABEL.match(line))
+        label = _LABEL.match(line)
+        if label:
+            labels.append(int(label["task"]))
         brackets += bool(_BRACKET.match(line))
         ahead = _AHEAD.match(line)
         if ahead:
@@ -63,10 +72,15 @@ def layout_of(lines: Iterable[str]) -> Layout:
     known = [host for host in hosts if host.lower() not in _NOT_HOSTS and any(map(str.isdigit, host))]
     several = total >= 3 and sum(hosts[host] for host in known) >= enough and len(known) * 2 <= total
     return Layout(
-        label=labels >= enough and total >= 3,
+        label=len(labels) >= enough and total >= 3 and not _counts(labels),
         bracket=brackets >= enough and total >= 3,
         hosts=frozenset(known) if several else frozenset(),
     )
+
+
+def _counts(labels: list[int]) -> bool:
+    """The numbers of lines, as grep -n writes them."""
+    return labels[0] > 0 and all(before < label for before, label in pairwise(labels))
 
 
 def strip(text: str, layout: Layout, clock: Clock, said: Said) -> None:
@@ -95,6 +109,13 @@ def _one(text: str, at: int, layout: Layout, clock: Clock, said: Said) -> int:
             said.at, said.zoned = clock.at(found)
         if found["pid"]:
             said.pid, said.host = int(found["pid"]), found["ip"] or said.host
+        return found.end()
+    found = _POD.match(text, at)
+    if found:
+        if found["pod"]:
+            said.host = found["pod"]
+        else:
+            said.at, said.zoned = clock.at(found)
         return found.end()
     for wanted, pattern in ((layout.label, _LABEL), (layout.bracket, _BRACKET)):
         found = pattern.match(text, at) if wanted else None

@@ -15,7 +15,8 @@ from tests.support.commands import doctor
 
 IN_USE = (
     "[rank0]: torch.distributed.DistNetworkError: The server socket has failed to listen on any local "
-    "network address. port: {port}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use\n"
+    "network address. port: {port}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already "
+    "in use\n"
 )
 TABLE = '{"version": "1.0", "server_count": "1", "server_list": []}'
 
@@ -182,7 +183,8 @@ def test_the_checks_are_made_on_a_host(log: Path) -> None:
     assert data["findings"][0]["proved"]["on_hosts"] in ("not seen any more", "not examined")
 
 
-def test_logs_are_fetched_and_nothing_stays(log: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("log")
+def test_logs_are_fetched_and_nothing_stays(tmp_path: Path) -> None:
     pattern = str(tmp_path / "*" / "rank*.log")
     env = {"TMPDIR": str(tmp_path / "tmp")}
     (tmp_path / "tmp").mkdir()

@@ -40,7 +40,7 @@ _MATCHED, _ODD, _TELLS, _PRINTS = 1, 2, 4, 8
 _ROW = b"1,2.5,3"
 """A line without words, which is wanted only in a table."""
 _LOSS = (b"loss", b"Loss", b"LOSS", b"step time")
-_PREFIXED = re.compile(rb"(?:^|\n|\r|: )\[rank(\d{1,6})\]")
+_PREFIXED = re.compile(rb"\[rank(\d{1,6})\]:")
 _TAGGED = re.compile(rb"[\[@,]\d{1,6},(\d{1,6})\](?:\[[^\]\n]{1,80}\])?<?std")
 _LABELLED = re.compile(rb"\n {0,4}(\d{1,6}): ")
 _BRACKETED = re.compile(rb"\n\[(\d{1,6})\] ")
@@ -186,7 +186,7 @@ class _Scanner:
             said = said_of(text, self._layout or Layout(), self._clock)
             if tells:
                 self._learned += 1
-                self._found.learned.line(text, said.pid)
+                self._found.learned.line(text, said.pid, said.local)
             known = matched and self._symptoms(window, start, end, number, text, said)
             if odd and not known:
                 self._odd(window, start, end, number, text, said)

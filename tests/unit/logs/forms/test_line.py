@@ -168,7 +168,7 @@ def test_the_watchdog_of_hccl_is_torch_npu() -> None:
             "ERROR:torch.distributed.elastic.api:failed (exitcode: -9) local_rank: 2 (pid: 17) of",
             {"level": "ERROR", "pid": 17, "device": 2},
         ),
-        ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", {}),
+        ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", {"level": "ERROR"}),
         ("  exitcode  : -9 (pid: 5363)", {}),
     ],
 )

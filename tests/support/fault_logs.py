@@ -68,9 +68,10 @@ def accused(said: Conclusion) -> tuple[Party, ...]:
 
 def innocents(said: Conclusion, truth: Truth) -> list[str]:
     """Who is accused and did nothing. To be suspected together with the guilty one is no accusation."""
-    sure, unsure = [], []
+    sure: list[tuple[str, str | int]] = []
+    unsure: list[tuple[str, str | int]] = []
     for charge in accusations(said):
-        named = [
+        named: list[tuple[str, str | int]] = [
             (word, value)
             for party in charge.who
             for word, value in (("host", host_of(party)), ("rank", party.rank))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from doctor.logs.model import Curve, Form, Line, LogFile, Party, Sighting
 from doctor.logs.reading.fold import Who
-from doctor.logs.reading.scan import Scan
+from doctor.logs.reading.scanned import Scan
 
 _LAUNCHERS = frozenset({Form.ELASTIC, Form.SLURM, Form.MPI, Form.KERNEL, Form.RAS})
 """Forms that no rank writes: their lines are of the rank that they name, or of none."""
@@ -79,7 +79,7 @@ class People:
                 self.owners[id(each)] = replace(owner, rank=next(iter(told)), assumed=False)
 
     def _check_assumed(self, scans: Sequence[Scan]) -> None:
-        """Where two hosts have a local rank 0 each, or one is known to be another, it is no rank of the job."""
+        """Where two hosts have a local rank 0 each, or one is known to be another, it is none of the job."""
         places: dict[int, set[str]] = {}
         other = False
         for each in scans:

@@ -6,21 +6,19 @@ Most lines are never decoded: only those that can hold a symptom, complain, tell
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterator
 
 from doctor.logs.forms import complaint, learn
 from doctor.logs.forms.block import in_block
 from doctor.logs.forms.line import said_of, writer_of
-from doctor.logs.forms.names import Named, named
+from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import Layout, layout_of
 from doctor.logs.forms.said import Said
 from doctor.logs.forms.times import Clock
-from doctor.logs.model import Curve, Form, Line, Party, Symptom
-from doctor.logs.reading.fold import Fold, Who, who_of
+from doctor.logs.model import Form, Line, Party
+from doctor.logs.reading.fold import Who, who_of
 from doctor.logs.reading.progress import last_steps, says_step
+from doctor.logs.reading.scanned import Collecting, Matching, Scan
 from doctor.logs.reading.window import KEPT, LONGEST, Window, states, windows
 from doctor.logs.sources import Damaged, Opened, pieces
 from doctor.text.redact import redact
@@ -49,48 +47,6 @@ _FRAME = re.compile(
 )
 _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 """Forms whose lines name a host, and are written elsewhere."""
-
-
-class Matching(Protocol):
-    """What doctor.logs.symptoms.match.Matcher does."""
-
-    def candidates(self, chunk: bytes) -> list[tuple[int, int]]: ...
-
-    def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]: ...
-
-
-class Collecting(Protocol):
-    """What doctor.logs.loss.collect.LossCollector does."""
-
-    def wants(self, raw: bytes) -> bool: ...
-
-    def offer(self, text: str, number: int, who: Party = ..., at: float | None = ...) -> bool: ...
-
-    def curves(self) -> tuple[Curve, ...]: ...
-
-
-@dataclass(slots=True)
-class Scan:
-    """What is known of one file."""
-
-    name: str
-    size: int
-    written: float
-    named: Named
-    lines: int = 0
-    forms: Counter[Form] = field(default_factory=Counter)
-    fold: Fold = field(default_factory=Fold)
-    learned: learn.Learned = field(default_factory=learn.Learned)
-    ranks: set[int] = field(default_factory=set)
-    hosts: Counter[str] = field(default_factory=Counter)
-    pids: Counter[int] = field(default_factory=Counter)
-    first_at: float | None = None
-    last_at: float | None = None
-    last: Line | None = None
-    progress: dict[Who, Line] = field(default_factory=dict)
-    odd: dict[str, tuple[Who, Line]] = field(default_factory=dict)
-    curves: tuple[Curve, ...] = ()
-    problem: str = ""
 
 
 def scan(opened: Opened, matcher: Matching, loss: Callable[[str], Collecting] | None) -> Scan:
@@ -218,7 +174,8 @@ class _Scanner:
         frame = None
         if said.form is Form.PYTHON:
             around = window.around(start, end)
-            frame = next(filter(None, map(_FRAME.search, around.above())), None)
+            own = (line for line in around.above() if line.startswith(text[: said.start]))
+            frame = next(filter(None, map(_FRAME.search, own)), None)
             if frame is None and len(around.below()) >= _NEAR_END:
                 return  # a script that went on after it
         wording = complaint.wording(text, said)

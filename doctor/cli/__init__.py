@@ -239,12 +239,30 @@ def _demo(
     return demo(name, request)
 
 
-@app.command("list", help="The checks and exams, and where each comes from.")
+@app.command("list", help="The checks, exams and symptoms, and where each comes from.")
 @takes("--checks", "--color", "--no-color")
-def _list(request: Request) -> int:
-    from doctor.cli.catalogue import print_list
+def _list(
+    request: Request,
+    what: Annotated[
+        str | None, typer.Argument(metavar="symptoms", help="All that is known of messages in logs.")
+    ] = None,
+    symptoms: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--symptoms",
+            metavar="DIR",
+            help="More symptoms, from a folder of YAML files.",
+            parser=partial(a_path, Path),
+        ),
+    ] = None,
+) -> int:
+    from doctor.cli.catalogue import print_list, print_symptoms
 
-    return print_list(request.what.checks, request.outputs.colours)
+    if what is None and not symptoms:
+        return print_list(request.what.checks, request.outputs.colours)
+    if what not in (None, "symptoms"):
+        raise UsageError(f"There is no list of {what!r}.", "Type: doctor list, or: doctor list symptoms")
+    return print_symptoms(symptoms or (), request.outputs.colours)
 
 
 app.command(

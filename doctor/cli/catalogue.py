@@ -1,15 +1,17 @@
-"""`doctor list`: the checks, exams and remedies, as wide as the terminal."""
+"""`doctor list`: the checks, exams, remedies and symptoms, as wide as the terminal."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
 
 from doctor.api import Check
 from doctor.judge.playbook import exams, load_exam, load_remedies
-from doctor.judge.registry import bundled, find_checks
+from doctor.judge.registry import Broken, bundled, find_checks
+from doctor.logs.model import Symptom
+from doctor.logs.symptoms.load import load_symptoms
 from doctor.text.printable import clean_line
 from doctor.text.terminal import AUTO, coloured, put, styled, width
 
@@ -17,6 +19,8 @@ PAGE = 80
 """Columns where there is no terminal."""
 NARROW = 24
 """Columns: a title with fewer stands below its name."""
+SUCH_AS = 2
+"""Symptoms that stand for their family."""
 BOLD, COLOURS = "1", {"fail": "31", "warn": "33"}
 Row = tuple[str, str, str]
 """A name, "fail" or "warn" if it is that of a check, and a title."""
@@ -30,11 +34,34 @@ def print_list(folders: Sequence[Path], colours: str = AUTO) -> int:
         "EXAMS": [(name, "", load_exam(name, found.checks).title) for name in exams()],
         "REMEDIES": [(name, "", recipe.title) for name, recipe in load_remedies().recipes.items()],
     }
+    symptoms = load_symptoms().symptoms
+    parts[f"SYMPTOMS IN LOGS ({len(symptoms)}; doctor list symptoms)"] = _families(symptoms)
+    _put(parts, colours, found.broken)
+    return 0
+
+
+def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
+    """Each, by the file that it is in."""
+    found = load_symptoms(folders)
+    parts: dict[str, list[Row]] = {}
+    for each in found.symptoms:
+        parts.setdefault(each.family.upper(), []).append((each.id, "", each.title))
+    _put(parts, colours, found.broken)
+    return 0
+
+
+def _families(symptoms: Iterable[Symptom]) -> list[Row]:
+    families: dict[str, list[str]] = {}
+    for each in symptoms:
+        families.setdefault(each.family, []).append(each.id)
+    return [(name, "", f"{len(ids)}, such as {', '.join(ids[:SUCH_AS])}") for name, ids in families.items()]
+
+
+def _put(parts: Mapping[str, Sequence[Row]], colours: str, broken: Iterable[Broken]) -> None:
     colour = coloured(sys.stdout, colours)
     shown = [f"{styled(heading, BOLD, colour)}\n{in_rows(rows, colour)}" for heading, rows in parts.items()]
-    shown += [f"could not be used: {clean_line(f'{each.origin}: {each.reason}')}\n" for each in found.broken]
+    shown += [f"could not be used: {clean_line(f'{each.origin}: {each.reason}')}\n" for each in broken]
     put("\n".join(shown), sys.stdout, drawn=True)
-    return 0
 
 
 def in_rows(rows: Sequence[Row], colour: bool) -> str:

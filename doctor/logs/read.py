@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 
 from doctor.logs.model import Curve, LogFile, Logs, Sighting
 from doctor.logs.reading.resolve import People, finished
-from doctor.logs.reading.scan import Collecting, Matching, scan
+from doctor.logs.reading.scan import scan
+from doctor.logs.reading.scanned import Collecting, Matching
 from doctor.logs.sources import Given, Limits, Sources
 
 MOST_SIGHTINGS = 200_000

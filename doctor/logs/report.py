@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from doctor.logs.explained import Explained, Proved, headline, last_words, place_of, told_at, why_unknown
+from doctor.logs.loss.picture import print_losses
 from doctor.logs.model import Charge, Line, Outcome
 from doctor.model import Confidence
 from doctor.report.terminal.page import Cleaned, put_edged, put_line, put_rows, put_wrapped, wrapped
@@ -49,12 +50,21 @@ def print_explained(
         if found.outcome is not Outcome.NAMED:
             _print_odd(explained, console, verbose)
         _print_story(explained, console, verbose)
+        if draws_losses(explained) or verbose:
+            print_losses(explained.logs.curves, found.charges, console, 2)
         _print_proves(explained, console)
         _print_open(explained, console, verbose)
         console.print()
     elif found.outcome is Outcome.NAMED:
         console.print()
     _print_ending(explained, console, quiet)
+
+
+def draws_losses(explained: Explained) -> bool:
+    """Where the losses say something, or nothing else does."""
+    found = explained.conclusion
+    of_losses = any((each.symptom or "").startswith("loss-") for each in found.charges)
+    return of_losses or found.outcome is not Outcome.NAMED
 
 
 def word(charge: Charge) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from doctor import __version__
 from doctor.logs.explained import Explained, headline, last_words, place_of, told_at, whom, why_unknown
+from doctor.logs.loss.figure import losses_figure
 from doctor.logs.model import Charge, Line, LogFile, Outcome
 from doctor.logs.report import word
 from doctor.model import Confidence
@@ -29,6 +30,7 @@ def as_html(explained: Explained) -> bytes:
         ("causes", "Causes", _causes(explained)),
         ("odd", "Odd lines", _odd(explained)),
         ("story", "What happened when", _story(explained)),
+        ("loss", "Loss", losses_figure(explained.logs.curves, explained.conclusion.charges)),
         ("prove", "Prove it on the hosts", _prove(explained)),
         ("open", "Not known", _open(explained)),
         ("files", "What was read", _files(explained)),

@@ -89,6 +89,7 @@ def _words() -> Iterator[tuple[str, Values]]:
     yield "--lang", Values(tuple(each.value for each in Language))
     symptoms = tuple(each.id for each in load_symptoms().symptoms)
     yield "WHAT", Values((*checks, *load_remedies().recipes, *symptoms), "files")
+    yield "symptoms", Values(("symptoms",))
     yield "SHELL", Values(SHELLS)
     yield from ((name, Values(kind="hosts")) for name in ("HOSTS", "--exclude", "--jump", "--run"))
 

@@ -13,6 +13,7 @@ TRIGGERS = (
     b"serrank[",
     b" rank[",
     b"(local_rank: ",
+    b"[Gloo] Rank ",
     b"WORLD_SIZE",
     b"world_size",
     b"world size",
@@ -32,6 +33,9 @@ _WORLD = re.compile(
     r"|rankSize\[(?P<group>\d{1,6})\]"
     r"|\b(?:WORLD_SIZE|world_size|world size)[\"']?\s{0,2}[=:]\s{0,2}[\"']?(?P<said>\d{1,6})\b"
 )
+_GLOO = re.compile(
+    r"\[Gloo\] Rank (?P<rank>\d{1,6}) is connected to \d{1,6} peer ranks.{0,60}: (?P<peers>\d{1,6})"
+)
 _LOCAL = re.compile(r"rank {0,6}: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)")
 
 
@@ -44,9 +48,14 @@ class Learned:
     rank_of_local: dict[int, int | None] = field(default_factory=dict)
     sizes: dict[int, int] = field(default_factory=dict)
     """Number of ranks -> how often it was said."""
+    talking: dict[int, set[int]] = field(default_factory=dict)
+    """Number of ranks of a group of gloo -> its members whose lines are here."""
     _of_size: dict[int, int] = field(default_factory=dict)
 
-    def line(self, text: str, pid: int | None) -> None:
+    def line(self, text: str, pid: int | None, local_rank: int | None = None) -> None:
+        gloo = _GLOO.search(text)
+        if gloo:
+            self._gloo(int(gloo["rank"]), int(gloo["peers"]) + 1, local_rank)
         local = _LOCAL.search(text)
         if local:
             self.local(int(local["local"]), int(local["rank"]))
@@ -57,6 +66,13 @@ class Learned:
         found = _RANK.search(text)
         if found and pid is not None:
             self.process(pid, int(found[found.lastgroup or 0]), size)
+
+    def _gloo(self, rank: int, size: int, local: int | None) -> None:
+        if size in self.sizes or len(self.sizes) < 100:
+            self.sizes[size] = self.sizes.get(size, 0) + 1
+            self.talking.setdefault(size, set()).add(rank)
+        if local is not None and size == self.world:
+            self.local(local, rank)
 
     def process(self, pid: int, rank: int, size: int = 0) -> None:
         """A rank of a larger group counts more: those of smaller groups number their own members."""
@@ -71,6 +87,12 @@ class Learned:
     def local(self, local: int, rank: int) -> None:
         if self.rank_of_local.setdefault(local, rank) != rank:
             self.rank_of_local[local] = None
+
+    @property
+    def ranks(self) -> set[int]:
+        """Those that are known to have written here, by the largest group that they told of."""
+        told = self.talking.get(self.world or 0, set())
+        return told | {rank for rank in self.rank_of.values() if rank is not None}
 
     @property
     def world(self) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from doctor.logs.forms.said import Said
-from doctor.logs.forms.times import NAMED, Clock
+from doctor.logs.forms.times import DATED, NAMED, Clock
 
 MOST_PREFIXES = 5
 _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
@@ -21,6 +21,11 @@ _ANY = re.compile(
     rf"|\((?P<actor>\w{{1,80}})(?: rank=(?P<actor_rank>\d{{1,6}}))? pid=(?P<pid>\d{{1,9}})"
     rf"(?:, ip=(?P<ip>[\w.:-]{{1,45}}))?\) "
 )
+_POD = re.compile(
+    rf"\[pod/(?P<pod>[\w.-]{{1,253}})/[\w.-]{{1,63}}\] "
+    rf"|(?=\d{{4}}-\d\d-\d\dT){DATED}(?<=Z) (?:std(?:out|err) [FP] )?"
+)
+"""What kubectl logs --prefix, --timestamps and the files of a node's containers have in front."""
 _GREP = re.compile(
     r"(?:[\w./-]{1,200}\.(?:log|txt|out|err):)?(?:\d{1,9}:)?(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\()"
 )
@@ -95,6 +100,13 @@ def _one(text: str, at: int, layout: Layout, clock: Clock, said: Said) -> int:
             said.at, said.zoned = clock.at(found)
         if found["pid"]:
             said.pid, said.host = int(found["pid"]), found["ip"] or said.host
+        return found.end()
+    found = _POD.match(text, at)
+    if found:
+        if found["pod"]:
+            said.host = found["pod"]
+        else:
+            said.at, said.zoned = clock.at(found)
         return found.end()
     for wanted, pattern in ((layout.label, _LABEL), (layout.bracket, _BRACKET)):
         found = pattern.match(text, at) if wanted else None

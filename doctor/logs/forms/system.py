@@ -11,7 +11,7 @@ from doctor.logs.model import Form
 _HOST = r"[A-Za-z0-9][\w.-]{0,250}"
 _SLURM = re.compile(
     rf"(?:\[{DATED}\] )?(?P<program>srun|slurmstepd|slurmd|slurmctld|sbatch|salloc|slurm_script)"
-    rf"(?:-{_HOST})?: (?:(?P<level>error|fatal|warning|info|debug\d?): )?"
+    rf"(?:-(?P<step>{_HOST}))?: (?:(?P<level>error|fatal|warning|info|debug\d?): )?"
     rf"(?:(?P<host>{_HOST}): tasks? (?P<task>\d{{1,6}})(?P<more>[,-][\d,-]{{1,500}})?: )?"
 )
 _SLURMD = re.compile(rf"\[{DATED}\] (?:\[[\d.]{{1,30}}\w{{0,10}}\] )?(?P<level>error|fatal|debug\d?): ")
@@ -58,6 +58,7 @@ def _slurm(text: str, said: Said, clock: Clock) -> bool:
     if found["year"]:
         said.at, said.zoned = clock.at(found)
     named = found.groupdict()
+    said.host = named.get("step") or said.host
     if named.get("host"):
         said.host = named["host"]
         if not named["more"]:

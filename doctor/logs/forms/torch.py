@@ -115,6 +115,8 @@ def _logger(text: str, said: Said, clock: Clock) -> bool:
 def _bare(text: str, said: Said) -> bool:
     if _ELASTIC.match(text, said.start):
         said.form = Form.ELASTIC
+        if _EXCEPTION.match(text, said.start):
+            said.level, said.headed = "ERROR", True
     elif _TRACEBACK.match(text, said.start):
         said.form, said.headed = Form.PYTHON, True
     elif _C10D.match(text, said.start):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from doctor.logs.model import Curve, Form, Line, LogFile, Party, Sighting
 from doctor.logs.reading.fold import Who
-from doctor.logs.reading.scan import Scan
+from doctor.logs.reading.scanned import Scan
 
 _LAUNCHERS = frozenset({Form.ELASTIC, Form.SLURM, Form.MPI, Form.KERNEL, Form.RAS})
 """Forms that no rank writes: their lines are of the rank that they name, or of none."""
@@ -39,6 +39,7 @@ class People:
                     self._put(owner.host, pid, rank)
             if owner.pid is not None and owner.rank is not None and not owner.assumed:
                 self._put(owner.host, owner.pid, owner.rank)
+        self._folders(scans)
         self._check_assumed(scans)
         for each in scans:
             owner = self.owners[id(each)]
@@ -57,16 +58,38 @@ class People:
             return known[host]
         return next(iter(known.values())) if len(known) == 1 and (host is None or None in known) else None
 
-    def _check_assumed(self, scans: Sequence[Scan]) -> None:
-        """Two hosts have a local rank 0 each: then it is no rank of the job."""
-        places: dict[int, set[str]] = {}
+    def _folders(self, scans: Sequence[Scan]) -> None:
+        """A local rank is what the other file of its folder says, or torchrun's table of the same host."""
+        beside: dict[tuple[str, int], set[int]] = {}
+        tables: dict[tuple[str, int], set[int]] = {}
         for each in scans:
             owner = self.owners[id(each)]
-            if owner.assumed and owner.rank is not None:
-                places.setdefault(owner.rank, set()).add(each.name.rpartition("/attempt_")[0])
-        if any(len(folders) > 1 for folders in places.values()) or any(
-            each.learned.world is not None and each.learned.world > len(places) for each in scans if places
-        ):
+            if owner.local is not None and owner.rank is not None and not owner.assumed:
+                beside.setdefault((each.name.rpartition("/")[0], owner.local), set()).add(owner.rank)
+            for local, rank in each.learned.rank_of_local.items():
+                if rank is not None and owner.host:
+                    tables.setdefault((owner.host, local), set()).add(rank)
+        for each in scans:
+            owner = self.owners[id(each)]
+            if owner.local is None or not owner.assumed:
+                continue
+            told = beside.get((each.name.rpartition("/")[0], owner.local), set())
+            told = told or tables.get((owner.host or "", owner.local), set())
+            if len(told) == 1:
+                self.owners[id(each)] = replace(owner, rank=next(iter(told)), assumed=False)
+
+    def _check_assumed(self, scans: Sequence[Scan]) -> None:
+        """Where two hosts have a local rank 0 each, or one is known to be another, it is none of the job."""
+        places: dict[int, set[str]] = {}
+        other = False
+        for each in scans:
+            owner = self.owners[id(each)]
+            if owner.local is not None:
+                places.setdefault(owner.local, set()).add(each.name.rpartition("/attempt_")[0])
+                other = other or owner.rank not in (None, owner.local)
+            other = other or any(rank != local for local, rank in each.learned.rank_of_local.items())
+        more = places and max(each.learned.world or 0 for each in scans) > len(places)
+        if other or more or any(len(folders) > 1 for folders in places.values()):
             for key, owner in self.owners.items():
                 if owner.assumed:
                     self.owners[key] = replace(owner, rank=None, assumed=False)
@@ -83,14 +106,15 @@ def _owner(scan: Scan) -> Owner:
     if pid is None and len(scan.pids) == 1 and not _LAUNCHERS & set(scan.forms):
         pid = next(iter(scan.pids))
     rank, assumed = name.rank, False
-    if len(scan.ranks) > 1:
+    ranks = scan.ranks | scan.learned.ranks
+    if len(ranks) > 1:
         rank = None
-    elif scan.ranks and (rank is None or rank not in scan.ranks):
+    elif ranks and (rank is None or rank not in ranks):
         alone = not _LAUNCHERS & set(scan.forms) and (rank is None) and len(scan.pids) <= 1
-        rank = next(iter(scan.ranks)) if alone or name.local is not None else None
+        rank = next(iter(ranks)) if alone or name.local is not None else None
     elif rank is None and pid is not None:
         rank = scan.learned.rank_of.get(pid)
-    if rank is None and not scan.ranks and name.local is not None:
+    if rank is None and not ranks and name.local is not None:
         rank, assumed = name.local, True
     return Owner(host, rank, pid, name.device, name.local, assumed)
 
@@ -133,7 +157,7 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
         made = Sighting(each.symptom, first, last, each.count, each.taken)
         key = (each.symptom.id, first.who)
         sightings[key] = _joined(sightings[key], made) if key in sightings else made
-    ranks = set(scan.ranks) | {rank for rank in scan.learned.rank_of.values() if rank is not None}
+    ranks = scan.ranks | scan.learned.ranks
     if owner.rank is not None and len(ranks) < 2:
         ranks = {owner.rank}
     several = len(ranks) > 1

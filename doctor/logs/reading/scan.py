@@ -6,21 +6,19 @@ Most lines are never decoded: only those that can hold a symptom, complain, tell
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Iterator
 
 from doctor.logs.forms import complaint, learn
 from doctor.logs.forms.block import in_block
 from doctor.logs.forms.line import said_of, writer_of
-from doctor.logs.forms.names import Named, named
+from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import Layout, layout_of
 from doctor.logs.forms.said import Said
 from doctor.logs.forms.times import Clock
-from doctor.logs.model import Curve, Form, Line, Party, Symptom
-from doctor.logs.reading.fold import Fold, Who, who_of
+from doctor.logs.model import Form, Line, Party
+from doctor.logs.reading.fold import Who, who_of
 from doctor.logs.reading.progress import last_steps, says_step
+from doctor.logs.reading.scanned import Collecting, Matching, Scan
 from doctor.logs.reading.window import KEPT, LONGEST, Window, states, windows
 from doctor.logs.sources import Damaged, Opened, pieces
 from doctor.text.redact import redact
@@ -40,7 +38,7 @@ _MATCHED, _ODD, _TELLS, _PRINTS = 1, 2, 4, 8
 _ROW = b"1,2.5,3"
 """A line without words, which is wanted only in a table."""
 _LOSS = (b"loss", b"Loss", b"LOSS", b"step time")
-_PREFIXED = re.compile(rb"(?:^|\n|\r|: )\[rank(\d{1,6})\]")
+_PREFIXED = re.compile(rb"\[rank(\d{1,6})\]:")
 _TAGGED = re.compile(rb"[\[@,]\d{1,6},(\d{1,6})\](?:\[[^\]\n]{1,80}\])?<?std")
 _LABELLED = re.compile(rb"\n {0,4}(\d{1,6}): ")
 _BRACKETED = re.compile(rb"\n\[(\d{1,6})\] ")
@@ -49,48 +47,6 @@ _FRAME = re.compile(
 )
 _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 """Forms whose lines name a host, and are written elsewhere."""
-
-
-class Matching(Protocol):
-    """What doctor.logs.symptoms.match.Matcher does."""
-
-    def candidates(self, chunk: bytes) -> list[tuple[int, int]]: ...
-
-    def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]: ...
-
-
-class Collecting(Protocol):
-    """What doctor.logs.loss.collect.LossCollector does."""
-
-    def wants(self, raw: bytes) -> bool: ...
-
-    def offer(self, text: str, number: int, who: Party = ..., at: float | None = ...) -> bool: ...
-
-    def curves(self) -> tuple[Curve, ...]: ...
-
-
-@dataclass(slots=True)
-class Scan:
-    """What is known of one file."""
-
-    name: str
-    size: int
-    written: float
-    named: Named
-    lines: int = 0
-    forms: Counter[Form] = field(default_factory=Counter)
-    fold: Fold = field(default_factory=Fold)
-    learned: learn.Learned = field(default_factory=learn.Learned)
-    ranks: set[int] = field(default_factory=set)
-    hosts: Counter[str] = field(default_factory=Counter)
-    pids: Counter[int] = field(default_factory=Counter)
-    first_at: float | None = None
-    last_at: float | None = None
-    last: Line | None = None
-    progress: dict[Who, Line] = field(default_factory=dict)
-    odd: dict[str, tuple[Who, Line]] = field(default_factory=dict)
-    curves: tuple[Curve, ...] = ()
-    problem: str = ""
 
 
 def scan(opened: Opened, matcher: Matching, loss: Callable[[str], Collecting] | None) -> Scan:
@@ -186,7 +142,7 @@ class _Scanner:
             said = said_of(text, self._layout or Layout(), self._clock)
             if tells:
                 self._learned += 1
-                self._found.learned.line(text, said.pid)
+                self._found.learned.line(text, said.pid, said.local)
             known = matched and self._symptoms(window, start, end, number, text, said)
             if odd and not known:
                 self._odd(window, start, end, number, text, said)
@@ -218,7 +174,8 @@ class _Scanner:
         frame = None
         if said.form is Form.PYTHON:
             around = window.around(start, end)
-            frame = next(filter(None, map(_FRAME.search, around.above())), None)
+            own = (line for line in around.above() if line.startswith(text[: said.start]))
+            frame = next(filter(None, map(_FRAME.search, own)), None)
             if frame is None and len(around.below()) >= _NEAR_END:
                 return  # a script that went on after it
         wording = complaint.wording(text, said)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, compress, count, groupby
+from itertools import accumulate, chain, compress, count, groupby
 
 CHANGING = b"0123456789 \t\r.,+-"
 """What is left out of a line to get its sentence."""
@@ -37,17 +37,22 @@ class Pattern:
 
 class Prefilter:
     def __init__(self, patterns: Iterable[tuple[int, Sequence[str]]]) -> None:
-        self._bare: list[Pattern] = []
-        self._written: list[Pattern] = []
+        bare: dict[bytes, list[Pattern]] = {}
+        written: dict[bytes, list[Pattern]] = {}
         for owner, literals in patterns:
             raw = tuple(literal.encode("utf-8", "surrogatepass") for literal in literals)
-            pattern = Pattern(
-                owner, raw, tuple(bare for each in raw if (bare := each.translate(None, CHANGING)))
-            )
-            longest = max(map(len, pattern.bare), default=0)
-            (self._bare if longest >= LEAST else self._written).append(pattern)
-        self._any_bare = tree({max(each.bare, key=len) for each in self._bare})
-        self._any_written = list(_by_beginning({max(each.literals, key=len) for each in self._written}))
+            left = tuple(each.translate(None, CHANGING) for each in raw)
+            pattern = Pattern(owner, raw, tuple(filter(None, left)))
+            longest = max(pattern.bare, key=len, default=b"")
+            if len(longest) >= LEAST:
+                bare.setdefault(longest, []).append(pattern)
+            else:
+                written.setdefault(max(raw, key=len), []).append(pattern)
+        self._bare = tuple(bare.items())
+        """Patterns by their longest literal: it is looked for first."""
+        self._written = tuple(written.items())
+        self._any_bare = tree(bare)
+        self._any_written = list(_by_beginning(written))
         self._known: dict[bytes, tuple[Pattern, ...]] = {}
         self._dirty: set[bytes] = set()
         self._held = 0
@@ -66,7 +71,7 @@ class Prefilter:
                 if any(_stand(line, each.literals) for each in self.owners(sentences[number])):
                     end = ends[number] + number  # a line end after each line before it
                     found.add((end - len(line), end))
-        return sorted(found.union(self._as_written(chunk)))
+        return sorted(found.union(self._lines_as_written(chunk)))
 
     def possible(self, line: bytes) -> set[int]:
         """The owners whose patterns stand in the line."""
@@ -74,7 +79,7 @@ class Prefilter:
             each.owner for each in self.owners(line.translate(None, CHANGING)) if _stand(line, each.literals)
         }
         if any(each.search(line) for each in self._any_written):
-            told.update(each.owner for each in self._written if _stand(line, each.literals))
+            told.update(each.owner for each in self._as_written(line))
         return told
 
     def owners(self, sentence: bytes) -> tuple[Pattern, ...]:
@@ -84,7 +89,8 @@ class Prefilter:
             return known
         found: tuple[Pattern, ...] = ()
         if self._any_bare and self._any_bare.search(sentence):
-            found = tuple(each for each in self._bare if _stand(sentence, each.bare))
+            near = chain.from_iterable(some for longest, some in self._bare if longest in sentence)
+            found = tuple(each for each in near if _stand(sentence, each.bare))
         if found:
             self._dirty.add(sentence)
         self._held += len(sentence) + _EACH
@@ -99,16 +105,20 @@ class Prefilter:
             self._dirty.clear()
             self._held = 0
 
-    def _as_written(self, chunk: bytes) -> Iterator[tuple[int, int]]:
+    def _lines_as_written(self, chunk: bytes) -> Iterator[tuple[int, int]]:
         for expression in self._any_written:
             at = 0
             while found := expression.search(chunk, at):
                 start = chunk.rfind(b"\n", 0, found.start()) + 1
                 end = chunk.find(b"\n", found.end())
                 end = len(chunk) if end < 0 else end
-                if any(_stand(chunk[start:end], each.literals) for each in self._written):
+                if any(self._as_written(chunk[start:end])):
                     yield start, end
                 at = end
+
+    def _as_written(self, line: bytes) -> Iterator[Pattern]:
+        near = chain.from_iterable(some for longest, some in self._written if longest in line)
+        return (each for each in near if _stand(line, each.literals))
 
 
 def _stand(line: bytes, literals: Iterable[bytes]) -> bool:

@@ -47,7 +47,7 @@ def mistakes_of(
     entries: Collection[Entry], thorough: Collection[Entry], checks: Iterable[str] | None
 ) -> list[Mistake]:
     """What is wrong with the entries. The `thorough` ones have their patterns, `take` and examples tried."""
-    ids = [entry.symptom.id for entry in entries]
+    ids = {entry.symptom.id: entry for entry in entries}
     known = None if checks is None else set(checks)
     found: list[Mistake] = []
     for entry in entries:
@@ -67,8 +67,10 @@ _Found = Iterator[tuple[str, str, str]]
 """The field, its value, and what is wrong with it."""
 
 
-def _names(symptom: Symptom, ids: list[str], checks: set[str] | None) -> _Found:
+def _names(symptom: Symptom, ids: dict[str, Entry], checks: set[str] | None) -> _Found:
     for glob in symptom.explains:
+        if glob in ids and glob != symptom.id:
+            continue
         if not any(fnmatchcase(id, glob) for id in ids if id != symptom.id):
             near = suggest(glob, ids)
             yield (

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import Form, Party
-from tests.unit.logs.known import logs_of, one, seen
+from doctor.logs.read import read
+from tests.unit.logs.known import MATCHER, NOW, logs_of, one, seen
 
 
 def write(folder: Path, files: dict[str, str]) -> Path:
@@ -296,3 +298,80 @@ def test_a_party_for_each_of_too_many(tmp_path: Path) -> None:
 
 def test_nothing_given() -> None:
     assert logs_of().files == ()
+
+
+def test_the_other_file_of_its_folder_tells_the_rank(tmp_path: Path) -> None:
+    files = {f"node{n}/attempt_0/0/stderr.log": f"[rank{n * 4}]: {RESET}" for n in (1, 2)}
+    files |= {f"node{n}/attempt_0/0/stdout.log": "step 5 of 9\n" for n in (1, 2)}
+    logs = logs_of(write(tmp_path, files))
+    assert [file.who for file in logs.files] == [
+        Party(rank=rank, host=host, device=0) for rank, host in ((4, "node1"), (8, "node2")) for _ in "oe"
+    ]
+
+
+def test_torchruns_table_tells_the_ranks_of_its_host(tmp_path: Path) -> None:
+    files = {"node4.log": ELASTIC, "node5/attempt_0/0/stderr.log": RESET}
+    files |= {f"node4/attempt_0/{local}/stderr.log": RESET for local in (0, 1)}
+    ranks = {
+        file.name[len(str(tmp_path)) + 1 :]: file.who.rank for file in logs_of(write(tmp_path, files)).files
+    }
+    assert ranks == {
+        "node4.log": None,
+        "node4/attempt_0/0/stderr.log": 8,
+        "node4/attempt_0/1/stderr.log": 9,
+        "node5/attempt_0/0/stderr.log": None,
+    }
+
+
+def test_gloo_tells_who_is_there(tmp_path: Path) -> None:
+    line = "[Gloo] Rank {} is connected to {peers} peer ranks. Expected number of connected peer ranks is : "
+    line += "{peers}\n"
+    text = "".join(line.format(rank, peers=7) for rank in (4, 5)) + line.format(0, peers=1)
+    (file,) = one(tmp_path, text).files
+    assert (file.ranks, file.world, file.who) == ((4, 5), 8, Party())
+    (alone,) = one(tmp_path, line.format(6, peers=7), "attempt_0/2/stdout.log").files
+    assert alone.who == Party(rank=6, device=2)
+
+
+def test_one_prefixed_rank_does_not_own_what_torchrun_prints(tmp_path: Path) -> None:
+    text = f"[rank0]: {RESET}{ELASTIC}step 7\n{RESET}"
+    logs = one(tmp_path, text)
+    assert logs.files[0].who.rank is None
+    assert [who.rank for id, who, _, _ in seen(logs) if id == "reset"] == [0, None]
+
+
+def test_an_exception_without_words_is_odd_too(tmp_path: Path) -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "a.py", line 6\ntorch.distributed.elastic.ClosedError\n'
+    )
+    assert [line.number for line in one(tmp_path, text).files[0].odd] == [3]
+
+
+def test_repetitions_are_without_secrets_too(tmp_path: Path) -> None:
+    text = "".join(
+        f"[rank1]: RuntimeError: Connection reset by peer [10.0.0.{n}] HF_TOKEN=hf_{'x' * 20}{n}\n"
+        for n in range(3)
+    )
+    (sighting,) = one(tmp_path, text).sightings
+    assert (sighting.count, sighting.first.number, sighting.last.number) == (3, 1, 3)
+    assert "hf_x" not in sighting.first.text + sighting.last.text
+    assert "10.0.0.2" in sighting.last.text
+
+
+def test_losses_are_collected_with_their_rank(tmp_path: Path) -> None:
+    path = tmp_path / "rank_3.log"
+    path.write_text(
+        "".join(f"2025-11-20 07:00:{step:02} step: {step} loss: {9 - step / 10}\n" for step in range(50))
+    )
+    logs = read([path], MATCHER, loss=LossCollector, now=NOW)
+    (curve,) = logs.curves
+    assert (curve.who, curve.total, curve.losses[:2]) == (Party(rank=3), 50, (9.0, 8.9))
+    assert (curve.seconds[1] or 0) - (curve.seconds[0] or 0) == 1
+    assert read([path], MATCHER, now=NOW).curves == ()
+
+
+def test_a_table_of_losses(tmp_path: Path) -> None:
+    path = tmp_path / "metrics.csv"
+    path.write_text("step,loss\n" + "".join(f"{step},{9 - step / 9000}\n" for step in range(60_000)))
+    (curve,) = read([path], MATCHER, loss=LossCollector, now=NOW).curves
+    assert curve.total == 60_000

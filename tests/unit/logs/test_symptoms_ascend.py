@@ -22,7 +22,7 @@ KNOWN = {
     "plog/EI0004_superdeviceid_or_field.log": "hccl-ei0004",
     "plog/EI0005_check_fail.log": "hccl-ei0005",
     "plog/EI0006_A3_link_timeout_with_tlsstatus_2026.log": (
-        "hccl-ei0006 hccl-ei0009 hccl-pair-not-connected hccl-wait-link"
+        "hccl-ei0006 hccl-pair-not-connected hccl-wait-link hccl-wait-transport"
     ),
     "plog/EI0012_sdma_ffts.log": "hccl-ei0012 hccl-task-data hccl-task-failed hccl-task-failed-group",
     "plog/EI0013_heartbeat_roce_cqe.log": "hccl-ei0013",
@@ -67,10 +67,10 @@ KNOWN = {
     ),
     "plog/topo_exchange_base_timeout_tail.log": "hccl-root-misses-ranks",
     "plog/topo_exchange_server_timeout_lists_missing_ranks.log": "hccl-root-list-of-ranks hccl-wait-ranks",
-    "plog/transport_recv_fail_plog-114650.log": "hccl-ei0009 hccl-wait-recv",
+    "plog/transport_recv_fail_plog-114650.log": "hccl-peer-closed hccl-wait-transport",
     "plog/vector_core_507035_A3_console.log": "acl-507035 cann-ez9999",
     "console/EI0001_invalid_env.log": "hccl-ei0001",
-    "console/EI0005_inconsistent_args.log": "hccl-ei0005 hccl-ei0009 mindspore-wrap-load-task",
+    "console/EI0005_inconsistent_args.log": "hccl-ei0005 hccl-wait-transport mindspore-wrap-load-task",
     "console/EI0011_qp_oom.log": "hccl-ei0011",
     "console/EI0012_sdma.log": "hccl-ei0012",
     "console/EI0013_roce_cqe.log": "hccl-ei0013",
@@ -104,7 +104,7 @@ KNOWN = {
     "hccl_test/mpi_init_gethostbyname_failed.log": "mpi-name",
     "hccl_test/retcode_4_device_net.log": "hccl-test-retcode-4",
     "hccl_test/ssh_connection_timed_out.log": "launch-ssh-timed-out",
-    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": "npu-heartbeat",
+    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": "npu-heartbeat-lost",
 }
 """What stands in each sample. Empty: nothing is wrong there, or no single line says it."""
 
@@ -120,13 +120,13 @@ TAKEN = {
     ),
     "plog/connect_timeout_A2_p2p_plog-114650.log": ("hccl-wait-p2p", {"device": "0", "peer_device": "1"}),
     "plog/transport_recv_fail_plog-114650.log": (
-        "hccl-ei0009",
+        "hccl-wait-transport",
         {"rank": "443", "peer_rank": "0", "peer_address": "1.1.1.1", "peer_device": "0"},
     ),
     "plog/error_cqe_910A_plog-12337.log": ("hccl-ei0013", {"peer_address": "192.1.95.102"}),
     "plog/device_aicpu_sdma_device-1382.log": ("hccl-ei0012", {"peer_rank": "2"}),
     "plog/EJ0002_port_down_ret_-67.log": ("hccl-ej0002", {"device": "3"}),
-    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": ("npu-heartbeat", {"device": "1"}),
+    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": ("npu-heartbeat-lost", {"device": "1"}),
 }
 
 
@@ -225,7 +225,8 @@ def typed() -> list[str]:
         "EI9999",
         "E19999",
     ]
-    return [*codes, *map(str, numbers), "0x40F84E00", "80E01801", "ERR00100", "ERR02200"]
+    codes += ["0x40F84E00", "80E01801", "ERR00100", "ERR02200", "libhccl.so", "set_env.sh", "random mask"]
+    return [*codes, *map(str, numbers), "load task fail", "parallel mode", "PyNative", "power of two"]
 
 
 def test_a_code_leads_to_one_symptom_that_says_what_to_do() -> None:
@@ -236,6 +237,25 @@ def test_a_code_leads_to_one_symptom_that_says_what_to_do() -> None:
         for code, (symptom,) in answers.items()
         if not (symptom.causes and (symptom.remedy or symptom.checks))
     } == set()
+
+
+@pytest.mark.parametrize(
+    ("line", "id"),
+    [
+        ("ValueError: Parallel mode does not support x", "mindspore-parallel-mode-unknown"),
+        ("PyNative Only support STAND_ALONE and DATA_PARALLEL, but got: x", "mindspore-pynative-parallel"),
+        ("the value of strategy must be the power of 2, but get 6.", "mindspore-strategy-power-of-two"),
+        ("davinci_model : load task fail, return ret: 1343225860", "mindspore-wrap-load-task"),
+        ("libhccl.so: cannot open shared object file: No such file", "launch-hccl-library-missing"),
+        ("Get hccl rank_table_file failed, please export", "launch-rank-table-unset"),
+        ("Set device failed, invalid device, set device=8, valid device range is [0, 8)", "acl-107001"),
+        ("ERROR: Worker process 4711 exit with exception.", "msrun-worker-ended"),
+        ("rankList for enabled tls:[0]; rankList for disabled tls:[1];", "hccl-tls-differs"),
+        ("ImportError: Please check that the cann package is installed.", "launch-cann-variables-missing"),
+    ],
+)
+def test_what_a_launch_may_answer_is_known(line: str, id: str) -> None:
+    assert id in found(line)
 
 
 def test_no_code_and_no_pattern_is_there_twice() -> None:

@@ -113,9 +113,9 @@ def _slowly(line: str) -> bool:
 
 
 def seconds(do: Callable[[], object]) -> float:
-    """The least of three: other work of the machine only adds."""
+    """The lesser of two: other work of the machine only adds."""
     times = []
-    for _ in range(3):
+    for _ in range(2):
         began = time.process_time()
         do()
         times.append(time.process_time() - began)
@@ -149,14 +149,17 @@ def test_deciding_on_a_line_is_bounded(name: str) -> None:
     assert seconds(lambda: matcher.decide(text, None)) < 3.0
 
 
-@pytest.mark.parametrize("each", [each for each in FOUND if each.take], ids=lambda each: each.id)
-def test_take_is_quick_on_lines_made_for_it(each: Symptom) -> None:
+@pytest.mark.parametrize("family", sorted({each.family for each in FOUND}))
+def test_take_is_quick_on_lines_made_for_it(family: str) -> None:
     """What a `take` looks for, begun again and again and never ended."""
-    pieces = (*each.examples, "a", "1", " ", "rank 1, ", "x: ", "[1", "(", "0.0.0.0:1 ", "connect to a")
-    for piece in pieces:
-        for cut in (len(piece), max(1, len(piece) - 2), max(1, len(piece) // 2)):
-            text = (piece[:cut] * 1000)[:20_000]
-            assert seconds(lambda text=text: taken(each, text, 0)) < 0.05  # type: ignore[misc]
+    for each in FOUND:
+        pieces = (
+            (*each.examples[:2], "a", "1", "rank 1, ", "[1") if each.take and each.family == family else ()
+        )
+        for piece in pieces:
+            for cut in {len(piece), max(1, len(piece) - 2), max(1, len(piece) // 2)}:
+                text = (piece[:cut] * 1000)[:20_000]
+                assert seconds(lambda each=each, text=text: taken(each, text, 0)) < 0.05  # type: ignore[misc]
 
 
 def test_memory_of_sentences_is_bounded() -> None:

@@ -168,7 +168,7 @@ def test_the_watchdog_of_hccl_is_torch_npu() -> None:
             "ERROR:torch.distributed.elastic.api:failed (exitcode: -9) local_rank: 2 (pid: 17) of",
             {"level": "ERROR", "pid": 17, "device": 2},
         ),
-        ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", {}),
+        ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ", {"level": "ERROR"}),
         ("  exitcode  : -9 (pid: 5363)", {}),
     ],
 )
@@ -217,6 +217,7 @@ def test_nccl_without_a_host() -> None:
             {"level": "ERROR", "host": "node3", "rank": 5},
         ),
         ("srun: error: node3: tasks 4-7: Killed", {"level": "ERROR", "host": "node3"}),
+        ("slurmstepd-node4: error: no", {"level": "ERROR", "host": "node4"}),
         ("srun: Job step aborted: Waiting up to 32 seconds for job step to finish.", {}),
         (
             "slurmstepd: error: *** STEP 1.0 ON node1 CANCELLED AT 2025-11-20T07:22:05 DUE TO TIME ***",
@@ -318,6 +319,14 @@ def test_hosts_in_front_of_all_lines() -> None:
     assert layout.hosts == {"node1", "node2"}
     assert says("node2: ValueError: no", layout)["host"] == "node2"
     assert not layout_of([f"step{number}: fine" for number in range(9)]).hosts
+
+
+def test_what_kubernetes_has_in_front() -> None:
+    expected = {"form": Form.PYTHON, "level": "ERROR", "rank": 2}
+    assert says("[pod/worker-3/pytorch] [rank2]: ValueError: no") == expected | {"host": "worker-3"}
+    time = {"at": at("2025-11-20T07:22:05.123456")}
+    assert says("2025-11-20T07:22:05.123456Z stderr F [rank2]: ValueError: no") == expected | time
+    assert says("2025-11-20T07:22:05.123456Z [rank2]: ValueError: no") == expected | time
 
 
 def test_prefixes_nest() -> None:

@@ -1,0 +1,55 @@
+"""What is known of one file, and what it takes of others to know it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from doctor.logs.forms import learn
+from doctor.logs.forms.names import Named
+from doctor.logs.model import Curve, Form, Line, Party, Symptom
+from doctor.logs.reading.fold import Fold, Who
+
+
+class Matching(Protocol):
+    """What doctor.logs.symptoms.match.Matcher does."""
+
+    def candidates(self, chunk: bytes) -> list[tuple[int, int]]: ...
+
+    def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]: ...
+
+
+class Collecting(Protocol):
+    """What doctor.logs.loss.collect.LossCollector does."""
+
+    def wants(self, raw: bytes) -> bool: ...
+
+    def offer(self, text: str, number: int, who: Party = ..., at: float | None = ...) -> bool: ...
+
+    def curves(self) -> tuple[Curve, ...]: ...
+
+
+@dataclass(slots=True)
+class Scan:
+    """What is known of one file."""
+
+    name: str
+    size: int
+    written: float
+    named: Named
+    lines: int = 0
+    forms: Counter[Form] = field(default_factory=Counter)
+    fold: Fold = field(default_factory=Fold)
+    learned: learn.Learned = field(default_factory=learn.Learned)
+    ranks: set[int] = field(default_factory=set)
+    hosts: Counter[str] = field(default_factory=Counter)
+    pids: Counter[int] = field(default_factory=Counter)
+    first_at: float | None = None
+    last_at: float | None = None
+    last: Line | None = None
+    progress: dict[Who, Line] = field(default_factory=dict)
+    odd: dict[str, tuple[Who, Line]] = field(default_factory=dict)
+    curves: tuple[Curve, ...] = ()
+    problem: str = ""

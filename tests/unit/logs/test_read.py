@@ -248,6 +248,11 @@ Optional import of apex failed, falling back to torch
 {"loss": 1.5, "error": null, "failed": false}
 2025-11-20 07:22:05 WARNING checkpoint of step 3 failed verification, skipping
 error_file: <N/A>
+Error: 0.053
+val: error 0.25
+wandb: ERROR Failed to detect the name of this notebook
+node1:17:18 [0] NCCL WARN Missing "iommu=pt" from kernel command line which can lead to system instability
+[ERROR] ASCENDCL(1,python):2022-12-01-00:26:58.086.834 [a.cpp:899]1 acltdtSendTensor: [Push]failed to send
   error_handler = Error(1)
 """
 

@@ -26,7 +26,7 @@ def decide(case: Case) -> list[Blame]:
     named = accused(case)
     roots = _roots(case, named)
     if named and not _stronger(case, roots, named):
-        return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots)]
+        return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots if each.who)]
     if roots:
         return roots
     for rule in (_absent_or_linked, link, late, silent_while_closed):
@@ -91,12 +91,13 @@ def _absent_or_linked(case: Case) -> Blame | None:
         return None
     tried = [
         each
-        for each in case.of(Kind.LINK, Kind.WAITS)
-        if each.keys & missing.keys or (not missing.who and not each.keys & _heads(missing))
+        for each in case.of(Kind.LINK)
+        if each.keys & missing.keys or not (each.ranks or each.keys & _heads(missing))
     ]
     if not tried:
         return missing
-    way = link(case)
+    heads = (party for each in missing.events for party in each.who if key(party)[0] != "file")
+    way = link(case, tuple(dict.fromkeys(heads)))
     if way is None:
         one = tried[0]
         says = f"{missing.says}, though it tried: {told(one.who, one)}"

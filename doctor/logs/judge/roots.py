@@ -5,6 +5,7 @@ What only follows from another's end is none: an exit code after a lost connecti
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -15,14 +16,17 @@ from doctor.logs.judge.kinds import Kind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.words import ended, told, who
 from doctor.logs.model import Form, Line, Party, Role
-from doctor.model import Confidence
+from doctor.model import UNDECIDED, Confidence
 
 SOON = 60.0
 """Seconds between the kernel's word and the launcher's of the same end."""
+_COMPLAINTS = (Kind.WAITS, Kind.CLOSED, Kind.LINK, Kind.ABSENT)
 _RAISED = "ended with an exception of the program"
 MOST = 200
 """Deaths, and lines of one reason, that are compared with each other."""
-EXCEPTION = ("Error: ", "Exception: ", "Error", "Exception", "Interrupt", "SystemExit")
+_EXCEPTION = re.compile(
+    r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b(?::.*)?$)"
+)
 
 
 @dataclass(slots=True)
@@ -66,7 +70,7 @@ def suspects(case: Case) -> list[Suspect]:
     others = _by_symptom(case)
     _exceptions(case, deaths, others)
     kept = []
-    for death in deaths:
+    for death in _known_first(case, deaths):
         reason = next((each for each in others if _explains_death(each, death)), None)
         if reason is None:
             kept.append(death)
@@ -74,6 +78,16 @@ def suspects(case: Case) -> list[Suspect]:
             reason.events += death.events
             reason.exceptions += death.exceptions
     return [*kept, *others]
+
+
+def _known_first(case: Case, deaths: list[Suspect]) -> list[Suspect]:
+    """Without those whose own log, which would tell of a lost connection, is missing, if others have one."""
+    if not case.left_alone:
+        return deaths
+    own = [
+        each for each in deaths if each.hard or each.exceptions or {p.rank for p in each.who} & case.logged
+    ]
+    return own or deaths
 
 
 def explains(one: Event, other: Event) -> bool:
@@ -165,25 +179,40 @@ def _explains_death(reason: Suspect, death: Suspect) -> bool:
 def _exceptions(case: Case, deaths: list[Suspect], others: Sequence[Suspect]) -> None:
     """Of the program: nobody knows them, but they end a rank. One after a lost connection is no reason."""
     known = {key(each) for suspect in others for each in suspect.who}
-    ill = bool(case.left_alone) or bool(deaths)
+    lone = {key(party) for suspect in deaths for party in suspect.who}
+    complain = {each.line.file for each in case.of(*_COMPLAINTS)}
+    ill = bool(complain) or bool(deaths)
     for party, line in case.odd:
-        if not _is_exception(line) or party.rank is None or party.rank in case.left_alone:
+        mine = key(party, line.file)
+        if raised(line) is None or mine in known or party.rank in case.left_alone:
             continue
-        death = next((each for each in deaths if key(each.one) == key(party)), None)
+        if party.rank is None and (mine[0] != "host" or line.file in complain):
+            continue
+        death = next((each for each in deaths if mine in each.keys), None)
         if death is not None:
             death.exceptions.append(line)
-        elif ill and key(party) not in known:
-            same = next(
-                (each for each in deaths if each.exceptions and not each.events and key(party) in each.keys),
-                None,
-            )
-            if same is None:
-                deaths.append(Suspect({party: None}, [], [line]))
+        elif ill and mine not in lone:
+            deaths.append(Suspect({party: None}, [], [line]))
 
 
-def _is_exception(line: Line) -> bool:
-    head = line.text.partition(": ")[0].strip().rpartition(" ")[2]
-    return line.form is Form.PYTHON and (head.endswith(EXCEPTION) or line.text.strip().endswith(EXCEPTION))
+def raised(line: Line) -> str | None:
+    """The exception that a line is the last of: "ValueError: shard 0017 is empty"."""
+    found = _EXCEPTION.search(line.text[:2000]) if line.form is Form.PYTHON else None
+    return found[1].strip()[:200] if found else None
+
+
+def _other_size(case: Case, suspect: Suspect) -> Blame:
+    """Of two ranks that issued different collectives, the one with the smaller buffer says so. That may be
+    either of them.
+    """
+    at = {each.rank for each in suspect.who if each.rank is not None}
+    last = case.world or max(case.covered, default=0) + 1
+    near = {(rank + by) % last for rank in at for by in (-1, 0, 1)} if last > 1 else at
+    parties = tuple(case.places.settled(Party(rank=rank), None) for rank in sorted(near))
+    says = f"{who(suspect.who)} received data of a size that it did not expect"
+    says += f": it, or a neighbour, issued another collective{UNDECIDED}"
+    how = ("an operation was skipped, added or reordered on one side",)
+    return Blame(says, parties, tuple(suspect.events), Confidence.SUSPECT, how)
 
 
 def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
@@ -191,11 +220,13 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
     how = []
     if head is None:
         line = suspect.exceptions[0]
-        says = f"{who(suspect.who)} {_RAISED}: {line.text.strip()[:200]}"
+        says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
         return Blame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions), nameless=True)
+    if "Received data size" in head.line.text:
+        return _other_size(case, suspect)
     says = told(tuple(suspect.who), head)
     if suspect.exceptions:
-        says = f"{who(suspect.who)} {_RAISED}: {suspect.exceptions[0].text.strip()[:200]}"
+        says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
     if suspect.confirmed:
         forms = "the kernel" if any(e.line.form is Form.KERNEL for e in suspect.events) else "the scheduler"
         how.append(f"{forms} and the launcher say the same of it: {ended(suspect.events[-1])}")

@@ -32,6 +32,16 @@ class Parting:
     """Of each curve, at that step."""
 
 
+def families(curves: Sequence[Curve]) -> list[list[Curve]]:
+    """Ranks that began with the same losses: those of one replica, where each replica prints its own."""
+    first = sorted(set(curves[0].steps).intersection(*(curve.steps for curve in curves[1:])))[:TOGETHER]
+    found: dict[tuple[str, ...], list[Curve]] = {}
+    for curve in curves:
+        said = dict(zip(curve.steps, curve.losses, strict=True))
+        found.setdefault(tuple(f"{said[step]:.4g}" for step in first), []).append(curve)
+    return list(found.values())
+
+
 def parting(curves: Sequence[Curve]) -> Parting | None:
     """Ranks that print their own, local losses differ from the first step on: that is healthy."""
     said = [dict(zip(curve.steps, curve.losses, strict=True)) for curve in curves]

@@ -88,7 +88,11 @@ def drawing(curves: Sequence[Curve], charges: Sequence[Charge]) -> Drawing | Non
 
 
 def _drawn(curve: Curve, charges: Sequence[Charge], curves: Sequence[Curve]) -> DrawnCurve:
-    name = f"rank {curve.who.rank}" if curve.who.rank is not None else curve.file
+    name = (
+        f"rank {curve.who.rank}"
+        if curve.who.rank is not None
+        else curve.file.rpartition("/")[2] or curve.file
+    )
     mine = [charge for charge in charges if any(same(curve.who, who) for who in charge.who)]
     places = (since_of(charge, curve, curves) for charge in mine)
     since = next((place for place in places if place is not None), None)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 
-from doctor.logs.loss.apart import parting
+from doctor.logs.loss.apart import families, parting
 from doctor.logs.loss.pace import slowdown
 from doctor.logs.loss.shape import Mark, no_numbers, number, rises, spikes, stands_still
 from doctor.logs.model import Charge, Curve, Party, Role, Symptom
@@ -190,7 +190,7 @@ def _groups(curves: Sequence[Curve]) -> list[list[Curve]]:
     groups: dict[tuple[object, bool], list[Curve]] = {}
     for curve in curves:
         groups.setdefault((curve.form, curve.counted), []).append(curve)
-    return list(groups.values())
+    return [family for group in groups.values() for family in families(group)]
 
 
 def _disagree(curves: Sequence[Curve]) -> list[Charge]:
@@ -210,7 +210,7 @@ def _disagree(curves: Sequence[Curve]) -> list[Charge]:
         who = f"{_names(odd)} differ" + (f" from {_names(rest)}" if rest else "")
         says = f"The losses of {who} since {step}, and were the same before"
         how = [
-            f"all ranks had the same loss in {parted.before} steps that the logs share",
+            f"all these ranks had the same loss in {parted.before} steps that the logs share",
             f"at {step}: {values}",
         ]
         if not parted.told:

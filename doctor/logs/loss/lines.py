@@ -18,7 +18,8 @@ LONGEST = 8192
 """Characters of a line that are looked at."""
 _STEP = re.compile(
     r"(?<!skipped )(?<!nan )(?<![\w-])(?P<name>global[_ ]?step|num_updates|current_steps?|cur_step|train_step"
-    r"|steps?|iterations?|iters?|updates?|batch(?:_idx)?|it)(?![\w-])['\"]?[ \t:=#\[(]{0,20}['\"]?"
+    r"|steps?|iterations?|iters?|updates?|batch(?:_idx)?|it)(?![\w-])"
+    r"['\"]?(?P<between>[ \t:=#\[(]{0,20})['\"]?"
     r"(?P<step>\d{1,15})(?![\d.]*[\w%.])(?:[ \t]{0,12}/[ \t]{0,12}(?P<of>\d{1,15}))?",
     re.IGNORECASE,
 )
@@ -136,6 +137,8 @@ def _step(text: str, loss_at: int) -> tuple[int | None, int | None]:
     best: tuple[int, int, int | None] | None = None
     for found in _STEP.finditer(text):
         rank = _STEP_RANKS.get(found["name"].lower()[:6], 1)
+        if rank == 2 and not found["of"] and found["between"].isspace():
+            continue  # "batch 16" is as likely its size
         if best is None or rank < best[0]:
             best = (rank, int(found["step"]), int(found["of"]) if found["of"] else None)
     if best:

@@ -14,8 +14,8 @@ from doctor.report.terminal.page import put_wrapped
 from doctor.report.terminal.plot import LEAST, MARGIN, empty_grid, print_grid
 
 ROWS = 9
-GUILTY, OTHER, SINCE, LOST = "*", "·", "┊", "x"
-"""Told apart also where there is no colour."""
+GUILTY, OTHER, SINCE, LOST = "*o+#", "·", "┊", "x"
+"""Told apart also where there is no colour; of many guilty ones all are the first sign."""
 WIDEST = 120
 
 
@@ -32,10 +32,7 @@ def print_losses(
     if mark is not None:
         for row in grid:
             row[mark] = (SINCE, "red")
-    any_guilty = any(each.guilty for each in drawn.curves)
-    for each in drawn.curves:
-        bad = each.guilty or not any_guilty
-        sign, style = (GUILTY if bad else OTHER), ("bold red" if each.guilty else "bold" if bad else "dim")
+    for each, (sign, style) in zip(drawn.curves, _signs(drawn), strict=True):
         values, lost = columns(drawn, each, room)
         for column, value in enumerate(values):
             if value is not None:
@@ -67,16 +64,24 @@ def _marked(drawn: Drawing, column: int, room: int) -> str:
     return f"{text} ▲".rjust(column + 1)
 
 
+def _signs(drawn: Drawing) -> list[tuple[str, str]]:
+    """The sign and the style of each curve."""
+    guilty = [place for place, each in enumerate(drawn.curves) if each.guilty]
+    signs = [(OTHER, "dim") if guilty else (GUILTY[0], "bold") for _ in drawn.curves]
+    own = GUILTY if len(guilty) <= len(GUILTY) else GUILTY[0] * len(guilty)
+    for place, sign in zip(reversed(guilty), own, strict=False):
+        signs[place] = (sign, "bold red")
+    return signs
+
+
 def _legend(drawn: Drawing) -> Text:
-    guilty = [each.name for each in drawn.curves if each.guilty]
-    others = [each.name for each in drawn.curves if not each.guilty]
+    named: dict[tuple[str, str], list[str]] = {}
+    for each, signed in reversed(list(zip(drawn.curves, _signs(drawn), strict=True))):
+        named.setdefault(signed, []).append(each.name)
     text = Text()
-    if guilty:
-        text.append(GUILTY, "bold red")
-        text.append(f" {', '.join(reversed(guilty))}  ")
-    if others:
-        text.append(OTHER if guilty else GUILTY, "dim" if guilty else "bold")
-        text.append(f" {', '.join(reversed(others))}  ")
+    for (sign, style), names in named.items():
+        text.append(sign, style)
+        text.append(f" {', '.join(names)}  ")
     if drawn.left_out:
         text.append(f"and {drawn.left_out} more  ", "dim")
     if any(loss - loss != 0 for each in drawn.curves for loss in each.curve.losses):

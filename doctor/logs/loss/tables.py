@@ -74,7 +74,7 @@ class Header:
 def read_header(text: str) -> Header | None:
     text = text[:LONGEST].strip().lstrip("\ufeff")
     between = next((each for each in (",", "\t", ";") if each in text), None)
-    if between is None:
+    if between is None or not (text[0].isalpha() or text[0] in "\"'#_"):
         return None
     titles = [cell.strip().strip("\"'").lower() for cell in text.split(between, MOST_COLUMNS + 1)]
     cells = text.split(between, MOST_COLUMNS + 1)

@@ -185,6 +185,14 @@ def test_the_one_of_many_that_parts_is_named_alone() -> None:
     assert [who.rank for who in charge.who] == [5]
 
 
+def test_ranks_are_compared_with_those_of_their_own_replica() -> None:
+    curves = [curve(healthy(rank // 2), rank) for rank in range(4)]
+    assert judge_curves(curves) == ()
+    losses = healthy(1)
+    curves[3] = curve([*losses[:60], *(loss * 1.02 for loss in losses[60:])], 3)
+    assert one(*curves).says == "The losses of ranks 2-3 differ since step 610, and were the same before"
+
+
 def test_local_losses_of_replicas_differ_from_the_start_and_are_healthy() -> None:
     curves = [curve(healthy(seed), seed) for seed in range(4)]
     assert judge_curves(curves) == ()

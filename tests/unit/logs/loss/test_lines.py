@@ -188,6 +188,15 @@ READ: tuple[tuple[str, LossForm, float, int | None, int | None, int | None, floa
     ),
     ('{"val": {"loss": 0.9}, "train": {"loss": 1.25}, "step": 7}', LossForm.JSON, 1.25, 7, None, None, None),
     # written by hand, everywhere
+    (
+        "[000500/50000] X4K | loss 0.0488 | 3.04 it/s | batch 16",
+        LossForm.PLAIN,
+        0.0488,
+        500,
+        50000,
+        None,
+        None,
+    ),
     ("[Epoch 1/10] [Batch 3/100] loss=0.5", LossForm.PLAIN, 0.5, 3, 100, 1, None),
     ("Epoch [1/5], Step [100/600], Loss: 0.3472", LossForm.PLAIN, 0.3472, 100, 600, 1, None),
     ("Step: 10 | Loss: 1.23", LossForm.PLAIN, 1.23, 10, None, None, None),

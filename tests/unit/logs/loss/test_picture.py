@@ -50,6 +50,12 @@ def test_a_parting_is_marked() -> None:
     assert "* rank 1  · rank 0, rank 2" in text
 
 
+def test_two_guilty_ranks_have_signs_of_their_own() -> None:
+    text = drawn(PARTS[:2])
+    assert "* rank 0  o rank 1" in text
+    assert any("o" in line for line in text.splitlines()[1:10])
+
+
 def test_a_loss_that_explodes_is_drawn_on_a_logarithmic_axis() -> None:
     text = drawn(EXPLODES)
     assert "logarithmic" in text

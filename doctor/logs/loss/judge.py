@@ -4,8 +4,10 @@ Nothing is said of a curve with fewer than 20 losses, but that they are no numbe
 simulated healthy trainings (tests/unit/logs/loss/test_healthy.py): falling with noise of 0 to 30 %, warm-up,
 restarts of the learning rate, fine-tuning at 0.01, policies, means of epochs, a few points, losses of ranks.
 In 6,600 of them none was charged with certainty, and one was suspected: a training that went on from a
-checkpoint and stood, by chance, where a model guesses among ten classes. Rises, ranks that part and slower steps
-were found in 60 of 60 curves each, standstills in 58, spikes of 4 to 8 times in 36: in all but noisy ones.
+checkpoint and stood, by chance, where a model guesses among ten classes.
+
+Of 60 faults each, all rises, ranks that part and slower steps were found, 58 standstills, and 36 spikes of
+4 to 8 times: those of curves with little noise.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+
 from doctor.logs.judge import Known, conclude
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.judge import judge_curves
+from doctor.logs.model import Charge, Conclusion, Outcome, Party
 from doctor.logs.read import read
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
-
-from doctor.logs.model import Charge, Conclusion, Outcome, Party
 from doctor.model import Confidence
 
 JOBS = Path(__file__).resolve().parents[1] / "samples/logs/jobs"
@@ -67,19 +67,21 @@ def accused(said: Conclusion) -> tuple[Party, ...]:
 
 
 def innocents(said: Conclusion, truth: Truth) -> list[str]:
-    """Who is accused and did nothing. One who is only suspected together with the guilty one is not."""
-    found = []
+    """Who is accused and did nothing. To be suspected together with the guilty one is no accusation."""
+    sure: list[tuple[str, str | int]] = []
+    unsure: list[tuple[str, str | int]] = []
     for charge in accusations(said):
-        named = [
+        named: list[tuple[str, str | int]] = [
             (word, value)
             for party in charge.who
             for word, value in (("host", host_of(party)), ("rank", party.rank))
             if value is not None
         ]
-        wrong = [f"{word} {value}" for word, value in named if value not in truth.guilty[f"{word}s"]]
-        if charge.confidence is not Confidence.SUSPECT or len(wrong) == len(named):
-            found += wrong
-    return found
+        (unsure if charge.confidence is Confidence.SUSPECT else sure).extend(named)
+    wrong = [f"{word} {value}" for word, value in sure if value not in truth.guilty[f"{word}s"]]
+    if not any(value in truth.guilty[f"{word}s"] for word, value in unsure):
+        wrong += [f"{word} {value}" for word, value in unsure]
+    return wrong
 
 
 def quoted(said: Conclusion) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,28 @@ def test_without_any_one_file_nobody_innocent_is_accused(name: str, tmp_path: Pa
         (folder / left_out.relative_to(JOBS / name)).unlink()
         said = concluded(folder)
         assert not innocents(said, truth), f"without {left_out.name}: {shown(said, truth)}"
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_in_one_file_nobody_innocent_is_accused(name: str, tmp_path: Path) -> None:
+    """As people paste them, one after the other, without the names of the files."""
+    truth = TRUTHS[name]
+    pasted = tmp_path / "pasted.txt"
+    pasted.write_bytes(b"".join(path.read_bytes() for path in truth.files))
+    said = concluded(pasted)
+    assert said.outcome is not Outcome.CLEAN
+    assert not innocents(said, truth), shown(said, truth)
+
+
+@pytest.mark.parametrize("name", ["killed", "exception-redirects", "oom"])
+def test_an_archive_says_what_its_folder_says(name: str, tmp_path: Path) -> None:
+    archive = tmp_path / f"{name}.tar.gz"
+    with tarfile.open(archive, "w:gz") as file:
+        file.add(JOBS / name, name)
+    one, other = concluded(archive), concluded(JOBS / name)
+    assert [(each.symptom, each.who) for each in one.charges] == [
+        (each.symptom, each.who) for each in other.charges
+    ]
 
 
 @pytest.mark.parametrize("name", HEALTHY)

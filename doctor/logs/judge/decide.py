@@ -10,7 +10,7 @@ from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind
 from doctor.logs.judge.links import link
-from doctor.logs.judge.parties import key
+from doctor.logs.judge.parties import Key, key
 from doctor.logs.judge.roots import Suspect, blame_of, explains, ordered, suspects
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
 from doctor.logs.judge.words import told, who
@@ -105,8 +105,9 @@ def _absent_or_linked(case: Case) -> Blame | None:
     return replace(way, events=(*way.events, *missing.events), how=(*way.how, missing.says))
 
 
-def _heads(missing: Blame) -> frozenset[object]:
-    return frozenset(key for each in missing.events for key in each.keys)
+def _heads(missing: Blame) -> frozenset[Key]:
+    """One of whom nothing is known may be anybody."""
+    return frozenset(end for each in missing.events for end in each.keys if end[0] != "file")
 
 
 def _scheduler(case: Case) -> Blame | None:

@@ -57,7 +57,9 @@ def link(case: Case, heads: tuple[Party, ...] = ()) -> Blame | None:
     ones = [parties[here] for here, _ in pairs]
     peers = [parties[there] for _, there in pairs]
     says = f"{_between(who(ones), who(peers), head)}: {title}{UNDECIDED}"
-    ends = tuple(each for each in dict.fromkeys((*ones, *peers)) if key(each)[0] != "file")
+    ends = tuple(dict.fromkeys((*ones, *peers)))
+    if any(end[0] == "file" for pair in pairs for end in pair):
+        ends = ()  # to name the one end that is known would accuse it alone
     return Blame(says, ends, events, Confidence.SUSPECT)
 
 

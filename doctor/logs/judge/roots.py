@@ -142,8 +142,9 @@ def _follows(case: Case, event: Event) -> bool:
         return True
     if event.ranks and event.ranks <= case.left_alone:
         return True
-    # its own log, which would say whether it waited as well, was not read
-    return event.kind is Kind.LEFT and bool(case.waiting) and not event.ranks & case.logged
+    # unless it ended before them, it may have waited as well, and what it said of that is not here
+    waits = case.of(Kind.WAITS)
+    return event.kind is Kind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
 
 
 def _by_symptom(case: Case) -> list[Suspect]:

@@ -11,7 +11,8 @@ from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind
 from doctor.logs.judge.links import link
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.roots import Suspect, blame_of, explains, ordered, suspects
+from doctor.logs.judge.roots import blame_of, ordered, suspects
+from doctor.logs.judge.suspect import Suspect, explains
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
 from doctor.logs.judge.words import told, who
 from doctor.logs.model import Role

@@ -93,7 +93,9 @@ def places_of(logs: Logs, known: Known) -> Places:
             (told if line.form is Form.ELASTIC else hosts)[rank].add(host)
         if who.pid is not None:
             pids[(host or file.name, who.pid)].add(rank)
-    moved = frozenset(rank for rank in {*hosts, *told} if len(hosts.get(rank, set()) | told.get(rank, set())) > 1)
+    moved = frozenset(
+        rank for rank in {*hosts, *told} if len(hosts.get(rank, set()) | told.get(rank, set())) > 1
+    )
     hosts.update(told)  # a launcher's table tells it of each rank
     return Places(_only(addresses), _only(devices), _only(pids), _only(hosts), moved, names)
 

@@ -10,7 +10,7 @@ from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind, signal_of
 from doctor.logs.judge.links import edges_of, waited_for
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.roots import explains
+from doctor.logs.judge.suspect import explains
 from doctor.logs.judge.words import MOST, told, who
 from doctor.logs.model import Line, Party, Role
 from doctor.model import UNDECIDED, Confidence

@@ -34,13 +34,15 @@ _NOT_ONE = re.compile(
     re.IGNORECASE,
 )
 _ADVICE = re.compile(
-    r"wandb: |can lead to|deprecated|acltdtSendTensor|you can ignore|can be (?:safely )?ignored|not recommended"
+    r"wandb: |can lead to|deprecated|acltdtSendTensor|you can ignore|can be (?:safely )?ignored"
+    r"|not recommended"
 )
 """Some programs write ERROR or WARN where nothing went wrong; the end of a data queue is one of them."""
 _STARTS = re.compile(
     r"(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
     r"|.{0,100}\bcore dumped\b"
-    r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b(?! *[:=]? *[-+.\d])",
+    r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b"
+    r"(?! *[:=]? *[-+.\d])",
     re.IGNORECASE,
 )
 _FAILED = re.compile(r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed)\b")

@@ -11,7 +11,7 @@ from doctor.logs.model import Symptom
 
 MOST_TYPED = 10_000
 """Characters that are looked at."""
-ENOUGH = 0.4
+ENOUGH = 0.5
 """The part of the telling words of a text that a symptom must share to be named."""
 _PART = re.compile(r"[a-z]+|(?<![0-9a-z])-?[0-9]+|[0-9]+")
 _WORD = re.compile(r"[a-z][a-z0-9_]{2,}")

@@ -44,7 +44,7 @@ KNOWN = {
     "plog/device_aicpu_sdma_device-1382.log": "cann-wrap-task-failed hccl-ei0012",
     "plog/device_hccp_tls_enable_lines.log": "",
     "plog/error_cqe_910A_plog-12337.log": "hccl-ei0013",
-    "plog/hbm_multi_bit_ecc_runtime_message.log": "acl-507054",
+    "plog/hbm_multi_bit_ecc_runtime_message.log": "npu-hbm-multi-bit",
     "plog/hccp_ssl_unknown_ca_tls_mismatch.log": "hccl-tls-differs",
     "plog/heartbeat_cluster_exception_lost.log": "hccl-heartbeat-lost",
     "plog/mixed_rootinfo_notify_timeout_example.log": (
@@ -126,6 +126,7 @@ TAKEN = {
     "plog/error_cqe_910A_plog-12337.log": ("hccl-ei0013", {"peer_address": "192.1.95.102"}),
     "plog/device_aicpu_sdma_device-1382.log": ("hccl-ei0012", {"peer_rank": "2"}),
     "plog/EJ0002_port_down_ret_-67.log": ("hccl-ej0002", {"device": "3"}),
+    "plog/hbm_multi_bit_ecc_runtime_message.log": ("npu-hbm-multi-bit", {"device": "3"}),
     "dmesg/npu_heartbeat_lost_0x40F84E00.txt": ("npu-heartbeat-lost", {"device": "1"}),
 }
 

@@ -27,16 +27,22 @@ TRIGGERS = (
 )
 
 _NOT_ONE = re.compile(
-    r"\b(?:\w{0,40}warn(?:ing)?s?|retry(?:ing)?|retried|fall(?:ing)? ?back|ignor\w{1,4}|skip\w{0,5}"
+    r"\b(?:attempts?|\w{0,40}warn(?:ing)?s?|retry(?:ing)?|retried|fall(?:ing)? ?back|ignor\w{1,4}|skip\w{0,5}"
     r"|optional|recovered|may fail|if .{1,80} fail\w{0,2}|no errors?|without errors?"
     r"|errors?[=: ]{1,3}0\b|0 errors?|0 failed"
     r"|failed[=: ]{1,3}0\b|DeprecationWarning|on_error|error_file|expected|suppress\w{0,4})\b",
     re.IGNORECASE,
 )
+_ADVICE = re.compile(
+    r"wandb: |can lead to|deprecated|acltdtSendTensor|you can ignore|can be (?:safely )?ignored"
+    r"|not recommended"
+)
+"""Some programs write ERROR or WARN where nothing went wrong; the end of a data queue is one of them."""
 _STARTS = re.compile(
-    r"(?:error|fatal(?: error)?|panic)\b ?[:!]|fatal error|segmentation fault|bus error"
+    r"(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
     r"|.{0,100}\bcore dumped\b"
-    r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b",
+    r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b"
+    r"(?! *[:=]? *[-+.\d])",
     re.IGNORECASE,
 )
 _FAILED = re.compile(r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed)\b")
@@ -54,6 +60,8 @@ def complains(text: str, said: Said) -> bool:
     if own[:1].isspace() and not said.headed and said.form is Form.PLAIN:
         return False  # it goes on with a message
     if said.form in _NOISE or said.level in ("INFO", "DEBUG"):
+        return False
+    if _ADVICE.search(begins):
         return False
     if said.level in _SERIOUS:
         return bool(own.strip())

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from doctor.logs.forms.said import Said
 from doctor.logs.forms.times import DATED, NAMED, Clock
@@ -53,13 +54,16 @@ class Layout:
 
 def layout_of(lines: Iterable[str]) -> Layout:
     """By the first lines of a file: nearly all of them have it, or it is something else."""
-    labels = brackets = total = 0
+    labels: list[int] = []
+    brackets = total = 0
     hosts: Counter[str] = Counter()
     for line in lines:
         if not line.strip():
             continue
         total += 1
-        labels += bool(_LABEL.match(line))
+        label = _LABEL.match(line)
+        if label:
+            labels.append(int(label["task"]))
         brackets += bool(_BRACKET.match(line))
         ahead = _AHEAD.match(line)
         if ahead:
@@ -68,10 +72,15 @@ def layout_of(lines: Iterable[str]) -> Layout:
     known = [host for host in hosts if host.lower() not in _NOT_HOSTS and any(map(str.isdigit, host))]
     several = total >= 3 and sum(hosts[host] for host in known) >= enough and len(known) * 2 <= total
     return Layout(
-        label=labels >= enough and total >= 3,
+        label=len(labels) >= enough and total >= 3 and not _counts(labels),
         bracket=brackets >= enough and total >= 3,
         hosts=frozenset(known) if several else frozenset(),
     )
+
+
+def _counts(labels: list[int]) -> bool:
+    """The numbers of lines, as grep -n writes them."""
+    return labels[0] > 0 and all(before < label for before, label in pairwise(labels))
 
 
 def strip(text: str, layout: Layout, clock: Clock, said: Said) -> None:

@@ -311,6 +311,7 @@ def test_slurms_labels_are_known_by_the_whole_file() -> None:
     layout = layout_of(lines)
     assert layout.label
     assert says("3: ValueError: no", layout) == {"form": Form.PYTHON, "level": "ERROR", "rank": 3}
+    assert not layout_of([f"{number}: text" for number in range(1, 40)]).label, "line numbers"
     assert not layout_of(["3: [a]", "loss 3", "step 4", "step 5"]).label
 
 

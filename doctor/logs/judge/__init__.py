@@ -36,7 +36,9 @@ def conclude(logs: Logs, known: Known | None = None, from_curves: Sequence[Charg
     charges = _charges(case, blames, from_curves)
     outcome = _outcome(case, charges)
     causes = [each for each in charges if each.because is None]
-    named = (each.host for charge in causes for each in charge.who)
+    named = [each.host for charge in causes for each in charge.who]
+    if not any(named):  # those that complain, then
+        named = [each.by.host for blame in blames for each in blame.events]
     hosts = tuple(dict.fromkeys(host for host in named if host and is_name(host)))
     return Conclusion(
         outcome,

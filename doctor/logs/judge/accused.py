@@ -68,8 +68,10 @@ def absent(case: Case) -> Blame | None:
         how = [f"the list of those that came lacks {ranks_text(lacking, most=MOST)}"]
         how += [f"{ranks_text(logs, most=MOST)} left a log"] if logs else []
         return Blame(never, parties, events, Confidence.STRONG, tuple(how))
-    count = f"{expected - came} of {expected} ranks" if expected and came is not None else "some ranks"
-    return Blame(f"{count} never came to the rendezvous", (), events, Confidence.STRONG)
+    if not expected or came is None:
+        return Blame(events[0].sighting.symptom.title, (), events, Confidence.STRONG)
+    never = f"{expected - came} of {expected} ranks never came to the rendezvous"
+    return Blame(never, (), events, Confidence.STRONG)
 
 
 def _lacking(case: Case, text: str, events: tuple[Event, ...]) -> tuple[set[int], int | None, int | None]:

@@ -126,7 +126,10 @@ class Case:
 
     def silent(self) -> tuple[int, ...]:
         """Ranks with a log that neither complain nor are told to have ended of themselves."""
-        loud = {rank for each in self.events if each.kind is not Kind.STOPPED for rank in each.ranks}
+        ends = (Kind.STOPPED, Kind.DIED, Kind.LEFT)
+        loud = {rank for each in self.events if each.kind not in ends for rank in each.ranks}
+        stopped = {key[1] for key in self.stopped if key[0] == "rank"}
+        loud |= {rank for each in self.of(*ends[1:]) for rank in each.ranks if rank not in stopped}
         loud -= {rank for each in self.of(Kind.NAMES) for rank in each.ranks}
         loud |= self.left_alone
         return tuple(sorted(self.covered - loud))
@@ -252,11 +255,14 @@ def _event(
             for each in about
         )
         if not about and kind is not Kind.NAMES:
-            about = (by,) if key(by)[0] != "file" else ()
+            launcher = line.form in (Form.MPI, Form.SLURM) and by.rank is None
+            about = (by,) if key(by)[0] != "file" and not launcher else ()
     else:
         if kind in (Kind.LINK, Kind.WAITS, Kind.CLOSED) and not peers:
             peers = tuple(replace(each, rank=None) for each in about if each.host or each.address)
             peers = tuple(places.settled(each, None) for each in peers)
+            if "client socket has failed to connect to" in line.text:
+                peers = ()  # torch prints other addresses there than those that it tried
         own = Party(rank=about[0].rank, device=about[0].device) if len(about) == 1 else Party()
         by = places.settled(_with(by, own), file)
         about = (by,)

@@ -10,8 +10,9 @@ from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind
 from doctor.logs.judge.links import link
-from doctor.logs.judge.parties import key
-from doctor.logs.judge.roots import Suspect, blame_of, explains, ordered, suspects
+from doctor.logs.judge.parties import Key, key
+from doctor.logs.judge.roots import blame_of, ordered, suspects
+from doctor.logs.judge.suspect import Suspect, explains
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
 from doctor.logs.judge.words import told, who
 from doctor.logs.model import Role
@@ -26,7 +27,7 @@ def decide(case: Case) -> list[Blame]:
     named = accused(case)
     roots = _roots(case, named)
     if named and not _stronger(case, roots, named):
-        return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots)]
+        return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots if each.who)]
     if roots:
         return roots
     for rule in (_absent_or_linked, link, late, silent_while_closed):
@@ -91,12 +92,13 @@ def _absent_or_linked(case: Case) -> Blame | None:
         return None
     tried = [
         each
-        for each in case.of(Kind.LINK, Kind.WAITS)
-        if each.keys & missing.keys or (not missing.who and not each.keys & _heads(missing))
+        for each in case.of(Kind.LINK)
+        if each.keys & missing.keys or not (each.ranks or each.keys & _heads(missing))
     ]
     if not tried:
         return missing
-    way = link(case)
+    heads = (party for each in missing.events for party in each.who if key(party)[0] != "file")
+    way = link(case, tuple(dict.fromkeys(heads)))
     if way is None:
         one = tried[0]
         says = f"{missing.says}, though it tried: {told(one.who, one)}"
@@ -104,8 +106,9 @@ def _absent_or_linked(case: Case) -> Blame | None:
     return replace(way, events=(*way.events, *missing.events), how=(*way.how, missing.says))
 
 
-def _heads(missing: Blame) -> frozenset[object]:
-    return frozenset(key for each in missing.events for key in each.keys)
+def _heads(missing: Blame) -> frozenset[Key]:
+    """One of whom nothing is known may be anybody."""
+    return frozenset(end for each in missing.events for end in each.keys if end[0] != "file")
 
 
 def _scheduler(case: Case) -> Blame | None:

@@ -41,7 +41,9 @@ _ABSENT = (
     "connected rankinfo",
     "Failed to connect agent[",
     "topo exchange server get socket",
+    "RendezvousTimeout",
 )
+_NAMES_HOST = ("ssh: connect to host",)
 _KERNEL_DEATH = ("Out of memory", "out of memory", "oom-kill", "oom_kill", "OOM Killed", "OUT_OF_MEMORY")
 _WAITS = (
     *("Timed out waiting", "timed out waiting", "operation timeout", "wait timeout", "Notify Wait"),
@@ -59,6 +61,7 @@ _LINK = (
     *("Connection timed out", "No route to host", "Network is unreachable", "failed to TCP connect"),
     *("completion from peer", "cqe err", "error cqe", "Error cqe", "cqe error", "fails to connect"),
     *("exceeded error retry count", "while trying to connect to", "Connection refused"),
+    "client socket has failed to connect",
 )
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE")
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
@@ -86,6 +89,8 @@ def kind_of(sighting: Sighting) -> Kind | None:
     if by := _by_end(sighting, form):
         return by
     pair = any(name.startswith("peer_") for name in sighting.taken)
+    if any(each in text for each in _NAMES_HOST) and "host" in sighting.taken:
+        return Kind.NAMES
     if role is Role.NAMES:
         return Kind.LINK if pair else Kind.NAMES
     if role is Role.CONFIRMS:

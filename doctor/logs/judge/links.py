@@ -16,19 +16,22 @@ from doctor.model import UNDECIDED, Confidence
 Pair = tuple[Key, Key]
 
 
-def link(case: Case) -> Blame | None:
-    """Two ends; the one that all pairs share, if there are several pairs."""
+def link(case: Case, heads: tuple[Party, ...] = ()) -> Blame | None:
+    """Two ends; the one that all pairs share, if there are several pairs. `heads`: whom those wanted that do
+    not say whom.
+    """
     events = tuple(each for each in case.of(Kind.LINK) if not each.overcome)
     events = tuple(e for e in events if e.sighting.symptom.role is not Role.CONSEQUENCE)
     if not events:
         return None
     parties: dict[Key, Party] = {}
     pairs: list[Pair] = []
+    told = {end: each.peers for each in case.of(Kind.WAITS, Kind.LINK) if each.peers for end in each.keys}
     for event in events:
         for one in event.who or (event.by,):
             here = key(one, event.line.file)
             parties.setdefault(here, one)
-            for peer in event.peers:
+            for peer in event.peers or told.get(here, heads):
                 there = key(peer, event.line.file)
                 parties.setdefault(there, peer)
                 if here != there:
@@ -39,7 +42,8 @@ def link(case: Case) -> Blame | None:
     if not pairs:
         named = tuple(each for each in parties.values() if key(each)[0] != "file")
         says = f"{who(named)}: {title}" if named else title
-        return Blame(says, named, events, Confidence.SUSPECT)
+        how = ("the other end, which may be at fault as well, is not named",)
+        return Blame(says, (), events, Confidence.SUSPECT, how)
     shared = common_end({frozenset(pair) for pair in pairs})
     if shared is not None:
         one = parties[shared]
@@ -53,7 +57,9 @@ def link(case: Case) -> Blame | None:
     ones = [parties[here] for here, _ in pairs]
     peers = [parties[there] for _, there in pairs]
     says = f"{_between(who(ones), who(peers), head)}: {title}{UNDECIDED}"
-    ends = tuple(each for each in dict.fromkeys((*ones, *peers)) if key(each)[0] != "file")
+    ends = tuple(dict.fromkeys((*ones, *peers)))
+    if any(end[0] == "file" for pair in pairs for end in pair):
+        ends = ()  # to name the one end that is known would accuse it alone
     return Blame(says, ends, events, Confidence.SUSPECT)
 
 

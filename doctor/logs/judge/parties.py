@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from doctor.job.ranktable import RankTable
 from doctor.logs.judge.known import Known
-from doctor.logs.model import Line, LogFile, Logs, Party
+from doctor.logs.model import Form, Line, LogFile, Logs, Party
 
 MOST_RANKS = 1_000_000
 _BARE = re.compile(r"\[?([0-9A-Fa-f:.]+?)\]?(?:%[\w.-]+)?(?:/(\d{1,3})|:\d{1,5}|<\d{1,5}>)?")
@@ -32,6 +32,8 @@ class Places:
     rank_of_pid: Mapping[tuple[str, int], int]
     """By host, or by file where no host is known."""
     host_of_rank: Mapping[int, str]
+    moved: frozenset[int] = frozenset()
+    """Ranks of which two hosts are told: a file of several hosts may be taken for that of the first."""
     names: Mapping[str, str] = field(default_factory=dict)
     """Other spellings of a host's name."""
 
@@ -52,7 +54,7 @@ class Places:
             rank = self.rank_of_pid.get((host, party.pid))
         if rank is None and host and device is not None:
             rank = self.rank_of_device.get((host, device))
-        if host is None and rank is not None:
+        if rank is not None and (host is None or rank in self.moved):
             host = self.host_of_rank.get(rank)
         return replace(party, rank=rank, host=host, device=device)
 
@@ -79,6 +81,7 @@ def places_of(logs: Logs, known: Known) -> Places:
         _of_table(table, addresses, devices, hosts, names)
     _of_plan(known, devices, hosts)
     pids: dict[tuple[str, int], set[int]] = defaultdict(set)
+    told: dict[int, set[str]] = defaultdict(set)
     for file, line in _lines(logs):
         who = line.who
         rank = who.rank if who.rank is not None else file.who.rank
@@ -87,10 +90,14 @@ def places_of(logs: Logs, known: Known) -> Places:
         if rank is None:
             continue
         if host:
-            hosts[rank].add(host)
+            (told if line.form is Form.ELASTIC else hosts)[rank].add(host)
         if who.pid is not None:
             pids[(host or file.name, who.pid)].add(rank)
-    return Places(_only(addresses), _only(devices), _only(pids), _only(hosts), names)
+    moved = frozenset(
+        rank for rank in {*hosts, *told} if len(hosts.get(rank, set()) | told.get(rank, set())) > 1
+    )
+    hosts.update(told)  # a launcher's table tells it of each rank
+    return Places(_only(addresses), _only(devices), _only(pids), _only(hosts), moved, names)
 
 
 def _of_table(

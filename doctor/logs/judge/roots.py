@@ -5,68 +5,27 @@ What only follows from another's end is none: an exit code after a lost connecti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from collections.abc import Iterable
 
 from doctor.logs.judge.blame import Blame
-from doctor.logs.judge.case import Case, Event
-from doctor.logs.judge.kinds import Kind, lacks_memory, signal_of
+from doctor.logs.judge.case import Case
+from doctor.logs.judge.deaths import add_exceptions, deaths_of, known_first, raised
+from doctor.logs.judge.kinds import Kind, lacks_memory
 from doctor.logs.judge.parties import Key, covers, key
+from doctor.logs.judge.suspect import MOST, Suspect, explains
 from doctor.logs.judge.words import ended, told, who
-from doctor.logs.model import Form, Line, Party, Role
-from doctor.model import Confidence
+from doctor.logs.model import Form, Line, Party
+from doctor.model import UNDECIDED, Confidence
 
-SOON = 60.0
-"""Seconds between the kernel's word and the launcher's of the same end."""
 _RAISED = "ended with an exception of the program"
-MOST = 200
-"""Deaths, and lines of one reason, that are compared with each other."""
-EXCEPTION = ("Error: ", "Exception: ", "Error", "Exception", "Interrupt", "SystemExit")
-
-
-@dataclass(slots=True)
-class Suspect:
-    """One reason, and all whom it holds."""
-
-    who: dict[Party, None]
-    events: list[Event]
-    exceptions: list[Line] = field(default_factory=list)
-    confirmed: bool = False
-    """The kernel or the scheduler, and the launcher, say the same."""
-
-    @property
-    def keys(self) -> frozenset[Key]:
-        return frozenset(key(each) for each in self.who)
-
-    @property
-    def one(self) -> Party:
-        return next(iter(self.who))
-
-    @property
-    def symptoms(self) -> list[Event]:
-        """One event of each."""
-        return list({each.id: each for each in self.events}.values())
-
-    @property
-    def head(self) -> Event | None:
-        return self.events[0] if self.events else None
-
-    @property
-    def hard(self) -> bool:
-        return self.confirmed or any(each.kind is Kind.DIED for each in self.events)
-
-    @property
-    def overcome(self) -> bool:
-        return bool(self.events) and all(each.overcome for each in self.events)
 
 
 def suspects(case: Case) -> list[Suspect]:
-    deaths = _deaths(case)
+    deaths = deaths_of(case)
     others = _by_symptom(case)
-    _exceptions(case, deaths, others)
+    add_exceptions(case, deaths, others)
     kept = []
-    for death in deaths:
+    for death in known_first(case, deaths):
         reason = next((each for each in others if _explains_death(each, death)), None)
         if reason is None:
             kept.append(death)
@@ -74,62 +33,6 @@ def suspects(case: Case) -> list[Suspect]:
             reason.events += death.events
             reason.exceptions += death.exceptions
     return [*kept, *others]
-
-
-def explains(one: Event, other: Event) -> bool:
-    return any(fnmatchcase(other.id, glob) for glob in one.sighting.symptom.explains)
-
-
-def _deaths(case: Case) -> list[Suspect]:
-    found: list[Suspect] = []
-    for event in case.of(Kind.DIED, Kind.LEFT):
-        if _follows(case, event):
-            continue
-        for party in event.who:
-            same = next((each for each in found[:MOST] if _same(case, each, party, event)), None)
-            if same is None:
-                found.append(Suspect({party: None}, [event]))
-                continue
-            same.events.append(event)
-            if party.rank is not None and same.one.rank is None:
-                same.who = {party: None}
-    for each in found:
-        each.events.sort(key=lambda event: (not lacks_memory(event.sighting), event.kind is not Kind.DIED))
-        forms = {event.line.form for event in each.events}
-        by_kernel = any(
-            lacks_memory(event.sighting) or event.line.form is Form.KERNEL for event in each.events
-        )
-        pids = [{who.pid for who in event.who if who.pid is not None} for event in each.events]
-        each.confirmed = by_kernel and len(forms) > 1 and len(set().union(*pids)) < 2
-    return found
-
-
-def _same(case: Case, death: Suspect, party: Party, event: Event) -> bool:
-    """The kernel knows a process, Slurm a host or a task, the launcher a rank. A container numbers its
-    processes otherwise than its host.
-    """
-    one = death.one
-    if key(one) == key(party) or covers(one, party) or covers(party, one):
-        return True
-    if one.host is None or one.host != party.host or (one.rank is None) is (party.rank is None):
-        return False
-    pair = [event, *death.events]
-    killed = any(lacks_memory(each.sighting) for each in pair)
-    near = case.clocks.apart(death.events[0].line, event.line)
-    by_kill = all(lacks_memory(each.sighting) or signal_of(each.sighting) == 9 for each in pair)
-    return killed and by_kill and (near is None or abs(near) <= SOON)
-
-
-def _follows(case: Case, event: Event) -> bool:
-    """The end of a rank that complained of others before, or that its launcher had told to end."""
-    if lacks_memory(event.sighting):
-        return False
-    if event.keys & case.stopped and signal_of(event.sighting) in (9, None):
-        return True
-    if event.ranks and event.ranks <= case.left_alone:
-        return True
-    # its own log, which would say whether it waited as well, was not read
-    return event.kind is Kind.LEFT and bool(case.waiting) and not event.ranks & case.logged
 
 
 def _by_symptom(case: Case) -> list[Suspect]:
@@ -162,28 +65,18 @@ def _explains_death(reason: Suspect, death: Suspect) -> bool:
     return any(key(each) == key(one) or (one.rank is None and covers(one, each)) for each in reason.who)
 
 
-def _exceptions(case: Case, deaths: list[Suspect], others: Sequence[Suspect]) -> None:
-    """Of the program: nobody knows them, but they end a rank. One after a lost connection is no reason."""
-    known = {key(each) for suspect in others for each in suspect.who}
-    ill = bool(case.left_alone) or bool(deaths)
-    for party, line in case.odd:
-        if not _is_exception(line) or party.rank is None or party.rank in case.left_alone:
-            continue
-        death = next((each for each in deaths if key(each.one) == key(party)), None)
-        if death is not None:
-            death.exceptions.append(line)
-        elif ill and key(party) not in known:
-            same = next(
-                (each for each in deaths if each.exceptions and not each.events and key(party) in each.keys),
-                None,
-            )
-            if same is None:
-                deaths.append(Suspect({party: None}, [], [line]))
-
-
-def _is_exception(line: Line) -> bool:
-    head = line.text.partition(": ")[0].strip().rpartition(" ")[2]
-    return line.form is Form.PYTHON and (head.endswith(EXCEPTION) or line.text.strip().endswith(EXCEPTION))
+def _other_size(case: Case, suspect: Suspect) -> Blame:
+    """Of two ranks that issued different collectives, the one with the smaller buffer says so. That may be
+    either of them.
+    """
+    at = {each.rank for each in suspect.who if each.rank is not None}
+    last = case.world or max(case.covered, default=0) + 1
+    near = {(rank + by) % last for rank in at for by in (-1, 0, 1)} if last > 1 else at
+    parties = tuple(case.places.settled(Party(rank=rank), None) for rank in sorted(near))
+    says = f"{who(suspect.who)} received data of a size that it did not expect"
+    says += f": it, or a neighbour, issued another collective{UNDECIDED}"
+    how = ("an operation was skipped, added or reordered on one side",)
+    return Blame(says, parties, tuple(suspect.events), Confidence.SUSPECT, how)
 
 
 def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
@@ -191,11 +84,13 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
     how = []
     if head is None:
         line = suspect.exceptions[0]
-        says = f"{who(suspect.who)} {_RAISED}: {line.text.strip()[:200]}"
+        says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
         return Blame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions), nameless=True)
+    if "Received data size" in head.line.text:
+        return _other_size(case, suspect)
     says = told(tuple(suspect.who), head)
     if suspect.exceptions:
-        says = f"{who(suspect.who)} {_RAISED}: {suspect.exceptions[0].text.strip()[:200]}"
+        says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
     if suspect.confirmed:
         forms = "the kernel" if any(e.line.form is Form.KERNEL for e in suspect.events) else "the scheduler"
         how.append(f"{forms} and the launcher say the same of it: {ended(suspect.events[-1])}")
@@ -266,7 +161,3 @@ def _caused(case: Case, by: Suspect, other: Suspect) -> bool:
     forth = any(explains(one, two) for one in by.symptoms for two in other.symptoms)
     back = any(explains(two, one) for one in by.symptoms for two in other.symptoms)
     return forth and not back and not _earlier(case, other, by)
-
-
-def consequence(event: Event) -> bool:
-    return event.sighting.symptom.role is Role.CONSEQUENCE

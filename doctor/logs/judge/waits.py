@@ -7,10 +7,10 @@ from collections import Counter
 
 from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event
-from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.kinds import Kind, signal_of
 from doctor.logs.judge.links import edges_of, waited_for
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.roots import explains
+from doctor.logs.judge.suspect import explains
 from doctor.logs.judge.words import MOST, told, who
 from doctor.logs.model import Line, Party, Role
 from doctor.model import UNDECIDED, Confidence
@@ -53,11 +53,15 @@ def _without(case: Case, events: tuple[Event, ...]) -> Blame | None:
     silent = case.silent()
     if not silent:
         return None
+    deaf = _deaf(case, silent)
+    everybody, silent = silent, deaf or silent
     parties = tuple(_one(case, rank) for rank in silent)
     waiters = tuple(_one(case, rank) for rank in sorted(case.waiting))
     plural = len(silent) > 1
     how = [f"{who(waiters)} waited in vain, and {'these have' if plural else 'it has'} no such line"]
     how += _last_steps(case, silent)
+    if deaf:
+        how.append("their launcher had to kill them" if plural else "its launcher had to kill it")
     stopped = [rank for rank in silent if ("rank", rank) in case.stopped]
     if plural:
         says = f"{who(parties)} did not join what {who(waiters)} waited for{UNDECIDED}"
@@ -65,8 +69,16 @@ def _without(case: Case, events: tuple[Event, ...]) -> Blame | None:
     else:
         says = f"{who(parties)} did not join what {who(waiters)} waited for"
         others_all = case.waiting >= set(range(case.world or 0)) - set(silent)
-        sure = Confidence.STRONG if others_all or (stopped and len(case.waiting) > 0) else Confidence.SUSPECT
-    return Blame(says, parties, events, sure, tuple(how), _last_lines(case, silent), nameless=True)
+        others_all = others_all and everybody == silent
+        sure = Confidence.STRONG if others_all or (stopped and everybody == silent) else Confidence.SUSPECT
+    lines, more = _last_lines(case, silent), ("stuck-process",) if deaf else ()
+    return Blame(says, parties, events, sure, tuple(how), lines, nameless=True, checks=more)
+
+
+def _deaf(case: Case, silent: tuple[int, ...]) -> tuple[int, ...]:
+    """Those that did not end when they were told to: a stopped process, or one that hangs in the kernel."""
+    killed = {rank for each in case.of(Kind.DIED) if signal_of(each.sighting) == 9 for rank in each.ranks}
+    return tuple(rank for rank in silent if rank in killed and ("rank", rank) in case.stopped)
 
 
 def _last_steps(case: Case, ranks: tuple[int, ...]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from doctor.logs.judge import Known, conclude
 from doctor.logs.model import Charge, Form, Line, LogFile, Logs, Outcome, Party, Role
 from doctor.model import Confidence
@@ -172,3 +174,90 @@ def test_a_time_limit_is_no_crash() -> None:
     limit = next(each for each in e.endings() if each.name == "time-limit")
     found = conclude(logs(limit.files), from_curves=[curve()])
     assert [(each.symptom, each.because) for each in found.charges] == [("loss-nan", None), ("slurm-time", 0)]
+
+
+def test_a_kill_that_followed_sigterm_shows_who_was_stopped() -> None:
+    """Rank 1 is stopped: it neither complains nor ends when it is told to. The log of rank 3 is lost."""
+    stops = [e.exits(1841, 1, -15), e.exits(1871, 1, -9)]
+    files = [e.rank(0, *e.recv(1840)(0)), e.rank(1), e.rank(2, *e.recv(1840)(2)), e.torchrun("node1", *stops)]
+    found = conclude(logs([*files, e.torchrun("node2", e.exits(1841, 3, -15))]))
+    first = found.charges[0]
+    assert [party.rank for party in first.who] == [1]
+    assert first.confidence is Confidence.SUSPECT  # rank 3 may be the one
+    assert "its launcher had to kill it" in first.how
+    assert "stuck-process" in found.checks
+
+
+def test_who_was_ended_by_its_launcher_was_alive() -> None:
+    """One torchrun's log of two: rank 1 was told to end, so it did not die first."""
+    files = [
+        e.rank(0, *e.closed(40)(0)),
+        e.rank(1),
+        e.torchrun("node1", e.exits(41, 0, 1), e.exits(41, 1, -15)),
+    ]
+    assert conclude(logs(files)).charges[0].who == ()
+
+
+def test_the_head_is_what_all_could_not_reach() -> None:
+    joined = Entry(300, "Timed out after 301 seconds waiting for clients. 1/3 clients joined.", e.CLIENTS)
+    tried = Entry(
+        300,
+        "The client socket has failed to connect to [51c0::]:7 (errno: 113)",
+        e.CONNECT,
+        taken={"host": "51c0::"},
+    )
+    files = [
+        File("node1.log", (joined,), Party(host="node1")),
+        File("node2.log", (tried,), Party(host="node2")),
+        File("node3.log", (tried,), Party(host="node3")),
+    ]  # fmt: skip
+    found = conclude(logs(files))
+    assert found.charges[0].says.startswith("node2 and node3 could not reach node1: ")
+    assert found.hosts == ("node1",)
+    alone = conclude(logs(files[1:]))
+    assert alone.charges[0].who == ()
+    assert alone.hosts == ("node2", "node3")
+
+
+def test_mpirun_names_the_host_that_ssh_did_not_reach() -> None:
+    ssh = symptom("mpi-ssh", Role.ROOT, "ssh failed", ["mpi-daemon"], ("host-unreachable",))
+    daemon = symptom("mpi-daemon", Role.ROOT, "a daemon did not start")
+    lines = (
+        Entry(
+            0,
+            "ssh: connect to host node3 port 22: No route to host",
+            ssh,
+            Form.PLAIN,
+            taken={"host": "node3"},
+        ),
+        Entry(0, "ORTE was unable to reliably start one or more daemons.", daemon, Form.MPI),
+    )
+    found = conclude(logs([File("mpirun.log", lines, Party(host="head"))]))
+    assert (found.charges[0].says, found.hosts) == ("node3: ssh failed", ("node3",))
+    assert [each.because for each in found.charges] == [None, 0]
+
+
+def test_an_exception_of_a_host_is_told_without_a_rank() -> None:
+    trace = Entry(1, "ImportError: libshm.so: undefined symbol: x", form=Form.PYTHON, odd=True)
+    joined = Entry(300, "Timed out after 301 seconds waiting for clients. 1/2 clients joined.", e.CLIENTS)
+    files = [
+        File("node1.log", (joined,), Party(host="node1")),
+        File("node2.log", (trace,), Party(host="node2")),
+    ]
+    found = conclude(logs(files))
+    assert found.charges[0].says.startswith(
+        "node2 ended with an exception of the program: ImportError: libshm.so"
+    )
+    assert found.hosts == ("node2",)
+
+
+def test_two_symptoms_of_one_line_are_one_cause() -> None:
+    lost = "Heartbeat lost! (device=1)"
+    twins = (symptom("npu-heartbeat", Role.ROOT), symptom("npu-heartbeat-lost", Role.ROOT))
+    read = logs([File("dmesg", (Entry(1, lost, twins[0], Form.KERNEL),), Party(host="node1"))])
+    line = read.sightings[0].first
+    found = conclude(
+        Logs(read.files, tuple(replace(read.sightings[0], symptom=each, first=line) for each in twins))
+    )
+    assert len([each for each in found.charges if each.because is None]) == 1
+    assert found.charges[0].confidence is Confidence.STRONG

@@ -1,0 +1,110 @@
+"""Ranks that ended: by a signal, with an exit code, or by an exception that no symptom knows.
+
+What only follows from another's end is left out: an exit code after a lost connection, a kill after SIGTERM.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from doctor.logs.judge.case import Case, Event
+from doctor.logs.judge.kinds import Kind, lacks_memory, signal_of
+from doctor.logs.judge.parties import covers, key
+from doctor.logs.judge.suspect import MOST, Suspect
+from doctor.logs.model import Form, Line, Party
+
+SOON = 60.0
+"""Seconds between the kernel's word and the launcher's of the same end."""
+_COMPLAINTS = (Kind.WAITS, Kind.CLOSED, Kind.LINK, Kind.ABSENT)
+_EXCEPTION = re.compile(
+    r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b(?::.*)?$)"
+)
+
+
+def deaths_of(case: Case) -> list[Suspect]:
+    found: list[Suspect] = []
+    for event in case.of(Kind.DIED, Kind.LEFT):
+        if _follows(case, event):
+            continue
+        for party in event.who:
+            same = next((each for each in found[:MOST] if _same(case, each, party, event)), None)
+            if same is None:
+                found.append(Suspect({party: None}, [event]))
+                continue
+            same.events.append(event)
+            if party.rank is not None and same.one.rank is None:
+                same.who = {party: None}
+    for each in found:
+        each.events.sort(key=lambda event: (not lacks_memory(event.sighting), event.kind is not Kind.DIED))
+        forms = {event.line.form for event in each.events}
+        by_kernel = any(
+            lacks_memory(event.sighting) or event.line.form is Form.KERNEL for event in each.events
+        )
+        pids = [{who.pid for who in event.who if who.pid is not None} for event in each.events]
+        each.confirmed = by_kernel and len(forms) > 1 and len(set().union(*pids)) < 2
+    return found
+
+
+def _same(case: Case, death: Suspect, party: Party, event: Event) -> bool:
+    """The kernel knows a process, Slurm a host or a task, the launcher a rank. A container numbers its
+    processes otherwise than its host.
+    """
+    one = death.one
+    if key(one) == key(party) or covers(one, party) or covers(party, one):
+        return True
+    if one.host is None or one.host != party.host or (one.rank is None) is (party.rank is None):
+        return False
+    pair = [event, *death.events]
+    killed = any(lacks_memory(each.sighting) for each in pair)
+    near = case.clocks.apart(death.events[0].line, event.line)
+    by_kill = all(lacks_memory(each.sighting) or signal_of(each.sighting) == 9 for each in pair)
+    return killed and by_kill and (near is None or abs(near) <= SOON)
+
+
+def _follows(case: Case, event: Event) -> bool:
+    """The end of a rank that complained of others before, or that its launcher had told to end."""
+    if lacks_memory(event.sighting):
+        return False
+    if event.keys & case.stopped and signal_of(event.sighting) in (9, None):
+        return True
+    if event.ranks and event.ranks <= case.left_alone:
+        return True
+    # unless it ended before them, it may have waited as well, and what it said of that is not here
+    waits = case.of(Kind.WAITS)
+    return event.kind is Kind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
+
+
+def known_first(case: Case, deaths: list[Suspect]) -> list[Suspect]:
+    """Without those whose own log, which would tell of a lost connection, is missing, if others have one."""
+    if not case.left_alone:
+        return deaths
+    own = [
+        each for each in deaths if each.hard or each.exceptions or {p.rank for p in each.who} & case.logged
+    ]
+    return own or deaths
+
+
+def add_exceptions(case: Case, deaths: list[Suspect], others: Sequence[Suspect]) -> None:
+    """Of the program: nobody knows them, but they end a rank. One after a lost connection is no reason."""
+    known = {key(each) for suspect in others for each in suspect.who}
+    lone = {key(party) for suspect in deaths for party in suspect.who}
+    complain = {each.line.file for each in case.of(*_COMPLAINTS)}
+    ill = bool(complain) or bool(deaths)
+    for party, line in case.odd:
+        mine = key(party, line.file)
+        if raised(line) is None or mine in known or party.rank in case.left_alone:
+            continue
+        if party.rank is None and (mine[0] != "host" or line.file in complain):
+            continue
+        death = next((each for each in deaths if mine in each.keys), None)
+        if death is not None:
+            death.exceptions.append(line)
+        elif ill and mine not in lone:
+            deaths.append(Suspect({party: None}, [], [line]))
+
+
+def raised(line: Line) -> str | None:
+    """The exception that a line is the last of: "ValueError: shard 0017 is empty"."""
+    found = _EXCEPTION.search(line.text[:2000]) if line.form is Form.PYTHON else None
+    return found[1].strip()[:200] if found else None

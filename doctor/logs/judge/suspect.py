@@ -1,0 +1,54 @@
+"""One reason why a job ended, and all whom it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from doctor.logs.judge.case import Event
+from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.parties import Key, key
+from doctor.logs.model import Line, Party
+
+MOST = 200
+"""Deaths, and lines of one reason, that are compared with each other."""
+
+
+@dataclass(slots=True)
+class Suspect:
+    """One reason, and all whom it holds."""
+
+    who: dict[Party, None]
+    events: list[Event]
+    exceptions: list[Line] = field(default_factory=list)
+    confirmed: bool = False
+    """The kernel or the scheduler, and the launcher, say the same."""
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        return frozenset(key(each) for each in self.who)
+
+    @property
+    def one(self) -> Party:
+        return next(iter(self.who))
+
+    @property
+    def symptoms(self) -> list[Event]:
+        """One event of each."""
+        return list({each.id: each for each in self.events}.values())
+
+    @property
+    def head(self) -> Event | None:
+        return self.events[0] if self.events else None
+
+    @property
+    def hard(self) -> bool:
+        return self.confirmed or any(each.kind is Kind.DIED for each in self.events)
+
+    @property
+    def overcome(self) -> bool:
+        return bool(self.events) and all(each.overcome for each in self.events)
+
+
+def explains(one: Event, other: Event) -> bool:
+    return any(fnmatchcase(other.id, glob) for glob in one.sighting.symptom.explains)

@@ -3,8 +3,11 @@
 Nothing is said of a curve with fewer than 20 losses, but that they are no numbers. The limits are from
 simulated healthy trainings (tests/unit/logs/loss/test_healthy.py): falling with noise of 0 to 30 %, warm-up,
 restarts of the learning rate, fine-tuning at 0.01, policies, means of epochs, a few points, losses of ranks.
-In 3,300 of them none was charged with certainty, and one was suspected: a training that went on from a
+In 6,600 of them none was charged with certainty, and one was suspected: a training that went on from a
 checkpoint and stood, by chance, where a model guesses among ten classes.
+
+Of 60 faults each, all rises, ranks that part and slower steps were found, 58 standstills, and 36 spikes of
+4 to 8 times: those of curves with little noise.
 """
 
 from __future__ import annotations

@@ -147,10 +147,12 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
         return Mark(places[frozen], "is the same number in every step", (each,))
     if mark := _came_back(values, places, head):
         return mark
-    level = fmean(values)
+    level, noise = fmean(values), spread(values)
     smoothed = smooth(values, max(9, len(values) // 10))
-    flat = min(smoothed) > 0.985 * head and max(smoothed) < 1.03 * head and abs(head - tail) < 0.01 * head
-    if not begins or not flat or spread(values) > 0.03 * level:
+    # So much the means of its two ends may differ by chance.
+    within = 0.01 * head + 2.5 * noise * (10 / len(values) + 5 / len(values)) ** 0.5
+    flat = min(smoothed) > 0.985 * head - noise and max(smoothed) < 1.03 * head + noise
+    if not begins or not flat or abs(head - tail) > within or noise > 0.03 * level:
         return None
     if UNTRAINED[0] < level < UNTRAINED[1]:
         words = f"{number(level)} is the loss of a language model that learned nothing"

@@ -239,7 +239,7 @@ def _demo(
     return demo(name, request)
 
 
-@app.command("list", help="The checks, exams and symptoms, and where each comes from.")
+@app.command("list", help="The checks and exams, and where each comes from.")
 @takes("--checks", "--color", "--no-color")
 def _list(
     request: Request,
@@ -267,7 +267,7 @@ def _list(
 
 app.command(
     "explain",
-    help="What ended a job, by its logs; or the page of a check, a code, a message.",
+    help="What ended a job, by its logs; or what a code means.",
     epilog=examples(
         ("doctor explain train.log ~/ascend/log", "who ended the job, and why"),
         ("doctor explain EI0006", "a code, or a message in quotes"),
@@ -278,8 +278,8 @@ app.command(
     "logs",
     help="Fetch the logs of a job from its hosts, and explain them.",
     epilog=examples(
-        ("doctor logs 'node[1-4]'", "the usual places, of the last day"),
-        ("doctor logs -F hosts --path '/data/job7/*.log'", "where they are"),
+        ("doctor logs 'node[1-4]'", "the usual places"),
+        ("doctor logs -F hosts --path '/data/*.log'", "where they are"),
         ("doctor logs 'node[1-4]' --since 2h --save logs", "and keep them"),
     ),
 )(explaining.logs)

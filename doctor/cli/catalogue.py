@@ -21,6 +21,8 @@ NARROW = 24
 """Columns: a title with fewer stands below its name."""
 SUCH_AS = 2
 """Symptoms that stand for their family."""
+SHORT = 20
+"""Characters of such a name, so that it has room in a narrow terminal."""
 BOLD, COLOURS = "1", {"fail": "31", "warn": "33"}
 Row = tuple[str, str, str]
 """A name, "fail" or "warn" if it is that of a check, and a title."""
@@ -35,7 +37,7 @@ def print_list(folders: Sequence[Path], colours: str = AUTO) -> int:
         "REMEDIES": [(name, "", recipe.title) for name, recipe in load_remedies().recipes.items()],
     }
     symptoms = load_symptoms().symptoms
-    parts[f"SYMPTOMS IN LOGS ({len(symptoms)}; doctor list symptoms)"] = _families(symptoms)
+    parts[f"SYMPTOMS ({len(symptoms)}; doctor list symptoms)"] = _families(symptoms)
     _put(parts, colours, found.broken)
     return 0
 
@@ -54,7 +56,12 @@ def _families(symptoms: Iterable[Symptom]) -> list[Row]:
     families: dict[str, list[str]] = {}
     for each in symptoms:
         families.setdefault(each.family, []).append(each.id)
-    return [(name, "", f"{len(ids)}, such as {', '.join(ids[:SUCH_AS])}") for name, ids in families.items()]
+    return [(name, "", _such(ids)) for name, ids in families.items()]
+
+
+def _such(ids: Sequence[str]) -> str:
+    few = [id for id in ids if len(id) <= SHORT][:SUCH_AS]
+    return f"{len(ids)}, such as {', '.join(few)}" if few else str(len(ids))
 
 
 def _put(parts: Mapping[str, Sequence[Row]], colours: str, broken: Iterable[Broken]) -> None:

@@ -29,6 +29,7 @@ COMMANDS = {
     "demo",
     "list",
     "explain",
+    "logs",
     "help",
     "completion",
     "ranktable",
@@ -108,7 +109,7 @@ def test_what_zsh_is_told(folder: Path) -> None:
     assert said.startswith("#compdef doctor\n")
     assert "'*--color=[Colours auto, always or never]:value:(auto always never)'" in said
     assert "'*--only=[Only these checks globs, or parts of names]:value:_values -s , value " in said
-    assert said.count("'*: :_hosts'") == 6, "check, smoke, preflight, hang, facts and ranktable make"
+    assert said.count("'*: :_hosts'") == 7, "check, smoke, preflight, hang, facts, logs and ranktable make"
 
 
 @pytest.mark.parametrize("reader", [["groff", "-man", "-ww", "-Tutf8"], ["man", "--warnings", "-l"]])

@@ -51,7 +51,9 @@ def test_options_stand_in_groups(command: str, capsys: pytest.CaptureFixture[str
     assert [heading for heading in headings if heading != "Examples"] == GROUPS[command]
 
 
-@pytest.mark.parametrize("words", [[], ["check"], ["smoke"], ["preflight"], ["explain"], ["completion"]])
+@pytest.mark.parametrize(
+    "words", [[], ["check"], ["smoke"], ["preflight"], ["explain"], ["logs"], ["completion"]]
+)
 def test_help_ends_with_three_examples_that_can_be_typed(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

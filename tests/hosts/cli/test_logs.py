@@ -1,0 +1,43 @@
+"""`doctor logs` over hosts of the lab: the log of the guilty host is fetched, explained and proved there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+from tests.lab import Lab
+
+ALL = "node[1-3]"
+PORT = 21_500
+IN_USE = (
+    "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network "
+    f"address. port: {PORT}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use"
+)
+
+
+def write_logs(lab: Lab) -> None:
+    for host in lab.hosts:
+        said = f"it begins\n{IN_USE}" if host.name == "node2" else "it begins"
+        host.dirty = True
+        script = 'mkdir -p "/tmp/a job"; printf "%s\n" "$1" >"/tmp/a job/train.log"'
+        subprocess.run(host.enter(["sh", "-c", script, "sh", said]), check=True, timeout=30)
+
+
+def test_logs_are_fetched_from_the_hosts_and_name_one(lab: Lab) -> None:
+    write_logs(lab)
+    done = lab.doctor("logs", ALL, "--path", "/tmp/a job/*.log", "--json", "-")
+    assert done.returncode == 1, done.stderr
+    said = json.loads(done.stdout)
+    first = said["findings"][0]
+    assert (first["symptom"], first["hosts"]) == ("torch-port-in-use", ["node2"])
+    assert first["evidence"][0]["source"] == "node2:/tmp/a job/train.log:2"
+    assert said["logs"]["fetched_from"] == ["node1", "node2", "node3"]
+    assert "doctor check node2 --only port-in-use" in said["logs"]["commands"][0]
+    assert f"--master-port {PORT}" in said["logs"]["commands"][0]
+
+
+def test_the_hosts_prove_what_the_logs_say(lab: Lab) -> None:
+    write_logs(lab)
+    done = lab.doctor("logs", ALL, "--path", "/tmp/a job/*.log", "--check", "--json", "-")
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["findings"][0]["proved"]["on_hosts"] == "not seen any more"

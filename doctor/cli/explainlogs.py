@@ -130,7 +130,10 @@ def explain_logs(
         folder=folder,
     )
     report = None
-    if (wishes.run is not None or wishes.run_there) and conclusion.outcome is Outcome.NAMED:
+    asked = wishes.run is not None or wishes.run_there
+    if asked and conclusion.outcome is not Outcome.NAMED:
+        tell("doctor: no cause is named, so no check was made on the hosts.\n")
+    elif asked:
         report = _examined(explained, request, wishes.run)
         explained = replace(explained, proofs=proofs(explained, report))
     _deliver(explained, report, request)

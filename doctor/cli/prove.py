@@ -39,7 +39,7 @@ def _proof(place: int, charge: Charge, report: Report | None) -> Proof:
     if not charge.checks:
         return Proof(place, Proved.OPEN, "no check of hosts can show it")
     if report is None or not asked:
-        return Proof(place, Proved.OPEN, "only a training shows it: doctor smoke")
+        return Proof(place, Proved.OPEN, "only a training shows it: doctor smoke" if not asked else "")
     named = [each.host for each in charge.who if each.host]
     there = [host.name for host in report.hosts if any(same(host.name, name) for name in named)]
     if named and not there:

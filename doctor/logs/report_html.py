@@ -105,7 +105,7 @@ def _causes(explained: Explained) -> Html:
 def _card(explained: Explained, place: int, symptom: bool) -> Html:
     charge = explained.conclusion.charges[place]
     rows = (join((tag("dt", name), tag("dd", said))) for name, said in _rows(explained, place) if said)
-    commands = "\n".join(charge.remedy.commands) if charge.remedy else ""
+    commands = "\n".join(charge.remedy.commands) if charge.remedy and not symptom else ""
     kind = "open" if symptom else _kind(charge)
     return tag(
         "article",

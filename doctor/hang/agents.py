@@ -92,6 +92,7 @@ class HangHost(RemoteAgent):
                 addresses=seen.addresses if seen else (),
                 unread=tuple(unread)[:64],
                 libraries=tuple(self.libraries),
+                loose=seen.loose if seen else (),
             )
         )
 

@@ -114,6 +114,10 @@ def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
     if case.moves:
         return Verdict.MOVES, "The job moves."
     who, still = _who(finding.named), case.still
+    if case.strange:
+        short_wait = still is not None and still < limit and not finding.named
+        said = f"The job has exchanged nothing for {int(still or 0)} s; this may be normal."
+        return (Verdict.WAITS, said) if short_wait else (Verdict.UNKNOWN, finding.sentence)
     if finding.at_once and finding.decided:
         return Verdict.HANG, f"The job waits for {who}, which cannot go on."
     if finding.works:

@@ -169,5 +169,8 @@ def _rank_row(each: Standing) -> tuple[str, str, str, str, str]:
 
 def _print_ending(judgement: Judgement, console: Console) -> None:
     put_wrapped(Text(clean_line(judgement.sentence), style=_style(judgement)), console, wide=True)
+    if judgement.straggler:
+        said = clean_line(f"{judgement.straggler}.")
+        put_wrapped(Text(said[:1].upper() + said[1:], style="dim"), console, wide=True)
     if judgement.verdict is Verdict.SEVERAL:
         put_line(Text("Next: doctor hang … --pid PID, or --master-port PORT", style="dim"), console)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -32,6 +33,8 @@ _STYLE = {
     Verdict.WAITS: "bold yellow",
 }
 _OTHER = "bold cyan"
+_INSTALLED = re.compile(r"^.*/(?:(?:site|dist)-packages|lib(?:64)?/python3[\d.]*)/")
+"""Before the name that a library's file has for everybody."""
 INDENT = 6
 GROUPS = 6
 JOBS = 20
@@ -116,7 +119,7 @@ def _style(judgement: Judgement) -> str:
 
 def _frame(frame: Frame) -> str:
     source = f": {clean_line(frame.source.strip())}" if frame.source.strip() else ""
-    file = frame.file.rpartition("/site-packages/")[2]
+    file = _INSTALLED.sub("", frame.file)
     return f"{clean_line(file)}:{frame.line} in {clean_line(frame.name)}{source}"
 
 

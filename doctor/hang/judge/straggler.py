@@ -1,4 +1,4 @@
-"""Who is late again and again in a job that goes on. Said only where chance does not explain it; no accusation."""
+"""Who is late again and again in a job that goes on. Said only where it is no accident; never an accusation."""
 
 from __future__ import annotations
 

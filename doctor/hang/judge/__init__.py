@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from doctor.hang.evidence import Evidence
-from doctor.hang.judge.advice import Reach, advice, next_time
+from doctor.hang.judge.advice import advice, next_time, reach_of
 from doctor.hang.judge.case import Case, case_of, groups_of
 from doctor.hang.judge.decide import Finding, decide
 from doctor.hang.judge.jobs import chosen, find_jobs
@@ -20,7 +20,6 @@ from doctor.hang.judge.wires import Key, key, longest_way
 from doctor.hang.libraries.consult import opinions
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
-from doctor.transport.way import Way
 
 __all__ = ["LIMIT", "Judgement", "Verdict", "judge"]
 
@@ -74,7 +73,7 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
     hung = verdict in (Verdict.HANG, Verdict.UNKNOWN)
     below = hung and finding.below
     timeless = verdict is Verdict.UNKNOWN and bool(case.inside) and not case.timed
-    reach = Reach(evidence.way or Way(), evidence.local)
+    reach = reach_of(evidence, job)
     told = (
         advice(job, finding.named, evidence.unreached, reach, below=below, timeless=timeless)
         if hung

@@ -1,4 +1,4 @@
-"""Who is late again and again in a job that goes on. Said only where it is no accident; never an accusation."""
+"""Who is late again and again in a job that goes on: said only where it is no accident, and no accusation."""
 
 from __future__ import annotations
 

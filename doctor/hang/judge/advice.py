@@ -74,7 +74,7 @@ def advice(
     timeless: bool,
 ) -> Advice:
     """`below`: all wait in the same operation; `timeless`: nothing tells for how long."""
-    if timeless:
+    if timeless and not (job.missing and unreached):
         return Advice(("look again with --for 60: if nothing moves in that time either, it hangs",), ())
     if job.missing and not any(each.cause in _CERTAIN for each in named):
         if unreached:

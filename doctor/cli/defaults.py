@@ -77,7 +77,7 @@ def _called(path: Path, environ: Mapping[str, str]) -> str:
 
 
 def _read(path: Path) -> str | None:
-    """None where there is none that may be read. Raises UsageError where others than the user and root can write it."""
+    """None where there is none that may be read. Raises UsageError where others can write it, but root."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):

@@ -101,7 +101,7 @@ def _print_named(of: Sequence[Culprit], judgement: Judgement, console: Console) 
         (f"  {clean_line(sentence)}", "bold"),
         since,
     )
-    put_edged(head, Text(judgement.confidence.value, "dim"), console, INDENT)
+    put_edged(head, Text(judgement.confidence.value, "dim"), console, INDENT, together=True)
     put_rows([("stack", "\n".join(map(_frame, first.frames)))], console, INDENT)
 
 

@@ -24,6 +24,11 @@ WRAPPERS = _names(
     " tini dumb-init catchsegv strace ltrace nsys ncu perf tee tail cat ts logger singularity apptainer"
     " enroot conda mamba uv poetry"
 )
+TOOLS = _names(
+    "sleep tail less more man vi vim nvim nano emacs top htop watch tmux screen ssh scp rsync git ls cat grep"
+    " find tar gzip nvidia-smi npu-smi journalctl dmesg make ninja curl wget ps gdb"
+)
+"""Programs of a shell that are never ranks themselves, whatever its variables say."""
 LAUNCHERS = _names(
     "torchrun torch_npu_run deepspeed msrun mpirun mpiexec mpiexec.hydra orterun prterun prte prted orted"
     " hydra_pmi_proxy srun slurmstepd horovodrun torchx ray raylet"
@@ -138,6 +143,11 @@ def is_python(row: Row) -> bool:
     return "python" in program(row["command"]) or row["name"].startswith(("python", "pt_"))
 
 
+def is_stale(row: Row) -> bool:
+    """A small tool of a shell in which somebody has exported a rank."""
+    return program(row["command"]) in TOOLS and not row["groups"]
+
+
 def is_launcher(command: "Sequence[str]") -> bool:
     names = [basename(word) for word in command[:2]]
     if LAUNCHERS & set(names) or (set(names) & {"accelerate"} and "launch" in command[:4]):
@@ -167,7 +177,7 @@ class Tree:
         self.seats = {}  # type: dict[int, Seat]
         for row in rows:
             seat = seat_of(row["env"])
-            if seat is not None and row["pid"] not in self.ours:
+            if seat is not None and row["pid"] not in self.ours and not is_stale(row):
                 self.seats[row["pid"]] = seat
 
     def children(self, pid: int) -> "list[int]":

@@ -220,3 +220,10 @@ def test_who_is_seen_is_not_counted_as_unseen() -> None:
     assert found == {11}
     (said,) = unseen(rows, {0: "root"}, found)
     assert said.startswith("1 Python processes of root")
+
+
+def test_tools_of_a_shell_with_a_stale_rank_are_no_ranks() -> None:
+    shell = row(20, 1, "-bash", **TORCH, RANK="3")
+    assert shown([shell, row(21, 20, "sleep 300", **TORCH, RANK="3")]) == []
+    assert shown([shell, row(22, 20, "/opt/python train.py", **TORCH, RANK="3")]) == [(22, 3, None)]
+    assert shown([shell, row(22, 20, "./train.mpi", **TORCH, RANK="3")]) == [(22, 3, None)]

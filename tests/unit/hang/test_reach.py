@@ -138,3 +138,18 @@ class TestSlurm:
         begin = "SLURM_JOB_ID=4713 SLURM_JOB_NODELIST='node[1-2]' doctor check 'node[1-2]' --only "
         assert command.startswith(begin)
         assert command.endswith(" --transport srun")
+
+
+def test_an_inventory_says_how_to_log_in_to_a_host() -> None:
+    own = {"node2": (("address", "10.0.0.2"), ("--user", "carol"), ("--port", "2200"))}
+    way = Way(reached=(("--inventory", "/home/bob/hosts.yaml"),), logins=own)
+    assert commands(replace(SLEEPS, way=way)) == (f"ssh -l carol -p 2200 -o HostName=10.0.0.2 node2 {PS}",)
+    typed = Way(reached=(("--user", "bob"),), logins=own)
+    assert commands(replace(SLEEPS, way=typed))[0].startswith("ssh -l bob -p 2200 "), "what is typed wins"
+    kept = decoded(encoded(replace(SLEEPS, way=way)), SAVED).way
+    assert kept
+    assert kept.logins == own
+    evil = {"node2": (("address", "-oProxyCommand=x"), ("--user", "carol")), "x;y": (("--port", "1"),)}
+    read = decoded(encoded(replace(SLEEPS, way=Way(logins=evil))), SAVED).way
+    assert read
+    assert read.logins == {"node2": (("--user", "carol"),)}

@@ -75,7 +75,15 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
     timeless = verdict is Verdict.UNKNOWN and bool(case.inside) and not case.timed
     reach = reach_of(evidence, job)
     told = (
-        advice(job, finding.named, evidence.unreached, reach, below=below, timeless=timeless)
+        advice(
+            job,
+            finding.named,
+            evidence.unreached,
+            reach,
+            below=below,
+            timeless=timeless,
+            strange=case.strange,
+        )
         if hung
         else None
     )

@@ -39,7 +39,7 @@ class Reach:
     allocation: str = ""
     """The number of the job of Slurm in which srun reached them."""
     nodes: tuple[str, ...] = ()
-    """Of that job."""
+    """All that were asked."""
 
     def check(self, hosts: Collection[str], only: str = "") -> str:
         in_order = unfold(fold(hosts)) if all(map(is_host, hosts)) else list(hosts)
@@ -48,6 +48,11 @@ class Reach:
             return typed
         inside = {"SLURM_JOB_ID": self.allocation, "SLURM_JOB_NODELIST": fold(self.nodes)}
         return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in inside.items()), typed])
+
+    def again(self, job: Job) -> str:
+        """This look, with all rights."""
+        options = (("--pid", str(job.ranks[0].pid)), ("--sudo",))
+        return self.way.typed("hang", self.nodes, options)
 
     def on(self, host: str, command: str) -> str:
         if self.allocation:
@@ -72,8 +77,15 @@ def advice(
     *,
     below: bool,
     timeless: bool,
+    strange: bool,
 ) -> Advice:
-    """`below`: all wait in the same operation; `timeless`: nothing tells for how long."""
+    """`below`: all wait in the same operation; `timeless`: nothing tells for how long; `strange`: nobody may
+    look into it.
+    """
+    if strange:
+        owner = next((rank.user for rank in job.ranks if rank.user != "root"), "")
+        said = f"look again as {owner}, or with --sudo" if owner else "look again with --sudo"
+        return Advice((said,), (reach.again(job),))
     if timeless and not (job.missing and unreached):
         return Advice(("look again with --for 60: if nothing moves in that time either, it hangs",), ())
     if job.missing and not any(each.cause in _CERTAIN for each in named):

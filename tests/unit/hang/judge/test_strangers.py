@@ -5,34 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Connection, Evidence, Look, Member
 from doctor.hang.judge import judge
-from tests.support.hang.written import evidence
+from tests.support.hang.written import evidence, seen_from_outside
 
 HERE = ("node1",)
-
-
-def seen_from_outside(evidence: Evidence, *, loose: bool = True, user: str = "alice") -> Evidence:
-    """As another user sees it: no stacks, no calls, no functions of the kernel, no owner of a connection."""
-
-    def look(each: Look | None) -> Look | None:
-        if each is None:
-            return None
-        threads = tuple(replace(thread, waits="", syscall=()) for thread in each.threads)
-        return replace(each, threads=threads, python=(), connections=(), files=(), bytes_moved=0)
-
-    def connections(member: Member) -> list[Connection]:
-        return [replace(each, user=user) for each in (member.b.connections if member.b else ())]
-
-    def member(each: Member) -> Member:
-        return replace(each, rank=None, world=None, hidden=True, master="", a=look(each.a), b=look(each.b))
-
-    hosts = []
-    for host in evidence.hosts:
-        ends = tuple(each for one in host.members for each in connections(one)) if loose else ()
-        made = tuple(map(member, host.members))
-        hosts.append(replace(host, members=made, loose=ends, root=False, stacks=""))
-    return replace(evidence, hosts=tuple(hosts))
 
 
 @pytest.mark.parametrize(
@@ -51,6 +27,7 @@ def test_the_one_that_differs_is_a_suspect(does: tuple[str, ...], odd: int, caus
     assert [(each.pid, each.cause.value) for each in found.suspects] == [(odd, cause)]
     assert (found.culprits, found.exit_code, found.confidence.value) == ((), 3, "suspect")
     assert found.sentence.startswith("Only alice and root may look into this job: that one")
+    assert found.commands == ("doctor hang node1 --pid 4000 --sudo",), "no signal to a job of others"
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,8 @@ def is_python(row: Row) -> bool:
 
 
 def is_stale(row: Row) -> bool:
-    """A small tool of a shell in which somebody has exported a rank."""
-    return program(row["command"]) in TOOLS and not row["groups"]
+    """A small tool of a shell in which somebody has exported a rank; a worker whose rank may be gone."""
+    return not row["groups"] and (program(row["command"]) in TOOLS or row["name"].startswith("pt_data_"))
 
 
 def is_launcher(command: "Sequence[str]") -> bool:

@@ -53,8 +53,8 @@ def wait_for_lock() -> None:
 
 
 def compute(step: int) -> None:
-    time.sleep(0.02)
-    if not (BAD and step == AT) or FAULT in ("", "loader"):
+    time.sleep(0.6 if FAULT == "slow" and BAD else 0.02)
+    if not (BAD and step == AT) or FAULT in ("", "slow", "loader"):
         return
     mark("hit")
     if FAULT == "sleep":

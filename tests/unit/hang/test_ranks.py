@@ -227,3 +227,12 @@ def test_tools_of_a_shell_with_a_stale_rank_are_no_ranks() -> None:
     assert shown([shell, row(21, 20, "sleep 300", **TORCH, RANK="3")]) == []
     assert shown([shell, row(22, 20, "/opt/python train.py", **TORCH, RANK="3")]) == [(22, 3, None)]
     assert shown([shell, row(22, 20, "./train.mpi", **TORCH, RANK="3")]) == [(22, 3, None)]
+
+
+def test_the_worker_of_a_rank_that_is_gone_is_no_rank() -> None:
+    worker = {**torch_rank(13, 1, 3), "name": "pt_data_worker"}
+    assert shown([worker]) == []
+    assert shown([TORCHRUN, torch_rank(12, 10, 3), {**worker, "parent": 12}]) == [
+        (12, 3, None),
+        (13, None, 12),
+    ]

@@ -77,10 +77,13 @@ def _called(path: Path, environ: Mapping[str, str]) -> str:
 
 
 def _read(path: Path) -> str | None:
-    """None where there is none. Raises UsageError where others than the user and root can write it."""
+    """None where there is none that may be read. Raises UsageError where others can write it, but root."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
+        return None
+    except PermissionError:  # as of another user whose HOME was kept
+        tell(f"doctor: {clean_line(str(path))}: may not be read, so there are no defaults.\n")
         return None
     except OSError as error:
         raise UsageError(f"{path}: your defaults cannot be read: {error.strerror}.") from None

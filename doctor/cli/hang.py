@@ -14,7 +14,7 @@ from doctor.cli.defaults import with_defaults
 from doctor.cli.hangcheck import examine_below, suggested
 from doctor.cli.reached import Reached, reach
 from doctor.cli.slurmjob import of_slurm
-from doctor.cli.watch import judged, watch
+from doctor.cli.watch import judged, narrowed, watch
 from doctor.errors import EXIT_FAULT, DoctorError
 from doctor.hang.asked import HangWishes
 from doctor.hang.evidence import Evidence
@@ -60,7 +60,7 @@ def hang(request: Request, wishes: HangWishes) -> int:
 
 
 def _looked(reached: Reached, wishes: HangWishes) -> tuple[Sight, Judgement]:
-    look = partial(reached.see, wishes.apart)
+    look = partial(reached.see, wishes.apart, lambda evidence: narrowed(evidence, wishes))
     if wishes.watch:
         quiet = reached.request.outputs.quiet
         return watch(look, wishes, reached.line, quiet=quiet, until=reached.until)

@@ -6,6 +6,7 @@ import math
 import shlex
 import time
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 
 from doctor.cli.reached import Reached
 from doctor.hang.judge import Judgement
@@ -27,7 +28,7 @@ def suggested(judgement: Judgement) -> Suggested | None:
     if judgement.job is None:
         return None
     for command in judgement.commands:
-        words = shlex.split(command)
+        words = [*dropwhile(lambda word: word.startswith("SLURM_"), shlex.split(command))]
         if words[:2] == ["doctor", "check"] and "--only" in words[:-1]:
             cut = [each.host for each in judgement.named if each.cause is Cause.LINK]
             hosts = tuple(dict.fromkeys(cut)) or judgement.job.hosts

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from doctor.hang.agents import HangPatience
-from doctor.hang.run import Sight, see
+from doctor.hang.run import Choose, Sight, see
 from doctor.model import Host
 from doctor.run.choose_transport import choose_transport
 from doctor.run.examination import targets_of
@@ -34,7 +34,7 @@ class Reached:
     line: ProgressLine
     closed: bool = False
 
-    def see(self, apart: float) -> Sight:
+    def see(self, apart: float, choose: Choose = lambda _: None) -> Sight:
         way = self.request.way
         patience = HangPatience(start=way.timeout, look=way.timeout)
         return see(
@@ -46,6 +46,7 @@ class Reached:
             until=self.until,
             patience=patience,
             progress=self.line,
+            choose=choose,
         )
 
     def close(self) -> None:

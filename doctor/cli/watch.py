@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from doctor.hang.asked import HangWishes
 from doctor.hang.evidence import Evidence
 from doctor.hang.judge import Judgement, Verdict, judge
+from doctor.hang.judge.jobs import chosen, find_jobs
 from doctor.hang.judge.judgement import Job
+from doctor.hang.judge.straggler import Stragglers
 from doctor.hang.run import Sight
 from doctor.run.progress import ProgressLine
 from doctor.stage import Stage
@@ -34,6 +36,17 @@ def judged(evidence: Evidence, wishes: HangWishes) -> Judgement:
     )
 
 
+def narrowed(evidence: Evidence, wishes: HangWishes) -> Mapping[str, Collection[int]] | None:
+    """The ranks of each host that are asked for; None: nothing is."""
+    asked = wishes.pid, wishes.master_port, wishes.slurm_job, wishes.user
+    if all(each is None for each in asked):
+        return None
+    pids: dict[str, list[int]] = {}
+    for host, pid in (rank for job in chosen(find_jobs(evidence), *asked) for rank in _ranks(job)):
+        pids.setdefault(host, []).append(pid)
+    return pids
+
+
 def watch(
     look: Callable[[], Sight],
     wishes: HangWishes,
@@ -47,15 +60,20 @@ def watch(
     last: tuple[Sight, Judgement] | None = None
     job: Job | None = None
     number = absent = 0
+    late = Stragglers()
     try:
         while True:
             began = time.monotonic()
             sight = look()
             found = _of_the_same(job, sight.evidence, wishes)
+            late.add(found)
+            if found.verdict in (Verdict.MOVES, Verdict.WAITS):
+                found = replace(found, straggler=late.found())
             last, number = (sight, found), number + 1
             absent = absent + 1 if found.verdict is Verdict.NO_JOB else 0
             job = found.job or job
             said = f"look {number}: {found.sentence}"
+            said += f" So far {found.straggler}." if found.straggler else ""
             if not quiet and not line.live:
                 tell(f"doctor: {clean_line(f'{sight.evidence.started[11:19]} UTC, {said}')}\n")
             ends = number == 1 or (absent > 1 and not found.unreached)

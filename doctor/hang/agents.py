@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 import msgspec
@@ -58,6 +58,8 @@ class HangHost(RemoteAgent):
     """Why none was brought."""
     libraries: list[LibraryText] = field(default_factory=list)
     seen: messages.Seen | None = None
+    narrowed: bool = False
+    """Not all members are to be looked at."""
     looking: bool = False
     lost: str = ""
     said: int = 0
@@ -92,6 +94,7 @@ class HangHost(RemoteAgent):
                 addresses=seen.addresses if seen else (),
                 unread=tuple(unread)[:64],
                 libraries=tuple(self.libraries),
+                loose=seen.loose if seen else (),
             )
         )
 
@@ -126,14 +129,21 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
                 self.unreached[host.host] = f"no answer within {self.patience.start:g} s{heard}"
                 self.ignore(host)
 
+    def narrow(self, to: Mapping[str, Collection[int]]) -> None:
+        """Forget all members but these ranks of each host and their helpers."""
+        for host in self.agents.values():
+            pids = {*to.get(host.host, ())}
+            host.members = {pid: m for pid, m in host.members.items() if pid in pids or m.helps in pids}
+            host.narrowed = True
+
     def look(self, apart: float, told: Callable[[], None]) -> None:
         """Two looks at all ranks of all hosts, begun everywhere at once."""
         for host in self.live():
             host.looking = bool(host.members)
-        line = msgspec.json.encode({"do": "look", "apart": apart})
         for host in self.live():
             if host.looking:
-                self.session.send(host.host, line)
+                pids = {"pids": [*host.members]} if host.narrowed else {}
+                self.session.send(host.host, msgspec.json.encode({"do": "look", "apart": apart, **pids}))
         self._hear(apart + self.patience.look, lambda host: not host.looking or host.seen is not None, told)
 
     def _hear(self, seconds: float, over: Callable[[HangHost], bool], told: Callable[[], None]) -> None:

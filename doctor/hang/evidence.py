@@ -57,6 +57,8 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     backoff: Count = 0
     persist: bool = False
     """The peer's window is closed: it does not read."""
+    user: Word = ""
+    """Whose it is, where nobody can tell of which process."""
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +126,8 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     """ADDRESS:PORT of the rendezvous; its connections say nothing of collectives."""
     slurm_job: Word = ""
     """Its number; of an array's task also "JOB_TASK", behind a space."""
+    hidden: bool = False
+    """Its variables may not be read: that it is a rank shows only from outside."""
     a: Look | None = None
     b: Look | None = None
 
@@ -163,6 +167,8 @@ class HostSeen(msgspec.Struct, frozen=True, kw_only=True):
     unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
     """What could not be looked at on the whole host, and why."""
     libraries: Annotated[tuple[LibraryText, ...], msgspec.Meta(max_length=MOST_LIBRARIES)] = ()
+    loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
+    """Connections of users whose processes may not be read, in the second look."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):

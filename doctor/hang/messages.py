@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from doctor.agents.session import Bye, Message, NoInterpreter
-from doctor.hang.evidence import Count, LibraryText, Look, Member, Pid, Rank, Seconds, Text, Word
+from doctor.hang.evidence import Connection, Count, LibraryText, Look, Member, Pid, Rank, Seconds, Text, Word
 
 Texts = Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)]
 
@@ -59,6 +59,7 @@ class Seen(Message, frozen=True, tag="seen"):
     ages: bool = True
     addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
     unread: Texts = ()
+    loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
     told: Annotated[tuple[Told, ...], msgspec.Meta(max_length=20_000)] = ()
 
 

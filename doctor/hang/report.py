@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -32,6 +33,8 @@ _STYLE = {
     Verdict.WAITS: "bold yellow",
 }
 _OTHER = "bold cyan"
+_INSTALLED = re.compile(r"^.*/(?:(?:site|dist)-packages|lib(?:64)?/python3[\d.]*)/")
+"""Before the name that a library's file has for everybody."""
 INDENT = 6
 GROUPS = 6
 JOBS = 20
@@ -98,7 +101,7 @@ def _print_named(of: Sequence[Culprit], judgement: Judgement, console: Console) 
         (f"  {clean_line(sentence)}", "bold"),
         since,
     )
-    put_edged(head, Text(judgement.confidence.value, "dim"), console, INDENT)
+    put_edged(head, Text(judgement.confidence.value, "dim"), console, INDENT, together=True)
     put_rows([("stack", "\n".join(map(_frame, first.frames)))], console, INDENT)
 
 
@@ -116,7 +119,7 @@ def _style(judgement: Judgement) -> str:
 
 def _frame(frame: Frame) -> str:
     source = f": {clean_line(frame.source.strip())}" if frame.source.strip() else ""
-    file = frame.file.rpartition("/site-packages/")[2]
+    file = _INSTALLED.sub("", frame.file)
     return f"{clean_line(file)}:{frame.line} in {clean_line(frame.name)}{source}"
 
 
@@ -169,5 +172,8 @@ def _rank_row(each: Standing) -> tuple[str, str, str, str, str]:
 
 def _print_ending(judgement: Judgement, console: Console) -> None:
     put_wrapped(Text(clean_line(judgement.sentence), style=_style(judgement)), console, wide=True)
+    if judgement.straggler:
+        said = clean_line(f"{judgement.straggler}.")
+        put_wrapped(Text(said[:1].upper() + said[1:], style="dim"), console, wide=True)
     if judgement.verdict is Verdict.SEVERAL:
         put_line(Text("Next: doctor hang … --pid PID, or --master-port PORT", style="dim"), console)

@@ -6,7 +6,7 @@ from typing import Any
 
 from doctor import __version__
 from doctor.hang.evidence import Frame
-from doctor.hang.judge.judgement import Culprit, Group, Heard, Job, Judgement, Standing
+from doctor.hang.judge.judgement import Culprit, Group, Heard, Job, Judgement, Standing, Straggler
 
 SCHEMA = 1
 
@@ -33,6 +33,7 @@ def report_json(judgement: Judgement) -> dict[str, Any]:
             for each in judgement.chain
         ],
         "ranks": [_rank(each) for each in judgement.ranks],
+        "straggler": _straggler(judgement.straggler) if judgement.straggler else None,
         "unreached": [{"host": host, "reason": why} for host, why in judgement.unreached],
         "rights": _rights(judgement),
         "libraries": [_library(each) for each in judgement.heard],
@@ -58,6 +59,16 @@ def _job(job: Job) -> dict[str, Any]:
         "user": first.user or None,
         "command": first.command or None,
         "pids": [rank.pid for rank in job.ranks],
+    }
+
+
+def _straggler(each: Straggler) -> dict[str, Any]:
+    return {
+        "rank": each.rank,
+        "host": each.host,
+        "pid": each.pid,
+        "outside": each.outside,
+        "looks": each.looks,
     }
 
 

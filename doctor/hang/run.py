@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 
@@ -19,6 +19,7 @@ from doctor.transport import Transport
 from doctor.transport.way import Way
 
 PATIENCE = HangPatience()
+Choose = Callable[[Evidence], Mapping[str, Collection[int]] | None]
 
 
 @dataclass(slots=True)
@@ -40,8 +41,13 @@ def see(
     until: float = math.inf,
     patience: HangPatience = PATIENCE,
     progress: Tell = lambda _: None,
+    choose: Choose = lambda _: None,
 ) -> Sight:
-    """Ask all hosts at once. Always ends what it started there."""
+    """Ask all hosts at once. Always ends what it started there.
+
+    `choose` names the ranks of each host that are to be looked at, once all are found. None: every one. Where
+    it names nobody, no look is made.
+    """
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = [host.name for host in hosts]
     scripts = {host.name: through(hang_script(host.python, sudo=sudo), host) for host in hosts}
@@ -62,7 +68,11 @@ def see(
 
     try:
         agents.find(looking_for)
-        agents.look(apart, looking_at)
+        chosen = choose(_evidence(started, names, agents))
+        if chosen:
+            agents.narrow(chosen)
+        if chosen is None or chosen:
+            agents.look(apart, looking_at)
     finally:
         try:
             agents.stop()

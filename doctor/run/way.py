@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from doctor.model import Host
 from doctor.run.request import Request
 from doctor.targets.inventory import LOCAL, Targets
 from doctor.text.option import IN_JOB, NO_SMOKE, Option, options
@@ -50,7 +51,27 @@ def way_of(request: Request, targets: Targets, transport: str) -> Way:
 
     by_hand = () if request.who.inventory else targets.hosts
     users = {host.name: host.user for host in by_hand if host.user}
-    return Way(typed(NAMED), typed(REACHED), typed(ASKED), users, request.defaults)
+    logins = {host.name: own for host in targets.hosts if (own := tuple(_login(host)))}
+    return Way(
+        typed(NAMED),
+        typed(REACHED),
+        typed(ASKED),
+        users,
+        logins if request.who.inventory else {},
+        request.defaults,
+    )
+
+
+def _login(host: Host) -> Iterator[Typed]:
+    """What an inventory says of how to log in to a host."""
+    if host.address != host.name:
+        yield "address", host.address
+    if host.user:
+        yield "--user", host.user
+    if host.port:
+        yield "--port", str(host.port)
+    if host.jump:
+        yield "--jump", host.jump
 
 
 def _given(request: Request) -> Iterator[tuple[str, tuple[Typed, ...]]]:

@@ -33,6 +33,8 @@ class Way:
     """What else was asked: --backend NAME, --exam NAME."""
     users: Mapping[str, str] = field(default_factory=dict)
     """Host -> the user in front of its name."""
+    logins: Mapping[str, tuple[Typed, ...]] = field(default_factory=dict)
+    """Host -> what an inventory says of how to log in to it: ("--user", NAME), ("address", ADDRESS)."""
     defaults: str = ""
     """The file of the user's own defaults, and what it set, where it set something."""
 
@@ -79,7 +81,9 @@ class Way:
             return shlex.join([*entry, *command])
         if host in self.users:
             given["--user"] = self.users[host]
+        given = {**{option[0]: option[1] for option in self.logins.get(host, ())}, **given}
         options = [(letter, given[name]) for name, letter in _LETTERS if name in given]
+        options += [("-o", f"HostName={given['address']}")] if "address" in given else []
         options += [("-i", option[1]) for option in self.reached if option[0] == "--identity"]
         words = ["ssh", *(word for option in options for word in option), host]
         return shlex.join([*words, *map(shlex.quote, (*entry, *command))])  # two shells read these
@@ -132,8 +136,14 @@ def read_back(way: Way) -> Way:
         _ours(way.reached),
         _ours(way.asked),
         {host: user for host, user in way.users.items() if passes(check_user, user)},
+        {host: of for host, own in way.logins.items() if is_host(host) and (of := _own(own))},
         way.defaults,
     )
+
+
+def _own(login: Iterable[Typed]) -> tuple[Typed, ...]:
+    known = {"--user", "--port", "--jump", "address"}
+    return tuple(each for each in login if len(each) == 2 and each[0] in known and _is_ours(each))
 
 
 def _ours(options: Iterable[Typed]) -> tuple[Typed, ...]:
@@ -170,6 +180,7 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
     "--user": lambda text: passes(check_user, text),
     "--jump": lambda text: passes(check_jump, text),
     "--enter": is_entry,
+    "address": is_host,
     "--transport": _one_of("ssh", "srun", "local"),
     "--python": lambda text: to_type(text) == text,
     "--backend": _one_of("gloo", "nccl", "hccl"),

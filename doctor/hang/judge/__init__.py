@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from doctor.hang.evidence import Evidence
-from doctor.hang.judge.advice import Reach, advice, next_time
+from doctor.hang.judge.advice import advice, next_time, reach_of
 from doctor.hang.judge.case import Case, case_of, groups_of
 from doctor.hang.judge.decide import Finding, decide
 from doctor.hang.judge.jobs import chosen, find_jobs
@@ -20,7 +20,6 @@ from doctor.hang.judge.wires import Key, key, longest_way
 from doctor.hang.libraries.consult import opinions
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
-from doctor.transport.way import Way
 
 __all__ = ["LIMIT", "Judgement", "Verdict", "judge"]
 
@@ -74,9 +73,17 @@ def _judge_job(evidence: Evidence, job: Job, jobs: tuple[Job, ...], limit: float
     hung = verdict in (Verdict.HANG, Verdict.UNKNOWN)
     below = hung and finding.below
     timeless = verdict is Verdict.UNKNOWN and bool(case.inside) and not case.timed
-    reach = Reach(evidence.way or Way(), evidence.local)
+    reach = reach_of(evidence, job)
     told = (
-        advice(job, finding.named, evidence.unreached, reach, below=below, timeless=timeless)
+        advice(
+            job,
+            finding.named,
+            evidence.unreached,
+            reach,
+            below=below,
+            timeless=timeless,
+            strange=case.strange,
+        )
         if hung
         else None
     )
@@ -114,6 +121,10 @@ def _verdict(case: Case, finding: Finding, limit: float) -> tuple[Verdict, str]:
     if case.moves:
         return Verdict.MOVES, "The job moves."
     who, still = _who(finding.named), case.still
+    if case.strange:
+        short_wait = still is not None and still < limit and not finding.named
+        said = f"The job has exchanged nothing for {int(still or 0)} s; this may be normal."
+        return (Verdict.WAITS, said) if short_wait else (Verdict.UNKNOWN, finding.sentence)
     if finding.at_once and finding.decided:
         return Verdict.HANG, f"The job waits for {who}, which cannot go on."
     if finding.works:

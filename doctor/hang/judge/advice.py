@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from doctor.hang.evidence import Evidence
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, Culprit, Job
 from doctor.text.nodeset import fold, is_host, unfold
@@ -34,14 +36,37 @@ class Reach:
     way: Way
     local: bool
     """They are this machine."""
+    allocation: str = ""
+    """The number of the job of Slurm in which srun reached them."""
+    nodes: tuple[str, ...] = ()
+    """All that were asked."""
 
     def check(self, hosts: Collection[str], only: str = "") -> str:
         in_order = unfold(fold(hosts)) if all(map(is_host, hosts)) else list(hosts)
-        return self.way.typed("check", in_order, (("--only", only),) if only else ())
+        typed = self.way.typed("check", in_order, (("--only", only),) if only else ())
+        if not self.allocation:
+            return typed
+        inside = {"SLURM_JOB_ID": self.allocation, "SLURM_JOB_NODELIST": fold(self.nodes)}
+        return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in inside.items()), typed])
+
+    def again(self, job: Job) -> str:
+        """This look, with all rights."""
+        options = (("--pid", str(job.ranks[0].pid)), ("--sudo",))
+        return self.way.typed("hang", self.nodes, options)
 
     def on(self, host: str, command: str) -> str:
+        if self.allocation:
+            step = ["srun", f"--jobid={self.allocation}", "--overlap", "--nodes=1", "--ntasks=1"]
+            return shlex.join([*step, f"--nodelist={host}", *command.split()])
         way = replace(self.way, reached=(*self.way.reached, ("--local",))) if self.local else self.way
         return way.login(host, command.split())
+
+
+def reach_of(evidence: Evidence, job: Job) -> Reach:
+    way = evidence.way or Way()
+    number = next((rank.slurm_job.partition(" ")[0] for rank in job.ranks if rank.slurm_job), "")
+    by_srun = ("--transport", "srun") in way.reached and number.isdigit()
+    return Reach(way, evidence.local, number if by_srun else "", evidence.asked)
 
 
 def advice(
@@ -52,9 +77,16 @@ def advice(
     *,
     below: bool,
     timeless: bool,
+    strange: bool,
 ) -> Advice:
-    """`below`: all wait in the same operation; `timeless`: nothing tells for how long."""
-    if timeless:
+    """`below`: all wait in the same operation; `timeless`: nothing tells for how long; `strange`: nobody may
+    look into it.
+    """
+    if strange:
+        owner = next((rank.user for rank in job.ranks if rank.user != "root"), "")
+        said = f"look again as {owner}, or with --sudo" if owner else "look again with --sudo"
+        return Advice((said,), (reach.again(job),))
+    if timeless and not (job.missing and unreached):
         return Advice(("look again with --for 60: if nothing moves in that time either, it hangs",), ())
     if job.missing and not any(each.cause in _CERTAIN for each in named):
         if unreached:

@@ -10,10 +10,9 @@ from doctor.hang.judge import threads
 from doctor.hang.judge.doing import doing, stuck_in_kernel
 from doctor.hang.judge.judgement import Cause, Group, Job, Standing
 from doctor.hang.judge.position import ENDED, standing
+from doctor.hang.judge.strangers import MOVING, silence
 from doctor.hang.judge.wires import Key, Wire, cut, edges, key, received_between, silent_for, wires
 
-MOVING = 1.0
-"""Seconds: a job that exchanged something since then moves."""
 LOOKS_APART = 2.0
 """Where a host does not say."""
 
@@ -30,6 +29,8 @@ class Case:
     cut: tuple[tuple[Key, Key], ...]
     apart: float
     still: float | None
+    strange: bool
+    """Nobody may look into its ranks."""
     timed: bool
     """Whether `still` is known from the connections; else it is merely the time between the looks."""
 
@@ -72,9 +73,13 @@ def case_of(evidence: Evidence, job: Job) -> Case:
     standings = tuple(standing(member) for member in job.ranks if key(member) not in ended)
     after = wires(job.ranks)
     gap = min(apart, default=LOOKS_APART)
-    timed, still = _still(job, standings, after, gap)
+    strange = all(rank.hidden for rank in job.ranks)
+    if strange:
+        timed, still = silence(evidence, job)
+    else:
+        timed, still = _still(job, standings, after, gap)
     waits = edges(after) if timed else frozenset()
-    return Case(job, standings, lost, waits, cut(after), gap, still, timed)
+    return Case(job, standings, lost, waits, cut(after), gap, still, strange, timed)
 
 
 def _still(

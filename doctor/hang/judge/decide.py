@@ -12,6 +12,7 @@ from doctor.hang.judge.case import Case, groups_of
 from doctor.hang.judge.doing import kernel_function
 from doctor.hang.judge.judgement import Cause, Confidence, Culprit, Doing, Standing
 from doctor.hang.judge.places import short
+from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.wires import Key, key, waited_for
 from doctor.text.ranks import ranks_text
 
@@ -42,6 +43,8 @@ class Finding:
 
 
 def decide(case: Case, limit: float, unreached: bool) -> Finding:
+    if case.strange:
+        return _strange(case)
     found = (
         _lost(case)
         or _gone(case, limit)
@@ -57,6 +60,24 @@ def decide(case: Case, limit: float, unreached: bool) -> Finding:
     why = "a host did not answer" if unreached else "no host that was asked has them"
     note = f"{ranks_text(elsewhere, most=4)} could not be looked at ({why}) and may be the cause"
     return replace(found, accuses=False, confidence=Confidence.UNDECIDED, notes=(*found.notes, note))
+
+
+def _strange(case: Case) -> Finding:
+    """Nobody may look into its ranks. One that differs from all others is a suspect, and never more."""
+    at = {each.key: each for each in case.standings}
+    upright = [each.member for each in case.upright]
+    few = 0 < len(case.lost) < len(upright)
+    lost = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in case.lost) if few else ()
+    named = lost or tuple(
+        Culprit(of.rank, of.host, of.pid, cause, words) for of, cause, words in odd(upright, case.apart)
+    )
+    owner = next((rank.user for rank in case.job.ranks if rank.user != "root"), "")
+    may = f"{owner} and root" if owner else "root"
+    if named:
+        said = f"Only {may} may look into this job: that one process differs proves nothing."
+        return Finding(named, Confidence.SUSPECT, accuses=False, sentence=said)
+    said = f"Only {may} may look into this job, and from outside its processes are alike."
+    return Finding(sentence=said)
 
 
 def _lost(case: Case) -> Finding | None:

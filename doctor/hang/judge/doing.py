@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from doctor.hang.evidence import Frame, Look, Member
+from doctor.hang.evidence import Frame, Look, Member, Thread
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, Doing
 from doctor.hang.judge.places import chain_of, main_thread, place_of, shown_frames, user_frame, user_index
@@ -70,6 +70,10 @@ _NETWORK = ("sk_wait", "tcp_recv", "inet_csk", "wait_woken", "unix_stream", "skb
 _DULL = re.compile(
     r"\.(?:so|py|pyc|log|out|err|jsonl)\b[^/]*$|/(?:log|std(?:out|err))[^/]*$|^/(?:dev|proc|sys)/"
 )
+_EVALUATES = re.compile(r"(?i)eval|valid|predict|infer|generat|benchmark|metric|(?:^|[._])test")
+"""What one rank may do alone and for long."""
+_DEBUGGERS = ("/pdb.py", "/bdb.py", "/IPython/", "/ipdb/", "/debugpy/")
+_READS_TERMINAL = ("n_tty_read", "tty_read")
 _FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE, Cause.LOCK}
 FILES = 3
 
@@ -126,11 +130,14 @@ def kernel_function(member: Member) -> str:
 
 def _own(member: Member, apart: float) -> Doing:
     frames = _frames(member.b) or _frames(member.a)
+    imports = any(frame.file.startswith("<frozen importlib") for frame in frames[: user_index(frames)])
+    if _moves_enough(member, apart) and imports:
+        return Doing(Cause.IMPORTS, "imports modules", works=True)
     if _moves_enough(member, apart):
         return Doing(Cause.WRITES, f"{_moves(frames)}: {_size(_moved(member))} in {apart:.0f} s", works=True)
     if _stepped(member):
         return Doing(Cause.COMPUTES, "works: it made a step between the looks", works=True)
-    if any(frame.file.startswith("<frozen importlib") for frame in frames[: user_index(frames)]):
+    if imports:
         return Doing(Cause.IMPORTS, "imports modules", works=_busy(member, apart), certain=False)
     if _busy(member, apart):
         return _computing(member)
@@ -150,6 +157,8 @@ def _moves(frames: Sequence[Frame]) -> str:
 
 def _computing(member: Member) -> Doing:
     before, now = _frames(member.a), _frames(member.b)
+    if any(_EVALUATES.search(frame.name) for frame in now or before):
+        return Doing(Cause.COMPUTES, "computes: it may evaluate alone", unproved=True)
     if before and now and chain_of(before) == chain_of(now):
         return Doing(Cause.COMPUTES, "computes: an endless loop or very long work")
     if before and now:
@@ -162,6 +171,8 @@ def _waiting(member: Member, frames: Sequence[Frame]) -> Doing:
     main = threads.main(look)
     waits = main.waits if main else ""
     gil = _holds_gil(member)
+    if _debugs(frames):
+        return Doing(Cause.INPUT, "waits in a debugger of Python for somebody to type")
     if _in_kernel(look, _FILE_LOCKS):
         return Doing(Cause.LOCK, f"waits for a lock on a file{_named_files(look)}", certain=bool(frames))
     if _in_kernel(look, _OPENS_PIPE):
@@ -183,6 +194,8 @@ def _waiting(member: Member, frames: Sequence[Frame]) -> Doing:
         return Doing(
             Cause.LOCK, "waits for a lock" + ("" if frames else " or another thread"), certain=bool(frames)
         )
+    if _types(look, main, frames):
+        return Doing(Cause.INPUT, "waits for somebody to type")
     if _in_kernel(look, _NETWORK):
         return Doing(Cause.INPUT, "waits for an answer over the network")
     if threads.polls(main):
@@ -190,6 +203,18 @@ def _waiting(member: Member, frames: Sequence[Frame]) -> Doing:
     if name := kernel_function(member):
         return Doing(Cause.ELSEWHERE, f"waits in the kernel ({name})")
     return Doing(Cause.ELSEWHERE, "is outside every collective")
+
+
+def _debugs(frames: Sequence[Frame]) -> bool:
+    return any(part in frame.file for frame in frames[: user_index(frames)] for part in _DEBUGGERS)
+
+
+def _types(look: Look | None, main: Thread | None, frames: Sequence[Frame]) -> bool:
+    """It reads its terminal, or whatever its standard input is."""
+    if _in_kernel(look, _READS_TERMINAL):
+        return True
+    stdin = main is not None and threads.reads_file(main) and main.syscall[1:2] == ("0x0",)
+    return stdin and (not frames or bool(re.search(r"\binput\(|\bstdin\b", frames[0].source)))
 
 
 def _loads(frames: Sequence[Frame]) -> bool:

@@ -191,6 +191,22 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
+class Straggler:
+    """Who was outside in most of many looks, while others were inside."""
+
+    rank: int | None
+    host: str
+    pid: int
+    outside: int
+    looks: int
+
+    def __str__(self) -> str:
+        who = f"rank {self.rank}" if self.rank is not None else f"process {self.pid}"
+        often = f"in {self.outside} of {self.looks} looks"
+        return f"others waited for {who} on {self.host} {often}: it may be the slowest"
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     verdict: Verdict
     started: str
@@ -214,6 +230,8 @@ class Judgement:
     rights: Rights | None = None
     notes: tuple[str, ...] = ()
     heard: tuple[Heard, ...] = ()
+    straggler: Straggler | None = None
+    """Of many looks; never a culprit."""
     do: tuple[str, ...] = ()
     """Sentences; what is to be typed begins with a command and stands alone: see `commands`."""
     commands: tuple[str, ...] = ()

@@ -47,10 +47,9 @@ def short(function: str) -> str:
 
 
 def shown_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
-    """The person's innermost frames, after the very innermost where that is a library's."""
+    """The person's innermost frames; where there are none, the libraries'."""
     own = [frame for frame in frames if not is_library(frame.file)]
-    head = [frame for frame in frames[:1] if is_library(frame.file)]
-    return tuple((head + own)[:FRAMES])
+    return tuple((own or list(frames))[:FRAMES])
 
 
 def chain_of(frames: Sequence[Frame]) -> tuple[tuple[str, str], ...]:

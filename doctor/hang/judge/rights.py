@@ -33,8 +33,8 @@ def _unread(hosts: list[HostSeen]) -> Iterator[str]:
 
 def _raises(level: str, stacks: bool, connections: bool, user: str, refused: bool) -> Iterator[str]:
     if level == OTHER:
-        who = f"as {user}, who owns the job, or " if user else "as the job's owner, or "
-        yield f"{who}with --sudo: what each rank waits for, and its stack"
+        who = f"as {user}, who owns the job, or with --sudo" if user else "as the job's owner, or with --sudo"
+        yield f"{'with --sudo' if user == 'root' else who}: what each rank waits for, and its stack"
     elif not stacks and refused:
         yield "--sudo, or in a container --cap-add SYS_PTRACE: the line of each rank"
     elif not stacks:

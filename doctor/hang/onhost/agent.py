@@ -242,6 +242,7 @@ class HangAgent:
             ages=not looks.no_ages,
             addresses=proc.addresses(),
             unread=unread,
+            loose=looks.loose,
             told=[dict(numbers, pid=pid) for pid, numbers in looks.told.items() if numbers],
         )
 

@@ -38,7 +38,8 @@ def find(own: int) -> "tuple[list[dict[str, Any]], list[str]]":
         uptime=proc.uptime(),
         users=users,
     )
-    return found, (ranks.unseen(rows, users) + unread)[:32]
+    pids = {member["pid"] for member in found}
+    return found, (ranks.unseen(rows, users, pids) + unread)[:32]
 
 
 def _ports(pids: "Sequence[int]") -> "dict[int, list[int]]":
@@ -74,6 +75,8 @@ class Looks:
         self.nets = {}  # type: dict[str, str]
         """Other network namespaces, and why nothing is known of each."""
         self.whole = dict.fromkeys([member["pid"] for member in members], True)
+        self.loose = []  # type: list[dict[str, Any]]
+        """Connections of users whose ranks may not be read."""
         self.told = {}  # type: dict[int, dict[str, int]]
         """Numbers that ranks without one have among their locals."""
 
@@ -106,9 +109,16 @@ class Looks:
             inodes = look.pop("inodes")
             self._elsewhere(look, known)
             look["connections"] = [known[i] for i in inodes if i in known][: sockets.MOST_OF_ONE]
+        self._find_loose(known)
         if self.pyspy is not None:
             self._stacks(looks)
         return [looks[member["pid"]] for member in self.members]
+
+    def _find_loose(self, known: "dict[str, dict[str, Any]]") -> None:
+        hidden = {member["user"] for member in self.members if member.get("hidden")}
+        names = proc.users() if hidden else {}
+        owned = [dict(c, user=names.get(c["uid"], "uid {}".format(c["uid"]))) for c in known.values()]
+        self.loose = [one for one in owned if one["user"] in hidden][: sockets.MOST_OF_ONE]
 
     def _elsewhere(self, look: "dict[str, Any]", known: "dict[str, dict[str, Any]]") -> None:
         """Connections of a process in another network, as in a container, which root alone may see."""
@@ -126,6 +136,7 @@ class Looks:
     def _stacks(self, looks: "dict[int, dict[str, Any]]") -> None:
         assert self.pyspy is not None
         fit = [m for m in self.members if looks[m["pid"]]["state"] not in ("", "Z", "X")]
+        fit = [m for m in fit if not m.get("hidden")]
         fit = [m for m in fit if m.get("helps") is None or "python" in m["command"].partition(" ")[0]]
         fit.sort(key=lambda member: member.get("helps") is not None)
         found, failed = stacks.dumps(self.pyspy, [m["pid"] for m in fit], 2 * stacks.processors())

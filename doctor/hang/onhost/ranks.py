@@ -5,7 +5,7 @@ topmost process with a number below all launchers and shells.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from posixpath import basename
 from typing import Any
 
@@ -24,6 +24,11 @@ WRAPPERS = _names(
     " tini dumb-init catchsegv strace ltrace nsys ncu perf tee tail cat ts logger singularity apptainer"
     " enroot conda mamba uv poetry"
 )
+TOOLS = _names(
+    "sleep tail less more man vi vim nvim nano emacs top htop watch tmux screen ssh scp rsync git ls cat grep"
+    " find tar gzip nvidia-smi npu-smi journalctl dmesg make ninja curl wget ps gdb"
+)
+"""Programs of a shell that are never ranks themselves, whatever its variables say."""
 LAUNCHERS = _names(
     "torchrun torch_npu_run deepspeed msrun mpirun mpiexec mpiexec.hydra orterun prterun prte prted orted"
     " hydra_pmi_proxy srun slurmstepd horovodrun torchx ray raylet"
@@ -37,6 +42,7 @@ MODULES = (
     "accelerate.commands.launch",
 )
 _SCRIPTS = re.compile(r"/torch/distributed/(?:run|launch)\.py$|/deepspeed/launcher/\w+\.py$")
+_LAUNCHES = ("deepspeed", "accelerate", "msrun", "mpirun", "mpiexec", "srun", "slurmstepd")
 _STEP = re.compile(r"\d{1,9}")
 
 NAMELESS = "started by process"
@@ -137,6 +143,11 @@ def is_python(row: Row) -> bool:
     return "python" in program(row["command"]) or row["name"].startswith(("python", "pt_"))
 
 
+def is_stale(row: Row) -> bool:
+    """A small tool of a shell in which somebody has exported a rank; a worker whose rank may be gone."""
+    return not row["groups"] and (program(row["command"]) in TOOLS or row["name"].startswith("pt_data_"))
+
+
 def is_launcher(command: "Sequence[str]") -> bool:
     names = [basename(word) for word in command[:2]]
     if LAUNCHERS & set(names) or (set(names) & {"accelerate"} and "launch" in command[:4]):
@@ -166,7 +177,7 @@ class Tree:
         self.seats = {}  # type: dict[int, Seat]
         for row in rows:
             seat = seat_of(row["env"])
-            if seat is not None and row["pid"] not in self.ours:
+            if seat is not None and row["pid"] not in self.ours and not is_stale(row):
                 self.seats[row["pid"]] = seat
 
     def children(self, pid: int) -> "list[int]":
@@ -234,6 +245,7 @@ def members(
     forked = [pid for pid in _without_number(tree, ports or {}) if pid not in taken]
     found = [_rank(tree, top, tree.seats[top]) for top in tops] + [_unnumbered(tree, pid) for pid in forked]
     found += _unread(tree, found, taken)
+    found += _hidden(tree, taken | {one["pid"] for one in found})
     for rank in found[:]:
         found += _helpers(tree, rank, {one["pid"] for one in found})
     for one in found:
@@ -265,6 +277,7 @@ def _without_number(tree: Tree, ports: "Mapping[int, Sequence[int]]") -> "list[i
         for pid, row in tree.rows.items()
         if pid not in tree.ours
         and row["state"] != "Z"
+        and not row["hidden"]
         and not is_launcher(row["command"])
         and (row["groups"] or (is_python(row) and _port_of(tree, pid) in ports.get(pid, ())))
     }
@@ -375,11 +388,63 @@ def _helpers(tree: Tree, rank: "dict[str, Any]", known: "set[int]") -> "list[dic
     ]
 
 
-def unseen(rows: "Sequence[Row]", users: "Mapping[int, str]") -> "list[str]":
-    """Whose processes may be ranks that cannot be seen."""
+def _hidden(tree: Tree, taken: "set[int]") -> "list[dict[str, Any]]":
+    """Ranks whose variables may not be read: they take part in process groups, or a launcher started several
+    alike. Those that have ended beside them are among them.
+    """
+    part = {pid for pid in tree.rows if pid not in taken and _may_be_rank(tree, pid)}
+    tops = [pid for pid in sorted(part) if not part & set(_above(tree, pid))]
+    ranks = [rank for top in tops for rank in ([p for p in tree.children(top) if p in part] or [top])]
+    for parent in sorted({tree.rows[pid]["parent"] for pid in ranks}):
+        names = {tree.rows[pid]["name"] for pid in ranks if tree.rows[pid]["parent"] == parent}
+        beside = [pid for pid in tree.children(parent) if pid not in taken and pid not in ranks]
+        ranks += [pid for pid in beside if _is_mute(tree.rows[pid]) and tree.rows[pid]["name"] in names]
+    return [dict(_unseen_rank(tree, pid), hidden=True) for pid in ranks]
+
+
+def _may_be_rank(tree: Tree, pid: int) -> bool:
+    return _takes_part(tree, pid) or _is_launched(tree, pid)
+
+
+def _takes_part(tree: Tree, pid: int) -> bool:
+    row = tree.rows[pid]
+    return bool(row["hidden"] and row["groups"]) and pid not in tree.ours and not is_launcher(row["command"])
+
+
+def _is_launched(tree: Tree, pid: int) -> bool:
+    """One of several alike below a launcher."""
+    row = tree.rows[pid]
+    above = tree.rows.get(row["parent"])
+    if not row["hidden"] or above is None or not is_launcher(above["command"]) or pid in tree.ours:
+        return False
+    alike = [p for p in tree.children(row["parent"]) if tree.rows[p]["command"] == row["command"]]
+    return len(alike) > 1 and is_python(row) and not is_shell(row["command"])
+
+
+def _unseen_rank(tree: Tree, pid: int) -> "dict[str, Any]":
+    """What the command lines above it tell."""
+    rank = _unnumbered(tree, pid)
+    for above in _above(tree, pid):
+        command = tree.rows[above]["command"] if above in tree.rows else []
+        if is_launcher(command):
+            rank["launcher"] = rank["launcher"] or next(
+                (name for name in _LAUNCHES if name in " ".join(command[:4])), "torchrun"
+            )
+            break
+    return rank
+
+
+def unseen(rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]" = ()) -> "list[str]":
+    """Whose processes may be ranks that cannot be seen. `found` are those that were."""
     counts = {}  # type: dict[str, int]
     for row in rows:
-        if row["hidden"] and is_python(row) and not is_doctor(row["command"]):
+        if row["pid"] in found:
+            continue
+        if (
+            row["hidden"]
+            and is_python(row)
+            and not (is_doctor(row["command"]) or is_launcher(row["command"]))
+        ):
             name = users.get(row["uid"], "uid {}".format(row["uid"]))
             counts[name] = counts.get(name, 0) + 1
     return [

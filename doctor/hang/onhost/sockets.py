@@ -51,6 +51,7 @@ def parse(text: str) -> "dict[str, dict[str, Any]]":
             "unacknowledged": said.get("unacked", 0),
             "backoff": said.get("backoff", 0),
             "persist": bool(timer and timer.group(1) == "persist"),
+            "uid": said.get("uid", 0),
         }
     found.pop("0", None)
     return found

@@ -56,9 +56,13 @@ def put_wrapped(text: Text, console: Console, first: int = 0, rest: int = 0, *, 
         put_line(Text(" " * (first if number == 0 else rest)) + line, console)
 
 
-def put_edged(text: Text, edge: Text, console: Console, rest: int) -> None:
-    """With `edge` at the right end of the last line, or below it where there is no room."""
+def put_edged(text: Text, edge: Text, console: Console, rest: int, *, together: bool = False) -> None:
+    """With `edge` at the right end of the last line. Where there is no room, it is below that line, or, if
+    they are to be `together`, the last words come down to it.
+    """
     *lines, last = wrapped(text, console, rest)
+    if together and columns(console) - last.cell_len - (rest if lines else 0) - edge.cell_len < 2:
+        *lines, last = wrapped(text, console, rest + edge.cell_len + 2)
     lines = [Text(" " * (rest if number else 0)) + line for number, line in enumerate([*lines, last])]
     room = columns(console) - lines[-1].cell_len - edge.cell_len
     if room < 2:

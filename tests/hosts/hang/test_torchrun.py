@@ -122,3 +122,29 @@ def test_the_job_of_another_user(lab: Lab) -> None:
     finally:
         for each in ranks:
             each.stop()
+
+
+FIREWALL = """
+table inet late {
+  chain in { type filter hook input priority 0; policy accept;
+    tcp dport 22 accept; tcp sport 22 accept; iif eth0 meta l4proto tcp drop; }
+}
+"""
+
+
+def test_a_firewall_in_the_middle_of_a_job_is_found_by_check(lab: Lab) -> None:
+    """All ranks wait in the same operation, what they send is lost, and --check says why."""
+    hosts = [lab["node1"], lab["node2"]]
+    with torchrun(hosts, 1, FAULT="") as job:
+        until(lambda: min(step(hosts, 0), step(hosts, 1)) >= 3, job)
+        hosts[1].nft(FIREWALL)
+        time.sleep(4.0)
+        words = ("--limit", "2", "--for", "1", "--check", "--json", "-")
+        done = lab.doctor("hang", "node[1-2]", *words)
+        assert done.returncode == 1, done.stdout + done.stderr
+        said = json.loads(done.stdout)
+        assert {each["cause"] for each in said["culprits"]} == {"connection lost"}
+        assert {each["rank"] for each in said["culprits"]} == {0, 1}
+        found = {each["check"] for each in said["check"]["findings"] if each["status"] == "fail"}
+        assert found & {"firewall-blocks", "port-unreachable"}, said["check"]
+        assert "doctor: now what doctor check" in done.stderr

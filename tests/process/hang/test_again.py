@@ -10,6 +10,10 @@ import pytest
 
 from doctor.cli.hangcheck import Suggested, examine_below
 from doctor.cli.reached import reach
+from doctor.cli.watch import narrowed, watch
+from doctor.hang.asked import HangWishes
+from doctor.hang.judge import Verdict
+from doctor.hang.run import Sight
 from doctor.run.request import HostFlags, Request
 from tests.support.commands import doctor
 from tests.support.hang.ranks import HangJob, make_job
@@ -40,3 +44,27 @@ def test_a_check_goes_the_way_of_the_looks() -> None:
     report = examine_below(Suggested((here,), ("shm-small", "nofile-low")), reached)
     assert [host.name for host in report.hosts] == [here]
     assert {result.check for result in report.results} >= {"shm-small"}
+
+
+def test_the_slow_rank_of_a_job_that_goes_on_is_a_straggler(make_job: Callable[..., HangJob]) -> None:
+    job = make_job(world=4, FAULT="slow")
+    job.runs()
+    wishes = HangWishes(0.3, 60.0, None, job.port)
+    reached = reach(Request("hang", who=HostFlags(local=True)), os.environ)
+    looks = 0
+
+    def look() -> Sight:
+        nonlocal looks
+        looks += 1
+        if looks > 12:
+            raise KeyboardInterrupt
+        return reached.see(0.3, lambda seen: narrowed(seen, wishes))
+
+    try:
+        _, found = watch(look, wishes, reached.line, quiet=True, every=0.0)
+    finally:
+        reached.close()
+    assert (found.verdict, found.culprits) == (Verdict.MOVES, ())
+    assert found.straggler, [each.inside for each in found.ranks]
+    assert (found.straggler.rank, found.straggler.pid) == (1, job.pids[1])
+    assert found.straggler.looks >= 5

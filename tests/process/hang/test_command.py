@@ -55,6 +55,28 @@ def test_a_rank_that_sleeps_is_named_and_again_from_a_file(
     assert (patient.returncode, json.loads(patient.stdout)["verdict"]) == (0, "waits")
 
 
+def test_only_the_job_that_is_asked_for_is_looked_at(
+    make_job: Callable[..., HangJob], tmp_path: Path
+) -> None:
+    """A process beside it that looks like a rank costs nothing, and is not kept."""
+    job = make_job(world=2, FAULT="sleep")
+    env = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_PORT": "1", "PATH": "/usr/bin:/bin"}
+    other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], env=env)
+    try:
+        job.hangs()
+        kept = tmp_path / "hang.json"
+        code, said = judged(job, "--limit", "1", "--save", str(kept))
+        assert (code, [each["rank"] for each in said["culprits"]]) == (1, [1])
+        (host,) = json.loads(kept.read_text())["hosts"]
+        assert {member["pid"] for member in host["members"]} == {*job.pids}
+        none = hang("--local", "--pid", "1", "--for", "30")
+        assert none.returncode == 3
+        assert f"pid {other.pid}" in none.stdout, "jobs are listed without a look"
+    finally:
+        other.kill()
+        other.wait()
+
+
 def test_a_healthy_job_moves(make_job: Callable[..., HangJob]) -> None:
     job = make_job(FAULT="")
     job.runs()

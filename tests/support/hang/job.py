@@ -42,6 +42,10 @@ def read_shard() -> str:
     return (FOLDER / "fifo").read_text()
 
 
+def read_dead_shard() -> bytes:
+    return (FOLDER / "dead" / "shard").read_bytes()
+
+
 def wait_for_lock() -> None:
     lock = threading.Lock()
     lock.acquire()
@@ -49,12 +53,17 @@ def wait_for_lock() -> None:
 
 
 def compute(step: int) -> None:
-    time.sleep(0.02)
-    if not (BAD and step == AT) or FAULT in ("", "loader"):
+    time.sleep(0.6 if FAULT == "slow" and BAD else 0.02)
+    if not (BAD and step == AT) or FAULT in ("", "slow", "loader"):
         return
     mark("hit")
     if FAULT == "sleep":
         time.sleep(1000)
+    elif FAULT.startswith("storage"):
+        if FAULT == "storage-behind" and os.fork() == 0:
+            read_dead_shard()
+        time.sleep(0.5)
+        read_dead_shard()
     elif FAULT == "lock":
         wait_for_lock()
     elif FAULT == "fifo":

@@ -26,6 +26,8 @@ class HangJob:
     world: int
     port: int = field(default_factory=free_port)
     ranks: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    become: tuple[str, ...] = ()
+    """The command that runs them as another user."""
 
     @property
     def pids(self) -> list[int]:
@@ -47,7 +49,7 @@ class HangJob:
                 **more,
             }
             with (self.folder / f"said.{rank}").open("wb") as said:
-                argv = [sys.executable, str(JOB), "--api-key", "swordfish-swordfish"]
+                argv = [*self.become, sys.executable, str(JOB), "--api-key", "swordfish-swordfish"]
                 self.ranks.append(subprocess.Popen(argv, stdout=said, stderr=said, env=env))
 
     def step(self, rank: int) -> int:

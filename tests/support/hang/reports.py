@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 
-from doctor.hang.evidence import Evidence
+from msgspec.structs import replace
+
+from doctor.hang.evidence import Evidence, LibraryText
 from doctor.hang.judge import Judgement, judge
+from doctor.hang.opinions import Source
 from doctor.hang.report import print_judgement
 from doctor.text.console import drawn
 from tests.support.hang.trials import of, of_another_user
-from tests.support.hang.written import both, evidence
+from tests.support.hang.written import both, evidence, seen_from_outside
 
 NODES = ("node1", "node2", "node3", "node4")
 REFUSED = {"node3": "connection refused on port 22"}
@@ -31,8 +35,30 @@ def judgements() -> dict[str, Judgement]:
         "nccl": judge(evidence(["item"] * 5 + ["sleeps"] + ["item"] * 2, NODES, device=True)),
         "two-of-512": judge(_fleet()),
         "several": judge(both(evidence(["waits"] * 2), evidence(["waits"] * 2, job="node1:29600"))),
+        "libraries": judge(_status(evidence(ONE_SLEEPS, NODES), behind=5)),
+        "libraries-against": judge(_status(evidence(ONE_SLEEPS, NODES), behind=2)),
+        "stranger": judge(seen_from_outside(evidence(["waits", "stopped", "waits"], NODES[:1]))),
+        "input": judge(evidence(["waits", "types"], NODES[:2])),
         "moves": judge(evidence(ONE_SLEEPS, NODES, silent=0.1)),
     }
+
+
+def _status(seen: Evidence, behind: int) -> Evidence:
+    """torch_npu's status files, in which one rank is a collective behind."""
+    said = []
+    for rank in range(8):
+        begun = {"op_type": "ALLREDUCE", "comm_ids": "all", "pg_id": "0", "seq": 57 - (rank == behind)}
+        body = json.dumps({"last_comm_op": [{**begun, "status": "start"}]})
+        name = f"/save/torch_hccl_status-{rank}_10.0.0.1_{rank}_8_{rank + 1}_1795284713000.log"
+        said += [library(Source.TORCH_NPU, body, name, which=which) for which in ("a", "b")]
+    first = replace(seen.hosts[0], libraries=tuple(said))
+    return replace(seen, hosts=(first, *seen.hosts[1:]))
+
+
+def library(source: Source, body: str, name: str, *, which: str) -> LibraryText:
+    return LibraryText(
+        source=source.value, name=name, text=body, which="a" if which == "a" else "b", at=1_763_629_200.0
+    )
 
 
 def _fleet() -> Evidence:

@@ -33,6 +33,7 @@ STACKS = {
     "imports": (IMPORT, MAIN),
     "compiles": (INDUCTOR, STEP, MAIN),
     "saves": (SAVE, MAIN),
+    "types": (replace(FORWARD, source='input("continue? ")'), MAIN),
     "evaluates": (EVALUATE, MAIN),
     "storage": (replace(FORWARD, source="shard = file.read()"), MAIN),
 }
@@ -43,6 +44,7 @@ WAITS = {
     "compiles": "",
     "storage": "request_wait_answer",
     "stopped": "do_signal_stop",
+    "types": "wait_woken",
 }
 BUSY = {"spins", "compiles", "evaluates", "imports"}
 PORT = 29500
@@ -51,7 +53,7 @@ PORT = 29500
 def threads(pid: int, does: str, *, device: bool) -> tuple[Thread, ...]:
     """The main thread's, and those of one gloo group or of NCCL."""
     waits = WAITS.get(does, FUTEX)
-    read = ("0", "0x9") if does == "storage" else ("202", "0x1", "0x189", "0x0", "0x0")
+    read = {"storage": ("0", "0x9"), "types": ("0", "0x0")}.get(does) or ("202", "0x1", "0x189", "0x0", "0x0")
     state = "R" if does in BUSY else "S"
     main = Thread(tid=pid, name="python", state=state, switches=50, waits=waits, syscall=read)
     if device:
@@ -169,3 +171,26 @@ def both(one: Evidence, other: Evidence) -> Evidence:
     members = {host.host: host.members for host in other.hosts}
     hosts = tuple(replace(host, members=(*host.members, *members[host.host])) for host in one.hosts)
     return replace(one, hosts=hosts)
+
+
+def seen_from_outside(seen: Evidence, *, loose: bool = True, user: str = "alice") -> Evidence:
+    """As another user sees it: no stacks, no calls, no functions of the kernel, no owner of a connection."""
+
+    def look(each: Look | None) -> Look | None:
+        if each is None:
+            return None
+        threads = tuple(replace(thread, waits="", syscall=()) for thread in each.threads)
+        return replace(each, threads=threads, python=(), connections=(), files=(), bytes_moved=0)
+
+    def connections(member: Member) -> list[Connection]:
+        return [replace(each, user=user) for each in (member.b.connections if member.b else ())]
+
+    def member(each: Member) -> Member:
+        return replace(each, rank=None, world=None, hidden=True, master="", a=look(each.a), b=look(each.b))
+
+    hosts = []
+    for host in seen.hosts:
+        ends = tuple(each for one in host.members for each in connections(one)) if loose else ()
+        made = tuple(map(member, host.members))
+        hosts.append(replace(host, members=made, loose=ends, root=False, stacks=""))
+    return replace(seen, hosts=tuple(hosts))

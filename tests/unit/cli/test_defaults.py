@@ -188,3 +188,21 @@ def test_what_is_no_file_is_refused(write: Write) -> None:
     os.mkfifo(path)
     with pytest.raises(UsageError, match="not in a file"):
         with_defaults(Request("check"))
+
+
+def test_what_may_not_be_read_is_said_and_stops_nobody(
+    write: Write, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after sudo to another user that keeps HOME."""
+    path = write("user: root\n")
+    real = os.open
+
+    def refuse(name: object, *more: int) -> int:
+        if str(name) == str(path):
+            raise PermissionError(13, "Permission denied")
+        return real(name, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", refuse)
+    asked = Request("check")
+    assert with_defaults(asked) == asked
+    assert capsys.readouterr().err.endswith("config.yaml: may not be read, so there are no defaults.\n")

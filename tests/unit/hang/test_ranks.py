@@ -197,3 +197,42 @@ def test_age_and_user() -> None:
 def test_a_circle_of_parents_is_survived() -> None:
     """Rows are read one after another, and pids are used again."""
     assert shown([torch_rank(11, 12, 0), torch_rank(12, 11, 1)]) in ([], [(11, 0, None), (12, 1, None)])
+
+
+def hidden(each: dict[str, Any], groups: bool = True) -> dict[str, Any]:
+    return {**each, "hidden": True, "env": {}, "groups": groups}
+
+
+def test_ranks_of_others_are_those_in_groups_and_those_of_a_launcher() -> None:
+    alone = [hidden(row(11, 1)), hidden(row(12, 1)), hidden(row(13, 1), groups=False), row(14, 12)]
+    assert shown(alone) == [(11, None, None), (12, None, None), (14, None, 12)]
+    assert [m.get("hidden") for m in members(alone)] == [True, True, True]
+    launched = [hidden(TORCHRUN, False), *(hidden(row(pid, 10), False) for pid in (11, 12))]
+    ended = {**row(13, 10, state="Z"), "name": "python"}
+    assert shown([*launched, ended]) == [(11, None, None), (12, None, None), (13, None, None)]
+    assert members(launched)[0]["launcher"] == "torchrun"
+    assert shown([hidden(TORCHRUN, False), hidden(row(11, 10), False)]) == [], "a single one may be anything"
+
+
+def test_who_is_seen_is_not_counted_as_unseen() -> None:
+    rows = [hidden(TORCHRUN, False), hidden(row(11, 10)), hidden(row(12, 1, "/bin/python -c 1"), False)]
+    found = {member["pid"] for member in members(rows)}
+    assert found == {11}
+    (said,) = unseen(rows, {0: "root"}, found)
+    assert said.startswith("1 Python processes of root")
+
+
+def test_tools_of_a_shell_with_a_stale_rank_are_no_ranks() -> None:
+    shell = row(20, 1, "-bash", **TORCH, RANK="3")
+    assert shown([shell, row(21, 20, "sleep 300", **TORCH, RANK="3")]) == []
+    assert shown([shell, row(22, 20, "/opt/python train.py", **TORCH, RANK="3")]) == [(22, 3, None)]
+    assert shown([shell, row(22, 20, "./train.mpi", **TORCH, RANK="3")]) == [(22, 3, None)]
+
+
+def test_the_worker_of_a_rank_that_is_gone_is_no_rank() -> None:
+    worker = {**torch_rank(13, 1, 3), "name": "pt_data_worker"}
+    assert shown([worker]) == []
+    assert shown([TORCHRUN, torch_rank(12, 10, 3), {**worker, "parent": 12}]) == [
+        (12, 3, None),
+        (13, None, 12),
+    ]

@@ -113,3 +113,43 @@ def test_a_hostile_file_suggests_nothing_of_its_own() -> None:
     for seen in (SLEEPS, BELOW):
         again = decoded(encoded(replace(seen, way=way)), SAVED)
         assert commands(again) == commands(seen)
+
+
+class TestSlurm:
+    """What is suggested for nodes that srun reached works outside the allocation as well."""
+
+    @staticmethod
+    def judged(does: list[str]) -> tuple[str, ...]:
+        seen = evidence(does)
+        hosts = tuple(
+            replace(host, members=tuple(replace(m, slurm_job="4713 4712_2") for m in host.members))
+            for host in seen.hosts
+        )
+        way = Way(reached=(("--transport", "srun"),))
+        return judge(replace(seen, hosts=hosts, way=way)).commands
+
+    def test_a_command_is_a_step_of_the_job(self) -> None:
+        (command,) = self.judged(["waits", "stopped"])
+        step = "srun --jobid=4713 --overlap --nodes=1 --ntasks=1 --nodelist=node2"
+        assert command == f"{step} kill -CONT 4010"
+
+    def test_a_check_is_told_the_job_and_is_still_found(self) -> None:
+        (command,) = self.judged(["waits"] * 4)
+        begin = "SLURM_JOB_ID=4713 SLURM_JOB_NODELIST='node[1-2]' doctor check 'node[1-2]' --only "
+        assert command.startswith(begin)
+        assert command.endswith(" --transport srun")
+
+
+def test_an_inventory_says_how_to_log_in_to_a_host() -> None:
+    own = {"node2": (("address", "10.0.0.2"), ("--user", "carol"), ("--port", "2200"))}
+    way = Way(reached=(("--inventory", "/home/bob/hosts.yaml"),), logins=own)
+    assert commands(replace(SLEEPS, way=way)) == (f"ssh -l carol -p 2200 -o HostName=10.0.0.2 node2 {PS}",)
+    typed = Way(reached=(("--user", "bob"),), logins=own)
+    assert commands(replace(SLEEPS, way=typed))[0].startswith("ssh -l bob -p 2200 "), "what is typed wins"
+    kept = decoded(encoded(replace(SLEEPS, way=way)), SAVED).way
+    assert kept
+    assert kept.logins == own
+    evil = {"node2": (("address", "-oProxyCommand=x"), ("--user", "carol")), "x;y": (("--port", "1"),)}
+    read = decoded(encoded(replace(SLEEPS, way=Way(logins=evil))), SAVED).way
+    assert read
+    assert read.logins == {"node2": (("--user", "carol"),)}

@@ -204,3 +204,12 @@ def test_every_word_is_quoted() -> None:
     assert shlex.split(again(odd, "check", hosts=["node1"])) == [
         "doctor", "check", "node1", "--ssh-config", "/tmp/a;b $(c)",
     ]  # fmt: skip
+
+
+def test_what_an_inventory_says_of_a_login_is_kept(typed: list[Request], tmp_path: Path) -> None:
+    file = tmp_path / "hosts.yaml"
+    file.write_text("hosts:\n  node1:\n    address: 10.0.0.1\n    user: carol\n    port: 2200\n  node2: {}\n")
+    found = way(typed, f"doctor check --inventory {file}".removeprefix("doctor "))
+    assert found.logins == {"node1": (("address", "10.0.0.1"), ("--user", "carol"), ("--port", "2200"))}
+    assert found.login("node1", ["true"]) == "ssh -l carol -p 2200 -o HostName=10.0.0.1 node1 true"
+    assert found.login("node2", ["true"]) == "ssh node2 true"

@@ -190,3 +190,53 @@ def test_a_compiler_that_does_nothing_is_no_work() -> None:
     assert (doing(idle, (), 2.0).words, doing(idle, (), 2.0).works) == ("waits for its compiler", False)
     helper = seen(cpu=(0, 190), state="R", pid=9, helps=7)
     assert doing(idle, [helper], 2.0).works
+
+
+class TestSomebodyIsToType:
+    """input(), a debugger: neither an answer of the network nor a lock."""
+
+    ASKS = (Frame(name="main", file="/srv/job/train.py", line=9, source='input("continue? ")'), MAIN)
+    PDB = (
+        Frame(name="Pdb.interaction", file="/usr/lib/python3.11/pdb.py", line=400),
+        Frame(name="Bdb.dispatch_line", file="/usr/lib/python3.11/bdb.py", line=115),
+        *STACK,
+    )
+
+    @pytest.mark.parametrize(
+        "member",
+        [
+            seen("wait_woken", syscall=("0", "0x0"), stack=ASKS),
+            seen("wait_woken", stack=ASKS, kernel=("wait_woken", "n_tty_read")),
+            seen("wait_woken", syscall=("0", "0x0"), stack=()),
+        ],
+    )
+    def test_at_a_terminal(self, member: Member) -> None:
+        said = doing(member, (), 2.0)
+        assert (said.cause, said.words) == (Cause.INPUT, "waits for somebody to type")
+
+    def test_in_a_debugger(self) -> None:
+        said = doing(seen("do_select", stack=self.PDB), (), 2.0)
+        assert (said.cause, said.words) == (
+            Cause.INPUT,
+            "waits in a debugger of Python for somebody to type",
+        )
+
+    def test_a_socket_is_the_network(self) -> None:
+        said = doing(seen("wait_woken", syscall=("0", "0x7")), (), 2.0)
+        assert said.words == "waits for an answer over the network"
+
+
+def test_one_that_evaluates_alone_is_not_proved_to_hang() -> None:
+    evaluates = Frame(name="evaluate", file="/srv/job/train.py", line=11, source="total += score(model)")
+    said = doing(seen(state="R", cpu=(10, 200), stack=(FORWARD, evaluates, MAIN)), (), 2.0)
+    assert (said.cause, said.unproved) == (Cause.COMPUTES, True)
+    plain = doing(seen(state="R", cpu=(10, 200)), (), 2.0)
+    assert not plain.unproved
+
+
+def test_an_import_that_reads_much_is_no_data() -> None:
+    load = Frame(name="_find_and_load", file="<frozen importlib._bootstrap>", line=1176)
+    member = seen(stack=(load, MAIN))
+    assert member.b is not None
+    said = doing(replace(member, b=replace(member.b, bytes_moved=7_000_000)), (), 2.0)
+    assert (said.cause, said.works) == (Cause.IMPORTS, True)

@@ -1,0 +1,84 @@
+"""Jobs of other users: what shows of ranks that nobody may look into. Never enough to accuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from doctor.hang.evidence import Evidence, Look, Member
+from doctor.hang.judge import threads
+from doctor.hang.judge.judgement import Cause, Job
+from doctor.hang.judge.wires import SHORT
+
+BUSY = 0.15
+"""Of a core."""
+TICKS = 100
+IDLE = 2
+"""Ticks that whoever waits may use between the looks."""
+MOVING = 1.0
+"""Seconds: a job that exchanged something since then moves."""
+FEWEST = 3
+"""Of two, nobody can say which one is odd."""
+
+
+def silence(evidence: Evidence, job: Job) -> tuple[bool, float | None]:
+    """Whether the connections tell it, and the seconds since two of its user's processes exchanged anything.
+
+    Which process has a connection is not known. Both ends must be of this user and on hosts of this job, and
+    that something was exchanged counts only if every rank was woken as well.
+    """
+    looks = [rank.b for rank in job.ranks]
+    if any(map(threads.uses_device, looks)) or not any(map(threads.uses_gloo, looks)):
+        return False, None
+    user = job.ranks[0].user
+    ends = [
+        (host.host if each.local.startswith(("127.", "[::1]")) else "", each)
+        for host in evidence.hosts
+        if host.host in job.hosts
+        for each in host.loose
+        if each.user == user and each.received >= SHORT
+    ]
+    known = {(scope, each.local, each.peer) for scope, each in ends}
+    ages = [each.last_received / 1000 for scope, each in ends if (scope, each.peer, each.local) in known]
+    still = min(ages, default=None)
+    if still is None or (still < MOVING and not all(map(_woken, job.ranks))):
+        return False, None
+    return True, min(still, job.age or still)
+
+
+def _woken(member: Member) -> bool:
+    first, last = threads.main(member.a), threads.main(member.b)
+    return first is not None and last is not None and first.switches != last.switches
+
+
+def odd(ranks: Sequence[Member], apart: float) -> Iterator[tuple[Member, Cause, str]]:
+    """The only one of several equal processes that is busy, or idle."""
+    if len(ranks) < FEWEST or len({each.command for each in ranks}) > 1:
+        return
+    busy = [each for each in ranks if _busy(each, apart)]
+    idle = [each for each in ranks if _idle(each)]
+    if len(busy) + len(idle) < len(ranks):
+        return
+    if len(busy) == 1:
+        yield busy[0], Cause.COMPUTES, "uses its processor, and the others do nothing"
+    elif len(idle) == 1:
+        yield idle[0], Cause.ELSEWHERE, "does nothing, and the others use their processors"
+
+
+def _busy(member: Member, apart: float) -> bool:
+    a, b = member.a, member.b
+    if a is None or b is None:
+        return False
+    return (b.cpu - a.cpu) / TICKS / max(apart, 0.1) > BUSY or a.state == b.state == "R"
+
+
+def _idle(member: Member) -> bool:
+    """Its main thread was not woken between the looks."""
+    a, b = member.a, member.b
+    first, last = threads.main(a), threads.main(b)
+    if a is None or b is None or first is None or last is None:
+        return False
+    return _asleep(a) and _asleep(b) and b.cpu - a.cpu <= IDLE and first.switches == last.switches > 0
+
+
+def _asleep(look: Look) -> bool:
+    return look.state == "S"

@@ -1,0 +1,85 @@
+"""The job of another user, seen by one who may not look into it: suspects at most, and never a culprit."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.hang.ranks import HangJob
+from tests.support.paths import ROOT
+
+OWNER, NOBODY = 61_234, 65_534
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="only root has other users")]
+
+
+def become(uid: int) -> tuple[str, ...]:
+    return ("setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups")
+
+
+@pytest.fixture
+def make_job() -> Iterator[Callable[..., HangJob]]:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        job = HangJob(Path(folder), 3, become=become(OWNER))
+
+        def make(**more: str) -> HangJob:
+            job.start(**more)
+            (job.folder / "fifo").chmod(0o666)
+            return job
+
+        yield make
+        job.close()
+
+
+def as_nobody(job: HangJob, *words: str) -> tuple[int, dict[str, Any]]:
+    argv = [*become(NOBODY), sys.executable, "-m", "doctor", "hang", "--local", "--pid", str(job.pids[0])]
+    done = subprocess.run(
+        [*argv, "--for", "1", "--limit", "1", "--json", "-", *words],
+        cwd=ROOT,
+        env={"PATH": os.defpath, "HOME": "/"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    assert done.stdout, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    assert said["rights"]["level"] == "another user", said
+    assert said["culprits"] == []
+    return done.returncode, said
+
+
+def test_a_stopped_rank_is_a_suspect(make_job: Callable[..., HangJob]) -> None:
+    job = make_job(FAULT="stop")
+    job.hangs()
+    code, said = as_nobody(job)
+    assert (code, said["verdict"], said["confidence"]) == (3, "unknown", "suspect")
+    assert [(each["pid"], each["cause"]) for each in said["suspects"]] == [(job.pids[1], "stopped")]
+    assert said["standing_still_seconds"] > 0.5
+    assert f"as uid {OWNER}, who owns the job, or with --sudo" in said["rights"]["more"][0]
+    assert said["job"]["found"] == 3
+
+
+def test_ranks_that_are_alike_are_no_suspects(make_job: Callable[..., HangJob]) -> None:
+    """One sleeps and the others wait: from outside nobody can tell which."""
+    job = make_job(FAULT="sleep")
+    job.hangs()
+    code, said = as_nobody(job)
+    assert (code, said["verdict"], said["suspects"]) == (3, "unknown", [])
+    assert said["summary"].startswith(f"Only uid {OWNER} and root may look into this job")
+
+
+@pytest.mark.long
+def test_a_job_that_moves_is_said_to_move(make_job: Callable[..., HangJob]) -> None:
+    job = make_job(FAULT="")
+    job.runs()
+    code, said = as_nobody(job)
+    assert (code, said["verdict"]) == (0, "moves")

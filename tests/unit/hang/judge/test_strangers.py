@@ -1,0 +1,56 @@
+"""The job of another user: what differs from outside is a suspect, and nobody is ever accused."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.hang.judge import judge
+from tests.support.hang.written import evidence, seen_from_outside
+
+HERE = ("node1",)
+
+
+@pytest.mark.parametrize(
+    ("does", "odd", "cause"),
+    [
+        (("waits", "stopped", "waits"), 4010, "stopped"),
+        (("waits", "stuck", "waits"), 4010, "stuck in the kernel"),
+        (("waits", "ended", "waits"), 4010, "ended"),
+        (("waits", "waits", "spins"), 4020, "computes"),
+        (("spins", "spins", "sleeps"), 4020, "is outside every collective"),
+    ],
+)
+@pytest.mark.parametrize("loose", [True, False])
+def test_the_one_that_differs_is_a_suspect(does: tuple[str, ...], odd: int, cause: str, loose: bool) -> None:
+    found = judge(seen_from_outside(evidence(does, HERE), loose=loose))
+    assert [(each.pid, each.cause.value) for each in found.suspects] == [(odd, cause)]
+    assert (found.culprits, found.exit_code, found.confidence.value) == ((), 3, "suspect")
+    assert found.sentence.startswith("Only alice and root may look into this job: that one")
+    assert found.commands == ("doctor hang node1 --pid 4000 --sudo",), "no signal to a job of others"
+
+
+@pytest.mark.parametrize(
+    "does", [("waits", "sleeps", "waits"), ("spins", "waits"), ("spins", "spins", "waits", "waits")]
+)
+def test_nobody_is_suspect_where_none_or_half_differ(does: tuple[str, ...]) -> None:
+    found = judge(seen_from_outside(evidence(does, HERE)))
+    assert (found.named, found.exit_code, found.still) == ((), 3, 200.0)
+
+
+def test_processes_of_other_programs_are_not_compared() -> None:
+    seen = seen_from_outside(evidence(("waits", "waits", "spins"), HERE))
+    (host,) = seen.hosts
+    members = (*host.members[:2], replace(host.members[2], command="python serve.py"))
+    assert judge(replace(seen, hosts=(replace(host, members=members),))).named == ()
+
+
+def test_connections_of_others_and_those_that_were_just_used_tell_nothing() -> None:
+    for silent, user in ((0.1, "alice"), (200.0, "bob")):
+        found = judge(seen_from_outside(evidence(["waits"] * 3, HERE, silent=silent), user=user))
+        assert (found.verdict.value, found.still) == ("unknown", None)
+
+
+def test_a_short_silence_may_be_normal() -> None:
+    found = judge(seen_from_outside(evidence(["waits"] * 3, HERE, silent=20.0)))
+    assert (found.verdict.value, found.exit_code) == ("waits", 0)

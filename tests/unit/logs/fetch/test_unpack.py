@@ -71,7 +71,11 @@ def test_an_answer_that_breaks_off_counts_as_far_as_it_goes(end: AnswerEnd, tmp_
     assert len(found.left_out) == 1
 
 
-@pytest.mark.parametrize("stdout", [b"", b"Welcome\n", packed(b"")[:40], b"\n%s packed\n!!!!" % MARK])
+@pytest.mark.parametrize(
+    "stdout",
+    [b"", b"Welcome\n", packed(b"")[:40], b"\n%s packed\n!!!!" % MARK],
+    ids=["nothing", "a banner", "cut off", "no archive"],
+)
 def test_an_answer_without_files(stdout: bytes, tmp_path: Path) -> None:
     found = taken(stdout, tmp_path)
     assert not found.files

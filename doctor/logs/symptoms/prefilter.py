@@ -9,7 +9,7 @@ compared as they were written.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, compress, count, groupby
 
@@ -48,10 +48,11 @@ class Prefilter:
                 bare.setdefault(longest, []).append(pattern)
             else:
                 written.setdefault(max(raw, key=len), []).append(pattern)
-        self._bare = tuple(bare.items())
-        """Patterns by their longest literal: it is looked for first."""
-        self._written = tuple(written.items())
         self._any_bare = tree(bare)
+        self._each_bare = tree(bare, overlapping=True)
+        self._bare = _by_shortest(bare)
+        self._written = tuple(written.items())
+        """Patterns by their longest literal, which is looked for first."""
         self._any_written = list(_by_beginning(written))
         self._known: dict[bytes, tuple[Pattern, ...]] = {}
         self._dirty: set[bytes] = set()
@@ -88,9 +89,10 @@ class Prefilter:
         if known is not None:
             return known
         found: tuple[Pattern, ...] = ()
-        if self._any_bare and self._any_bare.search(sentence):
-            near = chain.from_iterable(some for longest, some in self._bare if longest in sentence)
-            found = tuple(each for each in near if _stand(sentence, each.bare))
+        if self._any_bare and self._each_bare and self._any_bare.search(sentence):
+            near = {match[1] for match in self._each_bare.finditer(sentence)}
+            some = chain.from_iterable(self._bare[literal] for literal in sorted(near))
+            found = tuple(each for each in some if _stand(sentence, each.bare))
         if found:
             self._dirty.add(sentence)
         self._held += len(sentence) + _EACH
@@ -140,8 +142,20 @@ def _by_beginning(literals: Iterable[bytes]) -> Iterator[re.Pattern[bytes]]:
             yield expression
 
 
-def tree(literals: Iterable[bytes]) -> re.Pattern[bytes] | None:
-    """One expression for all literals that shares their beginnings; nothing in it repeats or can go back."""
+def _by_shortest(patterns: Mapping[bytes, list[Pattern]]) -> dict[bytes, list[Pattern]]:
+    """The patterns by what `tree` finds of their literals: the shortest with which a literal begins."""
+    found: dict[bytes, list[Pattern]] = {}
+    for literal, some in patterns.items():
+        shortest = next(head for end in range(1, len(literal) + 1) if (head := literal[:end]) in patterns)
+        found.setdefault(shortest, []).extend(some)
+    return found
+
+
+def tree(literals: Iterable[bytes], *, overlapping: bool = False) -> re.Pattern[bytes] | None:
+    """One expression for all literals that shares their beginnings; nothing in it repeats or can go back.
+
+    An overlapping one finds what begins at every place, as its first group, also within another.
+    """
     root: dict[int, dict] = {}  # type: ignore[type-arg]
     ends: set[int] = set()
     for literal in sorted(literals, key=len):
@@ -151,7 +165,10 @@ def tree(literals: Iterable[bytes]) -> re.Pattern[bytes] | None:
                 break  # a shorter literal says it already
             node = node.setdefault(byte, {})
         ends.add(id(node))
-    return re.compile(_written(root), re.DOTALL) if root else None
+    if not root:
+        return None
+    written = _written(root)
+    return re.compile(b"(?=(%s))" % written if overlapping else written, re.DOTALL)
 
 
 def _written(root: dict) -> bytes:  # type: ignore[type-arg]

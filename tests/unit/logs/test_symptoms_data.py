@@ -189,6 +189,7 @@ def test_words_lead_to_what_is_near() -> None:
     found = MATCHER.by_words("client socket timed out while trying to connect")
     assert found[0].id == "torch-connect-timeout"
     assert MATCHER.by_words("my cat sleeps on the keyboard") == ()
+    assert MATCHER.by_words("hello world") == ()
 
 
 def test_prefilter_loses_no_line() -> None:

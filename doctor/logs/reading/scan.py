@@ -28,6 +28,8 @@ HEAD = 200
 MOST_ODD = 5
 MOST_RANKS = 65_536
 MOST_PROGRESS = 4096
+_UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
+"""torch has it in front of an exception that nobody caught."""
 _NEAR_END = 30
 """Lines that follow on an exception without frames, if it is what ended the script."""
 _LOOKED = 20_000
@@ -97,8 +99,18 @@ class _Scanner:
             return
         self._edge(window, _backwards(window, HEAD), head=False)
         self._found.fold.finish(self._made)
+        self._forget_caught()
         if self._loss:
             self._found.curves = self._loss.curves()
+
+    def _forget_caught(self) -> None:
+        """Exceptions after which the same rank made steps."""
+        found = self._found
+        for wording, (who, line) in list(found.odd.items()):
+            later = found.progress.get(who)
+            caught = later is not None and later.number > line.number
+            if caught and line.form is Form.PYTHON and not re.search(r"\[rank\d{1,6}\]:", line.text):
+                del found.odd[wording]
 
     def _hits(self, window: Window, first: bool) -> list[tuple[int, int, int]]:
         """The lines to look at, in their order, and what for."""
@@ -174,10 +186,12 @@ class _Scanner:
         frame = None
         if said.form is Form.PYTHON:
             around = window.around(start, end)
-            own = (line for line in around.above() if line.startswith(text[: said.start]))
-            frame = next(filter(None, map(_FRAME.search, own)), None)
+            above = [line for line in around.above() if line.startswith(text[: said.start])]
+            frame = next(filter(None, map(_FRAME.search, above)), None)
             if frame is None and len(around.below()) >= _NEAR_END:
                 return  # a script that went on after it
+            if not _UNCAUGHT.search(text[: said.start]) and self._caught(text, said, above, around.below()):
+                return
         wording = complaint.wording(text, said)
         if not wording or wording in self._found.odd or len(self._found.odd) >= MOST_ODD:
             return
@@ -185,6 +199,18 @@ class _Scanner:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
             text = f"{text[: KEPT - len(place) - 3]} ({place})"
         self._found.odd[wording] = (who_of(said), self._made(number, text, said))
+
+    def _caught(self, text: str, said: Said, above: list[str], below: list[str]) -> bool:
+        """Whether the script goes on after the exception, or Python itself ignored it."""
+        begin = next((place for place, line in enumerate(above) if "Traceback (most recent" in line), None)
+        if begin is not None and any("Exception ignored in" in line for line in above[begin : begin + 2]):
+            return True
+        prefix = text[: said.start]
+        for line in below:
+            if line.strip() and line.startswith(prefix):
+                after = said_of(line, self._layout or Layout(), self._clock)
+                return after.form is Form.PLAIN and (after.headed or says_step(line))
+        return False
 
     def _made(self, number: int, text: str, said: Said) -> Line:
         return Line(

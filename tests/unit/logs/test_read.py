@@ -380,3 +380,28 @@ def test_a_table_of_losses(tmp_path: Path) -> None:
     path.write_text("step,loss\n" + "".join(f"{step},{9 - step / 9000}\n" for step in range(60_000)))
     (curve,) = read([path], MATCHER, loss=LossCollector, now=NOW).curves
     assert curve.total == 60_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TRACEBACK + "2025-11-20 07:00:00 shard 12: attempt 1 failed, attempt 2 in 5 s\n",
+        TRACEBACK + "bye\nstep 9 of 10\n",
+        "Exception ignored in: <function Iter.__del__ at 0x7>\n" + TRACEBACK + "bye\n",
+        "".join(f"4: {line}\n" for line in TRACEBACK.splitlines()) + "5: step 1\n4: step 2\n",
+    ],
+)
+def test_an_exception_that_was_caught_is_not_odd(tmp_path: Path, text: str) -> None:
+    assert (
+        one(tmp_path, "".join(f"{rank}: hi\n" for rank in range(4)) * text.startswith("4") + text)
+        .files[0]
+        .odd
+        == ()
+    )
+
+
+def test_an_exception_of_one_rank_is_odd_while_others_go_on(tmp_path: Path) -> None:
+    text = "".join(f"[rank2]: {line}\n" for line in TRACEBACK.splitlines()) + "step 8\nstep 9\n"
+    assert len(one(tmp_path, text).files[0].odd) == 1
+    labelled = "".join(f"4: {line}\n" for line in TRACEBACK.splitlines()) + "5: step 1\n" * 3
+    assert len(one(tmp_path, labelled).files[0].odd) == 1

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import Logs
-from doctor.logs.sources import Limits
+from doctor.logs.sources import Limits, Sources, pieces
 from tests.unit.logs.known import NOW, logs_of, one, seen
 
 LOST = b"Connection lost for good\n"
@@ -78,7 +78,7 @@ def test_a_text_that_was_named_is_read_whatever_its_name(tmp_path: Path) -> None
 
 
 def test_links_pipes_and_sockets_are_left_out(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path_factory.mktemp("other")
     (other / "secret.log").write_bytes(LOST)
@@ -86,15 +86,10 @@ def test_links_pipes_and_sockets_are_left_out(
     (tmp_path / "folder").symlink_to(other)
     (tmp_path / "loop").symlink_to(tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        here = os.getcwd()
-        os.chdir(tmp_path)
+    monkeypatch.chdir(tmp_path)  # the path of a socket is short
+    with socket.socket(socket.AF_UNIX) as listener:
         listener.bind("socket")
-        os.chdir(here)
         logs = logs_of(tmp_path)
-    finally:
-        listener.close()
     assert logs.files == ()
     assert [line.rpartition(": ")[2] for line in logs.left_out] == ["a link", "a pipe, a socket or a device"]
     assert logs_of(tmp_path / "pipe").files == ()
@@ -268,8 +263,6 @@ def test_line_numbers_are_those_of_an_editor(tmp_path: Path) -> None:
 def test_what_is_written_meanwhile_is_not_followed(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(LOST)
-    from doctor.logs.sources import Sources, pieces
-
     for opened in Sources([path], Limits(), NOW).files():
         with path.open("ab") as more:
             more.write(LOST * 1000)

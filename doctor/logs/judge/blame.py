@@ -38,7 +38,7 @@ class Blame:
         symptoms = list(dict.fromkeys(each.sighting.symptom for each in self.events))
         first = symptoms[0] if symptoms and not self.nameless else None
         checks = (*self.checks, *(check for each in symptoms for check in each.checks))
-        lines = (*(each.line for each in _spread(self.events)), *self.lines)
+        lines = (*(_telling(each) for each in _spread(self.events)), *self.lines)
         return Charge(
             symptom=first.id if first else None,
             says=self.says + more,
@@ -53,6 +53,12 @@ class Blame:
             confidence=self.confidence,
             count=sum(each.sighting.count for each in self.events) or 1,
         )
+
+
+def _telling(event: Event) -> Line:
+    """The line that says most: the kernel tells first that memory is short, and last whom it killed."""
+    first, last = event.sighting.first, event.sighting.last
+    return last if "Killed process" in last.text and "Killed process" not in first.text else first
 
 
 def _spread(events: Iterable[Event]) -> list[Event]:

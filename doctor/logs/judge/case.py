@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from doctor.logs.judge.clocks import Clock, Clocks, clocks_of, step_of
+from doctor.logs.judge.clocks import TOGETHER, Clock, Clocks, clocks_of, step_of
 from doctor.logs.judge.kinds import Kind, killed_pid, kind_of
 from doctor.logs.judge.known import Known
 from doctor.logs.judge.parties import Key, Places, key, named, places_of
@@ -159,6 +159,16 @@ def case_of(logs: Logs, known: Known) -> Case:
     ]
     starts = _starts(logs, clock)
     found = [each for each in found if not _of_another_time(each, clocks, starts)]
+    busy = frozenset(each.line.file for each in found if not each.sighting.symptom.needs)
+    calm = not busy
+    every = [line for lines in steps.values() for line in lines]
+    found = [
+        replace(each, overcome=True)
+        if _healthy_end(each, files, busy)
+        or (calm and every and (_retries(each) or any(_later(each.sighting.last, s, clocks) for s in every)))
+        else each
+        for each in found
+    ]
     found.sort(key=lambda each: _order(each, clocks))
     last: dict[int, tuple[int, Line]] = {}
     for rank, several in sorted(steps.items(), key=lambda each: (each[0] is None, each[0] or 0)):
@@ -166,7 +176,13 @@ def case_of(logs: Logs, known: Known) -> Case:
         if rank is not None and numbered:
             last[rank] = max(numbered, key=lambda each: each[0])
     odd = sorted(
-        ((writer(line), line) for file in logs.files for line in file.odd),
+        (
+            (party, line)
+            for file in logs.files
+            for line in file.odd
+            if not _overcome_odd(party := writer(line), line, steps)
+            and not (calm and any(_later(line, step, clocks) for step in every))
+        ),
         key=lambda each: (each[1].file, each[1].number),
     )
     return Case(
@@ -268,11 +284,48 @@ def _event(
         about = (by,)
     after = [
         step
-        for step in steps.get(by.rank, ())
+        for step in _steps_of(by.rank, line.file, steps)
         if (step.file == line.file and step.number > sighting.last.number)
         or (step.file != line.file and _went_on(sighting, step, clocks))
     ]
     return Event(sighting, kind, by, about, peers, bool(after))
+
+
+def _steps_of(rank: int | None, file: str, steps: Mapping[int | None, Iterable[Line]]) -> list[Line]:
+    """Its own. Where a line does not say whose it is, all of its file count."""
+    own = [*steps.get(rank, ())]
+    if rank is None:
+        return own + [line for lines in steps.values() for line in lines if line.file == file]
+    return own + [line for line in steps.get(None, ()) if line.file == file]
+
+
+def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str]) -> bool:
+    """What healthy logs say as well, in a file that says nothing else and goes on after it."""
+    file = files.get(event.line.file)
+    if not event.sighting.symptom.needs or file is None or file.name in busy:
+        return False
+    return file.lines - event.sighting.last.number > LAST_WORDS
+
+
+def _retries(event: Event) -> bool:
+    """A job that made steps has got over it, wherever that was written."""
+    return event.sighting.symptom.role is Role.CONSEQUENCE and bool(event.sighting.symptom.needs)
+
+
+def _later(line: Line, step: Line, clocks: Clocks) -> bool:
+    """Where nothing else complains, the progress of any rank is that of the job, by any clock."""
+    if step.file == line.file:
+        return step.number > line.number
+    apart = clocks.apart(line, step)
+    if apart is None and step.at is not None and line.at is not None and step.zoned is line.zoned:
+        apart = step.at - line.at
+    return apart is not None and apart > TOGETHER
+
+
+def _overcome_odd(party: Party, line: Line, steps: Mapping[int | None, Iterable[Line]]) -> bool:
+    """The job went on after it."""
+    later = _steps_of(party.rank, line.file, steps)
+    return any(step.file == line.file and step.number > line.number for step in later)
 
 
 def _went_on(sighting: Sighting, step: Line, clocks: Clocks) -> bool:

@@ -94,6 +94,10 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
     if suspect.confirmed:
         forms = "the kernel" if any(e.line.form is Form.KERNEL for e in suspect.events) else "the scheduler"
         how.append(f"{forms} and the launcher say the same of it: {ended(suspect.events[-1])}")
+    elif lacks_memory(head.sighting) and len({each.line.form for each in suspect.events}) > 1:
+        how.append(
+            "the kernel and the launcher tell of a kill on this host; a container has numbers of its own"
+        )
     elif head.kind is Kind.LEFT and not suspect.exceptions:
         how.append("no other rank is told to have ended earlier, and its log does not say why it did")
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]

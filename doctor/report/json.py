@@ -40,7 +40,7 @@ def as_data(report: Report) -> dict[str, Any]:
             | {"facts": facts_of_host(report.facts, host.name)}
             for host in report.hosts
         ],
-        "findings": [_fields(finding, FINDING) | {"symptom": None} for finding in report.findings],
+        "findings": [_fields(finding, FINDING) for finding in report.findings],
         "smoke": smoke_data(report),
         "results": _results(report.results),
     }

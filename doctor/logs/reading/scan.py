@@ -105,7 +105,7 @@ class _Scanner:
             self._found.curves = self._loss.curves()
 
     def _last_words(self, window: Window) -> None:
-        """Complaints near the end count, however many there were before, and though they were there before."""
+        """Complaints near the end count, however many or alike were before them."""
         found = self._found
         on = max((line.number for line in found.progress.values()), default=0)
         old = {wording: each for wording, each in found.odd.items() if each[1].number < on}

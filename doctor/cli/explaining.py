@@ -73,13 +73,13 @@ def explain(
     if found.paths:
         refuse_inputs(found.paths)
         return to_its_end(partial(explain_logs, found.paths, request, wishes))
-    matcher = matcher_of(wishes, request)
+    load = partial(matcher_of, wishes, request)
     if "\n" in found.text.strip():
-        return to_its_end(partial(explain_logs, (), request, wishes, pasted=found.text, matcher=matcher))
+        return to_its_end(partial(explain_logs, (), request, wishes, pasted=found.text, matcher=load()))
     lang = lang or language(os.environ, sys.stdout.encoding)
     outputs = request.outputs
     return explain_words(
-        found.text, matcher, request.what.checks, lang, verbose=outputs.verbose, colours=outputs.colours
+        found.text, load, request.what.checks, lang, verbose=outputs.verbose, colours=outputs.colours
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from doctor.cli.catalogue import in_rows
@@ -27,14 +27,17 @@ _NAME = re.compile(r"[a-z][a-z-]*")
 
 def explain_words(
     text: str,
-    matcher: Matcher,
+    load: Callable[[], Matcher],
     folders: Sequence[Path],
     lang: Language,
     *,
     verbose: bool = False,
     colours: str = AUTO,
 ) -> int:
-    """Names of checks first, then those of symptoms, codes, whole messages, and parts of names."""
+    """Names of checks first, then those of symptoms, codes, whole messages, and parts of names.
+
+    `load` takes a while: the name of a check does not need it.
+    """
     checks = [check.id for check in find_checks(folders).checks]
     recipes = list(load_remedies().recipes)
     word = text.strip()
@@ -44,6 +47,7 @@ def explain_words(
 
     if word in checks or word in recipes or word in exams():
         return print_page(word, folders, lang, verbose=verbose, colours=colours)
+    matcher = load()
     if named := [each for each in matcher.symptoms if each.id == word]:
         return show(named)
     if coded := matcher.by_code(word):

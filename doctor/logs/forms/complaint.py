@@ -19,6 +19,11 @@ TRIGGERS = (
     b"FAILED",
     b"atal",
     b"anic:",
+    b"Killed",
+    b"Aborted",
+    b"Terminated",
+    b"Illegal instruction",
+    b"Floating point exception",
     b"Segmentation fault",
     b"Bus error",
     b"core dumped",
@@ -38,9 +43,13 @@ _ADVICE = re.compile(
     r"|not recommended"
 )
 """Some programs write ERROR or WARN where nothing went wrong; the end of a data queue is one of them."""
+GLOG = re.compile(rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d")
+"""What a line of glog or absl begins with that is an error; no word is in it."""
 _STARTS = re.compile(
     r"(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
     r"|.{0,100}\bcore dumped\b"
+    r"|(?:killed|aborted|terminated|illegal instruction|floating point exception)\s{0,9}$"
+    r"|[\w./-]{1,80}: line \d{1,6}: {1,4}\d{1,9} (?:killed|aborted|bus error|illegal instruction)\b"
     r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b"
     r"(?! *[:=]? *[-+.\d])",
     re.IGNORECASE,

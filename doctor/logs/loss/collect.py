@@ -13,8 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import isfinite
 
-from doctor.logs.loss.lines import LONGEST, Said, read_line, read_pace, wants
+from doctor.logs.loss.lines import LONGEST, Said, read_pace, wants
 from doctor.logs.loss.points import MOST_POINTS, Points
+from doctor.logs.loss.shapes import Shapes
 from doctor.logs.loss.tables import Header, may_be_row, read_header
 from doctor.logs.model import Curve, LossForm, Party
 
@@ -130,6 +131,7 @@ class LossCollector:
         self._tracks: dict[Party, dict[tuple[str, str], _Track]] = {}
         self._header: Header | None = None
         self._latest: _Track | None = None
+        self._shapes = Shapes()
 
     def wants(self, raw: bytes) -> bool:
         """Whether the line is worth offering; cheap."""
@@ -159,7 +161,7 @@ class LossCollector:
     def _offer(self, text: str, number: int, who: Party, at: float | None) -> bool:
         if self._header and (said := self._header.read(text)):
             return self._add(said, number, who, at)
-        if said := read_line(text):
+        if said := self._shapes.read(text):
             return self._add(said, number, who, at)
         if "oss" in text.lower() and (header := read_header(text)):
             self._header = header

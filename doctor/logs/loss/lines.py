@@ -24,7 +24,7 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _STEP_RANKS = {"global": 0, "num_up": 0, "curren": 0, "cur_st": 0, "batch": 2, "batch_": 2, "it": 3}
-_EPOCH = re.compile(
+EPOCH = re.compile(
     r"(?<![\w-])epochs?['\"]?[ \t:=#\[(]{0,20}['\"]?(?P<epoch>\d{1,9})(?P<part>\.\d{1,30})?(?![\w%.])",
     re.IGNORECASE,
 )
@@ -88,7 +88,7 @@ def read_line(text: str) -> Said | None:
         return None
     name, loss, sign, at = found
     step, of = _step(text, at)
-    epoch = _EPOCH.search(text)
+    epoch = EPOCH.search(text)
     if step is None and not epoch and (not sign or (loss.is_integer() and math.isfinite(loss))):
         return None  # "loss 3": no more than a word and a number
     form = _form(text, name)

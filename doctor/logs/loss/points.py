@@ -42,14 +42,18 @@ class Points:
         turned = self.total == 0 or isfinite(self._losses[-1]) != isfinite(loss)
         # The last point is always there; it goes when the next comes, if it is not one of those to keep.
         if self.total > 1 and not self._kept[-1] and self._numbers[-1] % self._every:
-            for each in self._all():
-                each.pop()
+            self._steps[-1], self._losses[-1], self._lines[-1] = step, loss, line
+            self._at[-1] = _NEVER if at is None else at
+            self._took[-1] = _NEVER if took is None else took
+            self._kept[-1], self._numbers[-1] = turned, self.total
+            self.total += 1
+            return
         self._steps.append(step)
         self._losses.append(loss)
         self._at.append(_NEVER if at is None else at)
         self._took.append(_NEVER if took is None else took)
         self._lines.append(line)
-        self._kept.append(1 if turned else 0)
+        self._kept.append(turned)
         self._numbers.append(self.total)
         self.total += 1
         if len(self._steps) > self._most:
@@ -75,9 +79,6 @@ class Points:
             lines=tuple(self._lines),
             total=self.total,
         )
-
-    def _all(self) -> tuple[array[int] | array[float], ...]:
-        return (self._steps, self._losses, self._at, self._took, self._lines, self._kept, self._numbers)
 
     def _thin(self) -> None:
         end = len(self._steps) - 1

@@ -98,7 +98,10 @@ class People:
 def _owner(scan: Scan) -> Owner:
     name = scan.named
     host = name.host
-    if len(scan.hosts) == 1:
+    pasted = None in scan.learned.rank_of_local.values()  # two ranks with one local rank: several hosts
+    if pasted and host is None:
+        pass  # the host that one torchrun tells is not that of the lines of others
+    elif len(scan.hosts) == 1:
         host = next(iter(scan.hosts))
     elif len(scan.hosts) > 1 and host not in scan.hosts:
         host = None

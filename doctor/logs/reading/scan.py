@@ -98,10 +98,30 @@ class _Scanner:
         if window is None:
             return
         self._edge(window, _backwards(window, HEAD), head=False)
+        self._last_words(window)
         self._found.fold.finish(self._made)
         self._forget_caught()
         if self._loss:
             self._found.curves = self._loss.curves()
+
+    def _last_words(self, window: Window) -> None:
+        """Complaints near the end count, however many or alike were before them."""
+        found = self._found
+        on = max((line.number for line in found.progress.values()), default=0)
+        old = {wording: each for wording, each in found.odd.items() if each[1].number < on}
+        for wording in old:
+            del found.odd[wording]
+        number = window.number + window.text.count(b"\n") - window.text.endswith(b"\n")
+        for start, end in _backwards(window, HEAD):
+            if number <= on:
+                break
+            for text in states(window.data[start:end]):
+                said = said_of(text, self._layout or Layout(), self._clock)
+                if not self._matcher.decide(text, said.form):
+                    self._odd(window, start, end, number, text, said)
+            number -= 1
+        for wording, each in old.items():
+            found.odd.setdefault(wording, each)
 
     def _forget_caught(self) -> None:
         """Exceptions after which the same rank made steps."""
@@ -125,12 +145,14 @@ class _Scanner:
             words += [(word, _TELLS) for word in learn.TRIGGERS]
         if self._loss:
             words += [(word, _PRINTS) for word in _LOSS]
+        if words and words[0][1] == _ODD:
+            for found in complaint.GLOG.finditer(window.data, window.start, window.end):
+                place = _line_at(window, found.start())
+                hits[place] = hits.get(place, 0) | _ODD
         for word, what in words:
             at = window.data.find(word, window.start, window.end)
             while at >= 0:
-                start = max(window.data.rfind(b"\n", window.start, at) + 1, window.start)
-                end = window.data.find(b"\n", at, window.end)
-                end = window.end if end < 0 else end
+                start, end = _line_at(window, at)
                 hits[start, end] = hits.get((start, end), 0) | what
                 at = window.data.find(word, end, window.end)
         if self._loss and (first or self._loss.wants(_ROW)):
@@ -284,6 +306,14 @@ class _Scanner:
             found.progress[who] = self._made(number, text, said)
             if len(seen) >= enough:
                 break
+
+
+def _line_at(window: Window, at: int) -> tuple[int, int]:
+    end = window.data.find(b"\n", at, window.end)
+    return (
+        max(window.data.rfind(b"\n", window.start, at) + 1, window.start),
+        window.end if end < 0 else end,
+    )
 
 
 def _lines(window: Window, most: int) -> Iterator[tuple[int, int]]:

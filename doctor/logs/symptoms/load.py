@@ -41,8 +41,8 @@ def load_symptoms(
 ) -> FoundSymptoms:
     """All symptoms. Raises InputErrors with every mistake, each with its file and line.
 
-    `checks` are the ids that exist; without them, no name of a check is a mistake. The patterns and
-    examples of bundled files are tried only without `trust`: a test does it.
+    `checks` are the ids that exist; without them, no name of a check is a mistake. The names,
+    patterns and examples of bundled files are tried only without `trust`: a test does it.
     """
     known = None if checks is None else list(checks)
     mistakes: list[Mistake] = []

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 from doctor.logs.model import Form, Role, Symptom
 from doctor.logs.symptoms.literals import stands, taken
@@ -30,12 +31,16 @@ from doctor.logs.symptoms.prefilter import Prefilter
 class Matcher:
     def __init__(self, symptoms: Iterable[Symptom]) -> None:
         self.symptoms = tuple(symptoms)
-        self._prefilter = Prefilter(
+        self._lookup: Lookup | None = None
+
+    @cached_property
+    def _prefilter(self) -> Prefilter:
+        """Not needed for a name or a code, and slow to make."""
+        return Prefilter(
             (number, literals)
             for number, symptom in enumerate(self.symptoms)
             for literals in symptom.patterns
         )
-        self._lookup: Lookup | None = None
 
     def candidates(self, chunk: bytes) -> list[tuple[int, int]]:
         """The lines of the chunk that hold the literals of a symptom: their start and end, in order.

@@ -46,15 +46,13 @@ _WORD = re.compile(r"[A-Za-z]+|[0-9]+")
 def mistakes_of(
     entries: Collection[Entry], thorough: Collection[Entry], checks: Iterable[str] | None
 ) -> list[Mistake]:
-    """What is wrong with the entries. The `thorough` ones have their patterns, `take` and examples tried."""
+    """What is wrong with the `thorough` ones of the entries: names, patterns, `take` and examples."""
     ids = {entry.symptom.id: entry for entry in entries}
     known = None if checks is None else set(checks)
     found: list[Mistake] = []
-    for entry in entries:
-        for name, value, message in _names(entry.symptom, ids, known):
-            found.append(Mistake(entry.symptom.origin, entry.at(name, value), message))
     for entry in thorough:
         for name, value, message in (
+            *_names(entry.symptom, ids, known),
             *_patterns(entry.symptom),
             *_take(entry.symptom),
             *_examples(entry.symptom),

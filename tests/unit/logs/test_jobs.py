@@ -15,7 +15,6 @@ from tests.support.fault_logs import JOBS, Truth, concluded, innocents, truths, 
 
 TRUTHS = truths()
 WITHOUT_A_FILE = {"version": "clients that torchrun's rendezvous counts are hosts, and are taken for ranks"}
-PASTED = {"shm-loader": "the host of the first torchrun in a file is taken for that of all its lines"}
 HEALTHY = sorted(path.name for path in JOBS.glob("healthy*"))
 
 
@@ -43,7 +42,7 @@ def test_without_any_one_file_nobody_innocent_is_accused(name: str, tmp_path: Pa
         assert not innocents(said, truth), f"without {left_out.name}: {shown(said, truth)}"
 
 
-@pytest.mark.parametrize("name", each(PASTED))
+@pytest.mark.parametrize("name", TRUTHS)
 def test_in_one_file_nobody_innocent_is_accused(name: str, tmp_path: Path) -> None:
     """As people paste them, one after the other, without the names of the files."""
     truth = TRUTHS[name]

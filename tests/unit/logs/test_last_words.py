@@ -1,0 +1,68 @@
+"""A log that ends in a complaint that no symptom knows is never taken for healthy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.model import Conclusion, Outcome
+from tests.support.fault_logs import concluded
+
+SAYS = [
+    "2026-01-01 10:00:00 ERROR frobnicator: cannot open shard 17",
+    "2026-01-01 10:00:00,123 - frob - ERROR - cannot open shard 17",
+    "2026-01-01 10:00:00.123 | ERROR    | frob:load:12 - cannot open shard 17",
+    "[2026-01-01 10:00:00,123][frob][ERROR] - cannot open shard 17",
+    "ERROR:root:cannot open shard 17",
+    "CRITICAL:train:cannot open shard 17",
+    "[ERROR] cannot open shard 17",
+    "FATAL: cannot open shard 17",
+    "E1120 21:16:54.100000 55 loader.cc:42] cannot open shard 17",
+    "[rank0]: E0101 10:00:00.123456 140735 loader.py:42] cannot open shard 17",
+    "F1120 21:16:54.100000 55 loader.cc:42] Check failed: shard",
+    "Killed",
+    "Aborted",
+    "Aborted (core dumped)",
+    "Terminated",
+    "Bus error",
+    "Segmentation fault (core dumped)",
+    "CUDA error: an illegal memory access was encountered",
+    "bash: line 1: 123 Killed python train.py",
+    "run.sh: line 7:   123 Bus error               (core dumped) python train.py",
+]
+STEPS = [f"step {step} loss {3 - step / 500:.4f}" for step in range(400)]
+
+
+def told(folder: Path, *lines: str) -> Conclusion:
+    path = folder / "train.log"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return concluded(path)
+
+
+@pytest.mark.parametrize("line", SAYS)
+@pytest.mark.parametrize("before", [STEPS, ["start of training"], []], ids=["steps", "start", "nothing"])
+def test_it_is_no_healthy_log(line: str, before: list[str], tmp_path: Path) -> None:
+    said = told(tmp_path, *before, line)
+    assert said.outcome is not Outcome.CLEAN
+    if said.outcome is Outcome.UNKNOWN:
+        assert [each.text for each in said.odd] == [line]
+
+
+@pytest.mark.parametrize("line", SAYS)
+def test_a_job_that_goes_on_after_it_to_its_end_is_healthy(line: str, tmp_path: Path) -> None:
+    said = told(tmp_path, *STEPS[:200], line, *STEPS[200:], "training finished")
+    assert said.outcome is Outcome.CLEAN, said.odd
+
+
+def test_what_was_overcome_before_counts_at_the_end(tmp_path: Path) -> None:
+    said = told(tmp_path, *STEPS[:200], SAYS[0], *STEPS[200:], SAYS[0])
+    assert said.outcome is Outcome.UNKNOWN
+    assert [each.number for each in said.odd] == [402]
+
+
+def test_many_others_before_do_not_hide_it(tmp_path: Path) -> None:
+    others = [f"ERROR {name}: not there" for name in ("lamp", "fan", "door", "shelf", "rack", "cable")]
+    said = told(tmp_path, *STEPS[:200], *others, *STEPS[200:], SAYS[0])
+    assert said.outcome is Outcome.UNKNOWN
+    assert [each.text for each in said.odd] == [SAYS[0]]

@@ -14,7 +14,6 @@ from doctor.logs.model import Conclusion, Outcome
 from tests.support.fault_logs import JOBS, Truth, concluded, innocents, truths, wrong
 
 TRUTHS = truths()
-WITHOUT_A_FILE = {"version": "clients that torchrun's rendezvous counts are hosts, and are taken for ranks"}
 PASTED = {"shm-loader": "the host of the first torchrun in a file is taken for that of all its lines"}
 HEALTHY = sorted(path.name for path in JOBS.glob("healthy*"))
 
@@ -32,7 +31,7 @@ def test_what_was_done_is_found(name: str) -> None:
     assert not wrong(said, truth), shown(said, truth)
 
 
-@pytest.mark.parametrize("name", each(WITHOUT_A_FILE))
+@pytest.mark.parametrize("name", TRUTHS)
 def test_without_any_one_file_nobody_innocent_is_accused(name: str, tmp_path: Path) -> None:
     truth = TRUTHS[name]
     for number, left_out in enumerate(truth.files if len(truth.files) > 1 else ()):

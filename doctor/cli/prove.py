@@ -42,8 +42,8 @@ def _proof(place: int, charge: Charge, report: Report | None) -> Proof:
     if report is None or not asked:
         return Proof(place, Proved.OPEN, "only a training shows it: doctor smoke" if not asked else "")
     at = _hosts_of_addresses(report)
-    said = (each.host or each.address for each in charge.who)
-    named = [at.get(bare(place)[0], place) for place in said if place]
+    said = [at.get(bare(each.host or each.address or "")[0]) or each.host for each in charge.who]
+    named = list(filter(None, said))
     there = [host.name for host in report.hosts if any(same(host.name, name) for name in named)]
     if named and not there:
         return Proof(place, Proved.OPEN, f"{fold(named)} is not among the hosts that were examined")

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake, UsageError
@@ -72,19 +73,21 @@ def refuse_inputs(paths: Sequence[str]) -> None:
 
 def _refuse_folder_of_inputs(path: str) -> None:
     """Where nothing else is in it."""
-    found: list[InputErrors] = []
-    for number, (folder, _, names) in enumerate(os.walk(path)):
-        for name in sorted(names):
-            try:
-                _refuse_input(os.path.join(folder, name))
-            except InputErrors as error:
-                found.append(error)
-            else:
-                return
-        if number >= FEW or len(found) > FEW:
+    found: list[InputErrors | None] = []
+    for folder, _, names in islice(os.walk(path), FEW):
+        found += [_of_other_kind(os.path.join(folder, name)) for name in sorted(names)[:FEW]]
+        if None in found or len(found) >= FEW:
             return
-    if found:
+    if found and found[0] is not None:
         raise found[0]
+
+
+def _of_other_kind(path: str) -> InputErrors | None:
+    try:
+        _refuse_input(path)
+    except InputErrors as error:
+        return error
+    return None
 
 
 def _refuse_input(path: str) -> None:

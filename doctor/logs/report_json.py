@@ -16,7 +16,6 @@ from doctor.report.json import SCHEMA
 from doctor.text.nodeset import fold
 from doctor.text.printable import escaped
 
-
 _VERDICTS = {
     EXIT_OK: Verdict.HEALTHY,
     EXIT_FAULT: Verdict.FAULTY,

@@ -38,8 +38,9 @@ def conclude(logs: Logs, known: Known | None = None, from_curves: Sequence[Charg
     causes = [each for each in charges if each.because is None]
     hosts = _names(each.host for charge in causes for each in charge.who)
     if not hosts:  # any of those that are known, then
+        files = (file.who.host for file in case.logs.files)
         complain = (each.by.host for blame in blames for each in blame.events)
-        hosts = _names((*(file.who.host for file in case.logs.files), *complain))
+        hosts = tuple(sorted(_names((*files, *case.places.host_of_rank.values(), *complain))))
     return Conclusion(
         outcome,
         tuple(charges),

@@ -73,9 +73,7 @@ def put_edged(text: Text, edge: Text, console: Console, rest: int, *, together: 
         put_line(line, console)
 
 
-def put_rows(
-    rows: Iterable[tuple[str, Text | str]], console: Console, indent: int, *, hang: int = 0
-) -> None:
+def put_rows(rows: Iterable[tuple[str, Text | str]], console: Console, indent: int, *, hang: int = 0) -> None:
     """Two columns, the second wrapped; rows without text are left out. `hang`: by how much further the
     second line of a paragraph is moved in.
     """

@@ -34,7 +34,8 @@ def explain_words(
     verbose: bool = False,
     colours: str = AUTO,
 ) -> int:
-    """Names of checks first, then those of symptoms, codes, whole messages, and parts of names.
+    """Names of checks first, then those of symptoms, codes, whole messages, parts of names, and parts of
+    messages.
 
     `load` takes a while: the name of a check does not need it.
     """
@@ -59,13 +60,19 @@ def explain_words(
     ids = {each.id: each for each in matcher.symptoms}
     if parts := by_part(word, ids):
         return show(ids[id] for id in parts)
+    if partly := matcher.by_fragment(word):
+        return show(_causes_first(partly))
     return _unknown(word, matcher, (*checks, *recipes, *ids), colours)
 
 
 def _said(text: str, matcher: Matcher) -> list[Symptom]:
     """Those of a message, what can be the cause first."""
     found = {each.id: each for line in text.splitlines() for each, _ in matcher.decide(line, None)}
-    return sorted(found.values(), key=lambda each: each.role not in (Role.ROOT, Role.NAMES))
+    return _causes_first(found.values())
+
+
+def _causes_first(found: Iterable[Symptom]) -> list[Symptom]:
+    return sorted(found, key=lambda each: each.role not in (Role.ROOT, Role.NAMES))
 
 
 def _show(

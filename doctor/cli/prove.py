@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from doctor.judge.verdict import Report
 from doctor.logs.explained import Explained, Proof, Proved
+from doctor.logs.judge.parties import bare
 from doctor.logs.model import Charge
 from doctor.model import Finding, Status
 from doctor.report.headline import title
@@ -40,7 +41,9 @@ def _proof(place: int, charge: Charge, report: Report | None) -> Proof:
         return Proof(place, Proved.OPEN, "no check of hosts can show it")
     if report is None or not asked:
         return Proof(place, Proved.OPEN, "only a training shows it: doctor smoke" if not asked else "")
-    named = [each.host for each in charge.who if each.host]
+    at = _hosts_of_addresses(report)
+    said = [at.get(bare(each.host or each.address or "")[0]) or each.host for each in charge.who]
+    named = list(filter(None, said))
     there = [host.name for host in report.hosts if any(same(host.name, name) for name in named)]
     if named and not there:
         return Proof(place, Proved.OPEN, f"{fold(named)} is not among the hosts that were examined")
@@ -59,6 +62,16 @@ def _proof(place: int, charge: Charge, report: Report | None) -> Proof:
     but = f"; {_names(left)} could not be decided" if _decided(report, left, there, Status.UNKNOWN) else ""
     passes = "passes" if len(passed) == 1 else "pass"
     return Proof(place, Proved.GONE, f"{_names(passed)} {passes} on {where}{but}{elsewhere}")
+
+
+def _hosts_of_addresses(report: Report) -> dict[str, str]:
+    """As the plan of those that were examined has them."""
+    found: dict[str, str] = {}
+    for host in report.plan.hosts:
+        for address in (host.given, host.data.value if host.data else ""):
+            if ip := bare(address)[0]:
+                found[ip] = host.name
+    return found
 
 
 def same(one: str, other: str) -> bool:

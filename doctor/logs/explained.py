@@ -137,8 +137,8 @@ def last_words(explained: Explained) -> str:
     first = found.charges[roots[0] if roots else 0]
     more = len(roots) - 1
     name = whom(first.who)
-    if first.symptom:
-        name = f"{name} ({first.symptom})" if name else first.symptom
+    if brief := first.symptom or first.brief:
+        name = f"{name} ({brief})" if name else brief
     beside = f"; {more} more cause{'s' if more > 1 else ''} beside it" if more > 0 else ""
     return f"Named: {name or headline(first)}{beside}."
 

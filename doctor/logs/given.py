@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake, UsageError
@@ -16,6 +17,8 @@ STDIN = "-"
 NOTHING = "Give it a log: doctor explain FILE…, DIR, or - for stdin; or a name, a code, a message."
 HEAD = 4_000_000
 """Bytes of a file that are looked at to tell whether it is a log at all; no other input is longer."""
+FEW = 100
+"""Files and folders in a folder that are looked at, to tell whether all are such inputs."""
 _SUFFIX = re.compile(
     r"\.(?:(?:txt|out|err|gz|tgz|zip|tar|xz|bz2|zst|json|jsonl|csv|ya?ml)(?:\.\d{1,4}|\.gz)?|log[\w.*?-]*)\Z",
     re.IGNORECASE,
@@ -60,13 +63,42 @@ def given(words: Sequence[str], *, piped: bool = False) -> Given:
 def refuse_inputs(paths: Sequence[str]) -> None:
     """A rank table, a hostfile, an inventory or a recording is no log: the right command is named."""
     for path in paths:
-        if path != STDIN and os.path.isfile(path) and os.path.getsize(path) <= HEAD:
-            try:
-                with open(path, "rb") as file:
-                    text = file.read(HEAD).decode("utf-8")
-            except (OSError, ValueError):
-                continue
-            refuse_other(path, text)
+        if path == STDIN:
+            continue
+        if os.path.isfile(path):
+            _refuse_input(path)
+        elif os.path.isdir(path):
+            _refuse_folder_of_inputs(path)
+
+
+def _refuse_folder_of_inputs(path: str) -> None:
+    """Where nothing else is in it."""
+    found: list[InputErrors | None] = []
+    for folder, _, names in islice(os.walk(path), FEW):
+        found += [_of_other_kind(os.path.join(folder, name)) for name in sorted(names)[:FEW]]
+        if None in found or len(found) >= FEW:
+            return
+    if found and found[0] is not None:
+        raise found[0]
+
+
+def _of_other_kind(path: str) -> InputErrors | None:
+    try:
+        _refuse_input(path)
+    except InputErrors as error:
+        return error
+    return None
+
+
+def _refuse_input(path: str) -> None:
+    try:
+        if not os.path.isfile(path) or os.path.getsize(path) > HEAD:
+            return
+        with open(path, "rb") as file:
+            text = file.read(HEAD).decode("utf-8")
+    except (OSError, ValueError):
+        return
+    refuse_other(path, text)
 
 
 def _exists(word: str) -> bool:

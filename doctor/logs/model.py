@@ -224,6 +224,8 @@ class Charge:
     remedy: Remedy | None = None
     confidence: Confidence = Confidence.STRONG
     count: int = 1
+    brief: str = ""
+    """What happened in two or three words, where no symptom's id says it."""
 
 
 @dataclass(frozen=True, slots=True)

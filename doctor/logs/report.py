@@ -27,6 +27,7 @@ ODD = 8
 PROGRESS = 8
 LEFT = 4
 CAUSES = 4
+NUMBERED = len("1. ")
 
 
 def print_explained(
@@ -83,12 +84,17 @@ def _print_cause(explained: Explained, place: int, console: Console, verbose: bo
         put_rows([("on hosts", said)], console, INDENT)
     if quiet:
         return
-    put_rows(_rows(explained, place, verbose), console, INDENT)
+    _print_rows(explained, place, console, verbose)
     if charge.remedy:
         label = "do"
         for command in charge.remedy.commands:
             _print_command(command, label, console)
             label = ""
+
+
+def _print_rows(explained: Explained, place: int, console: Console, verbose: bool) -> None:
+    for name, text in _rows(explained, place, verbose):
+        put_rows([(name, text)], console, INDENT, hang=NUMBERED if name == "causes" else 0)
 
 
 def _rows(explained: Explained, place: int, verbose: bool) -> Iterator[tuple[str, str]]:
@@ -143,7 +149,7 @@ def _print_odd(explained: Explained, console: Console, verbose: bool) -> None:
         for charge in found.charges:
             console.print()
             put_wrapped(Text(clean_line(headline(charge)), style="bold"), console, 0, 2)
-            put_rows(_rows(explained, found.charges.index(charge), verbose), console, INDENT)
+            _print_rows(explained, found.charges.index(charge), console, verbose)
     for title, lines, most in parts:
         shown = [quoted(line) for line in lines]
         if shown:

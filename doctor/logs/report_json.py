@@ -8,12 +8,20 @@ from typing import Any
 import msgspec
 
 from doctor import __version__
-from doctor.errors import EXIT_FAULT
+from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.logs.explained import Explained, headline, last_words, whom
 from doctor.logs.model import Curve, Line, LogFile, Party
+from doctor.model import Verdict
 from doctor.report.json import SCHEMA
 from doctor.text.nodeset import fold
 from doctor.text.printable import escaped
+
+_VERDICTS = {
+    EXIT_OK: Verdict.HEALTHY,
+    EXIT_FAULT: Verdict.FAULTY,
+    EXIT_INCONCLUSIVE: Verdict.INCONCLUSIVE,
+}
+"""Scripts know these words; what logs can say is `logs.outcome`."""
 
 
 def as_json(explained: Explained) -> bytes:
@@ -31,11 +39,12 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "started": explained.started,
             "seconds": explained.seconds,
         },
-        "verdict": found.outcome.value,
+        "verdict": _VERDICTS[explained.exit_code].value,
         "exit_code": explained.exit_code,
         "summary": last_words(explained),
         "findings": [_finding(explained, place) for place in range(len(found.charges))],
         "logs": {
+            "outcome": found.outcome.value,
             "read": found.read,
             "folder": explained.folder or None,
             "hosts": list(found.hosts),

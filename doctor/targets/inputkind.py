@@ -86,8 +86,15 @@ def _lists_hosts(head: str, name: str) -> bool:
     return called or counted or (alike and len(words) > 1)
 
 
+class OtherKind(Mistake):
+    """A whole sentence about a file."""
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.message}"
+
+
 def refuse_other(path: str, text: str, *wanted: InputKind) -> None:
     """One sentence and the right command, if the file is clearly of another kind. Raises InputErrors."""
     kind = input_kind(text, path)
     if kind is not None and kind not in wanted:
-        raise InputErrors([Mistake(path, None, f"is {kind.called}; type: {kind.command(path)}")])
+        raise InputErrors([OtherKind(path, None, f"is {kind.called}. Type: {kind.command(path)}")])

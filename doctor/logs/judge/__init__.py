@@ -5,7 +5,7 @@ A symptom never accuses an innocent: where the logs do not suffice, that is said
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from doctor.logs.judge.blame import Blame
@@ -36,10 +36,11 @@ def conclude(logs: Logs, known: Known | None = None, from_curves: Sequence[Charg
     charges = _charges(case, blames, from_curves)
     outcome = _outcome(case, charges)
     causes = [each for each in charges if each.because is None]
-    named = [each.host for charge in causes for each in charge.who]
-    if not any(named):  # those that complain, then
-        named = [each.by.host for blame in blames for each in blame.events]
-    hosts = tuple(dict.fromkeys(host for host in named if host and is_name(host)))
+    hosts = _names(each.host for charge in causes for each in charge.who)
+    if not hosts:  # any of those that are known, then
+        files = (file.who.host for file in case.logs.files)
+        complain = (each.by.host for blame in blames for each in blame.events)
+        hosts = tuple(sorted(_names((*files, *case.places.host_of_rank.values(), *complain))))
     return Conclusion(
         outcome,
         tuple(charges),
@@ -50,6 +51,10 @@ def conclude(logs: Logs, known: Known | None = None, from_curves: Sequence[Charg
         checks=tuple(dict.fromkeys(check for charge in causes for check in charge.checks)),
         read=readout(case),
     )
+
+
+def _names(hosts: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(host for host in hosts if host and is_name(host)))
 
 
 def _outcome(case: Case, charges: Sequence[Charge]) -> Outcome:

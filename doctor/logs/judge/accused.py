@@ -70,8 +70,15 @@ def absent(case: Case) -> Blame | None:
         return Blame(never, parties, events, Confidence.STRONG, tuple(how))
     if not expected or came is None:
         return Blame(events[0].sighting.symptom.title, (), events, Confidence.STRONG)
-    never = f"{expected - came} of {expected} ranks never came to the rendezvous"
+    what = "ranks" if {rank for each in events for rank in each.ranks} else "hosts or ranks"
+    never = f"{expected - came} of {expected} {what} never came to the rendezvous"
     return Blame(never, (), events, Confidence.STRONG)
+
+
+def nobody_came(missing: Blame) -> bool:
+    """Only the head itself was at the rendezvous."""
+    counts = [_JOINED.search(each.line.text) for each in missing.events]
+    return bool(counts) and all(each is not None and int(each[1]) == 1 for each in counts)
 
 
 def _lacking(case: Case, text: str, events: tuple[Event, ...]) -> tuple[set[int], int | None, int | None]:
@@ -90,8 +97,8 @@ def _lacking(case: Case, text: str, events: tuple[Event, ...]) -> tuple[set[int]
     if listed and not total and (gaps := {*range(max(listed))} - listed):
         return gaps, None, None
     if joined and total and arrived is not None:
-        heads = {rank for each in events for rank in each.ranks} or {0}
-        if arrived == len(heads) == 1:
+        heads = {rank for each in events for rank in each.ranks}
+        if arrived == len(heads) == 1:  # torchrun, which is no rank, counts hosts
             return {*range(total)} - heads, total, arrived
         without = {*range(total)} - case.logged
         if len(without) == total - arrived and case.world == total:

@@ -29,6 +29,8 @@ class Blame:
     """It is no symptom's: its events only confirm it."""
     checks: tuple[str, ...] = ()
     """Before those of the symptoms."""
+    brief: str = ""
+    """See Charge."""
 
     @property
     def keys(self) -> frozenset[Key]:
@@ -52,6 +54,7 @@ class Blame:
             remedy=Remedy(first.id, first.remedy) if first and first.remedy else None,
             confidence=self.confidence,
             count=sum(each.sighting.count for each in self.events) or 1,
+            brief="" if first else self.brief,
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from doctor.logs.judge.accused import absent, accused
+from doctor.logs.judge.accused import absent, accused, nobody_came
 from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind
@@ -98,7 +98,7 @@ def _absent_or_linked(case: Case) -> Blame | None:
     if not tried:
         return missing
     heads = (party for each in missing.events for party in each.who if key(party)[0] != "file")
-    way = link(case, tuple(dict.fromkeys(heads)))
+    way = link(case, tuple(dict.fromkeys(heads)), alone=nobody_came(missing))
     if way is None:
         one = tried[0]
         says = f"{missing.says}, though it tried: {told(one.who, one)}"

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind
-from doctor.logs.judge.parties import Key, key
+from doctor.logs.judge.parties import Key, is_name, key
 from doctor.logs.judge.words import who
 from doctor.logs.model import Party, Role
 from doctor.model import UNDECIDED, Confidence
@@ -16,14 +16,15 @@ from doctor.model import UNDECIDED, Confidence
 Pair = tuple[Key, Key]
 
 
-def link(case: Case, heads: tuple[Party, ...] = ()) -> Blame | None:
+def link(case: Case, heads: tuple[Party, ...] = (), alone: bool = False) -> Blame | None:
     """Two ends; the one that all pairs share, if there are several pairs. `heads`: whom those wanted that do
-    not say whom.
+    not say whom; `alone`: nobody came to it.
     """
     events = tuple(each for each in case.of(Kind.LINK) if not each.overcome)
     events = tuple(e for e in events if e.sighting.symptom.role is not Role.CONSEQUENCE)
     if not events:
         return None
+    at_head = _at_head(events, heads) if alone else None
     parties: dict[Key, Party] = {}
     pairs: list[Pair] = []
     told = {end: each.peers for each in case.of(Kind.WAITS, Kind.LINK) if each.peers for end in each.keys}
@@ -32,6 +33,8 @@ def link(case: Case, heads: tuple[Party, ...] = ()) -> Blame | None:
             here = key(one, event.line.file)
             parties.setdefault(here, one)
             for peer in event.peers or told.get(here, heads):
+                if at_head is not None and not _has_name(peer):
+                    peer = at_head
                 there = key(peer, event.line.file)
                 parties.setdefault(there, peer)
                 if here != there:
@@ -61,6 +64,20 @@ def link(case: Case, heads: tuple[Party, ...] = ()) -> Blame | None:
     if any(end[0] == "file" for pair in pairs for end in pair):
         ends = ()  # to name the one end that is known would accuse it alone
     return Blame(says, ends, events, Confidence.SUSPECT)
+
+
+def _has_name(party: Party) -> bool:
+    return party.host is not None and is_name(party.host)
+
+
+def _at_head(events: Iterable[Event], heads: Collection[Party]) -> Party | None:
+    """The head that waited for all, and to whose address all went: it is the host of that address."""
+    named = {each.host for each in heads}
+    peers = {peer for event in events for peer in event.peers if not _has_name(peer)}
+    sought = {peer.host or peer.address for peer in peers}
+    if len(named) != 1 or len(sought) != 1 or not all(map(_has_name, heads)):
+        return None
+    return Party(host=next(iter(named)), address=next(iter(sought)))
 
 
 def _between(one: str, other: str, head: Event) -> str:

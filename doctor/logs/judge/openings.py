@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from doctor.logs.judge.blame import Blame
-from doctor.logs.judge.case import Case
-from doctor.logs.judge.kinds import Kind
+from doctor.logs.judge.case import Case, Event
+from doctor.logs.judge.kinds import Kind, signal_of
 from doctor.logs.judge.words import MOST, who
 from doctor.logs.model import Form, Party, Role
 from doctor.model import Confidence
@@ -28,16 +28,16 @@ def _openings(case: Case, blames: Sequence[Blame]) -> Iterator[str]:
             yield _no_log(missing, case)
     if blames and blames[0].role is Role.CONSEQUENCE:
         yield from _first_cause(case)
-    dead = case.of(Kind.DIED)
-    if dead and not sure and not any(Form.KERNEL in file.forms for file in case.logs.files):
-        hosts = sorted({each.host for event in dead for each in event.who if each.host})
+    dead = [party for blame in blames if not sure for party in _perhaps_for_memory(blame)]
+    if dead and not any(Form.KERNEL in file.forms for file in case.logs.files):
+        hosts = sorted({each.host for each in dead if each.host})
         where = f" of {', '.join(hosts[:MOST])}" if hosts else " of its host"
         yield f"the kernel's log{where} was not given: it says whether memory was lacking"
     if case.overcome:
         number = sum(each.sighting.count for each in case.overcome)
         lines = "lines complain" if number > 1 else "line complains"
         yield f"{number} {lines}, and the job went on after that: left out"
-    if apart := _unconnected(case):
+    if apart := _unconnected(case, _compared(blames)):
         yield f"nothing connects the clocks of {', '.join(apart[:MOST])}: their times were not compared"
     for file in case.logs.files[:FEW]:
         if file.problem:
@@ -67,9 +67,27 @@ def _first_cause(case: Case) -> Iterator[str]:
         yield f"what came first is not in these logs: the logs{of} would tell"
 
 
-def _unconnected(case: Case) -> list[str]:
+def _perhaps_for_memory(blame: Blame) -> Iterator[Party]:
+    """Whom the kernel may have killed, or somebody else."""
+    if not blame.nameless:
+        for event in blame.events:
+            if event.kind is Kind.DIED and signal_of(event.sighting) == 9:
+                yield from event.who or (event.by,)
+    elif "memory-low" in blame.checks:
+        yield from blame.who
+
+
+def _compared(blames: Sequence[Blame]) -> list[Event]:
+    """Where it matters what came first: between several causes, and between those that waited."""
+    if len(blames) > 1:
+        return [event for blame in blames for event in blame.events]
+    unsure = (blame for blame in blames if blame.confidence is Confidence.SUSPECT)
+    return [event for blame in unsure for event in blame.events if event.kind is Kind.WAITS]
+
+
+def _unconnected(case: Case, events: Sequence[Event]) -> list[str]:
     found = {}
-    for event in case.events:
+    for event in events:
         if event.line.at is not None and case.clocks.at(event.line) is None:
             found[case.clocks.of(event.line)[0].removeprefix("file ")] = True
     return sorted(found)

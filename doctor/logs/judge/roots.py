@@ -17,6 +17,7 @@ from doctor.logs.judge.words import ended, told, who
 from doctor.logs.model import Form, Line, Party
 from doctor.model import UNDECIDED, Confidence
 
+_EXCEPTION = "exception of the program"
 _RAISED = "ended with an exception of the program"
 
 
@@ -73,8 +74,8 @@ def _other_size(case: Case, suspect: Suspect) -> Blame:
     last = case.world or max(case.covered, default=0) + 1
     near = {(rank + by) % last for rank in at for by in (-1, 0, 1)} if last > 1 else at
     parties = tuple(case.places.settled(Party(rank=rank), None) for rank in sorted(near))
-    says = f"{who(suspect.who)} received data of a size that it did not expect"
-    says += f": it, or a neighbour, issued another collective{UNDECIDED}"
+    says = f"{who(suspect.who)} or a neighbour issued another collective than the others"
+    says += f": data came that had another size{UNDECIDED}"
     how = ("an operation was skipped, added or reordered on one side",)
     return Blame(says, parties, tuple(suspect.events), Confidence.SUSPECT, how)
 
@@ -85,7 +86,8 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
     if head is None:
         line = suspect.exceptions[0]
         says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
-        return Blame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions), nameless=True)
+        return Blame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions), nameless=True,
+                     brief=_EXCEPTION)  # fmt: skip
     if "Received data size" in head.line.text:
         return _other_size(case, suspect)
     says = told(tuple(suspect.who), head)
@@ -109,7 +111,7 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
             how.append("others complain of a lost connection or of waiting; they do not")
     return Blame(
         says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how), tuple(suspect.exceptions),
-        nameless=head.kind is Kind.LEFT and bool(suspect.exceptions),
+        nameless=head.kind is Kind.LEFT and bool(suspect.exceptions), brief=_EXCEPTION,
     )  # fmt: skip
 
 

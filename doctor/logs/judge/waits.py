@@ -72,7 +72,8 @@ def _without(case: Case, events: tuple[Event, ...]) -> Blame | None:
         others_all = others_all and everybody == silent
         sure = Confidence.STRONG if others_all or (stopped and everybody == silent) else Confidence.SUSPECT
     lines, more = _last_lines(case, silent), ("stuck-process",) if deaf else ()
-    return Blame(says, parties, events, sure, tuple(how), lines, nameless=True, checks=more)
+    return Blame(says, parties, events, sure, tuple(how), lines, nameless=True, checks=more,
+                 brief="did not join")  # fmt: skip
 
 
 def _deaf(case: Case, silent: tuple[int, ...]) -> tuple[int, ...]:
@@ -126,7 +127,8 @@ def _behind(case: Case, events: tuple[Event, ...]) -> Blame | None:
         )
         how = (f"the numbers of {ranks_text(at, most=MOST)} were compared",)
         sure = Confidence.SUSPECT if two or case.missing else Confidence.STRONG
-        return Blame(says + (UNDECIDED if two else ""), parties, tuple(reports), sure, how, nameless=True)
+        return Blame(says + (UNDECIDED if two else ""), parties, tuple(reports), sure, how, nameless=True,
+                     brief="fell behind")  # fmt: skip
     return None
 
 
@@ -148,7 +150,7 @@ def _other_operation(events: tuple[Event, ...]) -> Blame | None:
     says = f"the ranks waited in different operations: {', '.join(sides)}{UNDECIDED}"
     how = ("an operation was skipped, added or reordered on one side",)
     named = tuple(few) or tuple(party for party, _ in at.values())
-    return Blame(says, named, events, Confidence.SUSPECT, how, nameless=True)
+    return Blame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
 
 
 def _chain(case: Case, events: tuple[Event, ...]) -> Blame | None:
@@ -208,7 +210,7 @@ def _latest(case: Case, events: tuple[Event, ...]) -> Blame | None:
     parties = tuple(_one(case, rank) for rank in sorted(ranks))
     says = f"{who(parties)} came {spread:.0f} s after the others, who waited {limit:g} s"
     how = ("all ranks waited in vain; this one is the latest",)
-    return Blame(says, parties, events, Confidence.STRONG, how, nameless=True)
+    return Blame(says, parties, events, Confidence.STRONG, how, nameless=True, brief="came late")
 
 
 def _tls(case: Case, events: tuple[Event, ...]) -> Blame | None:
@@ -227,7 +229,8 @@ def _tls(case: Case, events: tuple[Event, ...]) -> Blame | None:
         UNDECIDED if most == least else ""
     )
     sure = Confidence.SUSPECT if most == least else Confidence.STRONG
-    return Blame(says, named, events, sure, checks=("device-tls-mismatch",), nameless=True)
+    return Blame(says, named, events, sure, checks=("device-tls-mismatch",), nameless=True,
+                 brief="TLS differs")  # fmt: skip
 
 
 def _pair(events: tuple[Event, ...]) -> Blame | None:
@@ -263,7 +266,7 @@ def silent_while_closed(case: Case) -> Blame | None:
     how = ("a rank that is killed writes nothing; those that it leaves alone complain",)
     stop = "" if one else UNDECIDED
     return Blame(says + stop, parties, events, sure, how, _last_lines(case, silent), nameless=True,
-                 checks=("kernel-log", "memory-low"))  # fmt: skip
+                 checks=("kernel-log", "memory-low"), brief="ended without a word")  # fmt: skip
 
 
 def limit_of(text: str) -> float | None:

@@ -48,6 +48,8 @@ def _one(party: Party) -> str:
         return f"process {party.pid}" + (f" on {place}" if place else "")
     if party.address and not party.host:
         return party.address
+    if party.host and party.address and not bare(party.host)[0]:
+        return f"{party.host} ({bare(party.address)[0] or party.address})"
     return place or "a rank"
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from doctor.logs.model import Symptom
+from doctor.logs.symptoms.literals import place
 
 MOST_TYPED = 10_000
 """Characters that are looked at."""
@@ -16,6 +17,14 @@ ENOUGH = 0.5
 _PART = re.compile(r"[a-z]+|(?<![0-9a-z])-?[0-9]+|[0-9]+")
 _WORD = re.compile(r"[a-z][a-z0-9_]{2,}")
 _SILENT = frozenset(("error", "code", "errcode", "errno", "status", "with", "nvrm", "number", "the"))
+_BEFORE_A_CODE = frozenset(("ret", "exit", "rc"))
+"""Words that may stand before a code that is written without them."""
+_CHANGING = re.compile(r"\s+|[0-9]+")
+_GAP = re.compile(r"…|\.\.\.")
+LEAST_FRAGMENT = 6
+"""Letters that a part of a message must have, for it to be looked for in all messages."""
+ALL_WORDS = 2
+"""Telling words that must all be those of a symptom, where a text is no part of its messages."""
 _SAME = {"exitcode": "exit", "exited": "exit", "rc": "exit", "retcode": "ret", "returncode": "exit"}
 
 
@@ -30,9 +39,12 @@ class Lookup:
         self._codes: dict[str, list[Symptom]] = {}
         self._words: list[tuple[Symptom, frozenset[str]]] = []
         self._seen: Counter[str] = Counter()
+        self._messages: list[tuple[Symptom, tuple[str, ...]]] = []
         for symptom in symptoms:
             for key in dict.fromkeys(spelled(code) for code in symptom.codes):
                 self._codes.setdefault(key, []).append(symptom)
+            written = (*("…".join(each) for each in symptom.patterns), *symptom.examples, symptom.title)
+            self._messages.append((symptom, tuple(map(_steady, written))))
             literals = (literal for pattern in symptom.patterns for literal in pattern)
             words = frozenset(_words(" ".join((symptom.title, *literals, *symptom.examples[:3]))))
             self._words.append((symptom, words))
@@ -40,7 +52,23 @@ class Lookup:
 
     def by_code(self, text: str) -> tuple[Symptom, ...]:
         key = spelled(text)
-        return tuple(self._codes.get(key, ())) if key else ()
+        first, _, rest = key.partition(" ")
+        found = self._codes.get(key) or (self._codes.get(rest) if first in _BEFORE_A_CODE else None)
+        return tuple(found or ()) if key else ()
+
+    def by_fragment(self, text: str) -> tuple[Symptom, ...]:
+        """Those of whose messages the text is a part, whatever its numbers; `…` stands for anything. Else
+        those that have all of its words.
+        """
+        parts = [part for each in _GAP.split(text[:MOST_TYPED]) if (part := _steady(each))]
+        if sum(map(str.isalpha, "".join(parts))) >= LEAST_FRAGMENT:
+            found = [each for each, messages in self._messages if any(_holds(m, parts) for m in messages)]
+            if found:
+                return tuple(found)
+        typed = _words(text)
+        if len(typed) < ALL_WORDS:
+            return ()
+        return tuple(each for each, words in self._words if typed <= words)
 
     def by_words(self, text: str, most: int) -> tuple[Symptom, ...]:
         """Rare words weigh more. A word that no symptom has weighs like one that a single symptom has."""
@@ -58,6 +86,15 @@ class Lookup:
 
     def _weight(self, word: str) -> float:
         return math.log((1 + len(self._words)) / (1 + self._seen.get(word, 0))) + 0.1
+
+
+def _steady(text: str) -> str:
+    """Without what changes from one message to the next."""
+    return _CHANGING.sub(lambda each: "#" if each[0].isdigit() else " ", text.casefold()).strip()
+
+
+def _holds(message: str, parts: Iterable[str]) -> bool:
+    return place(message, parts) is not None
 
 
 def _words(text: str) -> set[str]:

@@ -66,6 +66,10 @@ class Matcher:
         """What a person typed as a code: EI0006, 507018, Xid 79, exit code -9; exact but for its spelling."""
         return self._words().by_code(text)
 
+    def by_fragment(self, text: str) -> tuple[Symptom, ...]:
+        """The symptoms of whose messages a text is a part, or that have all of its words."""
+        return self._words().by_fragment(text)
+
     def by_words(self, text: str, most: int = 5) -> tuple[Symptom, ...]:
         """The symptoms that share the most telling words with a text; none where that would be a guess."""
         return self._words().by_words(text, most)

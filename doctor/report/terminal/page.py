@@ -73,13 +73,24 @@ def put_edged(text: Text, edge: Text, console: Console, rest: int, *, together: 
         put_line(line, console)
 
 
-def put_rows(rows: Iterable[tuple[str, Text | str]], console: Console, indent: int) -> None:
-    """Two columns, the second wrapped; rows without text are left out."""
+def put_rows(rows: Iterable[tuple[str, Text | str]], console: Console, indent: int, *, hang: int = 0) -> None:
+    """Two columns, the second wrapped; rows without text are left out. `hang`: by how much further the
+    second line of a paragraph is moved in.
+    """
     for name, value in rows:
         text = value if isinstance(value, Text) else Text(clean(value))
         if not text:
             continue
-        for number, line in enumerate(wrapped(text, console, indent + LABEL + 2)):
+        for number, line in enumerate(_hanging(text, console, indent + LABEL + 2, hang)):
             head = clean_line(name) if number == 0 else ""
             label = (f"{head:<{LABEL}}", "dim")
             put_line(Text.assemble(" " * indent, label, "  ", line), console)
+
+
+def _hanging(text: Text, console: Console, rest: int, hang: int) -> Iterator[Text]:
+    if not hang:
+        yield from wrapped(text, console, rest)
+        return
+    for paragraph in text.split("\n"):
+        for number, line in enumerate(wrapped(paragraph, console, rest + hang)):
+            yield Text(" " * (hang if number else 0)) + line

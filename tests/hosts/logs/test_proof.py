@@ -13,7 +13,6 @@ from tests.trials.logs.cases import CASES
 
 pytestmark = pytest.mark.slow
 
-DROP = "the head is named by its address only, which no examined host is known by"
 PROVED, GONE = "proved", "not seen any more"
 
 
@@ -26,9 +25,7 @@ def explained(lab: Lab, folder: Path, hosts: int) -> subprocess.CompletedProcess
     ("name", "host", "check"),
     [
         ("port", "node1", "port-in-use"),
-        pytest.param(
-            *("drop", "node1", "firewall-blocks"), marks=pytest.mark.xfail(strict=True, reason=DROP)
-        ),
+        ("drop", "node1", "firewall-blocks"),
         ("shm-map", "node2", "shm-small"),
     ],
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import doctor
+from tests.support.paths import ROOT
 
 IN_USE = (
     "[rank0]: torch.distributed.DistNetworkError: The server socket has failed to listen on any local "
@@ -53,6 +54,12 @@ def test_a_log_a_folder_and_stdin_name_the_same_cause(log: Path) -> None:
         assert "--master-port 29579" in ran.stdout
 
 
+def test_the_manual_shows_what_is_printed() -> None:
+    shown = (ROOT / "docs/explain.md").read_text().partition("```console\n")[2].partition("```")[0]
+    ran = doctor("explain", "oom", cwd=ROOT / "tests/samples/logs/jobs", env={"COLUMNS": "90"})
+    assert shown == f"$ doctor explain oom\n{ran.stdout}$ echo $?\n{ran.returncode}\n"
+
+
 def test_a_pasted_text_of_several_lines_is_read_as_a_log() -> None:
     ran = doctor("explain", "it begins\n" + IN_USE.format(port=29579))
     assert (ran.returncode, ran.stderr) == (1, "")
@@ -63,7 +70,7 @@ def test_json_html_and_markdown(log: Path, tmp_path: Path) -> None:
     page, marks = tmp_path / "x.html", tmp_path / "x.md"
     ran = doctor("explain", str(log), "--json", "-", "--html", str(page), "--markdown", str(marks), "-q")
     data = json.loads(ran.stdout)
-    assert (ran.returncode, data["exit_code"], data["schema"], data["verdict"]) == (1, 1, 1, "named")
+    assert (ran.returncode, data["exit_code"], data["schema"], data["verdict"]) == (1, 1, 1, "faulty")
     (finding,) = data["findings"]
     assert (finding["check"], finding["symptom"]) == (None, "torch-port-in-use")
     assert "FAIL" in ran.stderr
@@ -126,12 +133,12 @@ def test_a_message_that_nobody_knows() -> None:
     [
         (["trian.log"], "trian.log: does not exist"),
         (["train.log", "trian.log"], "trian.log: does not exist"),
-        (["hccl.json"], "hccl.json: is a rank table; type: doctor ranktable check hccl.json"),
-        (["hosts"], "hosts: is a hostfile; type: doctor check --hostfile hosts"),
+        (["hccl.json"], "hccl.json is a rank table. Type: doctor ranktable check hccl.json"),
+        (["hosts"], "hosts is a hostfile. Type: doctor check --hostfile hosts"),
         (["train.log", "--run", " "], "--run names no hosts"),
         (["--frob"], "No such option: --frob"),
-        (["train.log", "--rank-table", "hosts"], "hosts: is a hostfile; type: doctor check --hostfile hosts"),
-        (["train.log", "--recording", "hosts"], "hosts: is a hostfile"),
+        (["train.log", "--rank-table", "hosts"], "hosts is a hostfile. Type: doctor check --hostfile hosts"),
+        (["train.log", "--recording", "hosts"], "hosts is a hostfile"),
         (["train.log", "--symptoms", "none"], "--symptoms: none: it is not a folder"),
     ],
 )
@@ -149,7 +156,7 @@ def test_the_right_option_is_named_for_a_rank_table(tmp_path: Path) -> None:
     (tmp_path / "hccl.json").write_text(TABLE)
     ran = doctor("check", "-F", "hccl.json", cwd=tmp_path)
     assert ran.returncode == 2
-    assert ran.stderr == "doctor: hccl.json: is a rank table; type: doctor ranktable check hccl.json\n"
+    assert ran.stderr == "doctor: hccl.json is a rank table. Type: doctor ranktable check hccl.json\n"
 
 
 def test_own_symptoms(tmp_path: Path) -> None:

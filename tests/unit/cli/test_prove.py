@@ -30,6 +30,15 @@ def test_a_fault_of_another_host_proves_nothing() -> None:
     assert made.says == "shm-small passes on node1; shm-small fails on node2"
 
 
+def test_an_address_is_that_of_an_examined_host() -> None:
+    report = reports()["sick-hosts"]
+    address = next(each.data.value for each in report.plan.hosts if each.name == "node2" and each.data)
+    for party in (Party(host=address), Party(address=f"{address}:29500")):
+        charge = Charge("x-y", "it fell", (party,), checks=("shm-small",))
+        (made,) = proofs(Explained(Conclusion(Outcome.NAMED, (charge,))), report)
+        assert made.says.startswith("shm-small fails on node2: ")
+
+
 def test_a_log_that_names_no_host() -> None:
     made = proof(("shm-small",), None)
     assert made.proved is Proved.PROVED

@@ -86,6 +86,17 @@ def test_other_input_is_no_log(tmp_path: Path) -> None:
     (tmp_path / "hccl.json").write_text('{"server_list": [], "version": "1.0"}')
     with pytest.raises(InputErrors) as caught:
         refuse_inputs(["train.log", "hccl.json"])
-    assert caught.value.message == "hccl.json: is a rank table; type: doctor ranktable check hccl.json"
+    assert caught.value.message == "hccl.json is a rank table. Type: doctor ranktable check hccl.json"
     (tmp_path / "raw.log").write_bytes(b"\xff\xfe\0\x01")
     refuse_inputs(["raw.log"])
+
+
+def test_a_folder_of_nothing_but_other_input_is_no_log(tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "hccl.json").write_text('{"server_list": [], "version": "1.0"}')
+    (folder / "hosts").write_text("node1 slots=8\nnode2 slots=8\n")
+    with pytest.raises(InputErrors, match=r"is a rank table\. Type: doctor ranktable check"):
+        refuse_inputs([str(folder)])
+    (folder / "train.log").write_text("x\n")
+    refuse_inputs([str(folder)])

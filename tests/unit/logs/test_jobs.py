@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import shutil
 import tarfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from _pytest.mark import ParameterSet
 
-from doctor.logs.model import Conclusion, Outcome
+from doctor.logs.explained import Explained, last_words
+from doctor.logs.model import Conclusion, Outcome, Party
 from tests.support.fault_logs import JOBS, Truth, concluded, innocents, truths, wrong
 
 TRUTHS = truths()
-WITHOUT_A_FILE = {"version": "clients that torchrun's rendezvous counts are hosts, and are taken for ranks"}
 HEALTHY = sorted(path.name for path in JOBS.glob("healthy*"))
-
-
-def each(known: Mapping[str, str]) -> list[ParameterSet]:
-    """All jobs; those that are known to go wrong, with the reason."""
-    marks = {name: [pytest.mark.xfail(strict=True, reason=known[name])] for name in known}
-    return [pytest.param(name, marks=marks.get(name, [])) for name in TRUTHS]
 
 
 @pytest.mark.parametrize("name", TRUTHS)
@@ -31,7 +23,7 @@ def test_what_was_done_is_found(name: str) -> None:
     assert not wrong(said, truth), shown(said, truth)
 
 
-@pytest.mark.parametrize("name", each(WITHOUT_A_FILE))
+@pytest.mark.parametrize("name", TRUTHS)
 def test_without_any_one_file_nobody_innocent_is_accused(name: str, tmp_path: Path) -> None:
     truth = TRUTHS[name]
     for number, left_out in enumerate(truth.files if len(truth.files) > 1 else ()):
@@ -68,6 +60,40 @@ def test_an_archive_says_what_its_folder_says(name: str, tmp_path: Path) -> None
 def test_nothing_is_said_of_a_healthy_job(name: str) -> None:
     said = concluded(JOBS / name)
     assert said.outcome is Outcome.CLEAN, said.charges or said.odd
+
+
+def test_the_head_is_named_by_its_host() -> None:
+    said = concluded(JOBS / "drop")
+    assert "could not reach node1 (198.18.0.11): " in said.charges[0].says
+    assert said.hosts == ("node1",)
+    assert concluded(JOBS / "master").charges[0].who != (Party(host="node1", address="198.18.0.12"),)
+
+
+def test_without_a_host_all_known_ones_are_examined() -> None:
+    assert concluded(JOBS / "skipped").hosts == ("node1", "node2")
+
+
+@pytest.mark.parametrize(("name", "is_open"), [("killed", True), ("oom", False), ("stopped", False)])
+def test_memory_is_open_only_where_it_may_be_the_cause(name: str, is_open: bool) -> None:
+    said = concluded(JOBS / name)
+    assert any("memory was lacking" in each for each in said.open) is is_open
+
+
+def test_clocks_are_told_of_only_where_they_would_decide() -> None:
+    assert not any(
+        "clocks" in each for name in ("drop", "oom", "skipped") for each in concluded(JOBS / name).open
+    )
+
+
+def test_a_cause_without_a_symptom_has_a_few_words() -> None:
+    assert last_words(Explained(concluded(JOBS / "exception"))).endswith(" (exception of the program).")
+
+
+def test_torchruns_rendezvous_counts_hosts(tmp_path: Path) -> None:
+    shutil.copy(JOBS / "version/node1.log", tmp_path)
+    (charge,) = concluded(tmp_path).charges
+    assert charge.says == "1 of 2 hosts or ranks never came to the rendezvous"
+    assert charge.who == ()
 
 
 def test_every_fault_is_there() -> None:

@@ -185,6 +185,14 @@ def test_a_code_that_nobody_knows() -> None:
     assert MATCHER.by_code("?!") == ()
 
 
+def test_an_address_that_torch_made_up_is_not_taken() -> None:
+    said = "[W socket.cpp:764] [c10d] The client socket has failed to connect to {} (errno: 113 - No route)."
+    for made_up in ("[51c0:0:f336:0:7ffd::]:27050", "186.85.0.0:27057"):
+        assert [dict(taken) for _, taken in MATCHER.decide(said.format(made_up), None)] == [{}]
+    ((_, taken),) = MATCHER.decide(said.format("[node1]:29500"), None)
+    assert taken == {"host": "node1", "port": "29500"}
+
+
 def test_words_lead_to_what_is_near() -> None:
     found = MATCHER.by_words("client socket timed out while trying to connect")
     assert found[0].id == "torch-connect-timeout"

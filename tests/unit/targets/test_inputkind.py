@@ -71,9 +71,9 @@ def refused(read: object, path: Path, text: str) -> InputErrors:
 def test_one_sentence_and_the_right_command(tmp_path: Path) -> None:
     path = tmp_path / "a file"
     said = refused(read_hostfile, path, TABLE)
-    assert said.message == f"{path}: is a rank table; type: doctor ranktable check '{path}'"
+    assert said.message == f"{path} is a rank table. Type: doctor ranktable check '{path}'"
     said = refused(lambda path: table_file(path, "table"), path, TEXTS[InputKind.HOSTFILE])
-    assert said.message == f"{path}: is a hostfile; type: doctor check --hostfile '{path}'"
+    assert said.message == f"{path} is a hostfile. Type: doctor check --hostfile '{path}'"
     assert "is a rank table" in refused(read_inventory, path, TABLE).message
     assert "is a hostfile" in refused(read_inventory, path, TEXTS[InputKind.HOSTFILE]).message
     assert "is an inventory" in refused(read_hostfile, path, TEXTS[InputKind.INVENTORY]).message

@@ -24,13 +24,14 @@ TRIGGERS = (
     b"core dumped",
     b"NCCL WARN",
     b"[E",
+    "错误".encode(),
 )
 
 _NOT_ONE = re.compile(
     r"\b(?:attempts?|\w{0,40}warn(?:ing)?s?|retry(?:ing)?|retried|fall(?:ing)? ?back|ignor\w{1,4}|skip\w{0,5}"
     r"|optional|recovered|may fail|if .{1,80} fail\w{0,2}|no errors?|without errors?"
     r"|errors?[=: ]{1,3}0\b|0 errors?|0 failed"
-    r"|failed[=: ]{1,3}0\b|DeprecationWarning|on_error|error_file|expected|suppress\w{0,4})\b",
+    r"|failed(?: \w{1,20})?[=: ]{1,3}0\b|DeprecationWarning|on_error|error_file|expected|suppress\w{0,4})\b",
     re.IGNORECASE,
 )
 _ADVICE = re.compile(
@@ -40,7 +41,7 @@ _ADVICE = re.compile(
 """Some programs write ERROR or WARN where nothing went wrong; the end of a data queue is one of them."""
 _STARTS = re.compile(
     r"(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
-    r"|.{0,100}\bcore dumped\b"
+    r"|.{0,100}\bcore dumped\b|错误 ?[:：](?! *[-+.\d])"
     r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b"
     r"(?! *[:=]? *[-+.\d])",
     re.IGNORECASE,

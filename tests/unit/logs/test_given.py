@@ -89,3 +89,9 @@ def test_other_input_is_no_log(tmp_path: Path) -> None:
     assert caught.value.message == "hccl.json: is a rank table; type: doctor ranktable check hccl.json"
     (tmp_path / "raw.log").write_bytes(b"\xff\xfe\0\x01")
     refuse_inputs(["raw.log"])
+
+
+@pytest.mark.parametrize("words", [["train.log", "507018"], ["load task fail", "./train.log"]])
+def test_a_file_is_not_left_out_because_of_words(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="cannot be explained together"):
+        given(words)

@@ -15,6 +15,7 @@ from doctor.targets.inputkind import refuse_other
 
 STDIN = "-"
 NOTHING = "Give it a log: doctor explain FILE…, DIR, or - for stdin; or a name, a code, a message."
+ONE = "One at a time: doctor explain FILE…, or doctor explain 'TEXT'."
 HEAD = 4_000_000
 """Bytes of a file that are looked at to tell whether it is a log at all; no other input is longer."""
 FEW = 100
@@ -57,6 +58,8 @@ def given(words: Sequence[str], *, piped: bool = False) -> Given:
         raise InputErrors([Mistake(word, None, "does not exist") for word in looks], _near(looks[0]))
     if len(there) > len(lost) or STDIN in there:
         raise InputErrors([Mistake(word, None, "does not exist") for word in lost], NOTHING)
+    if len(lost) == 1 and any(map(_like_path, there)):
+        raise UsageError(f"{lost[0]} is no file; a file and words cannot be explained together.", ONE)
     return Given(text=text)
 
 

@@ -29,13 +29,14 @@ TRIGGERS = (
     b"core dumped",
     b"NCCL WARN",
     b"[E",
+    "错误".encode(),
 )
 
 _NOT_ONE = re.compile(
     r"\b(?:attempts?|\w{0,40}warn(?:ing)?s?|retry(?:ing)?|retried|fall(?:ing)? ?back|ignor\w{1,4}|skip\w{0,5}"
     r"|optional|recovered|may fail|if .{1,80} fail\w{0,2}|no errors?|without errors?"
     r"|errors?[=: ]{1,3}0\b|0 errors?|0 failed"
-    r"|failed[=: ]{1,3}0\b|DeprecationWarning|on_error|error_file|expected|suppress\w{0,4})\b",
+    r"|failed(?: \w{1,20})?[=: ]{1,3}0\b|DeprecationWarning|on_error|error_file|expected|suppress\w{0,4})\b",
     re.IGNORECASE,
 )
 _ADVICE = re.compile(
@@ -47,7 +48,7 @@ GLOG = re.compile(rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d")
 """What a line of glog or absl begins with that is an error; no word is in it."""
 _STARTS = re.compile(
     r"(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
-    r"|.{0,100}\bcore dumped\b"
+    r"|.{0,100}\bcore dumped\b|错误 ?[:：](?! *[-+.\d])"
     r"|(?:killed|aborted|terminated|illegal instruction|floating point exception)\s{0,9}$"
     r"|[\w./-]{1,80}: line \d{1,6}: {1,4}\d{1,9} (?:killed|aborted|bus error|illegal instruction)\b"
     r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b"

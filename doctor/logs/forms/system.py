@@ -41,6 +41,11 @@ _KERNEL_TEXT = re.compile(
     r"(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |Out of memory: Kill"
     r"|Memory cgroup out of memory: |oom-kill:)"
 )
+_SERVICES = re.compile(
+    r"(?:sshd|systemd-(?:logind|networkd|resolved|timesyncd)|crond?|CRON|dbus-daemon|NetworkManager|polkitd"
+    r"|rsyslogd|snapd|chronyd|ntpd|postfix)\b"
+)
+"""What these complain of is no complaint of the job; systemd itself may have started the job."""
 _PRIORITIES = ("FATAL", "FATAL", "FATAL", "ERROR", "WARN", "INFO", "INFO", "DEBUG")
 
 
@@ -98,6 +103,8 @@ def _kernel(text: str, said: Said, clock: Clock) -> bool:
         said.start = found.end()
         if found["tag"] == "kernel":
             said.form, said.pid = Form.KERNEL, None
+        elif _SERVICES.match(found["tag"]):
+            said.level = "INFO"
         return True
     for pattern in (_BARS, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO):
         found = pattern.match(text, said.start)

@@ -25,7 +25,8 @@ _PYTHON_LOG = re.compile(
     rf"\[{DATED}\] (?P<logger>torch[\w.]{{1,120}}): \[(?P<level>[A-Z]{{4,8}})\]"
     r"|(?P<level2>ERROR|WARNING|INFO|DEBUG|CRITICAL):(?P<logger2>torch[\w.]{1,120}):"
 )
-_RANK = re.compile(r"\[(?:PG [^\]]{0,120})?Rank (?P<rank>\d{1,6})\]")
+_RANK = re.compile(r"\[(?:PG (?:(?:ID )?0\b|[^\]]{0,80}\(default_pg\))[^\]]{0,120})?Rank (?P<rank>\d{1,6})\]")
+"""A group of some of the ranks (PG ID 3) numbers its own members: that is no rank of the job."""
 _C10D = re.compile(
     r"\[(?:PG [^\]]{0,120})?Rank \d{1,6}\]|\[c10d\]|\[\S{0,200}gloo/\S{1,200}\.\w{1,3}:\d{1,6}\]"
     r"|Some (?:NCCL|HCCL) operations have failed|To avoid (?:data inconsistency|this inconsistency)"

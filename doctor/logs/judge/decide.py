@@ -148,6 +148,8 @@ def _only_consequences(case: Case) -> Blame | None:
     if not events:
         return None
     head = first_cause(tuple(each for each in events if each.kind is events[0].kind))
+    told_why = (each for each in case.of(Kind.CONFIRMS) if explains(each, head) and not explains(head, each))
+    head = next(told_why, head)
     same = tuple(each for each in events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
     return Blame(told(parties, head), (), same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

@@ -42,6 +42,10 @@ def _openings(case: Case, blames: Sequence[Blame]) -> Iterator[str]:
     for file in case.logs.files[:FEW]:
         if file.problem:
             yield f"{file.name} was not read to its end: {file.problem}"
+    if not any(file.lines for file in case.logs.files):
+        for file in case.logs.files[:FEW]:
+            if not file.problem:
+                yield f"{file.name} holds no text"
 
 
 def _no_log(missing: list[int], case: Case) -> str:

@@ -100,3 +100,9 @@ def test_a_folder_of_nothing_but_other_input_is_no_log(tmp_path: Path) -> None:
         refuse_inputs([str(folder)])
     (folder / "train.log").write_text("x\n")
     refuse_inputs([str(folder)])
+
+
+@pytest.mark.parametrize("words", [["train.log", "507018"], ["load task fail", "./train.log"]])
+def test_a_file_is_not_left_out_because_of_words(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="cannot be explained together"):
+        given(words)

@@ -405,3 +405,22 @@ def test_an_exception_of_one_rank_is_odd_while_others_go_on(tmp_path: Path) -> N
     assert len(one(tmp_path, text).files[0].odd) == 1
     labelled = "".join(f"4: {line}\n" for line in TRACEBACK.splitlines()) + "5: step 1\n" * 3
     assert len(one(tmp_path, labelled).files[0].odd) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "odd"),
+    [
+        ("错误：设备 3 显存不足，无法分配", True),
+        ("错误: 通信超时，训练失败", True),
+        ("错误: 0", False),
+        ("Max Memory: 12 GB; Out of memory: 0; Failed steps: 0", False),
+        ("Failed steps: 3", True),
+        ("Nov 21 10:00:02 node1 sshd[100]: error: kex_exchange_identification: Connection closed", False),
+        ("Nov 21 10:00:04 node1 systemd-resolved[7]: Failed to send hostname reply: Invalid argument", False),
+        ("Nov 21 10:00:04 node1 systemd[1]: train.service: Failed with result 'oom-kill'.", True),
+        ("Nov 21 10:00:04 node1 trainer[812]: error: the loader found no shard", True),
+    ],
+)
+def test_what_complains_of_the_job(tmp_path: Path, line: str, odd: bool) -> None:
+    (file,) = one(tmp_path, f"step 1\n{line}\n").files
+    assert bool(file.odd) is odd

@@ -355,3 +355,20 @@ def test_times_that_cannot_be_are_none(time: str) -> None:
 )
 def test_hostile_lines_end(line: str) -> None:
     assert says(line)["form"] in (Form.PLAIN, Form.NCCL)
+
+
+@pytest.mark.parametrize(
+    ("group", "rank"),
+    [
+        ("[Rank 2]", 2),
+        ("[PG 0 Rank 2]", 2),
+        ("[PG ID 0 PG GUID 0(default_pg) Rank 2]", 2),
+        ("[PG ID 3 PG GUID 7(TENSOR_MODEL_PARALLEL_GROUP) Rank 2]", None),
+        ("[PG 3 Rank 2]", None),
+        ("[PG 10 (default_pg) Rank 2]", 2),
+        ("[PG ID 10 PG GUID 10 Rank 2]", None),
+    ],
+)
+def test_a_rank_within_a_group_is_no_rank_of_the_job(group: str, rank: int | None) -> None:
+    line = f"[E1121 10:10:00.000000000 ProcessGroupNCCL.cpp:607] {group} Watchdog caught collective operation"
+    assert says(line).get("rank") == rank

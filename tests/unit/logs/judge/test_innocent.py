@@ -273,3 +273,25 @@ def test_the_progress_of_one_rank_is_that_of_the_job_where_nothing_else_complain
     assert conclude(logs([e.rank(0), other])).outcome is Outcome.CLEAN
     late = File("rank-1.log", (*tries, replace(caught, at=90)), Party(rank=1, host="node2"))
     assert conclude(logs([e.rank(0), late])).outcome is Outcome.UNKNOWN
+
+
+def test_a_file_without_text_is_said_to_be_empty() -> None:
+    assert conclude(Logs((LogFile("a.log", size=100),))).open == ("a.log holds no text",)
+
+
+CANCELLED = symptom(
+    "slurm-cancelled", Role.CONFIRMS, "the job was cancelled", explains=("slurm-step-aborted",)
+)
+ABORTED = symptom("slurm-step-aborted", title="Slurm ends the step")
+
+
+def test_what_a_cancelled_job_led_to_is_not_told_as_its_cause() -> None:
+    ends = File(
+        "slurm-7.out",
+        entries=(
+            Entry(50, "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT x ***", CANCELLED, form=Form.SLURM),
+            Entry(51, "srun: Job step aborted: Waiting up to 32 seconds", ABORTED, form=Form.SLURM),
+        ),
+    )
+    found = conclude(logs([ends]))
+    assert (found.outcome, found.charges[0].symptom) == (Outcome.UNKNOWN, "slurm-cancelled")

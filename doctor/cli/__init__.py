@@ -29,8 +29,8 @@ app = group(
     "Examine a training cluster: which host, device or rank is at fault, how it is known, what to type.",
     examples(
         ("doctor check 'node[1-4]'", "why does it not start?"),
-        ("doctor preflight 'node[1-4]' -q || exit 1", "for a job script"),
-        ("doctor smoke 'node[1-4]'", "train a few seconds: who hangs?"),
+        ("doctor hang 'node[1-4]'", "it stands still: who is waited for?"),
+        ("doctor explain train.log logs/", "it died: which rank ended it?"),
     ),
 )
 

@@ -170,7 +170,7 @@ def place_of(line: Line) -> str:
 
 
 def told_at(story: Sequence[tuple[float | None, str]]) -> Iterator[tuple[str, str]]:
-    """The time line; the day is written where it changes. What has no time stands last without being later."""
+    """The time line; the day is written where it changes. What has no time stands last, but is not later."""
     day = ""
     timed = max((place for place, (at, _) in enumerate(story, 1) if _when(at)), default=0)
     for place, (at, says) in enumerate(story):

@@ -10,11 +10,13 @@ from rich.cells import cell_len
 
 from doctor.cli.catalogue import print_list
 from doctor.cli.explain import Page, print_page
+from doctor.cli.explainwords import explain_words
 from doctor.cli.pages import page
 from doctor.cli.symptompage import page_of
-from doctor.errors import InputErrors
+from doctor.errors import InputErrors, UsageError
 from doctor.judge.registry import find_checks
 from doctor.logs.model import Role, Symptom
+from doctor.logs.symptoms.match import Matcher
 from doctor.text.language import Language
 
 IDS = [check.id for check in find_checks().checks]
@@ -110,6 +112,12 @@ def test_a_numbered_cause_hangs_behind_its_number(monkeypatch: pytest.MonkeyPatc
     assert "\n  1. somebody pushed" in said
     assert re.search("\n     [a-z]", said)
     assert "\n  2. it slipped\n" in said
+
+
+def test_who_types_an_unknown_name_is_told_where_the_names_are() -> None:
+    with pytest.raises(UsageError) as told:
+        explain_words("xyzzy", Matcher(()), (), Language.EN)
+    assert "`doctor list symptoms`" in told.value.hint
 
 
 def test_without_a_terminal_a_page_has_80_columns(

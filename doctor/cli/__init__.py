@@ -29,8 +29,8 @@ app = group(
     "Examine a training cluster: which host, device or rank is at fault, how it is known, what to type.",
     examples(
         ("doctor check 'node[1-4]'", "why does it not start?"),
-        ("doctor preflight 'node[1-4]' -q || exit 1", "for a job script"),
-        ("doctor smoke 'node[1-4]'", "train a few seconds: who hangs?"),
+        ("doctor hang 'node[1-4]'", "it stands still: who is waited for?"),
+        ("doctor explain train.log logs/", "it died: which rank ended it?"),
     ),
 )
 
@@ -195,8 +195,8 @@ def _hang(
         str | None, hang_word("--job ID", "A job of Slurm; its nodes are the hosts if none are named.")
     ] = None,
     rank_user: Annotated[str | None, hang_word("--rank-user NAME", "Only the job of this user.")] = None,
-    watch: Annotated[bool, hang_switch("--watch", "Look every 10 s, until it hangs or ends.")] = False,
-    check: Annotated[bool, hang_switch("--check", "Make the check that it suggests.")] = False,
+    watch: Annotated[bool, hang_switch("--watch", "Look every 10 s, until the job hangs or ends.")] = False,
+    check: Annotated[bool, hang_switch("--check", "Make the check that the report suggests.")] = False,
     request: Request,
 ) -> int:
     return ask_hang(request, HangWishes(apart, limit, pid, master_port, job, rank_user, watch, check))
@@ -239,7 +239,7 @@ def _demo(
     return demo(name, request)
 
 
-@app.command("list", help="The checks and exams, and where each comes from.")
+@app.command("list", help="The checks and exams; list symptoms: the known messages.")
 @takes("--checks", "--color", "--no-color")
 def _list(
     request: Request,

@@ -92,9 +92,10 @@ class Page:
         shown = PLACEHOLDER.sub(lambda hole: hole[1].upper(), text)
         return f"  {self.strong(shown, COMMENT if text.startswith('#') else COMMAND)}\n"
 
-    def prose(self, text: str, indent: str = "") -> str:
-        lines = wrap(unwrap(clean(text)), max(self.columns - len(indent), 1))
-        return "".join(f"{indent}{line}\n" for line in lines)
+    def prose(self, text: str, indent: str = "", hanging: str = "") -> str:
+        """`hanging` is put before all lines but the first."""
+        lines = wrap(unwrap(clean(text)), max(self.columns - len(indent) - len(hanging), 1))
+        return "".join(f"{indent}{hanging if number else ''}{line}\n" for number, line in enumerate(lines))
 
 
 def _of_check(

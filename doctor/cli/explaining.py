@@ -44,6 +44,7 @@ def explain(
         typer.Argument(
             metavar="WHAT",
             help="Logs (files, folders, archives, - for stdin); or an id, a code, a message.",
+            rich_help_panel=PANEL,
         ),
     ] = None,
     *,
@@ -52,7 +53,10 @@ def explain(
     run: Annotated[
         str | None,
         typer.Option(
-            "--run", metavar="HOSTS", help="Make the checks there that prove it.", rich_help_panel=PANEL
+            "--run",
+            metavar="HOSTS",
+            help="Make the checks that prove it, on these hosts.",
+            rich_help_panel=PANEL,
         ),
     ] = None,
     lang: Annotated[
@@ -100,7 +104,7 @@ def logs(
         typer.Option(
             "--since",
             metavar="WHEN",
-            help="Written since then: 2h, 3d, a time. Default: 1d; all of --path.",
+            help="Only files written since then: 2h, 3d or a time. Default: 1d; with --path, all.",
             rich_help_panel=PANEL,
         ),
     ] = None,
@@ -109,7 +113,7 @@ def logs(
         typer.Option(
             "--limit",
             metavar="MB",
-            help="Megabytes of a host; a quarter of that of a file.",
+            help="Most megabytes that a host gives; a file gives a quarter of that.",
             parser=partial(a_number, float, LIMIT),
             rich_help_panel=PANEL,
         ),
@@ -118,7 +122,8 @@ def logs(
     symptoms: Symptoms = None,
     recording: Recording = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Make the checks there that prove it.", rich_help_panel=PANEL)
+        bool,
+        typer.Option("--check", help="Make the checks that prove it, on these hosts.", rich_help_panel=PANEL),
     ] = False,
     request: Request,
 ) -> int:

@@ -95,7 +95,8 @@ def _unknown(text: str, matcher: Matcher, names: Sequence[str], colours: str) ->
     near = suggest(text, names)
     if _NAME.fullmatch(text):
         said = f"There is no check {text!r}, and no symptom, code or file of that name"
-        raise UsageError(f"{said}; {near}" if near else f"{said}.", "`doctor list` shows them all.")
+        hint = "`doctor list` shows all checks, `doctor list symptoms` all symptoms."
+        raise UsageError(f"{said}; {near}" if near else f"{said}.", hint)
     cut = shown if len(shown) <= 200 else f"{shown[:199]}…"
     put(f"Nothing that is known says: {cut}\n", sys.stdout)
     if found := matcher.by_words(text, NEAR):

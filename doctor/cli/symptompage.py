@@ -67,4 +67,4 @@ def _causes(symptom: Symptom, lang: Language, paper: Page) -> Iterator[str]:
     elif symptom.causes:
         yield paper.heading(say("Why it comes, the likeliest first", lang))
         for number, cause in enumerate(symptom.causes, 1):
-            yield paper.prose(f"{number}. {cause}", "  ")
+            yield paper.prose(f"{number}. {cause}", "  ", "   ")

@@ -176,4 +176,7 @@ def _print_ending(judgement: Judgement, console: Console) -> None:
         said = clean_line(f"{judgement.straggler}.")
         put_wrapped(Text(said[:1].upper() + said[1:], style="dim"), console, wide=True)
     if judgement.verdict is Verdict.SEVERAL:
-        put_line(Text("Next: doctor hang … --pid PID, or --master-port PORT", style="dim"), console)
+        put_line(
+            Text("Next: the same command with --pid PID or --master-port PORT of one job", style="dim"),
+            console,
+        )

@@ -16,6 +16,7 @@ from doctor.transport.way import Way
 _AT_THE_PORT = {"port-in-use", "port-unreachable", "master-not-here"}
 _MEETS = ("torch", "mindspore")
 """Families of symptoms whose port is that of the rendezvous."""
+NO_TIME = "time not known"
 HOSTS = "HOSTS"
 """Stands in a command for hosts that no log names."""
 
@@ -169,12 +170,13 @@ def place_of(line: Line) -> str:
 
 
 def told_at(story: Sequence[tuple[float | None, str]]) -> Iterator[tuple[str, str]]:
-    """The time line; the day is written where it changes."""
+    """The time line; the day is written where it changes. What has no time stands last, but is not later."""
     day = ""
-    for at, says in story:
+    timed = max((place for place, (at, _) in enumerate(story, 1) if _when(at)), default=0)
+    for place, (at, says) in enumerate(story):
         when = _when(at)
         if when is None:
-            yield "", says
+            yield NO_TIME if place == timed > 0 else "", says
             continue
         today = f"{when:%Y-%m-%d}"
         yield f"{today} {when:%H:%M:%S}" if today != day else f"{when:%H:%M:%S}", says

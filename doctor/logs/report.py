@@ -161,7 +161,7 @@ def _print_odd(explained: Explained, console: Console, verbose: bool) -> None:
 
 def _print_story(explained: Explained, console: Console, verbose: bool) -> None:
     told = list(told_at(explained.conclusion.story))
-    if sum(bool(when) for when, _ in told) < (1 if verbose else 2):
+    if sum(at is not None for at, _ in explained.conclusion.story) < (1 if verbose else 2):
         return
     wide = max(len(when) for when, _ in told)
     console.print()

@@ -138,7 +138,7 @@ def _quotes(lines: tuple[Line, ...], fold_them: bool) -> Html:
     if not lines:
         return NOTHING
     shown = "\n".join(f"{place_of(line)}: {line.text}" for line in lines[:MOST_LINES])
-    inside = tag("pre", shown, tabindex=0)
+    inside = tag("pre", shown, class_="quoted", tabindex=0)
     return folded(f"Lines ({len(lines)})", inside) if fold_them else inside
 
 

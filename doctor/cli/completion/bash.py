@@ -31,6 +31,8 @@ _doctor() {
     case $before in
 """
 TAIL = "    esac\n}\ncomplete -F _doctor doctor\n"
+MANY = 40
+"""Words: with more of them, files alone are offered until something is typed."""
 KINDS = {"files": " -f", "folders": " -d", "hosts": " -A hostname", "": ""}
 
 
@@ -52,5 +54,7 @@ def _offer(values: Values) -> str:
     words = f" -W {quote(' '.join(values.words))}" if values.words else ""
     if not (words or values.kind):
         return ":"
+    if values.kind == "files" and len(values.words) > MANY:
+        words = f"${{word:+{words}}}"
     how = "list" if values.commas else "files" if values.kind in ("files", "folders") else "offer"
     return f"_doctor_{how}{KINDS[values.kind]}{words}"

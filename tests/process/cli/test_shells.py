@@ -77,6 +77,11 @@ def test_an_exam_is_a_name_or_a_file(folder: Path) -> None:
         assert ask(shell, ["check", "--exam", ""], folder) >= {*exams(), "run.json"}
 
 
+def test_files_are_not_lost_among_the_ids_that_can_be_explained(folder: Path) -> None:
+    assert ask("bash", ["explain", ""], folder) == {each.name for each in folder.iterdir()}
+    assert ask("bash", ["explain", "run"], folder) == {"run.json"}
+
+
 def test_an_equals_sign_before_the_value(folder: Path) -> None:
     assert ask("bash", ["check", "--mesh", "=", "ri"], folder) == {"ring"}, "as bash divides it"
     assert ask("fish", ["check", "--mesh=ri"], folder) == {"--mesh=ring"}

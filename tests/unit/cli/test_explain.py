@@ -9,10 +9,14 @@ import pytest
 from rich.cells import cell_len
 
 from doctor.cli.catalogue import print_list
-from doctor.cli.explain import print_page
+from doctor.cli.explain import Page, print_page
+from doctor.cli.explainwords import explain_words
 from doctor.cli.pages import page
-from doctor.errors import InputErrors
+from doctor.cli.symptompage import page_of
+from doctor.errors import InputErrors, UsageError
 from doctor.judge.registry import find_checks
+from doctor.logs.model import Role, Symptom
+from doctor.logs.symptoms.match import Matcher
 from doctor.text.language import Language
 
 IDS = [check.id for check in find_checks().checks]
@@ -98,6 +102,22 @@ def test_a_page_is_as_wide_as_the_terminal(
     widest = max(len(line) for line in lines if "--shm-size" not in line and "sudo mount" not in line)
     assert min(columns, 100) - 15 < widest <= min(columns, 100)
     assert "  sudo mount -o remount,size=SIZE /dev/shm" in lines, "a command stays whole"
+
+
+def test_a_numbered_cause_hangs_behind_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    causes = ("somebody pushed it " * 4, "it slipped")
+    symptom = Symptom("x-y", "it fell", "x", Role.ROOT, (), causes=causes)
+    said = "".join(page_of(symptom, (), Language.EN, Page(colour=False)))
+    assert "\n  1. somebody pushed" in said
+    assert re.search("\n     [a-z]", said)
+    assert "\n  2. it slipped\n" in said
+
+
+def test_who_types_an_unknown_name_is_told_where_the_names_are() -> None:
+    with pytest.raises(UsageError) as told:
+        explain_words("xyzzy", Matcher(()), (), Language.EN)
+    assert "`doctor list symptoms`" in told.value.hint
 
 
 def test_without_a_terminal_a_page_has_80_columns(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.logs.explained import Explained
+from doctor.logs.explained import Explained, told_at
 from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome
 from doctor.logs.report_html import as_html
 from doctor.logs.report_json import as_data, as_json
@@ -73,6 +73,14 @@ def test_quiet_leaves_who_is_named_and_the_last_line() -> None:
     assert text(explaineds()["clean"], 100, quiet=True) == "Nothing in what was read complains.\n"
 
 
+def test_what_has_no_time_is_not_said_to_be_last() -> None:
+    story = ((NOON, "one"), (NOON + 5, "two"), (None, "three"), (None, "four"))
+    said = text(Explained(replace(oom(), story=story)), 80)
+    assert "  time not known  three" in said
+    assert re.search("^ +four$", said, re.MULTILINE)
+    assert list(told_at(story[2:])) == [("", "three"), ("", "four")]
+
+
 def test_verbose_quotes_every_line() -> None:
     many = tuple(Line("a.log", n, f"word {n}") for n in range(1, 10))
     found = Conclusion(Outcome.NAMED, (Charge("x-y", "rank 1 fell", lines=many),))
@@ -120,6 +128,12 @@ def test_json_has_the_fields_of_every_finding() -> None:
     assert first["proved"]["on_hosts"] == "proved"
     assert second["because"] == "f1"
     assert second["proved"] is None
+
+
+def test_long_lines_are_wrapped_on_the_page() -> None:
+    page = as_html(explaineds()["oom"]).decode()
+    assert '<pre class="quoted"' in page
+    assert ".quoted { white-space: pre-wrap" in page
 
 
 def test_the_page_leads_with_who_is_named_and_needs_nothing_else() -> None:

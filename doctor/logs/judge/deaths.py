@@ -25,7 +25,7 @@ _EXCEPTION = re.compile(
 def deaths_of(case: Case) -> list[Suspect]:
     found: list[Suspect] = []
     for event in case.of(Kind.DIED, Kind.LEFT):
-        if _follows(case, event):
+        if _follows(case, event) or _of_another_job(case, event):
             continue
         for party in event.who:
             same = next((each for each in found[:MOST] if _same(case, each, party, event)), None)
@@ -60,6 +60,17 @@ def _same(case: Case, death: Suspect, party: Party, event: Event) -> bool:
     near = case.clocks.apart(death.events[0].line, event.line)
     by_kill = all(lacks_memory(each.sighting) or signal_of(each.sighting) == 9 for each in pair)
     return killed and by_kill and (near is None or abs(near) <= SOON)
+
+
+def _of_another_job(case: Case, event: Event) -> bool:
+    """The kernel killed some process; what the job says of its end fits no kill, and nobody missed a rank."""
+    if event.line.form is not Form.KERNEL or not lacks_memory(event.sighting):
+        return False
+    own = [each for each in case.of(*Kind) if each.line.form is not Form.KERNEL]
+    return bool(own) and not any(
+        each.kind in _COMPLAINTS or signal_of(each.sighting) == 9 or "kill" in each.line.text.lower()
+        for each in own
+    )
 
 
 def _follows(case: Case, event: Event) -> bool:

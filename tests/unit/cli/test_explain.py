@@ -116,7 +116,7 @@ def test_a_numbered_cause_hangs_behind_its_number(monkeypatch: pytest.MonkeyPatc
 
 def test_who_types_an_unknown_name_is_told_where_the_names_are() -> None:
     with pytest.raises(UsageError) as told:
-        explain_words("xyzzy", Matcher(()), (), Language.EN)
+        explain_words("xyzzy", lambda: Matcher(()), (), Language.EN)
     assert "`doctor list symptoms`" in told.value.hint
 
 

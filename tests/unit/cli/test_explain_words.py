@@ -51,7 +51,7 @@ _FOUND = cache(find_checks)
 
 
 def explained(text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    code = explain_words(text, matcher(), (), Language.EN, colours="never")
+    code = explain_words(text, matcher, (), Language.EN, colours="never")
     return code, capsys.readouterr().out
 
 

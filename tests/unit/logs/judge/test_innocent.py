@@ -133,6 +133,15 @@ def test_the_kernel_killed_another_program_long_before() -> None:
     assert all(charge.symptom != "kernel-oom" for charge in conclude(logs([*job, old])).charges)
 
 
+def test_the_kernel_killed_something_that_the_job_never_missed() -> None:
+    """While the job ran, which was told to end later."""
+    told = e.torchrun("node2", e.exits(41, 2, -15), e.exits(41, 3, -15))
+    kernel = e.kernel("node2", e.oom(30, pid=7))
+    alone, beside = conclude(logs([kernel])), conclude(logs([e.rank(2), e.rank(3), told, kernel]))
+    assert any(charge.symptom == "kernel-oom" for charge in alone.charges)
+    assert all(charge.symptom != "kernel-oom" for charge in beside.charges)
+
+
 def test_a_kill_after_sigterm_is_the_launchers() -> None:
     """Rank 3 did not end at SIGTERM, so torchrun killed it; rank 2 raised."""
     trace = Entry(40, "KeyError: 'loss'", form=Form.PYTHON, odd=True)

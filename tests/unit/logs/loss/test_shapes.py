@@ -42,8 +42,13 @@ def test_it_says_the_same(form: str) -> None:
 
 
 def test_lines_of_one_shape_are_not_searched_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-    monkeypatch.setattr(shapes, "read_line", lambda text: calls.append(text) or read_line(text))
+    calls: list[str] = []
+
+    def counted(text: str) -> object:
+        calls.append(text)
+        return read_line(text)
+
+    monkeypatch.setattr(shapes, "read_line", counted)
     many = Shapes()
     for step in range(100, 5000):
         many.read(FORMS["megatron"](step, f"{1 + 1 / step:.6f}"))

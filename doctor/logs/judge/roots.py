@@ -97,18 +97,14 @@ def blame_of(case: Case, suspect: Suspect, confidence: Confidence) -> Blame:
         forms = "the kernel" if any(e.line.form is Form.KERNEL for e in suspect.events) else "the scheduler"
         how.append(f"{forms} and the launcher say the same of it: {ended(suspect.events[-1])}")
     elif lacks_memory(head.sighting) and len({each.line.form for each in suspect.events}) > 1:
-        how.append(
-            "the kernel and the launcher tell of a kill on this host; a container has numbers of its own"
-        )
+        told_twice = "the kernel and the launcher both tell of a kill on this host"
+        how.append(f"{told_twice}; their pids differ, as in a container")
     elif head.kind is Kind.LEFT and not suspect.exceptions:
         how.append("no other rank is told to have ended earlier, and its log does not say why it did")
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
     if silent and case.left_alone - {key[1] for key in silent}:
-        verb = "complain" if len(silent) > 1 else "complains"
-        if verb == "complains":
-            how.append("others complain of a lost connection or of waiting; it does not")
-        else:
-            how.append("others complain of a lost connection or of waiting; they do not")
+        does = "these do" if len(silent) > 1 else "this one does"
+        how.append(f"the other ranks complain of a lost connection or of waiting; {does} not")
     return Blame(
         says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how), tuple(suspect.exceptions),
         nameless=head.kind is Kind.LEFT and bool(suspect.exceptions), brief=_EXCEPTION,

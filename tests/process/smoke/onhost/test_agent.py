@@ -129,7 +129,7 @@ def test_stopping_and_continuing_a_rank_is_noticed(agent: Open) -> None:
     began = time.monotonic()
     os.kill(pid, signal.SIGSTOP)
     run.page(lambda row: row["state"] == "T")
-    assert 0.3 <= time.monotonic() - began < 10
+    assert 0.25 <= time.monotonic() - began < 10  # two looks need not be exactly as far apart
     os.kill(pid, signal.SIGCONT)
     run.page(lambda row: row["state"] != "T", seconds=0.4)
 

@@ -215,5 +215,5 @@ def test_a_container_numbers_its_processes_otherwise(job: Path) -> None:
     found = explained(job)
     first = found.charges[0]
     assert (ranks(found), first.symptom, first.confidence) == ([2], "kernel-oom", Confidence.STRONG)
-    assert any("a container has numbers of its own" in each for each in first.how)
+    assert any("their pids differ, as in a container" in each for each in first.how)
     assert "Killed process 99350" in first.lines[0].text

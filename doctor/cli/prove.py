@@ -32,10 +32,10 @@ def examined(request: Request, checks: Sequence[str], ready: Ready | None = None
 def proofs(explained: Explained, report: Report | None) -> tuple[Proof, ...]:
     """Of each cause: one of its checks fails now on a host that the logs name, or they pass there."""
     charges = explained.conclusion.charges
-    return tuple(_proof(place, charges[place], report) for place in explained.roots)
+    return tuple(_proof(explained, place, charges[place], report) for place in explained.roots)
 
 
-def _proof(place: int, charge: Charge, report: Report | None) -> Proof:
+def _proof(explained: Explained, place: int, charge: Charge, report: Report | None) -> Proof:
     asked = [id for id in charge.checks if not id.startswith("smoke-")]
     if not charge.checks:
         return Proof(place, Proved.OPEN, "no check of hosts can show it")
@@ -61,6 +61,9 @@ def _proof(place: int, charge: Charge, report: Report | None) -> Proof:
     where = fold(there) if there else "all hosts"
     but = f"; {_names(left)} could not be decided" if _decided(report, left, there, Status.UNKNOWN) else ""
     passes = "passes" if len(passed) == 1 else "pass"
+    if unseen := explained.unseen_of(charge):
+        look = "does not look" if len(passed) == 1 else "do not look"
+        return Proof(place, Proved.OPEN, f"{_names(passed)} {passes} on {where}, but {look} at {unseen}")
     return Proof(place, Proved.GONE, f"{_names(passed)} {passes} on {where}{but}{elsewhere}")
 
 

@@ -110,6 +110,8 @@ class Symptom:
     """What to type or do; sentences begin with #."""
     needs: str = ""
     """`repeated` or `last`: it also stands in healthy logs, and counts only when repeated or near the end."""
+    unseen: str = ""
+    """What its checks do not look at, so that they may pass while it lasts: "the folder that it wrote to"."""
     sources: tuple[str, ...] = ()
     versions: str = ""
     examples: tuple[str, ...] = ()

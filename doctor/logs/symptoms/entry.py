@@ -11,7 +11,7 @@ from doctor.logs.model import Form, Role, Symptom
 from doctor.text.textfile import shown
 from doctor.text.yamlfile import Listing, Node, Scalar, Table
 
-_TEXTS = ("title", "role", "take", "needs", "versions", "zh")
+_TEXTS = ("title", "role", "take", "needs", "unseen", "versions", "zh")
 _LISTS = ("from", "codes", "explains", "causes", "checks", "remedy", "sources", "example", "not")
 FIELDS = (*_TEXTS, "any", *_LISTS)
 NEEDS = ("repeated", "last")
@@ -72,6 +72,7 @@ def read_entry(file: str, family: str, key: Scalar, node: Node, mistakes: list[M
         checks=reader.texts("checks"),
         remedy=reader.texts("remedy"),
         needs=needs,
+        unseen=reader.text("unseen"),
         sources=reader.texts("sources"),
         versions=reader.text("versions"),
         examples=reader.texts("example"),

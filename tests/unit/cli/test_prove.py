@@ -6,7 +6,7 @@ import pytest
 
 from doctor.cli.prove import proofs, same
 from doctor.logs.explained import Explained, Proof, Proved
-from doctor.logs.model import Charge, Conclusion, Outcome, Party
+from doctor.logs.model import Charge, Conclusion, Line, Logs, Outcome, Party, Role, Sighting, Symptom
 from tests.support.reports import reports
 
 
@@ -56,6 +56,18 @@ def test_a_log_that_names_no_host() -> None:
 )
 def test_what_was_not_examined(checks: tuple[str, ...], host: str, says: str) -> None:
     assert proof(checks, host) == Proof(0, Proved.OPEN, says)
+
+
+def test_a_check_that_does_not_look_there_says_nothing_when_it_passes() -> None:
+    symptom = Symptom("x-y", "it fell", "x", Role.ROOT, (), unseen="the folder that it wrote to")
+    line = Line("a.log", 1, "it fell")
+    for host, proved in (("node1", Proved.OPEN), ("node2", Proved.PROVED)):
+        charge = Charge("x-y", "it fell", (Party(host=host),), checks=("shm-small",))
+        logs = Logs(sightings=(Sighting(symptom, line, line),))
+        found = Explained(Conclusion(Outcome.NAMED, (charge,)), logs)
+        (made,) = proofs(found, reports()["sick-hosts"])
+        assert made.proved is proved
+    assert proof(("shm-small",), "node1").proved is Proved.GONE
 
 
 def test_without_a_report_nothing_was_examined() -> None:

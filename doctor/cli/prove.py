@@ -59,12 +59,14 @@ def _proof(explained: Explained, place: int, charge: Charge, report: Report | No
     if not passed:
         return Proof(place, Proved.OPEN, f"{_names(left)} could not be decided{elsewhere}")
     where = fold(there) if there else "all hosts"
-    but = f"; {_names(left)} could not be decided" if _decided(report, left, there, Status.UNKNOWN) else ""
     passes = "passes" if len(passed) == 1 else "pass"
+    if undecided := _decided(report, left, there, Status.UNKNOWN):
+        says = f"{_names(undecided)} could not be decided; {_names(passed)} {passes} on {where}{elsewhere}"
+        return Proof(place, Proved.OPEN, says)
     if unseen := explained.unseen_of(charge):
         look = "does not look" if len(passed) == 1 else "do not look"
         return Proof(place, Proved.OPEN, f"{_names(passed)} {passes} on {where}, but {look} at {unseen}")
-    return Proof(place, Proved.GONE, f"{_names(passed)} {passes} on {where}{but}{elsewhere}")
+    return Proof(place, Proved.GONE, f"{_names(passed)} {passes} on {where}{elsewhere}")
 
 
 def _hosts_of_addresses(report: Report) -> dict[str, str]:

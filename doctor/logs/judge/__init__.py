@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from doctor.logs.judge.behind import fell_silent
 from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event, case_of
 from doctor.logs.judge.decide import decide
@@ -64,7 +65,7 @@ def _outcome(case: Case, charges: Sequence[Charge]) -> Outcome:
         return Outcome.UNKNOWN
     if any(file.problem for file in case.logs.files) and not case.events:
         return Outcome.UNKNOWN
-    return Outcome.CLEAN
+    return Outcome.UNKNOWN if fell_silent(case.logs.curves) else Outcome.CLEAN
 
 
 def _is_cause(charge: Charge) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from doctor.logs.judge.behind import fell_silent
 from doctor.logs.judge.blame import Blame
 from doctor.logs.judge.case import Case, Event
 from doctor.logs.judge.kinds import Kind, signal_of
@@ -20,6 +21,8 @@ def openings(case: Case, blames: Sequence[Blame]) -> tuple[str, ...]:
 
 
 def _openings(case: Case, blames: Sequence[Blame]) -> Iterator[str]:
+    if not blames and (silent := fell_silent(case.logs.curves)):
+        yield silent
     sure = bool(blames) and blames[0].confidence is Confidence.CERTAIN
     if case.missing and not sure and (case.events or case.odd):
         named = {each.rank for blame in blames for each in blame.who}

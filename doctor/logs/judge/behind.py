@@ -1,0 +1,43 @@
+"""Ranks that fell silent: they tell no more steps, others go on, and nobody complains.
+
+In a parallel training no rank gets far ahead of another. Output that was not flushed, and logs that are
+fetched while the job runs, end a little earlier: that is no sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from doctor.logs.judge.words import MOST
+from doctor.logs.model import Curve
+from doctor.text.ranks import ranks_text
+
+ENOUGH = 10
+"""Losses of a rank, before its pace is known."""
+PAUSES = 5
+"""So many of its own steps between two losses may be lacking,"""
+SHARE = 0.05
+"""and this share of the job."""
+
+
+def fell_silent(curves: Iterable[Curve]) -> str:
+    """In one sentence, or nothing."""
+    last = {each.who.rank: each for each in curves if each.who.rank is not None and _tells(each)}
+    front = max((each.steps[-1] for each in last.values()), default=0)
+    behind = {rank: each.steps[-1] for rank, each in last.items() if _is_far(each, front)}
+    if not behind:
+        return ""
+    ahead = [rank for rank in last if rank not in behind]
+    step = max(behind.values())
+    told = f"{ranks_text(behind, most=MOST)} told no step after {step:,}"
+    return f"{told}, and {ranks_text(ahead, most=MOST)} went on to {front:,}: no line says why"
+
+
+def _tells(curve: Curve) -> bool:
+    return not curve.counted and curve.total >= ENOUGH
+
+
+def _is_far(curve: Curve, front: int) -> bool:
+    pause = (curve.steps[-1] - curve.steps[0]) / (curve.total - 1)
+    lacking = front - curve.steps[-1]
+    return lacking > PAUSES * max(pause, 1) and lacking > SHARE * front

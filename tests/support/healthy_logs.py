@@ -25,6 +25,7 @@ class Drawn:
         self.stem = self.random.choice(("node", "gpu-", "worker", "c01-n", "ascend"))
         self.hosts = self.random.choice((1, 2, 4))
         self.each = self.random.choice((1, 2, 4, 8))
+        self.length = self.random.choice((20, 50, 100))
         self.clock = datetime(2026, self.random.randrange(1, 12), self.random.randrange(1, 28), 9)
 
     def host(self, number: int) -> str:
@@ -54,8 +55,8 @@ class Drawn:
         return f"{8.0 * 0.5 ** (4 * step / of) + self.random.random() / 100:.4f}"
 
     def steps(self) -> Iterator[tuple[int, int]]:
-        count = self.random.choice((20, 50, 100))
-        return ((step, count) for step in range(1, count + 1))
+        """As many for each rank: they train together."""
+        return ((step, self.length) for step in range(1, self.length + 1))
 
 
 def torchrun(drawn: Drawn) -> Files:

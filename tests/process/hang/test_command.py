@@ -102,7 +102,7 @@ def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., HangJ
 
 
 def test_no_job_and_no_such_job() -> None:
-    done = hang("--local", "--master-port", "1", "--for", "0.2")
+    done = hang("--local", "--master-port", "2", "--for", "0.2")
     assert (done.returncode, done.stderr) == (3, "")
     assert "No job" in done.stdout
 

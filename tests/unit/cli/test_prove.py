@@ -70,6 +70,14 @@ def test_a_check_that_does_not_look_there_says_nothing_when_it_passes() -> None:
     assert proof(("shm-small",), "node1").proved is Proved.GONE
 
 
+def test_what_was_not_decided_is_not_gone() -> None:
+    """The kernel's log cannot be read without root."""
+    charge = Charge("x-y", "it fell", (Party(host="node1"),), checks=("kernel-log", "shm-small"))
+    (made,) = proofs(Explained(Conclusion(Outcome.NAMED, (charge,))), reports()["no-root"])
+    assert made.proved is Proved.OPEN
+    assert made.says == "kernel-log could not be decided; shm-small passes on node1"
+
+
 def test_without_a_report_nothing_was_examined() -> None:
     found = Explained(Conclusion(Outcome.NAMED, (Charge("x-y", "it fell", checks=("shm-small",)),)))
     assert proofs(found, None)[0].proved is Proved.OPEN

@@ -101,5 +101,5 @@ def _values(said: Iterable[tuple[str, Finding]]) -> str:
 
 
 def _first_number(text: str) -> tuple[float, str]:
-    found = re.search(r"-?\d+(?:\.\d+)?", text)
-    return (float(found[0]) if found else 0.0, text)
+    found = re.search(r"(-?\d+(?:\.\d+)?)(?: ([kMGTP])B\b)?", text)
+    return (float(found[1]) * 1024 ** " kMGTP".index(found[2] or " ") if found else 0.0, text)

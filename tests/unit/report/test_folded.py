@@ -60,6 +60,13 @@ def test_a_few_values_are_all_shown() -> None:
     assert fault.found == "64 MB (node1), 50 MB (node2)"
 
 
+def test_of_many_values_the_least_and_the_largest_are_shown_by_what_they_are() -> None:
+    found = ("1.5 GB", "512 MB", "900 kB", "2 GB")
+    many = several(*("it is small" for _ in found))
+    (fault,) = fold_faults([replace(each, actual=text) for each, text in zip(many, found, strict=True)])
+    assert fault.found == "900 kB (node3) … 2 GB (node4)"
+
+
 def test_one_command_makes_the_check_again_on_all_its_hosts() -> None:
     made = reports()["sixty-four-servers"]
     assert "verify" not in text(made, 80), "nothing says how its hosts were reached"

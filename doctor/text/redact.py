@@ -103,7 +103,7 @@ _ABOUT = re.compile(
 """Words in a variable's name, behind one for a secret, that make it something else: its place, its length."""
 _ALIKE = {
     "key": "public primary foreign partition sort cache group index row hash lookup routing host hot unique"
-    " order search column metric label name dict map",
+    " order search column metric label name dict map barrier",
     "token": "pad eos bos unk mask sep cls special image video audio stop start end max min num per next new"
     " first last prompt by n total word",
     "pass": "num n forward backward one two single multi first second last by low high band all test max per"

@@ -6,14 +6,17 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
-from doctor.api import Check
 from doctor.judge.playbook import exams, load_exam, load_remedies
 from doctor.judge.registry import Broken, bundled, find_checks
 from doctor.logs.model import Symptom
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.text.printable import clean_line
 from doctor.text.terminal import AUTO, coloured, put, styled, width
+
+if TYPE_CHECKING:
+    from doctor.api import Check
 
 PAGE = 80
 """Columns where there is no terminal."""

@@ -6,8 +6,8 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from doctor.api import Check
 from doctor.cli.catalogue import BOLD, PAGE, in_rows, of_check
 from doctor.cli.pages import page, say, title
 from doctor.devices import VENDORS
@@ -19,6 +19,9 @@ from doctor.text.language import Language
 from doctor.text.printable import clean, clean_line
 from doctor.text.terminal import AUTO, coloured, put, styled, width
 from doctor.text.wrap import unwrap, wrap
+
+if TYPE_CHECKING:
+    from doctor.api import Check
 
 WIDEST = 100
 """Columns of prose: longer lines are hard to read."""

@@ -64,27 +64,28 @@ def explain(
     ] = None,
     request: Request,
 ) -> int:
-    from doctor.cli.explainlogs import ExplainWishes, explain_logs, matcher_of, refuse_outputs
-    from doctor.cli.explainwords import explain_words
     from doctor.logs.given import given, refuse_inputs
 
-    words = list(what or ())
-    wishes = ExplainWishes(tuple(symptoms or ()), recording, run)
-    found = given(words, piped=_is_piped())
+    found = given(list(what or ()), piped=_is_piped())
     if run is not None and not run.strip():
         raise UsageError("--run names no hosts.", "Such as --run 'node[1-4]'.")
-    refuse_outputs(request, wishes, found.paths)
-    if found.paths:
-        refuse_inputs(found.paths)
-        return to_its_end(partial(explain_logs, found.paths, request, wishes))
-    load = partial(matcher_of, wishes, request)
-    if "\n" in found.text.strip():
-        return to_its_end(partial(explain_logs, (), request, wishes, pasted=found.text, matcher=load()))
-    lang = lang or language(os.environ, sys.stdout.encoding)
     outputs = request.outputs
-    return explain_words(
-        found.text, load, request.what.checks, lang, verbose=outputs.verbose, colours=outputs.colours
-    )
+    pasted = found.text if "\n" in found.text.strip() else ""
+    if found.paths or pasted or any(outputs.files()):
+        from doctor.cli.explainlogs import ExplainWishes, explain_logs, refuse_outputs
+
+        wishes = ExplainWishes(tuple(symptoms or ()), recording, run)
+        refuse_outputs(request, wishes, found.paths)
+        refuse_inputs(found.paths)
+        if found.paths or pasted:
+            return to_its_end(partial(explain_logs, found.paths, request, wishes, pasted=pasted))
+    from doctor.cli.explainwords import explain_words
+    from doctor.cli.symptoms import matcher_of
+
+    checks = request.what.checks
+    load = partial(matcher_of, tuple(symptoms or ()), checks)
+    lang = lang or language(os.environ, sys.stdout.encoding)
+    return explain_words(found.text, load, checks, lang, verbose=outputs.verbose, colours=outputs.colours)
 
 
 @takes(*ranktable.HOSTS, "--rank-table", "--exclude", *WAY, "--launch", "--checks", *SHOWN)

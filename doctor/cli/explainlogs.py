@@ -12,17 +12,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-from doctor.cli.prove import examined, proofs
+from doctor.cli.symptoms import matcher_of
 from doctor.errors import DoctorError, UsageError
-from doctor.facts.network import ADDRESSES
 from doctor.job.ranktable import RankTable, read_table
 from doctor.job.wishes import JobWishes
-from doctor.judge.reading import read_recording
-from doctor.judge.registry import find_checks
-from doctor.judge.run_facts import clock_offsets
-from doctor.judge.verdict import Report
 from doctor.logs.explained import Explained
 from doctor.logs.given import STDIN
 from doctor.logs.judge import Known, conclude, known_of
@@ -32,16 +27,9 @@ from doctor.logs.model import Logs, Outcome
 from doctor.logs.naming import common_folder, without_folder
 from doctor.logs.read import read
 from doctor.logs.report import print_explained
-from doctor.logs.report_html import as_html
-from doctor.logs.report_json import as_json
-from doctor.logs.report_markdown import as_markdown
-from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 from doctor.model import Missing
-from doctor.recording import load
 from doctor.report.formats import STDOUT
-from doctor.report.outputs import refuse_unwritable
-from doctor.report.outputs import show as show_report
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
 from doctor.run.way import way_of
@@ -49,15 +37,11 @@ from doctor.stage import Stage
 from doctor.targets.inventory import COMMAND_LINE, Targets, table_file
 from doctor.text.console import drawn
 from doctor.text.outfile import write_file
-from doctor.text.printable import clean_line
 from doctor.text.terminal import coloured, put, tell, width
 from doctor.transport.way import Way
 
-FORMATS: Mapping[str, Callable[[Explained], bytes]] = {
-    "--json": as_json,
-    "--html": as_html,
-    "--markdown": as_markdown,
-}
+if TYPE_CHECKING:
+    from doctor.judge.verdict import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +66,12 @@ class Fetched:
     """Gives files the names that they have on their hosts."""
 
 
-def matcher_of(wishes: ExplainWishes, request: Request) -> Matcher:
-    """All symptoms. What an entry point brings and cannot be used is said, and stops nothing."""
-    ids = [check.id for check in find_checks(request.what.checks).checks]
-    found = load_symptoms(wishes.symptoms, ids)
-    for broken in found.broken:
-        tell(f"doctor: {clean_line(f'{broken.origin}: its symptoms could not be used: {broken.reason}')}\n")
-    return Matcher(found.symptoms)
-
-
 def refuse_outputs(request: Request, wishes: ExplainWishes, paths: Sequence[str]) -> None:
     """Before anything is read: also a report that would overwrite a log."""
+    if not any(request.outputs.files()):
+        return
+    from doctor.report.outputs import refuse_unwritable
+
     read = [("a log", Path(path)) for path in paths if path != STDIN]
     if wishes.recording is not None:
         read.append(("--recording", wishes.recording))
@@ -106,13 +85,12 @@ def explain_logs(
     *,
     pasted: str = "",
     fetched: Fetched | None = None,
-    matcher: Matcher | None = None,
 ) -> int:
     """The exit code: 1 a cause is named, 0 nothing complains, 3 it is not known, or nothing was read."""
     known = _known(request, wishes)
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     began = time.monotonic()
-    matcher = matcher or matcher_of(wishes, request)
+    matcher = matcher_of(wishes.symptoms, request.what.checks)
     logs = _read(paths, pasted, matcher, request)
     source = fetched or Fetched()
     folder = "" if source.named else common_folder(logs)
@@ -134,6 +112,8 @@ def explain_logs(
     if asked and conclusion.outcome is not Outcome.NAMED:
         tell("doctor: no cause is named, so no check was made on the hosts.\n")
     elif asked:
+        from doctor.cli.prove import proofs
+
         report = _examined(explained, request, wishes.run)
         explained = replace(explained, proofs=proofs(explained, report))
     _deliver(explained, report, request)
@@ -178,6 +158,11 @@ def _known(request: Request, wishes: ExplainWishes) -> Known:
         tables.append(table)
     if wishes.recording is None:
         return known_of(tables=tables)
+    from doctor.facts.network import ADDRESSES
+    from doctor.judge.reading import read_recording
+    from doctor.judge.run_facts import clock_offsets
+    from doctor.recording import load
+
     reading = read_recording(load(wishes.recording))
     facts, names = reading.facts, reading.plan.names
     clocks = clock_offsets(reading.recording, facts)
@@ -203,7 +188,24 @@ def _examined(explained: Explained, request: Request, hosts: str | None) -> Repo
         request = replace(request, who=replace(request.who, hosts=(hosts,)))
     if explained.master_port is not None and request.job.master_port is None:
         request = replace(request, job=replace(request.job, master_port=explained.master_port))
+    from doctor.cli.prove import examined
+
     return examined(request, explained.conclusion.checks)
+
+
+def _made(option: str, explained: Explained) -> bytes:
+    """A page draws what takes long to import."""
+    if option == "--json":
+        from doctor.logs.report_json import as_json
+
+        return as_json(explained)
+    if option == "--markdown":
+        from doctor.logs.report_markdown import as_markdown
+
+        return as_markdown(explained)
+    from doctor.logs.report_html import as_html
+
+    return as_html(explained)
 
 
 def _deliver(explained: Explained, report: Report | None, request: Request) -> None:
@@ -215,11 +217,13 @@ def _deliver(explained: Explained, report: Report | None, request: Request) -> N
     show = partial(print_explained, explained, verbose=outputs.verbose, quiet=outputs.quiet)
     put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)
     if report is not None and outputs.verbose:
+        from doctor.report.outputs import show as show_report
+
         put("\n", out)
         show_report(report, outputs, out)
     failed = []
     for option, path in files:
-        data = FORMATS[option](explained)
+        data = _made(option, explained)
         if path == STDOUT:
             put(data.decode(), sys.stdout)
             continue

@@ -12,7 +12,7 @@ from doctor.cli.explain import Page, print_page
 from doctor.cli.symptompage import page_of
 from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK, UsageError, suggest
 from doctor.judge.playbook import by_part, exams, load_remedies
-from doctor.judge.registry import find_checks
+from doctor.judge.registry import check_ids
 from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.match import Matcher
 from doctor.text.language import Language
@@ -39,7 +39,7 @@ def explain_words(
 
     `load` takes a while: the name of a check does not need it.
     """
-    checks = [check.id for check in find_checks(folders).checks]
+    checks = check_ids(folders)
     recipes = list(load_remedies().recipes)
     word = text.strip()
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from doctor.api import Check
 from doctor.judge.playbook import Recipe, convert
 from doctor.text.language import Language
 from doctor.text.wrap import unwrap
 from doctor.text.yamlfile import read_yaml
+
+if TYPE_CHECKING:
+    from doctor.api import Check
 
 CHINESE = {
     "a fault": "故障",

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from doctor.api import Check, Fact
 from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.expect import FIELDS
-from doctor.facts.run import CUT_OFF, MESH, UNREACHED
-from doctor.facts.smoke import SMOKE
 from doctor.judge.registry import bundled
 from doctor.model import Remedy, Severity, Values
 from doctor.text.yamlfile import Document, plain, read_yaml, walk
+
+if TYPE_CHECKING:
+    from doctor.api import Check  # with all that checks may use, it is imported where checks are chosen
 
 MeshMode = Literal["auto", "full", "ring", "none"]
 ESSENTIAL = (
@@ -181,6 +181,8 @@ def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]
 
 def _fails(id: str, checks: Sequence[Check]) -> bool:
     """Whether it is an essential check whose findings are faults. A smoke run must pass in any case."""
+    from doctor.facts.smoke import SMOKE
+
     (check,) = (check for check in checks if check.id == id)
     return matches(id, ESSENTIAL) and check.severity is Severity.FAIL and SMOKE not in check.needs
 
@@ -236,6 +238,9 @@ def select(
 
     A glob that matches nothing is a mistake.
     """
+    from doctor.facts.run import CUT_OFF, UNREACHED
+    from doctor.facts.smoke import SMOKE
+
     ids = [check.id for check in checks]
     for glob in (*only, *skip):
         if not any(matches(id, [glob]) for id in ids):
@@ -259,4 +264,7 @@ def select(
 
 def _meets(check: Check) -> bool:
     """Whether it needs hosts to reach each other: the mesh, or a second round among them."""
+    from doctor.api import Fact
+    from doctor.facts.run import MESH
+
     return MESH in check.needs or any(isinstance(need, Fact) and need.later for need in check.needs)

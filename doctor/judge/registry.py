@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import doctor
-from doctor.api import Check
 from doctor.errors import DoctorError, InputErrors, Mistake
+
+if TYPE_CHECKING:
+    from doctor.api import Check
 
 ENTRY_POINTS = "cluster_doctor.checks"
 PACKAGE = Path(doctor.__file__).parent
 NOTHING = "there is no check in it"
+_DECLARED = re.compile(r"^@check\(\s*\"([a-z0-9-]+)\"", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,14 @@ def bundled(name: str) -> Path:
     return packed if packed.is_dir() else PACKAGE.parent / name
 
 
+def check_ids(folders: Sequence[Path] = ()) -> tuple[str, ...]:
+    """The ids of all checks. Where all are bundled, they are read off their files, which is faster."""
+    if folders or entry_points(group=ENTRY_POINTS):
+        return tuple(check.id for check in find_checks(folders).checks)
+    files = sorted(bundled("checks").glob("*.py"))
+    return tuple(id for path in files for id in _DECLARED.findall(path.read_text(encoding="utf-8")))
+
+
 def find_checks(folders: Iterable[Path] = ()) -> FoundChecks:
     """All checks, in the order of their files; an id that two entry points claim goes to the first."""
     checks: dict[str, Check] = {}
@@ -61,8 +74,7 @@ def find_checks(folders: Iterable[Path] = ()) -> FoundChecks:
     for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
         name = f"entry point {entry.name}"
         try:
-            loaded = entry.load()
-            own = [loaded] if isinstance(loaded, Check) else _checks_of(loaded)
+            own = _checks_of(entry.load())
         except (Exception, SystemExit) as error:
             broken.append(Broken(name, f"{type(error).__name__}: {error}"))
             continue
@@ -110,5 +122,10 @@ def _load(path: Path, name: str) -> ModuleType:
     return module
 
 
-def _checks_of(module: object) -> list[Check]:
-    return [value for value in vars(module).values() if isinstance(value, Check)]
+def _checks_of(loaded: object) -> list[Check]:
+    """A check itself, or those of a module."""
+    from doctor.api import Check  # with all that checks may use, which takes long
+
+    if isinstance(loaded, Check):
+        return [loaded]
+    return [value for value in vars(loaded).values() if isinstance(value, Check)]

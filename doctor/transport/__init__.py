@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from doctor.model import Answer, Unreached
-from doctor.transport.question import Question
+
+if TYPE_CHECKING:
+    from doctor.transport.question import Question
 
 
 @dataclass(frozen=True, slots=True)

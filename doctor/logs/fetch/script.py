@@ -68,7 +68,7 @@ take() { # a file
   [ "$c" -le "$L" ] || { x "$1" 'over the limit of the host (--limit)'; return 0; }
   L=$((L-c))
   if [ "$c" -lt "$s" ]; then
-    x "$1" "only the last $c of its $s bytes (--limit)"
+    x "$1" "only the last $c of its $s bytes (--limit); its line numbers count from there"
     printf '\n%s f %s\n' "$T" "$1"; $r tail -c "$c" "$1"
   else printf '\n%s f %s\n' "$T" "$1"; $r head -c "$c" "$1"; fi
 }

@@ -94,7 +94,7 @@ def strip(text: str, layout: Layout, clock: Clock, said: Said) -> None:
         if end == at:
             break
         at = end
-    said.start = at
+    said.start = said.prefix = at
 
 
 def _one(text: str, at: int, layout: Layout, clock: Clock, said: Said) -> int:

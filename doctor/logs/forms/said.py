@@ -33,6 +33,8 @@ class Said:
     host: str | None = None
     pid: int | None = None
     device: int | None = None
+    prefix: int = 0
+    """Where what a launcher wrote in front of it ends."""
     start: int = 0
     headed: bool = False
     """It has a header of its own, so that it does not go on with the line before."""

@@ -10,15 +10,20 @@ One rank may stand in a file more than once: each start of the job is a curve of
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
+from operator import lt
 
 from doctor.logs.loss.lines import LONGEST, Said, read_pace, wants
 from doctor.logs.loss.points import MOST_POINTS, Points
-from doctor.logs.loss.shapes import Shapes
+from doctor.logs.loss.rows import Columns, Row, columns, find_rows
+from doctor.logs.loss.shapes import Shape, Shapes
 from doctor.logs.loss.tables import Header, may_be_row, read_header
 from doctor.logs.model import Curve, LossForm, Party
 
+At = Callable[[bytes], float | None]
+"""When a line was written."""
 MOST_PARTIES = 1024
 MOST_NAMES = 6
 MOST_STARTS = 12
@@ -36,7 +41,7 @@ def points_each(files: int) -> int:
     return max(250, min(MOST_POINTS, MOST_ALL // max(files, 1)))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Track:
     """One kind of loss of one party."""
 
@@ -54,6 +59,8 @@ class _Track:
     """The first epoch of all."""
     back: list[tuple[Said, float | None, int]] = field(default_factory=list)
     """Losses whose steps fell back, until it is clear whether the job began again."""
+    waiting: list[Row] = field(default_factory=list)
+    """Further losses, until there are many, or another line is read."""
 
     def add(self, said: Said, at: float | None, line: int) -> None:
         if not self.runs:
@@ -113,6 +120,36 @@ class _Track:
         for said, at, line in back:
             self.add(said, at, line)
 
+    def add_rows(self, rows: Sequence[Row], at: At) -> bool:
+        """Like `add` of each. False, and nothing done, where more than steps and losses changes."""
+        points = self.runs[-1]
+        told = columns(rows)
+        if told is None or not points.total or not isfinite(points.last_loss):
+            return False
+        steps: Sequence[int] = told.steps
+        if self.counted:
+            first = max(points.total, points.last_step) + 1
+            steps = range(first, first + len(rows))
+        elif not self._goes_on(told, len(rows)):
+            return False
+        else:
+            self.last = told.steps[-1]
+            self.back.clear()
+            steps = [self.offset + step for step in told.steps] if self.offset else told.steps
+
+        def rest(place: int) -> tuple[float | None, float | None, int]:
+            row = rows[place]
+            return at(row.found[0]) if row.shape.timed else None, told.took[place], row.number
+
+        points.add_all(steps, told.losses, rest)
+        return True
+
+    def _goes_on(self, told: Columns, rows: int) -> bool:
+        if len(told.steps) < rows or not told.epochs <= {self.epoch}:
+            return False
+        before = [max(self.last, self.runs[-1].last_step - self.offset), *told.steps]
+        return all(map(lt, before, told.steps))
+
     @property
     def total(self) -> int:
         return sum(points.total for points in self.runs)
@@ -131,19 +168,65 @@ class LossCollector:
         self._tracks: dict[Party, dict[tuple[str, str], _Track]] = {}
         self._header: Header | None = None
         self._latest: _Track | None = None
+        self._added: _Track | None = None
         self._shapes = Shapes()
+        self._track_of: dict[tuple[Shape, bytes], _Track] = {}
+        """By what a launcher wrote in front of a row."""
+        self._waiting: list[_Track] = []
+        self._read: Callable[[Row], None] = lambda _: None
+        self._at: At = lambda _: None
 
     def wants(self, raw: bytes) -> bool:
         """Whether the line is worth offering; cheap."""
         return wants(raw) or (self._header is not None and may_be_row(raw))
 
-    def offer(self, text: str, number: int, who: Party = Party(), at: float | None = None) -> bool:  # noqa: B008
-        """True if it is a line of a loss."""
+    def offer(
+        self,
+        text: str,
+        number: int,
+        who: Party = Party(),  # noqa: B008
+        at: float | None = None,
+        prefix: int = 0,
+    ) -> bool:
+        """True if it is a line of a loss. `prefix` characters of it are a launcher's."""
         parts = text.split("\r") if "\r" in text else [text]
         taken = False
         for part in parts[-MOST_PARTS:]:
-            taken = self._offer(part[:LONGEST], number, who, at) or taken
+            taken = self._offer(part[:LONGEST], number, who, at, prefix) or taken
         return taken
+
+    def rows(self, data: bytes, start: int, end: int, number: int) -> list[Row]:
+        """The lines that are like others before; `number` is that of the first line."""
+        return find_rows(self._shapes.known, data, start, end, number)
+
+    def offer_rows(self, rows: Sequence[Row], read: Callable[[Row], None], at: At) -> None:
+        """The same as `read` of each, which decodes and offers it; `settle` must follow."""
+        self._read, self._at = read, at
+        for row in rows:
+            key = (row.shape, row.found[1])
+            track = self._track_of.get(key)
+            if track is not None:
+                if not track.waiting:
+                    self._waiting.append(track)
+                track.waiting.append(row)
+                self._latest = track
+                continue
+            read(row)
+            if self._added and len(self._track_of) < MOST_PARTIES:
+                self._track_of[key] = self._added
+
+    def settle(self) -> None:
+        """Add what waits: a curve is faster with many points at once."""
+        latest = self._latest
+        while self._waiting:
+            self._settle(self._waiting.pop())
+        self._latest = latest
+
+    def _settle(self, track: _Track) -> None:
+        rows, track.waiting = track.waiting, []
+        if rows and not track.add_rows(rows, self._at):
+            for row in rows:
+                self._read(row)
 
     def curves(self) -> tuple[Curve, ...]:
         """Of each party the loss that it printed most often; each start of the job is one."""
@@ -158,18 +241,22 @@ class LossCollector:
     def _curve(self, who: Party, track: _Track, points: Points) -> Curve:
         return replace(points.curve(), file=self._file, who=who, form=track.form, counted=track.counted)
 
-    def _offer(self, text: str, number: int, who: Party, at: float | None) -> bool:
+    def _offer(self, text: str, number: int, who: Party, at: float | None, prefix: int) -> bool:
         if self._header and (said := self._header.read(text)):
+            self._shapes.learn(text, said, prefix, at is not None)
             return self._add(said, number, who, at)
-        if said := self._shapes.read(text):
+        if said := self._shapes.read(text, prefix, at is not None):
             return self._add(said, number, who, at)
         if "oss" in text.lower() and (header := read_header(text)):
             self._header = header
+            self._shapes.forget_rows()
         elif self._latest and "step time" in text and (took := read_pace(text)):
+            self.settle()
             self._latest.runs[-1].took_last(took)
         return False
 
     def _add(self, said: Said, number: int, who: Party, at: float | None) -> bool:
+        self._added = None
         party = Party(rank=said.rank) if who.rank is None and said.rank is not None else _known(who)
         tracks = self._tracks.get(party)
         if tracks is None:
@@ -179,14 +266,16 @@ class LossCollector:
         which = "step" if said.step is not None else "epoch" if said.epoch is not None else "none"
         track = tracks.get((said.name, which))
         if which == "none" and not isfinite(said.loss) and tracks:
+            self.settle()
             track = max(tracks.values(), key=lambda each: each.total)
         if track is None:
             if len(tracks) == MOST_NAMES:
                 return True
             most = self._most if len(self._tracks) <= 64 else max(100, self._most // 16)
             track = tracks[said.name, which] = _Track(said.form, most)
+        self._settle(track)
         track.add(said, at, number)
-        self._latest = track
+        self._latest = self._added = track
         return True
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Callable, Sequence
 from math import isfinite
 
 from doctor.logs.model import Curve, LossForm, Party
 
 MOST_POINTS = 4000
 _NEVER = float("-inf")
+Rest = tuple[float | None, float | None, int]
 
 
 class Points:
@@ -58,6 +60,19 @@ class Points:
         self.total += 1
         if len(self._steps) > self._most:
             self._thin()
+
+    def add_all(self, steps: Sequence[int], losses: Sequence[float], rest: Callable[[int], Rest]) -> None:
+        """Like `add` of each, where steps grow, and all losses are numbers as the last one was.
+
+        `rest` of a place says when it was, what it took and its line: it is asked only for what stays.
+        """
+        place, last = 0, len(steps) - 1
+        while place <= last:
+            over = min(-self.total % self._every, last - place)
+            self.total += over
+            place += over
+            self.add(steps[place], losses[place], *rest(place))
+            place += 1
 
     def took_last(self, seconds: float) -> None:
         if self.total:

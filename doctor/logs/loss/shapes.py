@@ -30,60 +30,81 @@ _WRITTEN = {
 _UNITS = (1.0, 1e-3, 1e-6)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
     pattern: re.Pattern[str]
+    lines: re.Pattern[bytes]
+    """The same of a whole line in a text. Its first group is what a launcher wrote in front."""
     said: Said
     """What the line said that it was made of."""
-    groups: tuple[int, int, int, int, int]
-    """Of the loss, the step, the steps of all, the epoch, the time; 0 for none."""
+    at_loss: int
+    """Its group; those that follow are 0 where the line does not tell it."""
+    at_step: int
+    at_of: int
+    at_epoch: int
+    at_took: int
     unit: float
+    timed: bool
+    """It says when it was written."""
 
     def read(self, text: str) -> Said | None:
         found = self.pattern.fullmatch(text)
         if not found:
             return None
-        at_loss, at_step, at_of, at_epoch, at_took = self.groups
         like = self.said
-        loss = as_number(found[at_loss])
-        took = as_number(found[at_took]) * self.unit if at_took else None
+        loss = as_number(found[self.at_loss])
+        took = self.seconds(found)
         if loss.is_integer() or (took is not None and not 0 < took < 1e7):
             return None
         return Said(
             like.form,
             like.name,
             loss,
-            int(found[at_step]) if at_step else None,
-            int(found[at_of]) if at_of else None,
-            int(found[at_epoch].partition(".")[0]) if at_epoch else None,
+            int(found[self.at_step]) if self.at_step else None,
+            int(found[self.at_of]) if self.at_of else None,
+            int(found[self.at_epoch].partition(".")[0]) if self.at_epoch else None,
             like.part,
             took,
         )
+
+    def seconds(self, found: re.Match[str] | re.Match[bytes]) -> float | None:
+        """What a step took, as a line of the shape says."""
+        return float(found[self.at_took]) * self.unit if self.at_took else None
 
 
 class Shapes:
     """Of one file."""
 
     def __init__(self) -> None:
-        self._shapes: list[_Shape] = []
+        self.known: list[Shape] = []
         self._tries = 0
 
-    def read(self, text: str) -> Said | None:
-        """What `read_line` says of it."""
-        for shape in self._shapes:
+    def read(self, text: str, prefix: int = 0, timed: bool = False) -> Said | None:
+        """What `read_line` says of it. `prefix` characters are a launcher's; `timed`: it has a time."""
+        for shape in self.known:
             if said := shape.read(text):
                 return said
         said = read_line(text)
-        if said and self._tries < MOST_TRIES:
-            self._tries += 1
-            if shape_ := _shape(text, said):
-                self._shapes = [shape_, *self._shapes[: MOST_SHAPES - 1]]
+        if said:
+            self.learn(text, said, prefix, timed)
         return said
 
+    def learn(self, text: str, said: Said, prefix: int, timed: bool) -> None:
+        if self._tries < MOST_TRIES and not any(each.pattern.fullmatch(text) for each in self.known):
+            self._tries += 1
+            if shape := _shape(text, said, prefix, timed):
+                self.known = [shape, *self.known[: MOST_SHAPES - 1]]
 
-def _shape(text: str, said: Said) -> _Shape | None:
-    if len(text) > LONGEST or said.form is LossForm.JSON or said.rank is not None:
+    def forget_rows(self) -> None:
+        """Those below a header, where another begins."""
+        self.known = [each for each in self.known if each.said.form is not LossForm.CSV]
+
+
+def _shape(text: str, said: Said, prefix: int, timed: bool) -> Shape | None:
+    if len(text) > LONGEST or said.rank is not None:
         return None
+    if said.form is LossForm.JSON and said.epoch is not None:
+        return None  # 0.5 is a part of an epoch, and 1.0 is none
     numbers = list(_NUMBER.finditer(text))
     if len(numbers) > MOST_NUMBERS or not all(each.lastgroup for each in numbers):
         return None
@@ -112,16 +133,33 @@ def _shape(text: str, said: Said) -> _Shape | None:
     order = sorted((place, name) for name, (place, _) in places.items())
     groups = {name: number for number, (_, name) in enumerate(order, start=1)}
     taken = {place for place, _ in order}
-    out, at = "", 0
-    for number, each in enumerate(numbers):
-        written = _WRITTEN[each.lastgroup or ""]
-        out += _literal(text[at : each.start()]) + (f"({written})" if number in taken else f"(?:{written})")
-        at = each.end()
-    return _Shape(
-        re.compile(out + _literal(text[at:])),
-        said,
-        (groups["loss"], *(groups.get(name, 0) for name in ("step", "of", "epoch", "took"))),  # type: ignore[arg-type]
-        places["took"][1] if "took" in places else 1.0,
+    if any(each.start() < prefix < each.end() for each in numbers) or any(
+        numbers[place].start() < prefix for place in taken
+    ):
+        return None
+    ends = [0, *(each.end() for each in numbers), len(text)]
+    out = ["", ""]
+    """Of the prefix, and of what follows it."""
+    for number, each in enumerate((*numbers, None)):
+        begin, end = ends[number], each.start() if each else len(text)
+        out[0] += _literal(text[begin : min(end, prefix)])
+        out[1] += _literal(text[max(begin, prefix) : end])
+        if each:
+            written = _WRITTEN[each.lastgroup or ""]
+            out[each.start() >= prefix] += f"({written})" if number in taken else f"(?:{written})"
+    whole = f"({out[0]}){out[1]}"
+    group = {name: groups.get(name, -1) + 1 for name in wanted}
+    return Shape(
+        pattern=re.compile(whole),
+        lines=re.compile(rf"^{whole}\r?$".encode(), re.MULTILINE),
+        said=said,
+        at_loss=group["loss"],
+        at_step=group["step"],
+        at_of=group["of"],
+        at_epoch=group["epoch"],
+        at_took=group["took"],
+        unit=places["took"][1] if "took" in places else 1.0,
+        timed=timed,
     )
 
 

@@ -2,6 +2,7 @@
 
 window    the text as it comes by: lines with their numbers and neighbours
 scan      one file, in memory that does not grow with it
+losses    the lines that print a loss, many at once
 fold      the same symptom of one party: first, last, count
 progress  the last line of each rank that says how far it is
 resolve   who wrote a file and its lines, from all that was read of it and of the others

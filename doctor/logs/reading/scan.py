@@ -6,20 +6,22 @@ Most lines are never decoded: only those that can hold a symptom, complain, tell
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from doctor.logs.forms import complaint, learn
 from doctor.logs.forms.block import in_block
-from doctor.logs.forms.line import said_of, writer_of
+from doctor.logs.forms.line import said_of
 from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import Layout, layout_of
 from doctor.logs.forms.said import Said
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form, Line, Party
 from doctor.logs.reading.fold import Who, who_of
+from doctor.logs.reading.losses import Losses, offer
 from doctor.logs.reading.progress import last_steps, says_step
 from doctor.logs.reading.scanned import Collecting, Matching, Scan
-from doctor.logs.reading.window import KEPT, LONGEST, Window, states, windows
+from doctor.logs.reading.window import KEPT, Window, states, windows
 from doctor.logs.sources import Damaged, Opened, pieces
 from doctor.text.redact import redact
 
@@ -83,11 +85,17 @@ class _Scanner:
                 line.decode("utf-8", "replace") for line in window.text[: 64 << 10].split(b"\n")[:50]
             )
             self._edge(window, _lines(window, HEAD), head=True)
+        rows = Losses(self._loss, window, self._layout, self._clock)
         number, counted = window.number, window.start
-        for start, end, what in self._hits(window, first):
+        for start, end, what in self._hits(window, first, rows):
             number += window.data.count(b"\n", counted, start)
             counted = start
+            if start in rows.starts:
+                what &= _MATCHED
+            elif what & _PRINTS:
+                rows.offer(start)
             self._line(window, start, end, number, what)
+        rows.end()
         self._found.lines = window.number - 1 + window.text.count(b"\n")
         self._found.lines += not window.text.endswith(b"\n")
         self._prefixes(window.text)
@@ -132,7 +140,7 @@ class _Scanner:
             if caught and line.form is Form.PYTHON and not re.search(r"\[rank\d{1,6}\]:", line.text):
                 del found.odd[wording]
 
-    def _hits(self, window: Window, first: bool) -> list[tuple[int, int, int]]:
+    def _hits(self, window: Window, first: bool, rows: Losses) -> list[tuple[int, int, int]]:
         """The lines to look at, in their order, and what for."""
         hits = {
             (window.start + start, window.start + end): _MATCHED
@@ -143,31 +151,27 @@ class _Scanner:
             words += [(word, _ODD) for word in complaint.TRIGGERS]
         if self._learned < _LOOKED:
             words += [(word, _TELLS) for word in learn.TRIGGERS]
-        if self._loss:
-            words += [(word, _PRINTS) for word in _LOSS]
         if words and words[0][1] == _ODD:
             for found in complaint.GLOG.finditer(window.data, window.start, window.end):
                 place = _line_at(window, found.start())
                 hits[place] = hits.get(place, 0) | _ODD
         for word, what in words:
-            at = window.data.find(word, window.start, window.end)
-            while at >= 0:
-                start, end = _line_at(window, at)
-                hits[start, end] = hits.get((start, end), 0) | what
-                at = window.data.find(word, end, window.end)
-        if self._loss and (first or self._loss.wants(_ROW)):
-            for place in _lines(window, 1 << 30):
+            for place in _holding(window, (word,)):
+                hits[place] = hits.get(place, 0) | what
+        tables = self._loss is not None and (first or self._loss.wants(_ROW))
+        for begin, stop in rows.between() if self._loss else ():
+            part = replace(window, start=begin, end=stop)
+            for place in _lines(part, 1 << 30) if tables else _holding(part, _LOSS):
                 hits[place] = hits.get(place, 0) | _PRINTS
         return [(start, end, what) for (start, end), what in sorted(hits.items())]
 
     def _line(self, window: Window, start: int, end: int, number: int, what: int) -> None:
         raw = window.data[start:end]
         matched = bool(what & _MATCHED)
-        if self._loss and what & _PRINTS and self._loss.wants(raw):
-            text = raw[:LONGEST].decode("utf-8", "replace")
-            said = writer_of(text, self._layout or Layout(), self._clock)
-            if self._loss.offer(text, number, said.party, said.at) and not matched:
-                return
+        loss, layout = self._loss, self._layout or Layout()
+        wanted = loss is not None and what & _PRINTS and loss.wants(raw)
+        if loss and wanted and offer(loss, raw, number, layout, self._clock) and not matched:
+            return
         tells = what & _TELLS and self._learned < _LOOKED
         odd = what & _ODD and len(self._found.odd) < MOST_ODD
         if not (matched or tells or odd):
@@ -306,6 +310,16 @@ class _Scanner:
             found.progress[who] = self._made(number, text, said)
             if len(seen) >= enough:
                 break
+
+
+def _holding(window: Window, words: Iterable[bytes]) -> Iterator[tuple[int, int]]:
+    """The lines that hold one of the words; one that holds two comes twice."""
+    for word in words:
+        at = window.data.find(word, window.start, window.end)
+        while at >= 0:
+            start, end = _line_at(window, at)
+            yield start, end
+            at = window.data.find(word, end, window.end)
 
 
 def _line_at(window: Window, at: int) -> tuple[int, int]:

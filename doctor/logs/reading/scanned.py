@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from doctor.logs.forms import learn
 from doctor.logs.forms.names import Named
+from doctor.logs.loss.rows import Row
 from doctor.logs.model import Curve, Form, Line, Party, Symptom
 from doctor.logs.reading.fold import Fold, Who
 
@@ -26,7 +27,17 @@ class Collecting(Protocol):
 
     def wants(self, raw: bytes) -> bool: ...
 
-    def offer(self, text: str, number: int, who: Party = ..., at: float | None = ...) -> bool: ...
+    def offer(
+        self, text: str, number: int, who: Party = ..., at: float | None = ..., prefix: int = ...
+    ) -> bool: ...
+
+    def rows(self, data: bytes, start: int, end: int, number: int) -> list[Row]: ...
+
+    def offer_rows(
+        self, rows: Sequence[Row], read: Callable[[Row], None], at: Callable[[bytes], float | None]
+    ) -> None: ...
+
+    def settle(self) -> None: ...
 
     def curves(self) -> tuple[Curve, ...]: ...
 

@@ -10,6 +10,9 @@ from doctor.logs.sources.kind import HEAD, wide
 from doctor.logs.sources.limits import CHUNK, Damaged
 from doctor.logs.sources.stream import Ahead
 
+_NULS = bytes(CHUNK)
+FIRST = CHUNK // 4
+"""Bytes of a first piece: what its lines look like makes the others faster."""
 _ESCAPES = re.compile(
     rb"\x1b(?:\[[0-9;:?]{0,32}[ -/]?[@-~]|\][^\x07\x1b\n]{0,256}(?:\x07|\x1b\\)|[()][0-9A-B]|[=>78cM])"
 )
@@ -22,14 +25,19 @@ def pieces(stream: Ahead) -> Iterator[bytes]:
     decoder = codecs.getincrementaldecoder(encoding)(errors="replace") if encoding else None
     rest = b""
     first = True
+    size = FIRST
     try:
-        while data := stream.read(CHUNK):
+        while data := stream.read(size):
+            size = FIRST if len(data) <= HEAD else CHUNK
+            if data == _NULS[: len(data)]:
+                stream.skip_hole()
+                continue
             if decoder:
                 data = decoder.decode(data).encode("utf-8", "replace")
             if first:
                 data = data.removeprefix(codecs.BOM_UTF8)
                 first = False
-            data = rest + data.replace(b"\x00", b"")
+            data = rest + data.translate(None, b"\x00")
             end = data.rfind(b"\n") + 1
             if not end and len(data) >= CHUNK:
                 end = data.rfind(b"\r") + 1 or len(data)

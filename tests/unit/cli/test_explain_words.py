@@ -8,7 +8,7 @@ import pytest
 
 from doctor.cli import explainwords
 from doctor.cli.explainwords import explain_words
-from doctor.judge.registry import find_checks
+from doctor.judge.registry import check_ids
 from doctor.text.language import Language
 from tests.support.fault_logs import matcher
 from tests.support.paths import ROOT
@@ -43,11 +43,11 @@ NEAR_ONLY = {"device id: 9"}
 
 
 @pytest.fixture(autouse=True)
-def _checks_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(explainwords, "find_checks", _FOUND)
+def _ids_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(explainwords, "check_ids", _IDS)
 
 
-_FOUND = cache(find_checks)
+_IDS = cache(check_ids)
 
 
 def explained(text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:

@@ -10,7 +10,7 @@ import pytest
 from doctor.errors import EXIT_BROKEN, EXIT_USAGE, DoctorError, InputErrors
 from doctor.judge import registry
 from doctor.judge.playbook import ESSENTIAL
-from doctor.judge.registry import ENTRY_POINTS, NOTHING, Broken, find_checks
+from doctor.judge.registry import ENTRY_POINTS, NOTHING, Broken, check_ids, find_checks
 from doctor.judge.verdict import refuse_without_essentials
 
 PLUG_IN = """\
@@ -42,6 +42,11 @@ def test_a_folder_adds_its_checks(folder: Path) -> None:
     (folder / "shared.py").write_text("LIMIT = 3\n")
     found = find_checks([folder])
     assert ([check.id for check in found.checks], found.broken) == ([*IDS, "plug-in"], ())
+
+
+def test_the_ids_of_the_bundled_checks_stand_in_their_files(folder: Path) -> None:
+    assert check_ids() == tuple(IDS)
+    assert check_ids([folder]) == (*IDS, "plug-in")
 
 
 @pytest.mark.parametrize(("text", "said"), BROKEN)

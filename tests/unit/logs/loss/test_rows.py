@@ -1,0 +1,111 @@
+"""Losses that are read many at once are the same as those that are read line by line."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from io import BytesIO
+
+import pytest
+
+from doctor.logs.loss import collect
+from doctor.logs.loss.collect import LossCollector
+from doctor.logs.loss.rows import Row, find_rows
+from doctor.logs.model import Curve
+from doctor.logs.read import read
+from doctor.logs.symptoms.match import Matcher
+
+LINES = 9000
+
+
+def plain(chance: random.Random) -> Iterator[str]:
+    """With what breaks a run of like lines: no number, a whole number, another line, a start from 1."""
+    step = 0
+    while True:
+        step += 1
+        loss = chance.choice(["nan", "inf", "2.0000"]) if not chance.randrange(500) else f"{2 / step + 1:.4f}"
+        yield f"step {step} of 100000 loss {loss} tokens/s {chance.randint(900, 9999)}"
+        if not chance.randrange(300):
+            yield f"step {step} val loss {chance.random():.4f}"
+        if not chance.randrange(2000):
+            step = 0
+
+
+def ranks(chance: random.Random) -> Iterator[str]:
+    step = 0
+    while True:
+        step += 1
+        for rank in range(12):
+            yield f"[rank{rank}]: step {step} loss {2 + chance.random():.3f}"
+            if not chance.randrange(100):
+                yield f"[rank{rank}]: iter {step} | loss: {2 + chance.random():.3f} | time {step}.5 s"
+
+
+def dated(chance: random.Random) -> Iterator[str]:
+    step, epoch = 0, 1
+    while True:
+        step = step % 1500 + 1
+        epoch += step == 1
+        clock = f"2026-11-20 {step // 3600:02}:{step // 60 % 60:02}:{step % 60:02},123"
+        told = f"Epoch:[{epoch:3}/  90], step:[{step:5}/ 1500], loss: {2 + chance.random():.3f}"
+        yield f"{clock} - mindformers[callback.py:316] - INFO - {{ {told}, per_step_time: {777 + epoch}ms }}"
+
+
+def without_steps(chance: random.Random) -> Iterator[str]:
+    for place in range(LINES):
+        yield f"{{'loss': {chance.random():.4f}, 'grad_norm': 1.25{place}, 'epoch': {place / 1000:.2f}}}"
+
+
+def json_lines(chance: random.Random) -> Iterator[str]:
+    for step in range(LINES):
+        yield f'{{"step": {step}, "loss": {chance.random() + 1:.5f}, "lr": 0.0001}}'
+
+
+def table(chance: random.Random) -> Iterator[str]:
+    yield "step,loss,lr"
+    for step in range(LINES // 2):
+        yield f"{step},{chance.random() + 1:.5f},0.0001"
+    yield "step,lr,loss"
+    for step in range(LINES // 2, LINES):
+        yield f"{step},0.0001,{chance.random() + 1:.5f}" if chance.randrange(50) else f"{step},0.0001,"
+
+
+def slow_steps(chance: random.Random) -> Iterator[str]:
+    """MindSpore says the time of a step in the line that follows."""
+    step = 0
+    while True:
+        step += 1
+        yield f"epoch: 1 step: {step}, loss is {2 + chance.random():.4f}"
+        yield f"per step time: {chance.randint(400, 600)}.25 ms"
+
+
+def curves_of(text: str) -> tuple[Curve, ...]:
+    return read([BytesIO(text.encode())], Matcher(()), loss=LossCollector, now=1.8e9).curves
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    "write",
+    [plain, ranks, dated, without_steps, json_lines, table, slow_steps],
+    ids=lambda each: each.__name__,
+)
+def test_many_lines_at_once_say_what_each_says(
+    write: object, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert callable(write)
+    lines = [line for line, _ in zip(write(random.Random(3)), range(LINES), strict=False)]
+    text = end.join(lines) + end
+    at_once: list[Row] = []
+
+    def noted(*given: object) -> list[Row]:
+        found = find_rows(*given)  # type: ignore[arg-type]
+        at_once.extend(found)
+        return found
+
+    monkeypatch.setattr(collect, "find_rows", noted)
+    quick = curves_of(text)
+    monkeypatch.setattr(collect, "find_rows", lambda *_: [])
+    assert repr(quick) == repr(curves_of(text))  # as text: NaN equals nothing
+    assert quick
+    if len(text) > 500_000:
+        assert len(at_once) > LINES / 4

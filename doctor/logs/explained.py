@@ -156,6 +156,8 @@ def headline(charge: Charge) -> str:
 
 def why_unknown(explained: Explained) -> str:
     found = explained.conclusion
+    if found.charges and found.charges[0].symptom == "python-interrupted":
+        return "Somebody ended the job; whether it hung before, its log does not say"
     read = any(file.lines for file in explained.logs.files) or found.odd or found.charges
     return "Something is wrong that doctor does not know" if read else "Nothing could be read"
 

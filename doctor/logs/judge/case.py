@@ -14,6 +14,8 @@ from doctor.logs.judge.parties import Key, Places, key, named, places_of
 from doctor.logs.model import Form, Line, LogFile, Logs, Party, Role, Sighting
 
 Writer = Callable[[Line], Party]
+INTERRUPTED = "python-interrupted"
+"""The symptom of a rank that Ctrl-C ended."""
 NEAR_END = 200
 """Lines from the end of a file that still count as its end."""
 LAST_WORDS = 3
@@ -88,6 +90,11 @@ class Case:
     @cached_property
     def stopped(self) -> frozenset[Key]:
         return frozenset(key for each in self.of(Kind.STOPPED) for key in each.keys)
+
+    @cached_property
+    def interrupted(self) -> frozenset[int]:
+        """Ranks that Ctrl-C ended."""
+        return frozenset(rank for each in self.events if each.id == INTERRUPTED for rank in each.ranks)
 
     @cached_property
     def logged(self) -> frozenset[int]:

@@ -19,6 +19,7 @@ from doctor.logs.model import Form, Line, Party
 from doctor.logs.reading.fold import Who, who_of
 from doctor.logs.reading.progress import last_steps, says_step
 from doctor.logs.reading.scanned import Collecting, Matching, Scan
+from doctor.logs.reading.stacks import INTERRUPTED, stopped_at
 from doctor.logs.reading.window import KEPT, LONGEST, Window, states, windows
 from doctor.logs.sources import Damaged, Opened, pieces
 from doctor.text.redact import redact
@@ -183,7 +184,10 @@ class _Scanner:
 
     def _symptoms(self, window: Window, start: int, end: int, number: int, text: str, said: Said) -> bool:
         layout = self._layout or Layout()
-        in_block(text, said, window.around(start, end), layout, self._clock)
+        around = window.around(start, end)
+        in_block(text, said, around, layout, self._clock)
+        if INTERRUPTED in text:
+            text = stopped_at(text, text[: said.start], around.above())
         decided = self._matcher.decide(text, said.form)
         if not decided:
             return False

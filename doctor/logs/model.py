@@ -196,6 +196,8 @@ class Logs:
     curves: tuple[Curve, ...] = ()
     left_out: tuple[str, ...] = ()
     """What was given and not read, each with its reason."""
+    earlier: tuple[Logs, ...] = ()
+    """Of a job that was started more than once, all but its last attempt, the first one first."""
 
 
 class Outcome(str, Enum):
@@ -246,3 +248,5 @@ class Conclusion:
     checks: tuple[str, ...] = ()
     read: str = ""
     """What was read, in one line: "8 files of 8 ranks on node[1-4], torchrun, 1,204,331 lines"."""
+    earlier: tuple[str, ...] = ()
+    """What became of the attempts before the one that is judged, a sentence each."""

@@ -25,7 +25,7 @@ def interrupted(case: Case) -> Blame | None:
     """Where nothing that came first says more. What follows on Ctrl-C, as lost connections, is no reason."""
     stacks = [each for each in case.events if each.id == INTERRUPTED]
     told = [each for each in case.events if each.id == _TOLD and _by_ctrl_c(each)]
-    if not stacks and not told or any(not each.overcome for each in case.of(*_OTHER_WAYS)):
+    if not (stacks or told) or any(not each.overcome for each in case.of(*_OTHER_WAYS)):
         return None
     if told and not _each_is_known(stacks):
         stacks = []

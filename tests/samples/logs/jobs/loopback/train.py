@@ -1,4 +1,4 @@
-"""A small training loop over all-reduces, for logs: `FAULT` says what goes wrong, as "attempt:rank:step:what"."""
+"""A small loop of all-reduces, for logs. `FAULT` says what goes wrong, as "attempt:rank:step:what"."""
 
 import os
 import signal

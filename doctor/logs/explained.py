@@ -154,13 +154,14 @@ def last_words(explained: Explained) -> str:
     of = f" in attempt {explained.attempts}" if explained.attempts > 1 else ""
     if brief := first.symptom or first.brief:
         name = f"{name} ({brief})" if name else brief
+    of += f" of {first.job}" if first.job and name else ""
     beside = f"; {more} more cause{'s' if more > 1 else ''} beside it" if more > 0 else ""
     return f"Named: {name or headline(first)}{of}{beside}."
 
 
 def headline(charge: Charge) -> str:
     """Who, and what happened."""
-    return charge.says.rstrip(".")
+    return f"{charge.job}: " * bool(charge.job) + charge.says.rstrip(".")
 
 
 def why_unknown(explained: Explained) -> str:

@@ -9,11 +9,12 @@ Nothing is judged here. What could not be read is in `Logs.left_out`, each with 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from doctor.logs.model import Curve, LogFile, Logs, Sighting
-from doctor.logs.reading.attempts import by_attempt
+from doctor.logs.reading.attempts import by_attempt, whole
+from doctor.logs.reading.jobs import jobs_of
 from doctor.logs.reading.resolve import People, finished
 from doctor.logs.reading.scan import scan
 from doctor.logs.reading.scanned import Collecting, Matching, Scan
@@ -39,9 +40,15 @@ def read(
         if seen:
             seen(opened.name)
         scans.setdefault(opened.name, []).extend(scan(opened, matcher, loss))
-    attempts = [_logs(each) for each in by_attempt(scans)] or [Logs()]
-    left_out = (*sources.left_out.lines(), *attempts[-1].left_out)
-    return replace(attempts[-1], left_out=left_out, earlier=tuple(attempts[:-1]))
+    jobs = {job: _of_job(files) for job, files in jobs_of(scans).items()}
+    made = _of_job(scans) if not jobs else _logs([whole(each) for each in scans.values()])
+    left_out = (*sources.left_out.lines(), *made.left_out)
+    return replace(made, left_out=left_out, jobs=tuple(replace(each, job=job) for job, each in jobs.items()))
+
+
+def _of_job(files: Mapping[str, Sequence[Scan]]) -> Logs:
+    attempts = [_logs(each) for each in by_attempt(files)] or [Logs()]
+    return replace(attempts[-1], earlier=tuple(attempts[:-1]))
 
 
 def _logs(scans: Sequence[Scan]) -> Logs:

@@ -50,7 +50,7 @@ def print_explained(
     if not quiet:
         if found.outcome is not Outcome.NAMED:
             _print_odd(explained, console, verbose)
-        _print_earlier(explained, console)
+        _print_beside(explained, console)
         _print_story(explained, console, verbose)
         if draws_losses(explained) or verbose:
             print_losses(explained.logs.curves, found.charges, console, 2)
@@ -160,11 +160,11 @@ def _print_odd(explained: Explained, console: Console, verbose: bool) -> None:
                 put_wrapped(Text(text), console, 2, 4, wide=True)
 
 
-def _print_earlier(explained: Explained, console: Console) -> None:
-    if explained.conclusion.earlier:
+def _print_beside(explained: Explained, console: Console) -> None:
+    if explained.conclusion.beside:
         console.print()
-        put_line(Text("Earlier attempts", style="bold"), console)
-        for text in explained.conclusion.earlier:
+        put_line(Text("Other attempts and jobs", style="bold"), console)
+        for text in explained.conclusion.beside:
             put_wrapped(Text(clean_line(text)), console, 2, 4)
 
 

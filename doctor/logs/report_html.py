@@ -29,7 +29,7 @@ def as_html(explained: Explained) -> bytes:
     made = [
         ("causes", "Causes", _causes(explained)),
         ("odd", "Odd lines", _odd(explained)),
-        ("earlier", "Earlier attempts", _earlier(explained)),
+        ("beside", "Other attempts and jobs", _beside(explained)),
         ("story", "What happened when", _story(explained)),
         ("loss", "Loss", losses_figure(explained.logs.curves, explained.conclusion.charges)),
         ("prove", "Prove it on the hosts", _prove(explained)),
@@ -162,8 +162,8 @@ def _story(explained: Explained) -> Html:
     return tag("dl", *rows) if timed else NOTHING
 
 
-def _earlier(explained: Explained) -> Html:
-    rows = explained.conclusion.earlier
+def _beside(explained: Explained) -> Html:
+    rows = explained.conclusion.beside
     return tag("ul", *(tag("li", row) for row in rows)) if rows else NOTHING
 
 

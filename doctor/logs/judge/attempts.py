@@ -17,7 +17,7 @@ def with_earlier(last: Conclusion, logs: Logs, earlier: Sequence[Conclusion]) ->
     told = [f"attempt {number} of {total} {_ended(each)}" for number, each in enumerate(earlier, 1)]
     if total - 1 > MOST:
         told = [*told[: MOST // 2], f"{total - 1 - MOST} more attempts", *told[-(MOST // 2) :]]
-    made = replace(last, earlier=tuple(told))
+    made = replace(last, beside=tuple(told))
     if last.outcome is not Outcome.CLEAN or any(file.progress for file in logs.files):
         return made
     opened = f"attempt {total} of {total} began; its log tells of no step, so it may have ended as well"

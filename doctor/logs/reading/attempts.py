@@ -76,7 +76,7 @@ def _begins(before: Scan, part: Scan) -> bool:
     if before.mark is Mark.OVER:
         later = None not in (before.last_at, part.first_at) and (part.first_at or 0) > (before.last_at or 0)
         calm = not part.fold.seen and not part.odd and bool(part.progress)
-        return later and (calm or bool(_ranks(before) & _ranks(part)))
+        return later and (calm or bool(ranks_of(before) & ranks_of(part)))
     if before.mark is None or len(before.launchers | part.launchers) > 1:
         return False
     if before.mark is Mark.FAILED and part.mark is Mark.RESTART and not _lives(part):
@@ -93,7 +93,8 @@ def _lives(part: Scan) -> bool:
     )
 
 
-def _ranks(part: Scan) -> set[int]:
+def ranks_of(part: Scan) -> set[int]:
+    """Those that are known to have written in it, or in the table of their launcher."""
     local = {rank for rank in part.learned.rank_of_local.values() if rank is not None}
     return part.ranks | part.learned.ranks | local
 
@@ -141,12 +142,12 @@ def by_attempt(files: Mapping[str, Sequence[Scan]]) -> list[list[Scan]]:
     numbered = [each for each in folders if each is not None]
     total = max(most, *(number + 1 for number in numbered)) if numbered else most
     if total < 2 or not _agree(files, total, bool(numbered)):
-        return [[_whole(each) for each in files.values()]]
+        return [[whole(each) for each in files.values()]]
     found: list[list[Scan]] = [[] for _ in range(total)]
     for scans in files.values():
         number = scans[0].named.attempt
         if number is not None:
-            found[number].append(_whole(scans))
+            found[number].append(whole(scans))
         elif len(scans) > 1 or scans[0].mark is Mark.FAILED:
             for place, each in enumerate(scans):
                 found[place].append(each)
@@ -164,7 +165,8 @@ def _agree(files: Mapping[str, Sequence[Scan]], total: int, folders: bool) -> bo
     return all(len(each) == total for each in tell)
 
 
-def _whole(scans: Sequence[Scan]) -> Scan:
+def whole(scans: Sequence[Scan]) -> Scan:
+    """All attempts of a file as one."""
     made = scans[0]
     for each in scans[1:]:
         made = joined(made, each)

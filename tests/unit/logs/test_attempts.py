@@ -57,8 +57,8 @@ def test_a_job_that_went_on_is_told_of_and_blames_nobody(name: str, what: str) -
     said = concluded(LOOP / name)
     assert said.outcome is Outcome.CLEAN
     assert said.charges == ()
-    assert len(said.earlier) == 1
-    assert said.earlier[0].startswith(f"attempt 1 of 2 failed: {what}")
+    assert len(said.beside) == 1
+    assert said.beside[0].startswith(f"attempt 1 of 2 failed: {what}")
     assert last_words(Explained(said, logs_of(LOOP / name))).startswith("Attempt 2 went on")
 
 
@@ -67,7 +67,7 @@ def test_the_last_attempt_is_judged_alone(name: str, first: int) -> None:
     said = concluded(LOOP / name)
     assert said.outcome is Outcome.NAMED
     assert {party.rank for each in said.charges if each.because is None for party in each.who} == {1}
-    assert said.earlier[0].startswith(f"attempt 1 of 2 failed: rank {first} ended with an exception")
+    assert said.beside[0].startswith(f"attempt 1 of 2 failed: rank {first} ended with an exception")
     assert last_words(Explained(said, logs_of(LOOP / name))).endswith(" in attempt 2.")
 
 
@@ -77,7 +77,7 @@ def test_an_attempt_of_which_no_step_is_told_has_not_gone_on(tmp_path: Path) -> 
     said = said_of(tmp_path, began)
     assert said.outcome is Outcome.UNKNOWN
     assert any("attempt 2 of 2 began" in each for each in said.open)
-    assert said.earlier[0].startswith("attempt 1 of 2 failed: rank 2")
+    assert said.beside[0].startswith("attempt 1 of 2 failed: rank 2")
 
 
 def test_two_starts_in_one_file(tmp_path: Path) -> None:
@@ -86,24 +86,24 @@ def test_two_starts_in_one_file(tmp_path: Path) -> None:
     said = said_of(tmp_path, text_of("failed") + today)
     assert said.outcome is Outcome.NAMED
     assert "shard 0031" in said.charges[0].says
-    assert "shard 0023" in said.earlier[0]
+    assert "shard 0023" in said.beside[0]
 
 
 def test_what_ctrl_c_ended_yesterday_is_no_cause_today(tmp_path: Path) -> None:
     said = said_of(tmp_path, text_of("ctrlc") + later(text_of("failed")))
     assert [each.rank for each in said.charges[0].who] == [1]
-    assert "Ctrl-C" in said.earlier[0]
+    assert "Ctrl-C" in said.beside[0]
 
 
 def test_one_start_that_failed_has_no_earlier_ones() -> None:
     for name in ("failed", "ctrlc", "healthy"):
-        assert concluded(LOOP / name).earlier == ()
+        assert concluded(LOOP / name).beside == ()
 
 
 def test_two_hosts_in_one_file_are_one_attempt(tmp_path: Path) -> None:
     files = [JOBS / "killed" / name for name in ("node1.log", "node2.log")]
     said = said_of(tmp_path, "".join(path.read_text() for path in files))
-    assert said.earlier == ()
+    assert said.beside == ()
 
 
 def test_the_kernel_killed_in_the_attempt_before(tmp_path: Path) -> None:
